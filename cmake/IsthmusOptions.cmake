@@ -1,0 +1,41 @@
+# Flags that every target of the project shares: isthmus_target(<target>).
+
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_C_STANDARD 99)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
+endif()
+
+set(isthmus_warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion)
+set(isthmus_cxx_warnings -Wold-style-cast -Wnon-virtual-dtor -Woverloaded-virtual)
+
+set(isthmus_sanitizers "")
+if(ISTHMUS_SANITIZE)
+  list(JOIN ISTHMUS_SANITIZE "," joined)
+  set(isthmus_sanitizers -fsanitize=${joined} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  if("thread" IN_LIST ISTHMUS_SANITIZE AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    list(APPEND isthmus_warnings -Wno-tsan) # fences: each is beside an atomic that orders the same
+  endif()
+endif()
+if(ISTHMUS_BUILD_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+    message(FATAL_ERROR "ISTHMUS_BUILD_FUZZERS needs clang: set CMAKE_C_COMPILER and CMAKE_CXX_COMPILER")
+  endif()
+  list(APPEND isthmus_sanitizers -fsanitize=fuzzer-no-link)
+endif()
+
+function(isthmus_target target)
+  target_compile_options(${target} PRIVATE
+    ${isthmus_warnings} $<$<COMPILE_LANGUAGE:CXX>:${isthmus_cxx_warnings}>
+    $<$<BOOL:${ISTHMUS_WERROR}>:-Werror> ${isthmus_sanitizers})
+  target_link_options(${target} PRIVATE ${isthmus_sanitizers})
+  set_target_properties(${target} PROPERTIES
+    CXX_VISIBILITY_PRESET hidden
+    C_VISIBILITY_PRESET hidden
+    VISIBILITY_INLINES_HIDDEN ON)
+endfunction()

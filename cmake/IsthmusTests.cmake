@@ -1,0 +1,64 @@
+# isthmus_add_tests(<name> SOURCES <files> [LABELS <labels>] [TIMEOUT <s>] [INTERNAL])
+#
+# One gtest executable and one ctest of that name. It is linked with the shared library, so that it
+# sees what users see, or with INTERNAL with the objects behind it. No sources: no test.
+function(isthmus_add_tests name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "TIMEOUT" "SOURCES;LABELS")
+  if(NOT arg_SOURCES)
+    return()
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  isthmus_target(${name})
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/tests")
+  if(arg_INTERNAL)
+    target_link_libraries(${name} PRIVATE isthmus_objects)
+  else()
+    target_link_libraries(${name} PRIVATE isthmus::isthmus Threads::Threads ${CMAKE_DL_LIBS})
+  endif()
+  target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
+  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# isthmus_glob(<variable> <pattern>...): files below tests/, looked for again at every build.
+function(isthmus_glob variable)
+  list(TRANSFORM ARGN PREPEND "${PROJECT_SOURCE_DIR}/tests/")
+  file(GLOB found CONFIGURE_DEPENDS ${ARGN})
+  set(${variable} "${found}" PARENT_SCOPE)
+endfunction()
+
+# isthmus_add_compiled(<name> <c or cpp file>): must compile, with no warning, as strict C99 or C++20.
+function(isthmus_add_compiled name source)
+  add_library(${name} OBJECT "${source}")
+  target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
+  isthmus_target(${name})
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-std=c99> -pedantic -Werror)
+endfunction()
+
+# isthmus_add_compile_fail(<file>): must not compile, and say what its first line expects.
+function(isthmus_add_compile_fail source)
+  cmake_path(GET source STEM name)
+  add_test(NAME compile_fail_${name}
+    COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/compile_fail/must_fail.py"
+      "${source}" -- "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -Wall -Wextra -Werror
+      "-I${PROJECT_SOURCE_DIR}/include")
+  set_tests_properties(compile_fail_${name} PROPERTIES LABELS compile_fail TIMEOUT 120)
+endfunction()
+
+# isthmus_add_fuzzer(<file>): a libFuzzer target, given a few seconds in ctest.
+function(isthmus_add_fuzzer source)
+  cmake_path(GET source STEM stem)
+  set(name fuzz_${stem})
+  add_executable(${name} "${source}")
+  isthmus_target(${name})
+  target_link_libraries(${name} PRIVATE isthmus_objects)
+  target_link_options(${name} PRIVATE -fsanitize=fuzzer)
+  set(corpus "${CMAKE_CURRENT_BINARY_DIR}/corpus/${stem}")
+  file(MAKE_DIRECTORY "${corpus}")
+  add_test(NAME ${name} COMMAND ${name} -max_total_time=20 -rss_limit_mb=4096
+    -artifact_prefix=${corpus}/ "${corpus}")
+  set_tests_properties(${name} PROPERTIES LABELS fuzz TIMEOUT 120)
+endfunction()

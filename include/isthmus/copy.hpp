@@ -1,0 +1,154 @@
+// Copies, fills, prefetch and advice between any two places: buffers of any kind, device and
+// platform, and memory of the caller's on the host.
+//
+//   isthmus::copy(buffer, std::span(values));                     // returns when the copy has
+//   ended isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset auto done
+//   = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
+//
+// A copy is as long as its source, which the destination must hold; `count` bytes where that is
+// given. Cost: what the host can touch is copied by the host when nothing is pending on it, else a
+// queue does it; an async form with nothing to wait for and to keep allocates nothing here.
+// Threads: any.
+#pragma once
+
+#include <isthmus/buffer.hpp>
+
+namespace isthmus {
+inline namespace v1 {
+
+// Bytes of a buffer from `offset` on.
+struct buffer_part {
+  const v1::buffer& buffer;
+  std::size_t offset = 0;
+};
+[[nodiscard]] inline buffer_part at(const buffer& buffer, std::size_t offset) noexcept {
+  return {buffer, offset};
+}
+
+// Where a copy reads. An argument: it borrows the buffer or memory.
+class source {
+ public:
+  source(const buffer& whole) : source(buffer_part{whole, 0}) {}
+  source(buffer_part part) : raw_{part.buffer.get(), nullptr, part.offset} {
+    const std::size_t all = part.buffer.size();
+    nbytes_ = part.offset <= all ? all - part.offset : 0;
+  }
+  template <class T>
+    requires std::is_trivially_copyable_v<T>
+  source(std::span<T> memory) noexcept
+      : raw_{nullptr, const_cast<void*>(static_cast<const void*>(memory.data())), 0},
+        nbytes_(memory.size_bytes()) {}
+
+  [[nodiscard]] const isthmus_place_t* raw() const noexcept { return &raw_; }
+  [[nodiscard]] std::size_t size() const noexcept { return nbytes_; }
+
+ private:
+  isthmus_place_t raw_;
+  std::size_t nbytes_ = 0;
+};
+
+// Where a copy or fill writes. An argument: it borrows the buffer or memory.
+class destination : public source {
+ public:
+  destination(const buffer& whole) : source(whole) {}
+  destination(buffer_part part) : source(part) {}
+  template <class T>
+    requires(std::is_trivially_copyable_v<T> && !std::is_const_v<T>)
+  destination(std::span<T> memory) noexcept : source(memory) {}
+};
+
+// Objects that an operation owns till it has ended; made by keep(a, b, ...).
+class keepers {
+ public:
+  keepers() noexcept = default;
+  keepers(keepers&& other) noexcept : owners_(std::exchange(other.owners_, {})) {}
+  keepers& operator=(keepers&& other) noexcept {
+    std::swap(owners_, other.owners_);
+    return *this;
+  }
+  ~keepers() {
+    for (const isthmus_owner_t& one : owners_) one.release(one.object);
+  }
+
+  template <class Value>
+  void add(Value&& value) {
+    owners_.reserve(owners_.size() + 1);  // so that nothing throws while the new owner is nobody's
+    owners_.push_back(detail::make_owner(std::forward<Value>(value)));
+  }
+  // For the library, which releases them from now on.
+  [[nodiscard]] std::vector<isthmus_owner_t> detach() noexcept {
+    return std::exchange(owners_, {});
+  }
+
+ private:
+  std::vector<isthmus_owner_t> owners_;
+};
+template <class... Values>
+[[nodiscard]] keepers keep(Values&&... values) {
+  keepers result;
+  (result.add(std::forward<Values>(values)), ...);
+  return result;
+}
+
+struct operation {
+  queue_choice on{};     // {}: the destination buffer's queue, else the source's
+  dependencies after{};  // what it waits for
+  keepers keep{};        // what it keeps alive
+};
+
+namespace detail {
+
+// Calls `function(raw operation, raw event)` of the C ABI.
+template <class Function>
+void run(operation& how, isthmus_event_t** event, Function function) {
+  const std::vector<isthmus_owner_t> owners = how.keep.detach();
+  isthmus_operation_t raw{};
+  raw.struct_size = sizeof raw;
+  raw.after = how.after.data();
+  raw.after_count = how.after.size();
+  raw.owners = owners.data();
+  raw.owner_count = owners.size();
+  check(function(&raw, event));
+}
+template <class Function>
+event run_async(operation& how, Function function) {
+  isthmus_event_t* raw = nullptr;
+  run(how, &raw, function);
+  return event::take(raw);
+}
+
+inline void require_room(const source& place, std::size_t nbytes, const char* what) {
+  if (nbytes <= place.size()) return;
+  raise(status::out_of_range, std::to_string(nbytes) + " bytes do not fit the " + what + " of " +
+                                  std::to_string(place.size()) + " bytes");
+}
+
+// The C call of one copy, bounds checked: the library cannot know where the caller's memory ends.
+inline auto copy_call(const destination& to, const source& from, std::size_t nbytes,
+                      queue_choice on) {
+  require_room(from, nbytes, "source");
+  require_room(to, nbytes, "destination");
+  return [&to, &from, nbytes, on](const isthmus_operation_t* how, isthmus_event_t** event) {
+    return isthmus_copy(on.get(), to.raw(), from.raw(), nbytes, how, event);
+  };
+}
+
+}  // namespace detail
+
+inline void copy(const destination& to, const source& from, operation how = {}) {
+  detail::run(how, nullptr, detail::copy_call(to, from, from.size(), how.on));
+}
+inline event copy_async(const destination& to, const source& from, operation how = {}) {
+  return detail::run_async(how, detail::copy_call(to, from, from.size(), how.on));
+}
+inline void copy_n(const destination& to, const source& from, std::size_t nbytes,
+                   operation how = {}) {
+  detail::run(how, nullptr, detail::copy_call(to, from, nbytes, how.on));
+}
+inline event copy_n_async(const destination& to, const source& from, std::size_t nbytes,
+                          operation how = {}) {
+  return detail::run_async(how, detail::copy_call(to, from, nbytes, how.on));
+}
+
+}  // namespace v1
+}  // namespace isthmus

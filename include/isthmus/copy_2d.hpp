@@ -1,0 +1,58 @@
+// Copies of `height` rows of `width` bytes, `pitch` bytes apart on each side.
+//
+//   isthmus::copy_2d({image, 8192}, {std::span(tile), 256}, {.width = 256, .height = 64});
+//
+// Cost: one driver call where the driver has it. Threads: any.
+#pragma once
+
+#include <isthmus/copy.hpp>
+
+namespace isthmus {
+inline namespace v1 {
+
+template <class Place>
+struct pitched {
+  Place place;
+  std::size_t pitch = 0;
+};
+struct extent {
+  std::size_t width = 0;
+  std::size_t height = 0;
+};
+
+namespace detail {
+
+// Bytes from the first row's start to the last row's end; saturates.
+[[nodiscard]] inline std::size_t reach(extent size, std::size_t pitch) noexcept {
+  constexpr std::size_t most = std::numeric_limits<std::size_t>::max();
+  if (size.width == 0 || size.height == 0) return 0;
+  const std::size_t gaps = size.height - 1;
+  if (pitch != 0 && gaps > (most - size.width) / pitch) return most;
+  return gaps * pitch + size.width;
+}
+
+inline auto copy_2d_call(const pitched<destination>& to, const pitched<source>& from, extent size,
+                         queue_choice on) {
+  require_room(from.place, reach(size, from.pitch), "source");
+  require_room(to.place, reach(size, to.pitch), "destination");
+  return [&to, &from, size, on](const isthmus_operation_t* how, isthmus_event_t** event) {
+    return isthmus_copy_2d(on.get(), to.place.raw(), to.pitch, from.place.raw(), from.pitch,
+                           size.width, size.height, how, event);
+  };
+}
+
+}  // namespace detail
+
+inline void copy_2d(const pitched<destination>& to, const pitched<source>& from, extent size,
+                    operation how = {}) {
+  detail::run(how, nullptr, detail::copy_2d_call(to, from, size, how.on));
+}
+inline event copy_2d_async(const pitched<destination>& to, const pitched<source>& from, extent size,
+                           operation how = {}) {
+  return detail::run_async(how, detail::copy_2d_call(to, from, size, how.on));
+}
+
+static_assert(std::is_aggregate_v<pitched<destination>> && std::is_aggregate_v<extent>);
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,138 @@
+// A device: what has memory of its own and queues that work on it.
+//
+//   auto best = isthmus::device::best();        // with USM; or what ISTHMUS_DEVICE names
+//   isthmus::device second("opencl:cpu:1");
+//
+// Cost: finding a device opens the drivers that its filter allows, once; after that a look-up.
+// Threads: any.
+#pragma once
+
+#include <isthmus/platform.hpp>
+
+#include <string>
+
+namespace isthmus {
+inline namespace v1 {
+
+enum class device_type : isthmus_device_type_t {
+  cpu = ISTHMUS_DEVICE_CPU,
+  gpu = ISTHMUS_DEVICE_GPU,
+  accelerator = ISTHMUS_DEVICE_ACCELERATOR,
+};
+
+// The strings live as long as the device.
+struct device_info {
+  std::string_view backend;
+  std::string_view filter;  // finds this device again
+  std::string_view name;
+  std::string_view vendor;
+  std::string_view driver_version;
+  device_type type = device_type::cpu;
+  std::uint32_t compute_units = 0;
+  std::uint32_t copy_engines = 0;
+  std::uint64_t capabilities = 0;
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t max_allocation_bytes = 0;
+  std::uint64_t base_alignment = 0;  // of an allocation that asks for none
+  std::uint64_t max_alignment = 0;
+  std::string_view lacks;  // what the driver lacks and what stands in for it, or ""
+};
+
+struct memory_info {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+
+class device : public detail::handle<device, isthmus_device_t, isthmus_device_retain,
+                                     isthmus_device_release> {
+ public:
+  // not_found lists what there is.
+  explicit device(const std::string& filter) : handle(find(filter)) {}
+  explicit device(const char* filter) : device(std::string(filter)) {}
+
+  device() noexcept = default;
+  [[nodiscard]] static device best() { return device(""); }
+
+  [[nodiscard]] device_info info() const {
+    const isthmus_device_info_t raw = raw_info();
+    return {raw.backend,
+            raw.filter,
+            raw.name,
+            raw.vendor,
+            raw.driver_version,
+            static_cast<device_type>(raw.type),
+            raw.compute_units,
+            raw.copy_engines,
+            raw.capabilities,
+            raw.memory_bytes,
+            raw.max_allocation_bytes,
+            raw.base_alignment,
+            raw.max_alignment,
+            raw.lacks};
+  }
+  [[nodiscard]] bool can(capability what) const {
+    return (raw_info().capabilities & static_cast<std::uint64_t>(what)) != 0;
+  }
+  [[nodiscard]] bool offers(v1::kind which) const {
+    switch (which) {
+      case kind::device: return can(capability::device_kind);
+      case kind::shared: return can(capability::shared_kind);
+      case kind::host: return can(capability::host_kind);
+      case kind::unknown: break;
+    }
+    return false;
+  }
+  // Throws unsupported where the driver does not tell.
+  [[nodiscard]] memory_info memory() const {
+    memory_info result;
+    detail::check(isthmus_device_memory(get(), &result.free_bytes, &result.total_bytes));
+    return result;
+  }
+  [[nodiscard]] v1::platform platform() const {
+    return detail::make<v1::platform>(isthmus_device_platform, get());
+  }
+  // OpenCL: cl_device_id. NULL where the driver has none.
+  [[nodiscard]] void* native() const noexcept { return isthmus_device_native(get()); }
+
+  friend bool operator==(const device& a, const device& b) noexcept { return a.get() == b.get(); }
+
+ protected:
+  explicit device(isthmus_device_t* raw) noexcept : handle(raw) {}
+
+ private:
+  static isthmus_device_t* find(const std::string& filter) {
+    isthmus_device_t* raw = nullptr;
+    detail::check(isthmus_device_find(filter.c_str(), &raw));
+    return raw;
+  }
+  isthmus_device_info_t raw_info() const {
+    isthmus_device_info_t raw{};
+    raw.struct_size = sizeof raw;
+    detail::check(isthmus_device_info(get(), &raw));
+    return raw;
+  }
+};
+
+[[nodiscard]] inline std::vector<device> devices(const platform& from) {
+  std::vector<device> result;
+  for (std::size_t i = 0; i < from.info().device_count; ++i) {
+    result.push_back(detail::make<device>(isthmus_platform_device, from.get(), i));
+  }
+  return result;
+}
+
+// Of every platform; opens every driver.
+[[nodiscard]] inline std::vector<device> devices() {
+  std::vector<device> result;
+  for (const platform& from : platforms()) {
+    for (device& found : devices(from)) result.push_back(std::move(found));
+  }
+  return result;
+}
+
+static_assert(std::copyable<device> && std::equality_comparable<device>);
+static_assert(std::is_nothrow_move_constructible_v<device>);
+static_assert(sizeof(device) == sizeof(void*));
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,85 @@
+// The exceptions of this C++ surface. Every one is an `isthmus::error`, whose text says what was
+// wrong (the value, the limit, what to do); the statuses that programs tell apart have a class
+// each:
+//
+//   try { ... } catch (const isthmus::out_of_memory& problem) { ... }
+//
+// An out_of_memory is no std::bad_alloc: with two std::exception bases no handler for
+// std::exception would catch it. (The std::pmr adaptor of resource.hpp does throw a
+// std::bad_alloc.) Cost: nothing until thrown. Threads: plain values.
+#pragma once
+
+#include <isthmus/status.hpp>
+
+#include <concepts>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+
+namespace isthmus {
+inline namespace v1 {
+
+class error : public std::runtime_error {
+ public:
+  error(v1::status code, const std::string& message)
+      : std::runtime_error(message.empty() ? std::string(name(code)) : message), code_(code) {}
+
+  [[nodiscard]] v1::status status() const noexcept { return code_; }
+
+ private:
+  v1::status code_;
+};
+
+template <v1::status Code>
+class error_of final : public error {
+ public:
+  explicit error_of(const std::string& message) : error(Code, message) {}
+};
+
+using invalid_argument = error_of<status::invalid_argument>;
+using out_of_range = error_of<status::out_of_range>;
+using out_of_memory = error_of<status::out_of_memory>;
+using unsupported = error_of<status::unsupported>;
+using wrong_context = error_of<status::wrong_context>;
+using not_found = error_of<status::not_found>;
+using closed = error_of<status::closed>;
+using read_only = error_of<status::read_only>;
+using device_lost = error_of<status::device_lost>;
+using driver_error = error_of<status::driver>;
+using dependency_failed = error_of<status::dependency>;
+using abandoned = error_of<status::abandoned>;
+using callback_failed = error_of<status::callback>;
+
+static_assert(std::copyable<error> && std::derived_from<error, std::runtime_error>);
+static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
+
+// Throws the class that belongs to `code`.
+[[noreturn]] inline void raise(status code, const std::string& message) {
+  switch (code) {
+    case status::invalid_argument: throw invalid_argument(message);
+    case status::out_of_range: throw out_of_range(message);
+    case status::out_of_memory: throw out_of_memory(message);
+    case status::unsupported: throw unsupported(message);
+    case status::wrong_context: throw wrong_context(message);
+    case status::not_found: throw not_found(message);
+    case status::closed: throw closed(message);
+    case status::read_only: throw read_only(message);
+    case status::device_lost: throw device_lost(message);
+    case status::driver: throw driver_error(message);
+    case status::dependency: throw dependency_failed(message);
+    case status::abandoned: throw abandoned(message);
+    case status::callback: throw callback_failed(message);
+    default: throw error(code, message);
+  }
+}
+
+namespace detail {
+
+// For calls of the C ABI: throws what they left on this thread.
+inline void check(isthmus_status_t code) {
+  if (code != ISTHMUS_OK) raise(static_cast<v1::status>(code), isthmus_error_message());
+}
+
+}  // namespace detail
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,80 @@
+// A counted reference to an object of the library: what every noun's class is made of.
+//
+// Copies share the object, a move leaves an empty handle behind, and an empty handle may only be
+// assigned to, compared or destroyed: anything else throws invalid_argument. Cost: a pointer; a
+// copy is one atomic increment. Threads: the objects may be used from any thread, one handle object
+// as any plain value (no writes beside reads).
+#pragma once
+
+#include <isthmus/error.hpp>
+
+#include <utility>
+
+namespace isthmus {
+inline namespace v1 {
+namespace detail {
+
+template <class Derived, class Raw, auto Retain, auto Release>
+class handle {
+ public:
+  using raw_type = Raw;
+
+  handle() noexcept = default;
+  handle(const handle& other) noexcept : raw_(other.raw_) { Retain(raw_); }
+  handle(handle&& other) noexcept : raw_(std::exchange(other.raw_, nullptr)) {}
+  handle& operator=(const handle& other) noexcept {
+    handle(other).swap(*this);
+    return *this;
+  }
+  handle& operator=(handle&& other) noexcept {
+    handle(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~handle() { Release(raw_); }
+
+  // The C handle, still owned by this object.
+  [[nodiscard]] Raw* get() const noexcept { return raw_; }
+  // The C handle, now owned by the caller.
+  [[nodiscard]] Raw* detach() noexcept { return std::exchange(raw_, nullptr); }
+  [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
+
+  // Takes over a reference that a C function gave.
+  [[nodiscard]] static Derived take(Raw* raw) noexcept {
+    Derived result;
+    static_cast<handle&>(result).raw_ = raw;
+    return result;
+  }
+  // Makes a reference of its own to what somebody else holds.
+  [[nodiscard]] static Derived share(Raw* raw) noexcept {
+    Retain(raw);
+    return take(raw);
+  }
+
+ protected:
+  explicit handle(Raw* raw) noexcept : raw_(raw) {}
+  void swap(handle& other) noexcept { std::swap(raw_, other.raw_); }
+
+ private:
+  Raw* raw_ = nullptr;
+};
+
+// Something of the caller's that the library keeps: `value` dies when the library lets go of it.
+template <class Value>
+[[nodiscard]] isthmus_owner_t make_owner(Value&& value) {
+  using stored = std::decay_t<Value>;
+  static_assert(std::is_nothrow_destructible_v<stored>, "the library cannot pass exceptions on");
+  return {new stored(std::forward<Value>(value)),
+          [](void* object) { delete static_cast<stored*>(object); }};
+}
+
+// Calls a function of the C ABI that gives an object through its last argument.
+template <class Noun, class Function, class... Arguments>
+[[nodiscard]] Noun make(Function function, Arguments... arguments) {
+  typename Noun::raw_type* raw = nullptr;
+  check(function(arguments..., &raw));
+  return Noun::take(raw);
+}
+
+}  // namespace detail
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,84 @@
+// A host view: the bytes of a buffer of shared or host kind as a range of T that the host may
+// touch.
+//
+//   isthmus::host_view<float> values = buffer.host<float>();
+//   std::iota(values.begin(), values.end(), 0.0f);
+//
+// While it lives the memory stays, even if the buffer is freed. Operations put on a queue meanwhile
+// are not held back: the caller orders them against what he does here. Cost: a wait for what is
+// pending on the buffer. Threads: the view as any plain object.
+#pragma once
+
+#include <isthmus/buffer.hpp>
+
+#include <ranges>
+
+namespace isthmus {
+inline namespace v1 {
+
+template <class T = std::byte>
+class host_view {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "raw memory can only hold trivially copyable types");
+
+ public:
+  host_view() noexcept = default;
+  explicit host_view(buffer of) {
+    const buffer_info info = of.info();
+    require(info);
+    void* pointer = nullptr;
+    detail::check(isthmus_buffer_export(of.get(), &pointer));
+    exported_ = std::move(of);
+    values_ = {static_cast<T*>(pointer), info.nbytes / sizeof(T)};
+  }
+  host_view(host_view&& other) noexcept
+      : exported_(std::move(other.exported_)), values_(std::exchange(other.values_, {})) {}
+  host_view& operator=(host_view&& other) noexcept {
+    host_view taken(std::move(other));
+    std::swap(exported_, taken.exported_);
+    std::swap(values_, taken.values_);
+    return *this;
+  }
+  host_view(const host_view&) = delete;
+  host_view& operator=(const host_view&) = delete;
+  ~host_view() {
+    if (exported_) isthmus_buffer_unexport(exported_.get());
+  }
+
+  [[nodiscard]] std::span<T> span() const noexcept { return values_; }
+  operator std::span<T>() const noexcept { return values_; }
+  [[nodiscard]] T* data() const noexcept { return values_.data(); }
+  [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+  [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return values_.end(); }
+  [[nodiscard]] T& operator[](std::size_t index) const noexcept { return values_[index]; }
+
+ private:
+  static void require(const buffer_info& info) {
+    if (info.read_only && !std::is_const_v<T>) {
+      raise(status::read_only, "this buffer is read-only: use host<const T>()");
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(info.pointer);
+    if (info.nbytes % sizeof(T) != 0 || address % alignof(T) != 0) {
+      raise(status::invalid_argument,
+            std::to_string(info.nbytes) + " bytes at an address of remainder " +
+                std::to_string(address % alignof(T)) + " do not make whole objects of " +
+                std::to_string(sizeof(T)) + " bytes, aligned to " + std::to_string(alignof(T)));
+    }
+  }
+
+  buffer exported_;
+  std::span<T> values_;
+};
+
+template <class T>
+host_view<T> buffer::host() const {
+  return host_view<T>(*this);
+}
+
+static_assert(std::movable<host_view<>> && !std::copyable<host_view<>>);
+static_assert(std::ranges::contiguous_range<host_view<float>>);
+static_assert(std::is_nothrow_move_constructible_v<host_view<>>);
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,492 @@
+/* Isthmus: one memory layer for programs whose data live on both sides of a bus.
+ *
+ * This header is the whole contract of the shared library: C99, opaque handles, no types of any
+ * standard library. `isthmus.hpp` beside it is header-only C++20 over these functions.
+ *
+ * Conventions, true of every function unless its comment says otherwise:
+ *  - A function that can fail returns `isthmus_status_t`; `ISTHMUS_OK` is 0. On failure the outputs
+ *    are left untouched, nothing is half done, and `isthmus_error_message()` tells this thread what
+ *    was wrong: the value, the limit and what to do.
+ *  - Handles are counted references. What a function gives through `**out` is owned by the caller
+ *    and given back with the noun's `release`. `retain` and `release` accept NULL, never fail, never
+ *    block, and may be called from any thread, in a forked child too (where they do nothing).
+ *  - Every function may be called from any thread at any time, on the same handles too.
+ *  - A structure that may grow begins with `struct_size`, which the caller sets to its `sizeof`.
+ *  - Sizes, offsets and pitches are in bytes, times in nanoseconds.
+ *  - Operations on one queue run in the order of their submission. An operation on a buffer also
+ *    waits for the operations on that buffer which other queues were given before through this
+ *    library. Work that the caller gave a driver himself is made known by `isthmus_buffer_record_*`.
+ *  - An operation's last parameter is `isthmus_event_t** event`: NULL makes the call block until the
+ *    operation has ended, else it returns once the operation is submitted, and the event tells.
+ */
+#ifndef ISTHMUS_ISTHMUS_H
+#define ISTHMUS_ISTHMUS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define ISTHMUS_API __attribute__((visibility("default")))
+#else
+#define ISTHMUS_API
+#endif
+
+#ifdef __cplusplus
+#define ISTHMUS_NOEXCEPT noexcept
+extern "C" {
+#else
+#define ISTHMUS_NOEXCEPT
+#endif
+
+/* ---- version --------------------------------------------------------------------------------- */
+
+#define ISTHMUS_VERSION_MAJOR 0
+#define ISTHMUS_VERSION_MINOR 1
+#define ISTHMUS_VERSION_PATCH 0
+/* Version of the binary interface: grows by one whenever functions are added; within a major version
+ * of the library nothing is removed or changes its layout. */
+#define ISTHMUS_ABI_VERSION 1
+
+/* "0.1.0", of the library that runs, which may be newer than this header. */
+ISTHMUS_API const char* isthmus_version(void) ISTHMUS_NOEXCEPT;
+ISTHMUS_API uint32_t isthmus_abi_version(void) ISTHMUS_NOEXCEPT;
+
+/* ---- status and errors ----------------------------------------------------------------------- */
+
+typedef int32_t isthmus_status_t;
+enum {
+  ISTHMUS_OK = 0,
+  ISTHMUS_PENDING = 1,                  /* not an error: the event has not completed */
+  ISTHMUS_ERROR_INVALID_ARGUMENT = -1,  /* a value outside what its description allows */
+  ISTHMUS_ERROR_OUT_OF_RANGE = -2,      /* past either end of a buffer or allocation */
+  ISTHMUS_ERROR_OUT_OF_MEMORY = -3,     /* no memory of that kind on that device */
+  ISTHMUS_ERROR_UNSUPPORTED = -4,       /* this driver or device cannot; see its capabilities */
+  ISTHMUS_ERROR_WRONG_CONTEXT = -5,     /* objects of different contexts, or a pointer unknown to it */
+  ISTHMUS_ERROR_NOT_FOUND = -6,         /* no such device or platform */
+  ISTHMUS_ERROR_CLOSED = -7,            /* a buffer that was freed or a queue that was closed */
+  ISTHMUS_ERROR_READ_ONLY = -8,         /* a write to memory marked read-only */
+  ISTHMUS_ERROR_DEVICE_LOST = -9,       /* the device is gone; its memory with it */
+  ISTHMUS_ERROR_DRIVER = -10,           /* the driver refused; the message names call and code */
+  ISTHMUS_ERROR_TIMEOUT = -11,          /* the time given ran out; the operation goes on */
+  ISTHMUS_ERROR_DEPENDENCY = -12,       /* an event waited for had failed, so this did not run */
+  ISTHMUS_ERROR_ABANDONED = -13,        /* a host event was dropped before it was completed */
+  ISTHMUS_ERROR_CALLBACK = -14,         /* a function given to a queue failed */
+  ISTHMUS_ERROR_FORKED = -15,           /* driver work in a forked child */
+  ISTHMUS_ERROR_INTERNAL = -16          /* a fault of this library: please report it */
+};
+
+/* Message of the last failure on this thread, "" if there was none; valid until the next failure on
+ * this thread. */
+ISTHMUS_API const char* isthmus_error_message(void) ISTHMUS_NOEXCEPT;
+/* "out of memory" for ISTHMUS_ERROR_OUT_OF_MEMORY, and so on; "unknown status" for other numbers. */
+ISTHMUS_API const char* isthmus_status_name(isthmus_status_t status) ISTHMUS_NOEXCEPT;
+
+/* ---- nouns ----------------------------------------------------------------------------------- */
+
+typedef struct isthmus_platform_t isthmus_platform_t; /* one vendor's driver, or the host */
+typedef struct isthmus_device_t isthmus_device_t;
+typedef struct isthmus_context_t isthmus_context_t; /* USM belongs to a context */
+typedef struct isthmus_queue_t isthmus_queue_t;     /* in order */
+typedef struct isthmus_event_t isthmus_event_t;
+typedef struct isthmus_resource_t isthmus_resource_t; /* hands out memory of one kind */
+typedef struct isthmus_buffer_t isthmus_buffer_t;
+
+/* USM kinds; the numbers are those of SYCL's dpctl. */
+typedef int32_t isthmus_kind_t;
+enum {
+  ISTHMUS_KIND_UNKNOWN = 0, /* not USM known here: plain host memory, say */
+  ISTHMUS_KIND_DEVICE = 1,
+  ISTHMUS_KIND_SHARED = 2,
+  ISTHMUS_KIND_HOST = 3
+};
+
+/* Keeps something of the caller's alive: `release(object)` is called exactly once, on any thread, as
+ * soon as it is no longer needed, also when the call that took it fails. It must not call back into
+ * this library nor throw. A NULL `release` means that nothing is to be done. */
+typedef struct isthmus_owner_s {
+  void* object;
+  void (*release)(void* object);
+} isthmus_owner_t;
+
+/* ---- platforms and devices ------------------------------------------------------------------- */
+
+typedef struct isthmus_platform_info_s {
+  size_t struct_size;
+  const char* backend; /* "host", "sim", "opencl" */
+  const char* name;
+  const char* vendor;
+  const char* version;
+  const char* library; /* the driver's file as it was opened, or "" */
+  size_t device_count;
+} isthmus_platform_info_t;
+
+typedef int32_t isthmus_device_type_t;
+enum {
+  ISTHMUS_DEVICE_CPU = 1,
+  ISTHMUS_DEVICE_GPU = 2,
+  ISTHMUS_DEVICE_ACCELERATOR = 3
+};
+
+/* What a device can do. */
+enum {
+  ISTHMUS_CAN_DEVICE_KIND = 1 << 0,
+  ISTHMUS_CAN_SHARED_KIND = 1 << 1,
+  ISTHMUS_CAN_HOST_KIND = 1 << 2,
+  ISTHMUS_CAN_USM = 1 << 3,             /* kinds are true USM; without it they are emulated (SVM) */
+  ISTHMUS_CAN_WAIT_FOR_HOST = 1 << 4,   /* its queues can wait for events the host completes */
+  ISTHMUS_CAN_PREFETCH = 1 << 5,
+  ISTHMUS_CAN_ADVISE = 1 << 6,
+  ISTHMUS_CAN_PROFILE = 1 << 7,         /* events know their times */
+  ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
+  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9,   /* functions given to a queue may touch device memory */
+  ISTHMUS_CAN_LEND_HANDLES = 1 << 10    /* contexts and queues have native handles */
+};
+
+typedef struct isthmus_device_info_s {
+  size_t struct_size;
+  const char* backend;
+  const char* filter; /* "opencl:cpu:0": finds this device again */
+  const char* name;
+  const char* vendor;
+  const char* driver_version;
+  isthmus_device_type_t type;
+  uint32_t compute_units;
+  uint32_t copy_engines;
+  uint64_t capabilities; /* ISTHMUS_CAN_* */
+  uint64_t memory_bytes;
+  uint64_t max_allocation_bytes;
+  uint64_t base_alignment; /* of an allocation that asks for none */
+  uint64_t max_alignment;
+  const char* lacks; /* what this driver lacks and what stands in for it, or "" */
+} isthmus_device_info_t;
+
+/* Platforms found; opens every driver on the first call. */
+ISTHMUS_API isthmus_status_t isthmus_platform_count(size_t* count) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_platform_get(size_t index,
+                                                  isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_platform_retain(isthmus_platform_t* platform) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_platform_release(isthmus_platform_t* platform) ISTHMUS_NOEXCEPT;
+/* The strings live as long as the platform. */
+ISTHMUS_API isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
+                                                   isthmus_platform_info_t* info) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t index,
+                                                     isthmus_device_t** device) ISTHMUS_NOEXCEPT;
+
+/* Drivers looked for and not usable, with the reason. The strings live for ever. */
+ISTHMUS_API isthmus_status_t isthmus_absent_count(size_t* count) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
+                                                const char** reason) ISTHMUS_NOEXCEPT;
+
+/* Finds a device by filter: up to three of back-end ("host", "sim", "opencl"), type ("cpu", "gpu",
+ * "accelerator") and number, in that order, joined by ':', as in SYCL's filter selector: "gpu",
+ * "opencl:cpu:0", "sim:1". NULL or "" is the default: the environment variable ISTHMUS_DEVICE, else
+ * the best device with USM (GPUs, then accelerators, then CPU drivers, then the host); simulated
+ * devices are found only by name. Only the drivers that the filter allows are opened. NOT_FOUND lists
+ * what there is. */
+ISTHMUS_API isthmus_status_t isthmus_device_find(const char* filter,
+                                                 isthmus_device_t** device) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_device_retain(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_device_release(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
+                                                 isthmus_device_info_t* info) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
+                                                     isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
+/* Free memory as the driver knows it; UNSUPPORTED where it does not. */
+ISTHMUS_API isthmus_status_t isthmus_device_memory(const isthmus_device_t* device,
+                                                   uint64_t* free_bytes,
+                                                   uint64_t* total_bytes) ISTHMUS_NOEXCEPT;
+/* The driver's own handle (OpenCL: cl_device_id), NULL where it has none. */
+ISTHMUS_API void* isthmus_device_native(const isthmus_device_t* device) ISTHMUS_NOEXCEPT;
+
+/* ---- simulated devices ----------------------------------------------------------------------- */
+
+/* A new simulated device of its own platform, for tests; `options` as in the environment variable
+ * ISTHMUS_SIM, described in docs/sim.md ("capacity=64MiB,fail=copy:3"); NULL for the defaults. */
+ISTHMUS_API isthmus_status_t isthmus_sim_create(const char* options,
+                                                isthmus_device_t** device) ISTHMUS_NOEXCEPT;
+/* Changes the options that may change while the device lives: faults, effect, bandwidth, latency. */
+ISTHMUS_API isthmus_status_t isthmus_sim_configure(isthmus_device_t* device,
+                                                   const char* options) ISTHMUS_NOEXCEPT;
+/* Driver calls made so far of one kind ("allocate", "copy", ...; "any" for all). */
+ISTHMUS_API isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
+                                               uint64_t* count) ISTHMUS_NOEXCEPT;
+/* The device's virtual time and the bytes of device and other memory now allocated on it. */
+ISTHMUS_API isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
+                                               uint64_t* device_bytes,
+                                               uint64_t* host_bytes) ISTHMUS_NOEXCEPT;
+
+/* ---- contexts -------------------------------------------------------------------------------- */
+
+ISTHMUS_API isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t count,
+                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
+/* The context that the platform's devices share by default; always the same one. */
+ISTHMUS_API isthmus_status_t isthmus_context_default(isthmus_device_t* device,
+                                                     isthmus_context_t** context) ISTHMUS_NOEXCEPT;
+/* Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. With an owner it is kept
+ * alive by the owner, without one by the driver's own reference count. */
+ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
+                                                   isthmus_owner_t owner,
+                                                   isthmus_context_t** context) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_context_retain(isthmus_context_t* context) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_context_release(isthmus_context_t* context) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
+                                                          size_t* count) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t index,
+                                                    isthmus_device_t** device) ISTHMUS_NOEXCEPT;
+/* Two handles that stand for the same driver context are equal: compare these keys. */
+ISTHMUS_API uintptr_t isthmus_context_key(const isthmus_context_t* context) ISTHMUS_NOEXCEPT;
+/* The driver's own handle, NULL where it has none; valid while `context` lives. */
+ISTHMUS_API void* isthmus_context_native(const isthmus_context_t* context) ISTHMUS_NOEXCEPT;
+
+/* ---- queues ---------------------------------------------------------------------------------- */
+
+/* `context` NULL: the default context of `device`. */
+ISTHMUS_API isthmus_status_t isthmus_queue_create(isthmus_context_t* context,
+                                                  isthmus_device_t* device,
+                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
+/* One queue per device on its default context, made when first asked for; `device` NULL: the default
+ * device. Cheap: no device selection after the first call. */
+ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
+                                                   isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
+/* Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is out of order,
+ * every operation of this library stands behind a barrier. Ownership as in isthmus_context_adopt. */
+ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
+                                                 isthmus_owner_t owner,
+                                                 isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_queue_retain(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_queue_release(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* Two handles that stand for the same driver queue have the same key. */
+ISTHMUS_API uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* The driver's own handle, NULL where it has none. From here on the library takes into account that
+ * the queue has work which it does not know: what is freed on it waits for a fence. */
+ISTHMUS_API void* isthmus_queue_native(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* 1 where nothing that the library submitted is pending, else 0. */
+ISTHMUS_API int isthmus_queue_idle(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* Waits for all submitted so far. TIMEOUT after `timeout_ns`; negative waits for ever. */
+ISTHMUS_API isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue,
+                                                int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* An event that completes when all submitted so far, and all of `after`, has. */
+ISTHMUS_API isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue,
+                                                 isthmus_event_t* const* after, size_t after_count,
+                                                 isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Refuses further work with CLOSED; what is submitted still runs. Never blocks. Not allowed on the
+ * default queue of a device. */
+ISTHMUS_API isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+
+/* What a function given to a queue sees of one buffer: `data` may be touched until it returns. */
+typedef struct isthmus_view_s {
+  void* data;
+  size_t nbytes;
+} isthmus_view_t;
+/* Returns ISTHMUS_OK, or any error status with a message copied from `message` (may be NULL). */
+typedef isthmus_status_t (*isthmus_function_t)(void* object, const isthmus_view_t* views,
+                                               size_t view_count, const char** message);
+/* Runs `function(owner.object, ...)` on a thread of the library in the queue's order, with views of the
+ * buffers; `owner.release` is called afterwards, or at once on failure. Buffers of device kind need
+ * ISTHMUS_CAN_RUN_FUNCTIONS. */
+ISTHMUS_API isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
+                                                  isthmus_owner_t owner,
+                                                  isthmus_buffer_t* const* buffers,
+                                                  size_t buffer_count, isthmus_event_t* const* after,
+                                                  size_t after_count,
+                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+ISTHMUS_API void isthmus_event_retain(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+/* An uncompleted host event whose last reference goes is completed with ABANDONED, so that no queue
+ * waits for ever. */
+ISTHMUS_API void isthmus_event_release(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+/* ISTHMUS_PENDING, ISTHMUS_OK, or the error the operation ended with. Does not block. */
+ISTHMUS_API isthmus_status_t isthmus_event_status(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+/* Waits for completion and gives the operation's own status; TIMEOUT after `timeout_ns` (negative
+ * waits for ever, 0 polls). */
+ISTHMUS_API isthmus_status_t isthmus_event_wait(isthmus_event_t* event,
+                                                int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* Writes 8 bytes (the number 1) to a copy of the descriptor `fd`, an eventfd or the like, when the
+ * event completes, at once if it has: what event loops wait for. */
+ISTHMUS_API isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) ISTHMUS_NOEXCEPT;
+/* Calls `owner.release(owner.object)` on completion, at once if complete; on any thread. */
+ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
+                                                isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
+/* An event that the host completes. */
+ISTHMUS_API isthmus_status_t isthmus_event_create(isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Completes a host event: `status` OK or an error, `message` may be NULL. INVALID_ARGUMENT for an event
+ * of a driver's or one completed before. */
+ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
+                                                    const char* message) ISTHMUS_NOEXCEPT;
+/* Times of a completed operation on its device's clock; UNSUPPORTED where the driver keeps none, PENDING
+ * before completion. */
+ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
+                                                 uint64_t* started_ns,
+                                                 uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
+/* The driver's own event where it has one (OpenCL: cl_event), NULL otherwise; valid while `event`
+ * lives. */
+ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+
+/* ---- memory resources ------------------------------------------------------------------------ */
+
+/* The driver's own allocator for one kind on one context and device; NULL device: the context's
+ * first. */
+ISTHMUS_API isthmus_status_t isthmus_resource_provider(isthmus_context_t* context,
+                                                       isthmus_device_t* device, isthmus_kind_t kind,
+                                                       isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+/* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of two. A
+ * request of 0 bytes gives NULL. */
+ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
+                                                       size_t alignment, isthmus_queue_t* queue,
+                                                       void** pointer) ISTHMUS_NOEXCEPT;
+/* Gives back what isthmus_resource_allocate gave, behind the work on `queue`. Never fails, never
+ * blocks. */
+ISTHMUS_API void isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
+                                             size_t nbytes, size_t alignment,
+                                             isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose free
+ * waits for work in flight counts as live. */
+ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) ISTHMUS_NOEXCEPT;
+
+/* What is known of a pointer, an inner one too. */
+typedef struct isthmus_pointer_info_s {
+  size_t struct_size;
+  isthmus_kind_t kind; /* UNKNOWN: not USM of the context asked for */
+  void* base;          /* start and size of its allocation, where known, else NULL and 0 */
+  size_t nbytes;
+  isthmus_device_t* device; /* borrowed: lives as long as the context; NULL if not known */
+} isthmus_pointer_info_t;
+/* Asks the registry, then `context`'s driver. `context` NULL: any context that the registry knows. */
+ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
+                                                   isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
+
+/* ---- buffers --------------------------------------------------------------------------------- */
+
+/* `alignment` 0 or less: the device's own, else a power of two. `queue` NULL: the default queue.
+ * `resource` NULL: the driver's allocator; else its context must be the queue's. 0 bytes are allowed. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind,
+                                                   int64_t alignment, isthmus_queue_t* queue,
+                                                   isthmus_resource_t* resource,
+                                                   isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
+/* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be known
+ * to the queue's context, and [pointer, pointer + nbytes) must lie within its allocation where the
+ * driver tells. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
+                                                  int read_only, isthmus_queue_t* queue,
+                                                  isthmus_owner_t owner,
+                                                  isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
+/* Bytes [offset, offset + nbytes) of `base`, which it keeps alive; no memory is allocated for it. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, size_t nbytes,
+                                                  isthmus_buffer_t** slice) ISTHMUS_NOEXCEPT;
+/* Another buffer of the same memory whose operations go to `queue` (same context). */
+ISTHMUS_API isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
+                                                     isthmus_buffer_t** view) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+/* The memory goes back once the last reference, slice and export is gone and the last operation on it
+ * has ended; never blocks. */
+ISTHMUS_API void isthmus_buffer_release(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+/* Makes this buffer dead at once: further use, of its slices too, is CLOSED. The memory goes back as in
+ * release, with the last export at the latest. Freeing twice does nothing. A slice's free affects only
+ * the slice. */
+ISTHMUS_API void isthmus_buffer_free(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+
+typedef struct isthmus_buffer_info_s {
+  size_t struct_size;
+  void* pointer; /* NULL for 0 bytes */
+  size_t nbytes;
+  size_t alignment; /* asked for at creation, or the device's own */
+  isthmus_kind_t kind;
+  int read_only;
+  int is_slice;
+  isthmus_queue_t* queue; /* borrowed: lives as long as the buffer */
+  size_t exports;
+} isthmus_buffer_info_t;
+/* CLOSED for a freed buffer. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
+                                                 isthmus_buffer_info_t* info) ISTHMUS_NOEXCEPT;
+/* Waits for the buffer's pending operations and gives a pointer that the host may use until the matching
+ * `unexport`, through `free` too. UNSUPPORTED for device kind. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
+                                                   void** pointer) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+/* Gives the memory to a foreign owner: a pointer and what frees it. The buffer is dead afterwards. Fails
+ * with INVALID_ARGUMENT while slices, other references to the memory or exports live. `owner->release`
+ * waits for nothing: operations in flight are waited for by the free itself. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
+                                                   isthmus_owner_t* owner) ISTHMUS_NOEXCEPT;
+/* The memory is in use by work that the library does not know: until `event`, or all now on `queue`, has
+ * completed it is not given back, and operations on other queues wait. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
+                                                         isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
+                                                         isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+
+/* ---- copies, fills, prefetch, advice --------------------------------------------------------- */
+
+/* Where bytes lie: `offset` into `buffer`, or, with buffer NULL, `pointer` + `offset`: memory of the
+ * caller's on the host, or USM in the registry, whose bounds are then held. */
+typedef struct isthmus_place_s {
+  isthmus_buffer_t* buffer;
+  void* pointer;
+  size_t offset;
+} isthmus_place_t;
+
+/* Optional; NULL stands for nothing to wait for and nothing to keep. The owners are released when the
+ * operation has ended, also when the call fails. */
+typedef struct isthmus_operation_s {
+  size_t struct_size;
+  isthmus_event_t* const* after; /* waited for, of any context or platform */
+  size_t after_count;
+  const isthmus_owner_t* owners;
+  size_t owner_count;
+} isthmus_operation_t;
+
+/* Copies between any two places. `queue` NULL: the destination buffer's queue, else the source's; none
+ * for two host places (a plain memcpy). Overlapping ranges are INVALID_ARGUMENT. What the host can touch
+ * is copied by the host when nothing is pending on it. */
+ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                                          const isthmus_place_t* source, size_t nbytes,
+                                          const isthmus_operation_t* operation,
+                                          isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* `height` rows of `width` bytes, `pitch` bytes apart on each side (at least `width`). */
+ISTHMUS_API isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue,
+                                             const isthmus_place_t* destination,
+                                             size_t destination_pitch, const isthmus_place_t* source,
+                                             size_t source_pitch, size_t width, size_t height,
+                                             const isthmus_operation_t* operation,
+                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. */
+ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                                          const void* pattern, size_t pattern_bytes, size_t nbytes,
+                                          const isthmus_operation_t* operation,
+                                          isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Asks the driver to move shared memory to the queue's device, or to the host; a hint that may do
+ * nothing, UNSUPPORTED without ISTHMUS_CAN_PREFETCH. */
+ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
+                                              size_t nbytes, int to_host,
+                                              const isthmus_operation_t* operation,
+                                              isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* The driver's own advice number (OpenCL: cl_mem_advice_intel); UNSUPPORTED without
+ * ISTHMUS_CAN_ADVISE. */
+ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place,
+                                            size_t nbytes, uint32_t advice,
+                                            const isthmus_operation_t* operation,
+                                            isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+
+/* Host memory for results, page-aligned and already faulted in: a large block is kept warm after it is
+ * freed (up to 256 MiB in all), since first touches cost more than a copy. */
+ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
+
+/* ---- process --------------------------------------------------------------------------------- */
+
+/* Ends functions given to queues: those that have not begun fail with CALLBACK, those that run are
+ * waited for. For language bindings, to be called before their interpreter goes. */
+ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
+
+#endif /* ISTHMUS_ISTHMUS_H */

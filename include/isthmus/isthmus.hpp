@@ -1,0 +1,24 @@
+// Isthmus for C++20: header-only over the C ABI of isthmus.h, all of it.
+//
+// The nouns are platform, device, context, queue, event, resource and buffer; each has a header of
+// its name, which may be included alone. All are counted references: copying one is cheap and
+// shares it. Failures are exceptions (error.hpp). Names live in `isthmus`, in the inline namespace
+// v1.
+#pragma once
+
+#include <isthmus/buffer.hpp>
+#include <isthmus/context.hpp>
+#include <isthmus/copy.hpp>
+#include <isthmus/copy_2d.hpp>
+#include <isthmus/device.hpp>
+#include <isthmus/error.hpp>
+#include <isthmus/event.hpp>
+#include <isthmus/fill.hpp>
+#include <isthmus/host_view.hpp>
+#include <isthmus/platform.hpp>
+#include <isthmus/queue.hpp>
+#include <isthmus/resource.hpp>
+#include <isthmus/result_memory.hpp>
+#include <isthmus/sim.hpp>
+#include <isthmus/status.hpp>
+#include <isthmus/submit.hpp>

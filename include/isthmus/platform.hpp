@@ -1,0 +1,75 @@
+// A platform: one vendor's driver, or the host. Start here to list what a machine has; to just get
+// a device use device.hpp.
+//
+// Cost: the first call of platforms() opens every driver (60 ms for Intel's); later ones are cheap.
+// Threads: any.
+#pragma once
+
+#include <isthmus/handle.hpp>
+
+#include <string_view>
+#include <vector>
+
+namespace isthmus {
+inline namespace v1 {
+
+// The strings live as long as the platform.
+struct platform_info {
+  std::string_view backend;  // "host", "sim", "opencl"
+  std::string_view name;
+  std::string_view vendor;
+  std::string_view version;
+  std::string_view library;  // the driver's file as it was opened, or ""
+  std::size_t device_count = 0;
+};
+
+class platform : public detail::handle<platform, isthmus_platform_t, isthmus_platform_retain,
+                                       isthmus_platform_release> {
+ public:
+  [[nodiscard]] platform_info info() const {
+    isthmus_platform_info_t raw{};
+    raw.struct_size = sizeof raw;
+    detail::check(isthmus_platform_info(get(), &raw));
+    return {raw.backend, raw.name, raw.vendor, raw.version, raw.library, raw.device_count};
+  }
+
+  friend bool operator==(const platform& a, const platform& b) noexcept {
+    return a.get() == b.get();
+  }
+};
+
+[[nodiscard]] inline std::vector<platform> platforms() {
+  std::size_t count = 0;
+  detail::check(isthmus_platform_count(&count));
+  std::vector<platform> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    result.push_back(detail::make<platform>(isthmus_platform_get, i));
+  }
+  return result;
+}
+
+// A driver that was looked for and cannot be used, with the reason; the strings live for ever.
+struct absent_driver {
+  std::string_view backend;
+  std::string_view reason;
+};
+
+[[nodiscard]] inline std::vector<absent_driver> absent() {
+  std::size_t count = 0;
+  detail::check(isthmus_absent_count(&count));
+  std::vector<absent_driver> result;
+  for (std::size_t i = 0; i < count; ++i) {
+    const char* backend = nullptr;
+    const char* reason = nullptr;
+    detail::check(isthmus_absent_get(i, &backend, &reason));
+    result.push_back({backend, reason});
+  }
+  return result;
+}
+
+static_assert(std::copyable<platform> && std::equality_comparable<platform>);
+static_assert(std::is_nothrow_move_constructible_v<platform>);
+static_assert(sizeof(platform) == sizeof(void*));
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,58 @@
+// Simulated devices, for tests: a capacity, faults on demand, and effects as late as ordering
+// allows, so that a missing wait shows as wrong data. docs/sim.md lists the options.
+//
+//   isthmus::sim_device device("capacity=64MiB,fail=copy:3");
+//   isthmus::queue queue(device);
+//
+// Cost: device memory is host memory behind page protection. Threads: any.
+#pragma once
+
+#include <isthmus/device.hpp>
+
+#include <chrono>
+
+namespace isthmus {
+inline namespace v1 {
+
+struct sim_state {
+  std::chrono::nanoseconds clock{};  // virtual time
+  std::uint64_t device_bytes = 0;    // allocated now
+  std::uint64_t host_bytes = 0;
+};
+
+// A new device of a platform of its own, which goes with the last reference to it.
+class sim_device : public device {
+ public:
+  explicit sim_device(const std::string& options = "") : device(create(options)) {}
+
+  // Changes what may change while the device lives: faults, effect, bandwidth, latency.
+  void configure(const std::string& options) const {
+    detail::check(isthmus_sim_configure(get(), options.c_str()));
+  }
+  // Driver calls so far of one kind: "allocate", "copy", ...; "any" for all.
+  [[nodiscard]] std::uint64_t calls(const std::string& kind = "any") const {
+    std::uint64_t count = 0;
+    detail::check(isthmus_sim_calls(get(), kind.c_str(), &count));
+    return count;
+  }
+  [[nodiscard]] sim_state state() const {
+    std::uint64_t clock = 0;
+    sim_state result;
+    detail::check(isthmus_sim_state(get(), &clock, &result.device_bytes, &result.host_bytes));
+    result.clock = std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(clock));
+    return result;
+  }
+
+ private:
+  static isthmus_device_t* create(const std::string& options) {
+    isthmus_device_t* raw = nullptr;
+    detail::check(isthmus_sim_create(options.c_str(), &raw));
+    return raw;
+  }
+};
+
+static_assert(std::copyable<sim_device> && std::convertible_to<sim_device, device>);
+static_assert(sizeof(sim_device) == sizeof(void*));
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,74 @@
+// How an operation ended, and what a device can do: the numbers of isthmus.h as types.
+//
+// Cost: none, the values are those of the C ABI. Threads: plain values.
+#pragma once
+
+#include <isthmus/isthmus.h>
+
+#include <cstdint>
+#include <string_view>
+
+namespace isthmus {
+inline namespace v1 {
+
+enum class status : isthmus_status_t {
+  ok = ISTHMUS_OK,
+  pending = ISTHMUS_PENDING,
+  invalid_argument = ISTHMUS_ERROR_INVALID_ARGUMENT,
+  out_of_range = ISTHMUS_ERROR_OUT_OF_RANGE,
+  out_of_memory = ISTHMUS_ERROR_OUT_OF_MEMORY,
+  unsupported = ISTHMUS_ERROR_UNSUPPORTED,
+  wrong_context = ISTHMUS_ERROR_WRONG_CONTEXT,
+  not_found = ISTHMUS_ERROR_NOT_FOUND,
+  closed = ISTHMUS_ERROR_CLOSED,
+  read_only = ISTHMUS_ERROR_READ_ONLY,
+  device_lost = ISTHMUS_ERROR_DEVICE_LOST,
+  driver = ISTHMUS_ERROR_DRIVER,
+  timeout = ISTHMUS_ERROR_TIMEOUT,
+  dependency = ISTHMUS_ERROR_DEPENDENCY,
+  abandoned = ISTHMUS_ERROR_ABANDONED,
+  callback = ISTHMUS_ERROR_CALLBACK,
+  forked = ISTHMUS_ERROR_FORKED,
+  internal = ISTHMUS_ERROR_INTERNAL,
+};
+
+// "out of memory" for status::out_of_memory, and so on.
+[[nodiscard]] inline std::string_view name(status value) noexcept {
+  return isthmus_status_name(static_cast<isthmus_status_t>(value));
+}
+
+// Where USM lies; `unknown` is what the library says of a pointer that is not USM.
+enum class kind : isthmus_kind_t {
+  unknown = ISTHMUS_KIND_UNKNOWN,
+  device = ISTHMUS_KIND_DEVICE,
+  shared = ISTHMUS_KIND_SHARED,
+  host = ISTHMUS_KIND_HOST,
+};
+
+[[nodiscard]] constexpr std::string_view name(kind value) noexcept {
+  switch (value) {
+    case kind::device: return "device";
+    case kind::shared: return "shared";
+    case kind::host: return "host";
+    case kind::unknown: break;
+  }
+  return "unknown";
+}
+
+// One bit each of device_info::capabilities.
+enum class capability : std::uint64_t {
+  device_kind = ISTHMUS_CAN_DEVICE_KIND,
+  shared_kind = ISTHMUS_CAN_SHARED_KIND,
+  host_kind = ISTHMUS_CAN_HOST_KIND,
+  usm = ISTHMUS_CAN_USM,
+  wait_for_host = ISTHMUS_CAN_WAIT_FOR_HOST,
+  prefetch = ISTHMUS_CAN_PREFETCH,
+  advise = ISTHMUS_CAN_ADVISE,
+  profile = ISTHMUS_CAN_PROFILE,
+  tell_free_memory = ISTHMUS_CAN_TELL_FREE_MEMORY,
+  run_functions = ISTHMUS_CAN_RUN_FUNCTIONS,
+  lend_handles = ISTHMUS_CAN_LEND_HANDLES,
+};
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,126 @@
+#include "arguments.hpp"
+
+#include <cmath>
+
+#include "errors.hpp"
+
+namespace isthmus::python {
+
+interned_names names;
+
+void intern_names() {
+  names.device = PyUnicode_InternFromString("device");
+  names.shared = PyUnicode_InternFromString("shared");
+  names.host = PyUnicode_InternFromString("host");
+  names.unknown = PyUnicode_InternFromString("unknown");
+  names.data = PyUnicode_InternFromString("data");
+  names.shape = PyUnicode_InternFromString("shape");
+  names.syclobj = PyUnicode_InternFromString("syclobj");
+}
+
+namespace {
+
+nb::object to_index(nb::handle value, const char* what) {
+  if (PyIndex_Check(value.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "%s must be an integer, not %.100s", what,
+                 Py_TYPE(value.ptr())->tp_name);
+  }
+  nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) {
+    raise_set();
+  }
+  return index;
+}
+
+}  // namespace
+
+std::size_t to_size(nb::handle value, const char* what) {
+  nb::object kept;
+  if (!PyLong_CheckExact(value.ptr())) {
+    kept = to_index(value, what);
+    value = kept;
+  }
+  int overflow = 0;
+  const long long size = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  if (overflow > 0) {
+    raise_python(PyExc_OverflowError, "%s of %R does not fit in 63 bits", what, value.ptr());
+  }
+  if (overflow < 0 || size < 0) {
+    raise_python(PyExc_ValueError, "%s must be 0 or more, not %R", what, value.ptr());
+  }
+  return static_cast<std::size_t>(size);
+}
+
+std::size_t to_size_or(nb::handle value, const char* what, std::size_t otherwise) {
+  return value.is_none() ? otherwise : to_size(value, what);
+}
+
+std::int64_t to_alignment(nb::handle value) {
+  if (!value.is_valid() || value.is_none()) {
+    return 0;
+  }
+  const nb::object index = to_index(value, "alignment");
+  int overflow = 0;
+  const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow > 0) {
+    raise_python(PyExc_OverflowError, "alignment of %R does not fit in 63 bits", index.ptr());
+  }
+  return overflow < 0 ? -1 : alignment;
+}
+
+void* to_pointer(nb::handle value, const char* what) {
+  const nb::object index = to_index(value, what);
+  void* pointer = PyLong_AsVoidPtr(index.ptr());
+  int overflow = 0;
+  const bool negative = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) < 0 && overflow == 0;
+  if (PyErr_Occurred() != nullptr || overflow < 0 || negative) {
+    PyErr_Clear();
+    raise_python(PyExc_OverflowError, "%s of %R is no address: it must lie in 0..2**64-1", what,
+                 index.ptr());
+  }
+  return pointer;
+}
+
+// Names written in a program are interned, so that pointers tell most of the time.
+isthmus_kind_t to_kind(nb::handle value) {
+  const auto* given = value.ptr();
+  if (given == names.device) return ISTHMUS_KIND_DEVICE;
+  if (given == names.host) return ISTHMUS_KIND_HOST;
+  if (given == names.shared) return ISTHMUS_KIND_SHARED;
+  if (PyUnicode_Check(value.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "kind must be 'device', 'shared' or 'host', not %R", value.ptr());
+  }
+  for (const isthmus_kind_t kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+    if (PyUnicode_Compare(value.ptr(), kind_name(kind).ptr()) == 0) {
+      return kind;
+    }
+  }
+  raise_python(PyExc_ValueError, "kind must be 'device', 'shared' or 'host', not %R", value.ptr());
+}
+
+nb::handle kind_name(isthmus_kind_t kind) noexcept {
+  switch (kind) {
+    case ISTHMUS_KIND_DEVICE: return names.device;
+    case ISTHMUS_KIND_SHARED: return names.shared;
+    case ISTHMUS_KIND_HOST: return names.host;
+    default: return names.unknown;
+  }
+}
+
+std::int64_t to_timeout(nb::handle seconds) {
+  if (seconds.is_none()) {
+    return -1;
+  }
+  const double given = PyFloat_AsDouble(seconds.ptr());
+  if (given == -1.0 && PyErr_Occurred() != nullptr) {
+    raise_set();
+  }
+  if (std::isnan(given) || given < 0) {
+    raise_python(PyExc_ValueError, "timeout must be 0 seconds or more, or None, not %R",
+                 seconds.ptr());
+  }
+  constexpr double k_longest = 9.2e9;  // seconds that fit in 63 bits of nanoseconds
+  return given > k_longest ? -1 : static_cast<std::int64_t>(given * 1e9);
+}
+
+}  // namespace isthmus::python

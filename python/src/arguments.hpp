@@ -1,0 +1,33 @@
+#pragma once
+// Python's arguments as the library's: sizes, kinds, timeouts.
+
+#include "common.hpp"
+
+namespace isthmus::python {
+
+// ValueError below 0, OverflowError from 2**63 on, TypeError for what is no integer.
+[[nodiscard]] std::size_t to_size(nb::handle value, const char* what);
+// The same, `otherwise` for None.
+[[nodiscard]] std::size_t to_size_or(nb::handle value, const char* what, std::size_t otherwise);
+// 0 for None; negative numbers stay negative.
+[[nodiscard]] std::int64_t to_alignment(nb::handle value);
+// An address: OverflowError outside 0..2**64-1, TypeError for what is no integer.
+[[nodiscard]] void* to_pointer(nb::handle value, const char* what);
+
+// "device", "shared", "host". ValueError and TypeError otherwise.
+[[nodiscard]] isthmus_kind_t to_kind(nb::handle value);
+// The name of a kind, interned; borrowed.
+[[nodiscard]] nb::handle kind_name(isthmus_kind_t kind) noexcept;
+
+// Seconds as nanoseconds; None and infinity: -1, for ever. ValueError for negative ones and NaN.
+[[nodiscard]] std::int64_t to_timeout(nb::handle seconds);
+
+// Interned strings that are compared and looked up often.
+struct interned_names {
+  PyObject *device, *shared, *host, *unknown;
+  PyObject *data, *shape, *syclobj;
+};
+extern interned_names names;
+void intern_names();
+
+}  // namespace isthmus::python

@@ -1,0 +1,300 @@
+#include "buffer.hpp"
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "gil.hpp"
+#include "owners.hpp"
+
+namespace isthmus::python {
+
+isthmus_buffer_info_t info_of(const buffer& of) {
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_buffer_info(of.raw.get(), &info));
+  return info;
+}
+
+nb::handle part_type(const buffer& of, nb::handle object) noexcept {
+  const bool memory = instance_of<buffer>(types.memory[0], object) != nullptr;
+  return memory ? types.memory[of.kind] : types.buffer;
+}
+
+namespace {
+
+nb::object address_of(const buffer& self) {
+  return nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
+}
+
+bool is_freed(const buffer& self) {
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  const auto status = isthmus_buffer_info(self.raw.get(), &info);
+  if (status != ISTHMUS_ERROR_CLOSED) {
+    check(status);
+  }
+  return status == ISTHMUS_ERROR_CLOSED;
+}
+
+nb::object base_of(const buffer& self) {
+  return self.base.is_valid() ? self.base : nb::none();
+}
+
+Py_ssize_t length_of(PyObject* self) noexcept {
+  const auto* of = buffer_of(self);
+  if (of == nullptr) {
+    PyErr_SetString(PyExc_ValueError, "Buffer.__init__() was not called");
+    return -1;
+  }
+  return static_cast<Py_ssize_t>(of->nbytes);
+}
+
+nb::object slice_of(nb::handle self, nb::handle key) {
+  const auto& of = *buffer_of(self);
+  if (PySlice_Check(key.ptr()) == 0) {
+    raise_python(PyExc_TypeError,
+                 "a Buffer is indexed by slices, as buf[100:200], not by %.100s; for single bytes use "
+                 "memoryview(buf) where the host can touch it, or tobytes()",
+                 Py_TYPE(key.ptr())->tp_name);
+  }
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(key.ptr(), &start, &stop, &step) != 0) {
+    raise_set();
+  }
+  if (step != 1) {
+    raise_python(PyExc_ValueError, "slices of a Buffer have step 1, not %zd", step);
+  }
+  const auto length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(of.nbytes), &start, &stop, step);
+  const auto nbytes = static_cast<std::size_t>(length);
+  buffer_handle part;
+  check(isthmus_buffer_slice(of.raw.get(), static_cast<std::size_t>(start), nbytes, part.out()));
+  return make_instance<buffer>(part_type(of, self), std::move(part), of.queue_object,
+                               nb::borrow(self), of.kind, nbytes, of.read_only);
+}
+
+PyObject* subscript(PyObject* self, PyObject* key) noexcept {
+  try {
+    if (length_of(self) < 0) {
+      return nullptr;
+    }
+    return slice_of(self, key).release().ptr();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
+  return nullptr;
+}
+
+// Memory of no bytes has no address, but views of it need one.
+char empty_memory[1];
+
+int refuse_export(const buffer& of, int flags) {
+  if (!host_reachable(of.kind)) {
+    PyErr_SetString(PyExc_BufferError,
+                    "the host cannot touch memory of kind 'device': copy it with to_numpy(), tobytes() "
+                    "or copy_to(), or work on it in queue.submit()");
+    return -1;
+  }
+  if (of.read_only && (flags & PyBUF_WRITABLE) != 0) {
+    PyErr_SetString(error_type(ISTHMUS_ERROR_READ_ONLY), "this buffer is read-only");
+    return -1;
+  }
+  return 0;
+}
+
+// Waits for what is pending on the buffer, so never with the lock held.
+int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  if (length_of(self) < 0) {
+    return -1;
+  }
+  const auto& of = *buffer_of(self);
+  if (refuse_export(of, flags) != 0) {
+    return -1;
+  }
+  drain_deferred();
+  void* pointer = nullptr;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_buffer_export(of.raw.get(), &pointer);
+  }
+  if (status != ISTHMUS_OK) {
+    const nb::object error = error_object(status);
+    if (error.is_valid()) {
+      PyErr_SetObject(error_type(status), error.ptr());
+    }
+    return -1;
+  }
+  if (pointer == nullptr) {
+    pointer = empty_memory;
+  }
+  if (PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(of.nbytes),
+                        of.read_only ? 1 : 0, flags) != 0) {
+    isthmus_buffer_unexport(of.raw.get());
+    return -1;
+  }
+  return 0;
+}
+
+void release_view(PyObject* self, Py_buffer*) noexcept {
+  isthmus_buffer_unexport(buffer_of(self)->raw.get());
+}
+
+nb::object buffer_repr(nb::handle self) {
+  const auto& of = *buffer_of(self);
+  const auto on = describe(*device_of(queue_of_buffer(of).device_object));
+  const nb::object name = self.type().attr("__name__");
+  const nb::handle kind = kind_name(of.kind);
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  if (isthmus_buffer_info(of.raw.get(), &info) != ISTHMUS_OK) {
+    return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes, freed, on %s>", name.ptr(),
+                                          kind.ptr(), of.nbytes, on.c_str()));
+  }
+  return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes at %p on %s%s>", name.ptr(),
+                                        kind.ptr(), of.nbytes, info.pointer, on.c_str(),
+                                        of.read_only ? ", read-only" : ""));
+}
+
+nb::object on_queue(nb::handle self, nb::handle queue) {
+  if (queue_of(queue) == nullptr) {
+    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
+                 Py_TYPE(queue.ptr())->tp_name);
+  }
+  nb::object made = nb::inst_alloc(part_type(*buffer_of(self), self));
+  construct_alias(nb::inst_ptr<buffer>(made), self, queue);
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+void record(const buffer& self, nb::handle user) {
+  if (const auto* on = queue_of(user)) {
+    check(isthmus_buffer_record_queue(self.raw.get(), on->raw.get()));
+  } else if (const auto* until = event_of(user)) {
+    check(isthmus_buffer_record_event(self.raw.get(), until->raw.get()));
+  } else {
+    raise_python(PyExc_TypeError, "record() needs a Queue or an Event, not %.100s",
+                 Py_TYPE(user.ptr())->tp_name);
+  }
+}
+
+nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle queue,
+                 nb::handle owner, bool read_only) {
+  const adoption what{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
+                      kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind), read_only};
+  nb::object made = nb::inst_alloc(types.buffer);
+  construct_adopted(nb::inst_ptr<buffer>(made), what, to_queue(queue, nb::handle{}),
+                    owner.is_none() ? nb::object{} : nb::borrow(owner));
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+void init_buffer(buffer* self, nb::handle nbytes, nb::handle kind, nb::handle device,
+                 nb::handle queue, nb::handle alignment, nb::handle from) {
+  construct_buffer(self, buffer_request{nbytes, kind.is_none() ? nb::handle{} : kind, device, queue,
+                                        alignment, from});
+}
+
+}  // namespace
+
+PyType_Slot buffer_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)},
+                              {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
+                              {Py_bf_getbuffer, reinterpret_cast<void*>(&get_view)},
+                              {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_view)},
+                              {Py_tp_vectorcall, reinterpret_cast<void*>(&buffer_vectorcall)},
+                              {0, nullptr}};
+
+namespace {
+
+void bind_properties(nb::class_<buffer>& bound) {
+  bound.def_prop_ro("nbytes", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
+      .def_prop_ro("kind", [](const buffer& self) { return kind_name(self.kind); },
+                   nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
+      .def_prop_ro("alignment", [](const buffer& self) { return info_of(self).alignment; },
+                   "Alignment in bytes that was asked for, or the device's own. ClosedError if freed.")
+      .def_prop_ro("queue", [](const buffer& self) { return self.queue_object; },
+                   nb::sig("def queue(self) -> Queue"), "The queue its operations go to.")
+      .def_prop_ro("device",
+                   [](const buffer& self) { return queue_of_buffer(self).device_object; },
+                   nb::sig("def device(self) -> Device"), "The device of its queue.")
+      .def_prop_ro("context",
+                   [](const buffer& self) { return queue_of_buffer(self).context_object; },
+                   nb::sig("def context(self) -> Context"), "The context the memory belongs to.")
+      .def_prop_ro("base", &base_of, nb::sig("def base(self) -> object"),
+                   "The Buffer it is a part or another view of, or the owner of adopted memory; None\n"
+                   "for memory of its own. It is kept alive.")
+      .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
+                   "Its address, 0 for no bytes. ClosedError if freed.")
+      .def_prop_ro("read_only", [](const buffer& self) { return self.read_only; },
+                   "Whether writes to it are refused.")
+      .def_prop_ro("freed", &is_freed, "Whether it, or what it is part of, was freed.");
+}
+
+void bind_methods(nb::class_<buffer>& bound) {
+  bound
+      .def("free", [](const buffer& self) { isthmus_buffer_free(self.raw.get()); },
+           "Makes this buffer dead at once: further use, of its slices too, raises ClosedError. The\n"
+           "memory goes back when the last operation on it has ended and the last view of it (a NumPy\n"
+           "array, a memoryview) is gone. Never blocks; freeing twice does nothing. Freeing a slice\n"
+           "affects only the slice.")
+      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Buffer"))
+      .def("__exit__",
+           [](const buffer& self, nb::args) { isthmus_buffer_free(self.raw.get()); },
+           nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def("on_queue", &on_queue, nb::arg("queue"),
+           nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
+           "The same memory, with operations that go to `queue`, of the same context\n"
+           "(WrongContextError). It keeps this buffer alive.")
+      .def("record", &record, nb::arg("queue_or_event"),
+           nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
+           "Tells that work which Isthmus does not know uses the memory: until the event, or all that\n"
+           "is on the queue now, has completed it is not given back, and operations on other queues\n"
+           "wait. Does not block.")
+      .def_static("adopt", &adopt, nb::arg("ptr"), nb::arg("nbytes"), nb::kw_only(),
+                  nb::arg("kind") = nb::none(), nb::arg("queue") = nb::none(),
+                  nb::arg("owner") = nb::none(), nb::arg("read_only") = false,
+                  nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | "
+                          "None = None, owner: object = None, read_only: bool = False) -> Buffer"),
+                  "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
+                  "The address must be known to the context of `queue` (None: the current one), else\n"
+                  "WrongContextError, and all bytes lie in one allocation where the driver tells, else\n"
+                  "OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can\n"
+                  "be adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
+                  "and the work on it have ended; an owner that refers to its own buffer is never freed.")
+      .def("__repr__", &buffer_repr, nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace
+
+void bind_buffer(nb::module_& module) {
+  nb::class_<buffer> bound(
+      module, "Buffer", nb::type_slots(buffer_slots), nb::is_weak_referenceable(), nb::pooled(),
+      "One USM allocation: untyped bytes that a host and its devices share.\n\n"
+      "Buffer(nbytes, *, kind=\"device\", device=None, queue=None, alignment=0, resource=None)\n\n"
+      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (moves to where it is used) or\n"
+      "\"host\" (host memory that devices reach). `device` (a Device or filter string) or `queue` tell\n"
+      "where; neither: the current queue. `alignment` in bytes: a power of two, 0 or less: the\n"
+      "device's own. `resource`: where the memory comes from, None: the driver; its kind is then the\n"
+      "default.\n\n"
+      "Raises ValueError for a negative size or a bad alignment or kind, OverflowError from 2**63\n"
+      "on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind the device\n"
+      "has not.\n\n"
+      "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf) see shared\n"
+      "and host kinds without a copy, once pending work on it has ended. Safe to use from any thread;\n"
+      "operations on one queue run in the order of their calls, and an operation also waits for those\n"
+      "on this buffer that other queues were given before.");
+  types.buffer = bound;
+  bound.def("__init__", &init_buffer, nb::arg("nbytes"), nb::kw_only(), nb::arg("kind") = nb::none(),
+            nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
+            nb::arg("alignment") = 0, nb::arg("resource") = nb::none(),
+            nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "
+                    "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
+                    "ProviderResource | None = None) -> None"));
+  bind_properties(bound);
+  bind_methods(bound);
+  bind_buffer_transfers(bound);
+  bind_buffer_exchange(module, bound);
+}
+
+}  // namespace isthmus::python

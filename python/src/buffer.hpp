@@ -1,0 +1,82 @@
+#pragma once
+// The C++ side of Buffer and of what is made of one.
+
+#include "errors.hpp"
+#include "objects.hpp"
+
+namespace isthmus::python {
+
+struct buffer {
+  buffer(buffer_handle owned, nb::object on, nb::object of_base, isthmus_kind_t of_kind,
+         std::size_t size, bool is_read_only) noexcept
+      : raw{std::move(owned)},
+        queue_object{std::move(on)},
+        base{std::move(of_base)},
+        nbytes{size},
+        kind{of_kind},
+        read_only{is_read_only} {}
+  ~buffer();
+  buffer(const buffer&) = delete;
+  buffer& operator=(const buffer&) = delete;
+
+  buffer_handle raw;
+  nb::object queue_object;
+  nb::object base;  // the Buffer it is part of, or the owner of adopted memory; else not valid
+  std::size_t nbytes;
+  isthmus_kind_t kind;
+  bool read_only;
+};
+
+[[nodiscard]] inline buffer* buffer_of(nb::handle object) noexcept {
+  return instance_of<buffer>(types.buffer, object);
+}
+[[nodiscard]] inline queue& queue_of_buffer(const buffer& of) noexcept {
+  return *nb::inst_ptr<queue>(of.queue_object);
+}
+[[nodiscard]] inline bool host_reachable(isthmus_kind_t kind) noexcept {
+  return kind != ISTHMUS_KIND_DEVICE;
+}
+
+// ClosedError for a freed one.
+[[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
+// The class that parts of `of` have: Buffer, or the one of isthmus.memory.
+[[nodiscard]] nb::handle part_type(const buffer& of, nb::handle object) noexcept;
+
+// What a constructor was given; handles that are not valid were not.
+struct buffer_request {
+  nb::handle nbytes, kind, device, queue, alignment, resource;
+};
+// Makes a new buffer at `where`, which nanobind has made room for.
+void construct_buffer(buffer* where, const buffer_request& request);
+void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
+                      std::int64_t alignment, nb::object queue, isthmus_resource_t* resource);
+// Buffer(...) itself: reads the arguments without a tuple and a dictionary.
+PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
+                            PyObject* names) noexcept;
+
+// A buffer over memory of somebody else's; `owner` may be None or not valid.
+struct adoption {
+  void* pointer;
+  std::size_t nbytes;
+  isthmus_kind_t kind;
+  bool read_only;
+};
+void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner);
+// The same memory again, on `queue` if it is valid.
+void construct_alias(buffer* where, nb::handle source, nb::handle queue);
+
+extern PyType_Slot buffer_slots[];
+
+void bind_buffer_transfers(nb::class_<buffer>& bound);
+void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
+
+// -- exchange ------------------------------------------------------------------------------------
+
+[[nodiscard]] nb::object usm_interface(nb::handle self);
+[[nodiscard]] nb::object to_bytes(nb::handle self);
+// A fresh uint8 ndarray. Imports NumPy.
+[[nodiscard]] nb::object to_numpy(nb::handle self);
+// A new buffer of the same class, kind, alignment and queue with the same contents.
+[[nodiscard]] nb::object clone(nb::handle self);
+
+}  // namespace isthmus::python

@@ -1,0 +1,169 @@
+// Making buffers: new ones, adopted ones, other views of one.
+
+#include <algorithm>
+#include <string_view>
+
+#include "arguments.hpp"
+#include "buffer.hpp"
+#include "current.hpp"
+#include "gil.hpp"
+#include "owners.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// What takes no longer than letting go of the lock would.
+constexpr std::size_t k_quick_bytes = 64 * 1024;
+// Giving back so much takes the system a while.
+constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
+
+const resource* resource_of(nb::handle given) {
+  if (!given.is_valid() || given.is_none()) {
+    return nullptr;
+  }
+  const auto* found = instance_of<resource>(types.resource, given);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "resource must be a resource of isthmus.memory or None, not %.100s",
+                 Py_TYPE(given.ptr())->tp_name);
+  }
+  return found;
+}
+
+nb::object queue_for(const buffer_request& request, const resource* from) {
+  const bool named = (request.queue.is_valid() && !request.queue.is_none()) ||
+                     (request.device.is_valid() && !request.device.is_none());
+  return from != nullptr && !named ? from->queue_object : to_queue(request.queue, request.device);
+}
+
+}  // namespace
+
+buffer::~buffer() {
+  const gil_release released{nbytes >= k_slow_release_bytes && !base.is_valid()};
+  raw = buffer_handle{};
+}
+
+void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
+                      std::int64_t alignment, nb::object queue, isthmus_resource_t* from) {
+  drain_deferred();
+  const auto& on = *queue_of(queue);
+  buffer_handle made;
+  isthmus_status_t status;
+  {
+    const gil_release released{!on.on_host || nbytes > k_quick_bytes};
+    status = isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), from, made.out());
+  }
+  check(status);
+  new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
+}
+
+void construct_buffer(buffer* where, const buffer_request& request) {
+  const auto nbytes = to_size(request.nbytes, "nbytes");
+  const auto* from = resource_of(request.resource);
+  isthmus_kind_t kind = from != nullptr ? from->kind : ISTHMUS_KIND_DEVICE;
+  if (request.kind.is_valid()) {
+    kind = to_kind(request.kind);
+  }
+  const auto alignment = to_alignment(request.alignment);
+  construct_buffer(where, nbytes, kind, alignment, queue_for(request, from),
+                   from != nullptr ? from->raw.get() : nullptr);
+}
+
+void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner) {
+  drain_deferred();
+  buffer_handle made;
+  check(isthmus_buffer_adopt(what.pointer, what.nbytes, what.kind, what.read_only ? 1 : 0,
+                             queue_of(queue)->raw.get(), keep_alive(owner), made.out()));
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_buffer_info(made.get(), &info));
+  new (where) buffer{std::move(made), std::move(queue), std::move(owner), info.kind, what.nbytes,
+                     what.read_only};
+}
+
+void construct_alias(buffer* where, nb::handle source, nb::handle queue) {
+  const auto& of = *buffer_of(source);
+  const nb::object on = queue.is_valid() && !queue.is_none() ? to_queue(queue, nb::handle{})
+                                                             : of.queue_object;
+  buffer_handle made;
+  check(isthmus_buffer_on_queue(of.raw.get(), queue_of(on)->raw.get(), made.out()));
+  new (where) buffer{std::move(made), on, nb::borrow(source), of.kind, of.nbytes, of.read_only};
+}
+
+namespace {
+
+struct keyword {
+  const char* name;
+  nb::handle buffer_request::* where;
+  PyObject* interned;
+};
+keyword keywords[] = {{"kind", &buffer_request::kind, nullptr},
+                      {"device", &buffer_request::device, nullptr},
+                      {"queue", &buffer_request::queue, nullptr},
+                      {"alignment", &buffer_request::alignment, nullptr},
+                      {"resource", &buffer_request::resource, nullptr},
+                      {"nbytes", &buffer_request::nbytes, nullptr}};
+
+nb::handle buffer_request::* find_keyword(PyObject* name) {
+  for (auto& each : keywords) {
+    if (each.interned == nullptr) {
+      each.interned = PyUnicode_InternFromString(each.name);
+    }
+    if (each.interned == name) {
+      return each.where;
+    }
+  }
+  for (const auto& each : keywords) {
+    if (PyUnicode_Compare(each.interned, name) == 0) {
+      return each.where;
+    }
+  }
+  raise_python(PyExc_TypeError, "Buffer() got an unexpected keyword argument '%U'", name);
+}
+
+buffer_request read_request(PyObject* const* arguments, std::size_t positional, PyObject* names) {
+  if (positional > 1) {
+    raise_python(PyExc_TypeError,
+                 "Buffer() takes one positional argument, nbytes, not %zu: name the others",
+                 positional);
+  }
+  buffer_request request;
+  if (positional == 1) {
+    request.nbytes = arguments[0];
+  }
+  const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+  for (Py_ssize_t i = 0; i < named; ++i) {
+    auto& into = request.*find_keyword(PyTuple_GET_ITEM(names, i));
+    if (into.is_valid()) {
+      raise_python(PyExc_TypeError, "Buffer() got nbytes twice");
+    }
+    into = arguments[positional + static_cast<std::size_t>(i)];
+  }
+  if (!request.nbytes.is_valid()) {
+    raise_python(PyExc_TypeError, "Buffer() needs its size in bytes, nbytes");
+  }
+  return request;
+}
+
+}  // namespace
+
+PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
+                            PyObject* names) noexcept {
+  try {
+    const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
+    const auto request = read_request(arguments, positional, names);
+    nb::object made = nb::inst_alloc(type);
+    if (!made.is_valid()) {
+      return nullptr;
+    }
+    construct_buffer(nb::inst_ptr<buffer>(made), request);
+    nb::inst_mark_ready(made);
+    return made.release().ptr();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  }
+  return nullptr;
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,61 @@
+// What Cython modules that `cimport isthmus` call: __pyx_capi__, the table in which Cython looks for the
+// functions of isthmus/__init__.pxd. A capsule's name is the function's C type, as Cython writes it.
+
+#include "buffer.hpp"
+
+namespace isthmus::python {
+namespace {
+
+template <class Object>
+auto* handle_in(PyObject* object, Object* found, const char* name) noexcept {
+  if (found == nullptr) {
+    PyErr_Format(PyExc_TypeError, "an isthmus.%s is needed, not %.100s", name,
+                 Py_TYPE(object)->tp_name);
+  }
+  return found != nullptr ? found->raw.get() : nullptr;
+}
+
+isthmus_device_t* device_handle_of(PyObject* object) {
+  return handle_in(object, device_of(object), "Device");
+}
+isthmus_context_t* context_handle_of(PyObject* object) {
+  return handle_in(object, context_of(object), "Context");
+}
+isthmus_queue_t* queue_handle_of(PyObject* object) {
+  return handle_in(object, queue_of(object), "Queue");
+}
+isthmus_event_t* event_handle_of(PyObject* object) {
+  return handle_in(object, event_of(object), "Event");
+}
+isthmus_buffer_t* buffer_handle_of(PyObject* object) {
+  return handle_in(object, buffer_of(object), "Buffer");
+}
+
+// Sets isthmus.Error's subclass for a status with this thread's message; always gives -1.
+int raise_error(isthmus_status_t status) {
+  const nb::object error = error_object(status);
+  if (error.is_valid()) {
+    PyErr_SetObject(error_type(status), error.ptr());
+  }
+  return -1;
+}
+
+template <class Function>
+void publish(nb::dict& table, const char* name, Function* function, const char* type) {
+  table[name] = nb::steal(PyCapsule_New(reinterpret_cast<void*>(function), type, nullptr));
+}
+
+}  // namespace
+
+void bind_c_api(nb::module_& module) {
+  nb::dict table;
+  publish(table, "device_handle", &device_handle_of, "isthmus_device_t *(PyObject *)");
+  publish(table, "context_handle", &context_handle_of, "isthmus_context_t *(PyObject *)");
+  publish(table, "queue_handle", &queue_handle_of, "isthmus_queue_t *(PyObject *)");
+  publish(table, "event_handle", &event_handle_of, "isthmus_event_t *(PyObject *)");
+  publish(table, "buffer_handle", &buffer_handle_of, "isthmus_buffer_t *(PyObject *)");
+  publish(table, "raise_error", &raise_error, "int (isthmus_status_t)");
+  module.attr("__pyx_capi__") = table;
+}
+
+}  // namespace isthmus::python

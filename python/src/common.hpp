@@ -1,0 +1,94 @@
+#pragma once
+// What every file of the module stands on: the C ABI, nanobind, counted handles.
+//
+// The module uses nothing of the library but isthmus.h. It keeps its state in globals that the
+// interpreter's lock guards: one interpreter per process.
+
+#include <isthmus/isthmus.h>
+#include <nanobind/nanobind.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace nb = nanobind;
+
+namespace isthmus::python {
+
+template <class Noun>
+struct counted;
+
+#define ISTHMUS_COUNTED(noun)                                                            \
+  template <>                                                                            \
+  struct counted<isthmus_##noun##_t> {                                                   \
+    static void retain(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_retain(raw); }   \
+    static void release(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_release(raw); } \
+  }
+ISTHMUS_COUNTED(platform);
+ISTHMUS_COUNTED(device);
+ISTHMUS_COUNTED(context);
+ISTHMUS_COUNTED(queue);
+ISTHMUS_COUNTED(event);
+ISTHMUS_COUNTED(resource);
+ISTHMUS_COUNTED(buffer);
+#undef ISTHMUS_COUNTED
+
+// Owns one reference of the library's.
+template <class Noun>
+class counted_handle {
+ public:
+  counted_handle() noexcept = default;
+  explicit counted_handle(Noun* owned) noexcept : raw_{owned} {}
+  counted_handle(counted_handle&& other) noexcept : raw_{std::exchange(other.raw_, nullptr)} {}
+  counted_handle& operator=(counted_handle&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~counted_handle() { counted<Noun>::release(raw_); }
+
+  [[nodiscard]] static counted_handle retained(Noun* borrowed) noexcept {
+    counted<Noun>::retain(borrowed);
+    return counted_handle{borrowed};
+  }
+  [[nodiscard]] Noun* get() const noexcept { return raw_; }
+  [[nodiscard]] Noun* detach() noexcept { return std::exchange(raw_, nullptr); }
+  [[nodiscard]] explicit operator bool() const noexcept { return raw_ != nullptr; }
+  // Where a function of the library puts its result. Pre: empty.
+  [[nodiscard]] Noun** out() noexcept { return &raw_; }
+
+ private:
+  Noun* raw_ = nullptr;
+};
+
+using platform_handle = counted_handle<isthmus_platform_t>;
+using device_handle = counted_handle<isthmus_device_t>;
+using context_handle = counted_handle<isthmus_context_t>;
+using queue_handle = counted_handle<isthmus_queue_t>;
+using event_handle = counted_handle<isthmus_event_t>;
+using resource_handle = counted_handle<isthmus_resource_t>;
+using buffer_handle = counted_handle<isthmus_buffer_t>;
+
+// A new Python object of the bound class T, or of `type`, a subclass of it.
+template <class T, class... Args>
+[[nodiscard]] nb::object make_instance(nb::handle type, Args&&... args) {
+  nb::object made = nb::inst_alloc(type);
+  if (!made.is_valid()) {
+    throw nb::python_error();
+  }
+  new (nb::inst_ptr<T>(made)) T(std::forward<Args>(args)...);
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+// The C++ side of a Python object, nullptr if it is something else or its __init__ never ran.
+template <class T>
+[[nodiscard]] T* instance_of(nb::handle type, nb::handle object) noexcept {
+  const auto* wanted = reinterpret_cast<PyTypeObject*>(type.ptr());
+  auto* found = Py_TYPE(object.ptr());
+  if (found != wanted && PyType_IsSubtype(found, const_cast<PyTypeObject*>(wanted)) == 0) {
+    return nullptr;
+  }
+  return nb::inst_ready(object) ? nb::inst_ptr<T>(object) : nullptr;
+}
+
+}  // namespace isthmus::python

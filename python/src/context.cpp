@@ -1,0 +1,110 @@
+#include <vector>
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+#include "owners.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// A Device, a filter string or a list of these; the objects keep the handles alive.
+std::vector<nb::object> to_devices(nb::handle given) {
+  std::vector<nb::object> found;
+  if (PyList_Check(given.ptr()) != 0 || PyTuple_Check(given.ptr()) != 0) {
+    for (nb::handle each : given) {
+      found.push_back(to_device(each));
+    }
+  } else {
+    found.push_back(to_device(given));
+  }
+  return found;
+}
+
+void init_context(context* self, nb::handle devices) {
+  const auto objects = to_devices(devices);
+  std::vector<isthmus_device_t*> raw;
+  for (const auto& each : objects) {
+    raw.push_back(device_of(each)->raw.get());
+  }
+  context_handle made;
+  check(isthmus_context_create(raw.data(), raw.size(), made.out()));
+  new (self) context{std::move(made)};
+}
+
+nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
+  void* native = to_pointer(handle, "handle");
+  const nb::object where = to_device(on);
+  context_handle adopted;
+  check(isthmus_context_adopt(device_of(where)->raw.get(), native, keep_alive(owner),
+                              adopted.out()));
+  return wrap(std::move(adopted));
+}
+
+nb::list devices_of(const context& self) {
+  std::size_t count = 0;
+  check(isthmus_context_device_count(self.raw.get(), &count));
+  nb::list listed;
+  for (std::size_t i = 0; i < count; ++i) {
+    device_handle found;
+    check(isthmus_context_device(self.raw.get(), i, found.out()));
+    listed.append(wrap(std::move(found)));
+  }
+  return listed;
+}
+
+std::uintptr_t key_of(const context& of) { return isthmus_context_key(of.raw.get()); }
+
+nb::object equal(const context& self, nb::handle other) {
+  const auto* with = context_of(other);
+  if (with == nullptr) {
+    return nb::borrow(Py_NotImplemented);
+  }
+  return nb::bool_(key_of(self) == key_of(*with));
+}
+
+nb::object context_repr(const context& self) {
+  nb::list filters;
+  for (nb::handle each : devices_of(self)) {
+    filters.append(nb::str(describe(*device_of(each)).c_str()));
+  }
+  const nb::str joined = nb::borrow<nb::str>(nb::str(", ").attr("join")(filters));
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Context of %U>", joined.ptr()));
+}
+
+}  // namespace
+
+void bind_context(nb::module_& module) {
+  nb::class_<context> bound(
+      module, "Context",
+      "A context: Context(devices=None). USM belongs to one; its devices reach its memory.\n\n"
+      "`devices`: a Device or filter string or a list of them, of one platform; None: the current\n"
+      "device. This makes a new context; Device.default_context gives the one that is used unless\n"
+      "another is named. Contexts compare by what they stand for and may be used from any thread.");
+  types.context = bound;
+  bound
+      .def("__init__", &init_context, nb::arg("devices") = nb::none(),
+           nb::sig("def __init__(self, devices: Device | str | list[Device] | None = None) -> None"))
+      .def_static("from_handle", &from_handle, nb::arg("handle"), nb::arg("device"),
+                  nb::arg("owner") = nb::none(),
+                  nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
+                          "-> Context"),
+                  "Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. It is kept\n"
+                  "alive by `owner` if given, else by the driver's own reference count. Raises\n"
+                  "UnsupportedError where contexts have no handles.")
+      .def_prop_ro("devices", &devices_of, nb::sig("def devices(self) -> list[Device]"),
+                   "Its devices.")
+      .def_prop_ro(
+          "native_handle",
+          [](const context& self) {
+            return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
+          },
+          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid while\n"
+          "this object lives.")
+      .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", &key_of)
+      .def("__repr__", &context_repr, nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace isthmus::python

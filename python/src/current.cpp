@@ -1,0 +1,194 @@
+#include "current.hpp"
+
+#include <cstring>
+
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// The variable holds a stack, (Queue or Device, the stack below) or None: leaving sets the stack below,
+// so that threads and tasks may use the same object at the same time.
+PyObject* current_stack = nullptr;
+
+// Default queues that were asked for by filter. Simulated devices are left out: they come and go.
+PyObject* queue_by_filter = nullptr;
+
+nb::object top_of_stack() {
+  PyObject* stack = nullptr;
+  if (PyContextVar_Get(current_stack, nullptr, &stack) != 0) {
+    raise_set();
+  }
+  return nb::steal(stack);
+}
+
+void set_stack(nb::handle stack) {
+  PyObject* token = PyContextVar_Set(current_stack, stack.ptr());
+  if (token == nullptr) {
+    raise_set();
+  }
+  Py_DECREF(token);
+}
+
+device_handle find_device(const char* filter) {
+  device_handle found;
+  isthmus_status_t status;
+  {
+    const gil_release released;  // may open drivers
+    status = isthmus_device_find(filter, found.out());
+  }
+  check(status);
+  return found;
+}
+
+const char* filter_text(nb::handle filter) {
+  const char* text = PyUnicode_AsUTF8(filter.ptr());
+  if (text == nullptr) {
+    raise_set();
+  }
+  return text;
+}
+
+// The process's default queue. The library looks it up quickly once it was chosen.
+nb::object default_queue() {
+  static bool drivers_opened = false;
+  queue_handle found;
+  isthmus_status_t status;
+  {
+    const gil_release released{!drivers_opened};
+    status = isthmus_queue_default(nullptr, found.out());
+  }
+  check(status);
+  drivers_opened = true;
+  return wrap(std::move(found));
+}
+
+nb::object queue_for_filter(nb::handle filter) {
+  if (PyObject* cached = PyDict_GetItemWithError(queue_by_filter, filter.ptr())) {
+    return nb::borrow(cached);
+  }
+  if (PyErr_Occurred() != nullptr) {
+    raise_set();
+  }
+  nb::object of = wrap(find_device(filter_text(filter)));
+  nb::object found = default_queue_of(*device_of(of));
+  if (std::strcmp(info_of(*device_of(of)).backend, "sim") != 0 &&
+      PyDict_SetItem(queue_by_filter, filter.ptr(), found.ptr()) != 0) {
+    raise_set();
+  }
+  return found;
+}
+
+void require_device_of(nb::handle queue, nb::handle device) {
+  const nb::object wanted = to_device(device);
+  const nb::object& has = queue_of(queue)->device_object;
+  if (!has.equal(wanted)) {
+    raise_python(PyExc_ValueError, "queue and device do not belong together: %R is not on %R",
+                 queue.ptr(), wanted.ptr());
+  }
+}
+
+bool given(nb::handle argument) { return argument.is_valid() && !argument.is_none(); }
+
+}  // namespace
+
+nb::object default_queue_of(const device& of) {
+  queue_handle found;
+  check(isthmus_queue_default(of.raw.get(), found.out()));
+  return wrap(std::move(found));
+}
+
+nb::object to_device(nb::handle wanted) {
+  if (!given(wanted)) {
+    return current_device();
+  }
+  if (device_of(wanted) != nullptr) {
+    return nb::borrow(wanted);
+  }
+  if (PyUnicode_Check(wanted.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "device must be a Device, a filter string or None, not %.100s",
+                 Py_TYPE(wanted.ptr())->tp_name);
+  }
+  return wrap(find_device(filter_text(wanted)));
+}
+
+nb::object to_queue(nb::handle wanted, nb::handle device) {
+  if (given(wanted)) {
+    if (queue_of(wanted) == nullptr) {
+      raise_python(PyExc_TypeError, "queue must be a Queue or None, not %.100s",
+                   Py_TYPE(wanted.ptr())->tp_name);
+    }
+    if (given(device)) {
+      require_device_of(wanted, device);
+    }
+    return nb::borrow(wanted);
+  }
+  if (!given(device)) {
+    return current_queue();
+  }
+  if (PyUnicode_CheckExact(device.ptr())) {
+    return queue_for_filter(device);
+  }
+  const nb::object named = to_device(device);
+  return default_queue_of(*device_of(named));
+}
+
+nb::object current_queue() {
+  const nb::object stack = top_of_stack();
+  if (stack.is_none()) {
+    return default_queue();
+  }
+  PyObject* entry = PyTuple_GET_ITEM(stack.ptr(), 0);
+  if (const auto* on = device_of(entry)) {
+    return default_queue_of(*on);
+  }
+  return nb::borrow(entry);
+}
+
+nb::object current_device() {
+  const nb::object stack = top_of_stack();
+  if (stack.is_none()) {
+    return wrap(find_device(nullptr));
+  }
+  PyObject* entry = PyTuple_GET_ITEM(stack.ptr(), 0);
+  if (const auto* on = queue_of(entry)) {
+    return on->device_object;
+  }
+  return nb::borrow(entry);
+}
+
+void enter_current(nb::handle entry) {
+  set_stack(nb::make_tuple(nb::borrow(entry), top_of_stack()));
+}
+
+void leave_current(nb::handle entry) {
+  const nb::object stack = top_of_stack();
+  if (stack.is_none() || PyTuple_GET_ITEM(stack.ptr(), 0) != entry.ptr()) {
+    raise_python(PyExc_RuntimeError,
+                 "%R is not the current one here: leave devices and queues in the reverse order, in "
+                 "the thread or task that entered them",
+                 entry.ptr());
+  }
+  set_stack(PyTuple_GET_ITEM(stack.ptr(), 1));
+}
+
+void bind_current(nb::module_& module) {
+  current_stack = PyContextVar_New("isthmus.current", Py_None);
+  queue_by_filter = PyDict_New();
+  if (current_stack == nullptr || queue_by_filter == nullptr) {
+    raise_set();
+  }
+  module.def("current_device", &current_device, nb::sig("def current_device() -> Device"),
+             "The device that `with device:` or `with queue:` set for this thread and asyncio task,\n"
+             "else the default one: the environment variable ISTHMUS_DEVICE, else the best with USM.\n"
+             "Opens drivers on the first call. Raises DeviceNotFoundError.");
+  module.def("current_queue", &current_queue, nb::sig("def current_queue() -> Queue"),
+             "The queue that `with queue:` set for this thread and asyncio task, else the default\n"
+             "queue of the current device. Opens drivers on the first call. Raises\n"
+             "DeviceNotFoundError.");
+}
+
+void forget_current() noexcept { PyDict_Clear(queue_by_filter); }
+
+}  // namespace isthmus::python

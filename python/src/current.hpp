@@ -1,0 +1,25 @@
+#pragma once
+// Which device or queue is meant: what the caller named, what `with` set, or the default.
+
+#include "objects.hpp"
+
+namespace isthmus::python {
+
+// A Device, or a filter string; None and nullptr: the current one. TypeError otherwise.
+[[nodiscard]] nb::object to_device(nb::handle given);
+// The queue given, else the default queue of the device given, else the current one. ValueError if
+// both are given and do not belong together. None and nullptr count as not given.
+[[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
+[[nodiscard]] nb::object default_queue_of(const device& of);
+
+[[nodiscard]] nb::object current_queue();
+[[nodiscard]] nb::object current_device();
+// What `with queue:` and `with device:` do, for this thread and asyncio task.
+void enter_current(nb::handle entry);
+void leave_current(nb::handle entry);
+
+void bind_current(nb::module_& module);
+// Drops what is cached, before the interpreter ends.
+void forget_current() noexcept;
+
+}  // namespace isthmus::python

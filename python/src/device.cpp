@@ -1,0 +1,185 @@
+#include <iterator>
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct capability {
+  std::uint64_t flag;
+  const char* name;
+};
+constexpr capability k_capabilities[] = {
+    {ISTHMUS_CAN_DEVICE_KIND, "device_kind"},
+    {ISTHMUS_CAN_SHARED_KIND, "shared_kind"},
+    {ISTHMUS_CAN_HOST_KIND, "host_kind"},
+    {ISTHMUS_CAN_USM, "usm"},
+    {ISTHMUS_CAN_WAIT_FOR_HOST, "wait_for_host"},
+    {ISTHMUS_CAN_PREFETCH, "prefetch"},
+    {ISTHMUS_CAN_ADVISE, "advise"},
+    {ISTHMUS_CAN_PROFILE, "profile"},
+    {ISTHMUS_CAN_TELL_FREE_MEMORY, "tell_free_memory"},
+    {ISTHMUS_CAN_RUN_FUNCTIONS, "run_functions"},
+    {ISTHMUS_CAN_LEND_HANDLES, "lend_handles"},
+};
+
+void init_device(device* self, nb::handle filter) {
+  const nb::object found = to_device(filter);
+  new (self) device{device_handle::retained(device_of(found)->raw.get())};
+}
+
+nb::object capabilities_of(const device& self) {
+  const auto flags = info_of(self).capabilities;
+  nb::set named;
+  for (const auto& [flag, name] : k_capabilities) {
+    if ((flags & flag) != 0) {
+      named.add(nb::str(name));
+    }
+  }
+  return nb::steal(PyFrozenSet_New(named.ptr()));
+}
+
+nb::object kinds_of(const device& self) {
+  const auto flags = info_of(self).capabilities;
+  nb::list named;
+  if ((flags & ISTHMUS_CAN_DEVICE_KIND) != 0) named.append(kind_name(ISTHMUS_KIND_DEVICE));
+  if ((flags & ISTHMUS_CAN_SHARED_KIND) != 0) named.append(kind_name(ISTHMUS_KIND_SHARED));
+  if ((flags & ISTHMUS_CAN_HOST_KIND) != 0) named.append(kind_name(ISTHMUS_KIND_HOST));
+  return nb::steal(PyList_AsTuple(named.ptr()));
+}
+
+const char* type_of(const device& self) {
+  switch (info_of(self).type) {
+    case ISTHMUS_DEVICE_CPU: return "cpu";
+    case ISTHMUS_DEVICE_GPU: return "gpu";
+    default: return "accelerator";
+  }
+}
+
+nb::object platform_of(const device& self) {
+  platform_handle found;
+  check(isthmus_device_platform(self.raw.get(), found.out()));
+  return wrap(std::move(found));
+}
+
+nb::object memory_info(const device& self) {
+  std::uint64_t free_bytes = 0, total_bytes = 0;
+  check(isthmus_device_memory(self.raw.get(), &free_bytes, &total_bytes));
+  return nb::make_tuple(free_bytes, total_bytes);
+}
+
+nb::object default_context_of(const device& self) {
+  context_handle found;
+  check(isthmus_context_default(self.raw.get(), found.out()));
+  return wrap(std::move(found));
+}
+
+// Two handles of one device of a driver's have the driver's handle in common.
+std::uintptr_t key_of(const device& of) {
+  const void* native = isthmus_device_native(of.raw.get());
+  return reinterpret_cast<std::uintptr_t>(native != nullptr ? native : of.raw.get());
+}
+
+nb::object equal(const device& self, nb::handle other) {
+  const auto* with = device_of(other);
+  if (with == nullptr) {
+    return nb::borrow(Py_NotImplemented);
+  }
+  return nb::bool_(key_of(self) == key_of(*with));
+}
+
+nb::object device_repr(const device& self) {
+  const auto info = info_of(self);
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Device %s \"%s\">", info.filter, info.name));
+}
+
+nb::object reduce(nb::handle self) {
+  const auto* of = device_of(self);
+  return nb::make_tuple(self.type(), nb::make_tuple(info_of(*of).filter));
+}
+
+template <auto Field>
+auto field_of(const device& self) {
+  return info_of(self).*Field;
+}
+
+void bind_properties(nb::class_<device>& bound) {
+  using info = isthmus_device_info_t;
+  bound.def_prop_ro("name", &field_of<&info::name>, "The driver's name for it.")
+      .def_prop_ro("vendor", &field_of<&info::vendor>, "Who made it.")
+      .def_prop_ro("driver_version", &field_of<&info::driver_version>, "Version of its driver.")
+      .def_prop_ro("backend", &field_of<&info::backend>, "\"host\", \"sim\" or \"opencl\".")
+      .def_prop_ro("filter", &field_of<&info::filter>,
+                   "A filter string that finds this device again, as \"opencl:cpu:0\".")
+      .def_prop_ro("type", &type_of, "\"cpu\", \"gpu\" or \"accelerator\".")
+      .def_prop_ro("platform", &platform_of, nb::sig("def platform(self) -> Platform"),
+                   "The platform it belongs to.")
+      .def_prop_ro("compute_units", &field_of<&info::compute_units>, "How many it has.")
+      .def_prop_ro("copy_engines", &field_of<&info::copy_engines>,
+                   "How many copies it makes at the same time, beside computing.")
+      .def_prop_ro("capabilities", &capabilities_of,
+                   nb::sig("def capabilities(self) -> frozenset[str]"),
+                   "Names of what it can do: the flags ISTHMUS_CAN_* of isthmus.h in lower case.")
+      .def_prop_ro("kinds", &kinds_of, nb::sig("def kinds(self) -> tuple[str, ...]"),
+                   "The kinds of memory it offers, of \"device\", \"shared\", \"host\".")
+      .def_prop_ro("total_memory", &field_of<&info::memory_bytes>, "Its memory, in bytes.")
+      .def_prop_ro("max_allocation", &field_of<&info::max_allocation_bytes>,
+                   "The largest single allocation, in bytes.")
+      .def_prop_ro("base_alignment", &field_of<&info::base_alignment>,
+                   "Alignment in bytes of an allocation that asks for none.")
+      .def_prop_ro("max_alignment", &field_of<&info::max_alignment>,
+                   "The largest alignment that can be asked for, in bytes.")
+      .def_prop_ro("lacks", &field_of<&info::lacks>,
+                   "What its driver lacks and what stands in for it, or an empty string.")
+      .def_prop_ro("default_queue", &default_queue_of,
+                   nb::sig("def default_queue(self) -> Queue"),
+                   "Its queue on its default context, shared by all threads; always the same one.")
+      .def_prop_ro("default_context", &default_context_of,
+                   nb::sig("def default_context(self) -> Context"),
+                   "The context that its platform's devices share by default.")
+      .def_prop_ro(
+          "native_handle",
+          [](const device& self) {
+            return reinterpret_cast<std::uintptr_t>(isthmus_device_native(self.raw.get()));
+          },
+          "The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.");
+}
+
+}  // namespace
+
+void bind_device(nb::module_& module) {
+  nb::class_<device> bound(
+      module, "Device",
+      "A device: Device(filter=None).\n\n"
+      "`filter` is up to three of back-end (\"host\", \"sim\", \"opencl\"), type (\"cpu\", \"gpu\",\n"
+      "\"accelerator\") and number, in that order, joined by ':'; None: the current device. Opens the\n"
+      "drivers that the filter allows. Raises DeviceNotFoundError with a list of what there is.\n\n"
+      "`with device:` makes it the current one of this thread and asyncio task; this nests. Devices\n"
+      "compare by what they stand for, pickle by their filter and may be used from any thread.");
+  types.device = bound;
+  bound.def("__init__", &init_device, nb::arg("filter") = nb::none(),
+            nb::sig("def __init__(self, filter: str | Device | None = None) -> None"));
+  bind_properties(bound);
+  bound
+      .def("memory_info", &memory_info, nb::sig("def memory_info(self) -> tuple[int, int]"),
+           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does not\n"
+           "tell.")
+      .def("__enter__",
+           [](nb::object self) {
+             enter_current(self);
+             return self;
+           },
+           nb::sig("def __enter__(self) -> Device"))
+      .def("__exit__", [](nb::handle self, nb::args) { leave_current(self); },
+           nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", &key_of)
+      .def("__repr__", &device_repr, nb::sig("def __repr__(self) -> str"))
+      .def("__reduce__", &reduce,
+           nb::sig("def __reduce__(self) -> tuple[type[Device], tuple[str]]"));
+}
+
+}  // namespace isthmus::python

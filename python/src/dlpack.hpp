@@ -1,0 +1,55 @@
+#pragma once
+// DLPack 1.0: how array libraries lend each other memory. The layouts are the standard's.
+
+#include "buffer.hpp"
+
+namespace isthmus::python {
+
+[[nodiscard]] nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version,
+                                   nb::handle device, nb::handle copy);
+[[nodiscard]] nb::object dlpack_device(const buffer& self);
+[[nodiscard]] nb::object from_dlpack(nb::handle object, nb::handle queue);
+
+namespace dlpack {
+
+inline constexpr std::int32_t k_cpu = 1;
+inline constexpr std::uint64_t k_read_only = 1;
+inline constexpr std::uint64_t k_is_copied = 2;
+
+struct device {
+  std::int32_t type;
+  std::int32_t id;
+};
+struct data_type {
+  std::uint8_t code;  // 1: unsigned
+  std::uint8_t bits;
+  std::uint16_t lanes;
+};
+struct tensor {
+  void* data;
+  dlpack::device device;
+  std::int32_t ndim;
+  data_type dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;
+  std::uint64_t byte_offset;
+};
+struct managed {
+  dlpack::tensor tensor;
+  void* context;
+  void (*deleter)(managed* self);
+};
+struct version {
+  std::uint32_t major, minor;
+};
+struct managed_versioned {
+  dlpack::version version;
+  void* context;
+  void (*deleter)(managed_versioned* self);
+  std::uint64_t flags;
+  dlpack::tensor tensor;
+};
+static_assert(sizeof(tensor) == 48 && sizeof(managed) == 64 && sizeof(managed_versioned) == 80);
+
+}  // namespace dlpack
+}  // namespace isthmus::python

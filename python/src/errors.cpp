@@ -1,0 +1,118 @@
+#include "errors.hpp"
+
+#include <array>
+#include <cstdarg>
+#include <string>
+
+namespace isthmus::python {
+namespace {
+
+struct error_class {
+  isthmus_status_t status;
+  const char* name;
+  PyObject** bases[2];
+  const char* doc;
+};
+
+PyObject* none_of_them = nullptr;
+
+const error_class k_errors[] = {
+    {ISTHMUS_ERROR_INVALID_ARGUMENT, "InvalidArgumentError", {&PyExc_ValueError, &none_of_them},
+     "A value outside what its description allows; the message names the value and the limit."},
+    {ISTHMUS_ERROR_OUT_OF_RANGE, "OutOfRangeError", {&PyExc_ValueError, &none_of_them},
+     "Past either end of a buffer, an allocation or host memory."},
+    {ISTHMUS_ERROR_OUT_OF_MEMORY, "USMAllocationError", {&PyExc_MemoryError, &none_of_them},
+     "No memory of that kind on that device; the message tells what was asked for and what is left."},
+    {ISTHMUS_ERROR_UNSUPPORTED, "UnsupportedError", {&PyExc_RuntimeError, &none_of_them},
+     "This driver or device cannot do it: see Device.capabilities and Device.lacks."},
+    {ISTHMUS_ERROR_WRONG_CONTEXT, "WrongContextError", {&PyExc_ValueError, &none_of_them},
+     "Objects of different contexts met, or a pointer is unknown to the context."},
+    {ISTHMUS_ERROR_NOT_FOUND, "DeviceNotFoundError", {&PyExc_ValueError, &none_of_them},
+     "No device or platform fits the filter; the message lists those there are."},
+    {ISTHMUS_ERROR_CLOSED, "ClosedError", {&PyExc_ValueError, &none_of_them},
+     "The buffer was freed or the queue was closed."},
+    {ISTHMUS_ERROR_READ_ONLY, "ReadOnlyError", {&PyExc_BufferError, &PyExc_ValueError},
+     "A write to memory that is marked read-only."},
+    {ISTHMUS_ERROR_DEVICE_LOST, "DeviceLostError", {&PyExc_RuntimeError, &none_of_them},
+     "The device is gone, and its memory with it."},
+    {ISTHMUS_ERROR_DRIVER, "DriverError", {&PyExc_RuntimeError, &none_of_them},
+     "The driver refused; the message names its call and its code."},
+    {ISTHMUS_ERROR_TIMEOUT, "WaitTimeoutError", {&PyExc_TimeoutError, &none_of_them},
+     "The time given ran out. The operation goes on."},
+    {ISTHMUS_ERROR_DEPENDENCY, "DependencyError", {&PyExc_RuntimeError, &none_of_them},
+     "An event that the operation waited for had failed, so it did not run."},
+    {ISTHMUS_ERROR_ABANDONED, "AbandonedError", {&PyExc_RuntimeError, &none_of_them},
+     "A host event was dropped before it was completed."},
+    {ISTHMUS_ERROR_CALLBACK, "CallbackError", {&PyExc_RuntimeError, &none_of_them},
+     "A function given to a queue did not run, or a host event was made to fail. A function's own\n"
+     "exception is raised as it is."},
+    {ISTHMUS_ERROR_FORKED, "ForkedError", {&PyExc_RuntimeError, &none_of_them},
+     "Driver work in a forked child: start it with the multiprocessing method 'spawn'."},
+    {ISTHMUS_ERROR_INTERNAL, "InternalError", {&PyExc_RuntimeError, &none_of_them},
+     "A fault of Isthmus: please report it."},
+};
+constexpr std::size_t k_error_count = std::size(k_errors);
+
+PyObject* base_error = nullptr;
+std::array<PyObject*, k_error_count> error_types{};
+
+nb::object make_error_type(const error_class& from) {
+  nb::object bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*from.bases[0]));
+  if (*from.bases[1] != nullptr) {
+    bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*from.bases[0]),
+                           nb::borrow(*from.bases[1]));
+  }
+  const std::string name = std::string("isthmus.") + from.name;
+  return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), from.doc, bases.ptr(), nullptr));
+}
+
+}  // namespace
+
+PyObject* error_type(isthmus_status_t status) noexcept {
+  for (std::size_t i = 0; i < k_error_count; ++i) {
+    if (k_errors[i].status == status) {
+      return error_types[i];
+    }
+  }
+  return base_error;
+}
+
+nb::object error_object(isthmus_status_t status) {
+  const char* message = isthmus_error_message();
+  if (message[0] == '\0') {
+    message = isthmus_status_name(status);
+  }
+  return nb::steal(PyObject_CallFunction(error_type(status), "s", message));
+}
+
+void raise_status(isthmus_status_t status) {
+  nb::object made = error_object(status);
+  if (made.is_valid()) {
+    PyErr_SetObject(error_type(status), made.ptr());
+  }
+  raise_set();
+}
+
+void raise_python(PyObject* type, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  PyErr_FormatV(type, format, values);
+  va_end(values);
+  raise_set();
+}
+
+void raise_set() { throw nb::python_error(); }
+
+void bind_errors(nb::module_& module) {
+  base_error = PyErr_NewExceptionWithDoc(
+      "isthmus.Error", "Base of all errors that Isthmus raises for a failed operation.", nullptr,
+      nullptr);
+  module.attr("Error") = nb::borrow(base_error);
+  for (std::size_t i = 0; i < k_error_count; ++i) {
+    nb::object made = make_error_type(k_errors[i]);
+    module.attr(k_errors[i].name) = made;
+    error_types[i] = made.release().ptr();
+  }
+}
+
+}  // namespace isthmus::python

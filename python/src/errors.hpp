@@ -1,0 +1,28 @@
+#pragma once
+// The library's codes as Python's exceptions.
+
+#include "common.hpp"
+
+namespace isthmus::python {
+
+// Throws the exception of `status` with the library's message of this thread.
+[[noreturn]] void raise_status(isthmus_status_t status);
+inline void check(isthmus_status_t status) {
+  if (status != ISTHMUS_OK) [[unlikely]] {
+    raise_status(status);
+  }
+}
+
+// Throws `type` with a message as of PyErr_Format.
+[[noreturn]] void raise_python(PyObject* type, const char* format, ...);
+// Throws what is set on this thread.
+[[noreturn]] void raise_set();
+
+// isthmus.Error's subclass for a code; borrowed.
+[[nodiscard]] PyObject* error_type(isthmus_status_t status) noexcept;
+// An exception object for a code and the library's message of this thread; it is not raised.
+[[nodiscard]] nb::object error_object(isthmus_status_t status);
+
+void bind_errors(nb::module_& module);
+
+}  // namespace isthmus::python

@@ -1,0 +1,204 @@
+#include "arguments.hpp"
+#include "errors.hpp"
+#include "objects.hpp"
+#include "owners.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+void init_event(event* self) {
+  event_handle made;
+  check(isthmus_event_create(made.out()));
+  new (self) event{std::move(made)};
+}
+
+// The exception of a failed operation: a function's own, else one made of the status.
+nb::object failure_of(const event& of, isthmus_status_t status) {
+  if (status == ISTHMUS_ERROR_CALLBACK && of.exception != nullptr) {
+    return nb::borrow(of.exception);
+  }
+  isthmus_event_wait(of.raw.get(), 0);  // sets this thread's message
+  return error_object(status);
+}
+
+void raise_failure(const event& of, isthmus_status_t status) {
+  const nb::object failure = failure_of(of, status);
+  if (failure.is_valid()) {
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(failure.ptr())), failure.ptr());
+  }
+  raise_set();
+}
+
+void wait(const event& self, nb::handle timeout) {
+  const auto timeout_ns = to_timeout(timeout);
+  drain_deferred();
+  const bool was_pending = isthmus_event_status(self.raw.get()) == ISTHMUS_PENDING;
+  const auto status = wait_for_event(self.raw.get(), timeout_ns);
+  drain_deferred();
+  if (status == ISTHMUS_ERROR_TIMEOUT && was_pending) {
+    check(status);
+  }
+  if (status != ISTHMUS_OK) {
+    raise_failure(self, status);
+  }
+}
+
+// All are waited for before the first failure is raised.
+void wait_for(nb::handle events) {
+  const event* failed = nullptr;
+  isthmus_status_t failure = ISTHMUS_OK;
+  const nb::object kept = nb::steal(PySequence_Tuple(events.ptr()));
+  if (!kept.is_valid()) {
+    raise_set();
+  }
+  for (nb::handle each : kept) {
+    if (event_of(each) == nullptr) {
+      raise_python(PyExc_TypeError, "wait_for() takes a sequence of Events, not one with %.100s",
+                   Py_TYPE(each.ptr())->tp_name);
+    }
+  }
+  for (nb::handle each : kept) {
+    const auto* waited = event_of(each);
+    const auto status = wait_for_event(waited->raw.get(), -1);
+    if (status != ISTHMUS_OK && failed == nullptr) {
+      failed = waited;
+      failure = status;
+    }
+  }
+  drain_deferred();
+  if (failed != nullptr) {
+    raise_failure(*failed, failure);
+  }
+}
+
+bool is_done(const event& self) {
+  return isthmus_event_status(self.raw.get()) != ISTHMUS_PENDING;
+}
+
+const char* status_of(const event& self) {
+  const auto status = isthmus_event_status(self.raw.get());
+  return status == ISTHMUS_PENDING ? "pending" : status == ISTHMUS_OK ? "complete" : "failed";
+}
+
+nb::object error_of(const event& self) {
+  const auto status = isthmus_event_status(self.raw.get());
+  if (status == ISTHMUS_PENDING || status == ISTHMUS_OK) {
+    return nb::none();
+  }
+  const nb::object failure = failure_of(self, status);
+  if (!failure.is_valid()) {
+    raise_set();
+  }
+  return failure;
+}
+
+void complete(const event& self) {
+  check(isthmus_event_complete(self.raw.get(), ISTHMUS_OK, nullptr));
+}
+
+void fail(event& self, const char* message) {
+  check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, message));
+}
+
+nb::object times_of(const event& self) {
+  std::uint64_t submitted = 0, started = 0, ended = 0;
+  const auto status = isthmus_event_times(self.raw.get(), &submitted, &started, &ended);
+  if (status == ISTHMUS_ERROR_UNSUPPORTED || status == ISTHMUS_PENDING) {
+    return nb::none();
+  }
+  check(status);
+  return nb::make_tuple(submitted, started, ended);
+}
+
+void notify(const event& self, int descriptor) {
+  check(isthmus_event_notify(self.raw.get(), descriptor));
+}
+
+nb::object await_event(nb::handle self) {
+  static PyObject* waiter = nullptr;
+  if (waiter == nullptr) {
+    waiter = nb::object(nb::module_::import_("isthmus._asyncio").attr("wait_for")).release().ptr();
+  }
+  return nb::handle(waiter)(self).attr("__await__")();
+}
+
+nb::object event_repr(const event& self) {
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Event %p, %s>",
+                                        static_cast<void*>(self.raw.get()), status_of(self)));
+}
+
+// A raised exception's traceback may refer to the event that holds it.
+int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) {
+    Py_VISIT(nb::inst_ptr<event>(self)->exception);
+  }
+  return 0;
+}
+
+int clear(PyObject* self) noexcept {
+  if (nb::inst_ready(self)) {
+    Py_CLEAR(nb::inst_ptr<event>(self)->exception);
+  }
+  return 0;
+}
+
+PyType_Slot event_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                             {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                             {0, nullptr}};
+
+void bind_host_side(nb::class_<event>& bound) {
+  bound
+      .def("complete", &complete,
+           "Completes a host event. Raises ValueError for an operation's event or a completed one.")
+      .def("fail", &fail, nb::arg("message"), nb::sig("def fail(self, message: str) -> None"),
+           "Completes a host event with a CallbackError; what waits for it on a queue does not run and\n"
+           "fails with DependencyError. Raises ValueError as complete() does.")
+      .def("_notify", &notify, nb::arg("descriptor"),
+           "Writes 8 bytes to a copy of a file descriptor on completion.")
+      .def("__await__", &await_event,
+           nb::sig("def __await__(self) -> Generator[Any, None, None]"),
+           "`await event` in asyncio: as wait(), without blocking the loop or a thread. Any number of\n"
+           "tasks may await the same event; cancelling one does not touch the operation.");
+}
+
+}  // namespace
+
+void bind_event(nb::module_& module) {
+  nb::class_<event> bound(
+      module, "Event", nb::type_slots(event_slots), nb::is_weak_referenceable(),
+      "Tells when an operation has ended and how. Event() makes a host event, which the program\n"
+      "itself completes; if it is dropped before, it fails with AbandonedError, so that no queue\n"
+      "waits for ever. Safe to use from any thread.");
+  types.event = bound;
+  bound.def("__init__", &init_event, nb::sig("def __init__(self) -> None"))
+      .def("wait", &wait, nb::arg("timeout") = nb::none(),
+           nb::sig("def wait(self, timeout: float | None = None) -> None"),
+           "Waits until the operation has ended, for `timeout` seconds at most (None: for ever; 0\n"
+           "polls), and raises the error it ended with. Lets other threads run; Ctrl-C interrupts the\n"
+           "wait, not the operation. Raises WaitTimeoutError.")
+      .def_static("wait_for", &wait_for, nb::arg("events"),
+                  nb::sig("def wait_for(events: Sequence[Event]) -> None"),
+                  "Waits for all of them, then raises the first failure there was, in their order.")
+      .def_prop_ro("done", &is_done, "Whether it has completed, well or not. Does not block.")
+      .def_prop_ro("status", &status_of, nb::sig("def status(self) -> str"),
+                   "\"pending\", \"complete\" or \"failed\".")
+      .def_prop_ro("error", &error_of, nb::sig("def error(self) -> BaseException | None"),
+                   "The exception that wait() would raise, None if there is none (yet).")
+      .def_prop_ro("times", &times_of,
+                   nb::sig("def times(self) -> tuple[int, int, int] | None"),
+                   "(submitted, started, ended) in nanoseconds of the device's clock; None where the\n"
+                   "driver keeps none and before completion.")
+      .def_prop_ro(
+          "native_handle",
+          [](const event& self) {
+            return reinterpret_cast<std::uintptr_t>(isthmus_event_native(self.raw.get()));
+          },
+          "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid while\n"
+          "this object lives.")
+      .def("__repr__", &event_repr, nb::sig("def __repr__(self) -> str"));
+  bind_host_side(bound);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,241 @@
+// Buffer's ways out: interface dictionaries, bytes, NumPy, pickle.
+
+#include <algorithm>
+
+#include "arguments.hpp"
+#include "dlpack.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// -- dictionaries ----------------------------------------------------------------------------------
+
+// Copying a dictionary whose keys are there already is the quickest way to one.
+PyObject* make_template(bool usm) {
+  nb::dict made;
+  made["data"] = nb::none();
+  made["shape"] = nb::none();
+  made["strides"] = nb::none();
+  made["typestr"] = "|u1";
+  made["version"] = usm ? 1 : 3;
+  if (usm) {
+    made["syclobj"] = nb::none();
+  }
+  return made.release().ptr();
+}
+
+void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
+  if (!value.is_valid() || PyDict_SetItem(dictionary.ptr(), key, value.ptr()) != 0) {
+    raise_set();
+  }
+}
+
+nb::object filled(PyObject* from, const void* pointer, const buffer& of) {
+  nb::object made = nb::steal(PyDict_Copy(from));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
+  nb::object nbytes = nb::steal(PyLong_FromSize_t(of.nbytes));
+  PyObject* flag = of.read_only ? Py_True : Py_False;
+  set_entry(made, names.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
+  set_entry(made, names.shape, nb::steal(PyTuple_Pack(1, nbytes.ptr())));
+  return made;
+}
+
+nb::object array_interface(nb::handle self) {
+  static PyObject* const from = make_template(false);
+  const auto& of = *buffer_of(self);
+  if (!host_reachable(of.kind)) {
+    raise_python(PyExc_AttributeError,
+                 "__array_interface__: the host cannot touch memory of kind 'device'");
+  }
+  static_cast<void>(info_of(of));
+  // A view waits for pending work and, as the data, holds the memory through free().
+  nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+  if (!view.is_valid()) {
+    raise_set();
+  }
+  return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, of);
+}
+
+// NumPy asks only what has no buffer protocol for an array.
+nb::object refuse_array(nb::handle self, nb::args, nb::kwargs) {
+  static_cast<void>(info_of(*buffer_of(self)));
+  raise_python(PyExc_TypeError,
+               "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
+               kind_name(buffer_of(self)->kind).ptr());
+}
+
+// -- fresh host memory -----------------------------------------------------------------------------
+
+// Memory of the library's for results: large blocks are faulted in already.
+struct host_result {
+  explicit host_result(std::size_t size) : nbytes{size} {
+    check(isthmus_result_allocate(size, &pointer));
+  }
+  ~host_result() { isthmus_result_free(pointer); }
+  host_result(const host_result&) = delete;
+  host_result& operator=(const host_result&) = delete;
+  void* pointer = nullptr;
+  std::size_t nbytes;
+};
+nb::handle host_result_type;
+
+int view_result(PyObject* self, Py_buffer* view, int flags) noexcept {
+  auto* of = nb::inst_ptr<host_result>(self);
+  return PyBuffer_FillInfo(view, self, of->pointer, static_cast<Py_ssize_t>(of->nbytes), 0, flags);
+}
+PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&view_result)},
+                                   {0, nullptr}};
+
+// Below this malloc's own memory is warm.
+constexpr std::size_t k_result_bytes = 64 * 1024;
+
+nb::object host_copy(const buffer& of) {
+  nb::object made = make_instance<host_result>(host_result_type, std::max<std::size_t>(of.nbytes, 1));
+  auto* to = nb::inst_ptr<host_result>(made);
+  to->nbytes = of.nbytes;
+  copy_out(of, to->pointer, of.nbytes);
+  return made;
+}
+
+PyObject* numpy_attribute(const char* name) {
+  return nb::object(nb::module_::import_("numpy").attr(name)).release().ptr();
+}
+
+nb::object small_array(const buffer& of) {
+  static PyObject* const empty = numpy_attribute("empty");
+  static PyObject* const uint8 = nb::object(nb::handle(numpy_attribute("dtype"))("u1")).release().ptr();
+  nb::object array = nb::handle(empty)(of.nbytes, nb::handle(uint8));
+  Py_buffer view;
+  if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) {
+    raise_set();
+  }
+  void* to = view.buf;
+  PyBuffer_Release(&view);  // nobody else has the array
+  copy_out(of, to, of.nbytes);
+  return array;
+}
+
+// -- pickle ----------------------------------------------------------------------------------------
+
+nb::object reduce(nb::handle self, int protocol) {
+  static PyObject* reducer = nullptr;
+  if (reducer == nullptr) {
+    reducer = nb::object(nb::module_::import_("isthmus._pickle").attr("reduce")).release().ptr();
+  }
+  return nb::handle(reducer)(self, protocol);
+}
+
+nb::object host_copy_of(nb::handle self) { return host_copy(*buffer_of(self)); }
+
+}  // namespace
+
+nb::object usm_interface(nb::handle self) {
+  static PyObject* const from = make_template(true);
+  const auto& of = *buffer_of(self);
+  nb::object made = filled(from, info_of(of).pointer, of);
+  set_entry(made, names.syclobj, of.queue_object);
+  return made;
+}
+
+nb::object to_bytes(nb::handle self) {
+  const auto& of = *buffer_of(self);
+  nb::object made =
+      nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(of.nbytes)));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  copy_out(of, PyBytes_AS_STRING(made.ptr()), of.nbytes);
+  return made;
+}
+
+nb::object to_numpy(nb::handle self) {
+  const auto& of = *buffer_of(self);
+  if (of.nbytes < k_result_bytes) {
+    return small_array(of);
+  }
+  static PyObject* const from_buffer = numpy_attribute("frombuffer");
+  return nb::handle(from_buffer)(host_copy(of), "u1");
+}
+
+nb::object clone(nb::handle self) {
+  const auto& of = *buffer_of(self);
+  const auto info = info_of(of);
+  nb::object made = nb::inst_alloc(part_type(of, self));
+  construct_buffer(nb::inst_ptr<buffer>(made), of.nbytes, of.kind,
+                   static_cast<std::int64_t>(info.alignment), of.queue_object, nullptr);
+  nb::inst_mark_ready(made);
+  static_cast<void>(copy({made, self, nb::none(), nb::int_(0), nb::int_(0)},
+                         {nb::handle{}, nb::handle{}, true}));
+  return made;
+}
+
+namespace {
+
+void bind_protocols(nb::class_<buffer>& bound) {
+  bound
+      .def_prop_ro("__sycl_usm_array_interface__", &usm_interface,
+                   nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
+                   "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
+                   "address is True for read-only memory. Does not wait. ClosedError if freed.")
+      .def_prop_ro("__array_interface__", &array_interface,
+                   nb::sig("def __array_interface__(self) -> dict[str, Any]"),
+                   "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
+                   "Buffers of device kind have no such attribute.")
+      .def("__array__", &refuse_array,
+           nb::sig("def __array__(self, *args: Any, **kwargs: Any) -> Any"),
+           "Raises TypeError: NumPy sees shared and host kinds through the buffer protocol.")
+      .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none(),
+           nb::sig("def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = "
+                   "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
+           "A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for pending\n"
+           "work. Versioned if `max_version` is (1, 0) or more. The memory stays until the consumer\n"
+           "gives it back, through free(). Raises BufferError for device kind, another `dl_device`, a\n"
+           "stream, and read-only memory without a version.")
+      .def("__dlpack_device__", &dlpack_device,
+           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
+           "(1, 0), kDLCPU. Raises BufferError for device kind.")
+      .def_static("from_dlpack", &from_dlpack, nb::arg("obj"), nb::kw_only(),
+                  nb::arg("queue") = nb::none(),
+                  nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
+                  "A buffer of kind \"host\" over the memory of a contiguous CPU array that has\n"
+                  "__dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the host\n"
+                  "device's. Raises BufferError for other devices and types, ValueError for what is not\n"
+                  "contiguous.");
+}
+
+void bind_copies(nb::class_<buffer>& bound) {
+  bound
+      .def("tobytes", &to_bytes, nb::sig("def tobytes(self) -> bytes"),
+           "A copy of all bytes. Waits for pending work on the buffer.")
+      .def("__bytes__", &to_bytes, nb::sig("def __bytes__(self) -> bytes"))
+      .def("to_numpy", &to_numpy, nb::sig("def to_numpy(self) -> Any"),
+           "A fresh uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.")
+      .def("_host_copy", &host_copy_of, nb::sig("def _host_copy(self) -> Any"),
+           "A copy of all bytes with the buffer protocol.")
+      .def("__copy__", &clone, nb::sig("def __copy__(self) -> Self"),
+           "New memory of the same kind, alignment and queue with the same bytes.")
+      .def("__deepcopy__", [](nb::handle self, nb::handle) { return clone(self); }, nb::arg("memo"),
+           nb::sig("def __deepcopy__(self, memo: Any) -> Self"))
+      .def("__reduce_ex__", &reduce, nb::arg("protocol"),
+           nb::sig("def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]"),
+           "Pickles contents, kind, alignment and the device's filter; from protocol 5 on the contents\n"
+           "go out of band where the pickler takes them.");
+}
+
+}  // namespace
+
+void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound) {
+  host_result_type =
+      nb::class_<host_result>(module, "_HostResult", nb::type_slots(host_result_slots),
+                              "Host memory that holds a result.");
+  bind_protocols(bound);
+  bind_copies(bound);
+}
+
+}  // namespace isthmus::python

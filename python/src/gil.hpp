@@ -1,0 +1,67 @@
+#pragma once
+// Letting go of the interpreter's lock and taking it again.
+//
+// Up to Python 3.13 a thread that asks for the lock while the interpreter ends is killed by
+// pthread_exit, whose forced unwinding must not meet a noexcept frame. It is caught where it starts and
+// the thread sleeps until the process is gone, as in Python 3.14.
+
+#include <Python.h>
+#include <cxxabi.h>
+#include <unistd.h>
+
+#include <atomic>
+
+namespace isthmus::python {
+
+template <class Take>
+auto take_lock(Take take) -> decltype(take()) {
+  try {
+    return take();
+  } catch (abi::__forced_unwind&) {
+    for (;;) {
+      pause();
+    }
+  }
+}
+
+class gil_release {
+ public:
+  explicit gil_release(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {}
+  gil_release(const gil_release&) = delete;
+  gil_release& operator=(const gil_release&) = delete;
+  ~gil_release() {
+    if (state_ != nullptr) {
+      take_lock([this] { PyEval_RestoreThread(state_); });
+    }
+  }
+
+ private:
+  PyThreadState* state_;
+};
+
+// Counts who is inside; once closed nobody enters any more. What takes the lock on a thread of the
+// library's, or calls the interpreter without it, does so inside a gate that is closed before the
+// interpreter ends.
+class gate {
+ public:
+  [[nodiscard]] bool enter() noexcept {
+    inside_.fetch_add(1, std::memory_order_seq_cst);
+    if (!closed_.load(std::memory_order_seq_cst)) {
+      return true;
+    }
+    leave();
+    return false;
+  }
+  void leave() noexcept { inside_.fetch_sub(1, std::memory_order_seq_cst); }
+  void close() noexcept { closed_.store(true, std::memory_order_seq_cst); }
+  [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_seq_cst); }
+  [[nodiscard]] bool empty() const noexcept {
+    return inside_.load(std::memory_order_seq_cst) == 0;
+  }
+
+ private:
+  std::atomic<int> inside_{0};
+  std::atomic<bool> closed_{false};
+};
+
+}  // namespace isthmus::python

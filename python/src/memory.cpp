@@ -1,0 +1,272 @@
+// The classes of isthmus.memory: Buffer under the names and with the habits of dpctl.memory.
+
+#include "arguments.hpp"
+#include "buffer.hpp"
+#include "current.hpp"
+#include "interfaces.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct memory : buffer {
+  using buffer::buffer;
+};
+template <isthmus_kind_t Kind>
+struct memory_of : memory {
+  using memory::memory;
+};
+
+nb::object given_or_invalid(nb::handle argument) {
+  return argument.is_none() ? nb::object{} : nb::borrow(argument);
+}
+
+[[noreturn]] void raise_wrong_kind(isthmus_kind_t has, isthmus_kind_t wanted) {
+  raise_python(PyExc_ValueError,
+               "the memory is of kind '%U', not '%U': pass copy=True to copy it into new memory",
+               kind_name(has).ptr(), kind_name(wanted).ptr());
+}
+
+void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
+                   nb::handle queue) {
+  const auto nbytes = to_size(size, "nbytes");
+  if (nbytes == 0) {
+    raise_python(PyExc_ValueError,
+                 "nbytes must be positive, not 0: isthmus.Buffer may have no bytes");
+  }
+  construct_buffer(self, nbytes, kind, to_alignment(alignment),
+                   to_queue(given_or_invalid(queue), nb::handle{}), nullptr);
+}
+
+void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::handle alignment,
+                    nb::handle queue) {
+  const auto& of = *buffer_of(source);
+  const nb::object on =
+      queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
+  construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr);
+  try {
+    const isthmus_place_t to{self->raw.get(), nullptr, 0};
+    const isthmus_place_t from{of.raw.get(), nullptr, 0};
+    const operation_arguments how{nb::handle{}, nb::handle{}, true};
+    static_cast<void>(run_operation(
+        {how, of.nbytes, false}, [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+          return isthmus_copy(nullptr, &to, &from, of.nbytes, with, event);
+        }));
+  } catch (...) {
+    self->~buffer();  // nanobind takes an object whose constructor threw for one never made
+    throw;
+  }
+}
+
+// A Buffer over what the interface of `object` tells, which it keeps alive.
+nb::object adopt_interface(nb::handle object) {
+  auto told = read_interface(object);
+  nb::object made = nb::inst_alloc(types.buffer);
+  construct_adopted(nb::inst_ptr<buffer>(made), told.what, std::move(told.queue),
+                    nb::borrow(object));
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+nb::object source_of(nb::handle other) {
+  if (buffer_of(other) != nullptr) {
+    return nb::borrow(other);
+  }
+  if (!has_interface(other)) {
+    raise_python(PyExc_ValueError,
+                 "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",
+                 Py_TYPE(other.ptr())->tp_name);
+  }
+  return adopt_interface(other);
+}
+
+void construct_memory(buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
+                      nb::handle queue, bool copies) {
+  if (PyIndex_Check(other.ptr()) != 0) {
+    construct_new(self, kind, other, alignment, queue);
+    return;
+  }
+  const nb::object source = source_of(other);
+  if (copies) {
+    construct_copy(self, kind, source, alignment, queue);
+    return;
+  }
+  const auto has = buffer_of(source)->kind;
+  if (has != kind) {
+    raise_wrong_kind(has, kind);
+  }
+  construct_alias(self, source, given_or_invalid(queue));
+}
+
+nb::object as_usm_memory(nb::handle object) {
+  const nb::object source = source_of(object);
+  const auto kind = buffer_of(source)->kind;
+  const nb::handle type = types.memory[kind];
+  nb::object made = nb::inst_alloc(type);
+  construct_alias(nb::inst_ptr<buffer>(made), source, nb::handle{});
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+// What first gave the memory, if that was somebody else.
+nb::object reference_of(const buffer& self) {
+  nb::object found = self.base;
+  while (found.is_valid() && buffer_of(found) != nullptr) {
+    found = buffer_of(found)->base;
+  }
+  return found.is_valid() ? found : nb::none();
+}
+
+isthmus_kind_t kind_in(const buffer& self, nb::handle syclobj) {
+  if (syclobj.is_none()) {
+    return self.kind;
+  }
+  const auto* in = queue_of(syclobj) != nullptr ? context_of(queue_of(syclobj)->context_object)
+                                                : context_of(syclobj);
+  if (in == nullptr) {
+    raise_python(PyExc_TypeError, "syclobj must be a Context, a Queue or None, not %.100s",
+                 Py_TYPE(syclobj.ptr())->tp_name);
+  }
+  if (context_of(queue_of_buffer(self).context_object) != nullptr &&
+      isthmus_context_key(in->raw.get()) ==
+          isthmus_context_key(context_of(queue_of_buffer(self).context_object)->raw.get())) {
+    return self.kind;
+  }
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(in->raw.get(), info_of(self).pointer, &info));
+  return info.kind;
+}
+
+nb::object copy_to_host(nb::handle self, nb::handle destination) {
+  if (destination.is_none()) {
+    return to_numpy(self);
+  }
+  static_cast<void>(copy({destination, self, nb::none(), nb::int_(0), nb::int_(0)},
+                         {nb::handle{}, nb::handle{}, true}));
+  return nb::borrow(destination);
+}
+
+void copy_from(nb::handle self, nb::handle source) {
+  static_cast<void>(copy({self, source, nb::none(), nb::int_(0), nb::int_(0)},
+                         {nb::handle{}, nb::handle{}, true}));
+}
+
+void copy_from_host(nb::handle self, nb::handle source) {
+  if (PyObject_CheckBuffer(source.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "copy_from_host() needs an object with the buffer protocol, not %.100s",
+                 Py_TYPE(source.ptr())->tp_name);
+  }
+  copy_from(self, source);
+}
+
+void copy_from_device(nb::handle self, nb::handle source) {
+  const nb::object from = source_of(source);
+  copy_from(self, from);
+}
+
+void set_bytes(nb::handle self, nb::handle value) {
+  static_cast<void>(
+      fill({self, nb::int_(0), nb::none()}, value, {nb::handle{}, nb::handle{}, true}));
+}
+
+void bind_names(nb::class_<memory, buffer>& bound) {
+  const auto device = [](const buffer& self) { return queue_of_buffer(self).device_object; };
+  const auto context = [](const buffer& self) { return queue_of_buffer(self).context_object; };
+  const auto queue = [](const buffer& self) { return self.queue_object; };
+  bound.def_prop_ro("size", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
+      .def_prop_ro("_pointer",
+                   [](const buffer& self) {
+                     return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
+                   },
+                   "Its address.")
+      .def_prop_ro("_queue", queue, nb::sig("def _queue(self) -> Queue"), "Its queue.")
+      .def_prop_ro("_context", context, nb::sig("def _context(self) -> Context"), "Its context.")
+      .def_prop_ro("sycl_queue", queue, nb::sig("def sycl_queue(self) -> Queue"), "Its queue.")
+      .def_prop_ro("sycl_device", device, nb::sig("def sycl_device(self) -> Device"),
+                   "The device of its queue.")
+      .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
+                   "The context the memory belongs to.")
+      .def_prop_ro("reference_obj", &reference_of, nb::sig("def reference_obj(self) -> object"),
+                   "The foreign object that the memory first came from, None if it is Isthmus' own.")
+      .def("get_usm_type",
+           [](const buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
+           nb::arg("syclobj") = nb::none(),
+           nb::sig("def get_usm_type(self, syclobj: Context | Queue | None = None) -> str"),
+           "\"device\", \"shared\" or \"host\"; \"unknown\" in a context that does not know the memory.")
+      .def("get_usm_type_enum", [](const buffer& self, nb::handle in) { return kind_in(self, in); },
+           nb::arg("syclobj") = nb::none(),
+           nb::sig("def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int"),
+           "The kind as a number: 1 device, 2 shared, 3 host, 0 unknown.")
+      .def("__sizeof__", [](const buffer& self) { return self.nbytes; });
+}
+
+void bind_copies(nb::class_<memory, buffer>& bound) {
+  bound
+      .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
+           nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
+           "Copies all bytes into `obj`, any writable contiguous buffer that is large enough, and\n"
+           "returns it; what it has beyond is left as it is. None: into a new uint8 ndarray. Blocks.\n"
+           "Raises OutOfRangeError (a ValueError) if it is too small, ReadOnlyError.")
+      .def("copy_from_host", &copy_from_host, nb::arg("obj"),
+           nb::sig("def copy_from_host(self, obj: object) -> None"),
+           "Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones\n"
+           "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a ValueError)\n"
+           "if it is longer, ValueError if it is not contiguous, TypeError if it is no buffer.")
+      .def("copy_from_device", &copy_from_device, nb::arg("obj"),
+           nb::sig("def copy_from_device(self, obj: object) -> None"),
+           "Copies all bytes of another memory object, or of one with __sycl_usm_array_interface__, of\n"
+           "any context, to the beginning of this memory. Blocks. Raises OutOfRangeError (a\n"
+           "ValueError) if it is longer.")
+      .def("memset", &set_bytes, nb::arg("val") = 0,
+           nb::sig("def memset(self, val: int = 0) -> None"),
+           "Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.");
+}
+
+template <isthmus_kind_t Kind>
+void bind_kind(nb::module_& module, const char* name, const char* doc) {
+  types.memory[Kind] = nb::class_<memory_of<Kind>, memory>(module, name, doc)
+      .def("__init__",
+           [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
+              bool copies) {
+             construct_memory(self, Kind, other, alignment, queue, copies);
+           },
+           nb::arg("other"), nb::kw_only(), nb::arg("alignment") = 0,
+           nb::arg("queue") = nb::none(), nb::arg("copy") = false,
+           nb::sig("def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = "
+                   "None, copy: bool = False) -> None"));
+}
+
+#define ISTHMUS_MEMORY_DOC(name, kind)                                                              \
+  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind "\".\n\n"          \
+  "`other` a number > 0: that many new bytes on `queue` (None: the current one), `alignment` a\n"   \
+  "power of two, 0 or less: the device's own. `other` a memory object or anything with\n"           \
+  "__sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else\n"        \
+  "ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one of\n"    \
+  "`other`).\n\n"                                                                                   \
+  "A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory."
+
+}  // namespace
+
+void bind_memory(nb::module_& module) {
+  nb::class_<memory, buffer> bound(module, "_Memory",
+                                   "What the three classes of isthmus.memory share.");
+  types.memory[0] = bound;
+  bind_names(bound);
+  bind_copies(bound);
+  bind_kind<ISTHMUS_KIND_DEVICE>(module, "MemoryUSMDevice",
+                                 ISTHMUS_MEMORY_DOC("MemoryUSMDevice", "device"));
+  bind_kind<ISTHMUS_KIND_SHARED>(module, "MemoryUSMShared",
+                                 ISTHMUS_MEMORY_DOC("MemoryUSMShared", "shared"));
+  bind_kind<ISTHMUS_KIND_HOST>(module, "MemoryUSMHost",
+                               ISTHMUS_MEMORY_DOC("MemoryUSMHost", "host"));
+  module.def("as_usm_memory", &as_usm_memory, nb::arg("obj"),
+             nb::sig("def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | "
+                     "MemoryUSMHost"),
+             "The memory of any object with __sycl_usm_array_interface__, without a copy, as the class\n"
+             "that fits its kind. Raises ValueError for a dictionary whose values cannot be or a\n"
+             "pointer that its context does not know, OutOfRangeError (a ValueError) past either end of\n"
+             "the allocation, TypeError for entries of a wrong type.");
+}
+
+}  // namespace isthmus::python

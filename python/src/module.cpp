@@ -1,0 +1,67 @@
+// The native module isthmus._core.
+
+#include <dlfcn.h>
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "objects.hpp"
+#include "owners.hpp"
+#include "submit.hpp"
+
+namespace isthmus::python {
+namespace {
+
+pid_t imported_in = 0;
+
+// Before the interpreter goes: no thread of the library may ask for its lock afterwards. A forked
+// child has none of these threads.
+void at_exit() {
+  if (getpid() != imported_in) {
+    return;
+  }
+  stop_python_functions();
+  {
+    const gil_release released;
+    isthmus_stop_functions();
+  }
+  stop_deferring();
+  drain_deferred();
+  forget_current();
+}
+
+const char* library_path() {
+  Dl_info found{};
+  if (dladdr(reinterpret_cast<void*>(&isthmus_version), &found) == 0) {
+    return "";
+  }
+  return found.dli_fname;
+}
+
+}  // namespace
+}  // namespace isthmus::python
+
+NB_MODULE(_core, module) {
+  using namespace isthmus::python;
+  nb::set_leak_warnings(false);  // work in flight at exit may hold objects for ever
+  module.doc() = "The native part of isthmus.";
+  module.attr("__version__") = isthmus_version();
+  imported_in = getpid();
+  intern_names();
+  bind_errors(module);
+  bind_platform(module);
+  bind_device(module);
+  bind_context(module);
+  bind_event(module);
+  bind_queue(module);
+  bind_submit(module);
+  bind_current(module);
+  bind_resource(module);
+  bind_buffer(module);
+  bind_memory(module);
+  bind_sim(module);
+  bind_c_api(module);
+  module.def("_library_path", &library_path, "Where libisthmus was loaded from.");
+  nb::module_::import_("atexit").attr("register")(nb::cpp_function(&at_exit));
+}

@@ -1,0 +1,95 @@
+#include "objects.hpp"
+
+#include <cstring>
+#include <unordered_map>
+
+#include "errors.hpp"
+
+namespace isthmus::python {
+
+bound_types types;
+
+namespace {
+
+// The Python object of each handle. Entries are borrowed: the object's destructor takes its own out.
+template <class Wrapper, class Raw>
+class identity_map {
+ public:
+  struct entry {
+    PyObject* object;
+    const Wrapper* wrapper;
+  };
+
+  // An object whose references are gone but whose destructor has not run yet is none.
+  [[nodiscard]] nb::object find(Raw* raw) const {
+    const auto found = entries_.find(raw);
+    if (found == entries_.end() || Py_REFCNT(found->second.object) <= 0) {
+      return {};
+    }
+    return nb::borrow(found->second.object);
+  }
+  void put(Raw* raw, nb::handle object, const Wrapper* wrapper) {
+    entries_.insert_or_assign(raw, entry{object.ptr(), wrapper});
+  }
+  void forget(Raw* raw, const Wrapper* wrapper) noexcept {
+    const auto found = entries_.find(raw);
+    if (found != entries_.end() && found->second.wrapper == wrapper) {
+      entries_.erase(found);
+    }
+  }
+
+ private:
+  std::unordered_map<Raw*, entry> entries_;
+};
+
+// Never destroyed: objects may die after static destructors ran.
+auto& devices = *new identity_map<device, isthmus_device_t>;
+auto& contexts = *new identity_map<context, isthmus_context_t>;
+auto& queues = *new identity_map<queue, isthmus_queue_t>;
+
+template <class Wrapper, class Raw>
+nb::object wrap_once(identity_map<Wrapper, Raw>& known, nb::handle type,
+                     counted_handle<Raw> handle) {
+  auto* raw = handle.get();
+  nb::object found = known.find(raw);
+  if (!found.is_valid()) {
+    found = make_instance<Wrapper>(type, std::move(handle));
+    known.put(raw, found, nb::inst_ptr<Wrapper>(found));
+  }
+  return found;
+}
+
+}  // namespace
+
+device::device(device_handle owned) : raw{std::move(owned)} {}
+device::~device() { devices.forget(raw.get(), this); }
+
+context::context(context_handle owned) : raw{std::move(owned)} {}
+context::~context() { contexts.forget(raw.get(), this); }
+
+queue::queue(queue_handle owned) : raw{std::move(owned)} {
+  device_object = wrap(device_handle::retained(isthmus_queue_device(raw.get())));
+  context_object = wrap(context_handle::retained(isthmus_queue_context(raw.get())));
+  on_host = std::strcmp(info_of(*device_of(device_object)).backend, "host") == 0;
+}
+queue::~queue() { queues.forget(raw.get(), this); }
+
+nb::object wrap(platform_handle raw) {
+  return make_instance<platform>(types.platform, std::move(raw));
+}
+nb::object wrap(device_handle raw) { return wrap_once(devices, types.device, std::move(raw)); }
+nb::object wrap(context_handle raw) { return wrap_once(contexts, types.context, std::move(raw)); }
+nb::object wrap(queue_handle raw) { return wrap_once(queues, types.queue, std::move(raw)); }
+nb::object wrap(event_handle raw) { return make_instance<event>(types.event, std::move(raw)); }
+
+isthmus_device_info_t info_of(isthmus_device_t* raw) {
+  isthmus_device_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_device_info(raw, &info));
+  return info;
+}
+isthmus_device_info_t info_of(const device& of) { return info_of(of.raw.get()); }
+
+std::string describe(const device& of) { return info_of(of).filter; }
+
+}  // namespace isthmus::python

@@ -1,0 +1,100 @@
+#pragma once
+// The C++ side of the module's classes, and how the library's handles become Python objects.
+//
+// A handle has one Python object at a time: asking for the queue of a buffer twice gives the same
+// object. All of it is guarded by the interpreter's lock.
+
+#include "common.hpp"
+
+#include <string>
+
+namespace isthmus::python {
+
+struct platform {
+  platform_handle raw;
+};
+
+struct device {
+  explicit device(device_handle owned);
+  ~device();
+  device(const device&) = delete;
+  device& operator=(const device&) = delete;
+  device_handle raw;
+};
+
+struct context {
+  explicit context(context_handle owned);
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+  context_handle raw;
+};
+
+struct queue {
+  explicit queue(queue_handle owned);
+  ~queue();
+  queue(const queue&) = delete;
+  queue& operator=(const queue&) = delete;
+  queue_handle raw;
+  nb::object device_object;
+  nb::object context_object;
+  bool on_host;  // of the host back-end: its allocations and small copies are too short to let go of the lock
+};
+
+struct event {
+  explicit event(event_handle owned) noexcept : raw{std::move(owned)} {}
+  ~event() { Py_XDECREF(exception); }
+  event(const event&) = delete;
+  event& operator=(const event&) = delete;
+  event_handle raw;
+  PyObject* exception = nullptr;  // what a function given to a queue raised
+};
+
+struct resource {
+  resource_handle raw;
+  isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
+  nb::object queue_object;  // where it is used without one being named
+};
+
+// Bound classes, for checks and for making instances; borrowed, they live as long as the module.
+struct bound_types {
+  nb::handle platform, device, context, queue, event, resource, buffer;
+  nb::handle memory[4];  // by kind; [0] their common base
+};
+extern bound_types types;
+
+[[nodiscard]] nb::object wrap(platform_handle raw);
+[[nodiscard]] nb::object wrap(device_handle raw);
+[[nodiscard]] nb::object wrap(context_handle raw);
+[[nodiscard]] nb::object wrap(queue_handle raw);
+[[nodiscard]] nb::object wrap(event_handle raw);
+
+[[nodiscard]] inline device* device_of(nb::handle object) noexcept {
+  return instance_of<device>(types.device, object);
+}
+[[nodiscard]] inline context* context_of(nb::handle object) noexcept {
+  return instance_of<context>(types.context, object);
+}
+[[nodiscard]] inline queue* queue_of(nb::handle object) noexcept {
+  return instance_of<queue>(types.queue, object);
+}
+[[nodiscard]] inline event* event_of(nb::handle object) noexcept {
+  return instance_of<event>(types.event, object);
+}
+
+[[nodiscard]] isthmus_device_info_t info_of(const device& of);
+[[nodiscard]] isthmus_device_info_t info_of(isthmus_device_t* raw);
+[[nodiscard]] std::string describe(const device& of);
+
+void bind_platform(nb::module_& module);
+void bind_device(nb::module_& module);
+void bind_context(nb::module_& module);
+void bind_queue(nb::module_& module);
+void bind_event(nb::module_& module);
+void bind_resource(nb::module_& module);
+void bind_buffer(nb::module_& module);
+void bind_memory(nb::module_& module);
+void bind_sim(nb::module_& module);
+void bind_c_api(nb::module_& module);
+
+}  // namespace isthmus::python

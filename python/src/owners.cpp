@@ -1,0 +1,82 @@
+#include "owners.hpp"
+
+#include <sched.h>
+
+#include "gil.hpp"
+
+namespace isthmus::python {
+
+std::atomic<deferred*> detail::deferred_head{nullptr};
+
+namespace {
+
+gate interpreter_gate;
+std::atomic<bool> call_is_pending{false};
+
+int on_pending_call(void*) {
+  call_is_pending.store(false, std::memory_order_seq_cst);
+  detail::drain();
+  return 0;
+}
+
+// The interpreter holds 32 calls at most. If it takes no more, the next release or entry sees to it.
+void ask_for_drain() noexcept {
+  if (call_is_pending.exchange(true, std::memory_order_seq_cst) || !interpreter_gate.enter()) {
+    return;
+  }
+  if (Py_AddPendingCall(&on_pending_call, nullptr) != 0) {
+    call_is_pending.store(false, std::memory_order_seq_cst);
+  }
+  interpreter_gate.leave();
+}
+
+struct kept_object final : deferred {
+  explicit kept_object(nb::handle kept) : object{kept.inc_ref().ptr()} {}
+  ~kept_object() override { Py_DECREF(object); }
+  PyObject* object;
+};
+
+}  // namespace
+
+void defer(deferred* what) noexcept {
+  auto& head = detail::deferred_head;
+  what->next = head.load(std::memory_order_relaxed);
+  while (!head.compare_exchange_weak(what->next, what, std::memory_order_seq_cst)) {
+  }
+  ask_for_drain();
+}
+
+isthmus_owner_t defer_owner(deferred* what) noexcept {
+  return {what, [](void* object) { defer(static_cast<deferred*>(object)); }};
+}
+
+isthmus_owner_t keep_alive(nb::handle object) {
+  if (!object.is_valid() || object.is_none()) {
+    return {};
+  }
+  return defer_owner(new kept_object{object});
+}
+
+// Destructors may run Python code that drains again: what this call took is its own. An exception that
+// is under way must survive them.
+void detail::drain() noexcept {
+  auto* due = deferred_head.exchange(nullptr, std::memory_order_seq_cst);
+  if (due == nullptr) {
+    return;
+  }
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  while (due != nullptr) {
+    delete std::exchange(due, due->next);
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+void stop_deferring() noexcept {
+  interpreter_gate.close();
+  while (!interpreter_gate.empty()) {
+    sched_yield();
+  }
+}
+
+}  // namespace isthmus::python

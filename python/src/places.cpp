@@ -1,0 +1,129 @@
+// Python's objects as places of a copy.
+
+#include <memory>
+
+#include "interfaces.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+constexpr const char* k_not_contiguous =
+    "%s is not contiguous: pass numpy.ascontiguousarray(...) of it, or copy row by row with "
+    "copy_from_2d and copy_to_2d";
+
+bool holds_references(const Py_buffer& view) {
+  for (const char* at = view.format; at != nullptr && *at != '\0'; ++at) {
+    if (*at == 'O') {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Why no view could be had: read-only, not contiguous, or the object's own error.
+[[noreturn]] void explain_refusal(nb::handle object, access wanted, const char* role) {
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  pinned probe;
+  if (PyObject_GetBuffer(object.ptr(), &probe.view, PyBUF_FULL_RO) == 0) {
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(trace);
+    if (wanted == access::write && probe.view.readonly != 0) {
+      raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s is read-only: %.200R", role,
+                   object.ptr());
+    }
+    raise_python(PyExc_ValueError, k_not_contiguous, role);
+  }
+  PyErr_Clear();
+  PyErr_Restore(type, value, trace);
+  raise_set();
+}
+
+// The first that works: contiguous in C order, in Fortran's, or of a type that has no format (dates).
+bool take_view(nb::handle object, int extra, Py_buffer& view) {
+  for (const int flags : {PyBUF_ND | PyBUF_FORMAT, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT,
+                          PyBUF_SIMPLE}) {
+    PyErr_Clear();
+    if (PyObject_GetBuffer(object.ptr(), &view, flags | extra) == 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+place host_place(nb::handle object, access wanted, const char* role) {
+  place made;
+  made.memory = std::make_unique<pinned>();
+  auto& view = made.memory->view;
+  if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
+    explain_refusal(object, wanted, role);
+  }
+  if (holds_references(view)) {
+    raise_python(PyExc_TypeError, "%s holds references to Python objects, whose bytes mean nothing "
+                 "elsewhere: give it a numeric dtype", role);
+  }
+  made.raw.pointer = view.buf;
+  made.nbytes = static_cast<std::size_t>(view.len);
+  return made;
+}
+
+place buffer_place(const buffer& of, nb::handle object) {
+  place made;
+  made.raw.buffer = of.raw.get();
+  made.nbytes = of.nbytes;
+  made.direct = host_reachable(of.kind);
+  made.keep = nb::borrow(object);
+  return made;
+}
+
+place foreign_place(nb::handle object, access wanted, const char* role) {
+  const auto told = read_interface(object);
+  if (!told.contiguous) {
+    raise_python(PyExc_ValueError, k_not_contiguous, role);
+  }
+  if (wanted == access::write && told.what.read_only) {
+    raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s is read-only: %.200R", role,
+                 object.ptr());
+  }
+  place made;
+  const auto* on = queue_of(told.queue);
+  check(isthmus_buffer_adopt(told.what.pointer, told.what.nbytes, told.what.kind,
+                             told.what.read_only ? 1 : 0, on->raw.get(), keep_alive(object),
+                             made.adopted.out()));
+  made.raw.buffer = made.adopted.get();
+  made.nbytes = told.what.nbytes;
+  made.direct = false;
+  made.keep = told.queue;
+  return made;
+}
+
+}  // namespace
+
+place to_place(nb::handle object, access wanted, const char* role) {
+  if (const auto* known = buffer_of(object)) {
+    return buffer_place(*known, object);
+  }
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    return host_place(object, wanted, role);
+  }
+  if (has_interface(object)) {
+    return foreign_place(object, wanted, role);
+  }
+  raise_python(PyExc_TypeError,
+               "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, "
+               "array.array, numpy.ndarray) or __sycl_usm_array_interface__, not %.100s",
+               role, Py_TYPE(object.ptr())->tp_name);
+}
+
+void require_range(const place& in, std::size_t nbytes, const char* role) {
+  const auto offset = in.raw.offset;
+  if (offset > in.nbytes || nbytes > in.nbytes - offset) {
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "%zu bytes from offset %zu lie outside the %s, which has %zu bytes", nbytes, offset,
+                 role, in.nbytes);
+  }
+}
+
+}  // namespace isthmus::python

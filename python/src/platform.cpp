@@ -1,0 +1,192 @@
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "current.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "objects.hpp"
+
+namespace isthmus::python {
+namespace {
+
+isthmus_platform_info_t info_of_platform(const platform& of) {
+  isthmus_platform_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_platform_info(of.raw.get(), &info));
+  return info;
+}
+
+std::vector<device_handle> devices_of(const platform& of) {
+  std::vector<device_handle> found(info_of_platform(of).device_count);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    check(isthmus_platform_device(of.raw.get(), i, found[i].out()));
+  }
+  return found;
+}
+
+nb::list device_list(const platform& of) {
+  nb::list listed;
+  for (auto& found : devices_of(of)) {
+    listed.append(wrap(std::move(found)));
+  }
+  return listed;
+}
+
+std::vector<platform> all_platforms() {
+  std::size_t count = 0;
+  isthmus_status_t status;
+  {
+    const gil_release released;  // opens drivers
+    status = isthmus_platform_count(&count);
+  }
+  check(status);
+  std::vector<platform> found(count);
+  for (std::size_t i = 0; i < count; ++i) {
+    check(isthmus_platform_get(i, found[i].raw.out()));
+  }
+  return found;
+}
+
+// A filter's parts, of which each may be missing: back-end, type, number.
+struct parsed_filter {
+  std::string backend, type, number;
+};
+
+bool is_type(std::string_view part) {
+  return part == "cpu" || part == "gpu" || part == "accelerator";
+}
+
+parsed_filter parse_filter(std::string_view text) {
+  parsed_filter parsed;
+  while (!text.empty()) {
+    const auto colon = text.find(':');
+    const auto part = text.substr(0, colon);
+    auto& into = is_type(part) ? parsed.type
+                 : part.find_first_not_of("0123456789") == part.npos ? parsed.number
+                                                                     : parsed.backend;
+    into = part;
+    text = colon == text.npos ? std::string_view{} : text.substr(colon + 1);
+  }
+  return parsed;
+}
+
+const char* type_name(isthmus_device_type_t type) {
+  switch (type) {
+    case ISTHMUS_DEVICE_CPU: return "cpu";
+    case ISTHMUS_DEVICE_GPU: return "gpu";
+    default: return "accelerator";
+  }
+}
+
+bool fits(const parsed_filter& filter, const isthmus_device_info_t& info) {
+  return (filter.backend.empty() || filter.backend == info.backend) &&
+         (filter.type.empty() || filter.type == type_name(info.type)) &&
+         (filter.backend == "sim" || std::strcmp(info.backend, "sim") != 0 ||
+          std::getenv("ISTHMUS_SIM") != nullptr);
+}
+
+// Throws for a filter that is no filter; DeviceNotFoundError is an empty list here.
+device_handle find_or_nothing(const char* filter) {
+  device_handle found;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_device_find(filter, found.out());
+  }
+  if (status != ISTHMUS_ERROR_NOT_FOUND) {
+    check(status);
+  }
+  return found;
+}
+
+nb::list find_devices(const char* filter) {
+  nb::list listed;
+  auto best = find_or_nothing(filter);
+  if (!best) {
+    return listed;
+  }
+  const auto parsed = parse_filter(filter == nullptr ? "" : filter);
+  const nb::object first = wrap(std::move(best));
+  listed.append(first);
+  if (!parsed.number.empty()) {
+    return listed;
+  }
+  for (const auto& on : all_platforms()) {
+    for (auto& found : devices_of(on)) {
+      const bool wanted = fits(parsed, info_of(found.get()));
+      nb::object object = wanted ? wrap(std::move(found)) : nb::object{};
+      if (wanted && !object.equal(first)) {
+        listed.append(object);
+      }
+    }
+  }
+  return listed;
+}
+
+nb::list list_platforms() {
+  nb::list listed;
+  for (auto& found : all_platforms()) {
+    listed.append(wrap(std::move(found.raw)));
+  }
+  return listed;
+}
+
+nb::list list_absent() {
+  static_cast<void>(all_platforms());
+  std::size_t count = 0;
+  check(isthmus_absent_count(&count));
+  nb::list listed;
+  for (std::size_t i = 0; i < count; ++i) {
+    const char *backend = nullptr, *reason = nullptr;
+    check(isthmus_absent_get(i, &backend, &reason));
+    listed.append(nb::make_tuple(backend, reason));
+  }
+  return listed;
+}
+
+nb::object platform_repr(const platform& self) {
+  const auto info = info_of_platform(self);
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Platform %s \"%s\" with %zu device%s>",
+                                        info.backend, info.name, info.device_count,
+                                        info.device_count == 1 ? "" : "s"));
+}
+
+template <const char* isthmus_platform_info_t::* Field>
+const char* text_of(const platform& self) {
+  return info_of_platform(self).*Field;
+}
+
+}  // namespace
+
+void bind_platform(nb::module_& module) {
+  using info = isthmus_platform_info_t;
+  types.platform =
+      nb::class_<platform>(module, "Platform",
+                           "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
+                           "use from any thread.")
+          .def_prop_ro("backend", &text_of<&info::backend>, "\"host\", \"sim\" or \"opencl\".")
+          .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
+          .def_prop_ro("vendor", &text_of<&info::vendor>, "Who made the driver.")
+          .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")
+          .def_prop_ro("library", &text_of<&info::library>,
+                       "The driver's file as it was opened, or an empty string.")
+          .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
+                       "Its devices.")
+          .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
+  module.def("platforms", &list_platforms, nb::sig("def platforms() -> list[Platform]"),
+             "Every platform found. Opens every driver on the first call.");
+  module.def("devices", &find_devices, nb::arg("filter") = nb::none(),
+             nb::sig("def devices(filter: str | None = None) -> list[Device]"),
+             "Every device that fits `filter`, the best one first; None: all of them. A filter that\n"
+             "nothing fits gives an empty list. Simulated devices are listed only if the environment\n"
+             "variable ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call.\n"
+             "Raises ValueError for what is no filter.");
+  module.def("absent", &list_absent, nb::sig("def absent() -> list[tuple[str, str]]"),
+             "(back-end, reason) of each driver that was looked for and cannot be used. Opens every\n"
+             "driver on the first call.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,276 @@
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "owners.hpp"
+#include "submit.hpp"
+#include "transfers.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+void init_queue(queue* self, nb::handle on, nb::handle in) {
+  nb::object within = in.is_none() ? nb::object{} : nb::borrow(in);
+  nb::object where;
+  if (context_of(on) != nullptr) {
+    if (within.is_valid()) {
+      raise_python(PyExc_TypeError, "Queue() got the context twice");
+    }
+    within = nb::borrow(on);
+  } else if (!on.is_none() || !within.is_valid()) {
+    where = to_device(on);
+  }
+  const auto* parent = within.is_valid() ? context_of(within) : nullptr;
+  if (within.is_valid() && parent == nullptr) {
+    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
+                 Py_TYPE(within.ptr())->tp_name);
+  }
+  if (!where.is_valid()) {
+    device_handle first;
+    check(isthmus_context_device(parent->raw.get(), 0, first.out()));
+    where = wrap(std::move(first));
+  }
+  queue_handle made;
+  check(isthmus_queue_create(parent != nullptr ? parent->raw.get() : nullptr,
+                             device_of(where)->raw.get(), made.out()));
+  new (self) queue{std::move(made)};
+}
+
+nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
+  void* native = to_pointer(handle, "handle");
+  const nb::object where = to_device(on);
+  queue_handle adopted;
+  check(isthmus_queue_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
+  return wrap(std::move(adopted));
+}
+
+void wait(const queue& self, nb::handle timeout) {
+  const auto timeout_ns = to_timeout(timeout);
+  drain_deferred();
+  const auto status = wait_in_slices(
+      timeout_ns, [&](std::int64_t slice) { return isthmus_queue_wait(self.raw.get(), slice); });
+  drain_deferred();
+  check(status);
+}
+
+nb::object fence(const queue& self, nb::handle after) {
+  const operation_arguments how{nb::handle{}, after, false};
+  event_handle made;
+  isthmus_status_t status;
+  {
+    const gil_release released{!how.after.empty()};
+    status =
+        isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
+  }
+  check(status);
+  return wrap(std::move(made));
+}
+
+nb::object copy_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle nbytes,
+                   nb::handle dst_offset, nb::handle src_offset, nb::handle after, bool blocking) {
+  return copy({dst, src, nbytes, dst_offset, src_offset}, {self, after, blocking});
+}
+
+nb::object copy_2d_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle width,
+                      nb::handle height, nb::handle dst_pitch, nb::handle src_pitch,
+                      nb::handle dst_offset, nb::handle src_offset, nb::handle after,
+                      bool blocking) {
+  return copy_2d({dst, src, width, height, dst_pitch, src_pitch, dst_offset, src_offset},
+                 {self, after, blocking});
+}
+
+nb::object fill_on(nb::handle self, nb::handle dst, nb::handle value, nb::handle offset,
+                   nb::handle nbytes, nb::handle after, bool blocking) {
+  return fill({dst, offset, nbytes}, value, {self, after, blocking});
+}
+
+nb::object memcpy_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count) {
+  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, nb::handle{}, true});
+}
+
+nb::object memcpy_async_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count,
+                           nb::handle after) {
+  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, false});
+}
+
+// dpctl's rule: 0, or more than there is, means all.
+nb::object count_or_all(nb::handle buffer, nb::handle count) {
+  const auto* of = buffer_of(buffer);
+  if (of == nullptr) {
+    raise_python(PyExc_TypeError, "a Buffer is needed, not %.100s",
+                 Py_TYPE(buffer.ptr())->tp_name);
+  }
+  const auto wanted = to_size(count, "count");
+  return wanted == 0 || wanted > of->nbytes ? nb::none() : nb::borrow(count);
+}
+
+void prefetch_on(nb::handle self, nb::handle buffer, nb::handle count) {
+  const nb::object nbytes = count_or_all(buffer, count);
+  static_cast<void>(
+      prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, true}));
+}
+
+void advise_on(nb::handle self, nb::handle buffer, nb::handle count, nb::handle advice) {
+  const nb::object nbytes = count_or_all(buffer, count);
+  static_cast<void>(advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, true}));
+}
+
+nb::object equal(const queue& self, nb::handle other) {
+  const auto* with = queue_of(other);
+  if (with == nullptr) {
+    return nb::borrow(Py_NotImplemented);
+  }
+  return nb::bool_(isthmus_queue_key(self.raw.get()) == isthmus_queue_key(with->raw.get()));
+}
+
+nb::object queue_repr(const queue& self) {
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Queue %p on %s>",
+                                        reinterpret_cast<void*>(isthmus_queue_key(self.raw.get())),
+                                        describe(*device_of(self.device_object)).c_str()));
+}
+
+nb::object backend_of(const queue& self) {
+  return nb::str(info_of(*device_of(self.device_object)).backend);
+}
+
+void bind_properties(nb::class_<queue>& bound) {
+  const auto device = [](const queue& self) { return self.device_object; };
+  const auto context = [](const queue& self) { return self.context_object; };
+  bound.def_prop_ro("device", device, nb::sig("def device(self) -> Device"), "Its device.")
+      .def_prop_ro("context", context, nb::sig("def context(self) -> Context"), "Its context.")
+      .def_prop_ro("sycl_device", device, nb::sig("def sycl_device(self) -> Device"),
+                   "dpctl's name of `device`.")
+      .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
+                   "dpctl's name of `context`.")
+      .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
+                   "\"host\", \"sim\" or \"opencl\".")
+      .def_prop_ro("is_in_order", [](const queue&) { return true; }, "Always True.")
+      .def_prop_ro("idle",
+                   [](const queue& self) { return isthmus_queue_idle(self.raw.get()) != 0; },
+                   "Whether nothing that Isthmus submitted is pending.")
+      .def_prop_ro(
+          "native_handle",
+          [](const queue& self) {
+            return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(self.raw.get()));
+          },
+          "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none; valid\n"
+          "while this object lives. Once it was asked for, Isthmus takes into account that the queue\n"
+          "may have work which it does not know.");
+}
+
+void bind_order(nb::class_<queue>& bound) {
+  bound
+      .def("wait", &wait, nb::arg("timeout") = nb::none(),
+           nb::sig("def wait(self, timeout: float | None = None) -> None"),
+           "Waits for all that was submitted so far, for `timeout` seconds at most (None: for ever).\n"
+           "Errors of operations are told by their own events. Lets other threads run; Ctrl-C\n"
+           "interrupts. Raises WaitTimeoutError.")
+      .def("fence", &fence, nb::arg("after") = nb::make_tuple(),
+           nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
+           "An event that completes when all submitted so far, and all of `after`, has.")
+      .def("submit",
+           [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
+             return submit_function(self, fn, buffers, after);
+           },
+           nb::arg("fn"), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
+           nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
+                   "Sequence[Event] = ()) -> Event"),
+           "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of bytes of\n"
+           "each buffer; returns its event at once.\n\n"
+           "The views, writable unless the buffer is read-only, are valid only during the call: a\n"
+           "function that keeps one, or an array made of it, fails with BufferError. What `fn` raises\n"
+           "is raised by event.wait(), the same object; work behind it on the queue goes on. `fn` must\n"
+           "not wait for what is behind it on the queue. It sees the contextvars of the caller.\n"
+           "Buffers of device kind need the capability \"run_functions\" (UnsupportedError). When the\n"
+           "interpreter ends, functions that have not begun fail with CallbackError; those that run\n"
+           "are waited for.")
+      .def("close",
+           [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
+           "Refuses further work with ClosedError; what is submitted still runs. Never blocks. Raises\n"
+           "ValueError for the default queue of a device, which cannot be closed.")
+      .def("__enter__",
+           [](nb::object self) {
+             enter_current(self);
+             return self;
+           },
+           nb::sig("def __enter__(self) -> Queue"))
+      .def("__exit__", [](nb::handle self, nb::args) { leave_current(self); },
+           nb::sig("def __exit__(self, *exc: object) -> None"));
+}
+
+void bind_operations(nb::class_<queue>& bound) {
+  const auto none = nb::none();
+  bound
+      .def("copy", &copy_on, nb::arg("dst"), nb::arg("src"), nb::arg("nbytes") = none, nb::kw_only(),
+           nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
+           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+           nb::sig("def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
+                   "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
+                   "True) -> Event | None"),
+           "Copies bytes between any two places on this queue; see Buffer.copy_from.")
+      .def("copy_2d", &copy_2d_on, nb::arg("dst"), nb::arg("src"), nb::arg("width"),
+           nb::arg("height"), nb::kw_only(), nb::arg("dst_pitch") = none,
+           nb::arg("src_pitch") = none, nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
+           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+           nb::sig("def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: "
+                   "int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: "
+                   "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+           "Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.")
+      .def("fill", &fill_on, nb::arg("dst"), nb::arg("value") = 0, nb::kw_only(),
+           nb::arg("offset") = 0, nb::arg("nbytes") = none, nb::arg("after") = nb::make_tuple(),
+           nb::arg("blocking") = true,
+           nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None "
+                   "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+           "Fills `dst` on this queue; see Buffer.fill.")
+      .def("memcpy", &memcpy_on, nb::arg("dest"), nb::arg("src"), nb::arg("count"),
+           nb::sig("def memcpy(self, dest: object, src: object, count: int) -> None"),
+           "dpctl's name of copy(): `count` bytes, blocking; past either end is OutOfRangeError.")
+      .def("memcpy_async", &memcpy_async_on, nb::arg("dest"), nb::arg("src"), nb::arg("count"),
+           nb::arg("dEvents") = none,
+           nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
+                   "Sequence[Event] | None = None) -> Event"),
+           "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and destination\n"
+           "live until it has ended.")
+      .def("prefetch", &prefetch_on, nb::arg("buf"), nb::arg("count") = 0,
+           nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
+           "Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.")
+      .def("mem_advise", &advise_on, nb::arg("buf"), nb::arg("count"), nb::arg("advice"),
+           nb::sig("def mem_advise(self, buf: Buffer, count: int, advice: int) -> None"),
+           "Buffer.advise of the first `count` bytes; 0, or more than there are: all. Blocks.");
+}
+
+}  // namespace
+
+void bind_queue(nb::module_& module) {
+  nb::class_<queue> bound(
+      module, "Queue",
+      "A queue: Queue(device=None, *, context=None). Its operations run one after the other.\n\n"
+      "`device`: a Device, a filter string, or a Context, whose first device is taken; None: the\n"
+      "current device. `context` None: the device's default one. Every call makes a new queue;\n"
+      "Device.default_queue is the shared one. Raises DeviceNotFoundError, and WrongContextError for\n"
+      "a device that is not of the context.\n\n"
+      "`with queue:` makes it, and its device, the current one of this thread and asyncio task; this\n"
+      "nests. Queues compare by what they stand for and may be used from any thread.");
+  types.queue = bound;
+  bound
+      .def("__init__", &init_queue, nb::arg("device") = nb::none(), nb::kw_only(),
+           nb::arg("context") = nb::none(),
+           nb::sig("def __init__(self, device: Device | str | Context | None = None, *, context: Context "
+                   "| None = None) -> None"))
+      .def_static("from_handle", &from_handle, nb::arg("handle"), nb::arg("device"),
+                  nb::arg("owner") = nb::none(),
+                  nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) -> "
+                          "Queue"),
+                  "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is\n"
+                  "out of order, operations stand behind barriers. It is kept alive by `owner` if given,\n"
+                  "else by the driver's own reference count. Raises UnsupportedError where queues have\n"
+                  "no handles.")
+      .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })
+      .def("__repr__", &queue_repr, nb::sig("def __repr__(self) -> str"));
+  bind_properties(bound);
+  bind_order(bound);
+  bind_operations(bound);
+}
+
+}  // namespace isthmus::python

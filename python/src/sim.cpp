@@ -1,0 +1,66 @@
+// Simulated devices, for isthmus.testing.
+
+#include "errors.hpp"
+#include "gil.hpp"
+#include "objects.hpp"
+
+namespace isthmus::python {
+namespace {
+
+const char* options_text(nb::handle options) {
+  if (options.is_none()) {
+    return nullptr;
+  }
+  const char* text = PyUnicode_AsUTF8(options.ptr());
+  if (text == nullptr) {
+    raise_set();
+  }
+  return text;
+}
+
+nb::object create(nb::handle options) {
+  const char* text = options_text(options);
+  device_handle made;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_sim_create(text, made.out());
+  }
+  check(status);
+  return wrap(std::move(made));
+}
+
+void configure(const device& of, nb::handle options) {
+  check(isthmus_sim_configure(of.raw.get(), options_text(options)));
+}
+
+std::uint64_t calls(const device& of, const char* kind) {
+  std::uint64_t count = 0;
+  check(isthmus_sim_calls(of.raw.get(), kind, &count));
+  return count;
+}
+
+nb::object state(const device& of) {
+  std::uint64_t clock_ns = 0, device_bytes = 0, host_bytes = 0;
+  check(isthmus_sim_state(of.raw.get(), &clock_ns, &device_bytes, &host_bytes));
+  return nb::make_tuple(clock_ns, device_bytes, host_bytes);
+}
+
+}  // namespace
+
+void bind_sim(nb::module_& module) {
+  module.def("sim_create", &create, nb::arg("options") = nb::none(),
+             nb::sig("def sim_create(options: str | None = None) -> Device"),
+             "A new simulated device of a platform of its own; `options` as in ISTHMUS_SIM.");
+  module.def("sim_configure", &configure, nb::arg("device"), nb::arg("options"),
+             nb::sig("def sim_configure(device: Device, options: str) -> None"),
+             "Changes the options that may change while the device lives.");
+  module.def("sim_calls", &calls, nb::arg("device"), nb::arg("kind") = "any",
+             nb::sig("def sim_calls(device: Device, kind: str = 'any') -> int"),
+             "Driver calls of one kind made so far: \"allocate\", \"copy\", ...; \"any\": all.");
+  module.def("sim_state", &state, nb::arg("device"),
+             nb::sig("def sim_state(device: Device) -> tuple[int, int, int]"),
+             "(virtual time in ns, bytes of device memory, bytes of other memory) of the device now.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,233 @@
+// Runs Python functions on the library's threads: the only ones of its threads that ever take the
+// interpreter's lock.
+
+#include "submit.hpp"
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "gil.hpp"
+#include "owners.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// Closed before the interpreter ends, so that no thread asks for a lock that is gone.
+gate functions_gate;
+std::atomic<int> functions_pending{0};
+
+// What a function sees of a buffer. Views that outlive the function are counted and keep the Buffer.
+struct lent_memory {
+  void* pointer;
+  std::size_t nbytes;
+  nb::object of;
+  int exports = 0;
+};
+nb::handle lent_type;
+
+int lend(PyObject* self, Py_buffer* view, int flags) noexcept {
+  auto* lent = nb::inst_ptr<lent_memory>(self);
+  static char nothing[1];
+  void* pointer = lent->pointer != nullptr ? lent->pointer : nothing;
+  const bool read_only = buffer_of(lent->of)->read_only;
+  const int failed = PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(lent->nbytes),
+                                       read_only ? 1 : 0, flags);
+  lent->exports += failed == 0 ? 1 : 0;
+  return failed;
+}
+void take_back(PyObject* self, Py_buffer*) noexcept { --nb::inst_ptr<lent_memory>(self)->exports; }
+
+PyType_Slot lent_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&lend)},
+                            {Py_bf_releasebuffer, reinterpret_cast<void*>(&take_back)},
+                            {0, nullptr}};
+
+// A function on its way through a queue. Dies with the lock held, by way of the deferred list.
+struct function_call final : deferred {
+  nb::object function;
+  std::vector<nb::object> buffers;
+  nb::object event_object;
+  nb::object context;    // contextvars of who submitted it
+  std::string message;   // of its exception, for the library
+
+  ~function_call() override { functions_pending.fetch_sub(1, std::memory_order_relaxed); }
+};
+
+struct lent_views {
+  std::vector<nb::object> memory;
+  std::vector<nb::object> views;
+};
+
+lent_views lend_all(const function_call& call, const isthmus_view_t* views, std::size_t count) {
+  lent_views lent;
+  for (std::size_t i = 0; i < count; ++i) {
+    lent.memory.push_back(make_instance<lent_memory>(lent_type, views[i].data, views[i].nbytes,
+                                                     call.buffers[i]));
+    lent.views.push_back(nb::steal(PyMemoryView_FromObject(lent.memory.back().ptr())));
+    if (!lent.views.back().is_valid()) {
+      throw nb::python_error();
+    }
+  }
+  return lent;
+}
+
+// The views are dead from here on. BufferError if something made of them, an array say, still lives.
+void take_all_back(lent_views& lent) {
+  for (auto& view : lent.views) {
+    const nb::object released = nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr));
+    if (!released.is_valid()) {
+      PyErr_Clear();
+    }
+  }
+  lent.views.clear();
+  for (const auto& memory : lent.memory) {
+    if (nb::inst_ptr<lent_memory>(memory)->exports != 0) {
+      raise_python(PyExc_BufferError,
+                   "a function given to a queue kept a view of a buffer, which is valid only during "
+                   "the call: copy what is to be kept, and let go of arrays made of the views");
+    }
+  }
+}
+
+void call_with_views(const function_call& call, const isthmus_view_t* views, std::size_t count) {
+  auto lent = lend_all(call, views, count);
+  std::vector<PyObject*> arguments;
+  for (const auto& view : lent.views) {
+    arguments.push_back(view.ptr());
+  }
+  const nb::object given = nb::steal(
+      PyObject_Vectorcall(call.function.ptr(), arguments.data(), arguments.size(), nullptr));
+  if (!given.is_valid()) {
+    nb::python_error failed;
+    try {
+      take_all_back(lent);
+    } catch (nb::python_error&) {
+      // the function's own exception, whose traceback holds its arrays, tells more
+    }
+    throw failed;
+  }
+  take_all_back(lent);
+}
+
+void keep_exception(function_call& call, nb::python_error& failed) {
+  failed.restore();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace != nullptr) {
+    PyException_SetTraceback(value, trace);
+  }
+  const nb::object text = nb::steal(PyObject_Str(value));
+  const char* chars = text.is_valid() ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
+  PyErr_Clear();
+  call.message = std::string{reinterpret_cast<PyTypeObject*>(type)->tp_name} + ": " +
+                 (chars != nullptr ? chars : "?");
+  auto* told = event_of(call.event_object);
+  Py_XDECREF(told->exception);
+  told->exception = value;
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+}
+
+isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views, std::size_t count) {
+  isthmus_status_t status = ISTHMUS_OK;
+  PyContext_Enter(call.context.ptr());
+  try {
+    call_with_views(call, views, count);
+  } catch (nb::python_error& failed) {
+    keep_exception(call, failed);
+    status = ISTHMUS_ERROR_CALLBACK;
+  } catch (const std::bad_alloc&) {
+    call.message = "MemoryError";
+    status = ISTHMUS_ERROR_OUT_OF_MEMORY;
+  }
+  PyContext_Exit(call.context.ptr());
+  drain_deferred();
+  return status;
+}
+
+isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::size_t count,
+                              const char** message) {
+  auto& call = *static_cast<function_call*>(object);
+  if (!functions_gate.enter()) {
+    *message = "the function did not run: the interpreter is ending";
+    return ISTHMUS_ERROR_CALLBACK;
+  }
+  const auto lock = take_lock([] { return PyGILState_Ensure(); });
+  const auto status = run_with_lock(call, views, count);
+  PyGILState_Release(lock);
+  functions_gate.leave();
+  *message = call.message.c_str();
+  return status;
+}
+
+std::vector<isthmus_buffer_t*> read_buffers(function_call& call, nb::args buffers) {
+  std::vector<isthmus_buffer_t*> raw;
+  for (nb::handle each : buffers) {
+    const auto* known = buffer_of(each);
+    if (known == nullptr) {
+      raise_python(PyExc_TypeError, "submit() takes a function and Buffers, not %.100s",
+                   Py_TYPE(each.ptr())->tp_name);
+    }
+    raw.push_back(known->raw.get());
+    call.buffers.push_back(nb::borrow(each));
+  }
+  return raw;
+}
+
+}  // namespace
+
+bool functions_under_way() noexcept {
+  return functions_pending.load(std::memory_order_relaxed) != 0;
+}
+
+nb::object submit_function(const queue& on, nb::handle function, nb::args buffers,
+                           nb::handle after) {
+  drain_deferred();
+  if (PyCallable_Check(function.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "submit() needs a function, not %.100s",
+                 Py_TYPE(function.ptr())->tp_name);
+  }
+  functions_pending.fetch_add(1, std::memory_order_relaxed);
+  auto call = std::make_unique<function_call>();
+  call->function = nb::borrow(function);
+  const auto raw = read_buffers(*call, buffers);
+  const operation_arguments how{nb::handle{}, after, false};
+  call->event_object = wrap(event_handle{});
+  call->context = nb::steal(PyContext_CopyCurrent());
+  const nb::object told = call->event_object;
+  event_handle submitted;
+  isthmus_status_t status;
+  const auto owner = defer_owner(call.release());
+  {
+    const gil_release released;
+    status = isthmus_queue_submit(on.raw.get(), &run_function, owner, raw.data(), raw.size(),
+                                  how.after.data(), how.after.size(), submitted.out());
+  }
+  check(status);
+  event_of(told)->raw = std::move(submitted);
+  return told;
+}
+
+void stop_python_functions() {
+  functions_gate.close();
+  while (!functions_gate.empty()) {
+    {
+      const gil_release released;
+      usleep(1000);
+    }
+    if (PyErr_CheckSignals() != 0) {
+      PyErr_WriteUnraisable(Py_None);
+      std::signal(SIGINT, SIG_DFL);
+      std::raise(SIGINT);
+    }
+  }
+}
+
+void bind_submit(nb::module_& module) {
+  lent_type = nb::class_<lent_memory>(module, "_LentMemory", nb::type_slots(lent_slots),
+                                      "What a function given to a queue sees of a buffer.");
+}
+
+}  // namespace isthmus::python

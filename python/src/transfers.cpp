@@ -1,0 +1,182 @@
+// Copies, fills, prefetch and advice.
+
+#include "transfers.hpp"
+
+#include <cstring>
+
+#include "arguments.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+std::size_t rest_of(const place& of) {
+  return of.raw.offset <= of.nbytes ? of.nbytes - of.raw.offset : 0;
+}
+
+// Bytes from the first to the last of `height` rows.
+std::size_t extent_2d(std::size_t width, std::size_t height, std::size_t pitch, const char* role) {
+  if (width == 0 || height == 0) {
+    return 0;
+  }
+  if (pitch < width) {
+    raise_python(PyExc_ValueError, "pitch of the %s must be at least the width of %zu bytes, not %zu",
+                 role, width, pitch);
+  }
+  std::size_t extent = 0;
+  if (__builtin_mul_overflow(height - 1, pitch, &extent) ||
+      __builtin_add_overflow(extent, width, &extent)) {
+    raise_python(PyExc_OverflowError, "%zu rows with a pitch of %zu bytes do not fit in 64 bits",
+                 height, pitch);
+  }
+  return extent;
+}
+
+struct pattern {
+  alignas(16) char bytes[16];
+  std::size_t nbytes = 1;
+};
+
+pattern byte_pattern(nb::handle value) {
+  int overflow = 0;
+  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+  if (!index.is_valid()) {
+    raise_set();
+  }
+  const long long byte = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0 || byte < 0 || byte > 255) {
+    raise_python(PyExc_ValueError,
+                 "a fill by a number sets every byte: it must lie in 0..255, not %R; for wider values "
+                 "pass their bytes, as numpy.float32(1) or (1000).to_bytes(4, 'little')",
+                 index.ptr());
+  }
+  pattern made{};
+  made.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
+  return made;
+}
+
+// An integer is one byte, everything else its own bytes.
+pattern to_pattern(nb::handle value) {
+  if (PyIndex_Check(value.ptr()) != 0) {
+    return byte_pattern(value);
+  }
+  pinned held;
+  if (PyObject_GetBuffer(value.ptr(), &held.view, PyBUF_SIMPLE) != 0) {
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "value must be an integer or bytes, not %.100s",
+                 Py_TYPE(value.ptr())->tp_name);
+  }
+  const auto length = held.view.len;
+  if (length != 1 && length != 2 && length != 4 && length != 8 && length != 16) {
+    raise_python(PyExc_ValueError, "a pattern has 1, 2, 4, 8 or 16 bytes, not %zd", length);
+  }
+  pattern made{};
+  made.nbytes = static_cast<std::size_t>(length);
+  std::memcpy(made.bytes, held.view.buf, made.nbytes);
+  return made;
+}
+
+struct part {
+  place where;
+  std::size_t nbytes;
+};
+
+part to_part(const part_request& what) {
+  part found;
+  found.where = to_place(what.buffer, access::write, "buffer");
+  found.where.raw.offset = to_size(what.offset, "offset");
+  found.nbytes = to_size_or(what.nbytes, "nbytes", rest_of(found.where));
+  require_range(found.where, found.nbytes, "buffer");
+  return found;
+}
+
+}  // namespace
+
+nb::object copy(const copy_request& what, const operation_arguments& how) {
+  place to = to_place(what.destination, access::write, "destination");
+  place from = to_place(what.source, access::read, "source");
+  to.raw.offset = to_size(what.destination_offset, "destination offset");
+  from.raw.offset = to_size(what.source_offset, "source offset");
+  const auto nbytes = to_size_or(what.nbytes, "nbytes", rest_of(from));
+  require_range(from, nbytes, "source");
+  require_range(to, nbytes, "destination");
+  return run_operation({how, nbytes, to.direct && from.direct, {&to, &from}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_copy(how.queue, &to.raw, &from.raw, nbytes, with, event);
+                       });
+}
+
+nb::object copy_2d(const copy_2d_request& what, const operation_arguments& how) {
+  place to = to_place(what.destination, access::write, "destination");
+  place from = to_place(what.source, access::read, "source");
+  to.raw.offset = to_size(what.destination_offset, "destination offset");
+  from.raw.offset = to_size(what.source_offset, "source offset");
+  const auto width = to_size(what.width, "width");
+  const auto height = to_size(what.height, "height");
+  const auto to_pitch = to_size_or(what.destination_pitch, "destination pitch", width);
+  const auto from_pitch = to_size_or(what.source_pitch, "source pitch", width);
+  require_range(from, extent_2d(width, height, from_pitch, "source"), "source");
+  require_range(to, extent_2d(width, height, to_pitch, "destination"), "destination");
+  return run_operation({how, width * height, to.direct && from.direct, {&to, &from}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_copy_2d(how.queue, &to.raw, to_pitch, &from.raw, from_pitch,
+                                                width, height, with, event);
+                       });
+}
+
+nb::object fill(const part_request& what, nb::handle value, const operation_arguments& how) {
+  part to = to_part(what);
+  const auto with_bytes = to_pattern(value);
+  return run_operation({how, to.nbytes, to.where.direct, {&to.where, nullptr}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_fill(how.queue, &to.where.raw, with_bytes.bytes,
+                                             with_bytes.nbytes, to.nbytes, with, event);
+                       });
+}
+
+nb::object prefetch(const part_request& what, bool to_host, const operation_arguments& how) {
+  part of = to_part(what);
+  return run_operation({how, of.nbytes, false, {&of.where, nullptr}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_prefetch(how.queue, &of.where.raw, of.nbytes,
+                                                 to_host ? 1 : 0, with, event);
+                       });
+}
+
+nb::object advise(const part_request& what, nb::handle advice, const operation_arguments& how) {
+  part of = to_part(what);
+  const auto number = to_size(advice, "advice");
+  if (number > UINT32_MAX) {
+    raise_python(PyExc_OverflowError, "advice of %zu does not fit in 32 bits", number);
+  }
+  return run_operation({how, of.nbytes, false, {&of.where, nullptr}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_advise(how.queue, &of.where.raw, of.nbytes,
+                                               static_cast<std::uint32_t>(number), with, event);
+                       });
+}
+
+void copy_out(const buffer& from, void* to, std::size_t nbytes) {
+  const operation_arguments how{nb::handle{}, nb::handle{}, true};
+  const isthmus_place_t source{from.raw.get(), nullptr, 0};
+  const isthmus_place_t destination{nullptr, to, 0};
+  operation what{how, nbytes, host_reachable(from.kind)};
+  drain_deferred();
+  event_handle submitted;
+  isthmus_status_t status;
+  {
+    const gil_release released{nbytes > 16 * 1024 || !what.direct || functions_under_way()};
+    status = isthmus_copy(nullptr, &destination, &source, nbytes, nullptr, submitted.out());
+  }
+  check(status);
+  try {
+    status = wait_for_event(submitted.get(), -1);
+  } catch (...) {
+    const gil_release released;  // the caller gives `to` back: nothing may write there any more
+    isthmus_event_wait(submitted.get(), -1);
+    throw;
+  }
+  check(status == ISTHMUS_OK ? status : isthmus_event_wait(submitted.get(), 0));
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,100 @@
+#pragma once
+// How copies and fills are started and waited for.
+
+#include <vector>
+
+#include "buffer.hpp"
+#include "owners.hpp"
+
+namespace isthmus::python {
+
+// Memory of Python's that an operation uses: a view of an object's buffer.
+class pinned final : public deferred {
+ public:
+  pinned() = default;
+  pinned(const pinned&) = delete;
+  pinned& operator=(const pinned&) = delete;
+  ~pinned() override {
+    if (view.obj != nullptr) {
+      PyBuffer_Release(&view);
+    }
+  }
+  Py_buffer view{};
+};
+
+// Where bytes lie, and what keeps them there.
+struct place {
+  isthmus_place_t raw{};
+  std::size_t nbytes = 0;           // from the start, offset or not
+  bool direct = true;               // the host can touch it
+  std::unique_ptr<pinned> memory;   // of Python's
+  buffer_handle adopted;            // of an object that only tells its address
+  nb::object keep;
+};
+
+enum class access { read, write };
+// Buffer, buffer protocol, __sycl_usm_array_interface__. TypeError for anything else, ValueError for
+// what is not contiguous, ReadOnlyError for a destination that cannot be written.
+[[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
+// OutOfRangeError unless [offset, offset + nbytes) lies in it.
+void require_range(const place& in, std::size_t nbytes, const char* role);
+
+// The keyword arguments that operations share.
+struct operation_arguments {
+  operation_arguments(nb::handle on_queue, nb::handle after, bool blocks);
+  isthmus_queue_t* queue = nullptr;
+  std::vector<isthmus_event_t*> after;
+  std::vector<nb::object> kept;  // the Event objects of `after`
+  bool blocking;
+};
+
+struct operation {
+  const operation_arguments& arguments;
+  std::size_t nbytes;  // how much moves: small direct ones keep the lock
+  bool direct;
+  place* places[2] = {nullptr, nullptr};
+};
+
+using submission = isthmus_status_t (*)(void* closure, const isthmus_operation_t* operation,
+                                        isthmus_event_t** event);
+// Starts it, and waits if it blocks. None, or an Event.
+[[nodiscard]] nb::object run_operation(operation& what, submission submit, void* closure);
+template <class Submit>
+[[nodiscard]] nb::object run_operation(operation what, Submit submit) {
+  return run_operation(
+      what,
+      [](void* closure, const isthmus_operation_t* with, isthmus_event_t** event) {
+        return (*static_cast<Submit*>(closure))(with, event);
+      },
+      &submit);
+}
+
+// -- operations; offsets and sizes are Python's ----------------------------------------------------
+
+struct copy_request {
+  nb::handle destination, source, nbytes, destination_offset, source_offset;
+};
+[[nodiscard]] nb::object copy(const copy_request& what, const operation_arguments& how);
+
+struct copy_2d_request {
+  nb::handle destination, source, width, height;
+  nb::handle destination_pitch, source_pitch, destination_offset, source_offset;
+};
+[[nodiscard]] nb::object copy_2d(const copy_2d_request& what, const operation_arguments& how);
+
+struct part_request {
+  nb::handle buffer, offset, nbytes;
+};
+[[nodiscard]] nb::object fill(const part_request& what, nb::handle value,
+                              const operation_arguments& how);
+[[nodiscard]] nb::object prefetch(const part_request& what, bool to_host,
+                                  const operation_arguments& how);
+[[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
+                                const operation_arguments& how);
+// Copies into host memory that nobody else knows; waits.
+void copy_out(const buffer& from, void* to, std::size_t nbytes);
+
+// True while functions given to queues are under way: then nothing may wait with the lock held.
+[[nodiscard]] bool functions_under_way() noexcept;
+
+}  // namespace isthmus::python

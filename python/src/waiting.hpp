@@ -1,0 +1,54 @@
+#pragma once
+// Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, signals between them.
+
+#include "common.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace isthmus::python {
+
+// `wait(nanoseconds)` gives TIMEOUT to be called again. Gives its last status; throws what a signal
+// handler raised.
+template <class Wait>
+isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::int64_t k_slice_ns = 50'000'000;
+  const auto start = clock::now();
+  for (;;) {
+    std::int64_t left = k_slice_ns;
+    if (timeout_ns >= 0) {
+      left = std::max<std::int64_t>(
+          0, timeout_ns - std::chrono::nanoseconds{clock::now() - start}.count());
+    }
+    isthmus_status_t status;
+    {
+      const gil_release released;
+      status = wait(std::min(left, k_slice_ns));
+    }
+    if (status != ISTHMUS_ERROR_TIMEOUT) {
+      return status;
+    }
+    if (PyErr_CheckSignals() != 0) {
+      raise_set();
+    }
+    if (left <= k_slice_ns && timeout_ns >= 0) {
+      return status;
+    }
+  }
+}
+
+// Waits for the event and gives the operation's own status, or TIMEOUT. Does not let the lock go for
+// one that has completed.
+inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t timeout_ns) {
+  const auto status = isthmus_event_status(event);
+  if (status != ISTHMUS_PENDING) {
+    return status;
+  }
+  return wait_in_slices(timeout_ns,
+                        [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
+}
+
+}  // namespace isthmus::python

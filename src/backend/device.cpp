@@ -1,0 +1,43 @@
+#include "backend/device.hpp"
+
+#include "backend/platform.hpp"
+#include "backend/queue.hpp"
+
+namespace isthmus {
+
+const char* kind_name(usm_kind kind) noexcept {
+  switch (kind) {
+    case ISTHMUS_KIND_DEVICE: return "device";
+    case ISTHMUS_KIND_SHARED: return "shared";
+    case ISTHMUS_KIND_HOST: return "host";
+    default: return "unknown";
+  }
+}
+
+std::uint64_t kind_capability(usm_kind kind) noexcept {
+  switch (kind) {
+    case ISTHMUS_KIND_DEVICE: return ISTHMUS_CAN_DEVICE_KIND;
+    case ISTHMUS_KIND_SHARED: return ISTHMUS_CAN_SHARED_KIND;
+    case ISTHMUS_KIND_HOST: return ISTHMUS_CAN_HOST_KIND;
+    default: return 0;
+  }
+}
+
+device::device(platform& home, device_properties properties)
+    : ref_counted{&home}, home_{home}, properties_{std::move(properties)} {}
+
+device::~device() = default;
+
+result<memory_info> device::memory() const {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} does not tell how much of its memory is free",
+              properties_.filter);
+}
+
+result<ref<queue>> device::default_queue() {
+  if (auto* made = default_queue_.load(std::memory_order_acquire)) {
+    return ref<queue>{made};
+  }
+  return home_.make_default_queue(*this, default_queue_);
+}
+
+}  // namespace isthmus

@@ -1,0 +1,66 @@
+#pragma once
+// A device of a platform: what it is, what it can do, how much memory it has.
+
+#include <cstdint>
+#include <string>
+
+#include "core/ref.hpp"
+#include "core/status.hpp"
+
+namespace isthmus {
+
+class platform;
+class queue;
+
+using usm_kind = isthmus_kind_t;
+
+[[nodiscard]] const char* kind_name(usm_kind kind) noexcept;
+// The flag of `capabilities` that stands for a kind; 0 for anything that is no kind.
+[[nodiscard]] std::uint64_t kind_capability(usm_kind kind) noexcept;
+
+struct device_properties {
+  std::string filter;  // "opencl:cpu:0"
+  std::string name;
+  std::string vendor;
+  std::string driver_version;
+  isthmus_device_type_t type = ISTHMUS_DEVICE_CPU;
+  std::uint32_t compute_units = 0;
+  std::uint32_t copy_engines = 0;
+  std::uint64_t capabilities = 0;  // ISTHMUS_CAN_*
+  std::uint64_t memory_bytes = 0;
+  std::uint64_t max_allocation_bytes = 0;
+  std::uint64_t base_alignment = 64;
+  std::uint64_t max_alignment = 1;
+  std::string lacks;  // what the driver lacks and what stands in for it
+};
+
+struct memory_info {
+  std::uint64_t free_bytes = 0;
+  std::uint64_t total_bytes = 0;
+};
+
+class device : public ref_counted {
+ public:
+  // A device is a part of its platform, which outlives it.
+  device(platform& home, device_properties properties);
+  ~device() override;
+
+  [[nodiscard]] platform& home() const noexcept { return home_; }
+  [[nodiscard]] const device_properties& properties() const noexcept { return properties_; }
+  [[nodiscard]] bool can(std::uint64_t capability) const noexcept {
+    return (properties_.capabilities & capability) == capability;
+  }
+  // UNSUPPORTED where the driver does not tell.
+  [[nodiscard]] virtual result<memory_info> memory() const;
+  [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+
+  // The queue on the default context that serves whoever names none; made when first asked for.
+  [[nodiscard]] result<ref<queue>> default_queue();
+
+ private:
+  platform& home_;
+  device_properties properties_;
+  std::atomic<queue*> default_queue_{nullptr};
+};
+
+}  // namespace isthmus

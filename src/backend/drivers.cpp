@@ -1,0 +1,256 @@
+#include "backend/drivers.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <mutex>
+#include <optional>
+
+#include "backend/host/open.hpp"
+#include "backend/opencl/open.hpp"
+#include "backend/sim/open.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+// One driver of the table: opened at most once, kept for ever.
+class driver {
+ public:
+  driver(const char* name, open_driver open) : name_{name}, open_{open} {}
+
+  [[nodiscard]] std::string_view name() const noexcept { return name_; }
+  [[nodiscard]] const std::vector<ref<platform>>& platforms() {
+    std::call_once(opened_, [this] {
+      os::watch_for_fork();
+      if (auto found = open_()) {
+        platforms_ = *std::move(found);
+      } else {
+        reason_ = found.failure().message();
+      }
+    });
+    return platforms_;
+  }
+  // Why nothing was found; empty if something was. After `platforms`.
+  [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+
+ private:
+  const char* name_;
+  open_driver open_;
+  std::once_flag opened_;
+  std::vector<ref<platform>> platforms_;
+  std::string reason_;
+};
+
+using driver_table = std::array<driver, 3>;
+
+// Outlives every thread: never destroyed.
+driver_table& drivers() {
+  static auto* const table =
+      new driver_table{driver{"host", host::open}, driver{"opencl", opencl::open},
+                       driver{"sim", sim::open}};
+  return *table;
+}
+
+struct device_filter {
+  std::optional<std::string> backend;
+  std::optional<isthmus_device_type_t> type;
+  std::optional<std::size_t> number;
+};
+
+std::string lower(std::string_view text) {
+  std::string made{text};
+  std::transform(made.begin(), made.end(), made.begin(), [](unsigned char letter) {
+    return static_cast<char>(letter >= 'A' && letter <= 'Z' ? letter - 'A' + 'a' : letter);
+  });
+  return made;
+}
+
+std::optional<isthmus_device_type_t> type_named(std::string_view word) {
+  if (word == "cpu") {
+    return ISTHMUS_DEVICE_CPU;
+  }
+  if (word == "gpu") {
+    return ISTHMUS_DEVICE_GPU;
+  }
+  if (word == "accelerator") {
+    return ISTHMUS_DEVICE_ACCELERATOR;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::size_t> number_in(std::string_view word) {
+  std::size_t value = 0;
+  const auto [end, problem] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (problem != std::errc{} || end != word.data() + word.size()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// Each word may only fill a part behind those already filled: back-end, type, number.
+bool take_word(device_filter& filter, const std::string& word) {
+  const bool is_backend = std::any_of(drivers().begin(), drivers().end(),
+                                      [&](const driver& known) { return known.name() == word; });
+  if (is_backend && !filter.backend && !filter.type && !filter.number) {
+    filter.backend = word;
+    return true;
+  }
+  if (const auto type = type_named(word); type && !filter.type && !filter.number) {
+    filter.type = type;
+    return true;
+  }
+  if (const auto number = number_in(word); number && !filter.number) {
+    filter.number = number;
+    return true;
+  }
+  return false;
+}
+
+result<device_filter> parse_filter(std::string_view text) {
+  device_filter filter;
+  std::size_t from = 0;
+  while (from <= text.size()) {
+    const auto colon = std::min(text.find(':', from), text.size());
+    const auto word = lower(text.substr(from, colon - from));
+    if (!take_word(filter, word)) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "device filter '{}': '{}' is out of place; a filter is [host|opencl|sim][:][cpu|gpu|"
+                  "accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
+                  text, word);
+    }
+    from = colon + 1;
+  }
+  return filter;
+}
+
+// Higher is better: what has true USM first, then what is likely to be fastest.
+int score(const device& candidate) {
+  const auto& properties = candidate.properties();
+  if (!candidate.can(ISTHMUS_CAN_USM)) {
+    return 0;
+  }
+  if (candidate.home().properties().backend == "host") {
+    return 1;
+  }
+  switch (properties.type) {
+    case ISTHMUS_DEVICE_GPU: return 4;
+    case ISTHMUS_DEVICE_ACCELERATOR: return 3;
+    default: return 2;
+  }
+}
+
+// Simulated devices stand in for real ones only where they are asked for by name.
+bool allowed(const device_filter& filter, const driver& candidate) {
+  return filter.backend ? *filter.backend == candidate.name() : candidate.name() != "sim";
+}
+
+std::vector<device*> matching(const device_filter& filter) {
+  std::vector<device*> found;
+  for (auto& candidate : drivers()) {
+    if (!allowed(filter, candidate)) {
+      continue;
+    }
+    for (const auto& home : candidate.platforms()) {
+      for (const auto& member : home->devices()) {
+        if (!filter.type || *filter.type == member->properties().type) {
+          found.push_back(member.get());
+        }
+      }
+    }
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const device* a, const device* b) { return score(*a) > score(*b); });
+  return found;
+}
+
+error nothing_found(std::string_view filter) {
+  std::string known;
+  for (auto& candidate : drivers()) {
+    for (const auto& home : candidate.platforms()) {
+      for (const auto& member : home->devices()) {
+        known += (known.empty() ? "" : ", ") + member->properties().filter;
+      }
+    }
+  }
+  std::string absent;
+  for (const auto& missing : absent_drivers()) {
+    absent += fmt::format("; no {}: {}", missing.backend, missing.reason);
+  }
+  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter, known, absent);
+}
+
+result<device*> find_matching(std::string_view text) {
+  auto filter = text.empty() ? result<device_filter>{device_filter{}} : parse_filter(text);
+  if (!filter) {
+    return filter.take_error();
+  }
+  const auto found = matching(*filter);
+  const auto exact = std::find_if(found.begin(), found.end(), [&](const device* candidate) {
+    return candidate->properties().filter == lower(text);
+  });
+  if (exact != found.end()) {
+    return *exact;
+  }
+  // The number of a whole filter is the device's own; otherwise it counts from the best.
+  const bool whole = filter->backend && filter->type && filter->number;
+  const auto number = filter->number.value_or(0);
+  if (whole || number >= found.size()) {
+    return nothing_found(text);
+  }
+  return found[number];
+}
+
+result<device*> default_device() {
+  static std::atomic<device*> chosen{nullptr};
+  if (auto* known = chosen.load(std::memory_order_acquire)) {
+    return known;
+  }
+  const char* wanted = std::getenv("ISTHMUS_DEVICE");
+  auto found = find_matching(wanted == nullptr ? "" : wanted);
+  if (found) {
+    chosen.store(*found, std::memory_order_release);
+  }
+  return found;
+}
+
+error refuse_in_child() {
+  return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot use its parent's drivers: start it with spawn");
+}
+
+}  // namespace
+
+const std::vector<ref<platform>>& all_platforms() {
+  static const auto* const found = [] {
+    auto* all = new std::vector<ref<platform>>;
+    for (auto& each : drivers()) {
+      const auto& platforms = each.platforms();
+      all->insert(all->end(), platforms.begin(), platforms.end());
+    }
+    return all;
+  }();
+  return *found;
+}
+
+const std::vector<absent_driver>& absent_drivers() {
+  static const auto* const missing = [] {
+    auto* absent = new std::vector<absent_driver>;
+    for (auto& each : drivers()) {
+      if (each.platforms().empty()) {
+        absent->push_back({std::string{each.name()}, each.reason()});
+      }
+    }
+    return absent;
+  }();
+  return *missing;
+}
+
+result<device*> find_device(std::string_view filter) {
+  if (os::is_forked_child()) {
+    return refuse_in_child();
+  }
+  return filter.empty() ? default_device() : find_matching(filter);
+}
+
+}  // namespace isthmus

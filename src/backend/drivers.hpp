@@ -1,0 +1,30 @@
+#pragma once
+// The drivers this library knows, and what was found of them in this process.
+//
+// A driver is opened when its devices are first asked for, once, and stays open for the process's life.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/platform.hpp"
+
+namespace isthmus {
+
+// Opens a driver and lists its platforms; on failure the error says why it is absent.
+using open_driver = result<std::vector<ref<platform>>> (*)();
+
+struct absent_driver {
+  std::string backend;
+  std::string reason;
+};
+
+// All platforms found; opens every driver.
+[[nodiscard]] const std::vector<ref<platform>>& all_platforms();
+[[nodiscard]] const std::vector<absent_driver>& absent_drivers();
+
+// The device that a filter string names, see `isthmus_device_find`. Opens only the drivers that the
+// filter allows.
+[[nodiscard]] result<device*> find_device(std::string_view filter);
+
+}  // namespace isthmus

@@ -1,0 +1,131 @@
+#include "backend/event.hpp"
+
+namespace isthmus {
+namespace {
+
+// Stands in the stack of continuations once they have run.
+class closed_stack final : public continuation {
+ public:
+  void run(event&) noexcept override {}
+};
+continuation& closed() noexcept {
+  static auto* const mark = new closed_stack;  // outlives every thread
+  return *mark;
+}
+
+}  // namespace
+
+event::~event() = default;
+
+status event::poll() noexcept {
+  if (!settled()) {
+    refresh();
+  }
+  if (!settled()) {
+    return ISTHMUS_PENDING;
+  }
+  return error_.code();
+}
+
+bool event::complete(error outcome) noexcept {
+  std::uint32_t expected = k_pending;
+  if (!state_.compare_exchange_strong(expected, k_completing, std::memory_order_acquire)) {
+    return false;
+  }
+  const auto settled_as = outcome ? k_failed : k_succeeded;
+  error_ = std::move(outcome);
+  // Sequentially consistent with the sleepers' count: either we see a sleeper or it sees the state.
+  state_.store(settled_as, std::memory_order_seq_cst);
+  // A continuation may drop the last reference to this event.
+  const ref<event> self{this};
+  if (sleepers_.load(std::memory_order_seq_cst) != 0) {
+    os::futex_wake_all(state_);
+  }
+  auto* todo = continuations_.exchange(&closed(), std::memory_order_acq_rel);
+  while (todo != nullptr) {
+    auto* next = todo->next_;
+    todo->run(*this);
+    todo = next;
+  }
+  return true;
+}
+
+bool event::add_continuation(continuation& what) noexcept {
+  auto* head = continuations_.load(std::memory_order_acquire);
+  do {
+    if (head == &closed()) {
+      what.run(*this);
+      return false;
+    }
+    what.next_ = head;
+  } while (!continuations_.compare_exchange_weak(head, &what, std::memory_order_acq_rel,
+                                                 std::memory_order_acquire));
+  return true;
+}
+
+void event::on_complete(continuation& what) noexcept {
+  if (add_continuation(what)) {
+    arm();
+  }
+}
+
+void event::on_complete_at_leisure(continuation& what) noexcept {
+  if (add_continuation(what)) {
+    arm_at_leisure();
+  }
+}
+
+result<void> event::wait(const os::deadline& until) {
+  if (poll() == ISTHMUS_PENDING) {
+    block(until);
+  }
+  if (poll() == ISTHMUS_PENDING) {
+    return fail(ISTHMUS_ERROR_TIMEOUT, "the operation had not ended when the time given ran out; it "
+                                       "goes on: wait again or with a longer timeout");
+  }
+  return outcome();
+}
+
+void event::block(const os::deadline& until) noexcept {
+  arm();
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  while (!settled()) {
+    const auto seen = state_.load(std::memory_order_seq_cst);
+    if (seen >= k_succeeded || !os::futex_wait(state_, seen, until)) {
+      break;
+    }
+  }
+  sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+result<event_times> event::times() {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "this event keeps no times");
+}
+
+void host_event::retain_handle() noexcept {
+  handles_.fetch_add(1, std::memory_order_relaxed);
+  retain();
+}
+
+void host_event::release_handle() noexcept {
+  if (handles_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    try {
+      complete(fail(ISTHMUS_ERROR_ABANDONED,
+                    "a host event was dropped before it was completed: call complete() on it"));
+    } catch (...) {
+      complete({});
+    }
+  }
+  release();
+}
+
+ref<event> completed_event() {
+  static host_event* const done = [] {
+    auto* made = new host_event;
+    made->finish({});
+    return made;
+  }();
+  return ref<event>{done};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,118 @@
+#pragma once
+// An event: completes exactly once, with success or an error, and then stays so.
+//
+// A back-end derives from it and calls `complete` when the driver says so; `refresh` asks the driver,
+// `arm` makes sure that `complete` comes without anybody asking. Costs: making one 40 ns, looking at a
+// completed one a plain load.
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "core/ref.hpp"
+#include "core/status.hpp"
+#include "os/futex.hpp"
+
+namespace isthmus {
+
+class event;
+class context;
+
+// What is to happen on completion. Runs exactly once, on whichever thread completes the event, a
+// driver's callback included: it must not block, take a lock that is held over a driver call, nor call
+// a driver. It deletes itself if it has to.
+class continuation {
+ public:
+  continuation() = default;
+  continuation(const continuation&) = delete;
+  continuation& operator=(const continuation&) = delete;
+  virtual void run(event& completed) noexcept = 0;
+
+ protected:
+  virtual ~continuation() = default;
+
+ private:
+  friend class event;
+  continuation* next_ = nullptr;
+};
+
+struct event_times {
+  std::uint64_t submitted_ns = 0;
+  std::uint64_t started_ns = 0;
+  std::uint64_t ended_ns = 0;
+};
+
+class event : public ref_counted {
+ public:
+  // PENDING, OK or the error. Never blocks.
+  [[nodiscard]] status poll() noexcept;
+  [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
+  // The operation's own outcome, or TIMEOUT.
+  [[nodiscard]] result<void> wait(const os::deadline& until);
+  // The outcome of a completed event.
+  [[nodiscard]] error outcome() const { return error_.clone(); }
+  // Whether it is known to have completed, without asking the driver.
+  [[nodiscard]] bool settled() const noexcept {
+    return state_.load(std::memory_order_acquire) >= k_succeeded;
+  }
+  [[nodiscard]] bool succeeded() const noexcept {
+    return state_.load(std::memory_order_acquire) == k_succeeded;
+  }
+  // Runs it at once if the event has completed. The event need not outlive the call.
+  void on_complete(continuation& what) noexcept;
+  // The same for what only lets go of something: it may come as late as when somebody next looks at the
+  // event, waits for it or submits behind it, where the driver does not tell by itself.
+  void on_complete_at_leisure(continuation& what) noexcept;
+
+  // Times on the device's clock. UNSUPPORTED where the driver keeps none.
+  [[nodiscard]] virtual result<event_times> times();
+  [[nodiscard]] virtual void* native() noexcept { return nullptr; }
+
+  // References held through the public interfaces; a host event counts who could still complete it.
+  virtual void retain_handle() noexcept { retain(); }
+  virtual void release_handle() noexcept { release(); }
+
+ protected:
+  // First completion wins; true if this was it. Safe from any thread.
+  bool complete(error outcome) noexcept;
+  virtual void refresh() noexcept {}
+  virtual void arm() noexcept {}
+  virtual void arm_at_leisure() noexcept { arm(); }
+  // Blocks until complete or the deadline; the default arms the event and sleeps.
+  virtual void block(const os::deadline& until) noexcept;
+
+  event() = default;
+  ~event() override;
+
+ private:
+  enum state : std::uint32_t { k_pending, k_completing, k_succeeded, k_failed };
+
+  // False if the event had completed, and it was run.
+  bool add_continuation(continuation& what) noexcept;
+
+  std::atomic<std::uint32_t> state_{k_pending};
+  std::atomic<std::uint32_t> sleepers_{0};
+  // A stack of what is to run; `k_closed` once it has been run.
+  std::atomic<continuation*> continuations_{nullptr};
+  error error_;
+};
+
+// An event completed by whoever holds it: user code, a worker, a bridge between platforms.
+class host_event final : public event {
+ public:
+  // False if it was complete before.
+  bool finish(error outcome) noexcept { return complete(std::move(outcome)); }
+  void retain_handle() noexcept override;
+  // The last handle's end completes it with ABANDONED, so that nothing waits for ever.
+  void release_handle() noexcept override;
+
+ private:
+  std::atomic<std::uint32_t> handles_{1};
+};
+
+using wait_list = std::span<const ref<event>>;
+
+// An event that has completed already; one for the whole process.
+[[nodiscard]] ref<event> completed_event();
+
+}  // namespace isthmus

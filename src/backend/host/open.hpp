@@ -1,0 +1,12 @@
+#pragma once
+// The host itself as a platform: always there, one device.
+
+#include <vector>
+
+#include "backend/platform.hpp"
+
+namespace isthmus::host {
+
+[[nodiscard]] result<std::vector<ref<platform>>> open();
+
+}  // namespace isthmus::host

@@ -1,0 +1,169 @@
+// The host as a platform: its one device, its contexts and its queues.
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "backend/host/open.hpp"
+#include "backend/host/worker.hpp"
+#include "backend/queue.hpp"
+#include "core/sizes.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::host {
+namespace {
+
+// Below this, handing a copy to another thread costs more than the copy.
+constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
+
+class host_device final : public device {
+ public:
+  using device::device;
+  [[nodiscard]] result<memory_info> memory() const override {
+    const auto found = os::physical_memory();
+    return memory_info{found.available, found.total};
+  }
+};
+
+class host_queue final : public queue {
+ public:
+  using queue::queue;
+  ~host_queue() override { worker_->retire(); }
+
+ protected:
+  result<ref<event>> do_copy(void* destination, const void* source, std::size_t nbytes,
+                             wait_list after) override {
+    return submit(nbytes, after, [=] {
+      std::memcpy(destination, source, nbytes);
+      return error{};
+    });
+  }
+
+  result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override {
+    return submit(shape.width * shape.height, after, [shape] {
+      copy_rows(shape);
+      return error{};
+    });
+  }
+
+  result<ref<event>> do_fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
+                             wait_list after) override {
+    return submit(nbytes, after, [=] {
+      fill_bytes(destination, pattern, nbytes);
+      return error{};
+    });
+  }
+
+  result<ref<event>> do_prefetch(const void*, std::size_t, bool, wait_list after) override {
+    return do_fence(after);
+  }
+
+  result<ref<event>> do_fence(wait_list after) override {
+    return submit(0, after, [] { return error{}; });
+  }
+
+  result<ref<event>> do_run(std::unique_ptr<host_function> function, wait_list after) override {
+    // A function may block, so never on its submitter's thread.
+    std::shared_ptr<host_function> shared{std::move(function)};
+    return submit(SIZE_MAX, after, [shared, home = ref<context>{&this->home()}] {
+      return shared->run(*home);
+    });
+  }
+
+  bool knows(event&) const noexcept override { return true; }
+
+ private:
+  template <class Effect>
+  result<ref<event>> submit(std::size_t nbytes, wait_list after, Effect&& effect) {
+    auto next = make_ref<task>(std::forward<Effect>(effect), after);
+    if (auto taken = worker_->submit(next, nbytes <= k_inline_bytes); !taken) {
+      return taken.take_error();
+    }
+    return ref<event>{next};
+  }
+
+  std::shared_ptr<worker> worker_ = std::make_shared<worker>();
+};
+
+class host_context final : public context {
+ public:
+  using context::context;
+
+  pointer_facts query(const void*) noexcept override { return {}; }
+  bool takes_host_memory() const noexcept override { return true; }
+
+ protected:
+  result<void*> do_allocate(device& where, const allocation_request& request) override {
+    const auto alignment = std::max(request.alignment, sizeof(void*));
+    void* pointer = nullptr;
+    if (posix_memalign(&pointer, alignment, request.nbytes) != 0) {
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for {} memory on {}",
+                  describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter);
+    }
+    return pointer;
+  }
+  void do_deallocate(void* pointer, usm_kind, std::size_t) noexcept override { std::free(pointer); }
+
+  result<ref<queue>> make_queue(device& where, bool part) override {
+    return ref<queue>{make_ref<host_queue>(*this, where, part)};
+  }
+};
+
+std::string processor_name() {
+  std::string name = "processor";
+  if (std::FILE* file = std::fopen("/proc/cpuinfo", "re")) {
+    char line[256];
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+      const char* colon = std::strchr(line, ':');
+      if (std::strncmp(line, "model name", 10) == 0 && colon != nullptr) {
+        name.assign(colon + 2, std::strcspn(colon + 2, "\n"));
+        break;
+      }
+    }
+    std::fclose(file);
+  }
+  return name;
+}
+
+device_properties describe_host() {
+  device_properties host;
+  const auto memory = os::physical_memory();
+  host.filter = "host:cpu:0";
+  host.name = processor_name();
+  host.vendor = "Isthmus";
+  host.driver_version = isthmus_version();
+  host.compute_units = std::max(1U, std::thread::hardware_concurrency());
+  host.copy_engines = host.compute_units;
+  host.capabilities = ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_SHARED_KIND | ISTHMUS_CAN_HOST_KIND |
+                      ISTHMUS_CAN_USM | ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PREFETCH |
+                      ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_TELL_FREE_MEMORY |
+                      ISTHMUS_CAN_RUN_FUNCTIONS;
+  host.memory_bytes = memory.total;
+  host.max_allocation_bytes = memory.total;
+  host.base_alignment = 64;
+  host.max_alignment = std::uint64_t{1} << 30;
+  return host;
+}
+
+class host_platform final : public platform {
+ public:
+  host_platform() : platform{{"host", "Host", "Isthmus", isthmus_version(), ""}} {
+    add(std::make_unique<host_device>(*this, describe_host()));
+  }
+
+ protected:
+  result<ref<context>> make_context(std::vector<device*> members, platform* whole) override {
+    return ref<context>{make_ref<host_context>(std::move(members), whole)};
+  }
+};
+
+}  // namespace
+
+result<std::vector<ref<platform>>> open() {
+  return std::vector<ref<platform>>{make_ref<host_platform>()};
+}
+
+}  // namespace isthmus::host

@@ -1,0 +1,113 @@
+#include "backend/host/worker.hpp"
+
+#include <thread>
+
+namespace isthmus::host {
+namespace {
+
+std::uint64_t now_ns() noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(os::clock::now().time_since_epoch()).count());
+}
+
+}  // namespace
+
+task::task(std::function<error()> effect, wait_list after)
+    : effect_{std::move(effect)}, after_{after.begin(), after.end()} {
+  times_.submitted_ns = now_ns();
+}
+
+error task::wait_for_others() noexcept {
+  for (const auto& before : after_) {
+    if (auto ended = before->wait(std::nullopt); !ended) {
+      return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+                  ended.failure().message());
+    }
+  }
+  return {};
+}
+
+void task::execute() noexcept {
+  error outcome = wait_for_others();
+  times_.started_ns = now_ns();
+  if (!outcome) {
+    outcome = effect_();
+  }
+  times_.ended_ns = now_ns();
+  after_.clear();
+  effect_ = nullptr;
+  complete(std::move(outcome));
+}
+
+result<event_times> task::times() {
+  if (pending()) {
+    return fail(ISTHMUS_PENDING, "the operation has not ended");
+  }
+  return times_;
+}
+
+bool worker::claim_idle() noexcept {
+  const std::lock_guard hold{lock_};
+  if (busy_ || !waiting_.empty()) {
+    return false;
+  }
+  busy_ = true;
+  return true;
+}
+
+void worker::leave_idle() noexcept {
+  const std::lock_guard hold{lock_};
+  busy_ = false;
+  if (!waiting_.empty()) {
+    changed_.notify_one();
+  }
+}
+
+result<void> worker::submit(const ref<task>& next, bool small) {
+  if (small && next->ready() && claim_idle()) {
+    next->execute();
+    leave_idle();
+    return {};
+  }
+  return enqueue(next);
+}
+
+result<void> worker::enqueue(const ref<task>& next) {
+  try {
+    const std::lock_guard hold{lock_};
+    if (!has_thread_) {
+      std::thread{[self = shared_from_this()] { self->serve(); }}.detach();
+      has_thread_ = true;
+    }
+    waiting_.push_back(next);
+    changed_.notify_one();
+    return {};
+  } catch (const std::exception& cause) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a queue of the host: {}", cause.what());
+  }
+}
+
+void worker::retire() noexcept {
+  const std::lock_guard hold{lock_};
+  retired_ = true;
+  changed_.notify_one();
+}
+
+void worker::serve() noexcept {
+  std::unique_lock hold{lock_};
+  for (;;) {
+    changed_.wait(hold, [this] { return !busy_ && (retired_ || !waiting_.empty()); });
+    if (waiting_.empty()) {
+      return;
+    }
+    const auto next = std::move(waiting_.front());
+    waiting_.pop_front();
+    busy_ = true;
+    hold.unlock();
+    next->execute();
+    hold.lock();
+    busy_ = false;
+  }
+}
+
+}  // namespace isthmus::host

@@ -1,0 +1,177 @@
+#include "backend/opencl/context.hpp"
+
+#include <algorithm>
+
+#include "backend/opencl/errors.hpp"
+#include "backend/opencl/library.hpp"
+#include "backend/opencl/queue.hpp"
+#include "core/sizes.hpp"
+
+namespace isthmus::opencl {
+namespace {
+
+// What SVM must honour; anything above is often refused, without a code.
+constexpr std::size_t k_svm_alignment = 128;
+
+usm_kind kind_of(number type) noexcept {
+  switch (type) {
+    case cl::k_usm_device: return ISTHMUS_KIND_DEVICE;
+    case cl::k_usm_shared: return ISTHMUS_KIND_SHARED;
+    case cl::k_usm_host: return ISTHMUS_KIND_HOST;
+    default: return ISTHMUS_KIND_UNKNOWN;
+  }
+}
+
+error not_allocated(const isthmus::device& where, const allocation_request& request, code outcome) {
+  const auto& told = where.properties();
+  const auto status =
+      is_out_of_memory(outcome) ? ISTHMUS_ERROR_OUT_OF_MEMORY : call_failed("", outcome).code();
+  return fail(status,
+              "{} did not give {} of {} memory aligned to {}: {} ({}); it has {} in all, its largest "
+              "single allocation is {}",
+              told.filter, describe_bytes(request.nbytes), kind_name(request.kind), request.alignment,
+              code_name(outcome), outcome, describe_bytes(told.memory_bytes),
+              describe_bytes(told.max_allocation_bytes));
+}
+
+}  // namespace
+
+context::~context() {
+  if (may_call()) {
+    driver_.calls().release_context(handle_);
+  }
+}
+
+std::uintptr_t context::key() const noexcept { return address(handle_); }
+
+pointer_facts context::query(const void* pointer) noexcept {
+  const auto ask = driver_.calls().get_allocation;
+  pointer_facts found;
+  if (ask == nullptr || !may_call()) {
+    return found;  // SVM does not tell
+  }
+  number type = 0;
+  if (ask(handle_, pointer, cl::k_allocation_type, sizeof type, &type, nullptr) != cl::k_success) {
+    return found;
+  }
+  found.kind = kind_of(type);
+  if (found.kind == ISTHMUS_KIND_UNKNOWN) {
+    return found;
+  }
+  device_handle home = nullptr;
+  ask(handle_, pointer, cl::k_allocation_base, sizeof found.base, &found.base, nullptr);
+  ask(handle_, pointer, cl::k_allocation_bytes, sizeof found.nbytes, &found.nbytes, nullptr);
+  ask(handle_, pointer, cl::k_allocation_device, sizeof home, &home, nullptr);
+  found.home = home != nullptr ? driver_.find(home) : nullptr;
+  return found;
+}
+
+void* context::obtain_usm(const device& where, usm_kind kind, std::size_t nbytes,
+                          std::size_t alignment, code& outcome) const noexcept {
+  const auto& calls = driver_.calls();
+  const auto aligned = static_cast<number>(alignment);
+  switch (kind) {
+    case ISTHMUS_KIND_DEVICE:
+      return calls.allocate_device(handle_, where.handle(), nullptr, nbytes, aligned, &outcome);
+    case ISTHMUS_KIND_SHARED:
+      return calls.allocate_shared(handle_, where.handle(), nullptr, nbytes, aligned, &outcome);
+    default: return calls.allocate_host(handle_, nullptr, nbytes, aligned, &outcome);
+  }
+}
+
+// Null if the driver gives no memory, or not so aligned.
+void* context::obtain(const device& where, usm_kind kind, std::size_t nbytes, std::size_t alignment,
+                      code& outcome) noexcept {
+  void* pointer = nullptr;
+  if (where.traits().usm) {
+    pointer = obtain_usm(where, kind, nbytes, alignment, outcome);
+  } else if (alignment <= k_svm_alignment) {
+    const bits fine = kind == ISTHMUS_KIND_SHARED ? cl::k_memory_svm_fine : 0;
+    pointer = driver_.calls().allocate_svm(handle_, cl::k_memory_read_write | fine, nbytes,
+                                           static_cast<number>(alignment));
+    outcome = pointer != nullptr ? cl::k_success : cl::k_allocation_failed;
+  } else {
+    outcome = cl::k_invalid_value;
+  }
+  if (pointer != nullptr && alignment != 0 && address(pointer) % alignment != 0) {
+    give_back(pointer);
+    pointer = nullptr;
+    outcome = cl::k_invalid_value;
+  }
+  return pointer;
+}
+
+void* context::obtain_larger(const device& where, const allocation_request& request, code& outcome) {
+  auto* start = static_cast<std::byte*>(
+      obtain(where, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
+  if (start == nullptr) {
+    return nullptr;
+  }
+  auto* aligned = start + (round_up(address(start), request.alignment) - address(start));
+  const std::lock_guard hold{larger_lock_};
+  larger_.emplace(aligned, start);
+  larger_count_.fetch_add(1, std::memory_order_relaxed);
+  return aligned;
+}
+
+result<void*> context::do_allocate(isthmus::device& where, const allocation_request& request) {
+  const auto& home = static_cast<const device&>(where);
+  code outcome = cl::k_success;
+  void* pointer = obtain(home, request.kind, request.nbytes, request.alignment, outcome);
+  if (pointer == nullptr && outcome == cl::k_invalid_value) {
+    pointer = obtain_larger(home, request, outcome);
+  }
+  if (pointer == nullptr) {
+    return not_allocated(where, request, outcome);
+  }
+  return pointer;
+}
+
+// Devices of one driver have USM or not; where they differ the driver knows which memory it is.
+bool context::is_usm(const void* pointer) noexcept {
+  const auto has_usm = [](const auto* member) {
+    return static_cast<const device*>(member)->traits().usm;
+  };
+  if (std::all_of(devices().begin(), devices().end(), has_usm)) {
+    return true;
+  }
+  return std::any_of(devices().begin(), devices().end(), has_usm) &&
+         query(pointer).kind != ISTHMUS_KIND_UNKNOWN;
+}
+
+void context::give_back(void* pointer) noexcept {
+  const auto& calls = driver_.calls();
+  if (is_usm(pointer)) {
+    calls.free_usm(handle_, pointer);
+  } else {
+    calls.free_svm(handle_, pointer);
+  }
+}
+
+void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
+  if (!may_call()) {
+    return;
+  }
+  if (larger_count_.load(std::memory_order_relaxed) != 0) {
+    const std::lock_guard hold{larger_lock_};
+    if (auto known = larger_.extract(pointer)) {
+      pointer = known.mapped();
+      larger_count_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  give_back(pointer);
+}
+
+result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool part) {
+  auto& member = static_cast<device&>(where);
+  code outcome = cl::k_success;
+  // Times cost nothing that can be measured on Intel's runtime and PoCL.
+  auto* made = driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
+  if (made == nullptr) {
+    return call_failed("clCreateCommandQueue", outcome);
+  }
+  return ref<isthmus::queue>{
+      make_ref<opencl::queue>(*this, member, made, part)};
+}
+
+}  // namespace isthmus::opencl

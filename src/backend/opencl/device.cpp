@@ -1,0 +1,167 @@
+#include "backend/opencl/device.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <vector>
+
+#include "core/sizes.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::opencl {
+namespace {
+
+// What is asked of one device; a question that it does not know is answered with nothing.
+class questions {
+ public:
+  questions(const api& calls, device_handle handle) noexcept : calls_{calls}, handle_{handle} {}
+
+  template <class T>
+  [[nodiscard]] T value(number what) const noexcept {
+    T answer{};
+    const auto outcome = calls_.get_device_info(handle_, what, sizeof answer, &answer, nullptr);
+    return outcome == cl::k_success ? answer : T{};
+  }
+  [[nodiscard]] std::string text(number what) const {
+    std::size_t nbytes = 0;
+    if (calls_.get_device_info(handle_, what, 0, nullptr, &nbytes) != cl::k_success || nbytes == 0) {
+      return {};
+    }
+    std::string answer(nbytes, '\0');
+    calls_.get_device_info(handle_, what, nbytes, answer.data(), nullptr);
+    answer.resize(std::min(answer.find('\0'), answer.size()));
+    const auto first = answer.find_first_not_of(' ');
+    return first == std::string::npos ? std::string{} : answer.substr(first);
+  }
+
+ private:
+  const api& calls_;
+  device_handle handle_;
+};
+
+isthmus_device_type_t type_of(bits type) noexcept {
+  if ((type & cl::k_type_gpu) != 0) {
+    return ISTHMUS_DEVICE_GPU;
+  }
+  if ((type & cl::k_type_cpu) != 0) {
+    return ISTHMUS_DEVICE_CPU;
+  }
+  return (type & cl::k_type_accelerator) != 0 ? ISTHMUS_DEVICE_ACCELERATOR : 0;
+}
+
+const char* type_name(isthmus_device_type_t type) noexcept {
+  switch (type) {
+    case ISTHMUS_DEVICE_CPU: return "cpu";
+    case ISTHMUS_DEVICE_GPU: return "gpu";
+    default: return "accelerator";
+  }
+}
+
+device_traits traits_of(const questions& ask, const api& calls, const platform_facts& home,
+                        isthmus_device_type_t type) {
+  device_traits traits;
+  traits.usm = calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
+               ask.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") !=
+                   std::string::npos;
+  traits.svm = home.has_svm && (ask.value<bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
+  traits.is_host = type == ISTHMUS_DEVICE_CPU;
+  traits.native_kernels =
+      traits.is_host && (ask.value<bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
+  traits.ends_dependents = traits.is_host && home.is_intel;
+  return traits;
+}
+
+// The kinds by USM's own queries.
+std::uint64_t usm_kinds(const questions& ask) {
+  const auto offers = [&](number kind, std::uint64_t capability) {
+    return (ask.value<bits>(kind) & cl::k_memory_access) != 0 ? capability : 0;
+  };
+  return offers(cl::k_device_device_memory, ISTHMUS_CAN_DEVICE_KIND) |
+         offers(cl::k_device_shared_memory, ISTHMUS_CAN_SHARED_KIND) |
+         offers(cl::k_device_host_memory, ISTHMUS_CAN_HOST_KIND);
+}
+
+std::uint64_t svm_kinds(const questions& ask) {
+  const bool fine = (ask.value<bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
+  return ISTHMUS_CAN_DEVICE_KIND | (fine ? ISTHMUS_CAN_SHARED_KIND : 0U);
+}
+
+std::uint64_t capabilities_of(const questions& ask, const api& calls, const device_traits& traits) {
+  std::uint64_t found = ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_LEND_HANDLES;
+  if (traits.usm) {
+    found |= ISTHMUS_CAN_USM | usm_kinds(ask);
+    found |= calls.migrate != nullptr ? ISTHMUS_CAN_PREFETCH : 0U;
+    // CPU drivers refuse every advice with CL_INVALID_VALUE.
+    found |= calls.advise != nullptr && !traits.is_host ? ISTHMUS_CAN_ADVISE : 0U;
+  } else if (traits.svm) {
+    found |= svm_kinds(ask);
+  }
+  if (traits.is_host) {
+    found |= ISTHMUS_CAN_TELL_FREE_MEMORY | ISTHMUS_CAN_RUN_FUNCTIONS;
+  }
+  return found;
+}
+
+std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilities) {
+  if (traits.usm) {
+    return (capabilities & ISTHMUS_CAN_ADVISE) == 0 ? "no advice on memory" : "";
+  }
+  if (!traits.svm) {
+    return "no memory that has pointers: neither cl_intel_unified_shared_memory nor OpenCL 2's SVM";
+  }
+  const bool fine = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
+  return fmt::format("no cl_intel_unified_shared_memory: coarse-grained SVM stands in for the device "
+                     "kind, {}; no prefetch, no advice",
+                     fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
+                          : "nothing for the shared and host kinds");
+}
+
+// A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked for, a
+// device's own memory is too dear for more than a huge page of it.
+std::uint64_t max_alignment_of(const device_traits& traits) {
+  return traits.is_host ? std::uint64_t{1} << 31 : std::uint64_t{1} << 21;
+}
+
+std::uint64_t base_alignment_of(const questions& ask) {
+  const std::uint64_t told = ask.value<number>(cl::k_device_base_alignment) / 8;
+  return is_power_of_two(told) ? told : 64;
+}
+
+}  // namespace
+
+result<device_description> describe(const api& calls, const platform_facts& home,
+                                    device_handle handle, type_numbers& numbers) {
+  const questions ask{calls, handle};
+  const auto type = type_of(ask.value<bits>(cl::k_device_type));
+  if (type == 0 || ask.value<number>(cl::k_device_available) == cl::k_false) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' is not available",
+                ask.text(cl::k_device_name));
+  }
+  device_description found;
+  found.traits = traits_of(ask, calls, home, type);
+  auto& told = found.properties;
+  told.filter =
+      fmt::format("opencl:{}:{}", type_name(type), numbers.at(static_cast<std::size_t>(type))++);
+  told.name = ask.text(cl::k_device_name);
+  told.vendor = ask.text(cl::k_device_vendor);
+  told.driver_version = ask.text(cl::k_device_driver_version);
+  told.type = type;
+  told.compute_units = ask.value<number>(cl::k_device_compute_units);
+  told.copy_engines = 1;  // OpenCL does not tell
+  told.capabilities = capabilities_of(ask, calls, found.traits);
+  told.memory_bytes = ask.value<bits>(cl::k_device_memory_bytes);
+  told.max_allocation_bytes = ask.value<bits>(cl::k_device_max_allocation);
+  told.base_alignment = base_alignment_of(ask);
+  told.max_alignment = max_alignment_of(found.traits);
+  told.lacks = what_is_lacking(found.traits, told.capabilities);
+  return found;
+}
+
+result<memory_info> device::memory() const {
+  if (!traits_.is_host) {
+    return isthmus::device::memory();
+  }
+  const auto physical = os::physical_memory();
+  return memory_info{physical.available, physical.total};
+}
+
+}  // namespace isthmus::opencl

@@ -1,0 +1,100 @@
+#include "backend/opencl/gate.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+#include "backend/opencl/errors.hpp"
+#include "backend/opencl/library.hpp"
+#include "backend/opencl/platform.hpp"
+
+namespace isthmus::opencl {
+
+// The thread that opens gates: one for the process, started with the first gate, never ended.
+class gate_keeper {
+ public:
+  // Outlives every thread: never destroyed.
+  static gate_keeper& only() {
+    static auto* const made = new gate_keeper;
+    return *made;
+  }
+  // Takes over one reference. Allocates nothing, and the lock is held for a few instructions.
+  void take(gate& ready) noexcept {
+    const std::lock_guard hold{lock_};
+    ready.next_ = first_;
+    first_ = &ready;
+    changed_.notify_one();
+  }
+
+ private:
+  gate_keeper() {
+    std::thread{[this] { serve(); }}.detach();
+  }
+  void serve() noexcept {
+    std::unique_lock hold{lock_};
+    for (;;) {
+      changed_.wait(hold, [this] { return first_ != nullptr; });
+      auto* ready = std::exchange(first_, nullptr);
+      hold.unlock();
+      while (ready != nullptr) {
+        auto* next = ready->next_;
+        ready->open();
+        ready->release();
+        ready = next;
+      }
+      hold.lock();
+    }
+  }
+
+  std::mutex lock_;
+  std::condition_variable changed_;
+  gate* first_ = nullptr;
+};
+
+result<ref<gate>> gate::create(const platform& driver, context_handle home, event& foreign,
+                               bool ends_dependents) {
+  try {
+    static_cast<void>(gate_keeper::only());
+  } catch (const std::system_error& cause) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread that lets queues wait for the host: {}",
+                cause.what());
+  }
+  code outcome = cl::k_success;
+  auto* handle = driver.calls().create_user_event(home, &outcome);
+  if (handle == nullptr) {
+    return call_failed("clCreateUserEvent", outcome);
+  }
+  auto made = make_ref<gate>(driver, home, handle, ends_dependents);
+  made->retain();  // until it has been opened
+  foreign.on_complete(*made);
+  return made;
+}
+
+void gate::run(event& completed) noexcept {
+  // Complete before it opens: whoever stands behind it finds the outcome here.
+  complete(completed.outcome());
+  if (may_call()) {
+    gate_keeper::only().take(*this);
+  }
+}
+
+void gate::open() noexcept {
+  if (may_call()) {
+    const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
+    driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
+  }
+}
+
+error gate::failure_of_dependents() const {
+  if (ends_dependents_) {
+    return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+                outcome().message());
+  }
+  return fail(ISTHMUS_ERROR_DEPENDENCY,
+              "an event that it waited for had failed: {}; this driver cannot stop what waits on such "
+              "a queue, so it ran: do not trust what it wrote",
+              outcome().message());
+}
+
+}  // namespace isthmus::opencl

@@ -1,0 +1,77 @@
+#include "backend/opencl/library.hpp"
+
+#include <atomic>
+#include <cstdlib>
+
+#include "backend/opencl/errors.hpp"
+#include "os/library.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::opencl {
+namespace {
+
+std::atomic<bool> main_has_returned{false};
+
+// The name of the first core function that the library lacks, or null.
+const char* load_functions(void* opened, api& calls) noexcept {
+  const char* missing = nullptr;
+#define ISTHMUS_OPENCL_LOAD(member, name, ...) \
+  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
+#define ISTHMUS_OPENCL_NEED(member, name, ...)             \
+  ISTHMUS_OPENCL_LOAD(member, name, __VA_ARGS__)           \
+  if (calls.member == nullptr && missing == nullptr) {     \
+    missing = #name;                                       \
+  }
+  ISTHMUS_OPENCL_CORE(ISTHMUS_OPENCL_NEED)
+  ISTHMUS_OPENCL_SVM(ISTHMUS_OPENCL_LOAD)
+#undef ISTHMUS_OPENCL_NEED
+#undef ISTHMUS_OPENCL_LOAD
+  return missing;
+}
+
+result<std::vector<platform_handle>> list_platforms(const api& calls) {
+  number count = 0;
+  auto outcome = calls.get_platforms(0, nullptr, &count);
+  std::vector<platform_handle> found(count);
+  if (outcome == cl::k_success && count != 0) {
+    outcome = calls.get_platforms(count, found.data(), nullptr);
+  }
+  if (outcome == cl::k_no_icd_platform || (outcome == cl::k_success && count == 0)) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "no driver is registered with it");
+  }
+  if (outcome != cl::k_success) {
+    return call_failed("clGetPlatformIDs", outcome);
+  }
+  return found;
+}
+
+}  // namespace
+
+result<library> open_library(const std::string& name) {
+  auto opened = os::open_library(name.c_str());
+  if (!opened) {
+    return opened.take_error();
+  }
+  library made;
+  made.path = os::library_path(*opened);
+  if (const char* missing = load_functions(*opened, made.calls)) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a library of OpenCL 1.2, it has no {}", name, missing);
+  }
+  auto platforms = list_platforms(made.calls);
+  if (!platforms) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", name, platforms.failure().message());
+  }
+  made.platforms = *std::move(platforms);
+  return made;
+}
+
+bool may_call() noexcept {
+  return !os::is_forked_child() && !main_has_returned.load(std::memory_order_relaxed);
+}
+
+void watch_for_exit() noexcept {
+  [[maybe_unused]] static const int registered =
+      std::atexit([] { main_has_returned.store(true, std::memory_order_relaxed); });
+}
+
+}  // namespace isthmus::opencl

@@ -1,0 +1,105 @@
+#include "backend/opencl/open.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "backend/opencl/library.hpp"
+#include "backend/opencl/platform.hpp"
+#include "os/library.hpp"
+
+namespace isthmus::opencl {
+namespace {
+
+// The paths that the environment names; the Python package sets it to what pip installed.
+std::vector<std::string> named_libraries() {
+  const char* names = std::getenv("ISTHMUS_OPENCL_LIBRARY");
+  if (names == nullptr || *names == '\0') {
+    return {};
+  }
+  // So that a Khronos loader that is opened later, dpctl's or pyopencl's, finds the same drivers.
+  os::set_environment_default("OCL_ICD_FILENAMES", names);
+  std::vector<std::string> found;
+  const std::string all = names;
+  for (std::size_t from = 0; from <= all.size();) {
+    const auto colon = std::min(all.find(':', from), all.size());
+    if (colon > from) {
+      found.push_back(all.substr(from, colon - from));
+    }
+    from = colon + 1;
+  }
+  return found;
+}
+
+class search {
+ public:
+  void look_into(const std::string& name) {
+    auto opened = open_library(name);
+    if (!opened) {
+      reasons_.emplace_back(opened.failure().message());
+      return;
+    }
+    for (auto* listed : opened->platforms) {
+      look_at(*opened, listed);
+    }
+  }
+  [[nodiscard]] result<std::vector<ref<isthmus::platform>>> finish() {
+    if (!found_.empty()) {
+      return std::move(found_);
+    }
+    std::string all;
+    for (const auto& reason : reasons_) {
+      all += (all.empty() ? "" : "; ") + reason;
+    }
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}", all);
+  }
+
+ private:
+  // A driver that is reached by its own library and through the loader is one platform.
+  [[nodiscard]] bool is_known(platform_handle listed, const platform_properties& told) const {
+    return std::find(handles_.begin(), handles_.end(), listed) != handles_.end() ||
+           std::any_of(found_.begin(), found_.end(), [&](const auto& other) {
+             const auto& known = other->properties();
+             return known.name == told.name && known.vendor == told.vendor &&
+                    known.version == told.version;
+           });
+  }
+  void look_at(const library& opened, platform_handle listed) {
+    const auto text = [&](number what) { return platform_text(opened.calls, listed, what); };
+    platform_properties told{.backend = "opencl",
+                             .name = text(cl::k_platform_name),
+                             .vendor = text(cl::k_platform_vendor),
+                             .version = text(cl::k_platform_version),
+                             .library = opened.path};
+    if (is_known(listed, told)) {
+      return;
+    }
+    handles_.push_back(listed);
+    // Never deleted: this first reference is never given back.
+    auto* made = new platform(std::move(told), opened.calls, listed, numbers_, reasons_);
+    if (!made->devices().empty()) {
+      found_.emplace_back(made);
+    } else {
+      reasons_.push_back(fmt::format("{}: no usable device", made->properties().name));
+    }
+  }
+
+  std::vector<ref<isthmus::platform>> found_;
+  std::vector<platform_handle> handles_;
+  std::vector<std::string> reasons_;
+  type_numbers numbers_{};
+};
+
+}  // namespace
+
+result<std::vector<ref<isthmus::platform>>> open() {
+  search looking;
+  for (const auto& name : named_libraries()) {
+    looking.look_into(name);
+  }
+  looking.look_into("libOpenCL.so.1");
+  watch_for_exit();
+  return looking.finish();
+}
+
+}  // namespace isthmus::opencl

@@ -1,0 +1,158 @@
+#include "backend/opencl/platform.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+#include "backend/opencl/context.hpp"
+#include "backend/opencl/errors.hpp"
+#include "backend/opencl/library.hpp"
+#include "backend/opencl/queue.hpp"
+
+namespace isthmus::opencl {
+namespace {
+
+void load_usm(api& calls, platform_handle handle) noexcept {
+#define ISTHMUS_OPENCL_LOAD(member, name, ...) \
+  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(calls.get_extension(handle, #name));
+  ISTHMUS_OPENCL_USM(ISTHMUS_OPENCL_LOAD)
+#undef ISTHMUS_OPENCL_LOAD
+}
+
+std::vector<device_handle> list_devices(const api& calls, platform_handle handle) {
+  number count = 0;
+  if (calls.get_devices(handle, cl::k_type_all, 0, nullptr, &count) != cl::k_success) {
+    return {};
+  }
+  std::vector<device_handle> found(count);
+  calls.get_devices(handle, cl::k_type_all, count, found.data(), nullptr);
+  return found;
+}
+
+// The version reads "OpenCL 3.0 and words of the vendor".
+bool is_at_least_2(std::string_view version) noexcept {
+  constexpr std::string_view prefix = "OpenCL ";
+  return version.starts_with(prefix) && version.size() > prefix.size() && version[prefix.size()] >= '2';
+}
+
+}  // namespace
+
+std::string platform_text(const api& calls, platform_handle handle, number what) {
+  std::size_t nbytes = 0;
+  if (calls.get_platform_info(handle, what, 0, nullptr, &nbytes) != cl::k_success || nbytes == 0) {
+    return {};
+  }
+  std::string answer(nbytes, '\0');
+  calls.get_platform_info(handle, what, nbytes, answer.data(), nullptr);
+  answer.resize(std::min(answer.find('\0'), answer.size()));
+  return answer;
+}
+
+platform::platform(platform_properties properties, const api& calls, platform_handle handle,
+                   type_numbers& numbers, std::vector<std::string>& reasons)
+    : isthmus::platform{std::move(properties)}, calls_{calls}, handle_{handle} {
+  load_usm(calls_, handle);
+  const auto& told = this->properties();
+  const platform_facts facts{
+      .is_intel = told.vendor.starts_with("Intel"),
+      .has_svm = is_at_least_2(told.version) && calls_.allocate_svm != nullptr &&
+                 calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
+                 calls_.fill_svm != nullptr};
+  for (auto* listed : list_devices(calls_, handle)) {
+    if (auto found = describe(calls_, facts, listed, numbers)) {
+      add(std::make_unique<opencl::device>(*this, *std::move(found), listed));
+    } else {
+      reasons.push_back(fmt::format("{}: {}", told.name, found.failure().message()));
+    }
+  }
+}
+
+isthmus::device* platform::find(device_handle handle) const noexcept {
+  const auto all = devices();
+  const auto found = std::find_if(all.begin(), all.end(),
+                                  [=](const auto& member) { return member->native() == handle; });
+  return found != all.end() ? found->get() : nullptr;
+}
+
+result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
+                                                     isthmus::platform* whole) {
+  std::vector<device_handle> handles;
+  std::transform(members.begin(), members.end(), std::back_inserter(handles),
+                 [](auto* member) { return static_cast<device_handle>(member->native()); });
+  const std::array<word, 3> wanted = {cl::k_context_platform, reinterpret_cast<word>(handle_), 0};
+  code outcome = cl::k_success;
+  auto* made = calls_.create_context(wanted.data(), static_cast<number>(handles.size()),
+                                     handles.data(), nullptr, nullptr, &outcome);
+  if (made == nullptr) {
+    return call_failed("clCreateContext", outcome);
+  }
+  return ref<isthmus::context>{
+      make_ref<opencl::context>(*this, made, std::move(members), whole, owner{})};
+}
+
+result<std::vector<isthmus::device*>> platform::members_of(context_handle native) const {
+  std::size_t nbytes = 0;
+  auto outcome = calls_.get_context_info(native, cl::k_context_devices, 0, nullptr, &nbytes);
+  std::vector<device_handle> handles(nbytes / sizeof(device_handle));
+  if (outcome == cl::k_success) {
+    outcome = calls_.get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
+  }
+  if (outcome != cl::k_success) {
+    return call_failed("clGetContextInfo", outcome);
+  }
+  std::vector<isthmus::device*> members;
+  for (auto* listed : handles) {
+    if (auto* known = find(listed)) {
+      members.push_back(known);
+    }
+  }
+  return members;
+}
+
+result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
+                                                      owner keep) {
+  if (native == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no cl_context");
+  }
+  auto* handle = static_cast<context_handle>(native);
+  auto members = members_of(handle);
+  if (!members) {
+    return members.take_error();
+  }
+  if (std::find(members->begin(), members->end(), &member) == members->end()) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of the context given",
+                member.properties().filter);
+  }
+  if (const auto outcome = calls_.retain_context(handle); outcome != cl::k_success) {
+    return call_failed("clRetainContext", outcome);
+  }
+  return ref<isthmus::context>{
+      make_ref<opencl::context>(*this, handle, *std::move(members), nullptr, std::move(keep))};
+}
+
+result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native, owner keep) {
+  if (native == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no cl_command_queue");
+  }
+  auto* handle = static_cast<queue_handle>(native);
+  auto told = ask_queue(calls_, handle);
+  if (!told) {
+    return told.take_error();
+  }
+  if (told->where != member.native()) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue given is not one of {}",
+                member.properties().filter);
+  }
+  auto home = adopt_context(member, told->home, owner{});
+  if (!home) {
+    return home.take_error();
+  }
+  if (const auto outcome = calls_.retain_queue(handle); outcome != cl::k_success) {
+    return call_failed("clRetainCommandQueue", outcome);
+  }
+  auto& where = static_cast<opencl::context&>(**home);
+  return ref<isthmus::queue>{make_ref<opencl::queue>(
+      where, static_cast<opencl::device&>(member), handle, told->properties, std::move(keep))};
+}
+
+}  // namespace isthmus::opencl

@@ -1,0 +1,85 @@
+#include "backend/opencl/queue.hpp"
+
+#include <algorithm>
+
+#include "backend/opencl/library.hpp"
+#include "backend/opencl/submit.hpp"
+#include "core/sizes.hpp"
+
+namespace isthmus::opencl {
+
+result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
+  queue_facts told;
+  for (const auto outcome :
+       {calls.get_queue_info(handle, cl::k_queue_context, sizeof told.home, &told.home, nullptr),
+        calls.get_queue_info(handle, cl::k_queue_device, sizeof told.where, &told.where, nullptr),
+        calls.get_queue_info(handle, cl::k_queue_properties, sizeof told.properties,
+                             &told.properties, nullptr)}) {
+    if (outcome != cl::k_success) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "not a cl_command_queue of this driver: {} ({})",
+                  code_name(outcome), outcome);
+    }
+  }
+  return told;
+}
+
+queue::~queue() {
+  if (may_call()) {
+    calls().release_queue(handle_);
+  }
+}
+
+std::uintptr_t queue::key() const noexcept { return address(handle_); }
+
+// A marker that has something to wait for waits for nothing else, by OpenCL's rules; barriers hold what
+// comes behind them too, which do_run needs.
+result<ref<event>> queue::do_fence(wait_list after) {
+  return submit("clEnqueueBarrierWithWaitList", 1, after,
+                [this](std::size_t, const command_events& events) {
+                  return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.made);
+                });
+}
+
+result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                      wait_list after) {
+  if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
+    return isthmus::queue::do_prefetch(pointer, nbytes, to_host, after);
+  }
+  return submit("clEnqueueMigrateMemINTEL", 1, after,
+                [&, this](std::size_t, const command_events& events) {
+                  return calls().migrate(handle_, pointer, nbytes, to_host ? cl::k_migrate_to_host : 0,
+                                         events.wait_count, events.waits, events.made);
+                });
+}
+
+result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                    wait_list after) {
+  if (!device_.can(ISTHMUS_CAN_ADVISE)) {
+    return isthmus::queue::do_advise(pointer, nbytes, advice, after);
+  }
+  return submit("clEnqueueMemAdviseINTEL", 1, after,
+                [&, this](std::size_t, const command_events& events) {
+                  return calls().advise(handle_, pointer, nbytes, advice, events.wait_count,
+                                        events.waits, events.made);
+                });
+}
+
+// What may be ended by a failed gate must not stand in an out-of-order queue, where drivers crash on it:
+// such an event comes in as a foreign one.
+bool queue::knows(event& candidate) const noexcept {
+  auto* known = dynamic_cast<driver_event*>(&candidate);
+  if (known == nullptr || known->home() != context_.handle()) {
+    return false;
+  }
+  return ends_dependents() || !device_.traits().ends_dependents || !known->may_be_ended();
+}
+
+result<ref<event>> queue::import(event& foreign) {
+  auto made = gate::create(context_.driver(), context_.handle(), foreign, ends_dependents());
+  if (!made) {
+    return made.take_error();
+  }
+  return ref<event>{*std::move(made)};
+}
+
+}  // namespace isthmus::opencl

@@ -1,0 +1,95 @@
+#pragma once
+// A command queue of OpenCL.
+//
+// Ours are in order and keep times. An adopted one may be out of order: there each of our operations
+// stands behind a barrier, so that ours run one after the other and a fence covers all before it.
+
+#include <mutex>
+
+#include "backend/opencl/context.hpp"
+#include "backend/opencl/event.hpp"
+#include "backend/queue.hpp"
+
+namespace isthmus::opencl {
+
+struct queue_facts {
+  context_handle home = nullptr;
+  device_handle where = nullptr;
+  bits properties = 0;
+};
+// INVALID_ARGUMENT if the driver knows no such queue.
+[[nodiscard]] result<queue_facts> ask_queue(const api& calls, queue_handle handle);
+
+// What the driver is to wait for before one of its commands, and where that command's event goes.
+struct command_events {
+  number wait_count;
+  const event_handle* waits;  // null if there are none
+  event_handle* made;         // may be null
+};
+
+class queue final : public isthmus::queue {
+ public:
+  // Takes over one reference to `handle`. A queue of our own.
+  queue(context& home, device& where, queue_handle handle, bool part)
+      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {}
+  // Adopted.
+  queue(context& home, device& where, queue_handle handle, bits properties, owner keep)
+      : isthmus::queue{home, where, false},
+        keep_{std::move(keep)},
+        context_{home},
+        device_{where},
+        handle_{handle},
+        out_of_order_{(properties & cl::k_queue_out_of_order) != 0} {
+    mark_lent();
+  }
+  ~queue() override;
+
+  [[nodiscard]] std::uintptr_t key() const noexcept override;
+
+ protected:
+  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source, std::size_t nbytes,
+                                           wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
+                                           std::size_t nbytes, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                               wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
+                                             std::uint32_t advice, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
+  [[nodiscard]] bool knows(event& candidate) const noexcept override;
+  [[nodiscard]] result<ref<event>> import(event& foreign) override;
+  [[nodiscard]] void* native() const noexcept override { return handle_; }
+
+ private:
+  // Puts `count` commands in a row to the driver, one operation to everybody else:
+  // command(index, events) gives OpenCL's code. `call` is its name for messages.
+  template <class Command>
+  result<ref<event>> submit(const char* call, std::size_t count, wait_list after, Command&& command);
+  template <class Command>
+  code put_in_order(std::size_t count, std::span<const event_handle> waits, Command& command,
+                    event_handle& first, event_handle& last);
+  [[nodiscard]] bool ends_dependents() const noexcept {
+    return device_.traits().ends_dependents && !out_of_order_;
+  }
+  [[nodiscard]] const api& calls() const noexcept { return context_.driver().calls(); }
+  [[nodiscard]] const char* copy_name() const noexcept {
+    return device_.traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
+  }
+  [[nodiscard]] code copy_part(void* destination, const void* source, std::size_t nbytes,
+                               const command_events& events) const noexcept;
+  [[nodiscard]] result<ref<event>> copy_rows(const copy_2d_shape& shape, wait_list after);
+  [[nodiscard]] result<ref<event>> run_native(native_function function, void* arguments,
+                                              std::size_t nbytes, wait_list after);
+
+  owner keep_;
+  context& context_;
+  device& device_;
+  queue_handle handle_;
+  bool out_of_order_ = false;
+  // Held while the commands of one operation are handed over, so that those of two threads do not mix;
+  // the driver does not wait in these calls. Its callbacks never take it.
+  std::mutex submitting_;
+};
+
+}  // namespace isthmus::opencl

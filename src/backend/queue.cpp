@@ -1,0 +1,269 @@
+#include "backend/queue.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "backend/library_threads.hpp"
+#include "backend/platform.hpp"
+#include "core/sizes.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+error failed_dependency(const event& failed) {
+  return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+              failed.outcome().message());
+}
+
+}  // namespace
+
+queue::queue(context& home, device& where, bool part)
+    : ref_counted{part ? &home.home() : nullptr}, home_{home}, where_{where} {
+  if (!part) {
+    keep_ = ref<context>{&home};
+  }
+}
+
+queue::~queue() = default;
+
+std::uintptr_t queue::key() const noexcept { return address(this); }
+
+void* queue::lend() noexcept {
+  void* handle = native();
+  if (handle != nullptr) {
+    mark_lent();
+  }
+  return handle;
+}
+
+error queue::refuse() const {
+  if (os::is_forked_child()) {
+    return fail(ISTHMUS_ERROR_FORKED,
+                "a forked child cannot use the queue of its parent: start it with spawn");
+  }
+  if (closed()) {
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", where_.properties().filter);
+  }
+  return {};
+}
+
+// Leaves what is still pending, as events that this driver can wait for. Where it cannot wait for the
+// host, the caller's thread waits here instead.
+result<std::vector<ref<event>>> queue::translate(wait_list after) {
+  std::vector<ref<event>> pending;
+  for (const auto& before : after) {
+    auto state = before->poll();
+    if (state == ISTHMUS_PENDING && !knows(*before) && !where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+      static_cast<void>(before->wait(std::nullopt));
+      state = before->poll();
+    }
+    if (state == ISTHMUS_OK) {
+      continue;
+    }
+    if (state != ISTHMUS_PENDING) {
+      return failed_dependency(*before);
+    }
+    if (knows(*before)) {
+      pending.push_back(before);
+      continue;
+    }
+    auto imported = import(*before);
+    if (!imported) {
+      return imported.take_error();
+    }
+    pending.push_back(*std::move(imported));
+  }
+  return pending;
+}
+
+std::uint64_t queue::begin_submission() noexcept {
+  const std::lock_guard hold{tails_lock_};
+  return next_number_;
+}
+
+// What was remembered before this submission began lies before it in the queue's order: its end implies
+// theirs. What other threads submitted meanwhile stays.
+void queue::remember(const ref<event>& submitted, std::uint64_t began_at) {
+  tail dropped{0, submitted};
+  std::vector<tail> rest;
+  const std::lock_guard hold{tails_lock_};
+  if (tails_.size() == 1 && tails_.front().number < began_at) {
+    tails_.front().number = next_number_++;
+    std::swap(tails_.front().last, dropped.last);
+    return;
+  }
+  rest.swap(tails_);
+  std::copy_if(rest.begin(), rest.end(), std::back_inserter(tails_),
+               [=](const tail& earlier) { return earlier.number >= began_at; });
+  tails_.push_back({next_number_++, submitted});
+}
+
+template <class Submit>
+result<ref<event>> queue::submit(wait_list after, Submit&& call) {
+  if (auto refused = refuse()) {
+    return refused;
+  }
+  std::vector<ref<event>> pending;
+  if (!after.empty()) {
+    auto translated = translate(after);
+    if (!translated) {
+      return translated.take_error();
+    }
+    pending = *std::move(translated);
+  }
+  const auto began_at = begin_submission();
+  result<ref<event>> submitted = call(wait_list{pending});
+  if (submitted) {
+    remember(*submitted, began_at);
+  }
+  return submitted;
+}
+
+result<ref<event>> queue::copy(void* destination, const void* source, std::size_t nbytes,
+                               wait_list after) {
+  return submit(after, [&](wait_list known) { return do_copy(destination, source, nbytes, known); });
+}
+
+result<ref<event>> queue::copy_2d(const copy_2d_shape& shape, wait_list after) {
+  return submit(after, [&](wait_list known) { return do_copy_2d(shape, known); });
+}
+
+result<ref<event>> queue::fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
+                               wait_list after) {
+  return submit(after, [&](wait_list known) { return do_fill(destination, pattern, nbytes, known); });
+}
+
+result<ref<event>> queue::prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                   wait_list after) {
+  return submit(after,
+                [&](wait_list known) { return do_prefetch(pointer, nbytes, to_host, known); });
+}
+
+result<ref<event>> queue::advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                 wait_list after) {
+  return submit(after, [&](wait_list known) { return do_advise(pointer, nbytes, advice, known); });
+}
+
+result<ref<event>> queue::fence(wait_list after) {
+  return submit(after, [&](wait_list known) { return do_fence(known); });
+}
+
+ref<event> queue::fence_for_free() noexcept {
+  try {
+    auto fence = do_fence({});
+    return fence ? *std::move(fence) : ref<event>{};
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
+
+result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {
+  return submit(after, [&](wait_list known) { return do_run(std::move(function), known); });
+}
+
+result<ref<event>> queue::do_prefetch(const void*, std::size_t, bool, wait_list) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot prefetch", where_.properties().filter);
+}
+
+result<ref<event>> queue::do_advise(const void*, std::size_t, std::uint32_t, wait_list) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} takes no advice on memory", where_.properties().filter);
+}
+
+result<ref<event>> queue::import(event&) {
+  return fail(ISTHMUS_ERROR_INTERNAL, "{} said that it can wait for the host, and cannot",
+              where_.properties().filter);
+}
+
+namespace {
+
+// Runs a function on a thread of the library once the queue has come to it, then lets the queue go on.
+class function_turn final : public continuation {
+ public:
+  function_turn(std::unique_ptr<host_function> function, context& home, ref<host_event> ended,
+                ref<host_event> gate)
+      : function_{std::move(function)}, home_{&home}, ended_{std::move(ended)}, gate_{std::move(gate)} {}
+
+  void run(event& reached) noexcept override {
+    if (reached.poll() != ISTHMUS_OK) {
+      finish(reached.outcome());
+      return;
+    }
+    run_on_library_thread([this] { finish(function_->run(*home_)); },
+                           [this](error refused) { finish(std::move(refused)); });
+  }
+
+ private:
+  void finish(error outcome) noexcept {
+    function_.reset();
+    ended_->finish(std::move(outcome));
+    // The queue goes on even if the function failed: that failure is its own event's.
+    gate_->finish({});
+    delete this;
+  }
+
+  std::unique_ptr<host_function> function_;
+  ref<context> home_;
+  ref<host_event> ended_;
+  ref<host_event> gate_;
+};
+
+}  // namespace
+
+result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_list after) {
+  if (!where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for functions of the host",
+                where_.properties().filter);
+  }
+  auto ended = make_ref<host_event>();
+  auto gate = make_ref<host_event>();
+  auto turn = std::make_unique<function_turn>(std::move(function), home_, ended, gate);
+  auto reached = do_fence(after);
+  if (!reached) {
+    return reached.take_error();
+  }
+  auto held = knows(*gate) ? result<ref<event>>{ref<event>{gate}} : import(*gate);
+  if (held) {
+    held = do_fence(std::span{&*held, 1});
+  }
+  if (!held) {
+    return held.take_error();
+  }
+  (*reached)->on_complete(*turn.release());
+  return ref<event>{ended};
+}
+
+bool queue::idle() {
+  if (lent()) {
+    return false;
+  }
+  const std::lock_guard hold{tails_lock_};
+  return std::none_of(tails_.begin(), tails_.end(),
+                      [](const tail& submitted) { return submitted.last->pending(); });
+}
+
+result<void> queue::wait(const os::deadline& until) {
+  if (os::is_forked_child()) {
+    return refuse();
+  }
+  std::vector<tail> waited;
+  {
+    const std::lock_guard hold{tails_lock_};
+    waited = tails_;
+  }
+  if (lent() && !closed()) {
+    auto reached = fence({});
+    if (!reached) {
+      return reached.take_error();
+    }
+    waited.push_back({0, *std::move(reached)});
+  }
+  for (auto& [number, last] : waited) {
+    if (auto ended = last->wait(until); !ended && ended.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
+      return ended;
+    }
+  }
+  return {};
+}
+
+}  // namespace isthmus

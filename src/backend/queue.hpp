@@ -1,0 +1,127 @@
+#pragma once
+// A queue: operations run one after the other in the order in which they were submitted.
+//
+// Submitting never waits for the operation itself. The public functions check what is common to all
+// drivers and turn the events to wait for into ones that the driver knows; the `do_` functions, a
+// driver's whole duty, get only such.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "backend/context.hpp"
+#include "backend/event.hpp"
+#include "core/bytes.hpp"
+#include "core/owner.hpp"
+#include "core/spin_lock.hpp"
+
+namespace isthmus {
+
+// A function that runs in a queue's order on a thread of the library: may block and call anything but
+// must not wait for what is behind it. `where.function_address` says where it may touch device memory.
+class host_function {
+ public:
+  host_function() = default;
+  host_function(const host_function&) = delete;
+  host_function& operator=(const host_function&) = delete;
+  virtual ~host_function() = default;
+  virtual error run(context& where) noexcept = 0;
+};
+
+class queue : public ref_counted {
+ public:
+  // `part`: belongs to the context's platform, as a default queue does.
+  queue(context& home, device& where, bool part);
+  ~queue() override;
+
+  [[nodiscard]] context& home() const noexcept { return home_; }
+  [[nodiscard]] device& where() const noexcept { return where_; }
+
+  // Pre: the ranges are valid in this context or plain host memory, and stay so till the event has
+  // completed; nbytes > 0. Post: on failure nothing was submitted. An event in `after` that failed makes
+  // this operation fail with DEPENDENCY.
+  [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
+                                        wait_list after);
+  [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);
+  // Pre: nbytes is a multiple of the pattern's.
+  [[nodiscard]] result<ref<event>> fill(void* destination, const fill_pattern& pattern,
+                                        std::size_t nbytes, wait_list after);
+  [[nodiscard]] result<ref<event>> prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                            wait_list after);
+  [[nodiscard]] result<ref<event>> advise(const void* pointer, std::size_t nbytes,
+                                          std::uint32_t advice, wait_list after);
+  // Completes when all submitted so far, and `after`, has.
+  [[nodiscard]] result<ref<event>> fence(wait_list after);
+  // A fence also on a queue that was closed; null if the driver cannot, and then nothing runs any more.
+  [[nodiscard]] ref<event> fence_for_free() noexcept;
+  [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
+
+  // Whether nothing that came through this object is pending, and nothing else can be.
+  [[nodiscard]] bool idle();
+  // Waits for all submitted so far; their errors are their events' own and are not told here.
+  [[nodiscard]] result<void> wait(const os::deadline& until);
+  // Refuses what comes later.
+  void close() noexcept { closed_.store(true, std::memory_order_release); }
+  [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+
+  // A device's default queue, which nobody may close.
+  [[nodiscard]] bool is_default() const noexcept { return !keep_; }
+
+  [[nodiscard]] virtual std::uintptr_t key() const noexcept;
+  // Gives the driver's handle away: from here on there may be work that we do not know.
+  [[nodiscard]] void* lend() noexcept;
+  [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
+
+ protected:
+  [[nodiscard]] virtual result<ref<event>> do_copy(void* destination, const void* source,
+                                                   std::size_t nbytes, wait_list after) = 0;
+  [[nodiscard]] virtual result<ref<event>> do_copy_2d(const copy_2d_shape& shape,
+                                                      wait_list after) = 0;
+  [[nodiscard]] virtual result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
+                                                   std::size_t nbytes, wait_list after) = 0;
+  [[nodiscard]] virtual result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                                       bool to_host, wait_list after);
+  [[nodiscard]] virtual result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
+                                                     std::uint32_t advice, wait_list after);
+  [[nodiscard]] virtual result<ref<event>> do_fence(wait_list after) = 0;
+  // The default: a fence, then a thread of the library, then a host event that the queue waits for.
+  // Needs ISTHMUS_CAN_WAIT_FOR_HOST.
+  [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function> function,
+                                                  wait_list after);
+  // Whether `candidate` can stand in `after` as it is: an event of this driver and context.
+  [[nodiscard]] virtual bool knows(event& candidate) const noexcept = 0;
+  // An event of this driver that completes as `foreign` does. Only with ISTHMUS_CAN_WAIT_FOR_HOST.
+  [[nodiscard]] virtual result<ref<event>> import(event& foreign);
+  [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+
+  // An adopted queue may have work of its owner's from the start.
+  void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
+
+ private:
+  template <class Submit>
+  result<ref<event>> submit(wait_list after, Submit&& call);
+  [[nodiscard]] error refuse() const;
+  [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
+  [[nodiscard]] std::uint64_t begin_submission() noexcept;
+  void remember(const ref<event>& submitted, std::uint64_t began_at);
+
+  struct tail {
+    std::uint64_t number;
+    ref<event> last;
+  };
+
+  context& home_;
+  device& where_;
+  ref<context> keep_;
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> lent_{false};
+  // The last events: one, or as many as threads that submit at the same moment. All else that was
+  // submitted comes before them in the queue's order.
+  spin_lock tails_lock_;
+  std::vector<tail> tails_;
+  std::uint64_t next_number_ = 0;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,69 @@
+#pragma once
+// The calls that the simulated driver gets: how many of each kind, and which of them is to fail.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace isthmus::sim {
+
+// `any` counts them all. `violation` is no call: it counts what no correct program does, memory freed
+// under an operation or freed twice.
+enum class call : std::uint8_t {
+  allocate,
+  free,
+  context,
+  queue,
+  copy,
+  copy_2d,
+  fill,
+  fence,
+  event,
+  prefetch,
+  advise,
+  any,
+  violation
+};
+constexpr std::size_t k_calls = static_cast<std::size_t>(call::violation) + 1;
+
+[[nodiscard]] const char* call_name(call kind) noexcept;
+[[nodiscard]] std::optional<call> find_call(std::string_view name) noexcept;
+// "allocate, free, ..., any", for messages.
+[[nodiscard]] std::string call_names();
+
+// The `nth` call of a kind, from when the fault is set, is to fail.
+struct fault {
+  call kind = call::any;
+  std::uint64_t nth = 1;
+};
+
+// Guarded by the engine's lock.
+class call_log {
+ public:
+  // Counts a call; the error that it is to fail with, if it is.
+  [[nodiscard]] error record(call kind, const std::string& filter);
+  void record_violation() noexcept { ++count(call::violation); }
+  [[nodiscard]] std::uint64_t made(call kind) const noexcept { return counts_[index(kind)]; }
+
+  void add(const fault& planned);
+  void clear_faults() noexcept { faults_.clear(); }
+  // The device is lost once so many further calls were made.
+  void lose_after(std::uint64_t calls) noexcept { lost_at_ = made(call::any) + calls; }
+  [[nodiscard]] bool lost() const noexcept { return lost_at_ && made(call::any) >= *lost_at_; }
+
+ private:
+  static std::size_t index(call kind) noexcept { return static_cast<std::size_t>(kind); }
+  std::uint64_t& count(call kind) noexcept { return counts_[index(kind)]; }
+  [[nodiscard]] bool take_fault(call kind) noexcept;
+
+  std::array<std::uint64_t, k_calls> counts_{};
+  std::vector<fault> faults_;  // nth: counted from the first call ever
+  std::optional<std::uint64_t> lost_at_;
+};
+
+}  // namespace isthmus::sim

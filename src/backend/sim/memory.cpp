@@ -1,0 +1,174 @@
+#include "backend/sim/memory.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+
+#include "core/sizes.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::sim {
+namespace {
+
+// Freed device addresses that are kept out of use, so that a late use of one is told and not a crash.
+constexpr std::size_t k_graves = 64;
+// Fresh memory of a driver's is not zero; nor is ours, where it is most looked at.
+constexpr std::size_t k_soiled = std::size_t{64} << 10;
+constexpr int k_dirt = 0xA5;
+// Below, the C++ allocator, which sanitizers watch; from here on, pages of their own.
+constexpr std::size_t k_pages_from = std::size_t{1} << 20;
+
+}  // namespace
+
+result<std::shared_ptr<allocation>> allocation::make(const void* context, device& home,
+                                                     const allocation_request& request) {
+  std::shared_ptr<allocation> made{new allocation{context, home, request}};
+  if (auto mapped = made->map(); !mapped) {
+    return mapped.take_error();
+  }
+  std::memset(made->open_, k_dirt, std::min(request.nbytes, k_soiled));
+  return made;
+}
+
+bool allocation::small() const noexcept { return request_.nbytes < k_pages_from; }
+
+result<void> allocation::map() {
+  if (request_.kind == ISTHMUS_KIND_DEVICE) {
+    auto pages = os::map_two_faced(request_.nbytes, request_.alignment);
+    if (!pages) {
+      return pages.take_error();
+    }
+    base_ = static_cast<std::byte*>(pages->hidden);
+    open_ = static_cast<std::byte*>(pages->open);
+    return {};
+  }
+  if (small()) {
+    base_ = static_cast<std::byte*>(
+        ::operator new(request_.nbytes, std::align_val_t{request_.alignment}, std::nothrow));
+  } else if (auto pages = os::map_pages(request_.nbytes, request_.alignment)) {
+    base_ = static_cast<std::byte*>(*pages);
+  }
+  if (base_ == nullptr) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for {} of simulated {} memory",
+                describe_bytes(request_.nbytes), kind_name(request_.kind));
+  }
+  open_ = base_;
+  return {};
+}
+
+// The hidden face of device memory belongs to the book from the time of `add`.
+allocation::~allocation() {
+  if (open_ == nullptr) {
+    return;
+  }
+  if (request_.kind == ISTHMUS_KIND_DEVICE || !small()) {
+    os::unmap_pages(open_, request_.nbytes);
+  } else {
+    ::operator delete(base_, std::align_val_t{request_.alignment});
+  }
+}
+
+address_book& address_book::only() {
+  static auto* const book = new address_book;
+  return *book;
+}
+
+void address_book::add(std::shared_ptr<allocation> made) {
+  const auto start = address(made->base());
+  const auto nbytes = made->nbytes();
+  const bool hidden = made->kind() == ISTHMUS_KIND_DEVICE;
+  const auto span = hidden ? round_up(nbytes, os::page_size()) : nbytes;
+  const std::lock_guard hold{lock_};
+  entries_[start] = entry{std::move(made), nbytes, span};
+}
+
+std::shared_ptr<allocation> address_book::bury(entries::iterator at) {
+  auto freed = std::move(at->second.live);
+  freed->mark_freed();
+  if (freed->kind() != ISTHMUS_KIND_DEVICE) {
+    entries_.erase(at);
+    return freed;
+  }
+  graves_.push_back(at->first);
+  if (graves_.size() > k_graves) {
+    const auto oldest = entries_.find(graves_.front());
+    graves_.pop_front();
+    os::unmap_pages(reinterpret_cast<void*>(oldest->first), oldest->second.span);
+    entries_.erase(oldest);
+  }
+  return freed;
+}
+
+std::shared_ptr<allocation> address_book::remove(const void* pointer, const void* context) {
+  const std::lock_guard hold{lock_};
+  const auto at = entries_.find(address(pointer));
+  if (at == entries_.end() || !at->second.live || at->second.live->context() != context) {
+    return nullptr;
+  }
+  return bury(at);
+}
+
+std::vector<std::shared_ptr<allocation>> address_book::remove_all(const void* context) {
+  std::vector<std::shared_ptr<allocation>> removed;
+  const std::lock_guard hold{lock_};
+  std::vector<std::uintptr_t> starts;
+  for (const auto& [start, held] : entries_) {
+    if (held.live && held.live->context() == context) {
+      starts.push_back(start);
+    }
+  }
+  for (const auto start : starts) {
+    removed.push_back(bury(entries_.find(start)));
+  }
+  return removed;
+}
+
+// The first entry that the range touches.
+address_book::entries::iterator address_book::touched_by(std::uintptr_t start, std::size_t nbytes) {
+  auto after = entries_.upper_bound(start);
+  if (after != entries_.begin()) {
+    const auto before = std::prev(after);
+    if (start - before->first < before->second.span) {
+      return before;
+    }
+  }
+  return after != entries_.end() && after->first - start < nbytes ? after : entries_.end();
+}
+
+std::shared_ptr<allocation> address_book::find(const void* pointer, const void* context) {
+  const std::lock_guard hold{lock_};
+  const auto at = touched_by(address(pointer), 1);
+  if (at == entries_.end() || !at->second.live || at->second.live->context() != context ||
+      address(pointer) - at->first >= at->second.nbytes) {
+    return nullptr;
+  }
+  return at->second.live;
+}
+
+result<place> address_book::resolve(const void* pointer, std::size_t nbytes, const void* context) {
+  auto* bytes = static_cast<std::byte*>(const_cast<void*>(pointer));
+  const auto start = address(pointer);
+  const std::lock_guard hold{lock_};
+  const auto at = touched_by(start, nbytes);
+  if (at == entries_.end()) {
+    return place{bytes, nullptr};
+  }
+  const auto& [first, held] = *at;
+  if (!held.live) {
+    return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} lies in device memory that was freed",
+                fmt::ptr(pointer));
+  }
+  if (held.live->context() != context && held.live->kind() == ISTHMUS_KIND_DEVICE) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "invalid pointer: {} is device memory of another context", fmt::ptr(pointer));
+  }
+  if (start < first || !lies_within(start - first, nbytes, held.nbytes)) {
+    return fail(ISTHMUS_ERROR_DRIVER,
+                "invalid pointer: {} bytes at {} do not lie within the {} bytes at {}", nbytes,
+                fmt::ptr(pointer), held.nbytes, fmt::ptr(held.live->base()));
+  }
+  return place{held.live->open(bytes), held.live};
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,103 @@
+#pragma once
+// Memory of simulated devices, and the book of who owns which address.
+//
+// Device memory has two faces: the address that users get faults on any access by the host, as on
+// hardware, and the simulated device reaches the bytes through the other one. One book for the process,
+// so that memory of one device is told apart from memory of another's and from the caller's own.
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "backend/context.hpp"
+#include "core/status.hpp"
+
+namespace isthmus::sim {
+
+class allocation {
+ public:
+  // `context` and `home` are compared, never looked into.
+  [[nodiscard]] static result<std::shared_ptr<allocation>> make(const void* context, device& home,
+                                                                const allocation_request& request);
+  allocation(const allocation&) = delete;
+  allocation& operator=(const allocation&) = delete;
+  ~allocation();
+
+  [[nodiscard]] std::byte* base() const noexcept { return base_; }
+  // Where the bytes are reached that users know at `pointer`.
+  [[nodiscard]] std::byte* open(const void* pointer) const noexcept {
+    return open_ + (static_cast<const std::byte*>(pointer) - base_);
+  }
+  [[nodiscard]] std::size_t nbytes() const noexcept { return request_.nbytes; }
+  [[nodiscard]] usm_kind kind() const noexcept { return request_.kind; }
+  [[nodiscard]] const void* context() const noexcept { return context_; }
+  [[nodiscard]] device& home() const noexcept { return home_; }
+
+  // Operations that use it and have not ended.
+  void begin_use() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
+  void end_use() noexcept { uses_.fetch_sub(1, std::memory_order_relaxed); }
+  [[nodiscard]] bool in_use() const noexcept { return uses_.load(std::memory_order_relaxed) != 0; }
+  void mark_freed() noexcept { freed_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool freed() const noexcept { return freed_.load(std::memory_order_relaxed); }
+
+ private:
+  allocation(const void* context, device& home, const allocation_request& request) noexcept
+      : context_{context}, home_{home}, request_{request} {}
+  [[nodiscard]] result<void> map();
+  [[nodiscard]] bool small() const noexcept;
+
+  const void* context_;
+  device& home_;
+  allocation_request request_;
+  std::byte* base_ = nullptr;
+  std::byte* open_ = nullptr;
+  std::atomic<std::uint32_t> uses_{0};
+  std::atomic<bool> freed_{false};
+};
+
+// One end of an operation: where its bytes are, and what must stay mapped for it; null for memory of the
+// caller's.
+struct place {
+  std::byte* at = nullptr;
+  std::shared_ptr<allocation> of;
+};
+
+class address_book {
+ public:
+  // Never destroyed: exits find it.
+  [[nodiscard]] static address_book& only();
+
+  void add(std::shared_ptr<allocation> made);
+  // What starts at `pointer`, if `context` owns it; its address is remembered as freed for a while.
+  [[nodiscard]] std::shared_ptr<allocation> remove(const void* pointer, const void* context);
+  [[nodiscard]] std::vector<std::shared_ptr<allocation>> remove_all(const void* context);
+
+  // What holds `pointer`, live and of `context`; null otherwise.
+  [[nodiscard]] std::shared_ptr<allocation> find(const void* pointer, const void* context);
+  // For an operation on [pointer, pointer + nbytes) in `context`. DRIVER: not wholly within one live
+  // allocation. WRONG_CONTEXT: device memory of another's.
+  [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes, const void* context);
+
+ private:
+  struct entry {
+    std::shared_ptr<allocation> live;  // null: freed
+    std::size_t nbytes = 0;
+    std::size_t span = 0;  // with what faults behind it
+  };
+  using entries = std::map<std::uintptr_t, entry>;
+
+  address_book() = default;
+  [[nodiscard]] entries::iterator touched_by(std::uintptr_t start, std::size_t nbytes);
+  std::shared_ptr<allocation> bury(entries::iterator at);
+
+  std::mutex lock_;
+  entries entries_;  // by first address; they do not overlap
+  std::deque<std::uintptr_t> graves_;
+};
+
+}  // namespace isthmus::sim

@@ -1,0 +1,49 @@
+#pragma once
+// What a simulated device is like: "capacity=64MiB,fail=copy:3". docs/sim.md describes every option.
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "backend/device.hpp"
+#include "backend/sim/calls.hpp"
+#include "core/status.hpp"
+
+namespace isthmus::sim {
+
+// When an operation's bytes move: as soon as its ordering allows, only when somebody asks, or either.
+enum class effect : std::uint8_t { early, late, random };
+
+constexpr std::uint64_t k_all_kinds =
+    ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_SHARED_KIND | ISTHMUS_CAN_HOST_KIND;
+
+struct options {
+  // Fixed for a device's life.
+  std::uint64_t devices = 1;
+  std::uint64_t capacity = std::uint64_t{1} << 30;
+  std::uint64_t engines = 2;
+  std::uint64_t kinds = k_all_kinds;  // ISTHMUS_CAN_*_KIND
+  bool wait_for_host = true;
+  bool usm = true;
+  // May change.
+  std::uint64_t bandwidth = 16'000'000'000;  // bytes per second between host and device
+  std::uint64_t device_bandwidth = 400'000'000'000;
+  std::uint64_t latency_ns = 5'000;
+  std::uint64_t seed = 1;
+  bool reseed = true;  // a seed was given, or the device is new
+  effect when = effect::early;
+  // Orders: carried out once, not kept.
+  bool clear_faults = false;
+  std::vector<fault> faults;
+  std::optional<std::uint64_t> lost_after;
+};
+
+// Where the text comes from, which decides on what it may hold: `devices` is for the environment alone,
+// and a living device changes only what can change.
+enum class source : std::uint8_t { environment, creation, change };
+
+// `base` is what the text does not mention. INVALID_ARGUMENT names the key, the value and what is allowed.
+[[nodiscard]] result<options> parse_options(std::string_view text, source from, options base = {});
+
+}  // namespace isthmus::sim

@@ -1,0 +1,120 @@
+#include "backend/sim/quantities.hpp"
+
+#include <limits>
+#include <span>
+
+namespace isthmus::sim {
+namespace {
+
+struct suffix {
+  std::string_view text;
+  std::uint64_t factor;
+};
+
+constexpr std::uint64_t k_kibi = 1024;
+constexpr std::uint64_t k_kilo = 1000;
+
+constexpr suffix k_plain[] = {{"", 1}};
+constexpr suffix k_bytes[] = {{"", 1},
+                              {"B", 1},
+                              {"KiB", k_kibi},
+                              {"MiB", k_kibi * k_kibi},
+                              {"GiB", k_kibi * k_kibi * k_kibi},
+                              {"TiB", k_kibi * k_kibi * k_kibi * k_kibi}};
+constexpr suffix k_times[] = {
+    {"ns", 1}, {"us", k_kilo}, {"ms", k_kilo * k_kilo}, {"s", k_kilo * k_kilo * k_kilo}};
+constexpr suffix k_bandwidths[] = {{"B/s", 1},
+                                   {"kB/s", k_kilo},
+                                   {"MB/s", k_kilo * k_kilo},
+                                   {"GB/s", k_kilo * k_kilo * k_kilo},
+                                   {"TB/s", k_kilo * k_kilo * k_kilo * k_kilo},
+                                   {"KiB/s", k_kibi},
+                                   {"MiB/s", k_kibi * k_kibi},
+                                   {"GiB/s", k_kibi * k_kibi * k_kibi},
+                                   {"TiB/s", k_kibi * k_kibi * k_kibi * k_kibi}};
+
+std::span<const suffix> suffixes(unit of) noexcept {
+  switch (of) {
+    case unit::bytes: return k_bytes;
+    case unit::time: return k_times;
+    case unit::bandwidth: return k_bandwidths;
+    default: return k_plain;
+  }
+}
+
+std::optional<std::uint64_t> factor_of(std::string_view text, unit of) noexcept {
+  for (const auto& known : suffixes(of)) {
+    if (known.text == text) {
+      return known.factor;
+    }
+  }
+  return std::nullopt;
+}
+
+// Takes the digits at the front of `text`; nothing if there are none or too many.
+std::optional<std::uint64_t> take_digits(std::string_view& text) noexcept {
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t value = 0;
+  std::size_t taken = 0;
+  for (; taken < text.size() && text[taken] >= '0' && text[taken] <= '9'; ++taken) {
+    const auto digit = static_cast<std::uint64_t>(text[taken] - '0');
+    if (value > (most - digit) / 10) {
+      return std::nullopt;
+    }
+    value = value * 10 + digit;
+  }
+  text.remove_prefix(taken);
+  return taken == 0 ? std::nullopt : std::optional{value};
+}
+
+// The part behind the point, in units of 10^-k_fraction_digits.
+constexpr std::size_t k_fraction_digits = 6;
+constexpr std::uint64_t k_fraction_unit = 1'000'000;
+
+std::optional<std::uint64_t> take_fraction(std::string_view& text) noexcept {
+  if (text.empty() || text.front() != '.') {
+    return 0;
+  }
+  text.remove_prefix(1);
+  const auto before = text.size();
+  auto value = take_digits(text);
+  const auto digits = before - text.size();
+  if (!value || digits > k_fraction_digits) {
+    return std::nullopt;
+  }
+  for (auto left = k_fraction_digits - digits; left > 0; --left) {
+    *value *= 10;
+  }
+  return value;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noexcept {
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  const auto whole = take_digits(text);
+  if (!whole) {
+    return std::nullopt;
+  }
+  const auto fraction = of == unit::none ? std::optional<std::uint64_t>{0} : take_fraction(text);
+  // Nothing takes no time, in whatever unit.
+  const auto factor = text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, of);
+  if (!fraction || !factor || *whole > most / *factor) {
+    return std::nullopt;
+  }
+  // The largest factor is 2^40, so that this product stays below 2^60.
+  const auto rest = *fraction * *factor / k_fraction_unit;
+  const auto value = *whole * *factor;
+  return value > most - rest ? std::nullopt : std::optional{value + rest};
+}
+
+const char* describe(unit of) noexcept {
+  switch (of) {
+    case unit::bytes: return "a size in bytes, KiB, MiB, GiB or TiB (\"64MiB\")";
+    case unit::time: return "a time in ns, us, ms or s (\"5us\")";
+    case unit::bandwidth: return "a bandwidth in B/s, kB/s, MB/s, GB/s, TB/s or KiB/s to TiB/s (\"16GB/s\")";
+    default: return "a whole number";
+  }
+}
+
+}  // namespace isthmus::sim

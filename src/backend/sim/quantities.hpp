@@ -1,0 +1,19 @@
+#pragma once
+// Numbers with units, as options have them: "64MiB", "16GB/s", "5us". No locale, no overflow.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace isthmus::sim {
+
+// Which units a value may have; `describe` lists them for messages.
+enum class unit { none, bytes, time, bandwidth };
+
+// In bytes, nanoseconds or bytes per second; nothing if the text is not wholly such a number, or if it
+// does not fit 64 bits.
+[[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noexcept;
+[[nodiscard]] const char* describe(unit of) noexcept;
+
+}  // namespace isthmus::sim

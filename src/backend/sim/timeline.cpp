@@ -1,0 +1,57 @@
+#include "backend/sim/timeline.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace isthmus::sim {
+namespace {
+
+// 146 years: later than anything that a test waits for; sums of two stay below 2^64.
+constexpr std::uint64_t k_end_of_time = std::uint64_t{1} << 62;
+
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept { return std::min(a + b, k_end_of_time); }
+
+std::uint64_t transfer_ns(std::uint64_t nbytes, std::uint64_t bytes_per_second) noexcept {
+  const double ns = std::ceil(static_cast<double>(nbytes) * 1e9 / static_cast<double>(bytes_per_second));
+  return ns >= static_cast<double>(k_end_of_time) ? k_end_of_time : static_cast<std::uint64_t>(ns);
+}
+
+}  // namespace
+
+void timeline::change(const options& model) noexcept {
+  one_engine_ = model.engines == 1;
+  bandwidth_ = model.bandwidth;
+  device_bandwidth_ = model.device_bandwidth;
+  latency_ns_ = model.latency_ns;
+}
+
+void timeline::pass(std::uint64_t ns) noexcept { now_ = sum(now_, ns); }
+
+std::uint64_t timeline::duration(route over, std::uint64_t nbytes) const noexcept {
+  switch (over) {
+    case route::none: return 0;
+    case route::inside: return sum(latency_ns_, transfer_ns(nbytes, device_bandwidth_));
+    default: return sum(latency_ns_, transfer_ns(nbytes, bandwidth_));
+  }
+}
+
+std::uint64_t& timeline::free_at(route over) noexcept {
+  if (over == route::inside) {
+    return inside_free_;
+  }
+  return over == route::from_device && !one_engine_ ? from_device_free_ : to_device_free_;
+}
+
+event_times timeline::occupy(route over, std::uint64_t nbytes, std::uint64_t submitted_ns,
+                             std::uint64_t ready_ns) noexcept {
+  auto started = std::max(submitted_ns, ready_ns);
+  if (over == route::none) {
+    return {submitted_ns, started, started};
+  }
+  auto& engine = free_at(over);
+  started = std::max(started, engine);
+  engine = sum(started, duration(over, nbytes));
+  return {submitted_ns, started, engine};
+}
+
+}  // namespace isthmus::sim

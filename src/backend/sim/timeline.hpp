@@ -1,0 +1,48 @@
+#pragma once
+// The virtual clock of a device and its engines: how long what takes, and what must wait for what.
+//
+// Guarded by the engine's lock. Nothing here looks at a real clock.
+
+#include <cstdint>
+
+#include "backend/event.hpp"
+#include "backend/sim/options.hpp"
+
+namespace isthmus::sim {
+
+// Which part of the device is busy with an operation: nothing, a copy engine of either direction, or
+// the one that moves bytes within the device.
+enum class route : std::uint8_t { none, to_device, from_device, inside };
+
+// What submitting an operation, and looking at an event, costs the host.
+constexpr std::uint64_t k_call_ns = 1'000;
+
+class timeline {
+ public:
+  explicit timeline(const options& model) { change(model); }
+  void change(const options& model) noexcept;
+
+  [[nodiscard]] std::uint64_t now() const noexcept { return now_; }
+  void pass(std::uint64_t ns) noexcept;
+  // Waits, as the host does, until this time has come.
+  void reach(std::uint64_t at) noexcept { now_ = at > now_ ? at : now_; }
+
+  // Takes the engine from `ready_ns` on, at the earliest, and tells the times.
+  [[nodiscard]] event_times occupy(route over, std::uint64_t nbytes, std::uint64_t submitted_ns,
+                                   std::uint64_t ready_ns) noexcept;
+
+ private:
+  [[nodiscard]] std::uint64_t duration(route over, std::uint64_t nbytes) const noexcept;
+  [[nodiscard]] std::uint64_t& free_at(route over) noexcept;
+
+  std::uint64_t now_ = 0;
+  std::uint64_t to_device_free_ = 0;
+  std::uint64_t from_device_free_ = 0;
+  std::uint64_t inside_free_ = 0;
+  bool one_engine_ = false;
+  std::uint64_t bandwidth_ = 1;
+  std::uint64_t device_bandwidth_ = 1;
+  std::uint64_t latency_ns_ = 0;
+};
+
+}  // namespace isthmus::sim

@@ -1,0 +1,223 @@
+#include "buffer/buffer.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <mutex>
+
+#include "backend/queue.hpp"
+#include "buffer/foreign.hpp"
+#include "core/sizes.hpp"
+#include "transfer/ordering.hpp"
+
+namespace isthmus {
+
+buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request, bool read_only)
+    : on_{&on},
+      whole_{this},
+      nbytes_{request.nbytes},
+      alignment_{static_cast<std::size_t>(request.alignment)},
+      kind_{request.kind},
+      read_only_{read_only},
+      memory_{memory.detach()} {}
+
+buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
+    : on_{&on}, base_{&base}, whole_{base.whole_}, offset_{base.offset_ + offset}, nbytes_{nbytes} {}
+
+buffer::~buffer() { free(); }
+
+result<ref<buffer>> buffer::create(queue& on, const buffer_request& request, memory_resource* from) {
+  if (from != nullptr && (from->home().key() != on.home().key() || from->kind() != request.kind)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the memory resource gives {} memory of {}, but {} memory on a queue of {} was asked for",
+                kind_name(from->kind()), from->where().properties().filter, kind_name(request.kind),
+                on.where().properties().filter);
+  }
+  if (on.closed()) {
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", on.where().properties().filter);
+  }
+  const auto alignment = request.alignment <= 0 ? std::uint64_t{0}
+                                                : static_cast<std::uint64_t>(request.alignment);
+  const allocation_request wanted{request.kind, request.nbytes, alignment};
+  if (auto bad = on.home().check(on.where(), wanted)) {
+    return bad;
+  }
+  ref<allocation> memory;
+  if (request.nbytes != 0) {
+    auto made = allocation::create(on, wanted, from);
+    if (!made) {
+      return made.take_error();
+    }
+    memory = *std::move(made);
+  }
+  const auto effective = alignment != 0 ? alignment : on.where().properties().base_alignment;
+  return make_ref<buffer>(
+      on, std::move(memory),
+      buffer_request{request.nbytes, request.kind, static_cast<std::int64_t>(effective)}, false);
+}
+
+result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner keep) {
+  auto kind = check_foreign(on, what);
+  if (!kind) {
+    return kind.take_error();
+  }
+  const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
+  auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind}, std::move(keep));
+  if (!memory) {
+    return memory.take_error();
+  }
+  return make_ref<buffer>(
+      on, *std::move(memory),
+      buffer_request{what.nbytes, *kind, static_cast<std::int64_t>(alignment)}, what.read_only);
+}
+
+error buffer::closed() const {
+  return fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed", describe_bytes(nbytes_),
+              is_slice() ? ", or the one it was cut from," : "");
+}
+
+bool buffer::dead() const noexcept {
+  for (const auto* each = this; each != nullptr; each = each->base_.get()) {
+    if (each->dead_.load(std::memory_order_acquire)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+result<ref<allocation>> buffer::hold() {
+  if (dead()) {
+    return closed();
+  }
+  const std::lock_guard held{whole_->lock_};
+  if (whole_->dead_.load(std::memory_order_relaxed)) {
+    return closed();
+  }
+  return ref<allocation>{whole_->memory_};
+}
+
+void* buffer::pointer() const noexcept {
+  if (whole_->memory_ == nullptr || nbytes_ == 0 || dead()) {
+    return nullptr;
+  }
+  const std::lock_guard held{whole_->lock_};
+  return whole_->dead_.load(std::memory_order_relaxed)
+             ? nullptr
+             : static_cast<std::byte*>(whole_->memory_->what().base) + offset_;
+}
+
+void buffer::free() noexcept {
+  allocation* let_go = nullptr;
+  {
+    const std::lock_guard held{lock_};
+    if (!dead_.exchange(true, std::memory_order_acq_rel)) {
+      let_go = memory_;
+    }
+  }
+  if (let_go != nullptr) {
+    let_go->release();
+  }
+}
+
+result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
+  if (dead()) {
+    return closed();
+  }
+  if (!lies_within(offset, nbytes, nbytes_)) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "a slice of {} bytes from {} does not lie in a buffer of {}",
+                nbytes, offset, describe_bytes(nbytes_));
+  }
+  return make_ref<buffer>(*this, *on_, offset, nbytes);
+}
+
+result<ref<buffer>> buffer::on_queue(queue& other) {
+  if (dead()) {
+    return closed();
+  }
+  if (other.home().key() != on_->home().key()) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue of {} belongs to another context than the buffer",
+                other.where().properties().filter);
+  }
+  return make_ref<buffer>(*this, other, std::size_t{0}, nbytes_);
+}
+
+result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes) {
+  auto memory = hold();
+  if (!memory) {
+    return memory.take_error();
+  }
+  if (!lies_within(offset, nbytes, nbytes_)) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes from {} do not lie in a buffer of {}", nbytes,
+                offset, describe_bytes(nbytes_));
+  }
+  if (writes && read_only()) {
+    return fail(ISTHMUS_ERROR_READ_ONLY, "this buffer of {} is read-only and cannot be written",
+                describe_bytes(nbytes_));
+  }
+  auto* base = *memory ? static_cast<std::byte*>((*memory)->what().base) : nullptr;
+  return endpoint{base == nullptr ? nullptr : base + offset_ + offset, *std::move(memory), on_.get()};
+}
+
+result<void*> buffer::begin_export() {
+  if (kind() == ISTHMUS_KIND_DEVICE) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "device memory cannot be touched by the host: copy it, or give a function to the queue");
+  }
+  auto side = at(0, nbytes_, false);
+  if (!side) {
+    return side.take_error();
+  }
+  if (side->memory) {
+    touched_memory touched;
+    touched.add(*side, nbytes_, true);
+    std::vector<ref<event>> after;
+    touched.collect(nullptr, after);
+    touched.fence_lent_queues(after);
+    // A failed operation is its own event's concern: the host may look at what it left.
+    for (const auto& before : after) {
+      static_cast<void>(before->wait(std::nullopt));
+    }
+  }
+  exports_.fetch_add(1, std::memory_order_relaxed);
+  // The export's reference, given back by `end_export`.
+  static_cast<void>(side->memory.detach());
+  return side->pointer;
+}
+
+void buffer::end_export() noexcept {
+  exports_.fetch_sub(1, std::memory_order_relaxed);
+  if (whole_->memory_ != nullptr) {
+    whole_->memory_->release();
+  }
+}
+
+result<isthmus_owner_t> buffer::disown() {
+  const std::lock_guard held{lock_};
+  if (dead()) {
+    return closed();
+  }
+  if (is_slice() || memory_ == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} has no memory of its own to give away",
+                is_slice() ? "a slice" : "a buffer of 0 bytes");
+  }
+  if (!memory_->unique() || !unique()) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "the memory of this buffer is in use by {} exports, by slices or by other handles: let go "
+                "of them first", exports());
+  }
+  dead_.store(true, std::memory_order_release);
+  return isthmus_owner_t{memory_, [](void* memory) { static_cast<allocation*>(memory)->release(); }};
+}
+
+result<void> buffer::record(const ref<event>& ended) {
+  auto memory = hold();
+  if (!memory) {
+    return memory.take_error();
+  }
+  if (*memory) {
+    auto& uses = (*memory)->uses();
+    uses.add({nullptr, {offset_, offset_ + nbytes_}, true}, ended, uses.begin());
+  }
+  return {};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,95 @@
+#pragma once
+// A buffer: owns one piece of USM as untyped bytes, or is a slice of one that does.
+//
+// A whole buffer holds its allocation; a slice holds the buffer it was cut from. `free` lets go of the
+// allocation at once, while whoever uses it at that moment (a call, an export, an operation in flight)
+// still holds it: an error for later users, never a crash.
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/spin_lock.hpp"
+#include "memory/allocation.hpp"
+#include "transfer/endpoint.hpp"
+
+namespace isthmus {
+
+struct buffer_request {
+  std::size_t nbytes = 0;
+  usm_kind kind = ISTHMUS_KIND_DEVICE;
+  std::int64_t alignment = 0;  // 0 or less: the device's own
+};
+
+struct foreign_memory {
+  void* pointer = nullptr;
+  std::size_t nbytes = 0;
+  usm_kind kind = ISTHMUS_KIND_UNKNOWN;  // UNKNOWN: what the driver says
+  bool read_only = false;
+};
+
+class buffer final : public ref_counted {
+ public:
+  // For the functions below, which check first.
+  buffer(queue& on, ref<allocation> memory, const buffer_request& request, bool read_only);
+  buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes);
+
+  [[nodiscard]] static result<ref<buffer>> create(queue& on, const buffer_request& request,
+                                                  memory_resource* from);
+  [[nodiscard]] static result<ref<buffer>> adopt(queue& on, const foreign_memory& what, owner keep);
+  [[nodiscard]] result<ref<buffer>> slice(std::size_t offset, std::size_t nbytes);
+  // The same bytes, with operations on another queue of the same context.
+  [[nodiscard]] result<ref<buffer>> on_queue(queue& other);
+
+  [[nodiscard]] queue& on() const noexcept { return *on_; }
+  [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
+  [[nodiscard]] usm_kind kind() const noexcept { return whole_->kind_; }
+  [[nodiscard]] std::size_t alignment() const noexcept { return whole_->alignment_; }
+  [[nodiscard]] bool read_only() const noexcept { return whole_->read_only_; }
+  [[nodiscard]] bool is_slice() const noexcept { return static_cast<bool>(base_); }
+  [[nodiscard]] std::size_t exports() const noexcept {
+    return exports_.load(std::memory_order_relaxed);
+  }
+  // Null for 0 bytes, and for a freed buffer.
+  [[nodiscard]] void* pointer() const noexcept;
+  // Whether it or what it was cut from was freed.
+  [[nodiscard]] bool dead() const noexcept;
+
+  [[nodiscard]] error closed() const;
+
+  void free() noexcept;
+
+  // [offset, offset + nbytes) as one side of a transfer, which holds the memory. CLOSED, OUT_OF_RANGE, or
+  // READ_ONLY for a destination.
+  [[nodiscard]] result<endpoint> at(std::size_t offset, std::size_t nbytes, bool writes);
+
+  // Waits for what is pending and gives the host a pointer; the memory stays till `end_export`.
+  [[nodiscard]] result<void*> begin_export();
+  void end_export() noexcept;
+
+  // Gives the memory away: the buffer is dead, and who releases the owner frees the memory.
+  [[nodiscard]] result<isthmus_owner_t> disown();
+  // The memory is in use by work unknown to us until `ended`.
+  [[nodiscard]] result<void> record(const ref<event>& ended);
+
+ private:
+  ~buffer() override;
+  // A reference to the memory for the time of a call; null inside where there are 0 bytes.
+  [[nodiscard]] result<ref<allocation>> hold();
+
+  ref<queue> on_;
+  ref<buffer> base_;         // of a slice
+  buffer* whole_ = nullptr;  // the buffer that holds the allocation: this one, or the first base
+  std::size_t offset_ = 0;   // into the whole
+  std::size_t nbytes_ = 0;
+  std::size_t alignment_ = 0;
+  usm_kind kind_ = ISTHMUS_KIND_DEVICE;
+  bool read_only_ = false;
+  std::atomic<bool> dead_{false};
+  std::atomic<std::size_t> exports_{0};
+  // Guards the handing out of references against `free`; `memory_` itself never changes. Alive, the
+  // buffer counts as one reference; an export is one more.
+  mutable spin_lock lock_;
+  allocation* memory_ = nullptr;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,154 @@
+// Buffers.
+
+#include "c/common.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
+                                       isthmus_queue_t* queue, isthmus_resource_t* resource,
+                                       isthmus_buffer_t** buffer) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    if (queue != nullptr) {
+      return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)), buffer);
+    }
+    auto where = find_device("");
+    ISTHMUS_TRY(where);
+    auto standard = (*where)->default_queue();
+    ISTHMUS_TRY(standard);
+    return give(buffer::create(**standard, {nbytes, kind, alignment}, object(resource)), buffer);
+  });
+}
+
+isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
+                                      int read_only, isthmus_queue_t* queue, isthmus_owner_t keep,
+                                      isthmus_buffer_t** buffer) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    ISTHMUS_NEEDS(buffer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give(buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
+                buffer);
+  });
+}
+
+isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, size_t nbytes,
+                                      isthmus_buffer_t** slice) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(base);
+    ISTHMUS_NEEDS(slice);
+    return give(object(base)->slice(offset, nbytes), slice);
+  });
+}
+
+isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
+                                         isthmus_buffer_t** view) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(base);
+    ISTHMUS_NEEDS(queue);
+    ISTHMUS_NEEDS(view);
+    return give(object(base)->on_queue(*object(queue)), view);
+  });
+}
+
+void isthmus_buffer_retain(isthmus_buffer_t* buffer) noexcept {
+  if (buffer != nullptr) {
+    object(buffer)->retain();
+  }
+}
+
+void isthmus_buffer_release(isthmus_buffer_t* buffer) noexcept {
+  if (buffer != nullptr && !os::is_forked_child()) {
+    object(buffer)->release();
+  }
+}
+
+void isthmus_buffer_free(isthmus_buffer_t* buffer) noexcept {
+  if (buffer != nullptr && !os::is_forked_child()) {
+    object(buffer)->free();
+  }
+}
+
+isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
+                                     isthmus_buffer_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    const auto& known = *object(buffer);
+    if (known.dead()) {
+      return known.closed();
+    }
+    info->pointer = known.pointer();
+    info->nbytes = known.nbytes();
+    info->alignment = known.alignment();
+    info->kind = known.kind();
+    info->read_only = known.read_only() ? 1 : 0;
+    info->is_slice = known.is_slice() ? 1 : 0;
+    info->queue = handle(&known.on());
+    info->exports = known.exports();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(pointer);
+    auto exported = object(buffer)->begin_export();
+    ISTHMUS_TRY(exported);
+    *pointer = *exported;
+    return {};
+  });
+}
+
+void isthmus_buffer_unexport(isthmus_buffer_t* buffer) noexcept {
+  if (buffer != nullptr) {
+    object(buffer)->end_export();
+  }
+}
+
+isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
+                                       isthmus_owner_t* taker) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(pointer);
+    ISTHMUS_NEEDS(taker);
+    auto* start = object(buffer)->pointer();
+    auto given = object(buffer)->disown();
+    ISTHMUS_TRY(given);
+    *pointer = start;
+    *taker = *given;
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
+                                             isthmus_event_t* event) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(event);
+    return object(buffer)->record(ref<isthmus::event>{object(event)});
+  });
+}
+
+isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
+                                             isthmus_queue_t* queue) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(queue);
+    auto reached = object(queue)->fence({});
+    ISTHMUS_TRY(reached);
+    return object(buffer)->record(*reached);
+  });
+}

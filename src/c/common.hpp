@@ -1,0 +1,76 @@
+#pragma once
+// What every C entry shares: handles to objects and back, errors to codes, no exception beyond it.
+
+#include <isthmus/isthmus.h>
+
+#include <new>
+
+#include "backend/drivers.hpp"
+#include "backend/queue.hpp"
+#include "buffer/buffer.hpp"
+#include "core/status.hpp"
+#include "memory/memory_resource.hpp"
+
+namespace isthmus::c {
+
+// A handle is the object's address under an opaque name.
+#define ISTHMUS_HANDLE(noun, type)                                                       \
+  inline type* object(noun* handle) noexcept { return reinterpret_cast<type*>(handle); } \
+  inline const type* object(const noun* handle) noexcept {                               \
+    return reinterpret_cast<const type*>(handle);                                        \
+  }                                                                                      \
+  inline noun* handle(type* object) noexcept { return reinterpret_cast<noun*>(object); }
+ISTHMUS_HANDLE(isthmus_platform_t, platform)
+ISTHMUS_HANDLE(isthmus_device_t, device)
+ISTHMUS_HANDLE(isthmus_context_t, context)
+ISTHMUS_HANDLE(isthmus_queue_t, queue)
+ISTHMUS_HANDLE(isthmus_event_t, event)
+ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
+ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
+#undef ISTHMUS_HANDLE
+
+// Keeps the error as this thread's last one.
+status remember(error failure) noexcept;
+status remember_out_of_memory() noexcept;
+[[nodiscard]] const char* last_message() noexcept;
+
+// Runs the body of an entry: a `result<void>` becomes a code.
+template <class Body>
+status guarded(Body&& body) noexcept {
+  try {
+    result<void> outcome = body();
+    return outcome ? ISTHMUS_OK : remember(outcome.take_error());
+  } catch (const std::bad_alloc&) {
+    return remember_out_of_memory();
+  } catch (...) {
+    return remember(fail(ISTHMUS_ERROR_INTERNAL, "an unexpected exception inside the library"));
+  }
+}
+
+[[nodiscard]] error is_null(const char* name);
+[[nodiscard]] error is_too_small(const char* name, std::size_t given, std::size_t wanted);
+[[nodiscard]] error refuse_child();
+
+// Hands a made object to the caller through `out`.
+template <class T, class Handle>
+result<void> give(result<ref<T>> made, Handle** out) {
+  if (!made) {
+    return made.take_error();
+  }
+  *out = handle(made->detach());
+  return {};
+}
+
+// NULL where `events` has a NULL in it, which is an error.
+[[nodiscard]] result<std::vector<ref<event>>> events_of(isthmus_event_t* const* events,
+                                                        std::size_t count);
+
+}  // namespace isthmus::c
+
+// Leaves an entry's body if a pointer that it needs is NULL.
+#define ISTHMUS_NEEDS(pointer)        \
+  do {                                \
+    if ((pointer) == nullptr) {       \
+      return is_null(#pointer);       \
+    }                                 \
+  } while (false)

@@ -1,0 +1,99 @@
+// Contexts.
+
+#include "c/common.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+isthmus_status_t isthmus_context_create(isthmus_device_t* const* devices, size_t count,
+                                        isthmus_context_t** context) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(devices);
+    ISTHMUS_NEEDS(context);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    std::vector<device*> members;
+    for (size_t index = 0; index < count; ++index) {
+      ISTHMUS_NEEDS(devices[index]);
+      members.push_back(object(devices[index]));
+    }
+    if (members.empty()) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a context needs at least one device");
+    }
+    return give(members.front()->home().create_context(members), context);
+  });
+}
+
+isthmus_status_t isthmus_context_default(isthmus_device_t* device,
+                                         isthmus_context_t** context) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(context);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give(object(device)->home().default_context(), context);
+  });
+}
+
+isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
+                                       isthmus_context_t** context) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(native);
+    ISTHMUS_NEEDS(context);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give(object(device)->home().adopt_context(*object(device), native, std::move(kept)),
+                context);
+  });
+}
+
+void isthmus_context_retain(isthmus_context_t* context) noexcept {
+  if (context != nullptr) {
+    object(context)->retain();
+  }
+}
+
+void isthmus_context_release(isthmus_context_t* context) noexcept {
+  if (context != nullptr) {
+    object(context)->release();
+  }
+}
+
+isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context,
+                                              size_t* count) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(context);
+    ISTHMUS_NEEDS(count);
+    *count = object(context)->devices().size();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t index,
+                                        isthmus_device_t** device) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(context);
+    ISTHMUS_NEEDS(device);
+    const auto members = object(context)->devices();
+    if (index >= members.size()) {
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} in this context, only {}", index,
+                  members.size());
+    }
+    *device = handle(ref{members[index]}.detach());
+    return {};
+  });
+}
+
+uintptr_t isthmus_context_key(const isthmus_context_t* context) noexcept {
+  return context == nullptr ? 0 : object(context)->key();
+}
+
+void* isthmus_context_native(const isthmus_context_t* context) noexcept {
+  return context == nullptr ? nullptr : object(context)->native();
+}

@@ -1,0 +1,157 @@
+// Events.
+
+#include "c/common.hpp"
+#include "os/notify.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+// Tells an event loop by its descriptor.
+class notification final : public continuation {
+ public:
+  explicit notification(int descriptor) : descriptor_{descriptor} {}
+  void run(event&) noexcept override {
+    os::notify_and_close(descriptor_);
+    delete this;
+  }
+
+ private:
+  int descriptor_;
+};
+
+// Lets go of an owner: what the caller wanted to be told.
+class farewell final : public continuation {
+ public:
+  explicit farewell(owner told) : told_{std::move(told)} {}
+  void run(event&) noexcept override { delete this; }
+
+ private:
+  owner told_;
+};
+
+}  // namespace
+
+void isthmus_event_retain(isthmus_event_t* event) noexcept {
+  if (event != nullptr) {
+    object(event)->retain_handle();
+  }
+}
+
+void isthmus_event_release(isthmus_event_t* event) noexcept {
+  if (event != nullptr && !os::is_forked_child()) {
+    object(event)->release_handle();
+  }
+}
+
+isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
+  if (event != nullptr && object(event)->succeeded()) {
+    return ISTHMUS_OK;
+  }
+  bool pending = false;
+  const auto code = guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    pending = object(event)->poll() == ISTHMUS_PENDING;
+    return pending ? error{} : object(event)->outcome();
+  });
+  return pending ? ISTHMUS_PENDING : code;
+}
+
+isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return object(event)->wait(os::deadline_after(timeout_ns));
+  });
+}
+
+isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto own = os::duplicate_descriptor(fd);
+    ISTHMUS_TRY(own);
+    object(event)->on_complete(*new notification{*own});
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t told) noexcept {
+  owner kept{told};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    object(event)->on_complete(*new farewell{std::move(kept)});
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_event_create(isthmus_event_t** event) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    *event = handle(ref<isthmus::event>{make_ref<host_event>()}.detach());
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
+                                        const char* message) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    auto* target = dynamic_cast<host_event*>(object(event));
+    if (target == nullptr) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "only events made by isthmus_event_create can be completed; this one is an operation's");
+    }
+    if (status > 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an event cannot be completed with status {}: use 0 or "
+                                                  "an error", status);
+    }
+    const bool failed = status != ISTHMUS_OK;
+    if (!target->finish(failed ? error{status, message == nullptr ? status_name(status) : message}
+                               : error{})) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the event was completed before, and is only once");
+    }
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
+                                     uint64_t* started_ns, uint64_t* ended_ns) noexcept {
+  bool pending = false;
+  const auto code = guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    ISTHMUS_NEEDS(submitted_ns);
+    ISTHMUS_NEEDS(started_ns);
+    ISTHMUS_NEEDS(ended_ns);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    pending = object(event)->pending();
+    if (pending) {
+      return {};
+    }
+    auto known = object(event)->times();
+    ISTHMUS_TRY(known);
+    *submitted_ns = known->submitted_ns;
+    *started_ns = known->started_ns;
+    *ended_ns = known->ended_ns;
+    return {};
+  });
+  return pending ? ISTHMUS_PENDING : code;
+}
+
+void* isthmus_event_native(isthmus_event_t* event) noexcept {
+  return event == nullptr ? nullptr : object(event)->native();
+}

@@ -1,0 +1,235 @@
+// Platforms, devices and what is absent.
+
+#include "backend/simulation.hpp"
+#include "c/common.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+isthmus_status_t isthmus_platform_count(size_t* count) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(count);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    *count = all_platforms().size();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platform) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(platform);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    const auto& all = all_platforms();
+    if (index >= all.size()) {
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no platform {}, only {}", index, all.size());
+    }
+    *platform = handle(ref{all[index]}.detach());
+    return {};
+  });
+}
+
+void isthmus_platform_retain(isthmus_platform_t* platform) noexcept {
+  if (platform != nullptr) {
+    object(platform)->retain();
+  }
+}
+
+void isthmus_platform_release(isthmus_platform_t* platform) noexcept {
+  if (platform != nullptr) {
+    object(platform)->release();
+  }
+}
+
+isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
+                                       isthmus_platform_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(platform);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    const auto& known = object(platform)->properties();
+    *info = {info->struct_size,    known.backend.c_str(), known.name.c_str(),
+             known.vendor.c_str(), known.version.c_str(), known.library.c_str(),
+             object(platform)->devices().size()};
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t index,
+                                         isthmus_device_t** device) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(platform);
+    ISTHMUS_NEEDS(device);
+    const auto members = object(platform)->devices();
+    if (index >= members.size()) {
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} on this platform, only {}", index,
+                  members.size());
+    }
+    *device = handle(ref{members[index].get()}.detach());
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(count);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    *count = absent_drivers().size();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_absent_get(size_t index, const char** backend, const char** reason) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(backend);
+    ISTHMUS_NEEDS(reason);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    const auto& all = absent_drivers();
+    if (index >= all.size()) {
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no absent driver {}, only {}", index, all.size());
+    }
+    *backend = all[index].backend.c_str();
+    *reason = all[index].reason.c_str();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_device_find(const char* filter, isthmus_device_t** device) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    auto found = find_device(filter == nullptr ? "" : filter);
+    if (!found) {
+      return found.take_error();
+    }
+    *device = handle(ref{*found}.detach());
+    return {};
+  });
+}
+
+void isthmus_device_retain(isthmus_device_t* device) noexcept {
+  if (device != nullptr) {
+    object(device)->retain();
+  }
+}
+
+void isthmus_device_release(isthmus_device_t* device) noexcept {
+  if (device != nullptr) {
+    object(device)->release();
+  }
+}
+
+isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
+                                     isthmus_device_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    const auto& known = object(device)->properties();
+    info->backend = object(device)->home().properties().backend.c_str();
+    info->filter = known.filter.c_str();
+    info->name = known.name.c_str();
+    info->vendor = known.vendor.c_str();
+    info->driver_version = known.driver_version.c_str();
+    info->type = known.type;
+    info->compute_units = known.compute_units;
+    info->copy_engines = known.copy_engines;
+    info->capabilities = known.capabilities;
+    info->memory_bytes = known.memory_bytes;
+    info->max_allocation_bytes = known.max_allocation_bytes;
+    info->base_alignment = known.base_alignment;
+    info->max_alignment = known.max_alignment;
+    info->lacks = known.lacks.c_str();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
+                                         isthmus_platform_t** platform) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(platform);
+    *platform = handle(ref{&object(device)->home()}.detach());
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t* free_bytes,
+                                       uint64_t* total_bytes) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(free_bytes);
+    ISTHMUS_NEEDS(total_bytes);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto known = object(device)->memory();
+    ISTHMUS_TRY(known);
+    *free_bytes = known->free_bytes;
+    *total_bytes = known->total_bytes;
+    return {};
+  });
+}
+
+void* isthmus_device_native(const isthmus_device_t* device) noexcept {
+  return device == nullptr ? nullptr : object(device)->native();
+}
+
+isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** device) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    os::watch_for_fork();
+    return give(create_simulated_device(options == nullptr ? "" : options), device);
+  });
+}
+
+isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* options) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(options);
+    return configure_simulated_device(*object(device), options);
+  });
+}
+
+isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
+                                   uint64_t* count) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(kind);
+    ISTHMUS_NEEDS(count);
+    auto made = simulated_calls(*object(device), kind);
+    ISTHMUS_TRY(made);
+    *count = *made;
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
+                                   uint64_t* device_bytes, uint64_t* host_bytes) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(clock_ns);
+    ISTHMUS_NEEDS(device_bytes);
+    ISTHMUS_NEEDS(host_bytes);
+    auto now = state_of_simulated_device(*object(device));
+    ISTHMUS_TRY(now);
+    *clock_ns = now->clock_ns;
+    *device_bytes = now->device_bytes;
+    *host_bytes = now->host_bytes;
+    return {};
+  });
+}

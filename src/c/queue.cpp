@@ -1,0 +1,241 @@
+// Queues and the functions given to them.
+
+#include "backend/library_threads.hpp"
+#include "c/common.hpp"
+#include "os/process.hpp"
+#include "transfer/ordering.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+// A user's function with what it works on. The memory is held till it has run.
+class user_function final : public host_function {
+ public:
+  user_function(isthmus_function_t function, owner keep, std::vector<endpoint> sides,
+                std::vector<std::size_t> sizes)
+      : function_{function}, keep_{std::move(keep)}, sides_{std::move(sides)}, sizes_{std::move(sizes)} {}
+
+  error run(context& where) noexcept override {
+    if (!function_may_begin()) {
+      return functions_are_stopped();
+    }
+    error outcome = invoke(where);
+    // The owner may be an interpreter's, which may go once no function runs.
+    keep_ = owner{};
+    function_ended();
+    return outcome;
+  }
+
+ private:
+  error invoke(context& where) noexcept try {
+    std::vector<isthmus_view_t> views;
+    for (std::size_t index = 0; index < sides_.size(); ++index) {
+      views.push_back({where.function_address(sides_[index].pointer), sizes_[index]});
+    }
+    const char* message = nullptr;
+    const auto code = function_(keep_.object(), views.data(), views.size(), &message);
+    return code == ISTHMUS_OK
+               ? error{}
+               : error{code, message == nullptr ? "a function given to a queue failed" : message};
+  } catch (...) {
+    return fail(ISTHMUS_ERROR_CALLBACK, "a function given to a queue ended with an exception");
+  }
+
+  isthmus_function_t function_;
+  owner keep_;
+  std::vector<endpoint> sides_;
+  std::vector<std::size_t> sizes_;
+};
+
+error refuse_device_memory(const queue& on, const buffer& given) {
+  if (given.kind() != ISTHMUS_KIND_DEVICE || on.where().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
+    return {};
+  }
+  return fail(ISTHMUS_ERROR_UNSUPPORTED,
+              "functions cannot touch device memory of {}: use shared or host memory",
+              on.where().properties().filter);
+}
+
+// Everything that a function works on, checked and held.
+struct function_sides {
+  std::vector<endpoint> sides;
+  std::vector<std::size_t> sizes;
+
+  [[nodiscard]] result<void> add(const queue& on, buffer& given) {
+    if (auto refused = refuse_device_memory(on, given)) {
+      return refused;
+    }
+    auto side = given.at(0, given.nbytes(), false);
+    ISTHMUS_TRY(side);
+    if (side->memory && !side->in_context_of(on) && !side->host_can_touch()) {
+      return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "a buffer of another context than the queue's");
+    }
+    sides.push_back(*std::move(side));
+    sizes.push_back(given.nbytes());
+    return {};
+  }
+};
+
+result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner keep, function_sides given,
+                                   std::vector<ref<event>> after) {
+  std::vector<touched_memory> touched(given.sides.size());
+  for (std::size_t index = 0; index < touched.size(); ++index) {
+    touched[index].add(given.sides[index], given.sizes[index], true);
+    touched[index].collect(&on, after);
+  }
+  auto sides = given.sides;
+  auto ended = on.run(std::make_unique<user_function>(call, std::move(keep), std::move(sides),
+                                                      std::move(given.sizes)),
+                      after);
+  if (ended) {
+    for (auto& each : touched) {
+      each.publish(&on, *ended);
+    }
+  }
+  return ended;
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device_t* device,
+                                      isthmus_queue_t** queue) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(queue);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    ref<isthmus::context> home{object(context)};
+    if (!home) {
+      auto standard = object(device)->home().default_context();
+      ISTHMUS_TRY(standard);
+      home = *std::move(standard);
+    }
+    return give(home->create_queue(*object(device)), queue);
+  });
+}
+
+isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t** queue) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto* where = object(device);
+    if (where == nullptr) {
+      auto found = find_device("");
+      ISTHMUS_TRY(found);
+      where = *found;
+    }
+    return give(where->default_queue(), queue);
+  });
+}
+
+isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, isthmus_owner_t keep,
+                                     isthmus_queue_t** queue) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(native);
+    ISTHMUS_NEEDS(queue);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give(object(device)->home().adopt_queue(*object(device), native, std::move(kept)), queue);
+  });
+}
+
+void isthmus_queue_retain(isthmus_queue_t* queue) noexcept {
+  if (queue != nullptr) {
+    object(queue)->retain();
+  }
+}
+
+void isthmus_queue_release(isthmus_queue_t* queue) noexcept {
+  if (queue != nullptr && !os::is_forked_child()) {
+    object(queue)->release();
+  }
+}
+
+isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue) noexcept {
+  return queue == nullptr ? nullptr : handle(&object(queue)->where());
+}
+
+isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) noexcept {
+  return queue == nullptr ? nullptr : handle(&object(queue)->home());
+}
+
+uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) noexcept {
+  return queue == nullptr ? 0 : object(queue)->key();
+}
+
+void* isthmus_queue_native(isthmus_queue_t* queue) noexcept {
+  return queue == nullptr ? nullptr : object(queue)->lend();
+}
+
+int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
+  return queue != nullptr && !os::is_forked_child() && object(queue)->idle() ? 1 : 0;
+}
+
+isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    return object(queue)->wait(os::deadline_after(timeout_ns));
+  });
+}
+
+isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const* after,
+                                     size_t after_count, isthmus_event_t** event) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    ISTHMUS_NEEDS(event);
+    auto waited = events_of(after, after_count);
+    ISTHMUS_TRY(waited);
+    return give(object(queue)->fence(*waited), event);
+  });
+}
+
+isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    if (object(queue)->is_default()) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "the default queue of {} serves everybody and cannot be closed: make one of your own",
+                  object(queue)->where().properties().filter);
+    }
+    object(queue)->close();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
+                                      isthmus_owner_t keep, isthmus_buffer_t* const* buffers,
+                                      size_t buffer_count, isthmus_event_t* const* after,
+                                      size_t after_count, isthmus_event_t** event) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    ISTHMUS_NEEDS(function);
+    if (buffer_count != 0) {
+      ISTHMUS_NEEDS(buffers);
+    }
+    auto waited = events_of(after, after_count);
+    ISTHMUS_TRY(waited);
+    function_sides given;
+    for (size_t index = 0; index < buffer_count; ++index) {
+      ISTHMUS_NEEDS(buffers[index]);
+      ISTHMUS_TRY(given.add(*object(queue), *object(buffers[index])));
+    }
+    auto ended = submit_function(*object(queue), function, std::move(kept), std::move(given),
+                                 *std::move(waited));
+    ISTHMUS_TRY(ended);
+    if (event == nullptr) {
+      return (*ended)->wait(std::nullopt);
+    }
+    return give(std::move(ended), event);
+  });
+}
+
+void isthmus_stop_functions() noexcept { stop_functions(); }

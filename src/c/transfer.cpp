@@ -1,0 +1,200 @@
+// Copies, fills, prefetch and advice.
+
+#include "c/common.hpp"
+#include "core/sizes.hpp"
+#include "memory/registry.hpp"
+#include "os/process.hpp"
+#include "transfer/transfer.hpp"
+
+#include <cstring>
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+// Takes the owners over first of all, so that they are released whatever comes.
+result<transfer_options> options_of(const isthmus_operation_t* operation, bool blocking) {
+  transfer_options options;
+  options.blocking = blocking;
+  if (operation == nullptr) {
+    return options;
+  }
+  if (operation->struct_size < sizeof *operation) {
+    return is_too_small("operation", operation->struct_size, sizeof *operation);
+  }
+  for (size_t index = 0; index < operation->owner_count; ++index) {
+    options.owners.emplace_back(operation->owners[index]);
+  }
+  auto after = events_of(operation->after, operation->after_count);
+  ISTHMUS_TRY(after);
+  options.after = *std::move(after);
+  return options;
+}
+
+// A raw pointer: USM that the registry knows, and then its bounds hold, or memory of the caller's.
+result<endpoint> endpoint_at(void* start, size_t offset, size_t nbytes) {
+  if (offset > UINTPTR_MAX - address(start) || nbytes > UINTPTR_MAX - address(start) - offset) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes at {} from {} run past the end of the address space",
+                nbytes, offset, start);
+  }
+  auto* pointer = static_cast<std::byte*>(start) + offset;
+  endpoint side{pointer, nullptr, nullptr};
+  if (nbytes == 0) {
+    return side;
+  }
+  side.memory = process_registry().find(pointer);
+  if (!side.memory) {
+    return side;
+  }
+  side.preferred = &side.memory->on();
+  const auto& known = side.memory->what();
+  if (!lies_within(address(pointer) - address(known.base), nbytes, known.nbytes)) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes from {} run past the end of their allocation, {} bytes "
+                                            "at {}", nbytes, static_cast<void*>(pointer), known.nbytes,
+                known.base);
+  }
+  return side;
+}
+
+result<endpoint> endpoint_of(const isthmus_place_t& place, size_t nbytes, bool writes) {
+  if (place.buffer != nullptr) {
+    return object(place.buffer)->at(place.offset, nbytes, writes);
+  }
+  if (place.pointer == nullptr && nbytes != 0) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a place has neither a buffer nor a pointer");
+  }
+  return endpoint_at(place.pointer, place.offset, nbytes);
+}
+
+// What every entry of this file does around the operation itself.
+template <class Operate>
+isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
+                         Operate&& call) noexcept {
+  return guarded([&]() -> result<void> {
+    auto options = options_of(operation, event == nullptr);
+    ISTHMUS_TRY(options);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    submitted ended = call(*std::move(options));
+    ISTHMUS_TRY(ended);
+    if (event != nullptr) {
+      *event = handle(ended->detach());
+    }
+    return {};
+  });
+}
+
+result<size_t> extent(size_t pitch, size_t width, size_t height, const char* side) {
+  if (width > pitch && height > 1) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} pitch of {} bytes is less than the width of {}", side,
+                pitch, width);
+  }
+  if (width == 0 || height == 0) {
+    return size_t{0};
+  }
+  if (height > 1 && (height - 1) > (SIZE_MAX - width) / pitch) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} rows {} bytes apart are more than an address can span",
+                height, pitch);
+  }
+  return pitch * (height - 1) + width;
+}
+
+result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t nbytes) {
+  fill_pattern made;
+  if (!is_power_of_two(pattern_bytes) || pattern_bytes > sizeof made.bytes) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a pattern of {} bytes: use 1, 2, 4, 8 or 16",
+                pattern_bytes);
+  }
+  if (nbytes % pattern_bytes != 0) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} bytes are no multiple of the pattern's {}", nbytes,
+                pattern_bytes);
+  }
+  std::memcpy(made.bytes, bytes, pattern_bytes);
+  made.nbytes = pattern_bytes;
+  return made;
+}
+
+// Only USM of a device can be prefetched or advised on.
+result<endpoint> usm_at(const isthmus_place_t& place, size_t nbytes) {
+  auto side = endpoint_of(place, nbytes, false);
+  if (side && nbytes != 0 && !side->memory) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not memory of this library's: it stays where it is",
+                static_cast<void*>(side->pointer));
+  }
+  return side;
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                              const isthmus_place_t* source, size_t nbytes,
+                              const isthmus_operation_t* operation, isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(source);
+    auto to = endpoint_of(*destination, nbytes, true);
+    ISTHMUS_TRY(to);
+    auto from = endpoint_of(*source, nbytes, false);
+    ISTHMUS_TRY(from);
+    return copy(object(queue), *to, *from, nbytes, std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                                 size_t destination_pitch, const isthmus_place_t* source,
+                                 size_t source_pitch, size_t width, size_t height,
+                                 const isthmus_operation_t* operation,
+                                 isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(source);
+    auto to_bytes = extent(destination_pitch, width, height, "destination");
+    ISTHMUS_TRY(to_bytes);
+    auto from_bytes = extent(source_pitch, width, height, "source");
+    ISTHMUS_TRY(from_bytes);
+    auto to = endpoint_of(*destination, *to_bytes, true);
+    ISTHMUS_TRY(to);
+    auto from = endpoint_of(*source, *from_bytes, false);
+    ISTHMUS_TRY(from);
+    return copy_2d(object(queue), *to, *from, {destination_pitch, source_pitch, width, height},
+                   std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                              const void* pattern, size_t pattern_bytes, size_t nbytes,
+                              const isthmus_operation_t* operation, isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(pattern);
+    auto bytes = pattern_of(pattern, pattern_bytes, nbytes);
+    ISTHMUS_TRY(bytes);
+    auto to = endpoint_of(*destination, nbytes, true);
+    ISTHMUS_TRY(to);
+    return fill(object(queue), *to, *bytes, nbytes, std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place, size_t nbytes,
+                                  int to_host, const isthmus_operation_t* operation,
+                                  isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(place);
+    auto side = usm_at(*place, nbytes);
+    ISTHMUS_TRY(side);
+    return prefetch(object(queue), *side, nbytes, to_host != 0, std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t nbytes,
+                                uint32_t advice, const isthmus_operation_t* operation,
+                                isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(place);
+    auto side = usm_at(*place, nbytes);
+    ISTHMUS_TRY(side);
+    return advise(object(queue), *side, nbytes, advice, std::move(options));
+  });
+}

@@ -1,0 +1,35 @@
+#include "core/bytes.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace isthmus {
+
+void copy_rows(const copy_2d_shape& shape) noexcept {
+  auto* to = static_cast<std::byte*>(shape.destination);
+  const auto* from = static_cast<const std::byte*>(shape.source);
+  for (std::size_t row = 0; row < shape.height; ++row) {
+    std::memcpy(to, from, shape.width);
+    to += shape.destination_pitch;
+    from += shape.source_pitch;
+  }
+}
+
+void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept {
+  auto* to = static_cast<std::byte*>(destination);
+  if (pattern.nbytes == 1) {
+    std::memset(to, std::to_integer<int>(pattern.bytes[0]), nbytes);
+    return;
+  }
+  // What is filled is the source of the rest; 4 KiB stay in the first cache.
+  constexpr std::size_t k_longest_run = 4096;
+  std::size_t done = std::min(pattern.nbytes, nbytes);
+  std::memcpy(to, pattern.bytes, done);
+  while (done < nbytes) {
+    const auto run = std::min({done, nbytes - done, k_longest_run});
+    std::memcpy(to + done, to, run);
+    done += run;
+  }
+}
+
+}  // namespace isthmus

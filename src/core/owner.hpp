@@ -1,0 +1,33 @@
+#pragma once
+// Something of the caller's that is kept alive: released exactly once, whatever path is taken.
+
+#include <isthmus/isthmus.h>
+
+#include <utility>
+
+namespace isthmus {
+
+class owner {
+ public:
+  owner() noexcept = default;
+  explicit owner(isthmus_owner_t raw) noexcept : raw_{raw} {}
+  owner(owner&& other) noexcept : raw_{std::exchange(other.raw_, {})} {}
+  owner& operator=(owner&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~owner() {
+    if (raw_.release != nullptr) {
+      raw_.release(raw_.object);
+    }
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return raw_.release != nullptr; }
+  [[nodiscard]] void* object() const noexcept { return raw_.object; }
+  [[nodiscard]] isthmus_owner_t detach() noexcept { return std::exchange(raw_, {}); }
+
+ private:
+  isthmus_owner_t raw_{};
+};
+
+}  // namespace isthmus

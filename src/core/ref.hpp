@@ -1,0 +1,114 @@
+#pragma once
+// Intrusive counted references.
+//
+// A part (a platform's device, its default context) lives inside a whole and forwards its count to
+// it: a handle to any part keeps the whole alive, and the whole may point at its parts without a
+// cycle.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace isthmus {
+
+class ref_counted {
+ public:
+  ref_counted(const ref_counted&) = delete;
+  ref_counted& operator=(const ref_counted&) = delete;
+
+  void retain() noexcept { counter().fetch_add(1, std::memory_order_relaxed); }
+  // For who found the object without holding a reference, under a lock that its end takes: false if the
+  // last reference has gone.
+  [[nodiscard]] bool try_retain() noexcept {
+    auto seen = counter().load(std::memory_order_relaxed);
+    while (seen != 0) {
+      if (counter().compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) {
+        return true;
+      }
+    }
+    return false;
+  }
+  void release() noexcept {
+    ref_counted* whole = part_of_ != nullptr ? part_of_ : this;
+    if (whole->count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      whole->last_reference_gone();
+    }
+  }
+  [[nodiscard]] bool unique() noexcept { return counter().load(std::memory_order_acquire) == 1; }
+  // Called once by `make_ref`: a new object of its own begins with its maker's reference, a part adds
+  // the maker's reference to its whole.
+  void count_maker() noexcept {
+    if (part_of_ != nullptr) {
+      retain();
+    }
+  }
+
+ protected:
+  ref_counted() noexcept = default;
+  // `part_of` may be null: an object of its own.
+  explicit ref_counted(ref_counted* part_of) noexcept : part_of_{part_of} {}
+  virtual ~ref_counted() = default;
+
+  virtual void last_reference_gone() noexcept { delete this; }
+
+ private:
+  std::atomic<std::uint32_t>& counter() noexcept {
+    return part_of_ != nullptr ? part_of_->count_ : count_;
+  }
+
+  std::atomic<std::uint32_t> count_{1};
+  ref_counted* part_of_ = nullptr;
+};
+
+template <class T>
+class ref {
+ public:
+  ref() noexcept = default;
+  ref(std::nullptr_t) noexcept {}
+  explicit ref(T* object) noexcept : object_{object} {
+    if (object_ != nullptr) {
+      object_->retain();
+    }
+  }
+  static ref adopt(T* object) noexcept {
+    ref taken;
+    taken.object_ = object;
+    return taken;
+  }
+
+  ref(const ref& other) noexcept : ref{other.object_} {}
+  ref(ref&& other) noexcept : object_{std::exchange(other.object_, nullptr)} {}
+  template <class Derived>
+    requires std::is_convertible_v<Derived*, T*>
+  ref(ref<Derived> other) noexcept : object_{other.detach()} {}
+  ref& operator=(ref other) noexcept {
+    std::swap(object_, other.object_);
+    return *this;
+  }
+  ~ref() {
+    if (object_ != nullptr) {
+      object_->release();
+    }
+  }
+
+  [[nodiscard]] T* get() const noexcept { return object_; }
+  [[nodiscard]] T* operator->() const noexcept { return object_; }
+  [[nodiscard]] T& operator*() const noexcept { return *object_; }
+  [[nodiscard]] explicit operator bool() const noexcept { return object_ != nullptr; }
+  // Gives the reference away: the caller releases it.
+  [[nodiscard]] T* detach() noexcept { return std::exchange(object_, nullptr); }
+
+ private:
+  T* object_ = nullptr;
+};
+
+template <class T, class... Args>
+[[nodiscard]] ref<T> make_ref(Args&&... args) {
+  auto* made = new T(std::forward<Args>(args)...);
+  made->count_maker();
+  return ref<T>::adopt(made);
+}
+
+}  // namespace isthmus

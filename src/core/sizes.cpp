@@ -1,0 +1,23 @@
+#include "core/sizes.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+
+namespace isthmus {
+
+std::string describe_bytes(std::uint64_t bytes) {
+  constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+  if (bytes < 1024) {
+    return fmt::format("{} bytes", bytes);
+  }
+  double scaled = static_cast<double>(bytes) / 1024;
+  std::size_t unit = 0;
+  while (scaled >= 1024 && unit + 1 < units.size()) {
+    scaled /= 1024;
+    ++unit;
+  }
+  return fmt::format("{:.4g} {} ({} bytes)", scaled, units.at(unit), bytes);
+}
+
+}  // namespace isthmus

@@ -1,0 +1,29 @@
+#pragma once
+// A lock for a handful of instructions: never held over a driver call, an allocation or a wait.
+
+#include <atomic>
+#include <thread>
+
+namespace isthmus {
+
+class spin_lock {
+ public:
+  void lock() noexcept {
+    for (int spins = 0; flag_.exchange(true, std::memory_order_acquire);) {
+      while (flag_.load(std::memory_order_relaxed)) {
+        // A preempted holder is not helped by spinning: with more threads than cores, give way.
+        if (++spins > k_spins_before_yield) {
+          std::this_thread::yield();
+        }
+      }
+    }
+  }
+  bool try_lock() noexcept { return !flag_.exchange(true, std::memory_order_acquire); }
+  void unlock() noexcept { flag_.store(false, std::memory_order_release); }
+
+ private:
+  static constexpr int k_spins_before_yield = 64;
+  std::atomic<bool> flag_{false};
+};
+
+}  // namespace isthmus

@@ -1,0 +1,94 @@
+#pragma once
+// The outcome of an operation inside the library: a value or an error, never an exception.
+//
+// An error is one pointer, null for success, so that a `result<void>` costs nothing on a warm path;
+// only a failure allocates.
+
+#include <isthmus/isthmus.h>
+
+#include <fmt/format.h>
+
+#include <cassert>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace isthmus {
+
+using status = isthmus_status_t;
+
+// Stable, lower-case name of a status, as `isthmus_status_name` gives it.
+[[nodiscard]] const char* status_name(status code) noexcept;
+
+class [[nodiscard]] error {
+ public:
+  error() noexcept = default;
+  error(status code, std::string message)
+      : detail_{std::make_unique<detail>(detail{code, std::move(message)})} {}
+
+  [[nodiscard]] explicit operator bool() const noexcept { return detail_ != nullptr; }
+  [[nodiscard]] status code() const noexcept { return detail_ ? detail_->code : ISTHMUS_OK; }
+  [[nodiscard]] const char* message() const noexcept {
+    return detail_ ? detail_->message.c_str() : "";
+  }
+  [[nodiscard]] error clone() const {
+    return detail_ ? error{detail_->code, detail_->message} : error{};
+  }
+
+ private:
+  struct detail {
+    status code;
+    std::string message;
+  };
+  std::unique_ptr<detail> detail_;
+};
+
+template <class... Args>
+[[nodiscard]] error fail(status code, fmt::format_string<Args...> format, Args&&... args) {
+  return {code, fmt::format(format, std::forward<Args>(args)...)};
+}
+
+template <class T>
+class [[nodiscard]] result {
+ public:
+  result(T value) : state_{std::in_place_index<0>, std::move(value)} {}
+  result(isthmus::error failure) : state_{std::in_place_index<1>, std::move(failure)} {
+    assert(std::get<1>(state_) && "a result made of an error needs one");
+  }
+
+  [[nodiscard]] explicit operator bool() const noexcept { return state_.index() == 0; }
+  [[nodiscard]] T& operator*() & noexcept { return *std::get_if<0>(&state_); }
+  [[nodiscard]] T&& operator*() && noexcept { return std::move(*std::get_if<0>(&state_)); }
+  [[nodiscard]] T* operator->() noexcept { return std::get_if<0>(&state_); }
+  [[nodiscard]] isthmus::error take_error() noexcept { return std::move(*std::get_if<1>(&state_)); }
+  [[nodiscard]] const isthmus::error& failure() const noexcept { return *std::get_if<1>(&state_); }
+
+ private:
+  std::variant<T, isthmus::error> state_;
+};
+
+template <>
+class [[nodiscard]] result<void> {
+ public:
+  result() noexcept = default;
+  result(isthmus::error failure) noexcept : error_{std::move(failure)} {}
+
+  [[nodiscard]] explicit operator bool() const noexcept { return !error_; }
+  [[nodiscard]] isthmus::error take_error() noexcept { return std::move(error_); }
+  [[nodiscard]] const isthmus::error& failure() const noexcept { return error_; }
+
+ private:
+  isthmus::error error_;
+};
+
+}  // namespace isthmus
+
+// Leaves the enclosing function with the error of `expression`, if it has one.
+#define ISTHMUS_TRY(expression)                                              \
+  do {                                                                       \
+    if (auto&& isthmus_try_ = (expression); !isthmus_try_) {                   \
+      return isthmus_try_.take_error();                                      \
+    }                                                                        \
+  } while (false)

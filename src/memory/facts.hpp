@@ -1,0 +1,13 @@
+#pragma once
+// What is known of a pointer: by our registry, else by the driver.
+
+#include "backend/context.hpp"
+
+namespace isthmus {
+
+// Seen from `home`: UNKNOWN for memory of another context. An inner pointer is as good as its base.
+[[nodiscard]] pointer_facts facts_of(context& home, const void* pointer);
+// Seen from any context that the registry knows.
+[[nodiscard]] pointer_facts facts_of(const void* pointer);
+
+}  // namespace isthmus

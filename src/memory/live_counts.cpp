@@ -1,0 +1,47 @@
+#include "memory/live_counts.hpp"
+
+#include "core/sizes.hpp"
+
+namespace isthmus {
+namespace {
+
+std::size_t index_of(usm_kind kind) noexcept { return static_cast<std::size_t>(kind) - 1; }
+
+}  // namespace
+
+live_counts::shard& live_counts::shard_of(const void* pointer) noexcept {
+  constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
+  return shards_[(address(pointer) * k_spread) >> 58];
+}
+
+void live_counts::add(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
+  auto& mine = shard_of(pointer);
+  mine.count[index_of(kind)].fetch_add(1, std::memory_order_relaxed);
+  mine.bytes[index_of(kind)].fetch_add(nbytes, std::memory_order_relaxed);
+}
+
+void live_counts::remove(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
+  auto& mine = shard_of(pointer);
+  mine.count[index_of(kind)].fetch_sub(1, std::memory_order_relaxed);
+  mine.bytes[index_of(kind)].fetch_sub(nbytes, std::memory_order_relaxed);
+}
+
+live_total live_counts::total(usm_kind kind) const noexcept {
+  live_total sum;
+  for (const auto& each : shards_) {
+    for (std::size_t index = 0; index < k_kinds; ++index) {
+      if (kind == ISTHMUS_KIND_UNKNOWN || index == index_of(kind)) {
+        sum.count += each.count[index].load(std::memory_order_relaxed);
+        sum.bytes += each.bytes[index].load(std::memory_order_relaxed);
+      }
+    }
+  }
+  return sum;
+}
+
+live_counts& process_live_counts() noexcept {
+  static auto* const only = new live_counts;
+  return *only;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,39 @@
+#pragma once
+// How much is live, by kind. Spread over cache lines by address, so that counting does not make threads
+// meet; reading adds them up and is exact when nothing changes meanwhile.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+#include "backend/device.hpp"
+
+namespace isthmus {
+
+struct live_total {
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+};
+
+class live_counts {
+ public:
+  void add(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
+  void remove(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
+  // Of one kind, or of all (UNKNOWN).
+  [[nodiscard]] live_total total(usm_kind kind) const noexcept;
+
+ private:
+  static constexpr std::size_t k_kinds = 3;
+  struct alignas(64) shard {
+    std::array<std::atomic<std::uint64_t>, k_kinds> count{};
+    std::array<std::atomic<std::uint64_t>, k_kinds> bytes{};
+  };
+  [[nodiscard]] shard& shard_of(const void* pointer) noexcept;
+
+  std::array<shard, 64> shards_;
+};
+
+// Of the whole process; never destroyed.
+[[nodiscard]] live_counts& process_live_counts() noexcept;
+
+}  // namespace isthmus

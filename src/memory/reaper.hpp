@@ -1,0 +1,14 @@
+#pragma once
+// Gives memory back whose last reference went while operations used it.
+
+#include <vector>
+
+#include "memory/allocation.hpp"
+
+namespace isthmus {
+
+// Reclaims `record` once all of `running` have completed, on a thread of the library: a driver's
+// callback must not call the driver. Never blocks, never fails.
+void reclaim_after(allocation& record, std::vector<ref<event>> running) noexcept;
+
+}  // namespace isthmus

@@ -1,0 +1,105 @@
+#include "memory/registry.hpp"
+
+#include <bit>
+#include <mutex>
+
+#include "core/sizes.hpp"
+
+namespace isthmus {
+
+// A record of 2^k to 2^(k+1) - 1 bytes spans at most three cells of 2^k bytes, the first being its base's.
+registry::key registry::key_of(const allocation& record) noexcept {
+  const auto size_class = static_cast<unsigned>(std::bit_width(record.what().nbytes)) - 1;
+  return {size_class, address(record.what().base) >> size_class};
+}
+
+std::uint64_t registry::hash(const key& where) noexcept {
+  constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
+  auto mixed = (where.cell * 64 + where.size_class) * k_spread;
+  return (mixed ^ (mixed >> 32)) * k_spread;
+}
+
+allocation*& registry::bucket_of(shard& in, std::uint64_t hashed) noexcept {
+  // The top bits chose the shard; these are others.
+  return in.buckets[(hashed >> 8) & (in.buckets.size() - 1)];
+}
+
+void registry::grow(shard& crowded) {
+  std::vector<allocation*> old(std::max<std::size_t>(16, crowded.buckets.size() * 2), nullptr);
+  old.swap(crowded.buckets);
+  for (auto* record : old) {
+    while (record != nullptr) {
+      auto* next = record->next_in_cell_;
+      auto*& bucket = bucket_of(crowded, hash(key_of(*record)));
+      record->next_in_cell_ = bucket;
+      bucket = record;
+      record = next;
+    }
+  }
+}
+
+void registry::add(allocation& record) {
+  const auto where = key_of(record);
+  const auto hashed = hash(where);
+  auto& mine = shard_of(hashed);
+  const std::lock_guard hold{mine.lock};
+  if (mine.count >= mine.buckets.size()) {
+    grow(mine);
+  }
+  auto*& bucket = bucket_of(mine, hashed);
+  record.next_in_cell_ = bucket;
+  bucket = &record;
+  ++mine.count;
+  in_class_[where.size_class].fetch_add(1, std::memory_order_relaxed);
+}
+
+void registry::remove(allocation& record) noexcept {
+  const auto where = key_of(record);
+  const auto hashed = hash(where);
+  auto& mine = shard_of(hashed);
+  const std::lock_guard hold{mine.lock};
+  auto** link = &bucket_of(mine, hashed);
+  while (*link != &record) {
+    link = &(*link)->next_in_cell_;
+  }
+  *link = record.next_in_cell_;
+  --mine.count;
+  in_class_[where.size_class].fetch_sub(1, std::memory_order_relaxed);
+}
+
+ref<allocation> registry::find_in(const key& where, const void* pointer) noexcept {
+  const auto hashed = hash(where);
+  auto& mine = shard_of(hashed);
+  const std::lock_guard hold{mine.lock};
+  if (mine.buckets.empty()) {
+    return nullptr;
+  }
+  for (auto* record = bucket_of(mine, hashed); record != nullptr; record = record->next_in_cell_) {
+    if (record->contains(pointer) && record->try_retain()) {
+      return ref<allocation>::adopt(record);
+    }
+  }
+  return nullptr;
+}
+
+ref<allocation> registry::find(const void* pointer) noexcept {
+  for (unsigned size_class = 0; size_class < k_classes; ++size_class) {
+    if (in_class_[size_class].load(std::memory_order_relaxed) == 0) {
+      continue;
+    }
+    const auto cell = address(pointer) >> size_class;
+    for (std::uintptr_t back = 0; back <= 2 && back <= cell; ++back) {
+      if (auto found = find_in({size_class, cell - back}, pointer)) {
+        return found;
+      }
+    }
+  }
+  return nullptr;
+}
+
+registry& process_registry() noexcept {
+  static auto* const only = new registry;
+  return *only;
+}
+
+}  // namespace isthmus

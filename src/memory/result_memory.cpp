@@ -1,0 +1,128 @@
+#include "memory/result_memory.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "core/sizes.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus {
+namespace {
+
+// Below this the C library's own cache keeps pages warm.
+constexpr std::size_t k_large_bytes = std::size_t{64} << 10;
+constexpr std::size_t k_kept_bytes = std::size_t{256} << 20;
+
+// Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed.
+class result_cache {
+ public:
+  result<void*> allocate(std::size_t nbytes) {
+    const auto whole = round_up(nbytes, os::page_size());
+    if (void* warm = take_kept(whole)) {
+      return warm;
+    }
+    auto fresh = os::map_pages(whole, os::page_size());
+    ISTHMUS_TRY(fresh);
+    os::populate_pages(*fresh, whole);
+    const std::lock_guard hold{lock_};
+    lent_.emplace(*fresh, whole);
+    return fresh;
+  }
+
+  // False if it is not one of these.
+  bool free(void* pointer) noexcept {
+    std::vector<block> dropped;
+    {
+      const std::lock_guard hold{lock_};
+      const auto lent = lent_.find(pointer);
+      if (lent == lent_.end()) {
+        return false;
+      }
+      keep({pointer, lent->second}, dropped);
+      lent_.erase(lent);
+    }
+    for (const auto& each : dropped) {
+      os::unmap_pages(each.start, each.nbytes);
+    }
+    return true;
+  }
+
+ private:
+  struct block {
+    void* start;
+    std::size_t nbytes;
+  };
+
+  // The smallest kept block that is large enough and not wasteful.
+  void* take_kept(std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    auto best = kept_.end();
+    for (auto each = kept_.begin(); each != kept_.end(); ++each) {
+      const bool fits = each->nbytes >= nbytes && each->nbytes / 2 <= nbytes;
+      if (fits && (best == kept_.end() || each->nbytes < best->nbytes)) {
+        best = each;
+      }
+    }
+    if (best == kept_.end()) {
+      return nullptr;
+    }
+    lent_.emplace(best->start, best->nbytes);
+    void* start = best->start;
+    kept_bytes_ -= best->nbytes;
+    kept_.erase(best);
+    return start;
+  }
+
+  // The oldest go where there are too many bytes; also where there is no memory for the list.
+  void keep(block freed, std::vector<block>& dropped) noexcept try {
+    dropped.reserve(kept_.size() + 1);
+    kept_.push_back(freed);
+    kept_bytes_ += freed.nbytes;
+    while (kept_bytes_ > k_kept_bytes) {
+      kept_bytes_ -= kept_.front().nbytes;
+      dropped.push_back(kept_.front());
+      kept_.erase(kept_.begin());
+    }
+  } catch (const std::bad_alloc&) {
+    os::unmap_pages(freed.start, freed.nbytes);
+  }
+
+  std::mutex lock_;
+  std::unordered_map<void*, std::size_t> lent_;
+  std::vector<block> kept_;
+  std::size_t kept_bytes_ = 0;
+};
+
+result_cache& process_results() noexcept {
+  static auto* const only = new result_cache;
+  return *only;
+}
+
+}  // namespace
+
+result<void*> allocate_result(std::size_t nbytes) {
+  if (nbytes == 0) {
+    return static_cast<void*>(nullptr);
+  }
+  if (nbytes >= k_large_bytes) {
+    return process_results().allocate(nbytes);
+  }
+  void* small = std::malloc(nbytes);
+  if (small == nullptr) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for a result", describe_bytes(nbytes));
+  }
+  return small;
+}
+
+void free_result(void* pointer) noexcept {
+  // Small ones are never page-aligned by rule, but may be by chance: the cache knows its own.
+  if (pointer != nullptr &&
+      (address(pointer) % os::page_size() != 0 || !process_results().free(pointer))) {
+    std::free(pointer);
+  }
+}
+
+}  // namespace isthmus

@@ -1,0 +1,88 @@
+#include "memory/use_list.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+namespace isthmus {
+namespace {
+
+// Moves what `leaves` says to the end of `gone`: references are dropped by the caller, outside the lock.
+template <class Entry, class Leaves>
+void move_out(std::vector<Entry>& entries, std::vector<Entry>& gone, Leaves&& leaves) {
+  auto first = std::stable_partition(entries.begin(), entries.end(),
+                                     [&](const Entry& each) { return !leaves(each); });
+  std::move(first, entries.end(), std::back_inserter(gone));
+  entries.erase(first, entries.end());
+}
+
+}  // namespace
+
+std::uint64_t use_list::begin() noexcept {
+  const std::lock_guard hold{lock_};
+  return next_number_;
+}
+
+// The newer one's end implies the older one's: same queue, submitted before, and whoever conflicts with
+// the older conflicts with the newer.
+bool use_list::superseded(const entry& older, const use& newer, std::uint64_t began_at) noexcept {
+  return older.ended->settled() ||
+         (newer.on != nullptr && older.what.on == newer.on && older.number < began_at &&
+          newer.range.covers(older.what.range) && (newer.writes || !older.what.writes));
+}
+
+void use_list::join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone) {
+  if (newest.what.on == nullptr) {
+    return;
+  }
+  for (const auto& older : entries_) {
+    if (older.what.on == newest.what.on && older.number < began_at) {
+      newest.what.range.begin = std::min(newest.what.range.begin, older.what.range.begin);
+      newest.what.range.end = std::max(newest.what.range.end, older.what.range.end);
+      newest.what.writes = newest.what.writes || older.what.writes;
+    }
+  }
+  move_out(entries_, gone, [&](const entry& older) {
+    return older.what.on == newest.what.on && older.number < began_at;
+  });
+}
+
+void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) {
+  std::vector<entry> gone;
+  entry newest{what, ended, 0};
+  const std::lock_guard hold{lock_};
+  newest.number = next_number_++;
+  if (entries_.size() == 1 && superseded(entries_.front(), what, began_at)) {
+    std::swap(entries_.front(), newest);
+    return;
+  }
+  move_out(entries_, gone, [&](const entry& older) { return superseded(older, what, began_at); });
+  if (entries_.size() >= k_longest) {
+    join_ranges(newest, began_at, gone);
+  }
+  entries_.push_back(newest);
+}
+
+void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
+  const std::lock_guard hold{lock_};
+  for (const auto& other : entries_) {
+    const bool same_queue = wanted.on != nullptr && other.what.on == wanted.on;
+    if (!same_queue && (other.what.writes || wanted.writes) &&
+        other.what.range.overlaps(wanted.range) && !other.ended->settled()) {
+      out.push_back(other.ended);
+    }
+  }
+}
+
+std::vector<ref<event>> use_list::pending() {
+  std::vector<ref<event>> found;
+  {
+    const std::lock_guard hold{lock_};
+    for (const auto& each : entries_) {
+      found.push_back(each.ended);
+    }
+  }
+  std::erase_if(found, [](const ref<event>& each) { return !each->pending(); });
+  return found;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,65 @@
+#pragma once
+// The operations in flight on one allocation: what a new operation must wait for, and its free too.
+//
+// An operation conflicts with another queue's where their ranges overlap and one of them writes; on the
+// same queue the queue's own order is enough. Adding costs a lock of a few instructions; the list is as
+// long as there are queues and disjoint ranges in flight, at most `k_longest` a queue before ranges are
+// joined (which waits for more than needed, never for less).
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "backend/event.hpp"
+#include "core/spin_lock.hpp"
+
+namespace isthmus {
+
+class queue;
+
+struct byte_range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  [[nodiscard]] bool overlaps(const byte_range& other) const noexcept {
+    return begin < other.end && other.begin < end;
+  }
+  [[nodiscard]] bool covers(const byte_range& other) const noexcept {
+    return begin <= other.begin && other.end <= end;
+  }
+};
+
+struct use {
+  const queue* on = nullptr;  // null: of no queue of ours, an event that the caller recorded
+  byte_range range;
+  bool writes = false;
+};
+
+class use_list {
+ public:
+  // Call before the operation is submitted, and pass what it gives to `add`: of two threads that submit
+  // to one queue at once neither may think itself the later one.
+  [[nodiscard]] std::uint64_t begin() noexcept;
+  // Adds to `out` what an operation like `wanted` must wait for.
+  void collect(const use& wanted, std::vector<ref<event>>& out);
+  void add(const use& what, const ref<event>& ended, std::uint64_t began_at);
+  // All that is pending, on whichever queue.
+  [[nodiscard]] std::vector<ref<event>> pending();
+
+ private:
+  struct entry {
+    use what;
+    ref<event> ended;
+    std::uint64_t number;
+  };
+  [[nodiscard]] static bool superseded(const entry& older, const use& newer,
+                                       std::uint64_t began_at) noexcept;
+  void join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone);
+
+  static constexpr std::size_t k_longest = 32;
+  spin_lock lock_;
+  std::vector<entry> entries_;
+  std::uint64_t next_number_ = 0;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,42 @@
+#include "os/futex.hpp"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <climits>
+#include <ctime>
+
+namespace isthmus::os {
+
+deadline deadline_after(std::int64_t timeout_ns) noexcept {
+  if (timeout_ns < 0) {
+    return std::nullopt;
+  }
+  const auto now = clock::now();
+  const auto longest = clock::time_point::max() - now;
+  const std::chrono::nanoseconds timeout{timeout_ns};
+  return timeout >= longest ? deadline{} : deadline{now + timeout};
+}
+
+bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                const deadline& until) noexcept {
+  timespec relative{};
+  if (until) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(*until - clock::now()).count();
+    if (left <= 0) {
+      return false;
+    }
+    relative.tv_sec = static_cast<time_t>(left / 1'000'000'000);
+    relative.tv_nsec = static_cast<long>(left % 1'000'000'000);
+  }
+  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, until ? &relative : nullptr, nullptr, 0);
+  return true;
+}
+
+void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept {
+  syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+}
+
+}  // namespace isthmus::os

@@ -1,0 +1,22 @@
+#pragma once
+// Shared libraries opened while the process runs. They are never closed: their threads and exit hooks
+// point into them.
+
+#include <string>
+
+#include "core/status.hpp"
+
+namespace isthmus::os {
+
+// NOT_FOUND with the loader's own words. Symbols stay out of the global scope.
+[[nodiscard]] result<void*> open_library(const char* name);
+// Null if there is no such symbol.
+[[nodiscard]] void* find_symbol(void* library, const char* name) noexcept;
+// The file that the library was loaded from.
+[[nodiscard]] std::string library_path(void* library);
+
+// Sets an environment variable that is not set; what is set stays. Not safe beside threads that read the
+// environment: for the moment when a driver is opened.
+void set_environment_default(const char* name, const char* value) noexcept;
+
+}  // namespace isthmus::os

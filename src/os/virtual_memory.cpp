@@ -1,0 +1,164 @@
+#include "os/virtual_memory.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+
+#include "core/sizes.hpp"
+
+namespace isthmus::os {
+namespace {
+
+constexpr std::size_t k_huge_page = std::size_t{2} << 20;
+
+error no_pages(const char* call, std::size_t nbytes) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
+              std::strerror(errno));
+}
+
+// Reserves more than asked for and gives the ends back, so that the start is aligned.
+result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
+  const std::size_t slack = alignment > page_size() ? alignment : 0;
+  if (nbytes > SIZE_MAX - slack) {
+    errno = ENOMEM;
+    return no_pages("mmap", nbytes);
+  }
+  void* start = mmap(nullptr, nbytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                     -1, 0);
+  if (start == MAP_FAILED) {
+    return no_pages("mmap", nbytes);
+  }
+  auto* first = static_cast<std::byte*>(start);
+  const std::size_t head = slack == 0 ? 0 : round_up(address(first), alignment) - address(first);
+  if (head != 0) {
+    munmap(first, head);
+  }
+  if (slack > head) {
+    munmap(first + head + nbytes, slack - head);
+  }
+  return first + head;
+}
+
+std::size_t whole_pages(std::size_t nbytes) noexcept { return round_up(nbytes, page_size()); }
+
+}  // namespace
+
+std::size_t page_size() noexcept {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
+  if (nbytes > SIZE_MAX / 2) {
+    errno = ENOMEM;
+    return no_pages("mmap", nbytes);
+  }
+  const std::size_t whole = whole_pages(nbytes);
+  auto start = reserve_aligned(whole, whole >= k_huge_page ? std::max(alignment, k_huge_page) : alignment);
+  if (!start) {
+    return start;
+  }
+  if (mprotect(*start, whole, PROT_READ | PROT_WRITE) != 0) {
+    auto failure = no_pages("mprotect", nbytes);
+    munmap(*start, whole);
+    return failure;
+  }
+  if (whole >= k_huge_page) {
+    madvise(*start, whole, MADV_HUGEPAGE);
+  }
+  return start;
+}
+
+void populate_pages(void* pointer, std::size_t nbytes) noexcept {
+  constexpr int k_populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14; older headers lack it
+  if (madvise(pointer, whole_pages(nbytes), k_populate_write) == 0) {
+    return;
+  }
+  for (std::size_t at = 0; at < nbytes; at += page_size()) {
+    static_cast<volatile std::byte*>(pointer)[at] = std::byte{0};
+  }
+}
+
+void unmap_pages(void* pointer, std::size_t nbytes) noexcept { munmap(pointer, whole_pages(nbytes)); }
+
+result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
+  if (nbytes > SIZE_MAX / 2) {
+    errno = ENOMEM;
+    return no_pages("memfd", nbytes);
+  }
+  const std::size_t whole = whole_pages(nbytes);
+  const int file = memfd_create("isthmus", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, static_cast<off_t>(whole)) != 0) {
+    auto failure = no_pages("memfd", nbytes);
+    if (file >= 0) {
+      close(file);
+    }
+    return failure;
+  }
+  void* open = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  auto failure = open == MAP_FAILED ? no_pages("mmap", nbytes) : error{};
+  close(file);
+  if (failure) {
+    return failure;
+  }
+  auto hidden = reserve_aligned(whole, alignment);
+  if (!hidden) {
+    munmap(open, whole);
+    return hidden.take_error();
+  }
+  return two_faced{*hidden, open};
+}
+
+void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept {
+  munmap(pages.hidden, whole_pages(nbytes));
+  munmap(pages.open, whole_pages(nbytes));
+}
+
+namespace {
+
+// The first number in a file of the kernel's; none for "max" or where the file is not there.
+std::optional<std::size_t> number_in_file(const char* path) noexcept {
+  std::FILE* file = std::fopen(path, "re");
+  if (file == nullptr) {
+    return std::nullopt;
+  }
+  std::size_t value = 0;
+  const bool read = std::fscanf(file, "%zu", &value) == 1;
+  std::fclose(file);
+  return read ? std::optional{value} : std::nullopt;
+}
+
+// Of this process's own cgroup as its namespace shows it, version 2 or 1.
+std::size_t cgroup_limit() noexcept {
+  const auto limit = number_in_file("/sys/fs/cgroup/memory.max");
+  return limit.value_or(
+      number_in_file("/sys/fs/cgroup/memory/memory.limit_in_bytes").value_or(SIZE_MAX));
+}
+
+std::size_t available_kib() noexcept {
+  std::size_t kib = 0;
+  if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
+    char line[128];
+    while (std::fgets(line, sizeof line, file) != nullptr &&
+           std::sscanf(line, "MemAvailable: %zu kB", &kib) != 1) {
+    }
+    std::fclose(file);
+  }
+  return kib;
+}
+
+}  // namespace
+
+memory_status physical_memory() noexcept {
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size();
+  const auto total = std::min(pages, cgroup_limit());
+  return {total, std::min(total, available_kib() * 1024)};
+}
+
+}  // namespace isthmus::os

@@ -1,0 +1,34 @@
+#pragma once
+// One side of a transfer: memory of the caller's on the host, or part of an allocation.
+
+#include <vector>
+
+#include "core/sizes.hpp"
+#include "memory/allocation.hpp"
+
+namespace isthmus {
+
+struct endpoint {
+  std::byte* pointer = nullptr;
+  ref<allocation> memory;  // null: plain memory of the host
+  queue* preferred = nullptr;
+
+  [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
+  [[nodiscard]] bool in_context_of(const queue& on) const noexcept;
+  // [pointer, pointer + nbytes) as a range of its allocation.
+  [[nodiscard]] byte_range range(std::size_t nbytes) const noexcept;
+};
+
+struct transfer_use {
+  allocation* memory = nullptr;
+  use what;
+};
+
+// What an operation waits for and what must live till it has ended.
+struct transfer_options {
+  std::vector<ref<event>> after;
+  std::vector<owner> owners;
+  bool blocking = true;
+};
+
+}  // namespace isthmus

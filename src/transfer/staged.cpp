@@ -1,0 +1,174 @@
+#include "transfer/staged.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+#include "backend/library_threads.hpp"
+#include "backend/queue.hpp"
+#include "transfer/ordering.hpp"
+
+namespace isthmus {
+namespace {
+
+// Large enough that a driver's fixed cost a copy vanishes, small enough to stay in the caches.
+constexpr std::size_t k_piece_bytes = std::size_t{4} << 20;
+
+struct piece {
+  std::byte* destination;
+  std::byte* source;
+  std::size_t width;
+  std::size_t rows;
+};
+
+// Cuts a shape into pieces of whole rows, or a single row into runs.
+class pieces {
+ public:
+  pieces(std::byte* destination, std::byte* source, const pitched& shape)
+      : destination_{destination},
+        source_{source},
+        shape_{shape},
+        width_{shape.height == 1 ? std::min(shape.width, k_piece_bytes) : shape.width},
+        rows_{shape.height == 1 ? 1 : std::clamp(k_piece_bytes / width_, std::size_t{1}, shape.height)} {}
+
+  [[nodiscard]] std::size_t count() const noexcept {
+    const auto whole = shape_.height == 1 ? shape_.width : shape_.height;
+    const auto part = shape_.height == 1 ? width_ : rows_;
+    return (whole + part - 1) / part;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept { return width_ * rows_; }
+  [[nodiscard]] piece at(std::size_t index) const noexcept {
+    if (shape_.height == 1) {
+      const auto begin = index * width_;
+      return {destination_ + begin, source_ + begin, std::min(width_, shape_.width - begin), 1};
+    }
+    const auto row = index * rows_;
+    return {destination_ + row * shape_.destination_pitch, source_ + row * shape_.source_pitch, width_,
+            std::min(rows_, shape_.height - row)};
+  }
+  [[nodiscard]] submitted read(queue& on, const piece& what, std::byte* into, wait_list after) const {
+    return on.copy_2d({into, what.width, what.source, shape_.source_pitch, what.width, what.rows}, after);
+  }
+  [[nodiscard]] submitted write(queue& on, const piece& what, std::byte* from, wait_list after) const {
+    return on.copy_2d(
+        {what.destination, shape_.destination_pitch, from, what.width, what.width, what.rows}, after);
+  }
+
+ private:
+  std::byte* destination_;
+  std::byte* source_;
+  pitched shape_;
+  std::size_t width_;
+  std::size_t rows_;
+};
+
+using block = std::unique_ptr<std::byte[]>;
+
+// What a staged copy in flight owns.
+struct staged_copy {
+  pieces parts;
+  ref<queue> reading;
+  ref<queue> writing;
+  ref<allocation> destination;
+  ref<allocation> source;
+  std::vector<ref<event>> after;
+  std::vector<owner> owners;
+  ref<host_event> done;
+
+  // Reads piece n while piece n - 1 is being written.
+  [[nodiscard]] result<void> move_pieces() {
+    ISTHMUS_TRY(wait_for_all(after));
+    const std::array<block, 2> blocks = {std::make_unique<std::byte[]>(parts.bytes()),
+                                         std::make_unique<std::byte[]>(parts.bytes())};
+    std::array<ref<event>, 2> written;
+    result<void> outcome;
+    for (std::size_t index = 0; index < parts.count() && outcome; ++index) {
+      outcome = move_one(index, blocks[index % 2].get(), written[index % 2]);
+    }
+    // The blocks must not go before the last writes have ended, whatever happened.
+    for (const auto& last : written) {
+      if (last) {
+        auto ended = last->wait(std::nullopt);
+        outcome = outcome ? std::move(ended) : std::move(outcome);
+      }
+    }
+    return outcome;
+  }
+
+ private:
+  [[nodiscard]] result<void> move_one(std::size_t index, std::byte* by_way_of, ref<event>& written) {
+    if (written) {
+      ISTHMUS_TRY(written->wait(std::nullopt));
+    }
+    auto read = parts.read(*reading, parts.at(index), by_way_of, {});
+    ISTHMUS_TRY(read);
+    ISTHMUS_TRY((*read)->wait(std::nullopt));
+    auto write = parts.write(*writing, parts.at(index), by_way_of, {});
+    ISTHMUS_TRY(write);
+    written = *std::move(write);
+    return {};
+  }
+};
+
+error run_guarded(staged_copy& copy) noexcept {
+  try {
+    return copy.move_pieces().take_error();
+  } catch (const std::bad_alloc&) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for the pieces of a copy between contexts");
+  }
+}
+
+// The copy waits on a thread of its own; later work on `on` waits for it.
+submitted run_behind(queue& on, std::shared_ptr<staged_copy> copy, touched_memory& touched) {
+  auto before = on.fence({});
+  if (!before) {
+    return before;
+  }
+  copy->after.push_back(*std::move(before));
+  const ref<event> done{copy->done};
+  auto gate = on.fence(std::span{&done, 1});
+  if (!gate) {
+    copy->done->finish({});
+    return gate;
+  }
+  touched.publish(nullptr, done);
+  run_on_library_thread(
+      [copy] {
+        auto outcome = run_guarded(*copy);
+        const auto ended = copy->done;
+        copy->owners.clear();
+        ended->finish(std::move(outcome));
+      },
+      [copy](error refused) { copy->done->finish(std::move(refused)); });
+  return done;
+}
+
+}  // namespace
+
+submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
+                      const pitched& shape, transfer_options options) {
+  auto reading = source.memory->home().create_queue(source.memory->where());
+  ISTHMUS_TRY(reading);
+  auto writing = destination.memory->home().create_queue(destination.memory->where());
+  ISTHMUS_TRY(writing);
+  touched_memory touched;
+  touched.add(destination, shape.destination_pitch * (shape.height - 1) + shape.width, true);
+  touched.add(source, shape.source_pitch * (shape.height - 1) + shape.width, false);
+  touched.collect(nullptr, options.after);
+  touched.fence_lent_queues(options.after);
+  auto copy = std::make_shared<staged_copy>(staged_copy{
+      pieces{destination.pointer, source.pointer, shape}, *std::move(reading), *std::move(writing),
+      destination.memory, source.memory, std::move(options.after), std::move(options.owners),
+      make_ref<host_event>()});
+  if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+    return run_behind(on, std::move(copy), touched);
+  }
+  auto before = on.fence({});
+  ISTHMUS_TRY(before);
+  copy->after.push_back(*std::move(before));
+  ISTHMUS_TRY(copy->move_pieces());
+  return options.blocking ? ref<event>{} : completed_event();
+}
+
+}  // namespace isthmus

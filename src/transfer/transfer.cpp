@@ -1,0 +1,230 @@
+#include "transfer/transfer.hpp"
+
+#include <cstring>
+
+#include "backend/queue.hpp"
+#include "transfer/ordering.hpp"
+#include "transfer/staged.hpp"
+
+namespace isthmus {
+namespace {
+
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
+  return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
+}
+
+std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) {
+  return width == 0 || height == 0 ? 0 : pitch * (height - 1) + width;
+}
+
+// The queue that an operation goes to; null if the host must do it, there being none.
+result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
+  if (asked == nullptr) {
+    return destination.memory ? destination.preferred : source.preferred;
+  }
+  const bool plain = !destination.memory && !source.memory;
+  if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the queue of {} belongs to another context than the memory: use a queue of the "
+                "destination's or the source's context", asked->where().properties().filter);
+  }
+  return asked;
+}
+
+// The queue that carries an operation out: the chosen one where it reaches both sides, else one of the
+// side that only its own context reaches. Null: by way of the host.
+queue* carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
+  const auto reaches = [](const queue& on, const endpoint& side) {
+    return side.host_can_touch() || side.in_context_of(on);
+  };
+  for (queue* candidate : {&chosen, destination.preferred, source.preferred}) {
+    if (candidate != nullptr && reaches(*candidate, destination) && reaches(*candidate, source)) {
+      return candidate;
+    }
+  }
+  return nullptr;
+}
+
+// Runs `effect` on this thread once nothing in flight conflicts with it.
+template <class Effect>
+submitted directly(touched_memory& touched, transfer_options& options, Effect&& effect) {
+  touched.collect(nullptr, options.after);
+  touched.fence_lent_queues(options.after);
+  if (!options.after.empty()) {
+    ISTHMUS_TRY(wait_for_all(options.after));
+  }
+  effect();
+  return options.blocking ? ref<event>{} : completed_event();
+}
+
+// Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it known.
+template <class Call>
+submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
+                   Call&& call) {
+  const bool elsewhere = on.key() != carrying.key();
+  if (elsewhere) {
+    auto before = on.fence({});
+    if (!before) {
+      return before;
+    }
+    options.after.push_back(*std::move(before));
+  }
+  touched.collect(&carrying, options.after);
+  submitted given = call(wait_list{options.after});
+  if (!given) {
+    return given;
+  }
+  touched.publish(&carrying, *given);
+  if (options.blocking) {
+    ISTHMUS_TRY((*given)->wait(std::nullopt));
+    return ref<event>{};
+  }
+  keep_until(**given, std::move(options.owners));
+  if (elsewhere) {
+    ISTHMUS_TRY(on.fence(std::span{&*given, 1}));
+  }
+  return given;
+}
+
+// Nothing to move, but what it should wait for still is.
+submitted nothing_to_do(transfer_options& options) {
+  if (options.blocking) {
+    ISTHMUS_TRY(wait_for_all(options.after));
+    return ref<event>{};
+  }
+  return options.after.size() == 1 ? options.after.front() : completed_event();
+}
+
+error refuse_overlap(std::size_t nbytes) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "source and destination of a copy of {} overlap: copy by way of another buffer",
+              describe_bytes(nbytes));
+}
+
+error refuse_closed(const queue* on) {
+  if (on != nullptr && on->closed()) {
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", on->where().properties().filter);
+  }
+  return {};
+}
+
+// Rows of one pitch may lie between each other's, as two column blocks of one matrix do.
+bool rows_overlap(const endpoint& destination, const endpoint& source, const pitched& shape) {
+  const auto to_bytes = extent(shape.destination_pitch, shape.width, shape.height);
+  const auto from_bytes = extent(shape.source_pitch, shape.width, shape.height);
+  if (!overlap(destination.pointer, to_bytes, source.pointer, from_bytes)) {
+    return false;
+  }
+  if (shape.destination_pitch != shape.source_pitch || shape.height == 1) {
+    return true;
+  }
+  const auto pitch = shape.source_pitch;
+  const auto apart = (address(destination.pointer) - address(source.pointer)) % pitch;
+  return apart < shape.width || pitch - apart < shape.width;
+}
+
+// One row where the rows follow each other without a gap.
+pitched simplest(const pitched& shape) {
+  if (shape.destination_pitch != shape.width || shape.source_pitch != shape.width) {
+    return shape;
+  }
+  const auto nbytes = shape.width * shape.height;
+  return {nbytes, nbytes, nbytes, 1};
+}
+
+submitted carry_rows(queue& carrying, const copy_2d_shape& rows, wait_list after) {
+  return rows.height == 1 ? carrying.copy(rows.destination, rows.source, rows.width, after)
+                          : carrying.copy_2d(rows, after);
+}
+
+}  // namespace
+
+submitted copy(queue* asked, const endpoint& destination, const endpoint& source, std::size_t nbytes,
+               transfer_options options) {
+  return copy_2d(asked, destination, source, {nbytes, nbytes, nbytes, 1}, std::move(options));
+}
+
+submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& source,
+                  const pitched& wanted, transfer_options options) {
+  auto chosen = choose_queue(asked, destination, source);
+  if (!chosen) {
+    return chosen.take_error();
+  }
+  queue* on = *chosen;
+  if (auto refused = refuse_closed(on)) {
+    return refused;
+  }
+  const auto shape = simplest(wanted);
+  if (shape.width == 0 || shape.height == 0) {
+    return nothing_to_do(options);
+  }
+  if (rows_overlap(destination, source, shape)) {
+    return refuse_overlap(shape.width * shape.height);
+  }
+  touched_memory touched;
+  touched.add(destination, extent(shape.destination_pitch, shape.width, shape.height), true);
+  touched.add(source, extent(shape.source_pitch, shape.width, shape.height), false);
+  const copy_2d_shape rows{destination.pointer, shape.destination_pitch, source.pointer,
+                           shape.source_pitch,  shape.width,             shape.height};
+  const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
+  if (both_touchable && (options.blocking || on == nullptr)) {
+    return directly(touched, options, [&] { copy_rows(rows); });
+  }
+  if (auto* carrying = carrier(*on, destination, source)) {
+    return on_queue(*on, *carrying, touched, options,
+                    [&](wait_list after) { return carry_rows(*carrying, rows, after); });
+  }
+  return copy_staged(*on, destination, source, shape, std::move(options));
+}
+
+submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pattern,
+               std::size_t nbytes, transfer_options options) {
+  auto chosen = choose_queue(asked, destination, destination);
+  if (!chosen) {
+    return chosen.take_error();
+  }
+  queue* on = *chosen;
+  if (auto refused = refuse_closed(on)) {
+    return refused;
+  }
+  if (nbytes == 0) {
+    return nothing_to_do(options);
+  }
+  touched_memory touched;
+  touched.add(destination, nbytes, true);
+  if (destination.host_can_touch() && (options.blocking || on == nullptr)) {
+    return directly(touched, options,
+                    [&] { fill_bytes(destination.pointer, pattern, nbytes); });
+  }
+  return on_queue(*on, *on, touched, options, [&](wait_list after) {
+    return on->fill(destination.pointer, pattern, nbytes, after);
+  });
+}
+
+submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool to_host,
+                   transfer_options options) {
+  auto chosen = choose_queue(asked, place, place);
+  if (!chosen) {
+    return chosen.take_error();
+  }
+  touched_memory touched;
+  touched.add(place, nbytes, false);
+  return on_queue(**chosen, **chosen, touched, options, [&](wait_list after) {
+    return (*chosen)->prefetch(place.pointer, nbytes, to_host, after);
+  });
+}
+
+submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::uint32_t advice,
+                 transfer_options options) {
+  auto chosen = choose_queue(asked, place, place);
+  if (!chosen) {
+    return chosen.take_error();
+  }
+  touched_memory touched;
+  touched.add(place, nbytes, false);
+  return on_queue(**chosen, **chosen, touched, options, [&](wait_list after) {
+    return (*chosen)->advise(place.pointer, nbytes, advice, after);
+  });
+}
+
+}  // namespace isthmus

@@ -1,0 +1,9 @@
+/* The public C header stands alone in strict C99. */
+#include <isthmus/isthmus.h>
+
+#include <isthmus/isthmus.h> /* and bears being included twice */
+
+typedef char isthmus_status_has_32_bits[sizeof(isthmus_status_t) == 4 ? 1 : -1];
+typedef char isthmus_kind_has_32_bits[sizeof(isthmus_kind_t) == 4 ? 1 : -1];
+
+const char* (*isthmus_header_c99_uses)(void) = isthmus_version;

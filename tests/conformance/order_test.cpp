@@ -1,0 +1,127 @@
+// Order: of one queue, across queues by what they touch, and by `after`.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+class order : public on_backend {};
+INSTANTIATE_ON_BACKENDS(order);
+
+// Each copy reads what the one before wrote: any two swapped show in the result.
+TEST_P(order, of_a_long_chain_in_one_queue) {
+  for (im::kind kind : kinds()) {
+    const std::size_t step = 4096;
+    const std::size_t steps = 64;
+    const im::buffer buffer = make(step * (steps + 1), kind);
+    const bytes data = noise(step);
+    im::fill(buffer, std::byte{0});
+    (void)im::copy_async(buffer.slice(0, step), std::span(data));
+    im::event last;
+    for (std::size_t i = 0; i < steps; ++i) {
+      last = im::copy_n_async(im::at(buffer, (i + 1) * step), im::at(buffer, i * step), step);
+    }
+    last.wait();
+    EXPECT_TRUE(same(read(buffer.slice(steps * step, step)), data)) << name(kind);
+  }
+}
+
+TEST_P(order, of_writes_to_the_same_bytes) {
+  for (im::kind kind : kinds()) {
+    const im::buffer buffer = make(100000, kind);
+    for (unsigned i = 0; i < 100; ++i) (void)im::fill_async(buffer, static_cast<std::uint8_t>(i));
+    EXPECT_TRUE(same(read(buffer), bytes(100000, std::byte{99}))) << name(kind);
+  }
+}
+
+// No `after`: an operation waits for those on its buffers that other queues were given before.
+TEST_P(order, across_queues_by_the_buffers_they_touch) {
+  const im::queue other(device_);
+  for (im::kind kind : kinds()) {
+    const im::buffer a = make(1 << 20, kind);
+    const im::buffer b = make(1 << 20, kind);
+    for (unsigned i = 1; i <= 20; ++i) {
+      (void)im::fill_async(a, static_cast<std::uint8_t>(i), {.on = queue_});
+      (void)im::copy_async(b, a, {.on = other});
+      (void)im::fill_async(a, std::uint8_t{0xff}, {.on = queue_});  // after the copy has read
+      (void)im::copy_n_async(im::at(a, 0), im::at(b, 0), 512, {.on = other});
+      bytes got(1024);
+      im::copy(std::span(got), a.slice(0, 1024), {.on = queue_});
+      bytes want(1024, std::byte{0xff});
+      std::fill_n(want.begin(), 512, static_cast<std::byte>(i));
+      ASSERT_TRUE(same(got, want)) << name(kind) << " round " << i;
+    }
+  }
+}
+
+TEST_P(order, across_queues_for_slices_of_one_buffer) {
+  const im::queue other(device_);
+  const im::buffer whole = make(1 << 16, kinds().front());
+  for (unsigned i = 1; i <= 20; ++i) {
+    (void)im::fill_async(whole, static_cast<std::uint8_t>(i));
+    const im::buffer part = whole.slice(100, 1000).on(other);
+    bytes got(1000);
+    im::copy(std::span(got), part, {.on = other});
+    ASSERT_TRUE(same(got, bytes(1000, static_cast<std::byte>(i)))) << i;
+  }
+}
+
+TEST_P(order, by_after_through_host_memory) {
+  const im::queue other(device_);
+  for (im::kind kind : kinds()) {
+    const im::buffer a = make(1 << 20, kind);
+    const im::buffer b(1 << 20, kind, {.on = other});
+    bytes between(1 << 20);
+    for (unsigned i = 1; i <= 10; ++i) {
+      const im::event filled = im::fill_async(a, static_cast<std::uint8_t>(i));
+      const im::event out = im::copy_async(std::span(between), a, {.after = {filled}});
+      const im::event in = im::copy_async(b, std::span(between), {.after = {out, filled}});
+      in.wait();
+      ASSERT_TRUE(same(read(b), bytes(1 << 20, static_cast<std::byte>(i))));
+    }
+  }
+}
+
+TEST_P(order, fences_wait_for_all_before_them) {
+  const im::queue other(device_);
+  const im::buffer buffer = make(4 << 20, kinds().front());
+  const im::event mine = im::fill_async(buffer, std::byte{1});
+  const im::event fence = queue_.fence();
+  const im::event gathered = other.fence({mine, fence});
+  gathered.wait();
+  EXPECT_EQ(mine.status(), im::status::ok);
+  EXPECT_EQ(fence.status(), im::status::ok);
+}
+
+TEST_P(order, waiting_for_a_queue_ends_all_of_it) {
+  const im::buffer buffer = make(1 << 20, kinds().front());
+  std::vector<im::event> all;
+  for (unsigned i = 0; i < 20; ++i) all.push_back(im::fill_async(buffer, std::byte{1}));
+  queue_.wait();
+  for (const im::event& one : all) EXPECT_EQ(one.status(), im::status::ok);
+  EXPECT_TRUE(queue_.idle());
+  EXPECT_EQ(isthmus_queue_wait(queue_.get(), 0), ISTHMUS_OK);
+}
+
+TEST_P(order, events_that_have_ended_cost_no_waiting) {
+  const im::buffer buffer = make(1000, kinds().front());
+  im::event done = im::fill_async(buffer, std::byte{1});
+  done.wait();
+  const im::queue other(device_);
+  im::fill(buffer, std::byte{2}, {.on = other, .after = {done, done, done}});
+  EXPECT_TRUE(same(read(buffer), bytes(1000, std::byte{2})));
+}
+
+TEST_P(order, a_failed_operation_fails_what_waits_for_it) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  const im::buffer buffer = make(1000, kinds().front());
+  im::fill(buffer, std::byte{1});
+  const im::host_event gate;
+  const im::event blocked = im::fill_async(buffer, std::byte{2}, {.after = gate});
+  gate.fail("the reason");
+  EXPECT_TRUE(throws(im::status::dependency, [&] { blocked.wait(); }));
+  EXPECT_TRUE(same(read(buffer), bytes(1000, std::byte{1})));  // and the queue goes on
+}
+
+}  // namespace

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# check.sh WHEEL BUILD_DIR
+#
+# What users do: install the wheel in a fresh environment and the library under a prefix; then find
+# either with CMake and with pkg-config, build tests/install and examples/ against it, and run them.
+# An example whose folder holds a file `.gpu` needs an accelerator and is only named.
+set -euo pipefail
+wheel=$(realpath "$1") build=$(realpath "$2")
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+work=$root/build/install
+passed=0
+
+run() { # run TITLE COMMAND...
+  local log
+  log=$work/log.txt
+  if ! (cd "$work" && "${@:2}") >"$log" 2>&1; then
+    printf 'FAILED: %s\n' "$1"
+    cat "$log"
+    exit 1
+  fi
+  passed=$((passed + 1))
+  printf '  ok: %s\n' "$1"
+}
+
+by_cmake() { # by_cmake PREFIX FOLDER: find_package(isthmus), then run every program built
+  local out program
+  out=$work/cmake
+  rm -rf "$out"
+  cmake -S "$2" -B "$out" -G Ninja -DCMAKE_PREFIX_PATH="$1" -DCMAKE_BUILD_TYPE=Release &&
+    cmake --build "$out" || return 1
+  while read -r program; do
+    "$program" || return 1
+  done < <(find "$out" -maxdepth 1 -type f -executable)
+}
+
+by_pkg_config() { # by_pkg_config LIBDIR SOURCE
+  local compiler=(cc -std=c99) flags
+  [[ $2 == *.cpp ]] && compiler=(c++ -std=c++20)
+  flags=$(PKG_CONFIG_PATH=$1/pkgconfig pkg-config --cflags --libs isthmus) || return 1
+  # shellcheck disable=SC2086  # flags are words
+  "${compiler[@]}" "$2" -o "$work/program" $flags "-Wl,-rpath,$1" -pthread && "$work/program"
+}
+
+build_all() { # build_all WHERE PREFIX LIBDIR
+  local folder source
+  for folder in "$root"/tests/install "$root"/examples/*/; do
+    [[ -d $folder ]] || continue
+    if [[ -e $folder/.gpu ]]; then
+      printf '  needs an accelerator, not run: %s\n' "$(basename "$folder")"
+      continue
+    fi
+    [[ ! -e $folder/CMakeLists.txt ]] ||
+      run "$1: $(basename "$folder") by find_package" by_cmake "$2" "$folder"
+    for source in "$folder"/*.c "$folder"/*.cpp; do
+      [[ ! -e $source ]] || run "$1: $(basename "$folder")/${source##*/} by pkg-config" \
+        by_pkg_config "$3" "$source"
+    done
+  done
+}
+
+python_examples() {
+  local script
+  for script in "$root"/examples/*/*.py; do
+    [[ -e $script && ! -e $(dirname "$script")/.gpu ]] || continue
+    run "wheel: ${script#"$root"/}" "$work/venv/bin/python" "$script"
+  done
+}
+
+rm -rf "$work"
+mkdir -p "$work"
+run "fresh environment" python3 -m venv "$work/venv"
+run "install ${wheel##*/}" "$work/venv/bin/python" -m pip install "$wheel"
+run "import isthmus" "$work/venv/bin/python" -c 'import isthmus; print(isthmus.__version__)'
+run "isthmus info" "$work/venv/bin/isthmus" info
+package=$(cd "$work" && venv/bin/python -c 'import isthmus; print(isthmus.__path__[0])')
+run "no symbolic links, one library" test -f "$package/lib/libisthmus.so.0" -a ! -L \
+  "$package/lib/libisthmus.so.0"
+run "exported symbols of the wheel" python3 "$root/tests/abi/check_symbols.py" \
+  "$package/lib/libisthmus.so.0" --names
+build_all wheel "$package" "$package/lib"
+python_examples
+
+run "cmake --install" cmake --install "$build" --prefix "$work/prefix"
+mv "$work/prefix" "$work/moved" # found by its own place, not by a recorded one
+libdir=$(dirname "$(find "$work/moved" -name libisthmus.so)")
+build_all prefix "$work/moved" "$libdir"
+printf '%d passed, 0 failed\n' "$passed"

@@ -1,0 +1,9 @@
+// A C++20 program of a user's: the umbrella header compiles as installed, and the library answers.
+#include <isthmus/isthmus.hpp>
+
+#include <cstdio>
+
+int main() {
+  std::printf("isthmus %s\n", isthmus_version());
+  return isthmus_abi_version() >= ISTHMUS_ABI_VERSION ? 0 : 1;
+}

@@ -1,0 +1,160 @@
+"""Runs every example of README.md and docs/.
+
+A fenced block's language says what is done with it:
+
+- ``python``: a file's blocks share one namespace and run in order, in one process a file.
+- ``c``, ``cpp``: a program (it has ``main``) is compiled against the installed package and run;
+  what has an ``#include`` is compiled as it is, and statements alone are compiled in a function.
+- ``console``: lines ``$ isthmus ...`` are run; other commands are not for a test to run.
+
+``<!-- gpu -->`` before a block: it needs an accelerator. ``<!-- no-run: reason -->``: it is not
+run, for that reason. Both are listed as skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+
+import isthmus
+
+ROOT = Path(__file__).resolve().parents[2]
+MARK = re.compile(r"<!--\s*(gpu|no-run)(?::\s*(.*?))?\s*-->")
+COMPILERS = {"c": ["cc", "-std=c99", "-pedantic"], "cpp": ["c++", "-std=c++20"]}
+HEADERS = {"c": "isthmus/isthmus.h", "cpp": "isthmus/isthmus.hpp"}
+TIMEOUT_S = 300
+
+# Executes blocks, given as [[line, source], ...], so that tracebacks name the document's own lines.
+RUNNER = """
+import json, sys
+name, blocks = sys.argv[1], json.loads(sys.stdin.read())
+space = {"__name__": "__main__"}
+for line, source in blocks:
+    exec(compile("\\n" * line + source, name, "exec"), space)
+"""
+
+
+@dataclass(frozen=True)
+class Block:
+    document: str
+    line: int  # of the block's first line, from 0
+    language: str
+    source: str
+    skip: str | None  # why it is not run
+
+    def __str__(self) -> str:
+        return f"{self.document}:{self.line}"
+
+
+def skip_reason(mark: re.Match[str] | None, where: str) -> str | None:
+    if mark is None:
+        return None
+    if mark[1] == "gpu":
+        return "needs an accelerator"
+    if not mark[2]:
+        raise ValueError(f"{where}: no-run wants a reason: <!-- no-run: reason -->")
+    return mark[2]
+
+
+def blocks_of(path: Path) -> list[Block]:
+    """The fenced blocks of one document, each with the mark in the comment right before it."""
+    document = str(path.relative_to(ROOT))
+    blocks, mark = [], None
+    for token in MarkdownIt().parse(path.read_text(encoding="utf-8")):
+        if token.type == "html_block":
+            mark = MARK.search(token.content)
+        elif token.type == "fence" and token.map:
+            line = token.map[0] + 1
+            language = token.info.split()[0] if token.info.strip() else ""
+            reason = skip_reason(mark, f"{document}:{line}")
+            blocks.append(Block(document, line, language, token.content, reason))
+            mark = None
+        elif token.nesting >= 0:
+            mark = None
+    return blocks
+
+
+def documents() -> list[Path]:
+    return [p for p in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))) if p.exists()]
+
+
+BLOCKS = [block for path in documents() for block in blocks_of(path)]
+NOT_RUN = [block for block in BLOCKS if block.skip]
+
+
+def runnable(*languages: str) -> list[Block]:
+    return [block for block in BLOCKS if block.language in languages and not block.skip]
+
+
+def python_documents() -> list[str]:
+    return sorted({block.document for block in runnable("python")})
+
+
+def commands() -> list[tuple[str, str]]:
+    lines = [(str(b), line) for b in runnable("console") for line in b.source.splitlines()]
+    return [(where, line[2:]) for where, line in lines if line.startswith("$ isthmus ")]
+
+
+def run(command: list[str], cwd: Path, text: str = "") -> subprocess.CompletedProcess[str]:
+    env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(
+        command, cwd=cwd, input=text, capture_output=True, text=True, timeout=TIMEOUT_S, env=env
+    )
+    output = f"{done.stdout}{done.stderr}"
+    assert done.returncode == 0, f"{shlex.join(command[:4])} gave {done.returncode}\n{output}"
+    return done
+
+
+def installed(part: str) -> Path:
+    """`include` or `lib` of the installed package."""
+    found = [Path(p) / part for p in isthmus.__path__ if (Path(p) / part).is_dir()]
+    assert found, f"the installed package has no {part}/: looked in {list(isthmus.__path__)}"
+    return found[0]
+
+
+def compile_and_run(block: Block, cwd: Path) -> None:
+    program = re.search(r"\bmain\s*\(", block.source) is not None
+    source = cwd / f"example.{block.language}"
+    text = f'#line {block.line + 1} "{ROOT / block.document}"\n{block.source}'
+    if "#include" not in block.source:
+        opening = f"#include <{HEADERS[block.language]}>\nvoid fragment(void);\n"
+        text = f"{opening}void fragment(void) {{\n{text}\n}}\n"
+    source.write_text(text)
+    lib = installed("lib")
+    link = [f"-L{lib}", "-l:libisthmus.so.0", f"-Wl,-rpath,{lib}", "-pthread", "-o", "example"]
+    command = [*COMPILERS[block.language], "-Wall", "-Wextra", f"-I{installed('include')}"]
+    if not program:
+        run([*command, "-Wno-unused", "-c", source.name], cwd)
+        return
+    run([*command, "-Werror", source.name, *link], cwd)
+    run(["./example"], cwd)
+
+
+@pytest.mark.parametrize("document", python_documents())
+def test_python(document: str, tmp_path: Path) -> None:
+    found = [[b.line, b.source] for b in runnable("python") if b.document == document]
+    run([sys.executable, "-c", RUNNER, str(ROOT / document)], tmp_path, json.dumps(found))
+
+
+@pytest.mark.parametrize("block", runnable("c", "cpp"), ids=str)
+def test_compiled(block: Block, tmp_path: Path) -> None:
+    compile_and_run(block, tmp_path)
+
+
+@pytest.mark.parametrize(("where", "command"), commands())
+def test_console(where: str, command: str, tmp_path: Path) -> None:
+    run([sys.executable, "-m", *shlex.split(command)], tmp_path)
+
+
+@pytest.mark.parametrize("block", NOT_RUN, ids=str)
+def test_not_run(block: Block) -> None:
+    pytest.skip(f"{block}: {block.skip}")

@@ -1,0 +1,128 @@
+// The back-ends that a suite is instantiated for, and a fixture that counts what each test leaves.
+//
+// The names are fixed, so that a suite lists the same tests everywhere; one whose driver is not on
+// this machine is skipped, but for Intel's OpenCL runtime where ISTHMUS_REQUIRE_OPENCL=1 says it
+// must be there.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <isthmus/isthmus.hpp>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+namespace support {
+
+namespace im = isthmus;
+using namespace std::chrono_literals;
+
+inline const std::vector<std::string>& backend_names() {
+  static const std::vector<std::string> names{"host", "sim", "sim_late", "intel", "pocl", "opencl"};
+  return names;
+}
+
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Which of the OpenCL names a device goes by: those that are neither Intel's nor PoCL's are
+// "opencl".
+inline std::string opencl_name(const im::device& device) {
+  const im::platform platform = device.platform();
+  const im::platform_info info = platform.info();
+  if (contains(info.vendor, "Intel") || contains(info.name, "Intel")) return "intel";
+  if (contains(info.name, "Portable Computing Language")) return "pocl";
+  return "opencl";
+}
+
+inline im::device find_opencl(std::string_view name) {
+  for (const im::device& device : im::devices()) {
+    if (device.info().backend == "opencl" && opencl_name(device) == name) return device;
+  }
+  return {};
+}
+
+// An empty device where the driver is not there. Simulated ones are new each time.
+inline im::device open_backend(const std::string& name) {
+  if (name == "host") return im::device("host");
+  if (name == "sim") return im::sim_device("");
+  if (name == "sim_late") return im::sim_device("effect=late");
+  return find_opencl(name);
+}
+
+inline bool must_be_there(const std::string& name) {
+  const char* asked = std::getenv("ISTHMUS_REQUIRE_OPENCL");
+  return name == "intel" && asked != nullptr && std::string_view(asked) == "1";
+}
+
+// What is live at the end of a test is what was at its start, once operations in flight have ended.
+class leak_checked : public ::testing::Test {
+ protected:
+  void SetUp() override { before_ = im::live(); }
+  void TearDown() override {
+    const auto patience = std::chrono::steady_clock::now() + 5s;
+    im::live_memory now = im::live();
+    while (now.count != before_.count && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::sleep_for(1ms);
+      now = im::live();
+    }
+    EXPECT_EQ(now.count, before_.count) << "allocations left";
+    EXPECT_EQ(now.bytes, before_.bytes) << "bytes left";
+  }
+
+ private:
+  im::live_memory before_;
+};
+
+class on_backend : public leak_checked, public ::testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    leak_checked::SetUp();
+    device_ = open_backend(GetParam());
+    if (!device_) {
+      if (must_be_there(GetParam()))
+        FAIL() << "ISTHMUS_REQUIRE_OPENCL=1, and no device of " << GetParam();
+      GTEST_SKIP() << "no " << GetParam() << " on this machine";
+    }
+    queue_ = im::queue(device_);
+  }
+  void TearDown() override {
+    if (queue_ && !HasFatalFailure()) {
+      EXPECT_TRUE(queue_.fence().wait_for(30s)) << "the queue hangs";
+    }
+    queue_ = {};
+    device_ = {};
+    leak_checked::TearDown();
+  }
+
+  // Kinds that this device has.
+  std::vector<im::kind> kinds() const {
+    std::vector<im::kind> result;
+    for (im::kind one : {im::kind::device, im::kind::shared, im::kind::host}) {
+      if (device_.offers(one)) result.push_back(one);
+    }
+    return result;
+  }
+  bool can(im::capability what) const { return device_.can(what); }
+  im::buffer make(std::size_t nbytes, im::kind of, std::int64_t alignment = 0) const {
+    return im::buffer(nbytes, of, {.on = queue_, .alignment = alignment});
+  }
+
+  im::device device_;
+  im::queue queue_;
+};
+
+inline std::string backend_label(const ::testing::TestParamInfo<std::string>& instance) {
+  return instance.param;
+}
+
+#define INSTANTIATE_ON_BACKENDS(suite)                                                       \
+  INSTANTIATE_TEST_SUITE_P(backends, suite, ::testing::ValuesIn(::support::backend_names()), \
+                           ::support::backend_label)
+
+}  // namespace support
