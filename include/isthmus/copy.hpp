@@ -1,12 +1,13 @@
 // Copies, fills, prefetch and advice between any two places: buffers of any kind, device and
 // platform, and memory of the caller's on the host.
 //
-//   isthmus::copy(buffer, std::span(values));                     // returns when the copy has
-//   ended isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset auto done
-//   = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
+//   isthmus::copy(buffer, std::span(values));                     // ends when the copy has
+//   isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset
+//   auto done = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
 //
 // A copy is as long as its source, which the destination must hold; `count` bytes where that is
-// given. Cost: what the host can touch is copied by the host when nothing is pending on it, else a
+// given.
+// Cost: what the host can touch is copied by the host when nothing is pending on it, else a
 // queue does it; an async form with nothing to wait for and to keep allocates nothing here.
 // Threads: any.
 #pragma once

@@ -6,16 +6,16 @@
 
 namespace isthmus::python {
 
-interned_names names;
+interned_names interned;
 
 void intern_names() {
-  names.device = PyUnicode_InternFromString("device");
-  names.shared = PyUnicode_InternFromString("shared");
-  names.host = PyUnicode_InternFromString("host");
-  names.unknown = PyUnicode_InternFromString("unknown");
-  names.data = PyUnicode_InternFromString("data");
-  names.shape = PyUnicode_InternFromString("shape");
-  names.syclobj = PyUnicode_InternFromString("syclobj");
+  interned.device = PyUnicode_InternFromString("device");
+  interned.shared = PyUnicode_InternFromString("shared");
+  interned.host = PyUnicode_InternFromString("host");
+  interned.unknown = PyUnicode_InternFromString("unknown");
+  interned.data = PyUnicode_InternFromString("data");
+  interned.shape = PyUnicode_InternFromString("shape");
+  interned.syclobj = PyUnicode_InternFromString("syclobj");
 }
 
 namespace {
@@ -84,9 +84,9 @@ void* to_pointer(nb::handle value, const char* what) {
 // Names written in a program are interned, so that pointers tell most of the time.
 isthmus_kind_t to_kind(nb::handle value) {
   const auto* given = value.ptr();
-  if (given == names.device) return ISTHMUS_KIND_DEVICE;
-  if (given == names.host) return ISTHMUS_KIND_HOST;
-  if (given == names.shared) return ISTHMUS_KIND_SHARED;
+  if (given == interned.device) return ISTHMUS_KIND_DEVICE;
+  if (given == interned.host) return ISTHMUS_KIND_HOST;
+  if (given == interned.shared) return ISTHMUS_KIND_SHARED;
   if (PyUnicode_Check(value.ptr()) == 0) {
     raise_python(PyExc_TypeError, "kind must be 'device', 'shared' or 'host', not %R", value.ptr());
   }
@@ -100,10 +100,10 @@ isthmus_kind_t to_kind(nb::handle value) {
 
 nb::handle kind_name(isthmus_kind_t kind) noexcept {
   switch (kind) {
-    case ISTHMUS_KIND_DEVICE: return names.device;
-    case ISTHMUS_KIND_SHARED: return names.shared;
-    case ISTHMUS_KIND_HOST: return names.host;
-    default: return names.unknown;
+    case ISTHMUS_KIND_DEVICE: return interned.device;
+    case ISTHMUS_KIND_SHARED: return interned.shared;
+    case ISTHMUS_KIND_HOST: return interned.host;
+    default: return interned.unknown;
   }
 }
 

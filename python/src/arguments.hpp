@@ -27,7 +27,7 @@ struct interned_names {
   PyObject *device, *shared, *host, *unknown;
   PyObject *data, *shape, *syclobj;
 };
-extern interned_names names;
+extern interned_names interned;
 void intern_names();
 
 }  // namespace isthmus::python

@@ -39,8 +39,8 @@ nb::object filled(PyObject* from, const void* pointer, const buffer& of) {
   nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
   nb::object nbytes = nb::steal(PyLong_FromSize_t(of.nbytes));
   PyObject* flag = of.read_only ? Py_True : Py_False;
-  set_entry(made, names.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
-  set_entry(made, names.shape, nb::steal(PyTuple_Pack(1, nbytes.ptr())));
+  set_entry(made, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
+  set_entry(made, interned.shape, nb::steal(PyTuple_Pack(1, nbytes.ptr())));
   return made;
 }
 
@@ -137,7 +137,7 @@ nb::object usm_interface(nb::handle self) {
   static PyObject* const from = make_template(true);
   const auto& of = *buffer_of(self);
   nb::object made = filled(from, info_of(of).pointer, of);
-  set_entry(made, names.syclobj, of.queue_object);
+  set_entry(made, interned.syclobj, of.queue_object);
   return made;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 // How copies and fills are started and waited for.
 
+#include <memory>
 #include <vector>
 
 #include "buffer.hpp"

@@ -237,8 +237,17 @@ bool queue::idle() {
   if (lent()) {
     return false;
   }
-  const std::lock_guard hold{tails_lock_};
-  return std::none_of(tails_.begin(), tails_.end(),
+  const auto settled = [](const tail& submitted) { return submitted.last->settled(); };
+  std::vector<tail> asked;
+  {
+    const std::lock_guard hold{tails_lock_};
+    if (std::all_of(tails_.begin(), tails_.end(), settled)) {
+      return true;
+    }
+    asked = tails_;
+  }
+  // Asking the driver may complete events, and so run anything: not under the lock.
+  return std::none_of(asked.begin(), asked.end(),
                       [](const tail& submitted) { return submitted.last->pending(); });
 }
 

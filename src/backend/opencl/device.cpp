@@ -70,10 +70,14 @@ device_traits traits_of(const questions& ask, const api& calls, const platform_f
   return traits;
 }
 
+constexpr std::uint64_t flag_if(bool condition, std::uint64_t capability) noexcept {
+  return condition ? capability : 0;
+}
+
 // The kinds by USM's own queries.
 std::uint64_t usm_kinds(const questions& ask) {
   const auto offers = [&](number kind, std::uint64_t capability) {
-    return (ask.value<bits>(kind) & cl::k_memory_access) != 0 ? capability : 0;
+    return flag_if((ask.value<bits>(kind) & cl::k_memory_access) != 0, capability);
   };
   return offers(cl::k_device_device_memory, ISTHMUS_CAN_DEVICE_KIND) |
          offers(cl::k_device_shared_memory, ISTHMUS_CAN_SHARED_KIND) |
@@ -82,16 +86,16 @@ std::uint64_t usm_kinds(const questions& ask) {
 
 std::uint64_t svm_kinds(const questions& ask) {
   const bool fine = (ask.value<bits>(cl::k_device_svm) & cl::k_svm_fine) != 0;
-  return ISTHMUS_CAN_DEVICE_KIND | (fine ? ISTHMUS_CAN_SHARED_KIND : 0U);
+  return ISTHMUS_CAN_DEVICE_KIND | flag_if(fine, ISTHMUS_CAN_SHARED_KIND);
 }
 
 std::uint64_t capabilities_of(const questions& ask, const api& calls, const device_traits& traits) {
   std::uint64_t found = ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_LEND_HANDLES;
   if (traits.usm) {
     found |= ISTHMUS_CAN_USM | usm_kinds(ask);
-    found |= calls.migrate != nullptr ? ISTHMUS_CAN_PREFETCH : 0U;
+    found |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
     // CPU drivers refuse every advice with CL_INVALID_VALUE.
-    found |= calls.advise != nullptr && !traits.is_host ? ISTHMUS_CAN_ADVISE : 0U;
+    found |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
   } else if (traits.svm) {
     found |= svm_kinds(ask);
   }

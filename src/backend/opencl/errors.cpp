@@ -51,9 +51,9 @@ status status_of(code failure) noexcept {
 
 }  // namespace
 
-const char* code_name(code number) noexcept {
+const char* code_name(code outcome) noexcept {
   const auto* found = std::find_if(k_names.begin(), k_names.end(), [=](const named_code& known) {
-    return known.number == number;
+    return known.number == outcome;
   });
   return found != k_names.end() ? found->name : "an unknown code";
 }

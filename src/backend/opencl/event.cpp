@@ -36,6 +36,9 @@ bool driver_event::may_be_ended() {
                      [](const auto& before) { return before->ends_dependents(); });
 }
 
+operation::operation(const platform& driver, context_handle home, gate_list gates) noexcept
+    : driver_event{driver, home, nullptr}, gates_{std::move(gates)} {}
+
 operation::~operation() {
   if (first_ != nullptr && may_call()) {
     driver().calls().release_event(first_);
@@ -72,15 +75,15 @@ void operation::refresh() noexcept {
     return;
   }
   const auto& calls = driver().calls();
-  code state = cl::k_complete;
-  const auto asked = calls.get_event_info(handle(), cl::k_event_status, sizeof state, &state, nullptr);
+  code reached = cl::k_complete;
+  const auto asked = calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
   if (asked != cl::k_success) {
     settle(asked);
-  } else if (state <= cl::k_complete) {
+  } else if (reached <= cl::k_complete) {
     // Intel's runtime tells success of what it ended for a failed dependency; a wait tells the truth, and
     // costs 0.15 us here as it does not wait any more.
     const event_handle own = handle();
-    settle(state < cl::k_complete ? state : calls.wait_for_events(1, &own));
+    settle(reached < cl::k_complete ? reached : calls.wait_for_events(1, &own));
   }
 }
 

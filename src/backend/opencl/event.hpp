@@ -42,8 +42,7 @@ class driver_event : public event {
 // Of one operation, which may have been put to the driver in several parts: its end is the last's.
 class operation final : public driver_event {
  public:
-  operation(const platform& driver, context_handle home, gate_list gates) noexcept
-      : driver_event{driver, home, nullptr}, gates_{std::move(gates)} {}
+  operation(const platform& driver, context_handle home, gate_list gates) noexcept;
   ~operation() override;
 
   // Takes over the events of the first and the last part, before anybody else knows this object; `first`

@@ -38,7 +38,7 @@ void perform(const work& todo) noexcept {
 }
 
 result<event_times> operation::times() {
-  if (!ended_.load(std::memory_order_acquire)) {
+  if (!settled()) {
     return fail(ISTHMUS_PENDING, "the operation has not ended: its times are not known");
   }
   return times_;
@@ -53,11 +53,6 @@ void operation::block(const os::deadline& until) noexcept {
   if (!until || *until > os::clock::now()) {
     event::block(until);
   }
-}
-
-void operation::end() noexcept {
-  ended_.store(true, std::memory_order_release);
-  complete(failure_.clone());
 }
 
 }  // namespace isthmus::sim

@@ -56,11 +56,10 @@ class operation final : public event {
   friend class engine;
   friend class agenda;
   // Makes it complete as an event; called once, with no lock held.
-  void end() noexcept;
+  void end() noexcept { complete(failure_.clone()); }
 
   const std::shared_ptr<engine> home_;
   const std::shared_ptr<lane> lane_;
-  std::atomic<bool> ended_{false};
 
   // Guarded by the engine's lock up to the end; from then on nobody writes.
   work work_;

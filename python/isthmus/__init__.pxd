@@ -1,0 +1,277 @@
+# Cython's view of Isthmus: the whole C ABI, callable without the interpreter's lock, and the handles
+# inside Python's objects.
+#
+#     from isthmus cimport queue_handle, isthmus_copy, ...
+#
+# Compile with include_dirs=[isthmus.get_include()] and link with the library that is loaded:
+# library_dirs=[os.path.dirname(isthmus.get_library())], libraries=[":libisthmus.so.0"].
+# What each function does is told in isthmus.h.
+
+from libc.stddef cimport size_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+
+cdef extern from "isthmus/isthmus.h" nogil:
+    ctypedef int32_t isthmus_status_t
+    ctypedef int32_t isthmus_kind_t
+    ctypedef int32_t isthmus_device_type_t
+
+    enum:
+        ISTHMUS_OK
+        ISTHMUS_PENDING
+        ISTHMUS_ERROR_INVALID_ARGUMENT
+        ISTHMUS_ERROR_OUT_OF_RANGE
+        ISTHMUS_ERROR_OUT_OF_MEMORY
+        ISTHMUS_ERROR_UNSUPPORTED
+        ISTHMUS_ERROR_WRONG_CONTEXT
+        ISTHMUS_ERROR_NOT_FOUND
+        ISTHMUS_ERROR_CLOSED
+        ISTHMUS_ERROR_READ_ONLY
+        ISTHMUS_ERROR_DEVICE_LOST
+        ISTHMUS_ERROR_DRIVER
+        ISTHMUS_ERROR_TIMEOUT
+        ISTHMUS_ERROR_DEPENDENCY
+        ISTHMUS_ERROR_ABANDONED
+        ISTHMUS_ERROR_CALLBACK
+        ISTHMUS_ERROR_FORKED
+        ISTHMUS_ERROR_INTERNAL
+
+    enum:
+        ISTHMUS_KIND_UNKNOWN
+        ISTHMUS_KIND_DEVICE
+        ISTHMUS_KIND_SHARED
+        ISTHMUS_KIND_HOST
+
+    enum:
+        ISTHMUS_DEVICE_CPU
+        ISTHMUS_DEVICE_GPU
+        ISTHMUS_DEVICE_ACCELERATOR
+
+    enum:
+        ISTHMUS_CAN_DEVICE_KIND
+        ISTHMUS_CAN_SHARED_KIND
+        ISTHMUS_CAN_HOST_KIND
+        ISTHMUS_CAN_USM
+        ISTHMUS_CAN_WAIT_FOR_HOST
+        ISTHMUS_CAN_PREFETCH
+        ISTHMUS_CAN_ADVISE
+        ISTHMUS_CAN_PROFILE
+        ISTHMUS_CAN_TELL_FREE_MEMORY
+        ISTHMUS_CAN_RUN_FUNCTIONS
+        ISTHMUS_CAN_LEND_HANDLES
+
+    ctypedef struct isthmus_platform_t:
+        pass
+    ctypedef struct isthmus_device_t:
+        pass
+    ctypedef struct isthmus_context_t:
+        pass
+    ctypedef struct isthmus_queue_t:
+        pass
+    ctypedef struct isthmus_event_t:
+        pass
+    ctypedef struct isthmus_resource_t:
+        pass
+    ctypedef struct isthmus_buffer_t:
+        pass
+
+    ctypedef struct isthmus_owner_t:
+        void* object
+        void (*release)(void* object) noexcept nogil
+
+    ctypedef struct isthmus_platform_info_t:
+        size_t struct_size
+        const char* backend
+        const char* name
+        const char* vendor
+        const char* version
+        const char* library
+        size_t device_count
+
+    ctypedef struct isthmus_device_info_t:
+        size_t struct_size
+        const char* backend
+        const char* filter
+        const char* name
+        const char* vendor
+        const char* driver_version
+        isthmus_device_type_t type
+        uint32_t compute_units
+        uint32_t copy_engines
+        uint64_t capabilities
+        uint64_t memory_bytes
+        uint64_t max_allocation_bytes
+        uint64_t base_alignment
+        uint64_t max_alignment
+        const char* lacks
+
+    ctypedef struct isthmus_view_t:
+        void* data
+        size_t nbytes
+
+    ctypedef struct isthmus_pointer_info_t:
+        size_t struct_size
+        isthmus_kind_t kind
+        void* base
+        size_t nbytes
+        isthmus_device_t* device
+
+    ctypedef struct isthmus_buffer_info_t:
+        size_t struct_size
+        void* pointer
+        size_t nbytes
+        size_t alignment
+        isthmus_kind_t kind
+        int read_only
+        int is_slice
+        isthmus_queue_t* queue
+        size_t exports
+
+    ctypedef struct isthmus_place_t:
+        isthmus_buffer_t* buffer
+        void* pointer
+        size_t offset
+
+    ctypedef struct isthmus_operation_t:
+        size_t struct_size
+        isthmus_event_t* const* after
+        size_t after_count
+        const isthmus_owner_t* owners
+        size_t owner_count
+
+    ctypedef isthmus_status_t (*isthmus_function_t)(void* object, const isthmus_view_t* views,
+                                                    size_t view_count,
+                                                    const char** message) noexcept nogil
+
+    const char* isthmus_version()
+    uint32_t isthmus_abi_version()
+    const char* isthmus_error_message()
+    const char* isthmus_status_name(isthmus_status_t status)
+    isthmus_status_t isthmus_platform_count(size_t* count)
+    isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platform)
+    void isthmus_platform_retain(isthmus_platform_t* platform)
+    void isthmus_platform_release(isthmus_platform_t* platform)
+    isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
+        isthmus_platform_info_t* info)
+    isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t index,
+        isthmus_device_t** device)
+    isthmus_status_t isthmus_absent_count(size_t* count)
+    isthmus_status_t isthmus_absent_get(size_t index, const char** backend, const char** reason)
+    isthmus_status_t isthmus_device_find(const char* filter, isthmus_device_t** device)
+    void isthmus_device_retain(isthmus_device_t* device)
+    void isthmus_device_release(isthmus_device_t* device)
+    isthmus_status_t isthmus_device_info(const isthmus_device_t* device, isthmus_device_info_t*
+        info)
+    isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
+        isthmus_platform_t** platform)
+    isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t* free_bytes,
+        uint64_t* total_bytes)
+    void* isthmus_device_native(const isthmus_device_t* device)
+    isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** device)
+    isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* options)
+    isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,
+        uint64_t* count)
+    isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clock_ns,
+        uint64_t* device_bytes, uint64_t* host_bytes)
+    isthmus_status_t isthmus_context_create(isthmus_device_t* const * devices, size_t count,
+        isthmus_context_t** context)
+    isthmus_status_t isthmus_context_default(isthmus_device_t* device, isthmus_context_t**
+        context)
+    isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
+        isthmus_owner_t owner, isthmus_context_t** context)
+    void isthmus_context_retain(isthmus_context_t* context)
+    void isthmus_context_release(isthmus_context_t* context)
+    isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context, size_t*
+        count)
+    isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t index,
+        isthmus_device_t** device)
+    uintptr_t isthmus_context_key(const isthmus_context_t* context)
+    void* isthmus_context_native(const isthmus_context_t* context)
+    isthmus_status_t isthmus_queue_create(isthmus_context_t* context, isthmus_device_t* device,
+        isthmus_queue_t** queue)
+    isthmus_status_t isthmus_queue_default(isthmus_device_t* device, isthmus_queue_t** queue)
+    isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, isthmus_owner_t
+        owner, isthmus_queue_t** queue)
+    void isthmus_queue_retain(isthmus_queue_t* queue)
+    void isthmus_queue_release(isthmus_queue_t* queue)
+    isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue)
+    isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue)
+    uintptr_t isthmus_queue_key(const isthmus_queue_t* queue)
+    void* isthmus_queue_native(isthmus_queue_t* queue)
+    int isthmus_queue_idle(isthmus_queue_t* queue)
+    isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns)
+    isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const * after,
+        size_t after_count, isthmus_event_t** event)
+    isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue)
+    isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
+        isthmus_owner_t owner, isthmus_buffer_t* const * buffers, size_t buffer_count,
+        isthmus_event_t* const * after, size_t after_count, isthmus_event_t** event)
+    void isthmus_event_retain(isthmus_event_t* event)
+    void isthmus_event_release(isthmus_event_t* event)
+    isthmus_status_t isthmus_event_status(isthmus_event_t* event)
+    isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns)
+    isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd)
+    isthmus_status_t isthmus_event_then(isthmus_event_t* event, isthmus_owner_t owner)
+    isthmus_status_t isthmus_event_create(isthmus_event_t** event)
+    isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
+        const char* message)
+    isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
+        uint64_t* started_ns, uint64_t* ended_ns)
+    void* isthmus_event_native(isthmus_event_t* event)
+    isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
+        device, isthmus_kind_t kind, isthmus_resource_t** resource)
+    void isthmus_resource_retain(isthmus_resource_t* resource)
+    void isthmus_resource_release(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
+        size_t alignment, isthmus_queue_t* queue, void** pointer)
+    void isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer, size_t nbytes,
+        size_t alignment, isthmus_queue_t* queue)
+    void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes)
+    isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
+        isthmus_pointer_info_t* info)
+    isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t
+        alignment, isthmus_queue_t* queue, isthmus_resource_t* resource, isthmus_buffer_t** buffer)
+    isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind, int
+        read_only, isthmus_queue_t* queue, isthmus_owner_t owner, isthmus_buffer_t** buffer)
+    isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, size_t nbytes,
+        isthmus_buffer_t** slice)
+    isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
+        isthmus_buffer_t** view)
+    void isthmus_buffer_retain(isthmus_buffer_t* buffer)
+    void isthmus_buffer_release(isthmus_buffer_t* buffer)
+    void isthmus_buffer_free(isthmus_buffer_t* buffer)
+    isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer, isthmus_buffer_info_t*
+        info)
+    isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
+    void isthmus_buffer_unexport(isthmus_buffer_t* buffer)
+    isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
+        isthmus_owner_t* owner)
+    isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer, isthmus_event_t*
+        event)
+    isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer, isthmus_queue_t*
+        queue)
+    isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
+        const isthmus_place_t* source, size_t nbytes, const isthmus_operation_t* operation,
+        isthmus_event_t** event)
+    isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* destination,
+        size_t destination_pitch, const isthmus_place_t* source, size_t source_pitch, size_t width,
+        size_t height, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
+        const void* pattern, size_t pattern_bytes, size_t nbytes, const isthmus_operation_t*
+        operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
+        size_t nbytes, int to_host, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t
+        nbytes, uint32_t advice, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer)
+    void isthmus_result_free(void* pointer)
+    void isthmus_stop_functions()
+
+# The handle inside a Python object, borrowed: it lives as long as the object. TypeError for others.
+cdef isthmus_device_t* device_handle(object device) except NULL
+cdef isthmus_context_t* context_handle(object context) except NULL
+cdef isthmus_queue_t* queue_handle(object queue) except NULL
+cdef isthmus_event_t* event_handle(object event) except NULL
+cdef isthmus_buffer_t* buffer_handle(object buffer) except NULL
+
+# Raises the exception of a status with this thread's message: `if status: raise_error(status)`.
+cdef int raise_error(isthmus_status_t status) except -1

@@ -1,0 +1,220 @@
+// Memory of others adopted, and ours given away.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+class adoption : public on_backend {
+ protected:
+  // USM that this library knows by its registry alone, as if somebody else had made it.
+  void* foreign(im::kind kind, std::size_t nbytes) {
+    resource_ = im::resource::provider(queue_.context(), kind);
+    return resource_.allocate(nbytes, 0, queue_);
+  }
+  auto giver_back(std::size_t nbytes, int& count) {
+    return [this, nbytes, &count, from = resource_](void* pointer) noexcept {
+      ++count;
+      late_.push_back({from, pointer, nbytes});
+    };
+  }
+  // An owner's release may not call the library: the memory goes back here.
+  void TearDown() override {
+    if (queue_) queue_.wait();
+    for (const auto& [from, pointer, nbytes] : late_) from.deallocate(pointer, nbytes, 0, queue_);
+    late_.clear();
+    resource_ = {};
+    on_backend::TearDown();
+  }
+  static void await(const int& count) {
+    for (int i = 0; i < 5000 && count == 0; ++i) std::this_thread::sleep_for(1ms);
+  }
+
+  struct returned {
+    im::resource from;
+    void* pointer;
+    std::size_t nbytes;
+  };
+  im::resource resource_;
+  std::vector<returned> late_;
+};
+INSTANTIATE_ON_BACKENDS(adoption);
+
+TEST_P(adoption, of_usm_of_every_kind) {
+  for (im::kind kind : kinds()) {
+    void* memory = foreign(kind, 1000);
+    int released = 0;
+    {
+      const im::buffer buffer =
+          im::buffer::adopt(memory, 1000, giver_back(1000, released), {.on = queue_});
+      EXPECT_EQ(buffer.kind(), kind);
+      EXPECT_EQ(buffer.pointer(), memory);
+      EXPECT_EQ(buffer.size(), 1000u);
+      const bytes data = noise(1000);
+      write(buffer, data);
+      EXPECT_TRUE(same(read(buffer.slice(10, 100)), std::span(data).subspan(10, 100)));
+      EXPECT_EQ(released, 0);
+    }
+    await(released);
+    EXPECT_EQ(released, 1);
+  }
+}
+
+TEST_P(adoption, of_inner_pointers) {
+  void* memory = foreign(kinds().front(), 1000);
+  int released = 0;
+  auto* inner = static_cast<std::byte*>(memory) + 100;
+  {
+    const im::buffer buffer = im::buffer::adopt(
+        inner, 900,
+        [give = giver_back(1000, released), memory](void*) mutable noexcept { give(memory); },
+        {.on = queue_});
+    write(buffer, noise(900));
+  }
+  await(released);
+  EXPECT_EQ(released, 1);
+}
+
+TEST_P(adoption, by_smart_pointers) {
+  const im::kind kind = kinds().back();
+  int released = 0;
+  auto* memory = static_cast<std::byte*>(foreign(kind, 1000));
+  const auto deleter = giver_back(1000, released);
+  {
+    auto unique = std::unique_ptr<std::byte[], decltype(deleter)>(memory, deleter);
+    const im::buffer buffer = im::buffer::adopt(std::move(unique), 1000, {.on = queue_});
+    write(buffer, noise(1000));
+  }
+  await(released);
+  EXPECT_EQ(released, 1);
+  late_.clear();
+  {
+    const std::shared_ptr<std::byte[]> shared(memory, deleter);
+    im::buffer buffer = im::buffer::adopt(shared, 1000, {.on = queue_});
+    EXPECT_EQ(shared.use_count(), 2);
+    buffer = {};
+    for (int i = 0; i < 5000 && shared.use_count() > 1; ++i) std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(shared.use_count(), 1);
+    EXPECT_EQ(released, 1);
+  }
+  EXPECT_EQ(released, 2);
+}
+
+TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  void* memory = foreign(kinds().front(), 1000);
+  int released = 0;
+  const im::host_event gate;
+  im::event done;
+  {
+    const im::buffer buffer =
+        im::buffer::adopt(memory, 1000, giver_back(1000, released), {.on = queue_});
+    done = im::fill_async(buffer, std::byte{1}, {.after = gate});
+  }
+  EXPECT_EQ(released, 0);
+  gate.complete();
+  done.wait();
+  await(released);
+  EXPECT_EQ(released, 1);
+}
+
+TEST_P(adoption, of_memory_the_context_does_not_know_is_refused) {
+  bytes plain(1000);
+  int released = 0;
+  const auto owner = [&released](void*) noexcept { ++released; };
+  EXPECT_TRUE(throws(im::status::wrong_context, [&] {
+    (void)im::buffer::adopt(plain.data(), 1000, owner, {.on = queue_});
+  }));
+  EXPECT_EQ(released, 1) << "the owner is released on failure, once";
+  const im::buffer other(100, kinds().front(),
+                         {.on = im::queue(im::context({device_}), device_)});
+  EXPECT_TRUE(throws(im::status::wrong_context, [&] {
+    (void)im::buffer::adopt(other.pointer(), 100, owner, {.on = queue_});
+  }));
+  EXPECT_EQ(released, 2);
+}
+
+TEST_P(adoption, beyond_the_allocation_is_refused) {
+  const im::buffer ours = make(1000, kinds().front());
+  auto* first = static_cast<std::byte*>(ours.pointer());
+  int released = 0;
+  const auto owner = [&released](void*) noexcept { ++released; };
+  for (std::size_t nbytes : {std::size_t{1} << 30, SIZE_MAX, std::size_t{1} << 63}) {
+    EXPECT_TRUE(throws(im::status::out_of_range, {std::to_string(nbytes)}, [&] {
+      (void)im::buffer::adopt(first + 1, nbytes, owner, {.on = queue_});
+    }));
+  }
+  EXPECT_EQ(released, 3);
+}
+
+TEST_P(adoption, with_a_kind_that_is_not_the_memorys_is_refused) {
+  if (kinds().size() < 2) GTEST_SKIP();
+  const im::buffer ours = make(1000, kinds()[0]);
+  EXPECT_THROW((void)im::buffer::adopt(ours.pointer(), 1000, [](void*) noexcept {},
+                                       {.on = queue_, .kind = kinds()[1]}),
+               im::error);
+}
+
+TEST_P(adoption, read_only_refuses_writes) {
+  const im::buffer ours = make(1000, kinds().back());
+  const bytes data = noise(1000);
+  write(ours, data);
+  const std::span<const std::byte> memory(static_cast<std::byte*>(ours.pointer()), 1000);
+  const im::buffer view = im::buffer::adopt(memory, ours, {.on = queue_});
+  EXPECT_TRUE(view.info().read_only);
+  EXPECT_TRUE(same(read(view), data));
+  const auto refuses = [](auto&& act) { return throws(im::status::read_only, act); };
+  EXPECT_TRUE(refuses([&] { write(view, data); }));
+  EXPECT_TRUE(refuses([&] { im::fill(view.slice(1, 2), std::byte{0}); }));
+  EXPECT_TRUE(refuses([&] { im::copy_n(view, im::at(ours, 0), 0); }));
+  EXPECT_TRUE(refuses([&] { im::copy_2d({view, 10}, {std::span(data), 10}, {5, 5}); }));
+  if (view.kind() != im::kind::device) {
+    EXPECT_TRUE(refuses([&] { (void)view.host(); }));
+    EXPECT_TRUE(same(view.host<const std::byte>().span(), data));
+  }
+  EXPECT_TRUE(same(read(ours), data));
+}
+
+TEST_P(adoption, the_other_way_gives_the_memory_away) {
+  for (im::kind kind : kinds()) {
+    const im::live_memory before = im::live(kind);
+    im::usm_pointer memory;
+    const bytes data = noise(1000);
+    {
+      const im::buffer buffer = make(1000, kind);
+      (void)im::copy_async(buffer, std::span(data)).wait_for(0ns);
+      memory = buffer.disown();
+      EXPECT_TRUE(throws(im::status::closed, [&] { (void)buffer.info(); }));
+    }
+    EXPECT_EQ(im::live(kind).count, before.count + 1);
+    queue_.wait();
+    auto* pointer = memory.get();
+    const im::buffer again =
+        im::buffer::adopt(std::move(memory), 1000, {.on = queue_, .kind = kind});
+    EXPECT_EQ(again.pointer(), pointer);
+    EXPECT_TRUE(same(read(again), data));
+  }
+}
+
+TEST_P(adoption, memory_with_views_is_not_given_away) {
+  const im::buffer buffer = make(1000, kinds().back());
+  {
+    const im::buffer slice = buffer.slice(0, 10);
+    EXPECT_TRUE(throws(im::status::invalid_argument, [&] { (void)buffer.disown(); }));
+    EXPECT_TRUE(throws(im::status::invalid_argument, [&] { (void)slice.disown(); }));
+  }
+  if (buffer.kind() != im::kind::device) {
+    const im::host_view<> view = buffer.host();
+    EXPECT_TRUE(throws(im::status::invalid_argument, [&] { (void)buffer.disown(); }));
+  }
+  const im::usm_pointer memory = buffer.disown();
+  EXPECT_NE(memory.get(), nullptr);
+}
+
+TEST_P(adoption, empty_buffers_are_given_away_too) {
+  const im::usm_pointer memory = make(0, kinds().front()).disown();
+  EXPECT_EQ(memory.get(), nullptr);
+}
+
+}  // namespace

@@ -1,0 +1,139 @@
+#pragma once
+// Every OpenCL device found, for tests: Intel's CPU runtime, which must be there with
+// ISTHMUS_REQUIRE_OPENCL=1, and whatever the system has (Debian: PoCL, without USM).
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/opencl/context.hpp"
+#include "backend/opencl/open.hpp"
+#include "backend/opencl/platform.hpp"
+#include "backend/queue.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::testing {
+
+inline bool opencl_is_required() {
+  const char* required = std::getenv("ISTHMUS_REQUIRE_OPENCL");
+  return required != nullptr && std::string_view{required} == "1";
+}
+
+inline const std::vector<ref<platform>>& opencl_platforms() {
+  static const auto* const found = [] {
+    os::watch_for_fork();
+    auto opened = opencl::open();
+    if (!opened) {
+      std::printf("no OpenCL: %s\n", opened.failure().message());
+    }
+    return new std::vector<ref<platform>>(opened ? *std::move(opened) : std::vector<ref<platform>>{});
+  }();
+  return *found;
+}
+
+inline std::vector<device*> opencl_devices() {
+  std::vector<device*> all;
+  for (const auto& home : opencl_platforms()) {
+    for (const auto& member : home->devices()) {
+      all.push_back(member.get());
+    }
+  }
+  return all;
+}
+
+class opencl_test : public ::testing::TestWithParam<std::size_t> {
+ protected:
+  void SetUp() override {
+    const auto all = opencl_devices();
+    if (GetParam() >= all.size()) {
+      GTEST_SKIP() << "no OpenCL device number " << GetParam();
+    }
+    device_ = all[GetParam()];
+    auto made = device_->default_queue();
+    ASSERT_TRUE(made) << made.failure().message();
+    queue_ = *std::move(made);
+  }
+
+  [[nodiscard]] device& where() const { return *device_; }
+  [[nodiscard]] queue& line() const { return *queue_; }
+  [[nodiscard]] context& home() const { return queue_->home(); }
+  [[nodiscard]] const opencl::api& calls() const {
+    return static_cast<opencl::platform&>(device_->home()).calls();
+  }
+  [[nodiscard]] const opencl::device_traits& traits() const {
+    return static_cast<opencl::device*>(device_)->traits();
+  }
+  [[nodiscard]] ref<queue> another_queue() const {
+    auto made = home().create_queue(where());
+    EXPECT_TRUE(made) << made.failure().message();
+    return *std::move(made);
+  }
+  // A queue made with the driver's own functions, as a user of OpenCL has it.
+  [[nodiscard]] opencl::queue_handle foreign_queue(opencl::bits properties) const {
+    opencl::code outcome = 0;
+    auto* made = calls().create_queue(static_cast<opencl::context_handle>(home().native()),
+                                      static_cast<opencl::device_handle>(where().native()),
+                                      properties, &outcome);
+    EXPECT_EQ(outcome, 0);
+    return made;
+  }
+
+ private:
+  device* device_ = nullptr;
+  ref<queue> queue_;
+};
+
+// Memory of one kind, given back at the end.
+class block {
+ public:
+  block(context& home, device& where, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE,
+        std::size_t alignment = 0)
+      : home_{home}, kind_{kind}, nbytes_{nbytes} {
+    auto made = home.allocate(where, {kind, nbytes, alignment});
+    EXPECT_TRUE(made) << made.failure().message();
+    pointer_ = made ? *made : nullptr;
+  }
+  block(const block&) = delete;
+  block& operator=(const block&) = delete;
+  ~block() {
+    if (pointer_ != nullptr) {
+      home_.deallocate(pointer_, kind_, nbytes_);
+    }
+  }
+  [[nodiscard]] std::byte* at(std::size_t offset = 0) const {
+    return static_cast<std::byte*>(pointer_) + offset;
+  }
+
+ private:
+  context& home_;
+  usm_kind kind_;
+  std::size_t nbytes_;
+  void* pointer_ = nullptr;
+};
+
+inline std::vector<std::byte> numbered(std::size_t nbytes, unsigned salt = 0) {
+  std::vector<std::byte> made(nbytes);
+  for (std::size_t at = 0; at < nbytes; ++at) {
+    made[at] = static_cast<std::byte>((at * 31 + at / 251 + salt) & 0xFF);
+  }
+  return made;
+}
+
+// Waits for a submission that must succeed.
+inline void finish(result<ref<event>> submitted) {
+  ASSERT_TRUE(submitted) << submitted.failure().message();
+  const auto ended = (*submitted)->wait(std::nullopt);
+  ASSERT_TRUE(ended) << ended.failure().message();
+}
+
+inline std::vector<std::byte> read(queue& line, const void* from, std::size_t nbytes) {
+  std::vector<std::byte> made(nbytes);
+  finish(line.copy(made.data(), from, nbytes, {}));
+  return made;
+}
+
+}  // namespace isthmus::testing

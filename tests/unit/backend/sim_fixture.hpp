@@ -1,0 +1,86 @@
+#pragma once
+// A simulated device with its default context and queue, and short ways to use them.
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "backend/queue.hpp"
+#include "backend/simulation.hpp"
+
+namespace isthmus::sim_test {
+
+template <class T>
+T expect_value(result<T> from) {
+  EXPECT_TRUE(from) << (from ? "" : from.failure().message());
+  if (!from) {
+    std::abort();
+  }
+  return *std::move(from);
+}
+
+template <class T>
+void expect_failure(const result<T>& from, status code, const std::string& part = "") {
+  ASSERT_FALSE(from);
+  EXPECT_EQ(from.failure().code(), code) << from.failure().message();
+  EXPECT_NE(std::string{from.failure().message()}.find(part), std::string::npos)
+      << from.failure().message();
+}
+
+inline std::vector<unsigned char> counted(std::size_t nbytes, unsigned first = 0) {
+  std::vector<unsigned char> bytes(nbytes);
+  for (std::size_t at = 0; at < nbytes; ++at) {
+    bytes[at] = static_cast<unsigned char>(first + at * 7);
+  }
+  return bytes;
+}
+
+struct rig {
+  explicit rig(const std::string& options = "")
+      : where{expect_value(create_simulated_device(options))},
+        home{expect_value(where->home().default_context())},
+        on{expect_value(where->default_queue())} {}
+  ~rig() {
+    if (where) {
+      EXPECT_EQ(calls("violation"), allowed_violations);
+    }
+  }
+  rig(const rig&) = delete;
+  rig& operator=(const rig&) = delete;
+
+  unsigned char* make(std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE) {
+    return static_cast<unsigned char*>(expect_value(home->allocate(*where, {kind, nbytes, 0})));
+  }
+  void free(void* pointer, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE) {
+    home->deallocate(pointer, kind, nbytes);
+  }
+  ref<event> copy(void* to, const void* from, std::size_t nbytes, std::vector<ref<event>> after = {}) {
+    return expect_value(on->copy(to, from, nbytes, after));
+  }
+  // What the bytes are once all is done.
+  std::vector<unsigned char> read(const void* from, std::size_t nbytes) {
+    std::vector<unsigned char> bytes(nbytes);
+    auto read = copy(bytes.data(), from, nbytes)->wait({});
+    EXPECT_TRUE(read) << read.failure().message();
+    return bytes;
+  }
+  void configure(const std::string& options) {
+    auto done = configure_simulated_device(*where, options);
+    EXPECT_TRUE(done) << done.failure().message();
+  }
+  [[nodiscard]] std::uint64_t calls(const std::string& kind) const {
+    return expect_value(simulated_calls(*where, kind));
+  }
+  [[nodiscard]] std::uint64_t clock() const {
+    return expect_value(state_of_simulated_device(*where)).clock_ns;
+  }
+
+  ref<device> where;
+  ref<context> home;
+  ref<queue> on;
+  std::uint64_t allowed_violations = 0;
+};
+
+}  // namespace isthmus::sim_test
