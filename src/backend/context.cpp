@@ -90,7 +90,7 @@ result<void*> context::allocate(device& where, const allocation_request& request
 }
 
 void context::deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
-  if (!os::is_forked_child()) {
+  if (!os::drivers_are_gone()) {
     do_deallocate(pointer, kind, nbytes);
   }
 }

@@ -23,12 +23,12 @@ class driver {
   [[nodiscard]] std::string_view name() const noexcept { return name_; }
   [[nodiscard]] const std::vector<ref<platform>>& platforms() {
     std::call_once(opened_, [this] {
-      os::watch_for_fork();
       if (auto found = open_()) {
         platforms_ = *std::move(found);
       } else {
         reason_ = found.failure().message();
       }
+      os::watch_process();
     });
     return platforms_;
   }

@@ -7,6 +7,7 @@
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
+#include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
 namespace isthmus {
@@ -18,6 +19,7 @@ buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request,
       alignment_{static_cast<std::size_t>(request.alignment)},
       kind_{request.kind},
       read_only_{read_only},
+      start_{memory ? static_cast<std::byte*>(memory->what().base) : nullptr},
       memory_{memory.detach()} {}
 
 buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
@@ -88,7 +90,11 @@ result<ref<allocation>> buffer::hold() {
   if (dead()) {
     return closed();
   }
-  const std::lock_guard held{whole_->lock_};
+  // In a forked child the lock may be held by a thread that is no more; there is but one thread there.
+  std::unique_lock held{whole_->lock_, std::defer_lock};
+  if (!os::is_forked_child()) {
+    held.lock();
+  }
   if (whole_->dead_.load(std::memory_order_relaxed)) {
     return closed();
   }
@@ -96,13 +102,7 @@ result<ref<allocation>> buffer::hold() {
 }
 
 void* buffer::pointer() const noexcept {
-  if (whole_->memory_ == nullptr || nbytes_ == 0 || dead()) {
-    return nullptr;
-  }
-  const std::lock_guard held{whole_->lock_};
-  return whole_->dead_.load(std::memory_order_relaxed)
-             ? nullptr
-             : static_cast<std::byte*>(whole_->memory_->what().base) + offset_;
+  return whole_->start_ == nullptr || nbytes_ == 0 || dead() ? nullptr : whole_->start_ + offset_;
 }
 
 void buffer::free() noexcept {
@@ -153,8 +153,8 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
     return fail(ISTHMUS_ERROR_READ_ONLY, "this buffer of {} is read-only and cannot be written",
                 describe_bytes(nbytes_));
   }
-  auto* base = *memory ? static_cast<std::byte*>((*memory)->what().base) : nullptr;
-  return endpoint{base == nullptr ? nullptr : base + offset_ + offset, *std::move(memory), on_.get()};
+  auto* start = whole_->start_;
+  return endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory), on_.get()};
 }
 
 result<void*> buffer::begin_export() {
@@ -166,7 +166,8 @@ result<void*> buffer::begin_export() {
   if (!side) {
     return side.take_error();
   }
-  if (side->memory) {
+  // A child may read what its parent wrote; nothing is pending there.
+  if (side->memory && !os::is_forked_child()) {
     touched_memory touched;
     touched.add(*side, nbytes_, true);
     std::vector<ref<event>> after;

@@ -88,7 +88,8 @@ class buffer final : public ref_counted {
   std::atomic<std::size_t> exports_{0};
   // Guards the handing out of references against `free`; `memory_` itself never changes. Alive, the
   // buffer counts as one reference; an export is one more.
-  mutable spin_lock lock_;
+  spin_lock lock_;
+  std::byte* start_ = nullptr;  // of the allocation; null for 0 bytes
   allocation* memory_ = nullptr;
 };
 

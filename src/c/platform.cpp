@@ -192,7 +192,7 @@ isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** devi
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    os::watch_for_fork();
+    os::watch_process();
     return give(create_simulated_device(options == nullptr ? "" : options), device);
   });
 }

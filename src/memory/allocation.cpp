@@ -79,8 +79,8 @@ std::vector<ref<event>> allocation::still_running() noexcept {
 }
 
 void allocation::last_reference_gone() noexcept {
-  // A child has none of the driver's threads: what it frees stays the parent's.
-  if (os::is_forked_child()) {
+  // What a child frees stays the parent's, and what is freed at the very end goes with the process.
+  if (os::drivers_are_gone()) {
     return;
   }
   if (origin_ == origin::unregistered) {

@@ -1,6 +1,7 @@
 #include "memory/result_memory.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <unordered_map>
@@ -20,6 +21,10 @@ constexpr std::size_t k_kept_bytes = std::size_t{256} << 20;
 class result_cache {
  public:
   result<void*> allocate(std::size_t nbytes) {
+    if (nbytes > SIZE_MAX / 2) {
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no address space holds a result of {}",
+                  describe_bytes(nbytes));
+    }
     const auto whole = round_up(nbytes, os::page_size());
     if (void* warm = take_kept(whole)) {
       return warm;

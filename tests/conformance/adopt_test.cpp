@@ -1,4 +1,6 @@
 // Memory of others adopted, and ours given away.
+#include <atomic>
+
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -13,10 +15,10 @@ class adoption : public on_backend {
     resource_ = im::resource::provider(queue_.context(), kind);
     return resource_.allocate(nbytes, 0, queue_);
   }
-  auto giver_back(std::size_t nbytes, int& count) {
+  auto giver_back(std::size_t nbytes, std::atomic<int>& count) {
     return [this, nbytes, &count, from = resource_](void* pointer) noexcept {
-      ++count;
       late_.push_back({from, pointer, nbytes});
+      ++count;
     };
   }
   // An owner's release may not call the library: the memory goes back here.
@@ -27,7 +29,7 @@ class adoption : public on_backend {
     resource_ = {};
     on_backend::TearDown();
   }
-  static void await(const int& count) {
+  static void await(const std::atomic<int>& count) {
     for (int i = 0; i < 5000 && count == 0; ++i) std::this_thread::sleep_for(1ms);
   }
 
@@ -44,7 +46,7 @@ INSTANTIATE_ON_BACKENDS(adoption);
 TEST_P(adoption, of_usm_of_every_kind) {
   for (im::kind kind : kinds()) {
     void* memory = foreign(kind, 1000);
-    int released = 0;
+    std::atomic<int> released{0};
     {
       const im::buffer buffer =
           im::buffer::adopt(memory, 1000, giver_back(1000, released), {.on = queue_});
@@ -63,7 +65,7 @@ TEST_P(adoption, of_usm_of_every_kind) {
 
 TEST_P(adoption, of_inner_pointers) {
   void* memory = foreign(kinds().front(), 1000);
-  int released = 0;
+  std::atomic<int> released{0};
   auto* inner = static_cast<std::byte*>(memory) + 100;
   {
     const im::buffer buffer = im::buffer::adopt(
@@ -78,7 +80,7 @@ TEST_P(adoption, of_inner_pointers) {
 
 TEST_P(adoption, by_smart_pointers) {
   const im::kind kind = kinds().back();
-  int released = 0;
+  std::atomic<int> released{0};
   auto* memory = static_cast<std::byte*>(foreign(kind, 1000));
   const auto deleter = giver_back(1000, released);
   {
@@ -104,7 +106,7 @@ TEST_P(adoption, by_smart_pointers) {
 TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   void* memory = foreign(kinds().front(), 1000);
-  int released = 0;
+  std::atomic<int> released{0};
   const im::host_event gate;
   im::event done;
   {
@@ -121,14 +123,12 @@ TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
 
 TEST_P(adoption, of_memory_the_context_does_not_know_is_refused) {
   bytes plain(1000);
-  int released = 0;
+  std::atomic<int> released{0};
   const auto owner = [&released](void*) noexcept { ++released; };
-  EXPECT_TRUE(throws(im::status::wrong_context, [&] {
-    (void)im::buffer::adopt(plain.data(), 1000, owner, {.on = queue_});
-  }));
+  EXPECT_TRUE(throws(im::status::wrong_context,
+                     [&] { (void)im::buffer::adopt(plain.data(), 1000, owner, {.on = queue_}); }));
   EXPECT_EQ(released, 1) << "the owner is released on failure, once";
-  const im::buffer other(100, kinds().front(),
-                         {.on = im::queue(im::context({device_}), device_)});
+  const im::buffer other(100, kinds().front(), {.on = im::queue(im::context({device_}), device_)});
   EXPECT_TRUE(throws(im::status::wrong_context, [&] {
     (void)im::buffer::adopt(other.pointer(), 100, owner, {.on = queue_});
   }));
@@ -138,12 +138,11 @@ TEST_P(adoption, of_memory_the_context_does_not_know_is_refused) {
 TEST_P(adoption, beyond_the_allocation_is_refused) {
   const im::buffer ours = make(1000, kinds().front());
   auto* first = static_cast<std::byte*>(ours.pointer());
-  int released = 0;
+  std::atomic<int> released{0};
   const auto owner = [&released](void*) noexcept { ++released; };
   for (std::size_t nbytes : {std::size_t{1} << 30, SIZE_MAX, std::size_t{1} << 63}) {
-    EXPECT_TRUE(throws(im::status::out_of_range, {std::to_string(nbytes)}, [&] {
-      (void)im::buffer::adopt(first + 1, nbytes, owner, {.on = queue_});
-    }));
+    EXPECT_TRUE(throws(im::status::out_of_range, {std::to_string(nbytes)},
+                       [&] { (void)im::buffer::adopt(first + 1, nbytes, owner, {.on = queue_}); }));
   }
   EXPECT_EQ(released, 3);
 }

@@ -220,8 +220,7 @@ TEST_P(lifetime, a_closed_queue_refuses_and_finishes) {
   EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(buffer, std::byte{1}); }));
   EXPECT_TRUE(throws(im::status::closed, [&] { (void)brief.fence(); }));
   EXPECT_TRUE(throws(im::status::closed, [&] { (void)brief.submit([] {}); }));
-  EXPECT_TRUE(
-      throws(im::status::closed, [&] { im::buffer(10, kinds().front(), {.on = brief}); }));
+  EXPECT_TRUE(throws(im::status::closed, [&] { im::buffer(10, kinds().front(), {.on = brief}); }));
   last.wait();
   bytes got(1 << 20);
   im::copy(std::span(got), buffer, {.on = queue_});

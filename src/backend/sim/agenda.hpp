@@ -1,9 +1,9 @@
 #pragma once
 // What is to be done once an engine's lock is given back.
 //
-// One engine's step allows others theirs, on other devices too. They are put down here and worked off in
-// a loop: no engine's lock is taken under another's, nothing of the outside (continuations, destructors)
-// runs under one, and a chain of any length needs no stack.
+// One engine's step allows others theirs, on other devices too. They are put down here and worked
+// off in a loop: no engine's lock is taken under another's, nothing of the outside (continuations,
+// destructors) runs under one, and a chain of any length needs no stack.
 
 #include <deque>
 #include <memory>

@@ -34,7 +34,8 @@ error call_log::record(call kind, const std::string& filter) {
     return {};
   }
   const auto code = kind == call::allocate ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_DRIVER;
-  return fail(code, "{}: {} call number {} (number {} of all calls) failed, as the option 'fail' asked",
+  return fail(code,
+              "{}: {} call number {} (number {} of all calls) failed, as the option 'fail' asked",
               filter, call_name(kind), made(kind), made(call::any));
 }
 

@@ -12,8 +12,8 @@
 
 namespace isthmus::sim {
 
-// `any` counts them all. `violation` is no call: it counts what no correct program does, memory freed
-// under an operation or freed twice.
+// `any` counts them all. `violation` is no call: it counts what no correct program does, memory
+// freed under an operation or freed twice.
 enum class call : std::uint8_t {
   allocate,
   free,

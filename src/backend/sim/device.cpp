@@ -6,8 +6,8 @@ namespace isthmus::sim {
 namespace {
 
 std::uint64_t capabilities(const options& chosen) noexcept {
-  std::uint64_t able = chosen.kinds | ISTHMUS_CAN_PREFETCH | ISTHMUS_CAN_ADVISE | ISTHMUS_CAN_PROFILE |
-                       ISTHMUS_CAN_TELL_FREE_MEMORY;
+  std::uint64_t able = chosen.kinds | ISTHMUS_CAN_PREFETCH | ISTHMUS_CAN_ADVISE |
+                       ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_TELL_FREE_MEMORY;
   if (chosen.usm) {
     able |= ISTHMUS_CAN_USM;
   }

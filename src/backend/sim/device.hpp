@@ -1,5 +1,6 @@
 #pragma once
-// A simulated device, and how the other files of this folder get from the seam's device to its engine.
+// A simulated device, and how the other files of this folder get from the seam's device to its
+// engine.
 
 #include <memory>
 

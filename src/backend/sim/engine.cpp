@@ -96,8 +96,9 @@ result<void> engine::reserve(const allocation_request& request) {
   }
   const auto left = capacity_ - device_bytes_;
   if (request.nbytes > left) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot allocate {} of device memory on {}: {} of {} are free",
-                describe_bytes(request.nbytes), filter_, describe_bytes(left), describe_bytes(capacity_));
+    return fail(
+        ISTHMUS_ERROR_OUT_OF_MEMORY, "cannot allocate {} of device memory on {}: {} of {} are free",
+        describe_bytes(request.nbytes), filter_, describe_bytes(left), describe_bytes(capacity_));
   }
   device_bytes_ += request.nbytes;
   return {};
@@ -183,8 +184,9 @@ void engine::drain(const void* context) noexcept {
   }
   agenda next;
   const std::lock_guard hold{lock_};
-  const error abandoned{ISTHMUS_ERROR_ABANDONED,
-                        filter_ + " went while this operation waited for an event of another device"};
+  const error abandoned{
+      ISTHMUS_ERROR_ABANDONED,
+      filter_ + " went while this operation waited for an event of another device"};
   for (const auto& on : lanes_) {
     if (concerned(*on) && !on->busy) {
       fail_waiting(*on, abandoned, next);

@@ -1,11 +1,12 @@
 #pragma once
-// The heart of a simulated device: its clock, its memory's sums, its faults, and its queues' operations.
+// The heart of a simulated device: its clock, its memory's sums, its faults, and its queues'
+// operations.
 //
-// There is no thread in it. An operation's effect happens on the thread that submits it, or later on the one
-// that waits for it, looks at it or completes what it waited for; so one thread's program always runs the
-// same. The lock is held for bookkeeping only, never while bytes move: a lane that is `busy` has one thread
-// moving its first operation's bytes. Operations hold the engine, and it holds them until they have ended;
-// the platform drains it before it goes.
+// There is no thread in it. An operation's effect happens on the thread that submits it, or later
+// on the one that waits for it, looks at it or completes what it waited for; so one thread's
+// program always runs the same. The lock is held for bookkeeping only, never while bytes move: a
+// lane that is `busy` has one thread moving its first operation's bytes. Operations hold the
+// engine, and it holds them until they have ended; the platform drains it before it goes.
 
 #include <deque>
 #include <memory>
@@ -22,7 +23,8 @@
 
 namespace isthmus::sim {
 
-// The operations of one queue whose effect has not happened yet, oldest first. Guarded by the engine's lock.
+// The operations of one queue whose effect has not happened yet, oldest first. Guarded by the
+// engine's lock.
 struct lane {
   const void* context = nullptr;
   std::deque<ref<operation>> waiting;
@@ -51,7 +53,8 @@ class engine : public std::enable_shared_from_this<engine> {
 
   [[nodiscard]] std::shared_ptr<lane> add_lane(const void* context);
   void orphan(const std::shared_ptr<lane>& on) noexcept;
-  // Pre: `after` are events that are pending or passed as the seam gives them; `from` is the lane's queue.
+  // Pre: `after` are events that are pending or passed as the seam gives them; `from` is the lane's
+  // queue.
   [[nodiscard]] ref<event> submit(const std::shared_ptr<lane>& on, work todo, wait_list after,
                                   isthmus::queue& from);
 
@@ -96,7 +99,8 @@ class engine : public std::enable_shared_from_this<engine> {
   std::uint64_t host_bytes_ = 0;
   bool lost_ = false;
   lanes lanes_;
-  // Passed, not ended: by their end on the virtual clock, those with one end by their order of passing.
+  // Passed, not ended: by their end on the virtual clock, those with one end by their order of
+  // passing.
   std::deque<ref<operation>> ending_;
 };
 

@@ -20,7 +20,8 @@ bool any_freed(const work& todo) noexcept {
 }
 
 error used_after_free() {
-  return {ISTHMUS_ERROR_DRIVER, "use after free: memory of this operation was freed before it had ended"};
+  return {ISTHMUS_ERROR_DRIVER,
+          "use after free: memory of this operation was freed before it had ended"};
 }
 
 void begin_use(const place& end) noexcept {
@@ -38,8 +39,9 @@ void end_use(const place& end) noexcept {
 }  // namespace
 
 error engine::lost_error() const {
-  return {ISTHMUS_ERROR_DEVICE_LOST, filter_ + " is lost, as the option 'lost' asked: nothing but frees "
-                                               "can be done with it"};
+  return {ISTHMUS_ERROR_DEVICE_LOST, filter_ +
+                                         " is lost, as the option 'lost' asked: nothing but frees "
+                                         "can be done with it"};
 }
 
 bool engine::is_early() {
@@ -94,9 +96,9 @@ void engine::pass_event(const release& passed, agenda& next) {
   }
   waiting.ready_ns_ = std::max(waiting.ready_ns_, passed.not_before_ns);
   if (passed.failure && !waiting.broken_) {
-    waiting.broken_ = fail(ISTHMUS_ERROR_DEPENDENCY,
-                           "not run, since an event that it waited for had failed: {}",
-                           passed.failure.message());
+    waiting.broken_ =
+        fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+             passed.failure.message());
   }
   if (--waiting.blockers_ == 0 && !waiting.passed_) {
     next.lanes.push_back({shared_from_this(), waiting.lane_});
@@ -118,7 +120,9 @@ void engine::hurry(const demanded& order, agenda& next) {
 
 // What stands before it in the lane is wanted with it, and all that these wait for.
 void engine::want(lane& on, std::uint64_t below, agenda& next) {
-  const auto is_wanted = [&](const ref<operation>& held) { return held->number_ < on.wanted_below; };
+  const auto is_wanted = [&](const ref<operation>& held) {
+    return held->number_ < on.wanted_below;
+  };
   auto at = std::partition_point(on.waiting.begin(), on.waiting.end(), is_wanted);
   for (; at != on.waiting.end() && (*at)->number_ < below; ++at) {
     for (const auto& before : (*at)->waits_) {
@@ -188,7 +192,8 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) {
   const auto later = [](std::uint64_t end, const ref<operation>& other) {
     return end < other->times_.ended_ns;
   };
-  ending_.insert(std::upper_bound(ending_.begin(), ending_.end(), done->times_.ended_ns, later), done);
+  ending_.insert(std::upper_bound(ending_.begin(), ending_.end(), done->times_.ended_ns, later),
+                 done);
 }
 
 void engine::retire(ref<operation> done, agenda& next) {

@@ -11,7 +11,8 @@
 namespace isthmus::sim {
 namespace {
 
-// Freed device addresses that are kept out of use, so that a late use of one is told and not a crash.
+// Freed device addresses that are kept out of use, so that a late use of one is told and not a
+// crash.
 constexpr std::size_t k_graves = 64;
 // Fresh memory of a driver's is not zero; nor is ours, where it is most looked at.
 constexpr std::size_t k_soiled = std::size_t{64} << 10;

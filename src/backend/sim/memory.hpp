@@ -2,8 +2,9 @@
 // Memory of simulated devices, and the book of who owns which address.
 //
 // Device memory has two faces: the address that users get faults on any access by the host, as on
-// hardware, and the simulated device reaches the bytes through the other one. One book for the process,
-// so that memory of one device is told apart from memory of another's and from the caller's own.
+// hardware, and the simulated device reaches the bytes through the other one. One book for the
+// process, so that memory of one device is told apart from memory of another's and from the
+// caller's own.
 
 #include <atomic>
 #include <cstdint>
@@ -60,8 +61,8 @@ class allocation {
   std::atomic<bool> freed_{false};
 };
 
-// One end of an operation: where its bytes are, and what must stay mapped for it; null for memory of the
-// caller's.
+// One end of an operation: where its bytes are, and what must stay mapped for it; null for memory
+// of the caller's.
 struct place {
   std::byte* at = nullptr;
   std::shared_ptr<allocation> of;
@@ -79,8 +80,8 @@ class address_book {
 
   // What holds `pointer`, live and of `context`; null otherwise.
   [[nodiscard]] std::shared_ptr<allocation> find(const void* pointer, const void* context);
-  // For an operation on [pointer, pointer + nbytes) in `context`. DRIVER: not wholly within one live
-  // allocation. WRONG_CONTEXT: device memory of another's.
+  // For an operation on [pointer, pointer + nbytes) in `context`. DRIVER: not wholly within one
+  // live allocation. WRONG_CONTEXT: device memory of another's.
   [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes, const void* context);
 
  private:

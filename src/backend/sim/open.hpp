@@ -7,8 +7,8 @@
 
 namespace isthmus::sim {
 
-// One platform with the devices that the variable ISTHMUS_SIM describes; without the variable the error
-// says so.
+// One platform with the devices that the variable ISTHMUS_SIM describes; without the variable the
+// error says so.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
 }  // namespace isthmus::sim

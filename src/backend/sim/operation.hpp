@@ -1,9 +1,9 @@
 #pragma once
 // An operation of a simulated queue, which is its own event.
 //
-// It goes through three moments: it is submitted; its effect happens (the bytes move, its times are known,
-// what stands behind it may go on); it ends, once the virtual clock has come to its end, and completes as
-// an event. The engine of its device leads it through them.
+// It goes through three moments: it is submitted; its effect happens (the bytes move, its times are
+// known, what stands behind it may go on); it ends, once the virtual clock has come to its end, and
+// completes as an event. The engine of its device leads it through them.
 
 #include <memory>
 #include <string>
@@ -63,9 +63,9 @@ class operation final : public event {
 
   // Guarded by the engine's lock up to the end; from then on nobody writes.
   work work_;
-  std::uint64_t number_ = 0;   // in its lane
-  std::uint32_t blockers_ = 1; // events not passed yet, and the submission itself
-  std::uint32_t foreign_ = 0;  // of these, the ones that are not simulated
+  std::uint64_t number_ = 0;    // in its lane
+  std::uint32_t blockers_ = 1;  // events not passed yet, and the submission itself
+  std::uint32_t foreign_ = 0;   // of these, the ones that are not simulated
   std::uint32_t looks_ = 0;
   bool early_ = true;
   bool awaited_ = false;  // somebody waits: the clock goes on to its end
@@ -73,7 +73,7 @@ class operation final : public event {
   std::uint64_t ready_ns_ = 0;
   event_times times_;
   error failure_;
-  error broken_;  // an event that it waits for had failed
+  error broken_;                            // an event that it waits for had failed
   std::vector<ref<operation>> waits_;       // simulated ones, needed while it has not passed
   std::vector<ref<operation>> dependents_;  // waiting for it to pass
   // While it waits for the host, which nothing here can hurry, its device must not go.

@@ -17,8 +17,7 @@ struct item {
 std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::string shown{text.substr(0, longest)};
-  std::replace_if(
-      shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
   return fmt::format("'{}{}'", shown, text.size() > longest ? "..." : "");
 }
 
@@ -36,7 +35,8 @@ struct number_rule {
 result<void> set_number(const item& given, const number_rule& rule, std::uint64_t& target) {
   const auto value = parse_quantity(given.value, rule.of);
   if (!value || *value < rule.least || *value > rule.most) {
-    return refused(given, fmt::format("{}, from {} to {}", describe(rule.of), rule.least, rule.most));
+    return refused(given,
+                   fmt::format("{}, from {} to {}", describe(rule.of), rule.least, rule.most));
   }
   target = *value;
   return {};
@@ -128,9 +128,11 @@ result<void> set_fail(const item& given, options& to) {
   }
   const auto colon = std::min(given.value.find(':'), given.value.size());
   const auto kind = find_call(given.value.substr(0, colon));
-  const auto nth = parse_quantity(given.value.substr(std::min(colon + 1, given.value.size())), unit::none);
+  const auto nth =
+      parse_quantity(given.value.substr(std::min(colon + 1, given.value.size())), unit::none);
   if (!kind || *kind == call::violation || !nth || *nth == 0) {
-    return refused(given, fmt::format("none, or KIND:N with N from 1 and KIND one of {}", call_names()));
+    return refused(given,
+                   fmt::format("none, or KIND:N with N from 1 and KIND one of {}", call_names()));
   }
   to.faults.push_back({*kind, *nth});
   return {};
@@ -198,11 +200,13 @@ class reader {
     const auto equals = text.find('=');
     if (equals == std::string_view::npos) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "simulated device: {} is not an option: write key=value, joined by ','", quoted(text));
+                  "simulated device: {} is not an option: write key=value, joined by ','",
+                  quoted(text));
     }
     const item given{text.substr(0, equals), text.substr(equals + 1)};
-    const auto* rule = std::find_if(std::begin(k_rules), std::end(k_rules),
-                                    [&](const option_rule& known) { return known.key == given.key; });
+    const auto* rule =
+        std::find_if(std::begin(k_rules), std::end(k_rules),
+                     [&](const option_rule& known) { return known.key == given.key; });
     if (rule == std::end(k_rules)) {
       return unknown_option(given.key);
     }

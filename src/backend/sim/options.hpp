@@ -1,5 +1,6 @@
 #pragma once
-// What a simulated device is like: "capacity=64MiB,fail=copy:3". docs/sim.md describes every option.
+// What a simulated device is like: "capacity=64MiB,fail=copy:3". docs/sim.md describes every
+// option.
 
 #include <cstdint>
 #include <optional>
@@ -12,7 +13,8 @@
 
 namespace isthmus::sim {
 
-// When an operation's bytes move: as soon as its ordering allows, only when somebody asks, or either.
+// When an operation's bytes move: as soon as its ordering allows, only when somebody asks, or
+// either.
 enum class effect : std::uint8_t { early, late, random };
 
 constexpr std::uint64_t k_all_kinds =
@@ -39,11 +41,12 @@ struct options {
   std::optional<std::uint64_t> lost_after;
 };
 
-// Where the text comes from, which decides on what it may hold: `devices` is for the environment alone,
-// and a living device changes only what can change.
+// Where the text comes from, which decides on what it may hold: `devices` is for the environment
+// alone, and a living device changes only what can change.
 enum class source : std::uint8_t { environment, creation, change };
 
-// `base` is what the text does not mention. INVALID_ARGUMENT names the key, the value and what is allowed.
+// `base` is what the text does not mention. INVALID_ARGUMENT names the key, the value and what is
+// allowed.
 [[nodiscard]] result<options> parse_options(std::string_view text, source from, options base = {});
 
 }  // namespace isthmus::sim

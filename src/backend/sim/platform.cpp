@@ -6,9 +6,10 @@ namespace isthmus::sim {
 namespace {
 
 platform_properties describe() {
-  return {"sim", "Isthmus simulator", "Isthmus",
-          fmt::format("{}.{}.{}", ISTHMUS_VERSION_MAJOR, ISTHMUS_VERSION_MINOR, ISTHMUS_VERSION_PATCH),
-          ""};
+  return {
+      "sim", "Isthmus simulator", "Isthmus",
+      fmt::format("{}.{}.{}", ISTHMUS_VERSION_MAJOR, ISTHMUS_VERSION_MINOR, ISTHMUS_VERSION_PATCH),
+      ""};
 }
 
 }  // namespace

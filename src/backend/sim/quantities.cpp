@@ -18,20 +18,20 @@ constexpr suffix k_plain[] = {{"", 1}};
 constexpr suffix k_bytes[] = {{"", 1},
                               {"B", 1},
                               {"KiB", k_kibi},
-                              {"MiB", k_kibi * k_kibi},
-                              {"GiB", k_kibi * k_kibi * k_kibi},
-                              {"TiB", k_kibi * k_kibi * k_kibi * k_kibi}};
+                              {"MiB", k_kibi* k_kibi},
+                              {"GiB", k_kibi* k_kibi* k_kibi},
+                              {"TiB", k_kibi* k_kibi* k_kibi* k_kibi}};
 constexpr suffix k_times[] = {
-    {"ns", 1}, {"us", k_kilo}, {"ms", k_kilo * k_kilo}, {"s", k_kilo * k_kilo * k_kilo}};
+    {"ns", 1}, {"us", k_kilo}, {"ms", k_kilo* k_kilo}, {"s", k_kilo* k_kilo* k_kilo}};
 constexpr suffix k_bandwidths[] = {{"B/s", 1},
                                    {"kB/s", k_kilo},
-                                   {"MB/s", k_kilo * k_kilo},
-                                   {"GB/s", k_kilo * k_kilo * k_kilo},
-                                   {"TB/s", k_kilo * k_kilo * k_kilo * k_kilo},
+                                   {"MB/s", k_kilo* k_kilo},
+                                   {"GB/s", k_kilo* k_kilo* k_kilo},
+                                   {"TB/s", k_kilo* k_kilo* k_kilo* k_kilo},
                                    {"KiB/s", k_kibi},
-                                   {"MiB/s", k_kibi * k_kibi},
-                                   {"GiB/s", k_kibi * k_kibi * k_kibi},
-                                   {"TiB/s", k_kibi * k_kibi * k_kibi * k_kibi}};
+                                   {"MiB/s", k_kibi* k_kibi},
+                                   {"GiB/s", k_kibi* k_kibi* k_kibi},
+                                   {"TiB/s", k_kibi* k_kibi* k_kibi* k_kibi}};
 
 std::span<const suffix> suffixes(unit of) noexcept {
   switch (of) {
@@ -98,11 +98,14 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noex
   }
   const auto fraction = of == unit::none ? std::optional<std::uint64_t>{0} : take_fraction(text);
   // Nothing takes no time, in whatever unit.
-  const auto factor = text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, of);
-  if (!fraction || !factor || *whole > most / *factor) {
+  const auto factor =
+      text.empty() && *whole == 0 ? std::optional<std::uint64_t>{1} : factor_of(text, of);
+  // The largest factor is 2^40 and a fraction is below 2^20. There are no parts of a byte or
+  // nanosecond.
+  if (!fraction || !factor || *whole > most / *factor ||
+      *fraction * *factor % k_fraction_unit != 0) {
     return std::nullopt;
   }
-  // The largest factor is 2^40, so that this product stays below 2^60.
   const auto rest = *fraction * *factor / k_fraction_unit;
   const auto value = *whole * *factor;
   return value > most - rest ? std::nullopt : std::optional{value + rest};
@@ -112,7 +115,8 @@ const char* describe(unit of) noexcept {
   switch (of) {
     case unit::bytes: return "a size in bytes, KiB, MiB, GiB or TiB (\"64MiB\")";
     case unit::time: return "a time in ns, us, ms or s (\"5us\")";
-    case unit::bandwidth: return "a bandwidth in B/s, kB/s, MB/s, GB/s, TB/s or KiB/s to TiB/s (\"16GB/s\")";
+    case unit::bandwidth:
+      return "a bandwidth in B/s, kB/s, MB/s, GB/s, TB/s or KiB/s to TiB/s (\"16GB/s\")";
     default: return "a whole number";
   }
 }

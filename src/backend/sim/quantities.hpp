@@ -11,8 +11,8 @@ namespace isthmus::sim {
 // Which units a value may have; `describe` lists them for messages.
 enum class unit { none, bytes, time, bandwidth };
 
-// In bytes, nanoseconds or bytes per second; nothing if the text is not wholly such a number, or if it
-// does not fit 64 bits.
+// In bytes, nanoseconds or bytes per second; nothing if the text is not wholly such a number, or if
+// that is no whole one or does not fit 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noexcept;
 [[nodiscard]] const char* describe(unit of) noexcept;
 

@@ -62,7 +62,7 @@ result<ref<event>> queue::copy_rows(call kind, const copy_2d_shape& shape, wait_
   }
   work todo;
   todo.what = action::copy;
-  todo.over = !is_local(*to)     ? route::from_device
+  todo.over = !is_local(*to)    ? route::from_device
               : is_local(*from) ? route::inside
                                 : route::to_device;
   todo.destination = *std::move(to);
@@ -84,8 +84,8 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
   return copy_rows(call::copy_2d, shape, after);
 }
 
-result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
-                                  wait_list after) {
+result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
+                                  std::size_t nbytes, wait_list after) {
   ISTHMUS_TRY(begin(call::fill, after));
   auto to = resolve(destination, nbytes);
   if (!to) {

@@ -15,13 +15,13 @@ class queue final : public isthmus::queue {
   ~queue() override;
 
  protected:
-  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source, std::size_t nbytes,
-                                           wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                            std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                               wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
@@ -30,7 +30,8 @@ class queue final : public isthmus::queue {
  private:
   [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes);
   [[nodiscard]] bool is_local(const place& end) const noexcept;
-  [[nodiscard]] result<ref<event>> copy_rows(call kind, const copy_2d_shape& shape, wait_list after);
+  [[nodiscard]] result<ref<event>> copy_rows(call kind, const copy_2d_shape& shape,
+                                             wait_list after);
   // Counts the call and those for the events, then hands the work over.
   [[nodiscard]] result<void> begin(call kind, wait_list after);
   [[nodiscard]] result<ref<event>> submit(work todo, wait_list after);

@@ -10,7 +10,8 @@ namespace {
 std::atomic<std::uint64_t> private_devices{0};
 
 error not_simulated(const device& target) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a simulated device", target.properties().filter);
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a simulated device",
+              target.properties().filter);
 }
 
 const sim::device* simulated(const device& target) noexcept {
@@ -44,8 +45,9 @@ result<std::uint64_t> simulated_calls(const device& target, std::string_view kin
   }
   const auto wanted = sim::find_call(kind);
   if (!wanted) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "there is no kind of call '{}': use {} or violation",
-                kind.substr(0, 60), sim::call_names());
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "there is no kind of call '{}': use {} or violation", kind.substr(0, 60),
+                sim::call_names());
   }
   return found->engine().calls(*wanted);
 }

@@ -9,10 +9,13 @@ namespace {
 // 146 years: later than anything that a test waits for; sums of two stay below 2^64.
 constexpr std::uint64_t k_end_of_time = std::uint64_t{1} << 62;
 
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept { return std::min(a + b, k_end_of_time); }
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) noexcept {
+  return std::min(a + b, k_end_of_time);
+}
 
 std::uint64_t transfer_ns(std::uint64_t nbytes, std::uint64_t bytes_per_second) noexcept {
-  const double ns = std::ceil(static_cast<double>(nbytes) * 1e9 / static_cast<double>(bytes_per_second));
+  const double ns =
+      std::ceil(static_cast<double>(nbytes) * 1e9 / static_cast<double>(bytes_per_second));
   return ns >= static_cast<double>(k_end_of_time) ? k_end_of_time : static_cast<std::uint64_t>(ns);
 }
 

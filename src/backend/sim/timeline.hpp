@@ -10,8 +10,8 @@
 
 namespace isthmus::sim {
 
-// Which part of the device is busy with an operation: nothing, a copy engine of either direction, or
-// the one that moves bytes within the device.
+// Which part of the device is busy with an operation: nothing, a copy engine of either direction,
+// or the one that moves bytes within the device.
 enum class route : std::uint8_t { none, to_device, from_device, inside };
 
 // What submitting an operation, and looking at an event, costs the host.

@@ -14,7 +14,6 @@
 #include "backend/opencl/open.hpp"
 #include "backend/opencl/platform.hpp"
 #include "backend/queue.hpp"
-#include "os/process.hpp"
 
 namespace isthmus::testing {
 
@@ -25,7 +24,6 @@ inline bool opencl_is_required() {
 
 inline const std::vector<ref<platform>>& opencl_platforms() {
   static const auto* const found = [] {
-    os::watch_for_fork();
     auto opened = opencl::open();
     if (!opened) {
       std::printf("no OpenCL: %s\n", opened.failure().message());
@@ -124,7 +122,8 @@ inline std::vector<std::byte> numbered(std::size_t nbytes, unsigned salt = 0) {
 }
 
 // Waits for a submission that must succeed.
-inline void finish(result<ref<event>> submitted) {
+template <class Submitted>
+void finish(Submitted&& submitted) {
   ASSERT_TRUE(submitted) << submitted.failure().message();
   const auto ended = (*submitted)->wait(std::nullopt);
   ASSERT_TRUE(ended) << ended.failure().message();

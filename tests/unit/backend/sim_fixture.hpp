@@ -56,7 +56,8 @@ struct rig {
   void free(void* pointer, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE) {
     home->deallocate(pointer, kind, nbytes);
   }
-  ref<event> copy(void* to, const void* from, std::size_t nbytes, std::vector<ref<event>> after = {}) {
+  ref<event> copy(void* to, const void* from, std::size_t nbytes,
+                  std::vector<ref<event>> after = {}) {
     return expect_value(on->copy(to, from, nbytes, after));
   }
   // What the bytes are once all is done.

@@ -56,7 +56,8 @@ TEST(sim_memory, capacity_holds_for_device_kind) {
   EXPECT_EQ(told.free_bytes, 100U);
   EXPECT_EQ(told.total_bytes, mebibyte);
   auto refused = sim.home->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 101, 0});
-  expect_failure(refused, ISTHMUS_ERROR_OUT_OF_MEMORY, "100 bytes of 1 MiB (1048576 bytes) are free");
+  expect_failure(refused, ISTHMUS_ERROR_OUT_OF_MEMORY,
+                 "100 bytes of 1 MiB (1048576 bytes) are free");
   auto* const rest = sim.make(100);
   auto* const shared = sim.make(mebibyte, ISTHMUS_KIND_SHARED);
   const auto state = expect_value(state_of_simulated_device(*sim.where));
@@ -72,7 +73,8 @@ TEST(sim_memory, capacity_holds_for_device_kind) {
 TEST(sim_memory, alignment) {
   rig sim;
   for (const auto kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
-    for (std::size_t alignment = 1; alignment <= sim.where->properties().max_alignment; alignment *= 2) {
+    for (std::size_t alignment = 1; alignment <= sim.where->properties().max_alignment;
+         alignment *= 2) {
       void* made = expect_value(sim.home->allocate(*sim.where, {kind, 10, alignment}));
       EXPECT_EQ(address(made) % alignment, 0U);
       sim.free(made, 10, kind);
@@ -150,7 +152,8 @@ TEST(sim_memory, memory_of_another_context_is_refused) {
   auto* const memory = sim.make(16);
   auto* const theirs = other.make(16);
   void* const owns = expect_value(own->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 16, 0}));
-  expect_failure(sim.on->copy(theirs, &byte, 1, {}), ISTHMUS_ERROR_WRONG_CONTEXT, "another context");
+  expect_failure(sim.on->copy(theirs, &byte, 1, {}), ISTHMUS_ERROR_WRONG_CONTEXT,
+                 "another context");
   expect_failure(sim.on->copy(owns, &byte, 1, {}), ISTHMUS_ERROR_WRONG_CONTEXT);
   expect_failure(sim.on->copy(&byte, owns, 1, {}), ISTHMUS_ERROR_WRONG_CONTEXT);
   EXPECT_EQ(own->query(memory).kind, ISTHMUS_KIND_UNKNOWN);

@@ -42,7 +42,8 @@ TEST(sim_options, defaults) {
 
 TEST(sim_options, every_option) {
   const auto chosen = read(
-      "devices=3,capacity=64MiB, bandwidth=12.5GB/s,device_bandwidth=2TiB/s,latency=1.5ms ,engines=1,"
+      "devices=3,capacity=64MiB, bandwidth=12.5GB/s,device_bandwidth=2TiB/s,latency=1.5ms "
+      ",engines=1,"
       "seed=18446744073709551615,effect=late,fail=copy:3,fail=any:1,lost=7,wait_for_host=0,"
       "kinds=host+device,usm=0",
       source::environment);
@@ -141,9 +142,10 @@ TEST(sim_options, refusals_name_key_and_value) {
 }
 
 TEST(sim_options, a_living_device_changes_only_what_can) {
-  for (const auto* text : {"capacity=1GiB", "engines=1", "kinds=device", "usm=1", "wait_for_host=1",
-                           "devices=1"}) {
-    expect_failure(parse_options(text, source::change), ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot change");
+  for (const auto* text :
+       {"capacity=1GiB", "engines=1", "kinds=device", "usm=1", "wait_for_host=1", "devices=1"}) {
+    expect_failure(parse_options(text, source::change), ISTHMUS_ERROR_INVALID_ARGUMENT,
+                   "cannot change");
   }
   const auto changed = read("latency=1us", source::change);
   EXPECT_EQ(changed.latency_ns, 1'000U);
@@ -152,7 +154,8 @@ TEST(sim_options, a_living_device_changes_only_what_can) {
 TEST(sim_options, no_text_breaks_the_reader) {
   std::mt19937 random{7};
   const std::string alphabet = "abcdefilnost_=,:+.0123456789KMGiB/s \xff";
-  const std::vector<std::string> words = {"fail=", "capacity=", "copy:", "KiB", "=", ",", "lost=now"};
+  const std::vector<std::string> words = {"fail=", "capacity=", "copy:",   "KiB",
+                                          "=",     ",",         "lost=now"};
   for (int round = 0; round < 20'000; ++round) {
     std::string text;
     for (auto left = random() % 12; left > 0; --left) {
@@ -182,13 +185,15 @@ TEST_F(sim_environment, lists_its_devices) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0]->properties().backend, "sim");
     ASSERT_EQ(found[0]->devices().size(), count);
-    EXPECT_EQ(found[0]->devices().back()->properties().filter, fmt::format("sim:gpu:{}", count - 1));
+    EXPECT_EQ(found[0]->devices().back()->properties().filter,
+              fmt::format("sim:gpu:{}", count - 1));
   }
 }
 
 TEST_F(sim_environment, tells_what_is_wrong) {
   setenv("ISTHMUS_SIM", "capacity=lots", 1);
-  expect_failure(open(), ISTHMUS_ERROR_INVALID_ARGUMENT, "ISTHMUS_SIM: simulated device: capacity='lots'");
+  expect_failure(open(), ISTHMUS_ERROR_INVALID_ARGUMENT,
+                 "ISTHMUS_SIM: simulated device: capacity='lots'");
 }
 
 }  // namespace

@@ -169,8 +169,8 @@ TEST_P(sim_effects, many_in_a_row_need_no_stack) {
 
 INSTANTIATE_TEST_SUITE_P(all, sim_effects,
                          testing::Values("effect=early", "effect=late", "effect=random,seed=3"),
-                         [](const auto& info) {
-                           const std::string text = info.param;
+                         [](const auto& instance) {
+                           const std::string text = instance.param;
                            return text.substr(7, text.find(',') - 7);
                          });
 

@@ -1,0 +1,64 @@
+"""What the benchmarks of this folder share: a report against a bound, and fresh processes.
+
+Each program prints a line for each figure: Isthmus' time, the peer's, their ratio (x), the bound
+and whether it was held. With ``--check`` a bound that was not held makes the exit status 1.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from statistics import median
+
+from isthmus.cli.measure import interleaved
+from isthmus.cli.output import time_text
+
+__all__ = ["Report", "fresh_process", "interleaved"]
+
+
+@dataclass
+class Report:
+    """Lines of figures, and whether all of them were within their bounds."""
+
+    held: bool = field(default=True)
+
+    def against(self, title: str, ours: float, peer: tuple[str, float], most: float) -> None:
+        """Ours may take at most ``most`` times the peer's time."""
+        name, theirs = peer
+        ratio = ours / theirs
+        self._line(
+            f"{title:<44} {time_text(ours):>9}   {name} {time_text(theirs):>9}   x {ratio:5.2f}",
+            f"at most {most:g} x",
+            ratio <= most,
+        )
+
+    def below(
+        self, title: str, ours: float, most: float, peer: tuple[str, float] | None = None
+    ) -> None:
+        """Ours may take at most ``most`` seconds; a peer is told, not held against."""
+        beside = ""
+        if peer:
+            beside = f"   {peer[0]} {time_text(peer[1]):>9}   x {ours / peer[1]:5.2f}"
+        within = f"at most {time_text(most)}"
+        self._line(f"{title:<44} {time_text(ours):>9}{beside}", within, ours <= most)
+
+    def finish(self) -> None:
+        """Ends the program."""
+        sys.exit(1 if "--check" in sys.argv and not self.held else 0)
+
+    def _line(self, figures: str, bound: str, held: bool) -> None:
+        print(f"{figures}   {bound}: {'held' if held else 'NOT HELD'}", flush=True)
+        self.held = self.held and held
+
+
+def fresh_process(programs: dict[str, str], rounds: int = 9) -> dict[str, float]:
+    """Median of the seconds that each program prints, each run in a new interpreter, in turn."""
+    printed: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(rounds):
+        for name, program in programs.items():
+            done = subprocess.run(
+                [sys.executable, "-c", program], check=True, capture_output=True, text=True
+            )
+            printed[name].append(float(done.stdout))
+    return {name: median(seconds) for name, seconds in printed.items()}

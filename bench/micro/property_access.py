@@ -1,0 +1,41 @@
+"""Reading a property of a memory object, beside the same one of dpctl: not above it."""
+
+from __future__ import annotations
+
+from timeit import Timer
+
+from _timing import Report, interleaved
+
+import isthmus
+import isthmus.memory
+
+NAMES = ("nbytes", "_pointer", "sycl_queue", "sycl_device", "sycl_context")
+
+
+def main() -> None:
+    """Prints a line for each property."""
+    queue = isthmus.Queue("opencl")  # before dpctl, which then finds pip's driver, too
+    ours = isthmus.memory.MemoryUSMShared(1024, queue=queue)
+    import dpctl
+    import dpctl.memory
+
+    theirs = dpctl.memory.MemoryUSMShared(1024, queue=dpctl.SyclQueue("opencl:cpu"))
+    report = Report()
+    for name in NAMES:
+        taken = interleaved(
+            {
+                "isthmus": Timer(f"memory.{name}", globals={"memory": ours}),
+                "dpctl": Timer(f"memory.{name}", globals={"memory": theirs}),
+            },
+            rounds=41,
+        )
+        report.against(f"memory.{name}", taken["isthmus"], ("dpctl", taken["dpctl"]), 1.0)
+    plain = isthmus.Buffer(1024, kind="shared", queue=queue)
+    for name in ("nbytes", "kind", "ptr", "queue", "device"):
+        taken = interleaved({name: Timer(f"buffer.{name}", globals={"buffer": plain})}, rounds=21)
+        report.below(f"Buffer.{name}", taken[name], 80e-9)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""The command ``isthmus``: one module for each of its commands.
+
+Exit status: 0 done, 1 failed (the reason is on stderr, in one line), 2 wrong usage, 130 Ctrl-C.
+Drivers, NumPy and rich are loaded by the command that needs them, so ``--version`` is instant.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import isthmus
+
+from . import bench, config, demo_command, info
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["main"]
+
+_DESCRIPTION = "One memory layer for hosts and devices: what is here, how fast it is, and a demo."
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line and all its subcommands."""
+    made = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
+    made.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
+    commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for module in (info, bench, demo_command, config):
+        module.add_to(commands)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line and returns the exit status."""
+    try:
+        chosen = parser().parse_args(arguments)
+    except SystemExit as left:  # argparse has printed what there was to say
+        return left.code if isinstance(left.code, int) else 2
+    try:
+        status: int = chosen.run(chosen)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return _failed("interrupted", 130)
+    except BrokenPipeError:  # the reader has seen enough, as in `isthmus info | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (isthmus.Error, OSError, ValueError, ImportError) as failure:
+        return _failed(str(failure) or type(failure).__name__, 1)
+    return status
+
+
+def _failed(reason: str, status: int) -> int:
+    print(f"isthmus: {reason}", file=sys.stderr)
+    return status

@@ -1,0 +1,55 @@
+"""``isthmus config``: where compilers and build systems find the library."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import Any
+
+import isthmus
+
+_HELP = "paths for compilers and build systems"
+_EPILOG = """\
+  cmake -Disthmus_ROOT=$(isthmus config --cmake-dir) ...
+  PKG_CONFIG_PATH=$(isthmus config --pkgconfig-dir) pkg-config --cflags --libs isthmus
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command to the parser's subcommands."""
+    made = commands.add_parser(
+        "config",
+        help=_HELP,
+        description=_HELP,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    wanted = made.add_mutually_exclusive_group(required=True)
+    for flag, text in (
+        ("--cmake-dir", "directory of isthmusConfig.cmake"),
+        ("--include-dir", "directory that holds isthmus/isthmus.h and isthmus/isthmus.hpp"),
+        ("--library", "path of the shared library"),
+        ("--pkgconfig-dir", "directory of isthmus.pc"),
+    ):
+        wanted.add_argument(flag, dest="what", action="store_const", const=flag, help=text)
+    made.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Prints the one path that was asked for."""
+    find = {
+        "--cmake-dir": isthmus.get_cmake_dir,
+        "--include-dir": isthmus.get_include,
+        "--library": isthmus.get_library,
+        "--pkgconfig-dir": _pkgconfig_dir,
+    }
+    print(find[chosen.what]())
+    return 0
+
+
+def _pkgconfig_dir() -> str:
+    beside_cmake = os.path.join(isthmus.get_cmake_dir(), os.pardir, os.pardir, "pkgconfig")
+    for place in (os.path.normpath(beside_cmake), isthmus.get_cmake_dir()):
+        if os.path.exists(os.path.join(place, "isthmus.pc")):
+            return place
+    raise FileNotFoundError("isthmus.pc was not installed with this package")

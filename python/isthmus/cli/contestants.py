@@ -1,0 +1,235 @@
+"""Isthmus and its neighbours, each with its own way to copy, to allocate and to wait."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import isthmus
+
+UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
+ALLOCATE, FENCE = "allocate and free", "fence and wait"
+DIRECTIONS = (UPLOAD, DOWNLOAD, BETWEEN)
+
+Work = Callable[[], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to measure. ``nbytes`` is 0 where there are none."""
+
+    what: str
+    kind: str
+    nbytes: int
+
+
+class Contestant:
+    """Turns a case into a function to time; None where it has nothing of the kind."""
+
+    name = ""
+
+    def __init__(self, device: isthmus.Device) -> None:
+        """Raises ImportError, or anything else with the reason, where it cannot take part."""
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
+        raise NotImplementedError
+
+
+class Isthmus(Contestant):
+    """Blocking calls on a queue of its own."""
+
+    name = "isthmus"
+
+    def __init__(self, device: isthmus.Device) -> None:
+        self._queue = isthmus.Queue(device)
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        queue, kind, nbytes = self._queue, case.kind, case.nbytes
+        if case.what == FENCE:
+            return lambda: queue.fence().wait()
+        if case.what == ALLOCATE:
+            return lambda: isthmus.Buffer(nbytes, kind=kind, queue=queue)
+        buffer = isthmus.Buffer(nbytes, kind=kind, queue=queue)
+        buffer.fill(1)
+        if case.what == UPLOAD:
+            return lambda: buffer.copy_from(source)
+        if case.what == DOWNLOAD:
+            return lambda: buffer.copy_to(destination)
+        other = isthmus.Buffer(nbytes, kind=kind, queue=queue)
+        return lambda: other.copy_from(buffer)
+
+
+class NumPy(Contestant):
+    """Host memory to host memory: what the processor itself can do."""
+
+    name = "NumPy"
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        import numpy as np
+
+        if case.what == FENCE:
+            return None
+        if case.what == ALLOCATE:
+            return lambda: np.empty(case.nbytes, np.uint8)
+        return lambda: np.copyto(destination, source)
+
+
+class Dpctl(Contestant):
+    """dpctl.memory on the device of the same filter."""
+
+    name = "dpctl"
+
+    def __init__(self, device: isthmus.Device) -> None:
+        dpctl = importlib.import_module("dpctl")
+        memory = importlib.import_module("dpctl.memory")
+        if device.backend not in ("opencl", "host"):
+            raise LookupError(f"it has no {device.backend} devices")
+        self._queue = dpctl.SyclQueue(f"opencl:{device.type}")
+        self._classes = {
+            "device": memory.MemoryUSMDevice,
+            "shared": memory.MemoryUSMShared,
+            "host": memory.MemoryUSMHost,
+        }
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        queue, nbytes = self._queue, case.nbytes
+        if case.what == FENCE:
+            return lambda: queue.submit_barrier().wait()
+        make = self._classes[case.kind]
+        if case.what == ALLOCATE:
+            return lambda: make(nbytes, queue=queue)
+        memory = make(nbytes, queue=queue)
+        memory.memset(1)
+        if case.what == UPLOAD:
+            return lambda: memory.copy_from_host(source)
+        if case.what == DOWNLOAD:
+            return lambda: memory.copy_to_host(destination)
+        other = make(nbytes, queue=queue)
+        return lambda: other.copy_from_device(memory)
+
+
+class PyOpenCL(Contestant):
+    """cl.Buffer, on the same context as Isthmus; it has device memory only."""
+
+    name = "pyopencl"
+
+    def __init__(self, device: isthmus.Device) -> None:
+        self._cl: Any = importlib.import_module("pyopencl")
+        if device.backend != "opencl":
+            raise LookupError(f"it has no {device.backend} devices")
+        self._keep = isthmus.Queue(device)
+        self._queue = self._cl.CommandQueue.from_int_ptr(self._keep.native_handle)
+        self._context = self._cl.Context.from_int_ptr(self._keep.context.native_handle)
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        cl, queue = self._cl, self._queue
+        if case.what == FENCE:
+            return lambda: cl.enqueue_barrier(queue).wait()
+        if case.kind != "device":
+            return None
+
+        def make() -> Any:
+            return cl.Buffer(self._context, cl.mem_flags.READ_WRITE, case.nbytes)
+
+        if case.what == ALLOCATE:
+            return make
+        buffer = make()
+        cl.enqueue_copy(queue, buffer, source)
+        if case.what == UPLOAD:
+            return lambda: cl.enqueue_copy(queue, buffer, source)
+        if case.what == DOWNLOAD:
+            return lambda: cl.enqueue_copy(queue, destination, buffer)
+        other = make()
+        return lambda: cl.enqueue_copy(queue, other, buffer).wait()
+
+
+class CuPy(Contestant):
+    """Device memory of the first CUDA device, from CuPy's pool."""
+
+    name = "CuPy"
+
+    def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
+        self._cupy: Any = importlib.import_module("cupy")
+        self._cupy.cuda.runtime.getDeviceCount()  # raises where there is none
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        cupy = self._cupy
+        if case.what == FENCE:
+            return lambda: cupy.cuda.get_current_stream().synchronize()
+        if case.kind != "device":
+            return None
+        if case.what == ALLOCATE:
+            return lambda: cupy.empty(case.nbytes, cupy.uint8)
+        array = cupy.asarray(source)
+        if case.what == UPLOAD:
+            return lambda: self._wait(array.set(source))
+        if case.what == DOWNLOAD:
+            return lambda: array.get(out=destination)
+        other = cupy.empty_like(array)
+        return lambda: self._wait(cupy.copyto(other, array))
+
+    def _wait(self, _: object) -> None:
+        self._cupy.cuda.get_current_stream().synchronize()
+
+
+class PyTorch(Contestant):
+    """Tensors on the GPU, where PyTorch has one, else on the host."""
+
+    name = "PyTorch"
+
+    def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
+        self._torch: Any = importlib.import_module("torch")
+        self._gpu: bool = self._torch.cuda.is_available()
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        torch = self._torch
+        if case.kind != "device" or case.what == FENCE:
+            return None
+
+        def make() -> Any:
+            device = "cuda" if self._gpu else "cpu"
+            return torch.empty(case.nbytes, dtype=torch.uint8, device=device)
+
+        if case.what == ALLOCATE:
+            return make
+        tensor = make().fill_(1)
+        ways = {
+            UPLOAD: (tensor, torch.from_numpy(source)),
+            DOWNLOAD: (torch.from_numpy(destination), tensor),
+            BETWEEN: (make(), tensor),
+        }
+        to, of = ways[case.what]
+        return lambda: self._copy(to, of)
+
+    def _copy(self, to: Any, of: Any) -> None:
+        to.copy_(of)
+        if self._gpu:
+            self._torch.cuda.synchronize()
+
+
+_PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL)
+
+
+def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
+    """Isthmus and the peers that are here; and those that are not, with the reason."""
+    taking_part: list[Contestant] = [Isthmus(device)]  # first: it tells peers of pip's drivers
+    absent: dict[str, str] = {}
+    for peer in _PEERS:
+        made = _try(peer, device)
+        if isinstance(made, str):
+            absent[peer.name] = made
+        else:
+            taking_part.append(made)
+    return taking_part, absent
+
+
+def _try(peer: type[Contestant], device: isthmus.Device) -> Contestant | str:
+    try:
+        return peer(device)
+    except ModuleNotFoundError as missing:
+        return f"{missing.name} is not installed"
+    except Exception as reason:  # whatever a peer raises where its driver is not here
+        return f"{type(reason).__name__}: {reason}"

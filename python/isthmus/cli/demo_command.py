@@ -1,0 +1,82 @@
+"""``isthmus demo``: a photograph, a kernel of the user's own, and what moved where."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .output import bytes_text, print_json, print_line, print_table, progress, rate_text, time_text
+
+if TYPE_CHECKING:
+    from isthmus.demo.run import Outcome
+
+_HELP = "brings a photograph to a device, runs a kernel on it, brings it back; writes a picture"
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command to the parser's subcommands."""
+    made = commands.add_parser("demo", help=_HELP, description=_HELP)
+    made.add_argument("--output", default=".", metavar="DIR", help="where the picture goes")
+    made.add_argument(
+        "--size", type=size, default=(8192, 5464), metavar="WxH", help="default: 8192x5464"
+    )
+    made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
+    made.add_argument("--json", action="store_true", help="the table as one JSON document")
+    made.set_defaults(run=run)
+
+
+def size(text: str) -> tuple[int, int]:
+    """``8192x5464`` as two numbers."""
+    try:
+        width, height = (int(part) for part in text.lower().split("x"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not WIDTHxHEIGHT") from None
+    if not (16 <= width <= 32768 and 16 <= height <= 32768):
+        raise argparse.ArgumentTypeError(f"{text!r}: each side must be from 16 to 32768 pixels")
+    return width, height
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Runs the demo; 1 if a result was not what NumPy says."""
+    from isthmus.demo.run import run as run_demo
+
+    with progress("demo") as tell:
+        outcome = run_demo(chosen.size, chosen.device, chosen.output, tell)
+    if chosen.json:
+        print_json(asdict(outcome) | {"exact": outcome.exact})
+    else:
+        _print(outcome)
+    if not outcome.exact:
+        print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
+    return 0 if outcome.exact else 1
+
+
+def _print(outcome: Outcome) -> None:
+    for note in outcome.notes:
+        print_line(note, "yellow")
+    print_line(f"photograph  {outcome.photograph}")
+    print_line(f"device      {outcome.device}: {outcome.device_name}")
+    print_line(f"kernel      {outcome.kernel}")
+    columns = ("kind", "what", "from", "to", ">bytes", ">time", ">bandwidth")
+    rows = [
+        (
+            step.kind,
+            step.what,
+            step.source,
+            step.destination,
+            bytes_text(step.nbytes),
+            time_text(step.seconds),
+            rate_text(step.nbytes, step.seconds),
+        )
+        for step in outcome.steps
+    ]
+    print_table("", columns, rows)
+    for check in outcome.checks:
+        verdict = "the same as" if check.wrong_bytes == 0 else f"{check.wrong_bytes} bytes NOT as"
+        print_line(
+            f"{check.kind:<7} {verdict} NumPy's result, of {check.nbytes} bytes",
+            "green" if check.wrong_bytes == 0 else "bold red",
+        )
+    print_line(f"picture     {outcome.picture}")

@@ -1,0 +1,165 @@
+"""``isthmus info``: platforms and devices, what each can do, and what is missing and why."""
+
+from __future__ import annotations
+
+import os
+import platform as host_platform
+from typing import TYPE_CHECKING, Any
+
+import isthmus
+
+from .output import bytes_text, print_json, print_line, print_table
+
+if TYPE_CHECKING:
+    import argparse
+
+_HELP = "platforms, devices, kinds, limits, memory, and what is missing and why"
+# How to get a driver that was not found.
+_REMEDIES = {"opencl": "pip install 'isthmus[opencl]' brings Intel's driver for processors"}
+_VARIABLES = ("ISTHMUS_DEVICE", "ISTHMUS_SIM", "ISTHMUS_OPENCL_LIBRARY", "OCL_ICD_FILENAMES")
+
+
+def add_to(commands: Any) -> None:
+    """Adds the command to the parser's subcommands."""
+    made = commands.add_parser("info", help=_HELP, description=_HELP)
+    made.add_argument(
+        "-v", "--verbose", action="store_true", help="limits, libraries, capabilities, variables"
+    )
+    made.add_argument("--json", action="store_true", help="everything, as one JSON document")
+    made.set_defaults(run=run)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Prints what was asked for."""
+    told = gather()
+    if chosen.json:
+        print_json(told)
+        return 0
+    print_line(f"Isthmus {told['version']}, Python {told['python']}")
+    _print_devices(told["platforms"], told["default"])
+    _print_missing(told)
+    if chosen.verbose:
+        _print_details(told)
+    return 0
+
+
+def gather() -> dict[str, Any]:
+    """All there is to tell, as it goes into JSON."""
+    return {
+        "version": isthmus.__version__,
+        "python": host_platform.python_version(),
+        "library": isthmus.get_library(),
+        "default": isthmus.current_device().filter,
+        "platforms": [_platform(each) for each in isthmus.platforms()],
+        "absent": [{"backend": name, "reason": reason} for name, reason in isthmus.absent()],
+        "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }
+
+
+def _platform(platform: isthmus.Platform) -> dict[str, Any]:
+    return {
+        "backend": platform.backend,
+        "name": platform.name,
+        "vendor": platform.vendor,
+        "version": platform.version,
+        "library": platform.library,
+        "devices": [_device(each) for each in platform.devices],
+    }
+
+
+def _device(device: isthmus.Device) -> dict[str, Any]:
+    free, total = _memory(device)
+    return {
+        "filter": device.filter,
+        "name": device.name,
+        "vendor": device.vendor,
+        "type": device.type,
+        "driver_version": device.driver_version,
+        "kinds": list(device.kinds),
+        "capabilities": sorted(device.capabilities),
+        "compute_units": device.compute_units,
+        "copy_engines": device.copy_engines,
+        "memory": {"free": free, "total": total},
+        "max_allocation": device.max_allocation,
+        "base_alignment": device.base_alignment,
+        "max_alignment": device.max_alignment,
+        "lacks": device.lacks,
+    }
+
+
+def _memory(device: isthmus.Device) -> tuple[int | None, int]:
+    """Free memory is None where the driver does not tell it."""
+    try:
+        return device.memory_info()
+    except isthmus.UnsupportedError:
+        return None, device.total_memory
+
+
+def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
+    columns = ("", "device", "name", "kinds", ">free", ">of", ">largest", ">copy engines")
+    rows = []
+    for device in (each for platform in platforms for each in platform["devices"]):
+        free, total = device["memory"]["free"], device["memory"]["total"]
+        rows.append(
+            (
+                "*" if device["filter"] == default else "",
+                device["filter"],
+                device["name"].strip(),
+                ", ".join(device["kinds"]) or "none",
+                "not told" if free is None else bytes_text(free),
+                bytes_text(total),
+                bytes_text(device["max_allocation"]),
+                str(device["copy_engines"]),
+            )
+        )
+    print_table("", columns, rows)
+    print_line("* the default device; ISTHMUS_DEVICE or `with isthmus.Device(...)` chooses another")
+
+
+def _print_missing(told: dict[str, Any]) -> None:
+    for platform in told["platforms"]:
+        for device in platform["devices"]:
+            if device["lacks"]:
+                print_line(f"{device['filter']} lacks: {device['lacks']}", "yellow")
+    for absent in told["absent"]:
+        print_line(f"{absent['backend']} is not here: {absent['reason']}", "yellow")
+    here = {platform["backend"] for platform in told["platforms"]}
+    for backend, remedy in _REMEDIES.items():
+        if backend not in here:
+            print_line(f"{backend}: {remedy}", "yellow")
+
+
+def _print_details(told: dict[str, Any]) -> None:
+    print_line()
+    print_line(f"library: {told['library']}")
+    for name, value in told["environment"].items():
+        print_line(f"{name}={value}")
+    for platform in told["platforms"]:
+        _print_platform(platform)
+
+
+def _print_platform(platform: dict[str, Any]) -> None:
+    print_line()
+    print_line(f"{platform['backend']}: {platform['name']}", "bold")
+    for key in ("vendor", "version", "library"):
+        if platform[key]:
+            print_line(f"  {key:<15} {platform[key]}")
+    for device in platform["devices"]:
+        print_line(f"  {device['filter']}", "bold")
+        for key, value in _facts(device):
+            print_line(f"    {key:<15} {value}")
+
+
+def _facts(device: dict[str, Any]) -> list[tuple[str, str]]:
+    largest = device["max_alignment"]
+    return [
+        ("name", device["name"].strip()),
+        ("type", f"{device['type']} of {device['vendor']}"),
+        ("driver", device["driver_version"]),
+        ("compute units", str(device["compute_units"])),
+        ("copy engines", str(device["copy_engines"])),
+        ("alignment", f"{bytes_text(device['base_alignment'])}, at most {bytes_text(largest)}"),
+        ("allocation", f"at most {bytes_text(device['max_allocation'])}"),
+        ("capabilities", ", ".join(device["capabilities"])),
+        ("lacks", device["lacks"] or "nothing"),
+    ]

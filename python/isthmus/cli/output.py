@@ -1,0 +1,114 @@
+"""What commands print with: tables, progress, and numbers as people read them.
+
+Into a pipe or a file go plain lines, as wide as they need to be and without colour; a terminal's
+width is kept to. Progress goes to stderr, and only to a terminal.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from rich.console import Console
+
+_PIPE_WIDTH = 500
+
+
+def console() -> Console:
+    """Standard output."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(highlight=False, soft_wrap=False, width=width)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    print(json.dumps(value, indent=2))
+
+
+def print_line(text: str = "", style: str = "") -> None:
+    """A line that is not a table's; its brackets are brackets, not markup."""
+    from rich.text import Text
+
+    to = console()
+    if to.is_terminal:
+        to.print(Text(text, style))
+    else:
+        print(text)
+
+
+def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table; a column whose name begins with '>' is set to the right."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in columns:
+        justify: Any = "right" if name.startswith(">") else "left"
+        table.add_column(name.removeprefix(">"), justify=justify, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell) for cell in row))
+    to = console()
+    if to.is_terminal:
+        to.print(table)
+        return
+    with to.capture() as captured:
+        to.print(table)
+    print("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+class Progress(Protocol):
+    """What a running command tells."""
+
+    def __call__(self, what: str, done: float) -> None:
+        """``what`` is at work now; ``done`` of the whole, 0 to 1, lies behind."""
+
+
+@contextmanager
+def progress(title: str, quiet: bool = False) -> Iterator[Progress]:
+    """A progress bar on stderr if that is a terminal, else nothing."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda what, done: None  # noqa: ARG005
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn(title),
+        BarColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda what, done: bar.update(task, description=what, completed=done)
+
+
+def bytes_text(nbytes: float) -> str:
+    """``134217728`` as ``128 MiB``."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.4g} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.4g} TiB"
+
+
+def time_text(seconds: float) -> str:
+    """``0.0000123`` as ``12.3 us``."""
+    for factor, unit in ((1e9, "ns"), (1e6, "us"), (1e3, "ms")):
+        if seconds * factor < 999.5:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.3g} s" if seconds < 999.5 else f"{seconds:.0f} s"
+
+
+def rate_text(nbytes: float, seconds: float) -> str:
+    """Bytes in so many seconds as ``12.3 GB/s``; nothing for a time of 0."""
+    return f"{nbytes / seconds / 1e9:.3g} GB/s" if seconds > 0 else ""

@@ -1,0 +1,138 @@
+"""Moves the photograph through memory of each kind, checks every byte, and keeps the times."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import isthmus
+
+from . import kernels, photo, picture, workers
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Tell = Callable[[str, float], None]
+
+PICTURE = "isthmus_demo.png"
+_HOST = "host memory"
+
+
+@dataclass
+class Step:
+    """One thing that happened to the bytes of one lane of the timeline."""
+
+    kind: str
+    what: str
+    source: str
+    destination: str
+    nbytes: int
+    began: float
+    seconds: float
+
+
+@dataclass
+class Check:
+    """How a result compares with NumPy's."""
+
+    kind: str
+    nbytes: int
+    wrong_bytes: int
+
+
+@dataclass
+class Outcome:
+    """All that the demo tells, as it goes into the table, JSON and the picture."""
+
+    photograph: str
+    size: tuple[int, int]
+    device: str
+    device_name: str
+    kernel: str
+    notes: list[str]
+    steps: list[Step] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    picture: str = ""
+
+    @property
+    def exact(self) -> bool:
+        """Whether every result was NumPy's, byte for byte."""
+        return bool(self.checks) and all(check.wrong_bytes == 0 for check in self.checks)
+
+
+class Trip:
+    """The way of one photograph through memory of one kind and back."""
+
+    def __init__(self, outcome: Outcome, worker: workers.Worker) -> None:
+        self._outcome = outcome
+        self._worker = worker
+
+    def run(
+        self, kind: str, source: NDArray[np.uint8], result: NDArray[np.uint8], reach: int
+    ) -> int:
+        """Fills ``result`` and returns how many bytes are wrong where they can be read in place."""
+        inside = f"{kind} memory"
+        with self._buffer(source, kind) as photograph, self._buffer(source, kind) as drawn:
+            began = time.perf_counter()
+            event = photograph.copy_from(source, blocking=False)
+            self._note(kind, "copy in", (_HOST, inside), source.nbytes, workers.span(event, began))
+            span = self._worker.run(photograph, drawn, source.shape, reach)
+            self._note(kind, "kernel", (inside, inside), source.nbytes, span)
+            began = time.perf_counter()
+            event = drawn.copy_to(result, blocking=False)
+            self._note(kind, "copy out", (inside, _HOST), source.nbytes, workers.span(event, began))
+            if kind == "device":
+                return 0
+            return differing(np.asarray(drawn).reshape(source.shape), result)
+
+    def _buffer(self, source: NDArray[np.uint8], kind: str) -> isthmus.Buffer:
+        return isthmus.Buffer(source.nbytes, kind=kind, queue=self._worker.queue)
+
+    def _note(
+        self, kind: str, what: str, way: tuple[str, str], nbytes: int, span: workers.Span
+    ) -> None:
+        began, ended = span
+        self._outcome.steps.append(Step(kind, what, *way, nbytes, began, ended - began))
+
+
+def differing(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> int:
+    """Bytes that differ; in bands, since a whole mask would be another photograph."""
+    rows = range(0, left.shape[0], 256)
+    return sum(int(np.count_nonzero(left[y : y + 256] != right[y : y + 256])) for y in rows)
+
+
+def run(size: tuple[int, int], wanted: str, output: str, tell: Tell) -> Outcome:
+    """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
+    _check_output(output)
+    tell("opening drivers", 0.0)
+    device, worker, notes = workers.choose(wanted)
+    tell("enlarging the photograph", 0.05)
+    path = photo.find()
+    source, reach = photo.load(path, size), photo.reach_of(path, size)
+    outcome = Outcome(path, size, device.filter, device.name.strip(), worker.name, notes)
+    tell("NumPy draws it for comparison", 0.15)
+    expected = kernels.reference(source, reach)
+    result = np.zeros_like(source)
+    trip = Trip(outcome, worker)
+    for index, kind in enumerate(device.kinds):
+        tell(f"through {kind} memory", 0.5 + 0.1 * index)
+        result.fill(0)
+        wrong = trip.run(kind, source, result, reach)
+        wrong += differing(result, expected)
+        outcome.checks.append(Check(kind, source.nbytes, wrong))
+    tell("drawing the picture", 0.85)
+    outcome.picture = picture.draw(outcome, source, result, os.path.join(output, PICTURE))
+    tell("done", 1.0)
+    return outcome
+
+
+def _check_output(output: str) -> None:
+    """Found out now, not after half a minute."""
+    os.makedirs(output, exist_ok=True)
+    if not os.access(output, os.W_OK):
+        raise PermissionError(f"cannot write into {output}")

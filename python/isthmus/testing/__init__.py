@@ -1,0 +1,90 @@
+"""For the tests of programs that use Isthmus: queues, simulated devices, and a look for leaks.
+
+With pytest the fixtures ``device``, ``queue``, ``sim_device`` and ``leak_check`` are there without
+an import (see ``isthmus.testing.plugin``); what this module has works without pytest too, but for
+``get_queue_or_skip``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import isthmus
+from isthmus import _core
+
+from ._leaks import LeakError, leak_check
+
+__all__ = [
+    "LeakError",
+    "SimState",
+    "get_queue_or_skip",
+    "leak_check",
+    "sim_calls",
+    "sim_configure",
+    "sim_device",
+    "sim_state",
+]
+
+Option = str | int | float | bool | Mapping[str, int] | tuple[str, ...] | list[str]
+
+
+def get_queue_or_skip(filter: str | None = None) -> isthmus.Queue:  # noqa: A002
+    """A new queue on the device that ``filter`` finds (None: the default one).
+
+    Where there is no such device the running test is skipped, with the reason.
+    """
+    try:
+        return isthmus.Queue(isthmus.Device(filter))
+    except isthmus.DeviceNotFoundError as reason:
+        import pytest
+
+        pytest.skip(str(reason))
+
+
+def sim_device(**options: Option) -> isthmus.Device:
+    """A new simulated device, of a platform of its own.
+
+    The options are those of ``ISTHMUS_SIM``, described in the book's chapter on the simulated
+    device: ``sim_device(capacity="64MiB", fail={"copy": 3}, effect="late", seed=7)``. In a
+    ``with`` statement it is the current device as well.
+    """
+    return _core.sim_create(options_text(options))
+
+
+def sim_configure(device: isthmus.Device, **options: Option) -> None:
+    """Changes the options that may change while the device lives: faults, effect, speeds."""
+    _core.sim_configure(device, options_text(options))
+
+
+def sim_calls(device: isthmus.Device, kind: str = "any") -> int:
+    """Driver calls of one kind made so far ("allocate", "copy", ...; "any": all of them)."""
+    return _core.sim_calls(device, kind)
+
+
+class SimState(NamedTuple):
+    """A simulated device now."""
+
+    clock_ns: int  # its virtual time
+    device_bytes: int  # live memory of device kind
+    host_bytes: int  # live memory of the other kinds
+
+
+def sim_state(device: isthmus.Device) -> SimState:
+    """The device's virtual time, and the memory that lives on it."""
+    return SimState(*_core.sim_state(device))
+
+
+def options_text(options: Mapping[str, Option]) -> str:
+    """Options as ``ISTHMUS_SIM`` has them: ``capacity=64MiB,fail=copy:3,kinds=device+host``."""
+    return ",".join(part for key, value in options.items() for part in _written(key, value))
+
+
+def _written(key: str, value: Option) -> Iterator[str]:
+    if isinstance(value, Mapping):  # faults: which call of which kind
+        for kind, number in value.items():
+            yield f"{key}={kind}:{number}"
+    elif isinstance(value, (tuple, list)):
+        yield f"{key}={'+'.join(value)}"
+    else:
+        yield f"{key}={int(value) if isinstance(value, bool) else value}"

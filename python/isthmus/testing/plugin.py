@@ -1,0 +1,137 @@
+"""The pytest plug-in, there wherever Isthmus is installed.
+
+``device``      the test runs once for each back-end found: the host, a simulated device, and every
+                OpenCL device with USM; ``--isthmus-device=FILTER`` restricts them
+``queue``       a new queue on that device
+``sim_device``  makes simulated devices: ``sim_device(capacity="1MiB", fail={"allocate": 2})``
+``leak_check``  fails the test if memory that it made outlives it
+
+Test runs that use none of these pay nothing: no driver is opened, and NumPy is not imported. A
+fixture or parameter of the same name in a project takes the place of the one here.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator
+
+    import isthmus
+
+_SIM = "sim"
+_failed = pytest.StashKey[bool]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds ``--isthmus-device``."""
+    parser.getgroup("isthmus").addoption(
+        "--isthmus-device",
+        action="append",
+        default=[],
+        metavar="FILTER",
+        help="run tests with the fixture `device` on these devices only: host, sim, opencl:cpu, "
+        "...; may be given several times (default: every back-end found)",
+    )
+
+
+@pytest.fixture
+def device(request: pytest.FixtureRequest) -> isthmus.Device:
+    """A device of each back-end in turn; a new one for each test where it is simulated."""
+    return _open(getattr(request, "param", ""))
+
+
+@pytest.fixture
+def queue(device: isthmus.Device) -> isthmus.Queue:
+    """A new queue on ``device``."""
+    import isthmus
+
+    return isthmus.Queue(device)
+
+
+@pytest.fixture
+def sim_device() -> Callable[..., isthmus.Device]:
+    """Makes simulated devices; the options are those of ``isthmus.testing.sim_device``."""
+    from isthmus import testing
+
+    return testing.sim_device
+
+
+@pytest.fixture
+def leak_check(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Fails the test if more memory of Isthmus lives after it than before, with the numbers.
+
+    A test that failed is not checked: its traceback keeps its variables alive.
+    """
+    from ._leaks import leaks, live_now
+
+    before = live_now()
+    yield
+    if request.node.stash.get(_failed, False):
+        return
+    left = leaks(before)
+    if left:
+        pytest.fail(left, pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Remembers failures for ``leak_check``."""
+    if call.when == "call" and call.excinfo is not None:
+        item.stash[_failed] = True
+    return (yield)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Gives ``device`` its parameters, where that fixture is the one of this module."""
+    if "device" not in metafunc.fixturenames or not _is_ours(metafunc):
+        return
+    filters = _found(tuple(metafunc.config.getoption("--isthmus-device")))
+    metafunc.parametrize("device", filters, ids=filters, indirect=True)
+
+
+def _is_ours(metafunc: pytest.Metafunc) -> bool:
+    """Neither the project's own fixture nor a parameter that somebody has set already."""
+    definitions = metafunc._arg2fixturedefs.get("device", ())
+    if not definitions or definitions[-1].func.__module__ != __name__:
+        return False
+    return not any("device" in call.params for call in metafunc._calls)
+
+
+@functools.lru_cache
+def _found(filters: tuple[str, ...]) -> list[str]:
+    """Filters of the devices to test on. Opens drivers."""
+    import isthmus
+
+    if filters:
+        return list(dict.fromkeys(name for each in filters for name in _fitting(each)))
+    real = (each for each in isthmus.devices() if each.backend not in ("host", _SIM))
+    return ["host", _SIM, *(each.filter for each in real if "usm" in each.capabilities)]
+
+
+def _fitting(wanted: str) -> list[str]:
+    import isthmus
+
+    if wanted == _SIM:
+        return [_SIM]
+    try:
+        fitting = [each.filter for each in isthmus.devices(wanted)]
+    except isthmus.Error as reason:
+        raise pytest.UsageError(f"--isthmus-device={wanted}: {reason}") from None
+    if not fitting:
+        raise pytest.UsageError(f"--isthmus-device={wanted}: there is no such device")
+    return fitting
+
+
+def _open(wanted: str) -> isthmus.Device:
+    import isthmus
+
+    from . import sim_device as make
+
+    return make() if wanted == _SIM else isthmus.Device(wanted)

@@ -1,0 +1,13 @@
+/* Only compiled, as C99: the layout of isthmus.h is the one that layout.h froze. */
+#include <isthmus/isthmus.h>
+
+/* C99 has no static assertion: an array of -1 elements does not compile. */
+#define JOIN2(a, b) a##b
+#define JOIN(a, b) JOIN2(a, b)
+#define HOLDS(condition) extern char JOIN(asserted_, __LINE__)[(condition) ? 1 : -1];
+#define SIZE(type, size) HOLDS(sizeof(type) == (size))
+#define FIELD(type, field, offset, size) \
+  HOLDS(offsetof(type, field) == (offset) && sizeof(((type*)0)->field) == (size))
+#define VALUE(name, number) HOLDS((name) == (number))
+
+#include "layout.h"

@@ -1,0 +1,25 @@
+// Only compiled, as C++20: the layout of isthmus.h is the one that layout.h froze, and its handles,
+// types and functions are what C++ callers rely on.
+#include <isthmus/isthmus.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#define SIZE(type, size)                            \
+  static_assert(sizeof(type) == (size));            \
+  static_assert(std::is_standard_layout_v<type>);   \
+  static_assert(std::is_trivially_copyable_v<type>);
+#define FIELD(type, field, offset, size)          \
+  static_assert(offsetof(type, field) == (offset)); \
+  static_assert(sizeof(type::field) == (size));
+#define VALUE(name, number) static_assert((name) == (number));
+
+#include "layout.h"
+
+static_assert(sizeof(void*) == 8 && sizeof(std::size_t) == 8, "layout.h is that of LP64");
+static_assert(std::is_same_v<isthmus_status_t, std::int32_t>);
+static_assert(std::is_same_v<isthmus_kind_t, std::int32_t>);
+static_assert(std::is_same_v<isthmus_device_type_t, std::int32_t>);
+static_assert(std::is_same_v<decltype(&isthmus_abi_version), std::uint32_t (*)() noexcept>);
+static_assert(noexcept(isthmus_buffer_create(0, 0, 0, nullptr, nullptr, nullptr)));

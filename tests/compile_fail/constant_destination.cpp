@@ -1,0 +1,7 @@
+// expect: no matching function|could not convert|no viable conversion|invalid initialization
+// Memory that is const is no destination.
+#include <isthmus/isthmus.hpp>
+
+void overwrite(std::span<const std::byte> memory, const isthmus::buffer& from) {
+  isthmus::copy(memory, from);
+}

@@ -1,0 +1,7 @@
+// expect: no match for call|no matching function|too few arguments
+// A function given to a queue takes one span for each buffer.
+#include <isthmus/isthmus.hpp>
+
+void run(const isthmus::queue& queue, const isthmus::buffer& buffer) {
+  queue.submit([](std::span<std::byte>, std::span<std::byte>) {}, buffer).wait();
+}

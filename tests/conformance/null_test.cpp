@@ -1,0 +1,241 @@
+// NULL wherever a pointer is taken: an error, never a crash; retain and release take it.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr isthmus_status_t k_invalid = ISTHMUS_ERROR_INVALID_ARGUMENT;
+
+int released = 0;
+isthmus_owner_t counted() {
+  return {&released, [](void* object) { ++*static_cast<int*>(object); }};
+}
+
+class null : public leak_checked {
+ protected:
+  void SetUp() override {
+    leak_checked::SetUp();
+    device_ = im::device("host");
+    queue_ = im::queue(device_);
+    buffer_ = im::buffer(100, im::kind::host, {.on = queue_});
+    place_.buffer = buffer_.get();
+  }
+  void TearDown() override {
+    buffer_ = {};
+    queue_ = {};
+    leak_checked::TearDown();
+  }
+
+  im::device device_;
+  im::queue queue_;
+  im::buffer buffer_;
+  isthmus_place_t place_{};
+};
+
+TEST_F(null, references) {
+  isthmus_platform_retain(nullptr), isthmus_platform_release(nullptr);
+  isthmus_device_retain(nullptr), isthmus_device_release(nullptr);
+  isthmus_context_retain(nullptr), isthmus_context_release(nullptr);
+  isthmus_queue_retain(nullptr), isthmus_queue_release(nullptr);
+  isthmus_event_retain(nullptr), isthmus_event_release(nullptr);
+  isthmus_resource_retain(nullptr), isthmus_resource_release(nullptr);
+  isthmus_buffer_retain(nullptr), isthmus_buffer_release(nullptr);
+  isthmus_buffer_free(nullptr);
+  isthmus_buffer_unexport(nullptr);
+  isthmus_result_free(nullptr);
+  isthmus_live(ISTHMUS_KIND_UNKNOWN, nullptr, nullptr);
+}
+
+TEST_F(null, platforms_and_devices) {
+  isthmus_platform_info_t platform{};
+  platform.struct_size = sizeof platform;
+  isthmus_device_info_t device{};
+  device.struct_size = sizeof device;
+  isthmus_device_t* found = nullptr;
+  isthmus_platform_t* home = nullptr;
+  const im::platform host = device_.platform();
+  std::uint64_t number = 0;
+  EXPECT_TRUE(refused(isthmus_platform_count(nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_platform_get(0, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_platform_info(nullptr, &platform), k_invalid));
+  EXPECT_TRUE(refused(isthmus_platform_info(host.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_platform_device(nullptr, 0, &found), k_invalid));
+  EXPECT_TRUE(refused(isthmus_platform_device(host.get(), 0, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_absent_count(nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_absent_get(0, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_find("host", nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_info(nullptr, &device), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_info(device_.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_platform(nullptr, &home), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_platform(device_.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_memory(nullptr, &number, &number), k_invalid));
+  EXPECT_EQ(isthmus_device_native(nullptr), nullptr);
+}
+
+TEST_F(null, simulated_devices) {
+  isthmus_device_t* made = nullptr;
+  std::uint64_t number = 0;
+  EXPECT_TRUE(refused(isthmus_sim_create("", nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_sim_create("nonsense", &made), k_invalid, {"nonsense"}));
+  EXPECT_TRUE(refused(isthmus_sim_configure(nullptr, ""), k_invalid));
+  EXPECT_TRUE(refused(isthmus_sim_calls(nullptr, "any", &number), k_invalid));
+  EXPECT_TRUE(refused(isthmus_sim_state(nullptr, &number, &number, &number), k_invalid));
+  EXPECT_TRUE(refused(isthmus_sim_configure(device_.get(), ""), k_invalid)) << "no simulation";
+  EXPECT_TRUE(refused(isthmus_sim_calls(device_.get(), "any", &number), k_invalid));
+  const im::sim_device sim;
+  EXPECT_TRUE(refused(isthmus_sim_calls(sim.get(), nullptr, &number), k_invalid));
+  EXPECT_TRUE(refused(isthmus_sim_calls(sim.get(), "nothing", &number), k_invalid, {"nothing"}));
+  ASSERT_EQ(isthmus_sim_create(nullptr, &made), ISTHMUS_OK);
+  isthmus_device_release(made);
+}
+
+TEST_F(null, contexts) {
+  isthmus_context_t* made = nullptr;
+  isthmus_device_t* device = device_.get();
+  isthmus_device_t* none = nullptr;
+  const im::context context = queue_.context();
+  released = 0;
+  EXPECT_TRUE(refused(isthmus_context_create(nullptr, 1, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_create(&none, 1, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_create(&device, 1, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_default(nullptr, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_default(device, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_adopt(nullptr, device, counted(), &made), k_invalid));
+  EXPECT_EQ(released, 1);
+  EXPECT_TRUE(refused(isthmus_context_device_count(context.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_device(nullptr, 0, &device), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_device(context.get(), 0, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_device(context.get(), 99, &device), k_invalid, {"99"}));
+  EXPECT_EQ(isthmus_context_key(nullptr), 0u);
+  EXPECT_EQ(isthmus_context_native(nullptr), nullptr);
+}
+
+TEST_F(null, queues) {
+  isthmus_queue_t* made = nullptr;
+  isthmus_event_t* event = nullptr;
+  released = 0;
+  EXPECT_TRUE(refused(isthmus_queue_create(nullptr, nullptr, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_create(nullptr, device_.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_default(device_.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_adopt(nullptr, device_.get(), counted(), &made), k_invalid));
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(isthmus_queue_device(nullptr), nullptr);
+  EXPECT_EQ(isthmus_queue_context(nullptr), nullptr);
+  EXPECT_EQ(isthmus_queue_key(nullptr), 0u);
+  EXPECT_EQ(isthmus_queue_native(nullptr), nullptr);
+  (void)isthmus_queue_idle(nullptr);
+  EXPECT_TRUE(refused(isthmus_queue_wait(nullptr, 0), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_fence(nullptr, nullptr, 0, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_fence(queue_.get(), nullptr, 1, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_close(nullptr), k_invalid));
+}
+
+TEST_F(null, functions) {
+  isthmus_event_t* event = nullptr;
+  isthmus_buffer_t* none = nullptr;
+  const isthmus_function_t nothing = [](void*, const isthmus_view_t*, std::size_t, const char**) {
+    return isthmus_status_t{ISTHMUS_OK};
+  };
+  released = 0;
+  EXPECT_TRUE(
+      refused(isthmus_queue_submit(nullptr, nothing, counted(), nullptr, 0, nullptr, 0, &event),
+              k_invalid));
+  EXPECT_TRUE(refused(
+      isthmus_queue_submit(queue_.get(), nullptr, counted(), nullptr, 0, nullptr, 0, &event),
+      k_invalid));
+  EXPECT_TRUE(refused(
+      isthmus_queue_submit(queue_.get(), nothing, counted(), nullptr, 1, nullptr, 0, &event),
+      k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_queue_submit(queue_.get(), nothing, counted(), &none, 1, nullptr, 0, &event),
+              k_invalid));
+  EXPECT_TRUE(refused(
+      isthmus_queue_submit(queue_.get(), nothing, counted(), nullptr, 0, nullptr, 1, &event),
+      k_invalid));
+  EXPECT_EQ(released, 5);
+}
+
+TEST_F(null, events) {
+  std::uint64_t number = 0;
+  released = 0;
+  EXPECT_LT(isthmus_event_status(nullptr), 0);
+  EXPECT_TRUE(refused(isthmus_event_wait(nullptr, 0), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_notify(nullptr, 0), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_then(nullptr, counted()), k_invalid));
+  EXPECT_EQ(released, 1);
+  EXPECT_TRUE(refused(isthmus_event_create(nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_complete(nullptr, ISTHMUS_OK, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_times(nullptr, &number, &number, &number), k_invalid));
+  EXPECT_EQ(isthmus_event_native(nullptr), nullptr);
+}
+
+TEST_F(null, memory) {
+  isthmus_resource_t* resource = nullptr;
+  void* pointer = nullptr;
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  const im::resource host = im::resource::provider(queue_.context(), im::kind::host);
+  const isthmus_kind_t kind = ISTHMUS_KIND_HOST;
+  EXPECT_TRUE(refused(isthmus_resource_provider(nullptr, nullptr, kind, &resource), k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_provider(queue_.context().get(), nullptr, kind, nullptr),
+                      k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_allocate(nullptr, 1, 0, queue_.get(), &pointer), k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_allocate(host.get(), 1, 0, nullptr, &pointer), k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_resource_allocate(host.get(), 1, 0, queue_.get(), nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_pointer_query(nullptr, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_result_allocate(10, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_result_allocate(SIZE_MAX, &pointer), ISTHMUS_ERROR_OUT_OF_MEMORY));
+}
+
+TEST_F(null, buffers) {
+  isthmus_buffer_t* made = nullptr;
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  void* pointer = nullptr;
+  isthmus_owner_t owner{};
+  isthmus_buffer_t* raw = buffer_.get();
+  const isthmus_kind_t kind = ISTHMUS_KIND_HOST;
+  released = 0;
+  EXPECT_TRUE(
+      refused(isthmus_buffer_create(1, kind, 0, queue_.get(), nullptr, nullptr), k_invalid));
+  EXPECT_LT(isthmus_buffer_adopt(nullptr, 1, kind, 0, queue_.get(), counted(), &made), 0);
+  EXPECT_EQ(released, 1);
+  EXPECT_TRUE(refused(isthmus_buffer_slice(nullptr, 0, 0, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_slice(raw, 0, 0, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_on_queue(nullptr, queue_.get(), &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_on_queue(raw, nullptr, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_info(nullptr, &info), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_info(raw, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_export(nullptr, &pointer), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_export(raw, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_disown(nullptr, &pointer, &owner), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_disown(raw, nullptr, &owner), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_disown(raw, &pointer, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_record_event(raw, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_record_event(nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_record_queue(raw, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_record_queue(nullptr, queue_.get()), k_invalid));
+}
+
+TEST_F(null, transfers) {
+  isthmus_place_t* none = nullptr;
+  EXPECT_TRUE(
+      refused(isthmus_copy_2d(nullptr, none, 1, &place_, 1, 1, 1, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_copy_2d(nullptr, &place_, 1, none, 1, 1, 1, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_prefetch(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_advise(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
+}
+
+TEST_F(null, empty_handles_of_the_surface_throw) {
+  EXPECT_THROW((void)im::device().info(), im::invalid_argument);
+  EXPECT_THROW((void)im::buffer().size(), im::invalid_argument);
+  EXPECT_THROW(im::event().wait(), im::invalid_argument);
+  EXPECT_THROW(im::queue().wait(), im::invalid_argument);
+  EXPECT_THROW(im::copy(im::buffer(), buffer_), im::invalid_argument);
+}
+
+}  // namespace

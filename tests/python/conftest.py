@@ -1,0 +1,68 @@
+"""Fixtures over every back-end found, a leak check around each test, the long tier."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from support import BACKENDS, HOST_KINDS, KINDS, live_again, open_backend
+
+import isthmus
+from isthmus import Device, Queue
+from isthmus.memory import live
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--long", action="store_true", help="the long tier: 1000 exits")
+
+
+@pytest.fixture(scope="session")
+def long_tier(request: pytest.FixtureRequest) -> bool:
+    return bool(request.config.getoption("--long")) or os.environ.get("ISTHMUS_LONG") == "1"
+
+
+@pytest.fixture(params=BACKENDS)
+def dev(request: pytest.FixtureRequest) -> Device:
+    """Every back-end found; the simulated one delays each effect as long as it may."""
+    return open_backend(request.param)
+
+
+@pytest.fixture
+def q(dev: Device) -> Queue:
+    """A new queue of the back-end's device."""
+    return Queue(dev)
+
+
+def offered(dev: Device, kind: str) -> str:
+    if kind not in dev.kinds:
+        pytest.skip(f"{dev.filter} offers no {kind} kind: {dev.lacks}")
+    return kind
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest, dev: Device) -> str:
+    return offered(dev, request.param)
+
+
+@pytest.fixture(params=HOST_KINDS)
+def host_kind(request: pytest.FixtureRequest, dev: Device) -> str:
+    """The kinds that the host can touch."""
+    return offered(dev, request.param)
+
+
+@pytest.fixture
+def gate() -> Iterator[isthmus.Event]:
+    """A host event that holds work back; opened at the end if the test has not."""
+    event = isthmus.Event()
+    yield event
+    if not event.done:
+        event.complete()
+
+
+@pytest.fixture(autouse=True)
+def no_leak() -> Iterator[None]:
+    """No test leaves more memory than it found."""
+    before = live()
+    yield
+    assert live_again(before), f"{live()} live, {before} before"

@@ -1,0 +1,125 @@
+"""What the Python tests share: devices to run on, programs run apart, waiting without timing."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import isthmus
+from isthmus import Buffer, Device, _core
+from isthmus.memory import live
+
+KINDS = ("device", "shared", "host")
+HOST_KINDS = ("shared", "host")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def sim(**options: Any) -> Device:
+    """A simulated device of its own: sim(capacity="1MiB", fail="copy:3")."""
+    return _core.sim_create(",".join(f"{key}={value}" for key, value in options.items()))
+
+
+def has_pocl() -> bool:
+    vendors = Path("/etc/OpenCL/vendors")
+    return any("pocl" in entry.name.lower() for entry in vendors.glob("*.icd"))
+
+
+def intel_device() -> Device:
+    """The OpenCL CPU device of Intel's runtime. Its absence is a failure, not a skip."""
+    for device in isthmus.devices("opencl"):
+        if "usm" in device.capabilities and "Intel" in device.platform.vendor:
+            return device
+    if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
+        pytest.skip("no Intel OpenCL runtime, and ISTHMUS_ALLOW_NO_OPENCL=1")
+    raise AssertionError(f"Intel's OpenCL runtime is not there: {isthmus.absent()}")
+
+
+def pocl_device() -> Device:
+    for device in isthmus.devices("opencl"):
+        if "Portable" in device.platform.name or "pocl" in device.platform.name.lower():
+            return device
+    raise AssertionError(f"PoCL is installed and was not found: {isthmus.absent()}")
+
+
+def open_backend(name: str) -> Device:
+    """`late` is a simulated device on which a missing wait shows as wrong data."""
+    opened: dict[str, Callable[[], Device]] = {
+        "host": lambda: Device("host"),
+        "sim": sim,
+        "late": lambda: sim(effect="late"),
+        "opencl": intel_device,
+        "pocl": pocl_device,
+    }
+    return opened[name]()
+
+
+BACKENDS = ("host", "late", "opencl", *(["pocl"] if has_pocl() else []))
+
+
+def noise(nbytes: int, seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, 256, nbytes, dtype=np.uint8)
+
+
+def filled(data: Any, *, kind: str, queue: isthmus.Queue, **keywords: Any) -> Buffer:
+    """A new buffer with these bytes."""
+    raw = np.frombuffer(data, np.uint8)
+    made = Buffer(raw.nbytes, kind=kind, queue=queue, **keywords)
+    made.copy_from(raw)
+    return made
+
+
+def until(condition: Callable[[], object], seconds: float = 5.0) -> bool:
+    """Whether it came true; `seconds` only guards against a hang."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return bool(condition())
+        time.sleep(0.002)
+    return True
+
+
+def live_again(before: tuple[int, int]) -> bool:
+    """Whether no more memory lives than before; frees may wait for work in flight."""
+    if live() <= before:
+        return True
+    gc.collect()
+    return until(lambda: live()[0] <= before[0] and live()[1] <= before[1])
+
+
+def python(
+    code: str, *arguments: str, timeout: float = 60, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """Runs a program in an interpreter of its own, which must end well and say nothing on stderr."""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env=program_environment(**environment),
+        check=False,
+    )
+    assert done.returncode == 0, f"gave {done.returncode}\n{done.stdout}\n{done.stderr}"
+    assert done.stderr == ""
+    return done
+
+
+def program_environment(**more: str) -> dict[str, str]:
+    """The environment of a program that may import isthmus and this file."""
+    path = [str(Path(__file__).parent), *sys.path]
+    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))} | more
+
+
+def message_has(error: pytest.ExceptionInfo[BaseException], parts: Iterable[object]) -> None:
+    """Values and limits stand in the message."""
+    text = str(error.value)
+    missing = [part for part in map(str, parts) if part not in text]
+    assert not missing, f"{missing} not in: {text}"

@@ -1,0 +1,183 @@
+"""The command ``isthmus``: what it prints, where, and with which exit status."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import isthmus
+from isthmus.cli import main
+from isthmus.cli.bench import sizes
+from isthmus.cli.demo_command import size
+from isthmus.cli.output import bytes_text, rate_text, time_text
+
+
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, its output in pipes."""
+    command = [sys.executable, "-m", "isthmus", *arguments]
+    return subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, **environment}, timeout=300
+    )
+
+
+def test_version() -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"isthmus {isthmus.__version__}\n")
+
+
+def test_no_command_is_wrong_usage() -> None:
+    done = run()
+    assert done.returncode == 2
+    assert "usage: isthmus" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["bench", "--sizes", "big"],
+        ["bench", "--sizes", "0"],
+        ["demo", "--size", "8192"],
+        ["demo", "--size", "1x1"],
+        ["config"],
+        ["config", "--library", "--cmake-dir"],
+    ],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "usage:" in told.err
+
+
+def test_info_json_holds_what_the_api_says(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["version"] == isthmus.__version__
+    assert told["default"] == isthmus.current_device().filter
+    listed = {device["filter"]: device for each in told["platforms"] for device in each["devices"]}
+    for device in isthmus.devices():
+        assert listed[device.filter]["kinds"] == list(device.kinds)
+        assert listed[device.filter]["max_allocation"] == device.max_allocation
+        assert listed[device.filter]["memory"]["total"] > 0
+
+
+def test_info_names_every_device_and_what_is_absent(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "-v"]) == 0
+    told = capsys.readouterr().out
+    for device in isthmus.devices():
+        assert device.filter in told
+        assert device.name.strip() in told
+        assert device.lacks in told
+    for backend, reason in isthmus.absent():
+        assert f"{backend} is not here: {reason}" in told
+    assert isthmus.get_library() in told
+
+
+def test_output_in_a_pipe_has_neither_colour_nor_ragged_ends() -> None:
+    done = run("info", "-v", COLUMNS="40")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert "\x1b" not in done.stdout
+    assert all(line == line.rstrip() for line in done.stdout.splitlines())
+    host = next(line for line in done.stdout.splitlines() if line.lstrip("* ").startswith("host:"))
+    assert "device, shared, host" in host
+
+
+def test_an_unknown_device_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (["bench", "--quick"], ["demo"]):
+        assert main([*command, "--device", "opencl:accelerator:7"]) == 1
+        told = capsys.readouterr()
+        assert told.out == ""
+        assert told.err.startswith("isthmus: ")
+        assert "Traceback" not in told.err
+
+
+def test_bench_json_has_every_direction_and_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--device", "host", "--sizes", "64,4KiB", "--quick", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["contestants"][:2] == ["isthmus", "NumPy"]
+    seen = {(row["what"], row["kind"], row["nbytes"]) for row in told["rows"]}
+    for what in ("host memory -> buffer", "buffer -> host memory", "buffer -> buffer"):
+        for kind in ("device", "shared", "host"):
+            assert {(what, kind, 64), (what, kind, 4096)} <= seen
+    assert all(row["seconds"]["isthmus"] > 0 for row in told["rows"])
+    assert all(row["ratio"] > 0 for row in told["rows"] if len(row["seconds"]) > 1)
+
+
+def test_bench_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--device", "host", "--sizes", "4KiB", "--quick"]) == 0
+    told = capsys.readouterr().out
+    assert "allocate and free" in told
+    assert "ratio" in told
+    assert "GB/s" in told
+
+
+def test_bench_refuses_what_no_allocation_can_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--device", "host", "--sizes", "64,999999GiB"]) == 1
+    assert "more than the largest allocation" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "holds"),
+    [
+        ("--include-dir", "isthmus/isthmus.h"),
+        ("--cmake-dir", "isthmusConfig.cmake"),
+        ("--pkgconfig-dir", "isthmus.pc"),
+        ("--library", ""),
+    ],
+)
+def test_config(flag: str, holds: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["config", flag]) == 0
+    assert (Path(capsys.readouterr().out.strip()) / holds).exists()
+
+
+def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> dict[str, object]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("isthmus.cli.info.gather", interrupted)
+    assert main(["info"]) == 130
+    assert capsys.readouterr().err == "isthmus: interrupted\n"
+
+
+def test_a_reader_that_leaves_is_no_failure() -> None:
+    command = f"{sys.executable} -m isthmus info -v | head -n 1"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert done.stdout.startswith("Isthmus")
+
+
+def test_the_command_loads_numpy_and_rich_only_when_it_prints() -> None:
+    code = (
+        "import sys; from isthmus.cli import main; main(['--version']); "
+        "print([name for name in ('numpy', 'rich', 'matplotlib') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_numbers_for_people() -> None:
+    assert [bytes_text(n) for n in (0, 1023, 4096, 134283264)] == [
+        "0 B",
+        "1023 B",
+        "4 KiB",
+        "128.1 MiB",
+    ]
+    assert [time_text(s) for s in (0.0, 3.4e-8, 1.5e-5, 0.25, 2.0)] == [
+        "0 ns",
+        "34 ns",
+        "15 us",
+        "250 ms",
+        "2 s",
+    ]
+    assert rate_text(2e9, 0.5) == "4 GB/s"
+    assert rate_text(1, 0.0) == ""
+    assert sizes("64, 4KiB,2mib") == [64, 4096, 2 << 20]
+    assert size("640x480") == (640, 480)

@@ -1,0 +1,104 @@
+"""The demo at a small size: every device, every kind, every byte."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import isthmus
+from isthmus.cli import main
+from isthmus.demo import kernels, photo, workers
+from isthmus.demo.run import run
+
+SIZE = (320, 214)
+
+
+def quiet(what: str, done: float) -> None:
+    """Takes progress and shows none."""
+
+
+def test_every_device_gives_numpys_bytes(
+    device: isthmus.Device, tmp_path: Path, leak_check: None
+) -> None:
+    wanted = device.filter if device.backend != "sim" else "sim"
+    outcome = run(SIZE, wanted, str(tmp_path), quiet)
+    assert outcome.exact
+    assert [check.kind for check in outcome.checks] == list(device.kinds)
+    assert {check.nbytes for check in outcome.checks} == {SIZE[0] * SIZE[1] * 3}
+    assert outcome.notes == []
+    picture = Path(outcome.picture).read_bytes()
+    assert picture.startswith(b"\x89PNG")
+    for step in outcome.steps:
+        assert step.seconds > 0
+        assert step.nbytes == SIZE[0] * SIZE[1] * 3
+
+
+def test_the_command_prints_the_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["demo", "--device", "host", "--size", "320x214", "--output", str(tmp_path)]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out
+    for word in ("copy in", "kernel", "copy out", "GB/s", "the same as NumPy's result"):
+        assert word in told
+    assert (tmp_path / "isthmus_demo.png").exists()
+
+
+def test_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["demo", "--device", "host", "--size", "64x48", "--output", str(tmp_path), "--json"]
+    assert main(arguments) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["exact"]
+    assert [step["what"] for step in told["steps"]] == ["copy in", "kernel", "copy out"] * 3
+
+
+def test_without_pyopencl_the_host_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not isthmus.devices("opencl"):
+        pytest.skip("no OpenCL device")
+    monkeypatch.setitem(sys.modules, "pyopencl", None)
+    device, worker, notes = workers.choose("opencl")
+    assert device.backend == "host"
+    assert isinstance(worker, workers.FunctionWorker)
+    assert "pip install pyopencl" in notes[0]
+
+
+def test_wrong_bytes_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    true = kernels.reference
+
+    def with_a_flaw(*arguments: object) -> object:
+        made = true(*arguments)
+        made[3, 4, 1] ^= 1
+        return made
+
+    monkeypatch.setattr(kernels, "reference", with_a_flaw)
+    assert main(["demo", "--device", "host", "--size", "64x48", "--output", str(tmp_path)]) == 1
+    told = capsys.readouterr()
+    assert "1 bytes NOT as NumPy's result" in told.out
+    assert "differs from NumPy's" in told.err
+
+
+def test_a_folder_that_cannot_be_is_told_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    taken = tmp_path / "file"
+    taken.write_text("")
+    assert main(["demo", "--output", str(taken)]) == 1
+    assert str(taken) in capsys.readouterr().err
+
+
+def test_no_photograph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(FileNotFoundError, match="pip install"):
+        photo.find()
+
+
+@pytest.mark.parametrize(("shape", "reach"), [((16, 16, 3), 1), ((21, 33, 3), 40), ((9, 5, 3), 2)])
+def test_the_function_is_the_reference_past_edges_too(shape: tuple[int, ...], reach: int) -> None:
+    random = np.random.default_rng(7).integers(0, 256, shape, np.uint8)
+    result = np.zeros_like(random)
+    kernels.function(shape, reach)(memoryview(random).cast("B"), memoryview(result).cast("B"))
+    assert np.array_equal(result, kernels.reference(random, reach))

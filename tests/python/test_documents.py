@@ -1,0 +1,91 @@
+"""The Python blocks of document 000, run one after the other in one namespace.
+
+They name things that they do not define: `submit_kernel`, and the variables in the picture of the
+dictionary; both are given here. "gpu:0" and "gpu:1" need two GPUs: the block runs as it is where there
+are such, and on two simulated devices in a process of its own everywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support import python
+
+import isthmus
+
+DOCUMENT = Path(__file__).parent / "documents" / "000_usm_memory_instructions.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
+TWO_DEVICES = next(block for block in BLOCKS if "gpu:0" in block)
+
+
+def submit_kernel(mem: isthmus.Buffer) -> isthmus.Event:
+    return mem.sycl_queue.submit(lambda view: None, mem)  # type: ignore[attr-defined]
+
+
+def test_blocks() -> None:
+    space: dict[str, Any] = {"submit_kernel": submit_kernel}
+    for block in BLOCKS:
+        if block is TWO_DEVICES:
+            continue
+        if "readonly_flag" in block:
+            told = space["mem"].__sycl_usm_array_interface__
+            space["pointer"], space["readonly_flag"] = told["data"]
+            space["nbytes"], space["queue"] = space["mem"].nbytes, space["q"]
+        exec(compile(block, DOCUMENT.name, "exec"), space)
+    check_outcome(space)
+
+
+def check_outcome(space: dict[str, Any]) -> None:
+    assert space["result"].tolist() == [1, 2, 3, 4]
+    mem, view, queue = space["mem"], space["view"], space["q"]
+    assert space["interface"] == {
+        "data": (mem._pointer, False),
+        "shape": (1024,),
+        "strides": None,
+        "typestr": "|u1",
+        "version": 1,
+        "syclobj": queue,
+    }
+    assert space["accepts_usm_memory"](mem) == (mem._pointer, 1024, queue)
+    with pytest.raises(TypeError):
+        space["accepts_usm_memory"](b"")
+    space["bad_example"]()  # is safe here
+    space["good_example"]()
+    view.memset(5)
+    assert view.tobytes() == bytes([5]) * 100
+
+
+def test_two_devices_as_written() -> None:
+    space: dict[str, Any] = {}
+    exec(BLOCKS[0], space)
+    gpus = [device for device in isthmus.devices("gpu") if device.backend != "sim"]
+    if len(gpus) >= 2:
+        exec(TWO_DEVICES, space)
+        return
+    with pytest.raises(isthmus.DeviceNotFoundError, match="gpu:[01]"):
+        exec(TWO_DEVICES, space)
+
+
+CHECK = """
+assert q1.device != q2.device
+assert mem1.sycl_queue == q1
+mem1.memset(7)
+for direct in (lambda: mem1.on_queue(q2), lambda: q2.submit(len, mem1)):
+    try:
+        direct()
+    except isthmus.WrongContextError:
+        pass
+    else:
+        assert q1.context == q2.context, "cannot directly use mem1 with q2"
+mem2 = MemoryUSMDevice(1024, queue=q2)
+mem2.copy_from_device(mem1)
+assert mem2.tobytes() == bytes([7]) * 1024
+"""
+
+
+def test_two_simulated_devices() -> None:
+    block = TWO_DEVICES.replace("gpu:", "sim:")
+    python(BLOCKS[0] + block + CHECK, ISTHMUS_SIM="devices=2")

@@ -1,0 +1,97 @@
+"""Pickles keep contents, kind, alignment and device; copies are new memory."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from support import filled, noise
+
+from isthmus import Buffer, Device, Queue, memory
+
+DATA = noise(10_000)
+
+
+@pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
+@pytest.mark.parametrize("filter", ["host", "opencl:cpu:0"])
+@pytest.mark.parametrize("kind", ["device", "shared", "host"])
+def test_round_trip(protocol: int, filter: str, kind: str) -> None:
+    source = filled(DATA, kind=kind, queue=Queue(filter), alignment=512)
+    again = pickle.loads(pickle.dumps(source, protocol))
+    assert type(again) is Buffer
+    assert again.tobytes() == DATA.tobytes()
+    assert (again.kind, again.alignment, again.device) == (kind, 512, Device(filter))
+    assert again.ptr != source.ptr
+    assert again.ptr % 512 == 0
+
+
+@pytest.mark.parametrize("kind", ["device", "shared", "host"])
+def test_out_of_band(kind: str) -> None:
+    source = filled(DATA, kind=kind, queue=Queue("opencl"))
+    parts: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(source, 5, buffer_callback=parts.append)
+    assert len(head) < 1000
+    assert [part.raw().nbytes for part in parts] == [10_000]
+    if kind != "device":
+        assert np.frombuffer(parts[0], np.uint8).ctypes.data == source.ptr, "without a copy"
+    again = pickle.loads(head, buffers=parts)
+    assert again.tobytes() == DATA.tobytes()
+    assert again.kind == kind
+    again.fill(0)
+    assert source.tobytes() == DATA.tobytes()
+
+
+def test_of_other_sizes(q: Queue, kind: str) -> None:
+    if q.backend == "sim":
+        pytest.skip("simulated devices of tests come and go")
+    for nbytes in (0, 1):
+        again = pickle.loads(pickle.dumps(Buffer(nbytes, kind=kind, queue=q), 5))
+        assert again.nbytes == nbytes
+
+
+def test_of_slices() -> None:
+    source = filled(DATA, kind="shared", queue=Queue("opencl"))
+    assert pickle.loads(pickle.dumps(source[10:20])).tobytes() == DATA[10:20].tobytes()
+
+
+@pytest.mark.parametrize(
+    "cls", [memory.MemoryUSMDevice, memory.MemoryUSMShared, memory.MemoryUSMHost]
+)
+@pytest.mark.parametrize("protocol", [2, 5])
+def test_of_memory_classes(cls: type[Buffer], protocol: int) -> None:
+    source = cls(100, queue=Queue("opencl"))  # type: ignore[call-arg]
+    source.copy_from(DATA[:100])
+    again = pickle.loads(pickle.dumps(source, protocol))
+    assert type(again) is cls
+    assert again.tobytes() == DATA[:100].tobytes()
+
+
+def test_on_a_device_that_is_not_here() -> None:
+    source = filled(DATA, kind="host", queue=Queue("host"))
+    load, arguments, *_ = source.__reduce_ex__(2)
+    with pytest.warns(RuntimeWarning, match="cuda.*not here"):
+        again = load(*arguments[:-1], "cuda")
+    assert again.tobytes() == DATA.tobytes()
+    assert again.device == Device()
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
+def test_copies(q: Queue, kind: str, way) -> None:  # type: ignore[no-untyped-def]
+    source = filled(DATA, kind=kind, queue=q, alignment=256)
+    again = way(source)
+    assert type(again) is Buffer
+    assert again.ptr != source.ptr
+    assert (again.kind, again.alignment, again.queue) == (kind, 256, q)
+    source.fill(0)
+    assert again.tobytes() == DATA.tobytes()
+    part = way(again[10:20])
+    assert part.base is None
+    assert part.tobytes() == DATA[10:20].tobytes()
+
+
+def test_what_cannot_be_pickled() -> None:
+    for thing in (Queue("host"), Queue("host").fence(), Queue("host").context):
+        with pytest.raises((TypeError, pickle.PicklingError)):
+            pickle.dumps(thing)

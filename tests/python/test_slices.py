@@ -1,0 +1,129 @@
+"""Slices: parts of a buffer that keep it alive and cost no memory."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import pytest
+from support import filled, noise
+
+import isthmus
+from isthmus import Buffer, Queue
+
+DATA = noise(1000)
+
+SLICES = [
+    slice(100, 200),
+    slice(None),
+    slice(None, 10),
+    slice(990, None),
+    slice(-10, None),
+    slice(-200, -100),
+    slice(5, 5),
+    slice(10, 5),
+    slice(2000, 3000),
+    slice(-5000, 5000),
+    slice(0, 1),
+    slice(3, 77, 1),
+]
+
+
+@pytest.mark.parametrize("part", SLICES, ids=str)
+def test_as_pythons_own(q: Queue, kind: str, part: slice) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    view = base[part]
+    assert view.tobytes() == DATA[part].tobytes()
+    assert len(view) == len(DATA[part])
+    assert view.base is base
+    assert (view.kind, view.queue, view.device) == (base.kind, base.queue, base.device)
+    if view.nbytes:
+        assert view.ptr == base.ptr + part.indices(1000)[0]
+
+
+def test_of_a_slice(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    inner = base[100:900][50:-50][10:20]
+    assert inner.tobytes() == DATA[160:170].tobytes()
+    assert inner.ptr == base.ptr + 160
+
+
+def test_writes_go_to_the_base(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    base[10:20].fill(7)
+    base[500:510].copy_from(bytes(10))
+    expected = DATA.copy()
+    expected[10:20] = 7
+    expected[500:510] = 0
+    assert base.tobytes() == expected.tobytes()
+
+
+def test_keeps_the_base_alive(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    gone = weakref.ref(base)
+    view = base[100:200]
+    del base
+    gc.collect()
+    assert gone() is not None
+    assert view.tobytes() == DATA[100:200].tobytes()
+    del view
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.parametrize("step", [2, -1, 1000])
+def test_steps_are_refused(q: Queue, step: int) -> None:
+    buffer = Buffer(10, kind=q.device.kinds[0], queue=q)
+    with pytest.raises(ValueError, match=f"step 1, not {step}"):
+        buffer[::step]
+
+
+@pytest.mark.parametrize("key", [0, -1, "a", None, (slice(1), slice(1)), ...])
+def test_other_keys_are_refused(q: Queue, key: object) -> None:
+    buffer = Buffer(10, kind=q.device.kinds[0], queue=q)
+    with pytest.raises(TypeError, match="slices"):
+        buffer[key]  # type: ignore[index]
+
+
+def test_no_items_are_set(q: Queue) -> None:
+    buffer = Buffer(10, kind=q.device.kinds[0], queue=q)
+    with pytest.raises(TypeError):
+        buffer[0:2] = b"ab"  # type: ignore[index]
+
+
+def test_freeing_a_slice_affects_it_only(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    view = base[10:20]
+    view.free()
+    assert view.freed
+    assert not base.freed
+    assert base.tobytes() == DATA.tobytes()
+    with pytest.raises(isthmus.ClosedError):
+        view.tobytes()
+
+
+def test_freeing_the_base_ends_its_slices(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    view, inner = base[10:20], base[0:100][5:9]
+    base.free()
+    for part in (view, inner):
+        assert part.freed
+        with pytest.raises(isthmus.ClosedError):
+            part.tobytes()
+        with pytest.raises(isthmus.ClosedError):
+            part[0:1]
+
+
+def test_between_slices_of_one_buffer(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    base[0:100].copy_from(base[500:600])
+    expected = DATA.copy()
+    expected[0:100] = DATA[500:600]
+    assert base.tobytes() == expected.tobytes()
+
+
+def test_overlap_is_refused(q: Queue, kind: str) -> None:
+    base = filled(DATA, kind=kind, queue=q)
+    with pytest.raises(isthmus.InvalidArgumentError):
+        base[0:100].copy_from(base[50:150])
+    assert base.tobytes() == DATA.tobytes()

@@ -1,0 +1,49 @@
+// Many threads wait for, continue after and complete the same events.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+#include <vector>
+
+#include "backend/event.hpp"
+
+namespace isthmus {
+namespace {
+
+struct tally final : continuation {
+  explicit tally(std::atomic<int>& runs) : runs_{runs} {}
+  void run(event&) noexcept override {
+    runs_.fetch_add(1);
+    delete this;
+  }
+  std::atomic<int>& runs_;
+};
+
+TEST(event_concurrent, nobody_sleeps_on_and_nothing_runs_twice) {
+  constexpr int k_rounds = 500;
+  constexpr int k_threads = 4;
+  std::atomic<int> runs{0};
+  std::atomic<int> first{0};
+  for (int round = 0; round < k_rounds; ++round) {
+    const auto made = make_ref<host_event>();
+    std::vector<std::thread> threads;
+    for (int index = 0; index < k_threads; ++index) {
+      threads.emplace_back([&, index] {
+        made->on_complete(*new tally{runs});
+        if (index < 2) {
+          first += made->finish({}) ? 1 : 0;
+        } else {
+          EXPECT_TRUE(made->wait(std::nullopt));
+        }
+      });
+    }
+    for (auto& each : threads) {
+      each.join();
+    }
+  }
+  EXPECT_EQ(runs, k_rounds * k_threads);
+  EXPECT_EQ(first, k_rounds);
+}
+
+}  // namespace
+}  // namespace isthmus

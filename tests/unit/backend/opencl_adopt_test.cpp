@@ -1,0 +1,184 @@
+// Queues and contexts made by others with the driver's own functions.
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "backend/opencl/event.hpp"
+#include "unit/backend/opencl_fixture.hpp"
+
+namespace isthmus::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+class opencl_adopt : public opencl_test {
+ protected:
+  [[nodiscard]] ref<queue> adopted(opencl::queue_handle handle, owner keep = {}) const {
+    auto made = where().home().adopt_queue(where(), handle, std::move(keep));
+    EXPECT_TRUE(made) << made.failure().message();
+    return *std::move(made);
+  }
+};
+
+TEST_P(opencl_adopt, two_handles_of_one_queue_have_one_key) {
+  auto* handle = foreign_queue(0);
+  const auto first = adopted(handle);
+  const auto second = adopted(handle);
+  calls().release_queue(handle);
+  EXPECT_EQ(first->key(), second->key());
+  EXPECT_NE(first->key(), line().key());
+  EXPECT_EQ(first->home().key(), home().key());
+  EXPECT_EQ(first->lend(), handle);
+  EXPECT_FALSE(first->idle());
+  const block made{home(), where(), 64};
+  finish(first->copy(made.at(), numbered(64).data(), 64, {}));
+}
+
+TEST_P(opencl_adopt, the_owner_is_released_once_at_the_end) {
+  int released = 0;
+  auto* handle = foreign_queue(0);
+  {
+    const auto queue = adopted(handle, owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
+    finish(queue->fence({}));
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  calls().release_queue(handle);
+}
+
+TEST_P(opencl_adopt, an_out_of_order_queue_is_kept_in_order) {
+  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  const auto queue = adopted(handle);
+  calls().release_queue(handle);
+  constexpr std::size_t k_bytes = 1 << 16;
+  const block a{home(), where(), k_bytes};
+  const block b{home(), where(), k_bytes};
+  for (unsigned round = 0; round < 20; ++round) {
+    const auto bytes = numbered(k_bytes, round);
+    std::vector<std::byte> back(k_bytes);
+    ASSERT_TRUE(queue->copy(a.at(), bytes.data(), k_bytes, {}));
+    ASSERT_TRUE(queue->copy(b.at(), a.at(), k_bytes, {}));
+    ASSERT_TRUE(queue->fill(a.at(), {}, k_bytes, {}));
+    ASSERT_TRUE(queue->copy(back.data(), b.at(), k_bytes, {}));
+    finish(queue->fence({}));
+    ASSERT_EQ(back, bytes) << round;
+  }
+}
+
+TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
+  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  const auto queue = adopted(handle);
+  opencl::code outcome = 0;
+  auto* held = calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
+  ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
+  auto fence = queue->fence({});
+  ASSERT_TRUE(fence);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE((*fence)->pending());
+  calls().set_user_event(held, 0);
+  EXPECT_TRUE((*fence)->wait(os::clock::now() + 10s));
+  calls().release_event(held);
+  calls().release_queue(handle);
+}
+
+TEST_P(opencl_adopt, a_failed_host_event_does_not_break_an_out_of_order_queue) {
+  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  const auto queue = adopted(handle);
+  calls().release_queue(handle);
+  const block made{home(), where(), 4096};
+  const auto bytes = numbered(64);
+  for (int round = 0; round < 20; ++round) {
+    auto gate = make_ref<host_event>();
+    const std::array<ref<event>, 1> behind_gate{gate};
+    auto across = line().copy(made.at(1024), bytes.data(), 64, behind_gate);
+    const std::array<ref<event>, 1> behind_across{*across};
+    auto first = queue->copy(made.at(), bytes.data(), 64, behind_gate);
+    auto second = queue->copy(made.at(64), bytes.data(), 64, behind_across);
+    auto third = queue->copy(made.at(128), bytes.data(), 64, {});
+    ASSERT_TRUE(across && first && second && third);
+    gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "the worker died"));
+    for (const auto& failed : {*across, *first, *second}) {
+      const auto ended = failed->wait(os::clock::now() + 10s);
+      ASSERT_FALSE(ended);
+      ASSERT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY) << ended.failure().message();
+    }
+    ASSERT_TRUE((*third)->wait(os::clock::now() + 10s));
+  }
+  EXPECT_EQ(read(*queue, made.at(128), 64), bytes);
+}
+
+TEST_P(opencl_adopt, a_queue_without_times_says_so) {
+  auto* handle = foreign_queue(0);
+  const auto queue = adopted(handle);
+  calls().release_queue(handle);
+  auto fence = queue->fence({});
+  finish(fence);
+  EXPECT_EQ((*fence)->times().failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+}
+
+TEST_P(opencl_adopt, contexts_by_handle) {
+  auto made = where().home().adopt_context(where(), home().native(), owner{});
+  ASSERT_TRUE(made) << made.failure().message();
+  EXPECT_EQ((*made)->key(), home().key());
+  EXPECT_FALSE((*made)->is_default());
+  EXPECT_TRUE((*made)->has(where()));
+  const block inside{**made, where(), 64};
+  finish(line().copy(inside.at(), numbered(64).data(), 64, {}));
+}
+
+TEST_P(opencl_adopt, null_handles_are_refused) {
+  EXPECT_EQ(where().home().adopt_context(where(), nullptr, owner{}).failure().code(),
+            ISTHMUS_ERROR_INVALID_ARGUMENT);
+  EXPECT_EQ(where().home().adopt_queue(where(), nullptr, owner{}).failure().code(),
+            ISTHMUS_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_P(opencl_adopt, two_threads_on_an_out_of_order_queue_do_not_mix) {
+  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  const auto queue = adopted(handle);
+  calls().release_queue(handle);
+  constexpr std::size_t k_bytes = 1 << 14;
+  const block shared{home(), where(), k_bytes};
+  const auto write = [&](int value) {
+    const std::vector<std::byte> bytes(k_bytes, static_cast<std::byte>(value));
+    for (int round = 0; round < 10; ++round) {
+      finish(queue->copy(shared.at(), bytes.data(), k_bytes, {}));
+    }
+  };
+  std::thread other{[&] { write(1); }};
+  write(2);
+  other.join();
+  const auto last = read(*queue, shared.at(), k_bytes);
+  EXPECT_EQ(last, std::vector<std::byte>(k_bytes, last.front()));
+}
+
+// A child has none of the driver's threads: what it drops must not call the driver, what it asks for
+// must say why not.
+TEST_P(opencl_adopt, a_forked_child_calls_no_driver) {
+  const auto queue = another_queue();
+  auto gate = make_ref<host_event>();
+  const std::array<ref<event>, 1> after{gate};
+  auto held = queue->fence(after);
+  ASSERT_TRUE(held);
+  const auto child = fork();
+  if (child == 0) {
+    const bool refused = queue->fence({}).failure().code() == ISTHMUS_ERROR_FORKED &&
+                         (*held)->poll() == ISTHMUS_ERROR_FORKED &&
+                         (*held)->times().failure().code() == ISTHMUS_ERROR_FORKED;
+    held = result<ref<event>>{completed_event()};
+    gate->finish({});
+    _exit(refused ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  gate->finish({});
+  EXPECT_TRUE((*held)->wait(std::nullopt));
+}
+
+INSTANTIATE_TEST_SUITE_P(opencl, opencl_adopt, ::testing::Range<std::size_t>(0, 4));
+
+}  // namespace
+}  // namespace isthmus::testing

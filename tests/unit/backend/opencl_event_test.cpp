@@ -1,0 +1,279 @@
+// Events: waits, times, order behind events of the host, and what a failed one does.
+
+#include <chrono>
+#include <thread>
+
+#include "os/futex.hpp"
+#include "unit/backend/opencl_fixture.hpp"
+
+namespace isthmus::testing {
+namespace {
+
+using namespace std::chrono_literals;
+
+os::deadline in(std::chrono::milliseconds time) { return os::clock::now() + time; }
+
+class opencl_event : public opencl_test {
+ protected:
+  void SetUp() override {
+    opencl_test::SetUp();
+    if (!IsSkipped()) {
+      made_ = std::make_unique<block>(home(), where(), 4096);
+      finish(line().fill(made_->at(), {}, 4096, {}));
+    }
+  }
+  // A copy of `bytes_` behind an event.
+  [[nodiscard]] ref<event> copy_behind(queue& where_to, const ref<event>& before,
+                                       std::size_t offset = 0) {
+    const std::array<ref<event>, 1> after{before};
+    auto submitted = where_to.copy(made_->at(offset), bytes_.data(), bytes_.size(), after);
+    EXPECT_TRUE(submitted) << submitted.failure().message();
+    return *std::move(submitted);
+  }
+  [[nodiscard]] std::vector<std::byte> contents(std::size_t offset = 0) {
+    return read(line(), made_->at(offset), bytes_.size());
+  }
+  [[nodiscard]] bool stops_dependents() const { return traits().ends_dependents; }
+
+  const std::vector<std::byte> bytes_ = numbered(256, 3);
+  const std::vector<std::byte> zeros_ = std::vector<std::byte>(256);
+
+ private:
+  std::unique_ptr<block> made_;
+};
+
+TEST_P(opencl_event, waits_with_and_without_a_deadline) {
+  const auto copied = copy_behind(line(), completed_event());
+  EXPECT_TRUE(copied->wait(in(10s)));
+  EXPECT_TRUE(copied->wait(std::nullopt));
+  EXPECT_EQ(copied->poll(), ISTHMUS_OK);
+  EXPECT_NE(copied->native(), nullptr);
+}
+
+TEST_P(opencl_event, a_deadline_passes_and_the_operation_goes_on) {
+  auto gate = make_ref<host_event>();
+  const auto copied = copy_behind(line(), gate);
+  EXPECT_EQ(copied->wait(in(20ms)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ(copied->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ(copied->times().failure().code(), ISTHMUS_PENDING);
+  gate->finish({});
+  EXPECT_TRUE(copied->wait(in(10s)));
+  EXPECT_EQ(contents(), bytes_);
+}
+
+TEST_P(opencl_event, keeps_times) {
+  const auto copied = copy_behind(line(), completed_event());
+  ASSERT_TRUE(copied->wait(std::nullopt));
+  auto told = copied->times();
+  ASSERT_TRUE(told) << told.failure().message();
+  EXPECT_LE(told->submitted_ns, told->started_ns);
+  EXPECT_LE(told->started_ns, told->ended_ns);
+  EXPECT_GT(told->ended_ns, 0U);
+}
+
+TEST_P(opencl_event, times_of_several_commands_span_them_all) {
+  constexpr std::size_t k_large = (std::size_t{8} << 20) + 5;
+  const block large{home(), where(), k_large};
+  std::vector<std::byte> back(k_large + 64);
+  auto copied = line().copy(back.data() + 1, large.at(), k_large, {});
+  finish(copied);
+  auto told = (*copied)->times();
+  ASSERT_TRUE(told);
+  EXPECT_GT(told->ended_ns - told->started_ns, 10'000U);
+}
+
+class counted final : public continuation {
+ public:
+  explicit counted(std::atomic<int>& runs) : runs_{runs} {}
+  void run(event&) noexcept override {
+    runs_.fetch_add(1);
+    delete this;
+  }
+
+ private:
+  std::atomic<int>& runs_;
+};
+
+TEST_P(opencl_event, continuations_run_once_though_nobody_keeps_the_event) {
+  std::atomic<int> runs{0};
+  constexpr int k_copies = 200;
+  for (int at = 0; at < k_copies; ++at) {
+    const auto copied = copy_behind(line(), completed_event());
+    copied->on_complete(*new counted{runs});
+    copied->on_complete(*new counted{runs});
+  }
+  for (int tries = 0; tries < 5000 && runs.load() < 2 * k_copies; ++tries) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(runs.load(), 2 * k_copies);
+}
+
+TEST_P(opencl_event, what_stands_behind_a_host_event_holds_the_queue) {
+  auto gate = make_ref<host_event>();
+  const auto held = copy_behind(line(), gate);
+  const auto behind = copy_behind(line(), completed_event(), 1024);
+  std::this_thread::sleep_for(20ms);
+  EXPECT_TRUE(held->pending());
+  EXPECT_TRUE(behind->pending());
+  EXPECT_FALSE(line().idle());
+  std::thread{[&] { gate->finish({}); }}.join();
+  EXPECT_TRUE(behind->wait(std::nullopt));
+  EXPECT_EQ(held->poll(), ISTHMUS_OK);
+  EXPECT_TRUE(line().idle());
+  EXPECT_EQ(contents(), bytes_);
+}
+
+TEST_P(opencl_event, a_failed_host_event_fails_its_dependents_and_nothing_else) {
+  auto gate = make_ref<host_event>();
+  const auto other = another_queue();
+  const auto held = copy_behind(line(), gate);
+  const auto behind = copy_behind(line(), completed_event(), 1024);
+  const auto across = copy_behind(*other, held, 2048);
+  const auto after_across = copy_behind(*other, completed_event(), 3072);
+  gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "the worker died"));
+
+  for (const auto& failed : {held, across}) {
+    const auto ended = failed->wait(in(10s));
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+    EXPECT_NE(std::string_view{ended.failure().message()}.find("the worker died"),
+              std::string_view::npos);
+  }
+  EXPECT_TRUE(behind->wait(in(10s)));
+  EXPECT_TRUE(after_across->wait(in(10s)));
+  EXPECT_EQ(contents(1024), bytes_);
+  EXPECT_EQ(contents(3072), bytes_);
+  if (stops_dependents()) {
+    EXPECT_EQ(contents(), zeros_);
+    EXPECT_EQ(contents(2048), zeros_);
+  }
+  EXPECT_TRUE(line().wait(in(10s)));
+}
+
+TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
+  for (int way = 0; way < 4; ++way) {
+    auto gate = make_ref<host_event>();
+    const auto held = copy_behind(line(), gate);
+    std::atomic<int> runs{0};
+    if (way == 1) {
+      held->on_complete(*new counted{runs});
+    }
+    std::thread failing{[&] {
+      std::this_thread::sleep_for(5ms);
+      gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "no"));
+    }};
+    if (way == 2) {
+      EXPECT_FALSE(held->wait(std::nullopt));
+    } else if (way == 3) {
+      EXPECT_FALSE(held->wait(in(10s)));
+    }
+    while (held->pending()) {
+      std::this_thread::yield();
+    }
+    EXPECT_EQ(held->poll(), ISTHMUS_ERROR_DEPENDENCY) << "way " << way;
+    failing.join();
+    while (way == 1 && runs.load() == 0) {
+      std::this_thread::yield();
+    }
+  }
+}
+
+TEST_P(opencl_event, an_abandoned_host_event_hangs_no_queue) {
+  auto* gate = make_ref<host_event>().detach();
+  const auto held = copy_behind(line(), ref<event>{gate});
+  gate->release_handle();
+  const auto ended = held->wait(in(10s));
+  ASSERT_FALSE(ended);
+  EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+  EXPECT_TRUE(copy_behind(line(), completed_event())->wait(in(10s)));
+}
+
+TEST_P(opencl_event, many_failures_leave_the_queue_sound) {
+  for (int round = 0; round < 300; ++round) {
+    auto gate = make_ref<host_event>();
+    const auto held = copy_behind(line(), gate);
+    const auto behind = copy_behind(line(), completed_event(), 1024);
+    if (round % 3 != 0) {
+      gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "round {}", round));
+    } else {
+      gate->finish({});
+    }
+    ASSERT_EQ(static_cast<bool>(held->wait(in(10s))), round % 3 == 0) << round;
+    ASSERT_TRUE(behind->wait(in(10s))) << round;
+  }
+}
+
+TEST_P(opencl_event, a_dependency_that_failed_before_is_refused_at_once) {
+  auto gate = make_ref<host_event>();
+  gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "long ago"));
+  const std::array<ref<event>, 1> after{gate};
+  const auto submitted = line().fence(after);
+  ASSERT_FALSE(submitted);
+  EXPECT_EQ(submitted.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+}
+
+class told_function final : public host_function {
+ public:
+  told_function(std::byte* at, error outcome) : at_{at}, outcome_{std::move(outcome)} {}
+  error run(context& where) noexcept override {
+    if (at_ != nullptr) {
+      auto* seen = static_cast<std::byte*>(where.function_address(at_));
+      *seen = static_cast<std::byte>(std::to_integer<int>(*seen) + 1);
+    }
+    return std::move(outcome_);
+  }
+
+ private:
+  std::byte* at_;
+  error outcome_;
+};
+
+TEST_P(opencl_event, functions_run_in_the_queues_order_on_device_memory) {
+  if (!where().can(ISTHMUS_CAN_RUN_FUNCTIONS)) {
+    GTEST_SKIP() << "functions do not reach device memory";
+  }
+  const block counter{home(), where(), 64};
+  finish(line().fill(counter.at(), {}, 64, {}));
+  for (int round = 0; round < 20; ++round) {
+    ASSERT_TRUE(line().run(std::make_unique<told_function>(counter.at(), error{}), {}));
+    ASSERT_TRUE(line().copy(counter.at(1), counter.at(), 1, {}));
+  }
+  const auto bytes = read(line(), counter.at(), 2);
+  EXPECT_EQ(bytes[0], std::byte{20});
+  EXPECT_EQ(bytes[1], std::byte{20});
+}
+
+TEST_P(opencl_event, a_failed_function_fails_its_event_and_the_queue_goes_on) {
+  auto ran = line().run(
+      std::make_unique<told_function>(nullptr, fail(ISTHMUS_ERROR_CALLBACK, "as asked")), {});
+  ASSERT_TRUE(ran);
+  EXPECT_EQ((*ran)->wait(in(10s)).failure().code(), ISTHMUS_ERROR_CALLBACK);
+  EXPECT_TRUE(copy_behind(line(), completed_event())->wait(in(10s)));
+}
+
+INSTANTIATE_TEST_SUITE_P(opencl, opencl_event, ::testing::Range<std::size_t>(0, 4));
+
+// Events of one platform stand in `after` on another's queue.
+TEST(opencl_platforms, wait_for_one_another) {
+  const auto all = opencl_devices();
+  if (all.size() < 2) {
+    GTEST_SKIP() << "one OpenCL device only";
+  }
+  auto first = *all[0]->default_queue();
+  auto second = *all[1]->default_queue();
+  const block made{second->home(), *all[1], 256};
+  const auto bytes = numbered(256);
+  auto gate = make_ref<host_event>();
+  const std::array<ref<event>, 1> behind_gate{gate};
+  const std::array<ref<event>, 1> behind_first{*first->fence(behind_gate)};
+  auto copied = second->copy(made.at(), bytes.data(), 256, behind_first);
+  ASSERT_TRUE(copied);
+  std::this_thread::sleep_for(10ms);
+  EXPECT_TRUE((*copied)->pending());
+  gate->finish({});
+  EXPECT_TRUE((*copied)->wait(in(10s)));
+  EXPECT_EQ(read(*second, made.at(), 256), bytes);
+}
+
+}  // namespace
+}  // namespace isthmus::testing

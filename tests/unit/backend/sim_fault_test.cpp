@@ -1,0 +1,184 @@
+// Faults that were asked for: the n-th call of a kind fails, and devices that are lost.
+
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus {
+namespace {
+
+using sim_test::expect_failure;
+using sim_test::expect_value;
+using sim_test::rig;
+
+struct trial {
+  const char* kind;
+  status code;
+  bool (*attempt)(rig&, result<void>&);
+};
+
+template <class T>
+bool keep(result<void>& outcome, result<T> got) {
+  const bool good{got};
+  outcome = good ? result<void>{} : result<void>{got.take_error()};
+  return good;
+}
+
+unsigned char* shared_byte(rig& sim) {
+  static unsigned char byte = 0;
+  static_cast<void>(sim);
+  return &byte;
+}
+
+const trial k_trials[] = {
+    {"allocate", ISTHMUS_ERROR_OUT_OF_MEMORY,
+     [](rig& sim, result<void>& outcome) {
+       auto got = sim.home->allocate(*sim.where, {ISTHMUS_KIND_DEVICE, 10, 0});
+       if (got) {
+         sim.free(*got, 10);
+       }
+       return keep(outcome, std::move(got));
+     }},
+    {"context", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       device* const member = sim.where.get();
+       return keep(outcome, sim.where->home().create_context({&member, 1}));
+     }},
+    {"queue", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       return keep(outcome, sim.home->create_queue(*sim.where));
+     }},
+    {"copy", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       static unsigned char to = 0;
+       return keep(outcome, sim.on->copy(&to, shared_byte(sim), 1, {}));
+     }},
+    {"copy_2d", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       static unsigned char to = 0;
+       return keep(outcome, sim.on->copy_2d({&to, 1, shared_byte(sim), 1, 1, 1}, {}));
+     }},
+    {"fill", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       return keep(outcome, sim.on->fill(shared_byte(sim), {}, 1, {}));
+     }},
+    {"fence", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) { return keep(outcome, sim.on->fence({})); }},
+    {"event", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       const auto gate = make_ref<host_event>();
+       const bool good = keep(outcome, sim.on->fence(std::vector<ref<event>>{gate}));
+       gate->finish({});
+       return good;
+     }},
+    {"prefetch", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       return keep(outcome, sim.on->prefetch(shared_byte(sim), 1, false, {}));
+     }},
+    {"advise", ISTHMUS_ERROR_DRIVER,
+     [](rig& sim, result<void>& outcome) {
+       return keep(outcome, sim.on->advise(shared_byte(sim), 1, 0, {}));
+     }},
+};
+
+TEST(sim_fault, the_nth_call_of_each_kind_fails_once) {
+  for (const auto& [kind, code, attempt] : k_trials) {
+    rig sim;
+    sim.configure(fmt::format("fail={}:2", kind));
+    const auto before = sim.calls(kind);
+    result<void> outcome;
+    EXPECT_TRUE(attempt(sim, outcome)) << kind;
+    EXPECT_FALSE(attempt(sim, outcome)) << kind;
+    expect_failure(outcome, code, fmt::format("{} call number {}", kind, before + 2));
+    EXPECT_TRUE(attempt(sim, outcome)) << kind;
+    EXPECT_EQ(sim.calls(kind), before + 3);
+    EXPECT_TRUE(sim.on->wait({}));
+  }
+}
+
+TEST(sim_fault, any_counts_them_all) {
+  rig sim;
+  const auto before = sim.calls("any");
+  sim.configure("fail=any:3,fail=fence:3");
+  static_cast<void>(expect_value(sim.on->fence({})));
+  sim.free(sim.make(1), 1);  // the third call is a free, which cannot fail
+  static_cast<void>(expect_value(sim.on->fence({})));
+  expect_failure(sim.on->fence({}), ISTHMUS_ERROR_DRIVER);
+  static_cast<void>(expect_value(sim.on->fence({})));
+  EXPECT_EQ(sim.calls("any"), before + 6);
+  EXPECT_EQ(sim.calls("free"), 1U);
+  sim.configure("fail=any:1,fail=none");
+  EXPECT_TRUE(sim.on->fence({}));
+}
+
+TEST(sim_fault, a_device_can_begin_with_faults) {
+  auto where = expect_value(create_simulated_device("fail=context:1"));
+  expect_failure(where->default_queue(), ISTHMUS_ERROR_DRIVER, "context call number 1");
+  EXPECT_TRUE(where->default_queue());
+}
+
+TEST(sim_fault, unknown_kinds_and_devices) {
+  rig sim;
+  expect_failure(simulated_calls(*sim.where, "jump"), ISTHMUS_ERROR_INVALID_ARGUMENT, "jump");
+  expect_failure(configure_simulated_device(*sim.where, "capacity=1"),
+                 ISTHMUS_ERROR_INVALID_ARGUMENT, "capacity");
+}
+
+void expect_all_lost(rig& sim) {
+  unsigned char byte = 0;
+  device* const member = sim.where.get();
+  expect_failure(sim.home->allocate(*sim.where, {ISTHMUS_KIND_HOST, 1, 0}),
+                 ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.where->home().create_context({&member, 1}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.home->create_queue(*sim.where), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.on->fence({}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.on->fill(&byte, {}, 1, {}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_failure(sim.where->memory(), ISTHMUS_ERROR_DEVICE_LOST);
+}
+
+TEST(sim_lost, everything_pending_ends_and_only_frees_go_on) {
+  for (const auto* effect : {"effect=early", "effect=late"}) {
+    rig sim{effect};
+    auto* const memory = sim.make(16);
+    unsigned char byte = 0;
+    const auto gate = make_ref<host_event>();
+    const auto running = sim.copy(memory, &byte, 1);
+    const auto blocked = sim.copy(memory, &byte, 1, {gate});
+    const auto behind = expect_value(sim.on->fence({}));
+    sim.configure("lost=now");
+    for (const auto& each : {running, blocked, behind}) {
+      ASSERT_TRUE(each->settled());
+      expect_failure(each->wait({}), ISTHMUS_ERROR_DEVICE_LOST, "lost");
+      EXPECT_TRUE(each->times());
+    }
+    expect_all_lost(sim);
+    sim.free(memory, 16);
+    EXPECT_EQ(expect_value(state_of_simulated_device(*sim.where)).device_bytes, 0U);
+    gate->finish({});
+    EXPECT_TRUE(sim.on->wait({}));
+  }
+}
+
+TEST(sim_lost, after_so_many_calls) {
+  rig sim;
+  unsigned char from = 1;
+  unsigned char to = 0;
+  const auto done = sim.copy(&to, &from, 1);
+  ASSERT_TRUE(done->wait({}));
+  sim.configure("lost=2");
+  static_cast<void>(expect_value(sim.on->fence({})));
+  const auto last = sim.copy(&to, &from, 1);
+  expect_failure(last->wait({}), ISTHMUS_ERROR_DEVICE_LOST);
+  expect_all_lost(sim);
+  EXPECT_TRUE(done->wait({}));
+}
+
+TEST(sim_lost, fails_what_waits_on_other_devices) {
+  rig sim{"effect=late"};
+  rig other{"effect=late"};
+  const auto lost = expect_value(sim.on->fence({}));
+  const auto waiting = expect_value(other.on->fence(std::vector{lost}));
+  sim.configure("lost=now");
+  expect_failure(waiting->wait({}), ISTHMUS_ERROR_DEPENDENCY, "lost");
+}
+
+}  // namespace
+}  // namespace isthmus

@@ -1,0 +1,61 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "core/ref.hpp"
+
+namespace isthmus {
+namespace {
+
+struct noted : ref_counted {
+  explicit noted(int& ends) : ends_{ends} {}
+  ~noted() override { ++ends_; }
+  int& ends_;
+};
+
+struct part : ref_counted {
+  explicit part(ref_counted& whole) : ref_counted{&whole} {}
+};
+
+struct whole : ref_counted {
+  explicit whole(int& ends) : ends_{ends}, member_{std::make_unique<part>(*this)} {}
+  ~whole() override { ++ends_; }
+  int& ends_;
+  std::unique_ptr<part> member_;
+};
+
+TEST(ref, the_last_reference_ends_the_object) {
+  int ends = 0;
+  {
+    auto first = make_ref<noted>(ends);
+    EXPECT_TRUE(first->unique());
+    ref<ref_counted> second = first;
+    EXPECT_FALSE(first->unique());
+    first = nullptr;
+    EXPECT_EQ(ends, 0);
+  }
+  EXPECT_EQ(ends, 1);
+}
+
+TEST(ref, a_part_keeps_its_whole_alive) {
+  int ends = 0;
+  ref<part> held;
+  {
+    const auto all = make_ref<whole>(ends);
+    held = ref<part>{all->member_.get()};
+  }
+  EXPECT_EQ(ends, 0);
+  held = nullptr;
+  EXPECT_EQ(ends, 1);
+}
+
+TEST(ref, can_be_taken_only_while_others_hold_it) {
+  int ends = 0;
+  const auto only = make_ref<noted>(ends);
+  EXPECT_TRUE(only->try_retain());
+  only->release();
+  EXPECT_EQ(ends, 0);
+}
+
+}  // namespace
+}  // namespace isthmus

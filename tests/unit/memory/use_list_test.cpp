@@ -1,0 +1,96 @@
+// The list against a plain model: every pending operation kept for ever.
+
+#include "memory/use_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace isthmus {
+namespace {
+
+const queue* queue_number(std::uintptr_t number) {
+  return reinterpret_cast<const queue*>(number * 64);  // compared, never touched
+}
+
+struct modelled {
+  use what;
+  ref<host_event> ended;
+};
+
+// Whether waiting for `waited` is waiting for `each`: in it, or before an event of its own queue in it.
+bool implied(const std::vector<modelled>& all, std::size_t each,
+             const std::vector<ref<event>>& waited) {
+  for (std::size_t later = each; later < all.size(); ++later) {
+    const bool same = later == each ||
+                      (all[each].what.on != nullptr && all[later].what.on == all[each].what.on);
+    const bool in = std::any_of(waited.begin(), waited.end(), [&](const ref<event>& one) {
+      return one.get() == all[later].ended.get();
+    });
+    if (same && in) {
+      return true;
+    }
+  }
+  return false;
+}
+
+bool conflicts(const use& a, const use& b) {
+  return (a.on == nullptr || a.on != b.on) && (a.writes || b.writes) && a.range.overlaps(b.range);
+}
+
+TEST(use_list, waits_for_every_conflict_of_a_random_history) {
+  std::mt19937 random{20261121};
+  for (int round = 0; round < 200; ++round) {
+    use_list uses;
+    std::vector<modelled> all;
+    for (int step = 0; step < 120; ++step) {
+      const std::size_t begin = random() % 64;
+      const use next{queue_number(random() % 4), {begin, begin + 1 + random() % 32}, random() % 2 == 0};
+      std::vector<ref<event>> waited;
+      uses.collect(next, waited);
+      for (std::size_t each = 0; each < all.size(); ++each) {
+        if (!all[each].ended->settled() && conflicts(next, all[each].what)) {
+          ASSERT_TRUE(implied(all, each, waited)) << "round " << round << " step " << step;
+        }
+      }
+      all.push_back({next, make_ref<host_event>()});
+      uses.add(next, all.back().ended, uses.begin());
+      // Queues are in order: ending one ends what came before it there.
+      const auto& done = all[random() % all.size()];
+      for (const auto& earlier : all) {
+        if (earlier.what.on == done.what.on && random() % 4 == 0) {
+          earlier.ended->finish({});
+        } else if (earlier.what.on == done.what.on) {
+          break;
+        }
+      }
+    }
+  }
+}
+
+TEST(use_list, pending_is_what_has_not_ended) {
+  use_list uses;
+  const auto first = make_ref<host_event>();
+  const auto second = make_ref<host_event>();
+  uses.add({queue_number(1), {0, 8}, true}, first, uses.begin());
+  uses.add({queue_number(2), {0, 8}, true}, second, uses.begin());
+  EXPECT_EQ(uses.pending().size(), 2U);
+  first->finish({});
+  ASSERT_EQ(uses.pending().size(), 1U);
+  EXPECT_EQ(uses.pending().front().get(), second.get());
+}
+
+TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
+  use_list uses;
+  const auto first = make_ref<host_event>();
+  const auto second = make_ref<host_event>();
+  const auto a = uses.begin();
+  const auto b = uses.begin();
+  uses.add({queue_number(1), {0, 8}, true}, first, a);
+  uses.add({queue_number(1), {0, 8}, true}, second, b);
+  EXPECT_EQ(uses.pending().size(), 2U);
+}
+
+}  // namespace
+}  // namespace isthmus
