@@ -11,10 +11,11 @@ import sys
 from dataclasses import dataclass, field
 from statistics import median
 
+from isthmus.cli.contestants import dpctl_queue, import_dpctl
 from isthmus.cli.measure import interleaved
 from isthmus.cli.output import time_text
 
-__all__ = ["Report", "fresh_process", "interleaved"]
+__all__ = ["Report", "dpctl_queue", "fresh_process", "import_dpctl", "interleaved"]
 
 
 @dataclass

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from _timing import Report, interleaved
+from _timing import Report, dpctl_queue, import_dpctl, interleaved
 
 import isthmus
 
@@ -31,8 +31,9 @@ def aligned(offset: int = 0) -> Any:
 
 def main() -> None:
     """Prints a line for each direction, kind and place in host memory."""
-    queue = isthmus.Queue("opencl")  # before dpctl, which then finds pip's driver, too
-    import dpctl
+    import_dpctl()
+    device = isthmus.Device("opencl")
+    queue = isthmus.Queue(device)
     import dpctl.memory
 
     classes = {
@@ -40,7 +41,7 @@ def main() -> None:
         "shared": dpctl.memory.MemoryUSMShared,
         "host": dpctl.memory.MemoryUSMHost,
     }
-    sycl_queue = dpctl.SyclQueue("opencl:cpu")
+    sycl_queue = dpctl_queue(device)
     report = Report()
     for kind, make in classes.items():
         buffers = [isthmus.Buffer(NBYTES, kind=kind, queue=queue) for _ in range(2)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from timeit import Timer
 
 import numpy as np
-from _timing import Report, interleaved
+from _timing import Report, dpctl_queue, import_dpctl, interleaved
 
 import isthmus
 import isthmus.memory
@@ -16,6 +16,7 @@ NBYTES = 4096
 def main() -> None:
     """Prints a line for each direction, kind and device."""
     report = Report()
+    import_dpctl()
     peers = {kind: _dpctl(kind) for kind in ("shared", "host")}
     for device in ("host", "opencl"):
         for kind, theirs in peers.items():
@@ -24,12 +25,11 @@ def main() -> None:
 
 
 def _dpctl(kind: str) -> object:
-    isthmus.devices()  # before dpctl, which then finds pip's driver, too
-    import dpctl
+    device = isthmus.Device("opencl")
     import dpctl.memory
 
     make = {"shared": dpctl.memory.MemoryUSMShared, "host": dpctl.memory.MemoryUSMHost}[kind]
-    return make(NBYTES, queue=dpctl.SyclQueue("opencl:cpu"))
+    return make(NBYTES, queue=dpctl_queue(device))
 
 
 def _measure(report: Report, device: str, kind: str, theirs: object) -> None:

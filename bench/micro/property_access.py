@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from timeit import Timer
 
-from _timing import Report, interleaved
+from _timing import Report, dpctl_queue, import_dpctl, interleaved
 
 import isthmus
 import isthmus.memory
@@ -14,12 +14,13 @@ NAMES = ("nbytes", "_pointer", "sycl_queue", "sycl_device", "sycl_context")
 
 def main() -> None:
     """Prints a line for each property."""
-    queue = isthmus.Queue("opencl")  # before dpctl, which then finds pip's driver, too
+    import_dpctl()
+    device = isthmus.Device("opencl")
+    queue = isthmus.Queue(device)
     ours = isthmus.memory.MemoryUSMShared(1024, queue=queue)
-    import dpctl
     import dpctl.memory
 
-    theirs = dpctl.memory.MemoryUSMShared(1024, queue=dpctl.SyclQueue("opencl:cpu"))
+    theirs = dpctl.memory.MemoryUSMShared(1024, queue=dpctl_queue(device))
     report = Report()
     for name in NAMES:
         taken = interleaved(

@@ -32,10 +32,11 @@ void set_stack(nb::handle stack) {
 }
 
 device_handle find_device(const char* filter) {
+  before_drivers(filter);
   device_handle found;
   isthmus_status_t status;
   {
-    const gil_release released;  // may open drivers
+    const gil_release released;
     status = isthmus_device_find(filter, found.out());
   }
   check(status);
@@ -53,6 +54,7 @@ const char* filter_text(nb::handle filter) {
 // The process's default queue. The library looks it up quickly once it was chosen.
 nb::object default_queue() {
   static bool drivers_opened = false;
+  before_drivers(nullptr);
   queue_handle found;
   isthmus_status_t status;
   {
@@ -92,6 +94,18 @@ void require_device_of(nb::handle queue, nb::handle device) {
 bool given(nb::handle argument) { return argument.is_valid() && !argument.is_none(); }
 
 }  // namespace
+
+void before_drivers(const char* filter) {
+  static bool prepared = false;
+  const auto names = [filter](const char* backend) {
+    return filter != nullptr && std::strncmp(filter, backend, std::strlen(backend)) == 0;
+  };
+  if (prepared || names("host") || names("sim")) {
+    return;
+  }
+  nb::module_::import_("isthmus._drivers").attr("prepare")();
+  prepared = true;
+}
 
 nb::object default_queue_of(const device& of) {
   queue_handle found;

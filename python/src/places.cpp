@@ -21,6 +21,11 @@ bool holds_references(const Py_buffer& view) {
   return false;
 }
 
+[[noreturn]] void raise_read_only(nb::handle object, const char* role) {
+  raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s of type %.100s is read-only", role,
+               Py_TYPE(object.ptr())->tp_name);
+}
+
 // Why no view could be had: read-only, not contiguous, or the object's own error.
 [[noreturn]] void explain_refusal(nb::handle object, access wanted, const char* role) {
   PyObject *type, *value, *trace;
@@ -31,8 +36,7 @@ bool holds_references(const Py_buffer& view) {
     Py_XDECREF(value);
     Py_XDECREF(trace);
     if (wanted == access::write && probe.view.readonly != 0) {
-      raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s is read-only: %.200R", role,
-                   object.ptr());
+      raise_read_only(object, role);
     }
     raise_python(PyExc_ValueError, k_not_contiguous, role);
   }
@@ -84,8 +88,7 @@ place foreign_place(nb::handle object, access wanted, const char* role) {
     raise_python(PyExc_ValueError, k_not_contiguous, role);
   }
   if (wanted == access::write && told.what.read_only) {
-    raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s is read-only: %.200R", role,
-                 object.ptr());
+    raise_read_only(object, role);
   }
   place made;
   const auto* on = queue_of(told.queue);

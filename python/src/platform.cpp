@@ -36,10 +36,11 @@ nb::list device_list(const platform& of) {
 }
 
 std::vector<platform> all_platforms() {
+  before_drivers(nullptr);
   std::size_t count = 0;
   isthmus_status_t status;
   {
-    const gil_release released;  // opens drivers
+    const gil_release released;
     status = isthmus_platform_count(&count);
   }
   check(status);
@@ -90,6 +91,7 @@ bool fits(const parsed_filter& filter, const isthmus_device_info_t& info) {
 
 // Throws for a filter that is no filter; DeviceNotFoundError is an empty list here.
 device_handle find_or_nothing(const char* filter) {
+  before_drivers(filter);
   device_handle found;
   isthmus_status_t status;
   {
@@ -102,8 +104,9 @@ device_handle find_or_nothing(const char* filter) {
   return found;
 }
 
-nb::list find_devices(const char* filter) {
+nb::list find_devices(nb::handle wanted) {
   nb::list listed;
+  const char* filter = wanted.is_none() ? nullptr : nb::cast<const char*>(wanted);
   auto best = find_or_nothing(filter);
   if (!best) {
     return listed;
@@ -116,9 +119,9 @@ nb::list find_devices(const char* filter) {
   }
   for (const auto& on : all_platforms()) {
     for (auto& found : devices_of(on)) {
-      const bool wanted = fits(parsed, info_of(found.get()));
-      nb::object object = wanted ? wrap(std::move(found)) : nb::object{};
-      if (wanted && !object.equal(first)) {
+      const bool listed_too = fits(parsed, info_of(found.get()));
+      nb::object object = listed_too ? wrap(std::move(found)) : nb::object{};
+      if (listed_too && !object.equal(first)) {
         listed.append(object);
       }
     }

@@ -84,7 +84,7 @@ std::uint64_t queue::begin_submission() noexcept {
 
 // What was remembered before this submission began lies before it in the queue's order: its end implies
 // theirs. What other threads submitted meanwhile stays.
-void queue::remember(const ref<event>& submitted, std::uint64_t began_at) {
+void queue::remember(const ref<event>& submitted, std::uint64_t began_at) noexcept try {
   tail dropped{0, submitted};
   std::vector<tail> rest;
   const std::lock_guard hold{tails_lock_};
@@ -97,6 +97,9 @@ void queue::remember(const ref<event>& submitted, std::uint64_t began_at) {
   std::copy_if(rest.begin(), rest.end(), std::back_inserter(tails_),
                [=](const tail& earlier) { return earlier.number >= began_at; });
   tails_.push_back({next_number_++, submitted});
+} catch (const std::bad_alloc&) {
+  // What cannot be remembered must not be in flight.
+  static_cast<void>(submitted->wait(std::nullopt));
 }
 
 template <class Submit>
@@ -147,15 +150,6 @@ result<ref<event>> queue::advise(const void* pointer, std::size_t nbytes, std::u
 
 result<ref<event>> queue::fence(wait_list after) {
   return submit(after, [&](wait_list known) { return do_fence(known); });
-}
-
-ref<event> queue::fence_for_free() noexcept {
-  try {
-    auto fence = do_fence({});
-    return fence ? *std::move(fence) : ref<event>{};
-  } catch (const std::bad_alloc&) {
-    return nullptr;
-  }
 }
 
 result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {
@@ -233,21 +227,28 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_l
   return ref<event>{ended};
 }
 
+result<void> queue::unfinished(std::vector<ref<event>>& out) {
+  if (lent()) {
+    auto reached = do_fence({});
+    ISTHMUS_TRY(reached);
+    out.push_back(*std::move(reached));
+    return {};
+  }
+  const std::lock_guard hold{tails_lock_};
+  for (const auto& submitted : tails_) {
+    if (!submitted.last->settled()) {
+      out.push_back(submitted.last);
+    }
+  }
+  return {};
+}
+
 bool queue::idle() {
   if (lent()) {
     return false;
   }
-  const auto settled = [](const tail& submitted) { return submitted.last->settled(); };
-  std::vector<tail> asked;
-  {
-    const std::lock_guard hold{tails_lock_};
-    if (std::all_of(tails_.begin(), tails_.end(), settled)) {
-      return true;
-    }
-    asked = tails_;
-  }
-  // Asking the driver may complete events, and so run anything: not under the lock.
-  return std::none_of(asked.begin(), asked.end(),
+  const std::lock_guard hold{tails_lock_};
+  return std::none_of(tails_.begin(), tails_.end(),
                       [](const tail& submitted) { return submitted.last->pending(); });
 }
 
@@ -255,19 +256,9 @@ result<void> queue::wait(const os::deadline& until) {
   if (os::is_forked_child()) {
     return refuse();
   }
-  std::vector<tail> waited;
-  {
-    const std::lock_guard hold{tails_lock_};
-    waited = tails_;
-  }
-  if (lent() && !closed()) {
-    auto reached = fence({});
-    if (!reached) {
-      return reached.take_error();
-    }
-    waited.push_back({0, *std::move(reached)});
-  }
-  for (auto& [number, last] : waited) {
+  std::vector<ref<event>> waited;
+  ISTHMUS_TRY(unfinished(waited));
+  for (const auto& last : waited) {
     if (auto ended = last->wait(until); !ended && ended.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
       return ended;
     }

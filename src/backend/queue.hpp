@@ -54,8 +54,9 @@ class queue : public ref_counted {
                                           std::uint32_t advice, wait_list after);
   // Completes when all submitted so far, and `after`, has.
   [[nodiscard]] result<ref<event>> fence(wait_list after);
-  // A fence also on a queue that was closed; null if the driver cannot, and then nothing runs any more.
-  [[nodiscard]] ref<event> fence_for_free() noexcept;
+  // Adds to `out` the events whose end is the end of all submitted so far, by whomever; of a closed queue
+  // too. Asks the driver only where the queue is lent, and can fail only there.
+  [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
 
   // Whether nothing that came through this object is pending, and nothing else can be.
@@ -105,7 +106,7 @@ class queue : public ref_counted {
   [[nodiscard]] error refuse() const;
   [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
   [[nodiscard]] std::uint64_t begin_submission() noexcept;
-  void remember(const ref<event>& submitted, std::uint64_t began_at);
+  void remember(const ref<event>& submitted, std::uint64_t began_at) noexcept;
 
   struct tail {
     std::uint64_t number;

@@ -23,7 +23,7 @@ buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request,
       memory_{memory.detach()} {}
 
 buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
-    : on_{&on}, base_{&base}, whole_{base.whole_}, offset_{base.offset_ + offset}, nbytes_{nbytes} {}
+    : on_{&on}, base_{base.whole_}, whole_{base.whole_}, offset_{base.offset_ + offset}, nbytes_{nbytes} {}
 
 buffer::~buffer() { free(); }
 
@@ -78,12 +78,7 @@ error buffer::closed() const {
 }
 
 bool buffer::dead() const noexcept {
-  for (const auto* each = this; each != nullptr; each = each->base_.get()) {
-    if (each->dead_.load(std::memory_order_acquire)) {
-      return true;
-    }
-  }
-  return false;
+  return dead_.load(std::memory_order_acquire) || whole_->dead_.load(std::memory_order_acquire);
 }
 
 result<ref<allocation>> buffer::hold() {
@@ -172,11 +167,8 @@ result<void*> buffer::begin_export() {
     touched.add(*side, nbytes_, true);
     std::vector<ref<event>> after;
     touched.collect(nullptr, after);
-    touched.fence_lent_queues(after);
-    // A failed operation is its own event's concern: the host may look at what it left.
-    for (const auto& before : after) {
-      static_cast<void>(before->wait(std::nullopt));
-    }
+    ISTHMUS_TRY(touched.collect_queues(nullptr, after));
+    let_end(after);
   }
   exports_.fetch_add(1, std::memory_order_relaxed);
   // The export's reference, given back by `end_export`.

@@ -1,7 +1,7 @@
 #pragma once
 // A buffer: owns one piece of USM as untyped bytes, or is a slice of one that does.
 //
-// A whole buffer holds its allocation; a slice holds the buffer it was cut from. `free` lets go of the
+// A whole buffer holds its allocation; a slice holds the whole buffer. `free` lets go of the
 // allocation at once, while whoever uses it at that moment (a call, an export, an operation in flight)
 // still holds it: an error for later users, never a crash.
 
@@ -51,7 +51,7 @@ class buffer final : public ref_counted {
   }
   // Null for 0 bytes, and for a freed buffer.
   [[nodiscard]] void* pointer() const noexcept;
-  // Whether it or what it was cut from was freed.
+  // Whether it or the whole was freed.
   [[nodiscard]] bool dead() const noexcept;
 
   [[nodiscard]] error closed() const;
@@ -77,8 +77,9 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<ref<allocation>> hold();
 
   ref<queue> on_;
-  ref<buffer> base_;         // of a slice
-  buffer* whole_ = nullptr;  // the buffer that holds the allocation: this one, or the first base
+  // Of a slice: the whole, also for a slice of a slice, so that a chain of them stays flat.
+  ref<buffer> base_;
+  buffer* whole_ = nullptr;  // holds the allocation: this one, or the base
   std::size_t offset_ = 0;   // into the whole
   std::size_t nbytes_ = 0;
   std::size_t alignment_ = 0;

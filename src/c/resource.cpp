@@ -14,6 +14,28 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
+namespace {
+
+// Behind the work on `on`. Not the start of anything allocated here: nothing is done.
+result<void> deallocate(void* pointer, queue* on) {
+  const auto memory = process_registry().find(pointer);
+  if (!memory || memory->what().base != pointer) {
+    return {};
+  }
+  std::vector<ref<event>> running;
+  if (on != nullptr && !on->unfinished(running)) {
+    return {};  // somebody may still use it and nobody can tell: lost memory, not lost data
+  }
+  auto& uses = memory->uses();
+  for (const auto& each : running) {
+    uses.add({nullptr, {0, memory->what().nbytes}, true}, each, uses.begin());
+  }
+  memory->release();
+  return {};
+}
+
+}  // namespace
+
 isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device,
                                            isthmus_kind_t kind,
                                            isthmus_resource_t** resource) noexcept {
@@ -73,19 +95,9 @@ isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t 
 
 void isthmus_resource_deallocate(isthmus_resource_t*, void* pointer, size_t, size_t,
                                  isthmus_queue_t* queue) noexcept {
-  if (pointer == nullptr || os::is_forked_child()) {
-    return;
+  if (pointer != nullptr && !os::is_forked_child()) {
+    static_cast<void>(guarded([&] { return deallocate(pointer, object(queue)); }));
   }
-  const auto memory = process_registry().find(pointer);
-  if (!memory || memory->what().base != pointer) {
-    return;
-  }
-  if (queue != nullptr && !object(queue)->idle()) {
-    if (auto fence = object(queue)->fence_for_free()) {
-      memory->uses().add({nullptr, {0, memory->what().nbytes}, true}, fence, memory->uses().begin());
-    }
-  }
-  memory->release();
 }
 
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {

@@ -23,6 +23,9 @@ result<transfer_options> options_of(const isthmus_operation_t* operation, bool b
   if (operation->struct_size < sizeof *operation) {
     return is_too_small("operation", operation->struct_size, sizeof *operation);
   }
+  if (operation->owners == nullptr && operation->owner_count != 0) {
+    return is_null("operation->owners");
+  }
   for (size_t index = 0; index < operation->owner_count; ++index) {
     options.owners.emplace_back(operation->owners[index]);
   }

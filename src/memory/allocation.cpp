@@ -67,15 +67,28 @@ result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner ke
   return made;
 }
 
-std::vector<ref<event>> allocation::still_running() noexcept {
+result<std::vector<ref<event>>> allocation::still_running() {
   auto running = uses_.pending();
   // Work of the caller's own may use the memory on a queue whose handle he has.
   if (on_->lent()) {
-    if (auto fence = on_->fence_for_free()) {
-      running.push_back(std::move(fence));
+    auto asked = on_->unfinished(running);
+    if (!asked && asked.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
+      return asked.take_error();
     }
   }
   return running;
+}
+
+void allocation::retire() {
+  auto running = still_running();
+  if (!running) {
+    return;  // somebody may still use it and nobody can tell: lost memory, not lost data
+  }
+  if (running->empty()) {
+    reclaim();
+  } else {
+    reclaim_after(*this, *std::move(running));
+  }
 }
 
 void allocation::last_reference_gone() noexcept {
@@ -88,11 +101,10 @@ void allocation::last_reference_gone() noexcept {
     return;
   }
   process_registry().remove(*this);
-  auto running = still_running();
-  if (running.empty()) {
-    reclaim();
-  } else {
-    reclaim_after(*this, std::move(running));
+  try {
+    retire();
+  } catch (const std::bad_alloc&) {
+    // No memory for a list of what to wait for: as above.
   }
 }
 

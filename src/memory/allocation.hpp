@@ -45,7 +45,8 @@ class allocation final : public ref_counted {
   friend class registry;
   ~allocation() override;
   void last_reference_gone() noexcept override;
-  [[nodiscard]] std::vector<ref<event>> still_running() noexcept;
+  [[nodiscard]] result<std::vector<ref<event>>> still_running();
+  void retire();
 
   facts what_;
   ref<queue> on_;

@@ -46,7 +46,7 @@ void use_list::join_ranges(entry& newest, std::uint64_t began_at, std::vector<en
   });
 }
 
-void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) {
+void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept try {
   std::vector<entry> gone;
   entry newest{what, ended, 0};
   const std::lock_guard hold{lock_};
@@ -60,6 +60,8 @@ void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began
     join_ranges(newest, began_at, gone);
   }
   entries_.push_back(newest);
+} catch (const std::bad_alloc&) {
+  static_cast<void>(ended->wait(std::nullopt));
 }
 
 void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {

@@ -42,7 +42,8 @@ class use_list {
   [[nodiscard]] std::uint64_t begin() noexcept;
   // Adds to `out` what an operation like `wanted` must wait for.
   void collect(const use& wanted, std::vector<ref<event>>& out);
-  void add(const use& what, const ref<event>& ended, std::uint64_t began_at);
+  // Never fails: without memory for its list it waits for `ended`.
+  void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
   // All that is pending, on whichever queue.
   [[nodiscard]] std::vector<ref<event>> pending();
 

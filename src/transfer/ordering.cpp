@@ -27,15 +27,17 @@ void touched_memory::collect(const queue* on, std::vector<ref<event>>& after) {
   }
 }
 
-void touched_memory::fence_lent_queues(std::vector<ref<event>>& after) {
+result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& after) {
+  if (on != nullptr) {
+    ISTHMUS_TRY(on->unfinished(after));
+  }
   for (std::size_t index = 0; index < count_; ++index) {
-    auto& on = touches_.at(index).memory->on();
-    if (on.lent()) {
-      if (auto fence = on.fence_for_free()) {
-        after.push_back(std::move(fence));
-      }
+    auto& owning = touches_.at(index).memory->on();
+    if (owning.lent() && &owning != on) {
+      ISTHMUS_TRY(owning.unfinished(after));
     }
   }
+  return {};
 }
 
 void touched_memory::publish(const queue* on, const ref<event>& ended) {
@@ -55,23 +57,31 @@ result<void> wait_for_all(wait_list events) {
   return {};
 }
 
-namespace {
-
-class kept_owners final : public continuation {
- public:
-  explicit kept_owners(std::vector<owner> owners) : owners_{std::move(owners)} {}
-  void run(event&) noexcept override { delete this; }
-
- private:
-  std::vector<owner> owners_;
-};
-
-}  // namespace
-
-void keep_until(event& ended, std::vector<owner> owners) {
-  if (!owners.empty()) {
-    ended.on_complete(*new kept_owners{std::move(owners)});
+void let_end(wait_list events) {
+  for (const auto& before : events) {
+    static_cast<void>(before->wait(std::nullopt));
   }
 }
+
+struct owner_keeper::last_stop final : continuation {
+  explicit last_stop(std::vector<owner> owners) : kept{std::move(owners)} {}
+  void run(event&) noexcept override { delete this; }
+
+  std::vector<owner> kept;
+};
+
+owner_keeper::owner_keeper(std::vector<owner> owners) {
+  if (!owners.empty()) {
+    kept_.reset(new last_stop{std::move(owners)});
+  }
+}
+
+void owner_keeper::until(event& ended) noexcept {
+  if (kept_) {
+    ended.on_complete(*kept_.release());
+  }
+}
+
+void owner_keeper::deleter::operator()(last_stop* unused) const noexcept { delete unused; }
 
 }  // namespace isthmus

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "transfer/endpoint.hpp"
 
@@ -15,8 +16,9 @@ class touched_memory {
 
   // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so everything.
   void collect(const queue* on, std::vector<ref<event>>& after);
-  // Work of the caller's own on lent queues: a fence on each. For the host's direct access.
-  void fence_lent_queues(std::vector<ref<event>>& after);
+  // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and on
+  // every lent queue of the memory, where work of the caller's own may run.
+  [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
   // The operation that `ended` stands for is in flight. Pre: `collect` came before its submission.
   void publish(const queue* on, const ref<event>& ended);
 
@@ -34,7 +36,21 @@ class touched_memory {
 // Waits for all of them; an operation that failed is DEPENDENCY.
 [[nodiscard]] result<void> wait_for_all(wait_list events);
 
-// Keeps the owners till `ended` has completed.
-void keep_until(event& ended, std::vector<owner> owners);
+// Waits for what only comes before: whether it failed is its own event's concern.
+void let_end(wait_list events);
+
+// Keeps owners till an event has completed. Made before the submission, since nothing may fail after it.
+class owner_keeper {
+ public:
+  explicit owner_keeper(std::vector<owner> owners);
+  void until(event& ended) noexcept;
+
+ private:
+  struct last_stop;
+  struct deleter {
+    void operator()(last_stop* unused) const noexcept;
+  };
+  std::unique_ptr<last_stop, deleter> kept_;
+};
 
 }  // namespace isthmus

@@ -73,12 +73,14 @@ struct staged_copy {
   ref<allocation> destination;
   ref<allocation> source;
   std::vector<ref<event>> after;
+  std::vector<ref<event>> before;  // in order, but not its concern whether it failed
   std::vector<owner> owners;
   ref<host_event> done;
 
   // Reads piece n while piece n - 1 is being written.
   [[nodiscard]] result<void> move_pieces() {
     ISTHMUS_TRY(wait_for_all(after));
+    let_end(before);
     const std::array<block, 2> blocks = {std::make_unique<std::byte[]>(parts.bytes()),
                                          std::make_unique<std::byte[]>(parts.bytes())};
     std::array<ref<event>, 2> written;
@@ -121,11 +123,6 @@ error run_guarded(staged_copy& copy) noexcept {
 
 // The copy waits on a thread of its own; later work on `on` waits for it.
 submitted run_behind(queue& on, std::shared_ptr<staged_copy> copy, touched_memory& touched) {
-  auto before = on.fence({});
-  if (!before) {
-    return before;
-  }
-  copy->after.push_back(*std::move(before));
   const ref<event> done{copy->done};
   auto gate = on.fence(std::span{&done, 1});
   if (!gate) {
@@ -155,18 +152,16 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
   touched_memory touched;
   touched.add(destination, shape.destination_pitch * (shape.height - 1) + shape.width, true);
   touched.add(source, shape.source_pitch * (shape.height - 1) + shape.width, false);
-  touched.collect(nullptr, options.after);
-  touched.fence_lent_queues(options.after);
+  std::vector<ref<event>> before;
+  touched.collect(nullptr, before);
+  ISTHMUS_TRY(touched.collect_queues(&on, before));
   auto copy = std::make_shared<staged_copy>(staged_copy{
       pieces{destination.pointer, source.pointer, shape}, *std::move(reading), *std::move(writing),
-      destination.memory, source.memory, std::move(options.after), std::move(options.owners),
+      destination.memory, source.memory, std::move(options.after), std::move(before), std::move(options.owners),
       make_ref<host_event>()});
   if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return run_behind(on, std::move(copy), touched);
   }
-  auto before = on.fence({});
-  ISTHMUS_TRY(before);
-  copy->after.push_back(*std::move(before));
   ISTHMUS_TRY(copy->move_pieces());
   return options.blocking ? ref<event>{} : completed_event();
 }

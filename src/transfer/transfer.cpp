@@ -45,14 +45,14 @@ queue* carrier(queue& chosen, const endpoint& destination, const endpoint& sourc
   return nullptr;
 }
 
-// Runs `effect` on this thread once nothing in flight conflicts with it.
+// Runs `effect` on this thread, in the order of `on`, once nothing in flight conflicts with it.
 template <class Effect>
-submitted directly(touched_memory& touched, transfer_options& options, Effect&& effect) {
-  touched.collect(nullptr, options.after);
-  touched.fence_lent_queues(options.after);
-  if (!options.after.empty()) {
-    ISTHMUS_TRY(wait_for_all(options.after));
-  }
+submitted directly(queue* on, touched_memory& touched, transfer_options& options, Effect&& effect) {
+  std::vector<ref<event>> before;
+  touched.collect(nullptr, before);
+  ISTHMUS_TRY(touched.collect_queues(on, before));
+  ISTHMUS_TRY(wait_for_all(options.after));
+  let_end(before);
   effect();
   return options.blocking ? ref<event>{} : completed_event();
 }
@@ -70,16 +70,17 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     options.after.push_back(*std::move(before));
   }
   touched.collect(&carrying, options.after);
+  owner_keeper keeper{std::move(options.owners)};
   submitted given = call(wait_list{options.after});
   if (!given) {
     return given;
   }
   touched.publish(&carrying, *given);
+  keeper.until(**given);
   if (options.blocking) {
     ISTHMUS_TRY((*given)->wait(std::nullopt));
     return ref<event>{};
   }
-  keep_until(**given, std::move(options.owners));
   if (elsewhere) {
     ISTHMUS_TRY(on.fence(std::span{&*given, 1}));
   }
@@ -168,7 +169,7 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
                            shape.source_pitch,  shape.width,             shape.height};
   const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
   if (both_touchable && (options.blocking || on == nullptr)) {
-    return directly(touched, options, [&] { copy_rows(rows); });
+    return directly(on, touched, options, [&] { copy_rows(rows); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
     return on_queue(*on, *carrying, touched, options,
@@ -193,7 +194,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   touched_memory touched;
   touched.add(destination, nbytes, true);
   if (destination.host_can_touch() && (options.blocking || on == nullptr)) {
-    return directly(touched, options,
+    return directly(on, touched, options,
                     [&] { fill_bytes(destination.pointer, pattern, nbytes); });
   }
   return on_queue(*on, *on, touched, options, [&](wait_list after) {

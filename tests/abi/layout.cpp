@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <type_traits>
 
-#define SIZE(type, size)                            \
-  static_assert(sizeof(type) == (size));            \
-  static_assert(std::is_standard_layout_v<type>);   \
+#define SIZE(type, size)                          \
+  static_assert(sizeof(type) == (size));          \
+  static_assert(std::is_standard_layout_v<type>); \
   static_assert(std::is_trivially_copyable_v<type>);
-#define FIELD(type, field, offset, size)          \
+#define FIELD(type, field, offset, size)            \
   static_assert(offsetof(type, field) == (offset)); \
   static_assert(sizeof(type::field) == (size));
 #define VALUE(name, number) static_assert((name) == (number));

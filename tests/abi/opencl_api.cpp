@@ -48,8 +48,7 @@ static_assert(cl::k_device_extensions == CL_DEVICE_EXTENSIONS);
 static_assert(cl::k_device_svm == CL_DEVICE_SVM_CAPABILITIES);
 static_assert(cl::k_device_host_memory == CL_DEVICE_HOST_MEM_CAPABILITIES_INTEL);
 static_assert(cl::k_device_device_memory == CL_DEVICE_DEVICE_MEM_CAPABILITIES_INTEL);
-static_assert(cl::k_device_shared_memory ==
-              CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
+static_assert(cl::k_device_shared_memory == CL_DEVICE_SINGLE_DEVICE_SHARED_MEM_CAPABILITIES_INTEL);
 static_assert(cl::k_runs_native_kernels == CL_EXEC_NATIVE_KERNEL);
 static_assert(cl::k_memory_access == CL_UNIFIED_SHARED_MEMORY_ACCESS_INTEL);
 static_assert(cl::k_svm_coarse == CL_DEVICE_SVM_COARSE_GRAIN_BUFFER);

@@ -121,7 +121,24 @@ TEST_P(adoption, keeps_the_owner_through_work_in_flight) {
   EXPECT_EQ(released, 1);
 }
 
+// To the host's own driver all of the host's memory is of kind host.
+TEST_P(adoption, of_plain_memory_on_the_host) {
+  if (GetParam() != "host") GTEST_SKIP() << "only the host knows it";
+  bytes plain = noise(1000);
+  const bytes want = plain;
+  std::atomic<int> released{0};
+  {
+    const im::buffer buffer = im::buffer::adopt(
+        plain.data(), 1000, [&released](void*) noexcept { ++released; }, {.on = queue_});
+    EXPECT_EQ(buffer.kind(), im::kind::host);
+    EXPECT_TRUE(same(read(buffer), want));
+  }
+  await(released);
+  EXPECT_EQ(released, 1);
+}
+
 TEST_P(adoption, of_memory_the_context_does_not_know_is_refused) {
+  if (GetParam() == "host") GTEST_SKIP() << "which knows all of the host's";
   bytes plain(1000);
   std::atomic<int> released{0};
   const auto owner = [&released](void*) noexcept { ++released; };
@@ -211,9 +228,9 @@ TEST_P(adoption, memory_with_views_is_not_given_away) {
   EXPECT_NE(memory.get(), nullptr);
 }
 
-TEST_P(adoption, empty_buffers_are_given_away_too) {
-  const im::usm_pointer memory = make(0, kinds().front()).disown();
-  EXPECT_EQ(memory.get(), nullptr);
+TEST_P(adoption, empty_buffers_have_nothing_to_give_away) {
+  EXPECT_TRUE(
+      throws(im::status::invalid_argument, [&] { (void)make(0, kinds().front()).disown(); }));
 }
 
 }  // namespace

@@ -23,7 +23,10 @@ TEST_P(bad_input, copies_past_either_end) {
          {range{0, 101}, range{100, 1}, range{101, 0}, range{1, 100}, range{SIZE_MAX, 1},
           range{SIZE_MAX, 2}, range{99, SIZE_MAX}}) {
       const isthmus_place_t there{buffer.get(), nullptr, offset};
-      const std::vector<std::string> told{std::to_string(offset), std::to_string(nbytes), "100"};
+      // Which of two ends that are both wrong is told of is not said.
+      const bool both = nbytes == SIZE_MAX;
+      const std::vector<std::string> told{std::to_string(nbytes),
+                                          both ? "" : std::to_string(offset), both ? "" : "100"};
       EXPECT_TRUE(refused(isthmus_copy(nullptr, &there, &here, nbytes, nullptr, nullptr),
                           ISTHMUS_ERROR_OUT_OF_RANGE, told));
       EXPECT_TRUE(refused(isthmus_copy(nullptr, &here, &there, nbytes, nullptr, nullptr),

@@ -107,7 +107,8 @@ TEST_F(null, contexts) {
   EXPECT_TRUE(refused(isthmus_context_device_count(context.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device(nullptr, 0, &device), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device(context.get(), 0, nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_context_device(context.get(), 99, &device), k_invalid, {"99"}));
+  EXPECT_TRUE(refused(isthmus_context_device(context.get(), 99, &device),
+                      ISTHMUS_ERROR_OUT_OF_RANGE, {"99"}));
   EXPECT_EQ(isthmus_context_key(nullptr), 0u);
   EXPECT_EQ(isthmus_context_native(nullptr), nullptr);
 }

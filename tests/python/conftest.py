@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from support import BACKENDS, HOST_KINDS, KINDS, live_again, open_backend
@@ -11,6 +11,9 @@ from support import BACKENDS, HOST_KINDS, KINDS, live_again, open_backend
 import isthmus
 from isthmus import Device, Queue
 from isthmus.memory import live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -7,9 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -18,13 +17,16 @@ import isthmus
 from isthmus import Buffer, Device, _core
 from isthmus.memory import live
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 KINDS = ("device", "shared", "host")
 HOST_KINDS = ("shared", "host")
 ROOT = Path(__file__).resolve().parents[2]
 
 
 def sim(**options: Any) -> Device:
-    """A simulated device of its own: sim(capacity="1MiB", fail="copy:3")."""
+    """A simulated device of its own, with options as capacity="1MiB", fail="copy:3"."""
     return _core.sim_create(",".join(f"{key}={value}" for key, value in options.items()))
 
 
@@ -98,7 +100,7 @@ def live_again(before: tuple[int, int]) -> bool:
 def python(
     code: str, *arguments: str, timeout: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program in an interpreter of its own, which must end well and say nothing on stderr."""
+    """Runs a program in an interpreter of its own: it must end well and without a word."""
     done = subprocess.run(
         [sys.executable, "-c", code, *arguments],
         capture_output=True,

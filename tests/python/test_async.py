@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 
 import numpy as np
@@ -19,7 +20,8 @@ def test_events(q: Queue, kind: str) -> None:
     buffer, got = Buffer(DATA.nbytes, kind=kind, queue=q), np.zeros_like(DATA)
     into = buffer.copy_from(DATA, blocking=False)
     out = buffer.copy_to(got, blocking=False)
-    assert into is not None and out is not None
+    assert into is not None
+    assert out is not None
     out.wait()
     assert into.done
     assert (got == DATA).all()
@@ -78,7 +80,9 @@ def test_a_bytearray_cannot_shrink_meanwhile(q: Queue, kind: str, gate: Event) -
     assert until(clears)
 
 
-@pytest.mark.parametrize("form", [lambda e: e, lambda e: [e], lambda e: (e, e), lambda e: iter([e])])
+@pytest.mark.parametrize(
+    "form", [lambda e: e, lambda e: [e], lambda e: (e, e), lambda e: iter([e])]
+)
 def test_forms_of_after(q: Queue, kind: str, gate: Event, form) -> None:  # type: ignore[no-untyped-def]
     buffer = filled(bytes(10), kind=kind, queue=q)
     event = buffer.fill(5, after=form(gate), blocking=False)
@@ -117,7 +121,7 @@ def test_a_chain_over_every_back_end(gate: Event) -> None:
     queues = [Queue(open_backend(name)) for name in ("opencl", "late", "host", "late", "opencl")]
     buffers = [Buffer(10_000, kind="device", queue=queue) for queue in queues]
     event = buffers[0].copy_from(data, after=[gate], blocking=False)
-    for source, target in zip(buffers, buffers[1:], strict=False):
+    for source, target in itertools.pairwise(buffers):
         event = target.copy_from(source, blocking=False)
     got = bytearray(10_000)
     event = buffers[-1].copy_to(got, blocking=False)

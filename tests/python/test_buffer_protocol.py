@@ -73,7 +73,7 @@ def test_device_kind_has_none(q: Queue) -> None:
     for take in (memoryview, lambda b: np.frombuffer(b, np.uint8), bytearray(200).__iadd__):
         with pytest.raises((BufferError, TypeError)):
             take(buffer)
-    with pytest.raises(BufferError, match="copy_to.*submit"):
+    with pytest.raises(BufferError, match=r"copy_to.*submit"):
         memoryview(buffer)
     with pytest.raises(TypeError, match="to_numpy"):
         np.asarray(buffer)
@@ -120,7 +120,7 @@ def test_array_interface_of_device_kind(q: Queue) -> None:
     buffer = Buffer(100, kind="device", queue=q)
     assert not hasattr(buffer, "__array_interface__")
     with pytest.raises(AttributeError, match="device"):
-        buffer.__array_interface__
+        _ = buffer.__array_interface__
 
 
 def test_copies_into_its_own_view(q: Queue, host_kind: str) -> None:

@@ -38,9 +38,7 @@ def test_between_kinds(q: Queue, kind: str, to_kind: str, blocking: bool) -> Non
         pytest.skip(f"no {to_kind} kind here")
     source = filled(DATA, kind=kind, queue=q)
     target = filled(DATA[::-1].copy(), kind=to_kind, queue=q)
-    event = target.copy_from(
-        source, nbytes=5000, offset=17, src_offset=1000, blocking=blocking
-    )
+    event = target.copy_from(source, nbytes=5000, offset=17, src_offset=1000, blocking=blocking)
     assert (event is None) == blocking
     if event is not None:
         event.wait()

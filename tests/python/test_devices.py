@@ -21,7 +21,7 @@ def test_good_opencl_filters(text: str) -> None:
     assert Device(text).backend == "opencl"
 
 
-@pytest.mark.parametrize("text", ["cuda", "host:gpu", "host:7", "opencl:accelerator:3", "cpu:99"])
+@pytest.mark.parametrize("text", ["host:gpu", "host:7", "opencl:accelerator:3", "cpu:99"])
 def test_filters_that_nothing_fits(text: str) -> None:
     with pytest.raises(isthmus.DeviceNotFoundError) as error:
         Device(text)
@@ -30,7 +30,7 @@ def test_filters_that_nothing_fits(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["host:cpu:0:1", "cpu:host", ":", "0:host", "host:", "a b", "gpu:gpu", "-1", "host:-1"]
+    "text", ["host:cpu:0:1", "cpu:host", ":", "0:host", "host:", "a b", "gpu:gpu", "-1", "host:-1", "vulkan"]
 )
 def test_what_is_no_filter(text: str) -> None:
     with pytest.raises(ValueError):
@@ -46,7 +46,7 @@ def test_device_of_a_wrong_type(wrong: object) -> None:
 def test_a_list_by_filter() -> None:
     assert [device.backend for device in isthmus.devices("host")] == ["host"]
     assert all(device.type == "cpu" for device in isthmus.devices("cpu"))
-    assert isthmus.devices("cuda") == []
+    assert isthmus.devices("host:gpu") == []
 
 
 def test_devices_compare_by_what_they_stand_for(dev: Device) -> None:
@@ -55,7 +55,8 @@ def test_devices_compare_by_what_they_stand_for(dev: Device) -> None:
     assert hash(again) == hash(dev)
     assert len({dev, again, Queue(dev).device}) == 1
     assert dev != "host"
-    assert dev is not None and dev != 1
+    assert dev is not None
+    assert dev != 1
     assert Device(dev) == dev
 
 
@@ -68,9 +69,9 @@ def test_repr(dev: Device) -> None:
     assert repr(dev) == f'<isthmus.Device {dev.filter} "{dev.name}">'
 
 
-@pytest.mark.parametrize("filter", ["host", "opencl:cpu:0"])
-def test_pickles_by_filter(filter: str) -> None:
-    device = Device(filter)
+@pytest.mark.parametrize("text", ["host", "opencl:cpu:0"])
+def test_pickles_by_filter(text: str) -> None:
+    device = Device(text)
     assert pickle.loads(pickle.dumps(device)) == device
 
 

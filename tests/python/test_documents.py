@@ -1,8 +1,8 @@
 """The Python blocks of document 000, run one after the other in one namespace.
 
 They name things that they do not define: `submit_kernel`, and the variables in the picture of the
-dictionary; both are given here. "gpu:0" and "gpu:1" need two GPUs: the block runs as it is where there
-are such, and on two simulated devices in a process of its own everywhere.
+dictionary; both are given here. "gpu:0" and "gpu:1" need two GPUs: the block runs as it is where
+there are such, and on two simulated devices in a process of its own everywhere.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def test_two_devices_as_written() -> None:
     if len(gpus) >= 2:
         exec(TWO_DEVICES, space)
         return
-    with pytest.raises(isthmus.DeviceNotFoundError, match="gpu:[01]"):
+    with pytest.raises(isthmus.DeviceNotFoundError, match=r"gpu:[01]"):
         exec(TWO_DEVICES, space)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,6 +13,9 @@ from support import filled, live_again, noise, until
 import isthmus
 from isthmus import Buffer, Device, Event, Queue
 from isthmus.memory import live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 DATA = noise(1 << 16)
 

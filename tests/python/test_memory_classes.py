@@ -1,4 +1,4 @@
-"""isthmus.memory by documents 001 and 002: every member that dpctl.memory has, and its behaviour."""
+"""isthmus.memory by documents 001 and 002: dpctl.memory's members and their behaviour."""
 
 from __future__ import annotations
 
@@ -15,9 +15,30 @@ from isthmus.memory import MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, as_u
 
 DATA = noise(1000)
 CLASSES = {"device": MemoryUSMDevice, "shared": MemoryUSMShared, "host": MemoryUSMHost}
-MEMBERS = """copy_from_device copy_from_host copy_to_host get_usm_type get_usm_type_enum nbytes
-    reference_obj size tobytes memset sycl_queue sycl_device sycl_context _pointer _queue _context
-    __sycl_usm_array_interface__ __len__ __bytes__ __repr__ __sizeof__ __reduce_ex__""".split()
+MEMBERS = [
+    "copy_from_device",
+    "copy_from_host",
+    "copy_to_host",
+    "get_usm_type",
+    "get_usm_type_enum",
+    "nbytes",
+    "reference_obj",
+    "size",
+    "tobytes",
+    "memset",
+    "sycl_queue",
+    "sycl_device",
+    "sycl_context",
+    "_pointer",
+    "_queue",
+    "_context",
+    "__sycl_usm_array_interface__",
+    "__len__",
+    "__bytes__",
+    "__repr__",
+    "__sizeof__",
+    "__reduce_ex__",
+]
 
 
 @pytest.fixture
@@ -71,7 +92,8 @@ def test_sizes_must_be_positive(q: Queue, cls: Any, nbytes: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("positional", "named"), [((8, 64), {}), ((8,), {"size": 1}), ((8,), {"queue": "cpu"}), ((), {})]
+    ("positional", "named"),
+    [((8, 64), {}), ((8,), {"size": 1}), ((8,), {"queue": "cpu"}), ((), {})],
 )
 def test_wrong_arguments(positional: tuple[Any, ...], named: dict[str, Any]) -> None:
     with pytest.raises(TypeError):

@@ -98,7 +98,7 @@ def run(pytester: pytest.Pytester, body: str, *arguments: str) -> pytest.RunResu
     """A test file in a run of its own."""
     pytester.makepyfile(body)
     plugin = () if _is_installed() else ("-p", "isthmus.testing.plugin")
-    return pytester.runpytest_subprocess(*plugin, "-p", "no:cacheprovider", "-v", *arguments)
+    return pytester.runpytest_subprocess(*plugin, "-v", *arguments)
 
 
 def _is_installed() -> bool:

@@ -168,9 +168,7 @@ def test_another_context(name: str, form: str) -> None:
 def test_host_memory_of_nobody(name: str) -> None:
     queue = Queue(sim()) if name == "sim" else Queue(name)
     array = np.zeros(4096, np.uint8)
-    told = changed(
-        Buffer(4096, queue=queue), {"data": (array.ctypes.data, False)}
-    )
+    told = changed(Buffer(4096, queue=queue), {"data": (array.ctypes.data, False)})
     with pytest.raises(isthmus.WrongContextError):
         as_usm_memory(Foreign(told))
 

@@ -56,9 +56,12 @@ def _size(text: str) -> int:
 
 def run(chosen: argparse.Namespace) -> int:
     """Measures, then prints all at once."""
-    from .contestants import gather
+    from isthmus.testing import open_device
 
-    device = isthmus.Device(chosen.device)
+    from .contestants import gather, import_dpctl
+
+    import_dpctl()
+    device = open_device(chosen.device)
     contestants, absent = gather(device)
     wanted = chosen.sizes or (_QUICK_SIZES if chosen.quick else _SIZES)
     too_large = [size for size in wanted if size > device.max_allocation]

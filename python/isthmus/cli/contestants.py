@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import isthmus
+from isthmus import _drivers
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
@@ -77,17 +80,41 @@ class NumPy(Contestant):
         return lambda: np.copyto(destination, source)
 
 
+def import_dpctl() -> None:
+    """Imports dpctl, if it is there, so that it finds the drivers that pip installed.
+
+    Its list of drivers is made now. To be called before Isthmus opens any: whichever of the two
+    loads ``libOpenCL.so.1`` first decides on the other's, and not every one knows the variable.
+    """
+    _drivers.prepare()
+    library = os.environ.get("ISTHMUS_OPENCL_LIBRARY")
+    if library:
+        os.environ.setdefault("OCL_ICD_FILENAMES", library)
+    with contextlib.suppress(ImportError):
+        importlib.import_module("dpctl").get_devices()
+
+
+def dpctl_queue(device: isthmus.Device) -> Any:
+    """A queue of dpctl's on a device like ours that has USM.
+
+    The name alone is not enough: dpctl may put a driver without USM first.
+    """
+    dpctl = importlib.import_module("dpctl")
+    for found in dpctl.get_devices():
+        kind = found.device_type.name
+        if kind == device.type and found.has_aspect_usm_device_allocations:
+            return dpctl.SyclQueue(found)
+    raise LookupError(f"it finds no {device.type} with USM")
+
+
 class Dpctl(Contestant):
-    """dpctl.memory on the device of the same filter."""
+    """dpctl.memory on a device like ours."""
 
     name = "dpctl"
 
     def __init__(self, device: isthmus.Device) -> None:
-        dpctl = importlib.import_module("dpctl")
         memory = importlib.import_module("dpctl.memory")
-        if device.backend not in ("opencl", "host"):
-            raise LookupError(f"it has no {device.backend} devices")
-        self._queue = dpctl.SyclQueue(f"opencl:{device.type}")
+        self._queue = dpctl_queue(device)
         self._classes = {
             "device": memory.MemoryUSMDevice,
             "shared": memory.MemoryUSMShared,
@@ -215,7 +242,7 @@ _PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL)
 
 def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
     """Isthmus and the peers that are here; and those that are not, with the reason."""
-    taking_part: list[Contestant] = [Isthmus(device)]  # first: it tells peers of pip's drivers
+    taking_part: list[Contestant] = [Isthmus(device)]
     absent: dict[str, str] = {}
     for peer in _PEERS:
         made = _try(peer, device)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str, float], None]
 
 PICTURE = "isthmus_demo.png"
-_HOST = "host memory"
+_HOST = "NumPy array"
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Trip:
         self, kind: str, source: NDArray[np.uint8], result: NDArray[np.uint8], reach: int
     ) -> int:
         """Fills ``result`` and returns how many bytes are wrong where they can be read in place."""
-        inside = f"{kind} memory"
+        inside = f"{kind} kind"
         with self._buffer(source, kind) as photograph, self._buffer(source, kind) as drawn:
             began = time.perf_counter()
             event = photograph.copy_from(source, blocking=False)

@@ -8,6 +8,7 @@ import warnings
 from typing import Any, Protocol
 
 import isthmus
+from isthmus.testing import open_device
 
 from . import kernels
 
@@ -120,7 +121,7 @@ class FunctionWorker:
 
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
     """The device that the filter finds, who works on it, and notes on why it is not another one."""
-    device = isthmus.Device(wanted)
+    device = open_device(wanted)
     if device.backend != "opencl":
         return device, FunctionWorker(isthmus.Queue(device)), []
     try:

@@ -20,6 +20,7 @@ __all__ = [
     "SimState",
     "get_queue_or_skip",
     "leak_check",
+    "open_device",
     "sim_calls",
     "sim_configure",
     "sim_device",
@@ -40,6 +41,11 @@ def get_queue_or_skip(filter: str | None = None) -> isthmus.Queue:  # noqa: A002
         import pytest
 
         pytest.skip(str(reason))
+
+
+def open_device(wanted: str) -> isthmus.Device:
+    """The device that a filter finds; ``"sim"`` is a new simulated one, with no variable set."""
+    return sim_device() if wanted == "sim" else isthmus.Device(wanted)
 
 
 def sim_device(**options: Option) -> isthmus.Device:

@@ -41,7 +41,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 @pytest.fixture
 def device(request: pytest.FixtureRequest) -> isthmus.Device:
     """A device of each back-end in turn; a new one for each test where it is simulated."""
-    return _open(getattr(request, "param", ""))
+    from isthmus import testing
+
+    return testing.open_device(getattr(request, "param", ""))
 
 
 @pytest.fixture
@@ -127,11 +129,3 @@ def _fitting(wanted: str) -> list[str]:
     if not fitting:
         raise pytest.UsageError(f"--isthmus-device={wanted}: there is no such device")
     return fitting
-
-
-def _open(wanted: str) -> isthmus.Device:
-    import isthmus
-
-    from . import sim_device as make
-
-    return make() if wanted == _SIM else isthmus.Device(wanted)

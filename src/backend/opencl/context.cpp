@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "backend/opencl/errors.hpp"
-#include "backend/opencl/library.hpp"
 #include "backend/opencl/queue.hpp"
 #include "core/sizes.hpp"
+#include "os/process.hpp"
 
 namespace isthmus::opencl {
 namespace {
@@ -37,7 +37,7 @@ error not_allocated(const isthmus::device& where, const allocation_request& requ
 }  // namespace
 
 context::~context() {
-  if (may_call()) {
+  if (!os::drivers_are_gone()) {
     driver_.calls().release_context(handle_);
   }
 }
@@ -47,7 +47,7 @@ std::uintptr_t context::key() const noexcept { return address(handle_); }
 pointer_facts context::query(const void* pointer) noexcept {
   const auto ask = driver_.calls().get_allocation;
   pointer_facts found;
-  if (ask == nullptr || !may_call()) {
+  if (ask == nullptr || os::drivers_are_gone()) {
     return found;  // SVM does not tell
   }
   number type = 0;
@@ -149,7 +149,7 @@ void context::give_back(void* pointer) noexcept {
 }
 
 void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
-  if (!may_call()) {
+  if (os::drivers_are_gone()) {
     return;
   }
   if (larger_count_.load(std::memory_order_relaxed) != 0) {

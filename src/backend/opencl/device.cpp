@@ -1,6 +1,7 @@
 #include "backend/opencl/device.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <string_view>
 #include <vector>
 
@@ -94,13 +95,14 @@ std::uint64_t capabilities_of(const questions& ask, const api& calls, const devi
   if (traits.usm) {
     found |= ISTHMUS_CAN_USM | usm_kinds(ask);
     found |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
-    // CPU drivers refuse every advice with CL_INVALID_VALUE.
+    // Intel's CPU runtime takes some advice and refuses other with CL_INVALID_VALUE, by no rule that
+    // could be told; it would mean nothing there.
     found |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
   } else if (traits.svm) {
     found |= svm_kinds(ask);
   }
   if (traits.is_host) {
-    found |= ISTHMUS_CAN_TELL_FREE_MEMORY | ISTHMUS_CAN_RUN_FUNCTIONS;
+    found |= ISTHMUS_CAN_TELL_FREE_MEMORY | ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_PREFETCH;
   }
   return found;
 }
@@ -114,15 +116,18 @@ std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilit
   }
   const bool fine = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
   return fmt::format("no cl_intel_unified_shared_memory: coarse-grained SVM stands in for the device "
-                     "kind, {}; no prefetch, no advice",
+                     "kind, {}; no advice on memory",
                      fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
                           : "nothing for the shared and host kinds");
 }
 
-// A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked for, a
-// device's own memory is too dear for more than a huge page of it.
-std::uint64_t max_alignment_of(const device_traits& traits) {
-  return traits.is_host ? std::uint64_t{1} << 31 : std::uint64_t{1} << 21;
+// A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked for, an
+// allocation must have room for it, and a device's own memory is too dear for more than a huge page.
+std::uint64_t max_alignment_of(const device_traits& traits, std::uint64_t max_allocation) {
+  constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
+  constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
+  return std::min(traits.is_host ? k_largest_on_host : k_largest_on_device,
+                  std::bit_floor(max_allocation / 4));
 }
 
 std::uint64_t base_alignment_of(const questions& ask) {
@@ -155,7 +160,7 @@ result<device_description> describe(const api& calls, const platform_facts& home
   told.memory_bytes = ask.value<bits>(cl::k_device_memory_bytes);
   told.max_allocation_bytes = ask.value<bits>(cl::k_device_max_allocation);
   told.base_alignment = base_alignment_of(ask);
-  told.max_alignment = max_alignment_of(found.traits);
+  told.max_alignment = max_alignment_of(found.traits, told.max_allocation_bytes);
   told.lacks = what_is_lacking(found.traits, told.capabilities);
   return found;
 }

@@ -6,8 +6,8 @@
 
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/gate.hpp"
-#include "backend/opencl/library.hpp"
 #include "backend/opencl/platform.hpp"
+#include "os/process.hpp"
 
 namespace isthmus::opencl {
 namespace {
@@ -24,7 +24,7 @@ error process_is_ending() {
 }  // namespace
 
 driver_event::~driver_event() {
-  if (handle_ != nullptr && may_call()) {
+  if (handle_ != nullptr && !os::drivers_are_gone()) {
     driver_.calls().release_event(handle_);
   }
 }
@@ -40,7 +40,7 @@ operation::operation(const platform& driver, context_handle home, gate_list gate
     : driver_event{driver, home, nullptr}, gates_{std::move(gates)} {}
 
 operation::~operation() {
-  if (first_ != nullptr && may_call()) {
+  if (first_ != nullptr && !os::drivers_are_gone()) {
     driver().calls().release_event(first_);
   }
 }
@@ -70,7 +70,7 @@ void operation::settle(code outcome) noexcept {
 }
 
 void operation::refresh() noexcept {
-  if (!may_call()) {
+  if (os::drivers_are_gone()) {
     complete(process_is_ending());
     return;
   }
@@ -94,7 +94,7 @@ void operation::on_driver_event(event_handle, code outcome, void* self) noexcept
 }
 
 void operation::arm() noexcept {
-  if (armed_.exchange(true, std::memory_order_acq_rel) || !may_call()) {
+  if (armed_.exchange(true, std::memory_order_acq_rel) || os::drivers_are_gone()) {
     return;
   }
   retain();
@@ -125,7 +125,7 @@ void operation::block(const os::deadline& until) noexcept {
     return;
   }
   const event_handle own = handle();
-  if (may_call()) {
+  if (!os::drivers_are_gone()) {
     driver().calls().wait_for_events(1, &own);
   }
   refresh();
@@ -138,7 +138,7 @@ result<event_times> operation::times() {
   if (pending()) {
     return fail(ISTHMUS_PENDING, "the operation has not ended yet: its times are known when it has");
   }
-  if (!may_call()) {
+  if (os::drivers_are_gone()) {
     return process_is_ending();
   }
   const auto& calls = driver().calls();

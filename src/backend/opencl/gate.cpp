@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "backend/opencl/errors.hpp"
-#include "backend/opencl/library.hpp"
 #include "backend/opencl/platform.hpp"
+#include "os/process.hpp"
 
 namespace isthmus::opencl {
 
@@ -74,13 +74,13 @@ result<ref<gate>> gate::create(const platform& driver, context_handle home, even
 void gate::run(event& completed) noexcept {
   // Complete before it opens: whoever stands behind it finds the outcome here.
   complete(completed.outcome());
-  if (may_call()) {
+  if (!os::drivers_are_gone()) {
     gate_keeper::only().take(*this);
   }
 }
 
 void gate::open() noexcept {
-  if (may_call()) {
+  if (!os::drivers_are_gone()) {
     const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
     driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
   }

@@ -1,16 +1,10 @@
 #include "backend/opencl/library.hpp"
 
-#include <atomic>
-#include <cstdlib>
-
 #include "backend/opencl/errors.hpp"
 #include "os/library.hpp"
-#include "os/process.hpp"
 
 namespace isthmus::opencl {
 namespace {
-
-std::atomic<bool> main_has_returned{false};
 
 // The name of the first core function that the library lacks, or null.
 const char* load_functions(void* opened, api& calls) noexcept {
@@ -63,15 +57,6 @@ result<library> open_library(const std::string& name) {
   }
   made.platforms = *std::move(platforms);
   return made;
-}
-
-bool may_call() noexcept {
-  return !os::is_forked_child() && !main_has_returned.load(std::memory_order_relaxed);
-}
-
-void watch_for_exit() noexcept {
-  [[maybe_unused]] static const int registered =
-      std::atexit([] { main_has_returned.store(true, std::memory_order_relaxed); });
 }
 
 }  // namespace isthmus::opencl

@@ -98,7 +98,6 @@ result<std::vector<ref<isthmus::platform>>> open() {
     looking.look_into(name);
   }
   looking.look_into("libOpenCL.so.1");
-  watch_for_exit();
   return looking.finish();
 }
 

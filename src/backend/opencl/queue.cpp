@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "backend/opencl/library.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/sizes.hpp"
+#include "os/process.hpp"
 
 namespace isthmus::opencl {
 
@@ -24,7 +24,7 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
 }
 
 queue::~queue() {
-  if (may_call()) {
+  if (!os::drivers_are_gone()) {
     calls().release_queue(handle_);
   }
 }
@@ -45,10 +45,16 @@ result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
     return isthmus::queue::do_prefetch(pointer, nbytes, to_host, after);
   }
+  // Where host and device are one there is nothing to move. Intel's CPU runtime would take one such call
+  // an allocation and refuse the next.
+  if (device_.traits().is_host) {
+    return do_fence(after);
+  }
+  const bits direction = to_host ? cl::k_migrate_to_host : 0;
   return submit("clEnqueueMigrateMemINTEL", 1, after,
                 [&, this](std::size_t, const command_events& events) {
-                  return calls().migrate(handle_, pointer, nbytes, to_host ? cl::k_migrate_to_host : 0,
-                                         events.wait_count, events.waits, events.made);
+                  return calls().migrate(handle_, pointer, nbytes, direction, events.wait_count,
+                                         events.waits, events.made);
                 });
 }
 

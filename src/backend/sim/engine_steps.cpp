@@ -165,6 +165,9 @@ void engine::run(const std::shared_ptr<lane>& on, agenda& next) {
     }
     on->waiting.pop_front();
     pass(head, std::move(failure), next);
+    if (lost_) {
+      fail_waiting(*on, lost_error(), next);
+    }
   }
   if (on->orphan && on->waiting.empty()) {
     std::erase(lanes_, on);
@@ -197,7 +200,14 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) {
 }
 
 void engine::retire(ref<operation> done, agenda& next) {
-  if (!done->failure_ && any_freed(done->work_)) {
+  if (lost_) {
+    auto& times = done->times_;
+    times.ended_ns = std::min(times.ended_ns, timeline_.now());
+    times.started_ns = std::min(times.started_ns, times.ended_ns);
+  }
+  if (!done->failure_ && lost_) {
+    done->failure_ = lost_error();
+  } else if (!done->failure_ && any_freed(done->work_)) {
     done->failure_ = used_after_free();
   }
   end_use(done->work_.destination);
@@ -206,43 +216,36 @@ void engine::retire(ref<operation> done, agenda& next) {
   next.ended.push_back(std::move(done));
 }
 
+// A lost device's operations end at once.
 void engine::retire_due(agenda& next) {
-  while (!ending_.empty() && ending_.front()->times_.ended_ns <= timeline_.now()) {
+  while (!ending_.empty() && (lost_ || ending_.front()->times_.ended_ns <= timeline_.now())) {
     auto due = std::move(ending_.front());
     ending_.pop_front();
     retire(std::move(due), next);
   }
 }
 
-// A lane's first operation, if its bytes move just now, learns of it when they have moved.
+// Pre: the lane is not busy.
 void engine::fail_waiting(lane& on, const error& why, agenda& next) {
-  const auto first = on.waiting.begin() + (on.busy ? 1 : 0);
-  std::vector<ref<operation>> failed{first, on.waiting.end()};
-  on.waiting.erase(first, on.waiting.end());
-  for (const auto& waiting : failed) {
+  for (const auto& waiting : std::exchange(on.waiting, {})) {
     next.kept.push_back(std::move(waiting->keep_));
     pass(waiting, why.clone(), next);
     next.dropped.push_back(waiting);
   }
 }
 
+// A busy lane learns of it once its bytes have moved: what stands behind them must not end before.
 void engine::heed_loss(agenda& next) {
   if (lost_ || !log_.lost()) {
     return;
   }
   lost_ = true;
   for (const auto& on : lanes_) {
-    fail_waiting(*on, lost_error(), next);
-  }
-  for (auto& unfinished : std::exchange(ending_, {})) {
-    auto& times = unfinished->times_;
-    times.ended_ns = std::min(times.ended_ns, timeline_.now());
-    times.started_ns = std::min(times.started_ns, times.ended_ns);
-    if (!unfinished->failure_) {
-      unfinished->failure_ = lost_error();
+    if (!on->busy) {
+      fail_waiting(*on, lost_error(), next);
     }
-    retire(std::move(unfinished), next);
   }
+  retire_due(next);
 }
 
 }  // namespace isthmus::sim

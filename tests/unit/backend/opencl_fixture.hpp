@@ -14,6 +14,7 @@
 #include "backend/opencl/open.hpp"
 #include "backend/opencl/platform.hpp"
 #include "backend/queue.hpp"
+#include "os/process.hpp"
 
 namespace isthmus::testing {
 
@@ -25,6 +26,7 @@ inline bool opencl_is_required() {
 inline const std::vector<ref<platform>>& opencl_platforms() {
   static const auto* const found = [] {
     auto opened = opencl::open();
+    os::watch_process();
     if (!opened) {
       std::printf("no OpenCL: %s\n", opened.failure().message());
     }

@@ -110,14 +110,15 @@ TEST(sim_engines, one_engine_serves_both_directions) {
   sim.free(memory, 1000);
 }
 
-TEST(sim_engines, the_longest_operation_ends) {
-  rig sim{"bandwidth=1B/s,latency=3600s,capacity=1TiB"};
-  auto* const memory = sim.make(std::size_t{1} << 40);
-  for (int round = 0; round < 3; ++round) {
-    EXPECT_TRUE(expect_value(sim.on->prefetch(memory, std::size_t{1} << 40, false, {}))->wait({}));
+TEST(sim_engines, the_clock_has_an_end_and_no_overflow) {
+  constexpr auto k_gibibyte = std::size_t{1} << 30;
+  rig sim{"bandwidth=1B/s,latency=3600s"};
+  auto* const memory = sim.make(k_gibibyte);
+  for (int round = 0; round < 6; ++round) {
+    EXPECT_TRUE(expect_value(sim.on->prefetch(memory, k_gibibyte, false, {}))->wait({}));
   }
   EXPECT_EQ(sim.clock(), std::uint64_t{1} << 62);
-  sim.free(memory, std::size_t{1} << 40);
+  sim.free(memory, k_gibibyte);
 }
 
 // What a program with three queues sees of the times.

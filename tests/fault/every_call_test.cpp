@@ -1,0 +1,287 @@
+// Every driver call made to fail in turn, till a run has no failure left: nothing leaks, nothing
+// hangs, and what says it succeeded has the right bytes.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_bytes = 40000;
+constexpr int k_most_calls = 2000;  // more means that the scenario never gets through
+
+// Bytes as they should be, as long as every write to them said that it succeeded.
+struct tracked {
+  im::buffer buffer;
+  bytes want;
+  bool sure = false;
+};
+
+// One program's life on a device; every step may throw, and the next goes on without it.
+class scenario {
+ public:
+  explicit scenario(im::device device) : device_(std::move(device)) {}
+
+  void run() {
+    attempt([&] { context_ = im::context({device_}); });
+    if (!context_) return;
+    attempt([&] { first_ = im::queue(context_, device_); });
+    attempt([&] { second_ = im::queue(context_, device_); });
+    if (!first_ || !second_) return;
+    allocate();
+    write_all();
+    copy_between_all();
+    fill_and_pitch();
+    cross_queues();
+    functions_and_hints();
+    gate();
+    verify();
+    attempt([&] { (void)first_.wait(); });
+    adopt_and_give_away();
+  }
+  [[nodiscard]] int failures() const noexcept { return failures_; }
+
+ private:
+  // An error of the library's is what this is about; only INTERNAL would be its fault.
+  template <class Step>
+  bool attempt(Step&& step) {
+    try {
+      step();
+      return true;
+    } catch (const im::error& problem) {
+      ++failures_;
+      EXPECT_NE(problem.status(), im::status::internal) << problem.what();
+      EXPECT_NE(problem.status(), im::status::timeout) << "it hangs";
+      EXPECT_FALSE(std::string_view(problem.what()).empty());
+      return false;
+    }
+  }
+  static void end(const im::event& event) {
+    if (!event.wait_for(20s)) im::raise(im::status::timeout, "an event does not end");
+  }
+
+  void allocate() {
+    for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
+      for (int i = 0; i < 2; ++i) {
+        attempt([&] { all_.push_back({im::buffer(k_bytes, kind, {.on = first_}), {}}); });
+      }
+    }
+  }
+  void write_all() {
+    unsigned seed = 0;
+    for (tracked& one : all_) {
+      const bytes data = noise(k_bytes, ++seed);
+      one.want = data;
+      one.sure = attempt([&] { im::copy(one.buffer, std::span(data)); });
+    }
+  }
+  void copy_between_all() {
+    for (tracked& to : all_) {
+      for (const tracked& from : all_) {
+        if (&to == &from) continue;
+        const bool done = attempt(
+            [&] { end(im::copy_n_async(im::at(to.buffer, 7), im::at(from.buffer, 3), 1000)); });
+        copied(to, from, 7, 3, 1000, done);
+      }
+    }
+  }
+  void fill_and_pitch() {
+    for (tracked& one : all_) {
+      const bool filled = attempt([&] { im::fill(one.buffer.slice(100, 800), 1.25); });
+      const double value = 1.25;
+      for (std::size_t i = 0; i < 100; ++i) std::memcpy(one.want.data() + 100 + 8 * i, &value, 8);
+      one.sure = one.sure && filled;
+    }
+    if (all_.size() < 2) return;
+    tracked& to = all_.front();
+    const tracked& from = all_.back();
+    const bool done = attempt([&] {
+      im::copy_2d({im::at(to.buffer, 8), 64}, {from.buffer, 128}, {.width = 50, .height = 100});
+    });
+    for (std::size_t y = 0; y < 100; ++y) {
+      std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(128 * y), 50,
+                  to.want.begin() + static_cast<std::ptrdiff_t>(8 + 64 * y));
+    }
+    to.sure = to.sure && from.sure && done;
+  }
+  void cross_queues() {
+    for (tracked& one : all_) {
+      const bool done = attempt([&] {
+        const im::event filled = im::fill_async(one.buffer, std::uint16_t{0x1234}, {.on = first_});
+        const im::event fence = second_.fence(filled);
+        end(im::copy_n_async(im::at(one.buffer, 20000), one.buffer, 10000,
+                             {.on = second_, .after = {filled, fence}}));
+        end(filled);
+      });
+      const std::uint16_t value = 0x1234;
+      for (std::size_t i = 0; i < k_bytes; i += 2) std::memcpy(one.want.data() + i, &value, 2);
+      one.sure = done;  // what was there before does not matter any more
+    }
+  }
+  void functions_and_hints() {
+    for (tracked& one : all_) {
+      const bool done = attempt([&] {
+        end(first_.submit([](std::span<std::byte> all) { all[0] = std::byte{0xee}; }, one.buffer));
+      });
+      one.want[0] = std::byte{0xee};
+      one.sure = one.sure && done;
+      if (one.buffer.kind() != im::kind::shared) continue;
+      attempt([&] { im::prefetch(one.buffer); });
+      attempt([&] { im::advise(one.buffer, 0); });
+    }
+  }
+  void gate() {
+    if (all_.empty()) return;
+    tracked& one = all_.front();
+    const im::host_event gate;
+    im::event filled;
+    const bool put =
+        attempt([&] { filled = im::fill_async(one.buffer, std::byte{3}, {.after = gate}); });
+    gate.complete();
+    const bool done = put && attempt([&] { end(filled); });
+    one.want.assign(k_bytes, std::byte{3});
+    one.sure = done;
+  }
+  // Reading back fails too; what is read must be right.
+  void verify() {
+    for (const tracked& one : all_) {
+      bytes got(k_bytes);
+      const bool done = attempt([&] { im::copy(std::span(got), one.buffer); });
+      if (done && one.sure) {
+        EXPECT_TRUE(same(got, one.want)) << name(one.buffer.kind());
+      }
+    }
+  }
+  void adopt_and_give_away() {
+    if (all_.empty()) return;
+    attempt([&] {
+      im::usm_pointer memory = all_.back().buffer.disown();
+      (void)im::buffer::adopt(std::move(memory), k_bytes, {.on = second_});
+    });
+    const bytes last = noise(k_bytes);
+    attempt([&] { (void)im::copy_async(all_.front().buffer, std::span(last)).wait_for(20s); });
+  }
+  void copied(tracked& to, const tracked& from, std::size_t at, std::size_t start,
+              std::size_t nbytes, bool done) {
+    std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(start), nbytes,
+                to.want.begin() + static_cast<std::ptrdiff_t>(at));
+    to.sure = to.sure && from.sure && done;
+  }
+
+  im::device device_;
+  im::context context_;
+  im::queue first_;
+  im::queue second_;
+  std::vector<tracked> all_;
+  int failures_ = 0;
+};
+
+class every_call : public leak_checked, public ::testing::WithParamInterface<const char*> {
+ protected:
+  // What the simulated driver still has, once the scenario and its deferred frees are over.
+  static void expect_nothing_left(const im::sim_device& device, const std::string& options) {
+    const auto patience = std::chrono::steady_clock::now() + 5s;
+    im::sim_state state = device.state();
+    while (state.device_bytes + state.host_bytes != 0 &&
+           std::chrono::steady_clock::now() < patience) {
+      std::this_thread::sleep_for(1ms);
+      state = device.state();
+    }
+    EXPECT_EQ(state.device_bytes, 0u) << options;
+    EXPECT_EQ(state.host_bytes, 0u) << options;
+    EXPECT_EQ(device.calls("violation"), 0u) << options;
+  }
+
+  // The number of steps that failed.
+  static int run_with(const std::string& options) {
+    const im::sim_device device(options);
+    int failures = 0;
+    {
+      scenario life(device);
+      life.run();
+      failures = life.failures();
+    }
+    expect_nothing_left(device, options);
+    return failures;
+  }
+
+  // The first n at which no call failed any more.
+  static void fail_in_turn(const std::string& kind, const std::string& more) {
+    for (int n = 1; n <= k_most_calls; ++n) {
+      const std::string options = "fail=" + kind + ":" + std::to_string(n) + more;
+      const im::sim_device device(options);
+      const std::uint64_t before = device.calls(kind);
+      int failures = 0;
+      {
+        scenario life(device);
+        life.run();
+        failures = life.failures();
+      }
+      expect_nothing_left(device, options);
+      if (::testing::Test::HasFailure()) {
+        ADD_FAILURE() << options;
+        return;
+      }
+      if (device.calls(kind) - before < static_cast<std::uint64_t>(n)) {
+        EXPECT_EQ(failures, 0) << options << ": nothing was to fail";
+        return;
+      }
+    }
+    ADD_FAILURE() << kind << ": still failing after " << k_most_calls << " calls";
+  }
+};
+INSTANTIATE_TEST_SUITE_P(kinds, every_call,
+                         ::testing::Values("allocate", "free", "context", "queue", "copy",
+                                           "copy_2d", "fill", "fence", "event", "prefetch",
+                                           "advise", "any"));
+
+TEST_P(every_call, fails_in_turn) { fail_in_turn(GetParam(), ""); }
+TEST_P(every_call, fails_in_turn_with_late_effects) { fail_in_turn(GetParam(), ",effect=late"); }
+
+class scenario_test : public every_call {};
+
+TEST_F(scenario_test, runs_through_without_faults) {
+  EXPECT_EQ(run_with(""), 0);
+  EXPECT_EQ(run_with("effect=late"), 0);
+  EXPECT_EQ(run_with("effect=random,seed=7"), 0);
+}
+
+TEST_F(scenario_test, survives_the_loss_of_the_device_at_any_call) {
+  for (int n = 0; n < k_most_calls; ++n) {
+    const std::string options = n == 0 ? "lost=now" : "lost=" + std::to_string(n);
+    const int failures = run_with(options);
+    if (HasFailure()) {
+      ADD_FAILURE() << options;
+      return;
+    }
+    if (failures == 0) {
+      EXPECT_GT(n, 20);
+      return;
+    }
+  }
+  ADD_FAILURE() << "the device is lost after any number of calls";
+}
+
+TEST_F(scenario_test, survives_two_failures_at_once) {
+  for (int n = 1; n < 60; ++n) {
+    const std::string step = std::to_string(n);
+    run_with("effect=random,seed=" + step + ",fail=any:" + step +
+             ",fail=any:" + std::to_string(n + 1));
+    if (HasFailure()) {
+      ADD_FAILURE() << step;
+      return;
+    }
+  }
+}
+
+TEST_F(scenario_test, survives_every_failure_beside_a_driver_that_cannot_wait_for_the_host) {
+  for (int n = 1; n < 200; ++n) {
+    run_with("wait_for_host=0,fail=any:" + std::to_string(n));
+    if (HasFailure()) {
+      ADD_FAILURE() << n;
+      return;
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,109 @@
+// A device that is lost, and one whose memory is full: what is told, and what still works.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+class lost : public leak_checked {};
+
+TEST_F(lost, everything_says_so) {
+  const im::sim_device device;
+  const im::queue queue(device);
+  const im::buffer buffer(1000, im::kind::device, {.on = queue});
+  const im::buffer shared(1000, im::kind::shared, {.on = queue});
+  device.configure("lost=now");
+  const auto is_lost = [](auto&& act) { return throws(im::status::device_lost, act); };
+  const bytes data = noise(1000);
+  EXPECT_TRUE(is_lost([&] { im::copy(buffer, std::span(data)); }));
+  EXPECT_TRUE(is_lost([&] { im::fill(buffer, std::byte{1}); }));
+  EXPECT_TRUE(is_lost([&] { im::buffer(10, im::kind::device, {.on = queue}); }));
+  EXPECT_TRUE(is_lost([&] { (void)im::queue(device); }));
+  EXPECT_EQ(buffer.size(), 1000u);  // what is known on the host is still told
+  EXPECT_EQ(im::query(buffer.pointer()).kind, im::kind::device);
+}
+
+TEST_F(lost, work_in_flight_ends) {
+  for (const char* effect : {"early", "late", "random"}) {
+    const im::sim_device device(std::string("effect=") + effect);
+    const im::queue queue(device);
+    const im::buffer buffer(1000, im::kind::device, {.on = queue});
+    const im::host_event gate;
+    const im::event filled = im::fill_async(buffer, std::byte{1}, {.after = gate});
+    device.configure("lost=now");
+    gate.complete();
+    try {
+      EXPECT_TRUE(filled.wait_for(20s));
+    } catch (const im::device_lost&) {
+    }
+    EXPECT_TRUE(filled.done());
+  }
+}
+
+TEST_F(lost, copies_from_it_to_another_device_fail_and_the_other_goes_on) {
+  const im::sim_device device;
+  const im::queue queue(device);
+  const im::device host("host");
+  const im::queue other(host);
+  const im::buffer theirs(1000, im::kind::device, {.on = queue});
+  const im::buffer ours(1000, im::kind::device, {.on = other});
+  device.configure("lost=now");
+  EXPECT_THROW(im::copy(ours, theirs), im::error);
+  im::fill(ours, std::byte{1});
+  EXPECT_TRUE(same(read(ours), bytes(1000, std::byte{1})));
+}
+
+class full : public leak_checked {};
+
+TEST_F(full, capacity_is_the_limit_and_is_told) {
+  const im::sim_device device("capacity=1MiB");
+  const im::queue queue(device);
+  std::vector<im::buffer> held;
+  EXPECT_TRUE(throws(im::status::out_of_memory, {"262144"}, [&] {
+    for (int i = 0; i < 100; ++i)
+      held.emplace_back(1u << 18, im::kind::device, im::buffer_options{.on = queue});
+  }));
+  EXPECT_LE(held.size(), 4u);
+  EXPECT_GE(held.size(), 3u);
+  held.pop_back();
+  queue.wait();
+  bool again = false;
+  for (int i = 0; i < 1000 && !again; ++i) {
+    try {
+      held.emplace_back(1u << 18, im::kind::device, im::buffer_options{.on = queue});
+      again = true;
+    } catch (const im::out_of_memory&) {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  EXPECT_TRUE(again) << "what was freed does not come back";
+}
+
+TEST_F(full, an_allocation_waits_for_frees_in_flight_or_says_no) {
+  const im::sim_device device("capacity=1MiB,effect=late");
+  const im::queue queue(device);
+  for (int i = 0; i < 20; ++i) {
+    try {
+      const im::buffer buffer(900u << 10, im::kind::device, {.on = queue});
+      (void)im::fill_async(buffer, std::byte{1});
+    } catch (const im::out_of_memory&) {
+      queue.wait();
+    }
+  }
+}
+
+TEST_F(full, one_failed_allocation_is_one) {
+  const im::sim_device device("fail=allocate:2");
+  const im::queue queue(device);
+  const im::buffer first(10, im::kind::device, {.on = queue});
+  EXPECT_THROW(im::buffer(10, im::kind::device, {.on = queue}), im::out_of_memory);
+  const im::buffer third(10, im::kind::device, {.on = queue});
+  EXPECT_EQ(device.calls("allocate"), 3u);
+  device.configure("fail=copy:1");
+  bytes data(10);
+  EXPECT_THROW(im::copy(third, std::span(data)), im::driver_error);
+  im::copy(third, std::span(data));
+}
+
+}  // namespace

@@ -1,0 +1,313 @@
+"""Every entry of the list of bad input: the documented error, with the value and the limit in it.
+
+What a dictionary of a foreign object can have wrong is in test_usm_interface_bad.py.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from support import filled, live_again, message_has, sim
+
+import isthmus
+from isthmus import (
+    Buffer,
+    ClosedError,
+    Context,
+    Device,
+    DeviceLostError,
+    Event,
+    InvalidArgumentError,
+    OutOfRangeError,
+    Queue,
+    ReadOnlyError,
+    USMAllocationError,
+    WrongContextError,
+    _core,
+)
+from isthmus.memory import MemoryUSMDevice, ProviderResource, live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+HUGE = [2**40, 2**62, 2**63 - 1]
+TOO_HUGE = [2**63, 2**64, 2**100]
+
+
+@pytest.fixture
+def buffer(q: Queue, kind: str) -> Iterator[Buffer]:
+    made = filled(bytes(range(100)), kind=kind, queue=q)
+    yield made
+    assert made.tobytes() == bytes(range(100)), "nothing was half done"
+
+
+def raises(error: type[BaseException], parts: list[object], action: Callable[[], object]) -> None:
+    before = live()
+    with pytest.raises(error) as raised:
+        action()
+    message_has(raised, parts)
+    del raised
+    assert live_again(before)
+
+
+class TestSizes:
+    @pytest.mark.parametrize("nbytes", [-1, -(2**40), -(2**62), -(2**100)])
+    def test_negative(self, q: Queue, kind: str, nbytes: int) -> None:
+        raises(ValueError, [nbytes], lambda: Buffer(nbytes, kind=kind, queue=q))
+        raises(ValueError, [nbytes], lambda: MemoryUSMDevice(nbytes, queue=q))
+
+    @pytest.mark.parametrize("nbytes", HUGE)
+    def test_huge(self, q: Queue, kind: str, nbytes: int) -> None:
+        for action in (
+            lambda: Buffer(nbytes, kind=kind, queue=q),
+            lambda: Buffer(nbytes, kind=kind, queue=q, alignment=4096),
+            lambda: ProviderResource(kind, q.device).allocate(nbytes),
+        ):
+            raises(USMAllocationError, [kind, q.device.filter], action)
+        with pytest.raises(MemoryError, match=str(nbytes)):
+            Buffer(nbytes, kind=kind, queue=q)
+
+    @pytest.mark.parametrize("nbytes", TOO_HUGE)
+    def test_too_huge(self, q: Queue, kind: str, nbytes: int) -> None:
+        raises(OverflowError, [nbytes], lambda: Buffer(nbytes, kind=kind, queue=q))
+
+    @pytest.mark.parametrize("nbytes", [*HUGE, 101])
+    def test_of_copies(self, buffer: Buffer, nbytes: int) -> None:
+        data = bytes(100)
+        for action in (
+            lambda: buffer.copy_from(data, nbytes=nbytes),
+            lambda: buffer.copy_from(data, nbytes=nbytes, blocking=False),
+            lambda: buffer.copy_to(bytearray(100), nbytes=nbytes),
+            lambda: buffer.fill(1, nbytes=nbytes),
+            lambda: buffer.queue.copy(buffer, data, nbytes),
+        ):
+            raises(OutOfRangeError, [nbytes, 100], action)
+
+    @pytest.mark.parametrize("nbytes", TOO_HUGE)
+    def test_of_copies_that_do_not_fit(self, buffer: Buffer, nbytes: int) -> None:
+        for action in (
+            lambda: buffer.copy_from(bytes(100), nbytes=nbytes),
+            lambda: buffer.fill(1, nbytes=nbytes),
+            lambda: buffer.copy_to_2d(bytearray(100), nbytes, 1),
+        ):
+            raises(OverflowError, [nbytes], action)
+
+    @pytest.mark.parametrize("nbytes", [-1, -(2**62), -(2**100)])
+    def test_of_negative_copies(self, buffer: Buffer, nbytes: int) -> None:
+        for action in (
+            lambda: buffer.copy_from(bytes(100), nbytes=nbytes),
+            lambda: buffer.copy_to(bytearray(100), nbytes=nbytes),
+            lambda: buffer.fill(1, nbytes=nbytes),
+            lambda: buffer.copy_from_2d(bytes(100), nbytes, 1),
+            lambda: buffer.copy_from_2d(bytes(100), 1, nbytes),
+            lambda: buffer.copy_from_2d(bytes(100), 1, 1, pitch=nbytes),
+        ):
+            raises(ValueError, [nbytes], action)
+
+
+class TestOffsets:
+    @pytest.mark.parametrize("offset", [-1, -(2**63), -(2**100)])
+    def test_negative(self, buffer: Buffer, offset: int) -> None:
+        for action in (
+            lambda: buffer.copy_from(b"a", offset=offset),
+            lambda: buffer.copy_from(b"a", src_offset=offset),
+            lambda: buffer.copy_to(bytearray(100), offset=offset),
+            lambda: buffer.copy_to(bytearray(100), dst_offset=offset),
+            lambda: buffer.fill(1, offset=offset),
+            lambda: buffer.prefetch(offset=offset),
+        ):
+            raises(ValueError, [offset], action)
+
+    @pytest.mark.parametrize("offset", [101, *HUGE])
+    def test_past_the_end(self, buffer: Buffer, offset: int) -> None:
+        for action in (
+            lambda: buffer.copy_from(b"a", offset=offset),
+            lambda: buffer.copy_from(bytes(100), nbytes=1, src_offset=offset),
+            lambda: buffer.copy_to(bytearray(100), nbytes=1, offset=offset),
+            lambda: buffer.copy_to(bytearray(100), nbytes=1, dst_offset=offset),
+            lambda: buffer.fill(1, offset=offset, nbytes=1),
+            lambda: buffer.copy_from_2d(bytes(4), 2, 2, offset=offset),
+        ):
+            raises(OutOfRangeError, [offset, 100], action)
+
+    @pytest.mark.parametrize("offset", TOO_HUGE)
+    def test_that_do_not_fit(self, buffer: Buffer, offset: int) -> None:
+        raises(OverflowError, [offset], lambda: buffer.copy_from(b"a", offset=offset))
+        raises(OverflowError, [offset], lambda: buffer.fill(1, offset=offset))
+
+    def test_that_overflow_with_the_size(self, buffer: Buffer) -> None:
+        top = 2**63 - 1
+        raises(OutOfRangeError, [], lambda: buffer.fill(1, offset=top, nbytes=top))
+        raises(OutOfRangeError, [], lambda: buffer.copy_from(bytes(9), nbytes=top, offset=top))
+
+    @pytest.mark.parametrize("offset", [1.5, "1", None])
+    def test_of_a_wrong_type(self, buffer: Buffer, offset: object) -> None:
+        raises(TypeError, [], lambda: buffer.fill(1, offset=offset))  # type: ignore[arg-type]
+
+
+class TestAlignments:
+    @pytest.mark.parametrize("alignment", [3, 5, 24, 2**20 + 1, 2**62 - 1])
+    def test_no_power_of_two(self, q: Queue, kind: str, alignment: int) -> None:
+        for nbytes in (64, 0):
+            raises(
+                InvalidArgumentError,
+                [alignment, "power"],
+                lambda nbytes=nbytes: Buffer(nbytes, kind=kind, queue=q, alignment=alignment),
+            )
+        raises(ValueError, [alignment], lambda: MemoryUSMDevice(64, queue=q, alignment=alignment))
+
+    def test_larger_than_the_device_can(self, q: Queue, kind: str) -> None:
+        limit = q.device.max_alignment
+        for alignment in (limit * 2, 2**62):
+            raises(
+                InvalidArgumentError,
+                [alignment, limit],
+                lambda alignment=alignment: Buffer(64, kind=kind, queue=q, alignment=alignment),
+            )
+
+    @pytest.mark.parametrize("alignment", TOO_HUGE)
+    def test_that_do_not_fit(self, q: Queue, kind: str, alignment: int) -> None:
+        raises(OverflowError, [alignment], lambda: Buffer(8, queue=q, alignment=alignment))
+
+
+class TestPlaces:
+    def test_read_only_destinations(self, buffer: Buffer) -> None:
+        array = np.zeros(100, np.uint8)
+        array.flags.writeable = False
+        for target in (bytes(100), array, memoryview(bytearray(100)).toreadonly()):
+            raises(ReadOnlyError, ["read-only"], lambda target=target: buffer.copy_to(target))
+
+    def test_read_only_buffers(self, buffer: Buffer) -> None:
+        fixed = Buffer.adopt(buffer.ptr, 100, queue=buffer.queue, owner=buffer, read_only=True)
+        for action in (
+            lambda: fixed.fill(1),
+            lambda: fixed.copy_from(b"a"),
+            lambda: fixed.copy_from(b"a", blocking=False),
+            lambda: fixed.copy_from_2d(b"a", 1, 1),
+            lambda: buffer.queue.copy(fixed, b"a"),
+        ):
+            raises(ReadOnlyError, ["read-only"], action)
+
+    def test_sources_with_gaps(self, buffer: Buffer) -> None:
+        for source in (np.zeros((10, 10), np.uint8)[:, :3], np.zeros(100, np.uint8)[::-1]):
+            raises(ValueError, ["contiguous"], lambda source=source: buffer.copy_from(source))
+
+
+class TestDead:
+    def test_freed_buffers(self, q: Queue, buffer: Buffer) -> None:
+        dead = Buffer(100, kind=buffer.kind, queue=q)
+        part = dead[10:20]
+        dead.free()
+        for one in (dead, part):
+            for action in (
+                lambda one=one: one.fill(1),
+                lambda one=one: one.copy_from(b"a"),
+                lambda one=one: one.tobytes(),
+                lambda one=one: buffer.copy_from(one),
+                lambda one=one: buffer.copy_to(one, nbytes=1),
+                lambda one=one: q.copy(buffer, one),
+                lambda one=one: one[0:1],
+                lambda one=one: one.on_queue(q),
+            ):
+                raises(ClosedError, ["freed"], action)
+
+    def test_closed_queues(self, dev: Device, kind: str) -> None:
+        queue = Queue(dev)
+        buffer, fine = Buffer(100, kind=kind, queue=queue), Buffer(100, kind=kind, queue=Queue(dev))
+        queue.close()
+        queue.close()
+        for action in (
+            lambda: Buffer(100, kind=kind, queue=queue),
+            lambda: buffer.fill(1),
+            lambda: buffer.copy_from(bytes(100), blocking=False),
+            lambda: fine.copy_from(bytes(100), queue=queue),
+            lambda: fine.fill(0, queue=queue),
+            lambda: queue.fence(),
+            lambda: queue.submit(lambda: None),
+        ):
+            raises(ClosedError, ["closed"], action)
+        queue.wait()
+
+    def test_a_default_queue_cannot_be_closed(self, dev: Device) -> None:
+        raises(ValueError, ["default"], dev.default_queue.close)
+        dev.default_queue.fence().wait()
+
+    def test_a_lost_device(self) -> None:
+        device = sim()
+        queue = Queue(device)
+        buffer, pending = Buffer(100, queue=queue), Event()
+        late = buffer.fill(1, after=[pending], blocking=False)
+        _core.sim_configure(device, "lost=now")
+        pending.complete()
+        assert late is not None
+        for action in (
+            lambda: Buffer(100, queue=queue),
+            lambda: buffer.fill(1),
+            lambda: buffer.copy_from(bytes(100)),
+            lambda: buffer.copy_to(bytearray(100)),
+            lambda: late.wait(30),
+            lambda: queue.fence().wait(30),
+        ):
+            raises(DeviceLostError, [device.filter], action)
+        buffer.free()
+
+
+class TestStrangers:
+    def test_queues_of_another_context(self, q: Queue, buffer: Buffer) -> None:
+        for other in (Queue(Context(q.device)), Queue(sim())):
+            for action in (
+                lambda other=other: buffer.on_queue(other),
+                lambda other=other: buffer.fill(1, queue=other),
+                lambda other=other: buffer.copy_from(b"a", queue=other),
+                lambda other=other: other.submit(len, buffer),
+            ):
+                raises(WrongContextError, ["context"], action)
+
+    def test_pointers_of_another_context(self, q: Queue, buffer: Buffer) -> None:
+        for other in (Queue(Context(q.device)), Queue(sim())):
+            raises(
+                WrongContextError,
+                [f"{buffer.ptr:#x}"],
+                lambda other=other: Buffer.adopt(buffer.ptr, 100, queue=other, owner=buffer),
+            )
+
+    def test_devices_of_another_context(self, q: Queue) -> None:
+        raises(WrongContextError, [], lambda: Queue(sim(), context=q.context))
+
+    def test_pointers_that_nobody_knows(self, q: Queue) -> None:
+        if q.backend == "host":
+            pytest.skip("the host takes any memory")
+        array = np.zeros(100, np.uint8)
+        address = array.ctypes.data
+        raises(
+            WrongContextError,
+            [f"{address:#x}"],
+            lambda: Buffer.adopt(address, 100, queue=q, owner=array),
+        )
+
+    def test_events_of_another_platform_are_welcome(self, buffer: Buffer, gate: Event) -> None:
+        foreign = Queue(sim()).fence([gate])
+        event = buffer.fill(1, nbytes=0, after=[foreign], blocking=False)
+        gate.complete()
+        assert event is not None
+        event.wait(30)
+
+
+def test_no_memory_left() -> None:
+    device = sim(capacity="1MiB")
+    first = Buffer(1 << 19, device=device)
+    with pytest.raises(USMAllocationError) as error:
+        Buffer(1 << 20, device=device)
+    message_has(error, ["device", device.filter])
+    first.free()
+    assert Buffer(1 << 20, device=device).nbytes == 1 << 20
+
+
+def test_wrong_kinds(q: Queue) -> None:
+    for wrong in ("managed", "", "Device", "unknown"):
+        raises(ValueError, [wrong], lambda wrong=wrong: Buffer(8, kind=wrong, queue=q))
+    gc.collect()
+    assert isinstance(isthmus.Error("x"), Exception)

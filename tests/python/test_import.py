@@ -1,0 +1,103 @@
+"""What `import isthmus` must not do."""
+
+from __future__ import annotations
+
+import pytest
+from support import python
+
+MAPS = "open('/proc/self/maps').read()"
+
+
+def test_no_driver_is_opened() -> None:
+    python(
+        "import isthmus, isthmus.memory\n"
+        f"maps = {MAPS}\n"
+        "assert 'libisthmus' in maps\n"
+        "for name in ('OpenCL', 'intelocl', 'pocl', 'libcuda', 'libze_'):\n"
+        "    assert name not in maps, name\n"
+        "isthmus.devices()\n"
+        f"assert 'intelocl' in {MAPS}\n"
+    )
+
+
+def test_only_the_drivers_that_a_filter_allows() -> None:
+    python(
+        "import isthmus\n"
+        "isthmus.Buffer(8, device='host').fill(1)\n"
+        f"assert 'intelocl' not in {MAPS}\n"
+    )
+
+
+@pytest.mark.parametrize("module", ["numpy", "asyncio", "rich", "pytest", "pickle", "subprocess"])
+def test_modules_that_are_not_imported(module: str) -> None:
+    python(f"import isthmus, isthmus.memory, sys\nassert {module!r} not in sys.modules")
+
+
+def test_no_numpy_until_an_array_is_asked_for() -> None:
+    python(
+        "import isthmus, sys\n"
+        "buffer = isthmus.Buffer(64, kind='host')\n"
+        "buffer.copy_from(bytes(range(64)))\n"
+        "assert bytes(memoryview(buffer)) == buffer.tobytes() == bytes(range(64))\n"
+        "buffer.__sycl_usm_array_interface__, buffer.__array_interface__\n"
+        "assert 'numpy' not in sys.modules\n"
+        "assert buffer.to_numpy()[3] == 3\n"
+        "assert 'numpy' in sys.modules\n"
+    )
+
+
+def test_no_thread_is_started() -> None:
+    python(
+        "import isthmus, os\n"
+        "assert len(os.listdir('/proc/self/task')) == 1\n"
+        "buffer = isthmus.Buffer(64, kind='host', device='host')\n"
+        "buffer.fill(3)\n"
+        "assert buffer.tobytes() == bytes([3]) * 64\n"
+        "assert len(os.listdir('/proc/self/task')) == 1, 'a small copy needs no worker'\n"
+    )
+
+
+def test_where_the_package_keeps_its_parts() -> None:
+    python(
+        "import isthmus, os\n"
+        "assert os.path.exists(os.path.join(isthmus.get_include(), 'isthmus', 'isthmus.h'))\n"
+        "assert 'libisthmus.so.0' in os.path.basename(isthmus.get_library())\n"
+        "assert os.path.exists(isthmus.get_library())\n"
+    )
+
+
+def test_public_names() -> None:
+    python(
+        "import isthmus\n"
+        "for name in isthmus.__all__:\n"
+        "    assert hasattr(isthmus, name), name\n"
+        "for cls in (isthmus.Buffer, isthmus.Device, isthmus.Queue, isthmus.Error):\n"
+        "    assert cls.__module__ == 'isthmus', cls\n"
+    )
+
+
+def test_errors_derive_from_pythons_own() -> None:
+    import isthmus
+
+    bases = {
+        "InvalidArgumentError": ValueError,
+        "OutOfRangeError": ValueError,
+        "USMAllocationError": MemoryError,
+        "UnsupportedError": RuntimeError,
+        "WrongContextError": ValueError,
+        "DeviceNotFoundError": ValueError,
+        "ClosedError": ValueError,
+        "ReadOnlyError": BufferError,
+        "DeviceLostError": RuntimeError,
+        "DriverError": RuntimeError,
+        "WaitTimeoutError": TimeoutError,
+        "DependencyError": RuntimeError,
+        "AbandonedError": RuntimeError,
+        "CallbackError": RuntimeError,
+        "ForkedError": RuntimeError,
+        "InternalError": RuntimeError,
+    }
+    for name, base in bases.items():
+        assert issubclass(getattr(isthmus, name), isthmus.Error), name
+        assert issubclass(getattr(isthmus, name), base), name
+    assert issubclass(isthmus.ReadOnlyError, ValueError)

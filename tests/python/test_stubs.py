@@ -1,0 +1,149 @@
+"""The typed surface: every name of the stub is there, and a typed program checks."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from support import ROOT
+
+import isthmus
+from isthmus import _core
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CLASSES = (_core.Buffer, _core.Device, _core.Context, _core.Queue, _core.Event, _core.Platform)
+STUB = ROOT / "python" / "isthmus" / "_core.pyi"
+
+SAMPLE = '''
+"""A typed program."""
+import asyncio
+from collections.abc import Sequence
+import isthmus
+from isthmus import Buffer, Context, Device, Event, Queue
+from isthmus.memory import MemoryUSMDevice, MemoryUSMShared, as_usm_memory, live
+
+
+def names(devices: Sequence[Device]) -> list[str]:
+    return [device.name for device in devices if "usm" in device.capabilities]
+
+
+def use(queue: Queue) -> int:
+    buffer = Buffer(1024, kind="shared", queue=queue, alignment=64)
+    part: Buffer = buffer[10:20]
+    part.copy_from(b"0123456789")
+    event = buffer.copy_to(bytearray(1024), blocking=False)
+    if event is not None:
+        event.wait(timeout=1.5)
+    done: Event = queue.submit(lambda view: None, buffer, after=[queue.fence()])
+    Event.wait_for([done])
+    with buffer as same:
+        return same.nbytes + len(same.tobytes())
+
+
+async def later(event: Event) -> None:
+    await event
+
+
+def classes(device: Device) -> tuple[int, int]:
+    context: Context = device.default_context
+    with device, Queue(context) as queue:
+        memory = MemoryUSMDevice(64, queue=queue)
+        memory.copy_from_device(MemoryUSMShared(64, queue=queue))
+        as_usm_memory(memory)
+    return live("device")
+
+
+if __name__ == "__main__":
+    names(isthmus.devices())
+    asyncio.run(later(isthmus.current_queue().fence()))
+'''
+WRONG = """
+from isthmus import Buffer, Queue
+Buffer("8")
+Buffer(8, kinds="host")
+Queue().submit(5)
+Buffer(8).nbytes = 3
+"""
+
+
+def stub_names(body: list[ast.stmt], prefix: str = "") -> list[str]:
+    found = []
+    for node in body:
+        if isinstance(node, ast.ClassDef):
+            found += [prefix + node.name, *stub_names(node.body, f"{prefix}{node.name}.")]
+        elif isinstance(node, ast.FunctionDef):
+            found.append(prefix + node.name)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.append(prefix + node.target.id)
+    return found
+
+
+def test_every_name_of_the_stub_exists() -> None:
+    missing = []
+    for name in stub_names(ast.parse(STUB.read_text()).body):
+        at: object = _core
+        for part in name.split("."):
+            at = inspect.getattr_static(at, part, None)
+            if at is None and part not in ("__hash__",):
+                missing.append(name)
+                break
+    assert not missing
+
+
+def test_every_public_name_is_in_the_stub() -> None:
+    told = set(stub_names(ast.parse(STUB.read_text()).body))
+    for cls in CLASSES:
+        public = {f"{cls.__name__}.{name}" for name in vars(cls) if not name.startswith("_")}
+        assert public <= told, public - told
+    public = {name for name in vars(_core) if not name.startswith("_")}
+    assert public <= told | {"annotations"}, public - told
+
+
+@pytest.fixture
+def mypy(tmp_path: Path):  # type: ignore[no-untyped-def]
+    pytest.importorskip("mypy")
+
+    def check(source: str) -> tuple[int, str]:
+        program = tmp_path / "program.py"
+        program.write_text(source)
+        environment = os.environ | {"MYPYPATH": str(ROOT / "python"), "PYTHONPATH": ""}
+        command = [sys.executable, "-m", "mypy", "--strict", "--config-file=", str(program)]
+        done = subprocess.run(
+            [*command, f"--cache-dir={ROOT / '.cache' / 'mypy-tests'}"],
+            capture_output=True, text=True, env=environment, timeout=300, check=False,
+        )  # fmt: skip
+        return done.returncode, done.stdout + done.stderr
+
+    return check
+
+
+def test_a_typed_program(mypy) -> None:  # type: ignore[no-untyped-def]
+    status, said = mypy(SAMPLE)
+    assert status == 0, said
+
+
+def test_a_program_with_errors(mypy) -> None:  # type: ignore[no-untyped-def]
+    status, said = mypy(WRONG)
+    assert status == 1
+    assert sum("error:" in line for line in said.splitlines()) == 4, said
+
+
+def test_the_sample_runs() -> None:
+    space = {"__name__": "sample"}
+    exec(SAMPLE, space)
+    assert space["use"](isthmus.Queue("host")) == 2048  # type: ignore[operator]
+
+
+def test_documented() -> None:
+    for cls in CLASSES:
+        assert cls.__doc__
+        for name, member in vars(cls).items():
+            if not name.startswith("_"):
+                assert inspect.getdoc(member), f"{cls.__name__}.{name}"

@@ -1,0 +1,342 @@
+"""queue.submit: Python functions in a queue's order, with views of buffers."""
+
+from __future__ import annotations
+
+import contextvars
+import gc
+import sys
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from support import filled, noise, sim, until
+
+import isthmus
+from isthmus import Buffer, Device, Event, Queue
+
+DATA = noise(4096)
+
+
+@pytest.fixture
+def run_kind(dev: Device, kind: str) -> str:
+    """A kind that functions may touch on this device."""
+    if kind == "device" and "run_functions" not in dev.capabilities:
+        pytest.skip("functions cannot touch device memory here")
+    return kind
+
+
+def test_views(q: Queue, run_kind: str) -> None:
+    buffer, seen = filled(DATA, kind=run_kind, queue=q), []
+
+    def work(view: memoryview) -> None:
+        seen.append((view.format, view.shape, view.readonly, bytes(view)))
+        view[:] = bytes(4096)
+
+    event = q.submit(work, buffer)
+    event.wait()
+    assert seen == [("B", (4096,), False, DATA.tobytes())]
+    assert buffer.tobytes() == bytes(4096)
+
+
+def test_several_buffers(q: Queue, run_kind: str) -> None:
+    one, other = filled(DATA, kind=run_kind, queue=q), Buffer(100, kind=run_kind, queue=q)
+    empty = Buffer(0, kind=run_kind, queue=q)
+
+    def work(source: memoryview, target: memoryview, nothing: memoryview) -> None:
+        target[:] = source
+        assert len(nothing) == 0
+
+    q.submit(work, one[50:150], other, empty).wait()
+    assert other.tobytes() == DATA[50:150].tobytes()
+
+
+def test_with_numpy(q: Queue, run_kind: str) -> None:
+    buffer = filled(DATA, kind=run_kind, queue=q)
+
+    def work(view: memoryview) -> None:
+        array = np.frombuffer(view, np.uint8)
+        array += 1
+        del array
+
+    q.submit(work, buffer).wait()
+    assert (buffer.to_numpy() == DATA + 1).all()
+
+
+def test_in_order(q: Queue, run_kind: str, gate: Event) -> None:
+    buffer, seen = filled(bytes(8), kind=run_kind, queue=q), []
+    buffer.fill(1, after=[gate], blocking=False)
+    for value in range(1, 20):
+        q.submit(lambda view, value=value: seen.append((value, view[0])), buffer)
+        buffer.fill(value + 1, blocking=False)
+    assert seen == []
+    gate.complete()
+    q.wait()
+    assert until(lambda: len(seen) == 19)
+    assert seen == [(value, value) for value in range(1, 20)]
+
+
+def test_after(q: Queue, gate: Event) -> None:
+    seen: list[int] = []
+    for form in (gate, [gate]):
+        event = q.submit(lambda: seen.append(1), after=form)
+    assert not event.done
+    gate.complete()
+    event.wait()
+    assert seen == [1, 1]
+
+
+def test_across_queues(dev: Device, run_kind: str, gate: Event) -> None:
+    one, other = Queue(dev), Queue(dev)
+    buffer = filled(bytes(8), kind=run_kind, queue=one)
+    buffer.fill(7, after=[gate], blocking=False)
+    seen: list[bytes] = []
+    event = other.submit(lambda view: seen.append(bytes(view)), buffer)
+    assert not event.done
+    gate.complete()
+    event.wait()
+    assert seen == [bytes([7]) * 8], "it waits for the other queue's work on the buffer"
+
+
+def test_copies_wait_for_functions(q: Queue, run_kind: str, gate: Event) -> None:
+    buffer = filled(bytes(8), kind=run_kind, queue=q)
+
+    def work(view: memoryview) -> None:
+        gate.wait()
+        view[:] = b"12345678"
+
+    q.submit(work, buffer)
+    got = bytearray(8)
+    event = buffer.copy_to(got, blocking=False)
+    assert event is not None
+    assert not event.done
+    gate.complete()
+    event.wait()
+    assert got == b"12345678"
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), ValueError(), SystemExit(3), KeyboardInterrupt()])
+def test_exceptions_are_raised_again(q: Queue, error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    event = q.submit(fail)
+    for _ in range(2):
+        with pytest.raises(type(error)) as raised:
+            event.wait()
+        assert raised.value is error
+        assert "fail" in [entry.name for entry in raised.traceback]
+    assert event.status == "failed"
+    assert event.error is error
+
+
+def test_work_behind_a_failure_goes_on(q: Queue, run_kind: str) -> None:
+    buffer = filled(bytes(8), kind=run_kind, queue=q)
+    bad = q.submit(lambda view: view[100], buffer)
+    good = q.submit(lambda view: view.__setitem__(0, 5), buffer)
+    good.wait()
+    with pytest.raises(IndexError):
+        bad.wait()
+    assert buffer.tobytes()[0] == 5
+
+
+def test_what_waits_for_a_failure_does_not_run(q: Queue) -> None:
+    ran: list[int] = []
+    bad = q.submit(lambda: {}["key"])
+    event = q.submit(lambda: ran.append(1), after=[bad])
+    with pytest.raises(isthmus.DependencyError, match="key"):
+        event.wait()
+    assert ran == []
+
+
+def test_views_are_dead_afterwards(q: Queue, run_kind: str) -> None:
+    kept: list[memoryview] = []
+    event = q.submit(lambda view: kept.append(view), filled(DATA, kind=run_kind, queue=q))
+    event.wait()
+    with pytest.raises(ValueError, match="released"):
+        kept[0][0]
+
+
+@pytest.mark.parametrize("keep", [lambda v: v[1:], lambda v: np.frombuffer(v, np.uint8)])
+def test_kept_views_are_an_error(q: Queue, run_kind: str, keep) -> None:  # type: ignore[no-untyped-def]
+    buffer, kept = filled(DATA, kind=run_kind, queue=q), []
+    event = q.submit(lambda view: kept.append(keep(view)), buffer)
+    with pytest.raises(BufferError, match="copy what is to be kept"):
+        event.wait()
+    buffer.free()
+    assert len(kept) == 1
+    kept.clear()
+
+
+def test_read_only_buffers(q: Queue, host_kind: str) -> None:
+    source = filled(DATA, kind=host_kind, queue=q)
+    buffer = Buffer.adopt(source.ptr, 4096, queue=q, owner=source, read_only=True)
+    seen: list[bool] = []
+    q.submit(lambda view: seen.append(view.readonly), buffer).wait()
+    assert seen == [True]
+
+
+def test_device_kind_where_functions_cannot_touch_it(q: Queue) -> None:
+    if "run_functions" in q.device.capabilities:
+        pytest.skip("they can here")
+    with pytest.raises(isthmus.UnsupportedError, match="device"):
+        q.submit(len, Buffer(8, kind="device", queue=q))
+
+
+def test_where_queues_cannot_wait_for_the_host() -> None:
+    queue = Queue(sim(wait_for_host=0))
+    buffer, seen = filled(DATA, kind="host", queue=queue), []
+    with pytest.raises(isthmus.UnsupportedError):
+        queue.submit(len, Buffer(8, kind="device", queue=queue))
+    try:
+        queue.submit(lambda view: seen.append(bytes(view)), buffer).wait()
+    except isthmus.UnsupportedError:
+        return
+    assert seen == [DATA.tobytes()]
+
+
+@pytest.mark.parametrize("arguments", [(None,), (5,), (len, 5), (len, b"abc"), (len, None)])
+def test_wrong_types(q: Queue, arguments: tuple[object, ...]) -> None:
+    with pytest.raises(TypeError):
+        q.submit(*arguments)  # type: ignore[arg-type]
+
+
+def test_buffers_of_another_context(q: Queue) -> None:
+    other = Buffer(8, kind="host", queue=Queue(sim()))
+    with pytest.raises(isthmus.WrongContextError):
+        q.submit(len, other)
+
+
+def test_a_closed_queue(dev: Device) -> None:
+    queue = Queue(dev)
+    queue.close()
+    with pytest.raises(isthmus.ClosedError):
+        queue.submit(lambda: None)
+
+
+def test_it_keeps_all_alive_and_no_longer(q: Queue, run_kind: str, gate: Event) -> None:
+    class Work:
+        def __call__(self, view: memoryview) -> None:
+            view[:] = bytes(8)
+
+    work, buffer = Work(), filled(b"12345678", kind=run_kind, queue=q)
+    gone = [weakref.ref(work), weakref.ref(buffer)]
+    event = q.submit(work, buffer, after=[gate])
+    del work, buffer
+    gc.collect()
+    assert all(reference() is not None for reference in gone)
+    gate.complete()
+    event.wait()
+    assert until(lambda: all(reference() is None for reference in gone))
+
+
+def test_cycles_through_the_event_are_collected(q: Queue) -> None:
+    class Box:
+        event: Event
+
+    box = Box()
+    gone = weakref.ref(box)
+
+    def fail() -> None:
+        raise KeyError(box)
+
+    box.event = q.submit(fail)
+    with pytest.raises(KeyError):
+        box.event.wait()
+    box, fail = None, None  # type: ignore[assignment]
+    assert until(lambda: gc.collect() is not None and gone() is None)
+
+
+def test_many(q: Queue) -> None:
+    total = [0]
+
+    def add() -> None:
+        total[0] += 1
+
+    for _ in range(2000):
+        event = q.submit(add)
+    event.wait()
+    assert total == [2000]
+
+
+def test_from_many_threads(dev: Device) -> None:
+    queue, total = Queue(dev), []
+
+    def submit() -> None:
+        for _ in range(50):
+            queue.submit(lambda: total.append(1))
+
+    threads = [threading.Thread(target=submit) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    queue.wait()
+    assert until(lambda: len(total) == 400)
+
+
+def test_functions_submit_and_allocate(q: Queue) -> None:
+    seen: list[object] = []
+
+    def inner(view: memoryview) -> None:
+        seen.append(bytes(view))
+
+    def outer() -> None:
+        buffer = Buffer(4, kind=q.device.kinds[-1], device="host")
+        buffer.fill(3)
+        seen.append(buffer.tobytes())
+        seen.append(Queue("host").submit(inner, filled(b"ab", kind="host", queue=Queue("host"))))
+
+    q.submit(outer).wait()
+    assert seen[0] == bytes([3]) * 4
+    seen[1].wait()  # type: ignore[attr-defined]
+    assert seen[2] == b"ab"
+
+
+def test_it_sees_the_callers_context(q: Queue) -> None:
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+    variable.set(5)
+    device, seen = sim(), []
+    with device:
+        event = q.submit(lambda: seen.append((variable.get(), isthmus.current_device())))
+    variable.set(6)
+    event.wait()
+    assert seen == [(5, device)]
+
+
+def test_it_runs_on_another_thread(q: Queue) -> None:
+    seen: list[int] = []
+    q.submit(lambda: seen.append(threading.get_ident())).wait()
+    assert seen != [threading.get_ident()]
+
+
+def test_threads_of_python_within(q: Queue) -> None:
+    seen: list[int] = []
+
+    def work() -> None:
+        thread = threading.Thread(target=seen.append, args=(1,))
+        thread.start()
+        thread.join()
+
+    q.submit(work).wait()
+    assert seen == [1]
+
+
+@pytest.mark.parametrize("end", [lambda: sys.exit(1), lambda: sys.exit("text")])
+def test_no_queue_hangs_when_a_function_exits(q: Queue, end) -> None:  # type: ignore[no-untyped-def]
+    buffer = filled(bytes(8), kind=q.device.kinds[0], queue=q)
+    event = q.submit(end)
+    buffer.fill(3)
+    assert buffer.tobytes() == bytes([3]) * 8
+    with pytest.raises(SystemExit):
+        event.wait()
+
+
+def test_deep_recursion_in_a_function(q: Queue) -> None:
+    def recurse() -> None:
+        recurse()
+
+    event = q.submit(recurse)
+    with pytest.raises(RecursionError):
+        event.wait()
+    q.submit(lambda: None).wait()
