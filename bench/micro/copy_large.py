@@ -81,7 +81,7 @@ def _line(
     ours: dict[str, Callable[[], object]],
     theirs: Callable[[], object],
 ) -> None:
-    taken = interleaved({**ours, "dpctl": theirs}, rounds=15)
+    taken = interleaved({**ours, "dpctl": theirs}, budget=2.0)
     for place in ours:
         name = f"{title}, {place}" if place else title
         report.against(name, taken[place], ("dpctl", taken["dpctl"]), BOUND)

@@ -42,7 +42,6 @@ def _measure(report: Report, device: str, kind: str, theirs: object) -> None:
                 "isthmus": Timer(f"ours.{ours}(host)", globals=names),
                 "dpctl": Timer(f"theirs.{peer}(host)", globals=names),
             },
-            rounds=21,
         )
         title = f"{device}, {kind}: {ours}, 4 KiB"
         report.below(title, taken["isthmus"], 1e-6, ("dpctl", taken["dpctl"]))

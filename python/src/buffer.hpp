@@ -30,6 +30,8 @@ struct buffer {
 [[nodiscard]] inline buffer* buffer_of(nb::handle object) noexcept {
   return instance_of<buffer>(types.buffer, object);
 }
+// TypeError for anything else, ValueError for a Buffer whose __init__ never ran.
+[[nodiscard]] buffer& require_buffer(nb::handle object);
 [[nodiscard]] inline queue& queue_of_buffer(const buffer& of) noexcept {
   return *nb::inst_ptr<queue>(of.queue_object);
 }

@@ -47,7 +47,7 @@ nb::object advise_buffer(nb::handle self, nb::handle advice, nb::handle offset, 
 void bind_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy_from", &copy_from, nb::arg("src"), nb::kw_only(), nb::arg("nbytes") = none,
+      .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
            nb::arg("offset") = 0, nb::arg("src_offset") = 0, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
            nb::sig("def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
@@ -62,7 +62,7 @@ void bind_copies(nb::class_<buffer>& bound) {
            "With blocking=False it returns an Event at once, and source and destination live until\n"
            "the copy has ended. Raises OutOfRangeError past either end, ValueError for what is not\n"
            "contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not the copy.")
-      .def("copy_to", &copy_to, nb::arg("dst"), nb::kw_only(), nb::arg("nbytes") = none,
+      .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
            nb::arg("offset") = 0, nb::arg("dst_offset") = 0, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
            nb::sig("def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
@@ -76,7 +76,7 @@ void bind_copies(nb::class_<buffer>& bound) {
 void bind_pitched_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy_from_2d", &copy_from_2d, nb::arg("other"), nb::arg("width"), nb::arg("height"),
+      .def("copy_from_2d", &copy_from_2d, nb::arg("other").none(), nb::arg("width").none(), nb::arg("height").none(),
            nb::kw_only(), nb::arg("pitch") = none, nb::arg("other_pitch") = none,
            nb::arg("offset") = 0, nb::arg("other_offset") = 0, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
@@ -86,7 +86,7 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
                    "True) -> Event | None"),
            "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart here\n"
            "and `other_pitch` there, at least `width`, None: `width`. All else as in copy_from.")
-      .def("copy_to_2d", &copy_to_2d, nb::arg("other"), nb::arg("width"), nb::arg("height"),
+      .def("copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(), nb::arg("height").none(),
            nb::kw_only(), nb::arg("pitch") = none, nb::arg("other_pitch") = none,
            nb::arg("offset") = 0, nb::arg("other_offset") = 0, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
@@ -118,7 +118,7 @@ void bind_fills(nb::class_<buffer>& bound) {
                    "bool = True) -> Event | None"),
            "Asks the driver to move shared memory to the queue's device, or to the host: a hint.\n"
            "Raises UnsupportedError on devices without the capability \"prefetch\".")
-      .def("advise", &advise_buffer, nb::arg("advice"), nb::kw_only(), nb::arg("offset") = 0,
+      .def("advise", &advise_buffer, nb::arg("advice").none(), nb::kw_only(), nb::arg("offset") = 0,
            nb::arg("nbytes") = none, nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(),
            nb::arg("blocking") = true,
            nb::sig("def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: "

@@ -86,7 +86,7 @@ void bind_context(nb::module_& module) {
   bound
       .def("__init__", &init_context, nb::arg("devices") = nb::none(),
            nb::sig("def __init__(self, devices: Device | str | list[Device] | None = None) -> None"))
-      .def_static("from_handle", &from_handle, nb::arg("handle"), nb::arg("device"),
+      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("device").none(),
                   nb::arg("owner") = nb::none(),
                   nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
                           "-> Context"),

@@ -173,6 +173,10 @@ nb::object current_device() {
 }
 
 void enter_current(nb::handle entry) {
+  if (queue_of(entry) == nullptr && device_of(entry) == nullptr) {
+    raise_python(PyExc_TypeError, "a Device or Queue is needed, not %.100s",
+                 Py_TYPE(entry.ptr())->tp_name);
+  }
   set_stack(nb::make_tuple(nb::borrow(entry), top_of_stack()));
 }
 

@@ -96,9 +96,8 @@ nb::object device_repr(const device& self) {
   return nb::steal(PyUnicode_FromFormat("<isthmus.Device %s \"%s\">", info.filter, info.name));
 }
 
-nb::object reduce(nb::handle self) {
-  const auto* of = device_of(self);
-  return nb::make_tuple(self.type(), nb::make_tuple(info_of(*of).filter));
+nb::object reduce(nb::pointer_and_handle<device> self) {
+  return nb::make_tuple(self.h.type(), nb::make_tuple(info_of(*self.p).filter));
 }
 
 template <auto Field>

@@ -175,11 +175,20 @@ adoption read_tensor(const dlpack::tensor& of, std::uint64_t flags) {
 std::uint64_t flags_of(const dlpack::managed&) { return 0; }
 std::uint64_t flags_of(const dlpack::managed_versioned& of) { return of.flags; }
 
+// USM that the queue's context knows keeps its kind; all other memory is the host's.
+isthmus_kind_t kind_of(const void* pointer, const queue& on) {
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(context_of(on.context_object)->raw.get(), pointer, &info));
+  return info.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : info.kind;
+}
+
 template <class Managed>
 nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_name,
                         nb::handle object, nb::object queue) {
   auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  const auto what = read_tensor(lent->tensor, flags_of(*lent));
+  auto what = read_tensor(lent->tensor, flags_of(*lent));
+  what.kind = kind_of(what.pointer, *queue_of(queue));
   auto kept = std::make_unique<borrowed_tensor<Managed>>(lent);
   PyCapsule_SetName(capsule.ptr(), used_name);
   PyCapsule_SetDestructor(capsule.ptr(), nullptr);
@@ -221,7 +230,7 @@ nb::object dlpack_device(const buffer& self) {
 
 nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   require_cpu(of, device);
   if (!stream.is_none()) {
     raise_python(PyExc_BufferError, "DLPack: the CPU has no streams: stream must be None, not %R",

@@ -178,7 +178,7 @@ void bind_event(nb::module_& module) {
            "Waits until the operation has ended, for `timeout` seconds at most (None: for ever; 0\n"
            "polls), and raises the error it ended with. Lets other threads run; Ctrl-C interrupts the\n"
            "wait, not the operation. Raises WaitTimeoutError.")
-      .def_static("wait_for", &wait_for, nb::arg("events"),
+      .def_static("wait_for", &wait_for, nb::arg("events").none(),
                   nb::sig("def wait_for(events: Sequence[Event]) -> None"),
                   "Waits for all of them, then raises the first failure there was, in their order.")
       .def_prop_ro("done", &is_done, "Whether it has completed, well or not. Does not block.")

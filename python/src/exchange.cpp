@@ -46,7 +46,7 @@ nb::object filled(PyObject* from, const void* pointer, const buffer& of) {
 
 nb::object array_interface(nb::handle self) {
   static PyObject* const from = make_template(false);
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   if (!host_reachable(of.kind)) {
     raise_python(PyExc_AttributeError,
                  "__array_interface__: the host cannot touch memory of kind 'device'");
@@ -62,10 +62,10 @@ nb::object array_interface(nb::handle self) {
 
 // NumPy asks only what has no buffer protocol for an array.
 nb::object refuse_array(nb::handle self, nb::args, nb::kwargs) {
-  static_cast<void>(info_of(*buffer_of(self)));
+  static_cast<void>(info_of(require_buffer(self)));
   raise_python(PyExc_TypeError,
                "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
-               kind_name(buffer_of(self)->kind).ptr());
+               kind_name(require_buffer(self).kind).ptr());
 }
 
 // -- fresh host memory -----------------------------------------------------------------------------
@@ -129,20 +129,20 @@ nb::object reduce(nb::handle self, int protocol) {
   return nb::handle(reducer)(self, protocol);
 }
 
-nb::object host_copy_of(nb::handle self) { return host_copy(*buffer_of(self)); }
+nb::object host_copy_of(nb::handle self) { return host_copy(require_buffer(self)); }
 
 }  // namespace
 
 nb::object usm_interface(nb::handle self) {
   static PyObject* const from = make_template(true);
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   nb::object made = filled(from, info_of(of).pointer, of);
   set_entry(made, interned.syclobj, of.queue_object);
   return made;
 }
 
 nb::object to_bytes(nb::handle self) {
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   nb::object made =
       nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(of.nbytes)));
   if (!made.is_valid()) {
@@ -153,7 +153,7 @@ nb::object to_bytes(nb::handle self) {
 }
 
 nb::object to_numpy(nb::handle self) {
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   if (of.nbytes < k_result_bytes) {
     return small_array(of);
   }
@@ -162,7 +162,7 @@ nb::object to_numpy(nb::handle self) {
 }
 
 nb::object clone(nb::handle self) {
-  const auto& of = *buffer_of(self);
+  const auto& of = require_buffer(self);
   const auto info = info_of(of);
   nb::object made = nb::inst_alloc(part_type(of, self));
   construct_buffer(nb::inst_ptr<buffer>(made), of.nbytes, of.kind,
@@ -200,7 +200,7 @@ void bind_protocols(nb::class_<buffer>& bound) {
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
            "(1, 0), kDLCPU. Raises BufferError for device kind.")
-      .def_static("from_dlpack", &from_dlpack, nb::arg("obj"), nb::kw_only(),
+      .def_static("from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
                   nb::arg("queue") = nb::none(),
                   nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
                   "A buffer of kind \"host\" over the memory of a contiguous CPU array that has\n"
@@ -220,7 +220,7 @@ void bind_copies(nb::class_<buffer>& bound) {
            "A copy of all bytes with the buffer protocol.")
       .def("__copy__", &clone, nb::sig("def __copy__(self) -> Self"),
            "New memory of the same kind, alignment and queue with the same bytes.")
-      .def("__deepcopy__", [](nb::handle self, nb::handle) { return clone(self); }, nb::arg("memo"),
+      .def("__deepcopy__", [](nb::handle self, nb::handle) { return clone(self); }, nb::arg("memo").none(),
            nb::sig("def __deepcopy__(self, memo: Any) -> Self"))
       .def("__reduce_ex__", &reduce, nb::arg("protocol"),
            nb::sig("def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]"),

@@ -208,12 +208,12 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
            "Copies all bytes into `obj`, any writable contiguous buffer that is large enough, and\n"
            "returns it; what it has beyond is left as it is. None: into a new uint8 ndarray. Blocks.\n"
            "Raises OutOfRangeError (a ValueError) if it is too small, ReadOnlyError.")
-      .def("copy_from_host", &copy_from_host, nb::arg("obj"),
+      .def("copy_from_host", &copy_from_host, nb::arg("obj").none(),
            nb::sig("def copy_from_host(self, obj: object) -> None"),
            "Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones\n"
            "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a ValueError)\n"
            "if it is longer, ValueError if it is not contiguous, TypeError if it is no buffer.")
-      .def("copy_from_device", &copy_from_device, nb::arg("obj"),
+      .def("copy_from_device", &copy_from_device, nb::arg("obj").none(),
            nb::sig("def copy_from_device(self, obj: object) -> None"),
            "Copies all bytes of another memory object, or of one with __sycl_usm_array_interface__, of\n"
            "any context, to the beginning of this memory. Blocks. Raises OutOfRangeError (a\n"
@@ -231,7 +231,7 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
               bool copies) {
              construct_memory(self, Kind, other, alignment, queue, copies);
            },
-           nb::arg("other"), nb::kw_only(), nb::arg("alignment") = 0,
+           nb::arg("other").none(), nb::kw_only(), nb::arg("alignment") = 0,
            nb::arg("queue") = nb::none(), nb::arg("copy") = false,
            nb::sig("def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = "
                    "None, copy: bool = False) -> None"));
@@ -260,7 +260,7 @@ void bind_memory(nb::module_& module) {
                                  ISTHMUS_MEMORY_DOC("MemoryUSMShared", "shared"));
   bind_kind<ISTHMUS_KIND_HOST>(module, "MemoryUSMHost",
                                ISTHMUS_MEMORY_DOC("MemoryUSMHost", "host"));
-  module.def("as_usm_memory", &as_usm_memory, nb::arg("obj"),
+  module.def("as_usm_memory", &as_usm_memory, nb::arg("obj").none(),
              nb::sig("def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | "
                      "MemoryUSMHost"),
              "The memory of any object with __sycl_usm_array_interface__, without a copy, as the class\n"

@@ -17,6 +17,25 @@ bool may_keep_lock(const operation& what) {
          !functions_under_way();
 }
 
+// A wait that Ctrl-C can interrupt costs a driver's callback and a sleep. What is small, and has nothing
+// before it, ends soon enough by itself.
+constexpr std::size_t k_short_bytes = 4 * 1024 * 1024;
+
+bool ends_soon(const operation& what) {
+  if (what.nbytes > k_short_bytes || !what.arguments.after.empty() || functions_under_way()) {
+    return false;
+  }
+  auto* queue = what.arguments.queue;
+  for (const auto* each : what.places) {
+    if (queue == nullptr && each != nullptr && each->raw.buffer != nullptr) {
+      isthmus_buffer_info_t info{};
+      info.struct_size = sizeof info;
+      queue = isthmus_buffer_info(each->raw.buffer, &info) == ISTHMUS_OK ? info.queue : nullptr;
+    }
+  }
+  return isthmus_queue_idle(queue) == 1;
+}
+
 // A view that both this call and the operation hold: dropped by the last.
 struct shared_pin final : deferred {
   explicit shared_pin(std::shared_ptr<pinned> held) : memory{std::move(held)} {}
@@ -39,8 +58,14 @@ void leave_memory_to(isthmus_event_t* event, operation& what) {
   }
 }
 
-void finish_blocking(isthmus_event_t* event, operation& what) {
-  isthmus_status_t status = isthmus_event_status(event);
+void finish_blocking(isthmus_event_t* event, operation& what, bool soon) {
+  isthmus_status_t status;
+  if (soon) {
+    const gil_release released;
+    status = isthmus_event_wait(event, -1);
+  } else {
+    status = isthmus_event_status(event);
+  }
   if (status == ISTHMUS_OK) {
     return;
   }
@@ -102,6 +127,7 @@ nb::object run_operation(operation& what, submission submit, void* closure) {
       owners[with.owner_count++] = defer_owner(each->memory.release());
     }
   }
+  const bool soon = arguments.blocking && !may_keep_lock(what) && ends_soon(what);
   event_handle submitted;
   isthmus_status_t status;
   {
@@ -112,7 +138,7 @@ nb::object run_operation(operation& what, submission submit, void* closure) {
   if (!arguments.blocking) {
     return wrap(std::move(submitted));
   }
-  finish_blocking(submitted.get(), what);
+  finish_blocking(submitted.get(), what, soon);
   return nb::none();
 }
 

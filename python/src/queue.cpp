@@ -95,13 +95,8 @@ nb::object memcpy_async_on(nb::handle self, nb::handle dest, nb::handle src, nb:
 
 // dpctl's rule: 0, or more than there is, means all.
 nb::object count_or_all(nb::handle buffer, nb::handle count) {
-  const auto* of = buffer_of(buffer);
-  if (of == nullptr) {
-    raise_python(PyExc_TypeError, "a Buffer is needed, not %.100s",
-                 Py_TYPE(buffer.ptr())->tp_name);
-  }
   const auto wanted = to_size(count, "count");
-  return wanted == 0 || wanted > of->nbytes ? nb::none() : nb::borrow(count);
+  return wanted == 0 || wanted > require_buffer(buffer).nbytes ? nb::none() : nb::borrow(count);
 }
 
 void prefetch_on(nb::handle self, nb::handle buffer, nb::handle count) {
@@ -172,7 +167,7 @@ void bind_order(nb::class_<queue>& bound) {
            [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
              return submit_function(self, fn, buffers, after);
            },
-           nb::arg("fn"), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
+           nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
            nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
                    "Sequence[Event] = ()) -> Event"),
            "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of bytes of\n"
@@ -201,40 +196,40 @@ void bind_order(nb::class_<queue>& bound) {
 void bind_operations(nb::class_<queue>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy", &copy_on, nb::arg("dst"), nb::arg("src"), nb::arg("nbytes") = none, nb::kw_only(),
+      .def("copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none, nb::kw_only(),
            nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
            nb::sig("def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
                    "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
                    "True) -> Event | None"),
            "Copies bytes between any two places on this queue; see Buffer.copy_from.")
-      .def("copy_2d", &copy_2d_on, nb::arg("dst"), nb::arg("src"), nb::arg("width"),
-           nb::arg("height"), nb::kw_only(), nb::arg("dst_pitch") = none,
+      .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("width").none(),
+           nb::arg("height").none(), nb::kw_only(), nb::arg("dst_pitch") = none,
            nb::arg("src_pitch") = none, nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
            nb::sig("def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: "
                    "int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: "
                    "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None"),
            "Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.")
-      .def("fill", &fill_on, nb::arg("dst"), nb::arg("value") = 0, nb::kw_only(),
+      .def("fill", &fill_on, nb::arg("dst").none(), nb::arg("value") = 0, nb::kw_only(),
            nb::arg("offset") = 0, nb::arg("nbytes") = none, nb::arg("after") = nb::make_tuple(),
            nb::arg("blocking") = true,
            nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None "
                    "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None"),
            "Fills `dst` on this queue; see Buffer.fill.")
-      .def("memcpy", &memcpy_on, nb::arg("dest"), nb::arg("src"), nb::arg("count"),
+      .def("memcpy", &memcpy_on, nb::arg("dest").none(), nb::arg("src").none(), nb::arg("count").none(),
            nb::sig("def memcpy(self, dest: object, src: object, count: int) -> None"),
            "dpctl's name of copy(): `count` bytes, blocking; past either end is OutOfRangeError.")
-      .def("memcpy_async", &memcpy_async_on, nb::arg("dest"), nb::arg("src"), nb::arg("count"),
+      .def("memcpy_async", &memcpy_async_on, nb::arg("dest").none(), nb::arg("src").none(), nb::arg("count").none(),
            nb::arg("dEvents") = none,
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
                    "Sequence[Event] | None = None) -> Event"),
            "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and destination\n"
            "live until it has ended.")
-      .def("prefetch", &prefetch_on, nb::arg("buf"), nb::arg("count") = 0,
+      .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count") = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
            "Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.")
-      .def("mem_advise", &advise_on, nb::arg("buf"), nb::arg("count"), nb::arg("advice"),
+      .def("mem_advise", &advise_on, nb::arg("buf").none(), nb::arg("count").none(), nb::arg("advice").none(),
            nb::sig("def mem_advise(self, buf: Buffer, count: int, advice: int) -> None"),
            "Buffer.advise of the first `count` bytes; 0, or more than there are: all. Blocks.");
 }
@@ -257,7 +252,7 @@ void bind_queue(nb::module_& module) {
            nb::arg("context") = nb::none(),
            nb::sig("def __init__(self, device: Device | str | Context | None = None, *, context: Context "
                    "| None = None) -> None"))
-      .def_static("from_handle", &from_handle, nb::arg("handle"), nb::arg("device"),
+      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("device").none(),
                   nb::arg("owner") = nb::none(),
                   nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) -> "
                           "Queue"),

@@ -88,7 +88,7 @@ void bind_resource(nb::module_& module) {
       .def_prop_ro("context",
                    [](const resource& self) { return queue_of(self.queue_object)->context_object; },
                    nb::sig("def context(self) -> Context"), "The context its memory belongs to.")
-      .def("allocate", &allocate, nb::arg("nbytes"), nb::arg("alignment") = 0,
+      .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment") = 0,
            nb::arg("queue") = nb::none(),
            nb::sig("def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
                    "Buffer"),

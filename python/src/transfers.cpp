@@ -37,12 +37,8 @@ struct pattern {
   std::size_t nbytes = 1;
 };
 
-pattern byte_pattern(nb::handle value) {
+pattern byte_pattern(nb::handle index) {
   int overflow = 0;
-  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-  if (!index.is_valid()) {
-    raise_set();
-  }
   const long long byte = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0 || byte < 0 || byte > 255) {
     raise_python(PyExc_ValueError,
@@ -55,10 +51,14 @@ pattern byte_pattern(nb::handle value) {
   return made;
 }
 
-// An integer is one byte, everything else its own bytes.
+// An integer is one byte, everything else its own bytes. Arrays say that they are integers and are not.
 pattern to_pattern(nb::handle value) {
   if (PyIndex_Check(value.ptr()) != 0) {
-    return byte_pattern(value);
+    const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
+    if (index.is_valid()) {
+      return byte_pattern(index);
+    }
+    PyErr_Clear();
   }
   pinned held;
   if (PyObject_GetBuffer(value.ptr(), &held.view, PyBUF_SIMPLE) != 0) {

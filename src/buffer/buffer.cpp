@@ -153,13 +153,13 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
 }
 
 result<void*> buffer::begin_export() {
-  if (kind() == ISTHMUS_KIND_DEVICE) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "device memory cannot be touched by the host: copy it, or give a function to the queue");
-  }
   auto side = at(0, nbytes_, false);
   if (!side) {
     return side.take_error();
+  }
+  if (kind() == ISTHMUS_KIND_DEVICE) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "device memory cannot be touched by the host: copy it, or give a function to the queue");
   }
   // A child may read what its parent wrote; nothing is pending there.
   if (side->memory && !os::is_forked_child()) {

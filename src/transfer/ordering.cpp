@@ -40,6 +40,16 @@ result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& 
   return {};
 }
 
+bool touched_memory::quiet() {
+  for (std::size_t index = 0; index < count_; ++index) {
+    auto& memory = *touches_.at(index).memory;
+    if (memory.on().lent() || !memory.uses().pending().empty()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 void touched_memory::publish(const queue* on, const ref<event>& ended) {
   for (std::size_t index = 0; index < count_; ++index) {
     const auto& each = touches_.at(index);

@@ -57,6 +57,17 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
   return options.blocking ? ref<event>{} : completed_event();
 }
 
+// Handing less than this to a queue costs more than doing it.
+constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
+
+// Whether the host does it: where the caller waits anyway, and for small ones that nothing stands before.
+// Pre: the host can touch it all.
+bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
+                  std::size_t nbytes) {
+  return options.blocking || on == nullptr ||
+         (nbytes <= k_inline_bytes && options.after.empty() && on->idle() && touched.quiet());
+}
+
 // Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it known.
 template <class Call>
 submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
@@ -168,7 +179,7 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   const copy_2d_shape rows{destination.pointer, shape.destination_pitch, source.pointer,
                            shape.source_pitch,  shape.width,             shape.height};
   const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
-  if (both_touchable && (options.blocking || on == nullptr)) {
+  if (both_touchable && host_does_it(on, touched, options, shape.width * shape.height)) {
     return directly(on, touched, options, [&] { copy_rows(rows); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
@@ -193,7 +204,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   }
   touched_memory touched;
   touched.add(destination, nbytes, true);
-  if (destination.host_can_touch() && (options.blocking || on == nullptr)) {
+  if (destination.host_can_touch() && host_does_it(on, touched, options, nbytes)) {
     return directly(on, touched, options,
                     [&] { fill_bytes(destination.pointer, pattern, nbytes); });
   }

@@ -2,8 +2,8 @@
 #include <isthmus/isthmus.h>
 
 /* C99 has no static assertion: an array of -1 elements does not compile. */
-#define JOIN2(a, b) a##b
-#define JOIN(a, b) JOIN2(a, b)
+#define JOIN2(a, b)      a##b
+#define JOIN(a, b)       JOIN2(a, b)
 #define HOLDS(condition) extern char JOIN(asserted_, __LINE__)[(condition) ? 1 : -1];
 #define SIZE(type, size) HOLDS(sizeof(type) == (size))
 #define FIELD(type, field, offset, size) \

@@ -123,11 +123,6 @@ TEST_P(bad_input, queues_of_another_platform) {
   const im::buffer buffer = make(100, kinds().front());
   EXPECT_TRUE(throws(im::status::wrong_context, [&] { im::fill(buffer, 'x', {.on = stranger}); }));
   EXPECT_TRUE(throws(im::status::wrong_context, [&] { (void)buffer.on(stranger); }));
-  if (kinds().back() != im::kind::device) {
-    const im::buffer touchable = make(100, kinds().back());
-    EXPECT_TRUE(throws(im::status::wrong_context,
-                       [&] { (void)stranger.submit([](std::span<std::byte>) {}, touchable); }));
-  }
   const im::resource resource = im::resource::provider(im::context::of(elsewhere), im::kind::host);
   EXPECT_TRUE(throws(im::status::wrong_context,
                      [&] { im::buffer(10, im::kind::host, {.on = queue_, .from = resource}); }));

@@ -64,6 +64,11 @@ def open_backend(name: str) -> Device:
     return opened[name]()
 
 
+def stops_dependents(queue: isthmus.Queue) -> bool:
+    """Whether the driver can keep what waits for a failure from running; the error says if not."""
+    return "usm" in queue.device.capabilities
+
+
 BACKENDS = ("host", "late", "opencl", *(["pocl"] if has_pocl() else []))
 
 

@@ -8,7 +8,7 @@ import weakref
 
 import numpy as np
 import pytest
-from support import filled, noise, open_backend, until
+from support import filled, noise, open_backend, stops_dependents, until
 
 import isthmus
 from isthmus import Buffer, Event, Queue
@@ -112,7 +112,7 @@ def test_after_events_of_other_platforms(q: Queue, kind: str, other: str, gate: 
     assert not event.done
     gate.complete()
     event.wait()
-    assert before.done
+    assert until(lambda: before.done)
     assert buffer.tobytes() == bytes([2]) * 100
 
 
@@ -143,7 +143,8 @@ def test_what_waits_for_a_failure_does_not_run(q: Queue, kind: str) -> None:
     assert event.status == "failed"
     with pytest.raises(isthmus.DependencyError, match="the cause"):
         buffer.fill(1, after=[event])
-    assert buffer.tobytes() == bytes(10)
+    if stops_dependents(q):
+        assert buffer.tobytes() == bytes(10)
     buffer.fill(2)
     assert buffer.tobytes() == bytes([2]) * 10, "the queue goes on"
 

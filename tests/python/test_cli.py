@@ -85,7 +85,7 @@ def test_output_in_a_pipe_has_neither_colour_nor_ragged_ends() -> None:
     assert done.stderr == ""
     assert "\x1b" not in done.stdout
     assert all(line == line.rstrip() for line in done.stdout.splitlines())
-    host = next(line for line in done.stdout.splitlines() if line.lstrip("* ").startswith("host:"))
+    host = next(line for line in done.stdout.splitlines() if line.startswith("host:"))
     assert "device, shared, host" in host
 
 

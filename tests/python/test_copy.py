@@ -182,10 +182,9 @@ def test_read_only_destinations(q: Queue, kind: str, target: object) -> None:
 @pytest.mark.parametrize("wrong", ["text", None, [1, 2], 5, object()], ids=repr)
 def test_objects_without_bytes(q: Queue, wrong: object) -> None:
     buffer = Buffer(100, kind=q.device.kinds[0], queue=q)
-    with pytest.raises(TypeError, match="buffer protocol"):
-        buffer.copy_from(wrong)
-    with pytest.raises(TypeError, match="buffer protocol"):
-        buffer.copy_to(wrong)
+    for copy in (buffer.copy_from, buffer.copy_to):
+        with pytest.raises(TypeError, match="buffer protocol"):
+            copy(wrong)
 
 
 def test_arrays_of_objects(q: Queue) -> None:

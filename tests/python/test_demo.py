@@ -69,8 +69,8 @@ def test_wrong_bytes_are_told(
 ) -> None:
     true = kernels.reference
 
-    def with_a_flaw(*arguments: object) -> object:
-        made = true(*arguments)
+    def with_a_flaw(picture: kernels.Picture, reach: int) -> kernels.Picture:
+        made = true(picture, reach)
         made[3, 4, 1] ^= 1
         return made
 
@@ -100,5 +100,5 @@ def test_no_photograph(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_function_is_the_reference_past_edges_too(shape: tuple[int, ...], reach: int) -> None:
     random = np.random.default_rng(7).integers(0, 256, shape, np.uint8)
     result = np.zeros_like(random)
-    kernels.function(shape, reach)(memoryview(random).cast("B"), memoryview(result).cast("B"))
+    kernels.function(shape, reach)(random.data.cast("B"), result.data.cast("B"))
     assert np.array_equal(result, kernels.reference(random, reach))

@@ -65,6 +65,7 @@ def test_versions(
     q: Queue, host_kind: str, max_version: tuple[int, int] | None, name: bytes
 ) -> None:
     buffer = filled(DATA, kind=host_kind, queue=q)
+    gc.collect()
     count = live()[0]
     capsule = buffer.__dlpack__(max_version=max_version)
     assert CAPSULE_NAME(capsule) == name
@@ -154,14 +155,15 @@ def test_from_read_only_arrays() -> None:
 def test_there_and_back(q: Queue, host_kind: str) -> None:
     buffer = filled(DATA, kind=host_kind, queue=q)
     for max_version in (None, (1, 0)):
-        again = Buffer.from_dlpack(buffer.__dlpack__(max_version=max_version))
+        again = Buffer.from_dlpack(buffer.__dlpack__(max_version=max_version), queue=q)
+        assert again.kind == host_kind
         assert again.tobytes() == DATA.tobytes()
         assert again.ptr == buffer.ptr
 
 
 def test_a_capsule_is_used_once(q: Queue, host_kind: str) -> None:
     capsule = filled(DATA, kind=host_kind, queue=q).__dlpack__()
-    first = Buffer.from_dlpack(capsule)
+    first = Buffer.from_dlpack(capsule, queue=q)
     assert CAPSULE_NAME(capsule) == b"used_dltensor"
     with pytest.raises(BufferError, match="unused"):
         Buffer.from_dlpack(capsule)

@@ -142,10 +142,14 @@ def test_work_behind_a_failure_goes_on(q: Queue, run_kind: str) -> None:
 
 def test_what_waits_for_a_failure_does_not_run(q: Queue) -> None:
     ran: list[int] = []
-    bad = q.submit(lambda: {}["key"])
+    gate = Event()
+    bad = q.submit(lambda: {}["key"], after=[gate])
     event = q.submit(lambda: ran.append(1), after=[bad])
+    gate.complete()
     with pytest.raises(isthmus.DependencyError, match="key"):
         event.wait()
+    with pytest.raises(isthmus.DependencyError, match="key"):
+        q.submit(lambda: ran.append(1), after=[bad]).wait()
     assert ran == []
 
 
@@ -202,9 +206,12 @@ def test_wrong_types(q: Queue, arguments: tuple[object, ...]) -> None:
 
 
 def test_buffers_of_another_context(q: Queue) -> None:
-    other = Buffer(8, kind="host", queue=Queue(sim()))
     with pytest.raises(isthmus.WrongContextError):
-        q.submit(len, other)
+        q.submit(len, Buffer(8, queue=Queue(sim())))
+    seen: list[bytes] = []
+    other = filled(b"abc", kind="host", queue=Queue(sim()))
+    q.submit(lambda view: seen.append(bytes(view)), other).wait()
+    assert seen == [b"abc"], "what the host can touch may be of any context"
 
 
 def test_a_closed_queue(dev: Device) -> None:

@@ -97,6 +97,8 @@ BAD: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"shape": (1 << 40,)}, ValueError),
     ({"strides": (-1,)}, ValueError),
 ]
+# The first byte lies in no allocation that is known.
+OUTSIDE: list[dict[str, Any]] = [{"offset": 2**62}, {"strides": (-1,)}]
 
 
 def changed(buffer: Buffer, changes: dict[str, Any]) -> dict[str, Any]:
@@ -116,6 +118,8 @@ def test_faults(name: str, changes: dict[str, Any], error: type[Exception]) -> N
     queue = Queue(sim()) if name == "sim" else Queue(name)
     source = filled(DATA, kind="device", queue=queue)
     told = changed(source, changes)
+    if name == "host" and changes in OUTSIDE:
+        pytest.skip("any memory may be adopted on the host, and what lies there cannot be known")
     uses = [
         as_usm_memory,
         MemoryUSMDevice,

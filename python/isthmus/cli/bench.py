@@ -37,7 +37,7 @@ def add_to(commands: Any) -> None:
         "--sizes", type=sizes, metavar="N,...", help="such as 64,4KiB,64MiB (the default has 1MiB)"
     )
     made.add_argument("--json", action="store_true", help="seconds, as one JSON document")
-    made.add_argument("--quick", action="store_true", help="two sizes and fewer rounds: seconds")
+    made.add_argument("--quick", action="store_true", help="two sizes and fewer rounds")
     made.set_defaults(run=run)
 
 
@@ -71,7 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"{device.filter}, {device.max_allocation} bytes"
         )
     with progress("bench") as tell:
-        rows = measure(device, contestants, wanted, 5 if chosen.quick else 11, tell)
+        rows = measure(device, contestants, wanted, 0.1 if chosen.quick else 0.5, tell)
     told = {
         "version": isthmus.__version__,
         "device": device.filter,
@@ -91,7 +91,7 @@ def measure(
     device: isthmus.Device,
     contestants: list[Contestant],
     wanted: list[int],
-    rounds: int,
+    budget: float,
     tell: Progress,
 ) -> list[dict[str, Any]]:
     """A row for each case: what, kind, bytes, seconds of each contestant, ratio."""
@@ -99,7 +99,7 @@ def measure(
     rows = []
     for index, case in enumerate(cases):
         tell(f"{case.what}, {case.kind}, {bytes_text(case.nbytes)}", index / len(cases))
-        rows.append(_row(case, contestants, rounds))
+        rows.append(_row(case, contestants, budget))
     return rows
 
 
@@ -113,7 +113,7 @@ def _cases(device: isthmus.Device, wanted: list[int]) -> Iterator[Case]:
     yield Case(FENCE, "", 0)
 
 
-def _row(case: Case, contestants: list[Contestant], rounds: int) -> dict[str, Any]:
+def _row(case: Case, contestants: list[Contestant], budget: float) -> dict[str, Any]:
     import numpy as np
 
     from .measure import interleaved
@@ -121,7 +121,7 @@ def _row(case: Case, contestants: list[Contestant], rounds: int) -> dict[str, An
     source = np.full(case.nbytes, 7, np.uint8)
     destination = np.zeros(case.nbytes, np.uint8)
     works = {each.name: each.work(case, source, destination) for each in contestants}
-    seconds = interleaved({name: work for name, work in works.items() if work}, rounds)
+    seconds = interleaved({name: work for name, work in works.items() if work}, budget=budget)
     peers = [taken for name, taken in seconds.items() if name != contestants[0].name]
     return {
         "what": case.what,
@@ -141,6 +141,7 @@ def _print(told: dict[str, Any]) -> None:
         rows = [_cells(row, names) for row in told["rows"] if row["what"] == what]
         columns = ("kind", ">size", *(f">{name}" for name in names), ">bandwidth", ">ratio")
         print_table(what, columns, rows)
+    print_line()
     print_line("medians, taken in turn; bandwidth: Isthmus'; ratio: the fastest neighbour's time")
     print_line("over Isthmus', so above 1 Isthmus is the faster. NumPy copies host memory only.")
 

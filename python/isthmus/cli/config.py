@@ -43,7 +43,7 @@ def run(chosen: argparse.Namespace) -> int:
         "--library": isthmus.get_library,
         "--pkgconfig-dir": _pkgconfig_dir,
     }
-    print(find[chosen.what]())
+    print(os.path.abspath(find[chosen.what]()))
     return 0
 
 

@@ -72,7 +72,9 @@ def _print(outcome: Outcome) -> None:
         )
         for step in outcome.steps
     ]
-    print_table("", columns, rows)
+    print_table("what moved where", columns, rows)
+    print_line("times are of first use: they hold what the system takes to hand out fresh pages")
+    print_line()
     for check in outcome.checks:
         verdict = "the same as" if check.wrong_bytes == 0 else f"{check.wrong_bytes} bytes NOT as"
         print_line(

@@ -96,14 +96,13 @@ def _memory(device: isthmus.Device) -> tuple[int | None, int]:
 
 
 def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
-    columns = ("", "device", "name", "kinds", ">free", ">of", ">largest", ">copy engines")
+    columns = ("device", "name", "kinds", ">free", ">of", ">largest", ">copies")
     rows = []
     for device in (each for platform in platforms for each in platform["devices"]):
         free, total = device["memory"]["free"], device["memory"]["total"]
         rows.append(
             (
-                "*" if device["filter"] == default else "",
-                device["filter"],
+                device["filter"] + (" *" if device["filter"] == default else ""),
                 device["name"].strip(),
                 ", ".join(device["kinds"]) or "none",
                 "not told" if free is None else bytes_text(free),
@@ -112,8 +111,10 @@ def _print_devices(platforms: list[dict[str, Any]], default: str) -> None:
                 str(device["copy_engines"]),
             )
         )
-    print_table("", columns, rows)
-    print_line("* the default device; ISTHMUS_DEVICE or `with isthmus.Device(...)` chooses another")
+    print_table("devices", columns, rows)
+    print_line()
+    print_line("* the default; ISTHMUS_DEVICE, or `with isthmus.Device(...)`, chooses another")
+    print_line("largest: allocation; copies: copy engines")
 
 
 def _print_missing(told: dict[str, Any]) -> None:

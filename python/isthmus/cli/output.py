@@ -44,17 +44,28 @@ def print_line(text: str = "", style: str = "") -> None:
 
 
 def print_table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table; a column whose name begins with '>' is set to the right."""
+    """A table, after an empty line.
+
+    A column whose name begins with '>' is set to the right. On a terminal that is too narrow the
+    columns to the left are folded, but not the first.
+    """
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in columns:
-        justify: Any = "right" if name.startswith(">") else "left"
-        table.add_column(name.removeprefix(">"), justify=justify, overflow="fold")
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, collapse_padding=True)
+    for index, name in enumerate(columns):
+        number = name.startswith(">")
+        table.add_column(
+            name.removeprefix(">"),
+            justify="right" if number else "left",
+            no_wrap=number or index == 0,
+            overflow="fold",
+        )
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
+    print()
+    print_line(title, "bold")
     to = console()
     if to.is_terminal:
         to.print(table)

@@ -50,4 +50,4 @@ def reach_of(path: str, size: tuple[int, int]) -> int:
     from PIL import Image
 
     with Image.open(path) as opened:
-        return max(1, size[0] // opened.width)
+        return max(1, size[0] // int(opened.width))

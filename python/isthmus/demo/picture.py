@@ -77,7 +77,7 @@ def _timeline(axes: Any, outcome: Outcome) -> None:
     _labels(axes, outcome, kinds, longest)
     axes.set_yticks(range(len(kinds)), [f"{kind}\nmemory" for kind in kinds], fontsize=11)
     axes.invert_yaxis()
-    axes.set_xlim(0, longest * 1.01)
+    axes.set_xlim(0, longest * 1.06)
     axes.set_xlabel("milliseconds since the photograph left the host's memory", color=_TEXT)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
     axes.set_title("what moved when", loc="left", fontsize=12, color=_TEXT)
@@ -89,16 +89,18 @@ def _timeline(axes: Any, outcome: Outcome) -> None:
 
 
 def _labels(axes: Any, outcome: Outcome, kinds: list[str], longest: float) -> None:
-    """Time and bandwidth, in bars that have room for them."""
+    """Time and bandwidth, in bars that have room for them; of the last one, beside it."""
     starts = {kind: next(s.began for s in outcome.steps if s.kind == kind) for kind in kinds}
     for step in outcome.steps:
+        begin = (step.began - starts[step.kind]) * 1e3
         milliseconds = step.seconds * 1e3
-        if milliseconds < 0.045 * longest:
+        roomy = milliseconds >= 0.055 * longest
+        if not roomy and step.what != "copy out":
             continue
-        middle = (step.began - starts[step.kind]) * 1e3 + milliseconds / 2
         axes.text(
-            middle, kinds.index(step.kind), _label(step), ha="center", va="center",
-            color="white", fontsize=10,
+            begin + milliseconds * (0.5 if roomy else 1) + (0 if roomy else 0.006 * longest),
+            kinds.index(step.kind), _label(step), va="center", fontsize=10,
+            ha="center" if roomy else "left", color="white" if roomy else _TEXT,
         )  # fmt: skip
 
 

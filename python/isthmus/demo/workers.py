@@ -59,13 +59,14 @@ class OpenCLWorker:
         import pyopencl as cl
 
         height, width, _ = shape
+        items = -(-3 * width // kernels.BYTES_PER_ITEM)
         for index, buffer in enumerate((photo, result)):
             status = self._set_pointer(self._kernel.int_ptr, index, buffer.ptr)
             if status != 0:
                 raise RuntimeError(f"OpenCL refused {buffer!r} as a kernel's argument: {status}")
         for index, number in enumerate((width, height, reach)):
             self._kernel.set_arg(2 + index, np.int32(number))
-        event = cl.enqueue_nd_range_kernel(self._cl_queue, self._kernel, (3 * width, height), None)
+        event = cl.enqueue_nd_range_kernel(self._cl_queue, self._kernel, (items, height), None)
         for buffer in (photo, result):
             buffer.record(self.queue)
         event.wait()

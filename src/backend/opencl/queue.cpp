@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend/library_threads.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
@@ -23,10 +24,24 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
   return told;
 }
 
+// Intel's CPU runtime leaves the end of an out-of-order queue that was not finished to its worker, which
+// then waits there for itself, and with it all other queues: so finish it first. That may block, so not on
+// the caller's thread.
 queue::~queue() {
-  if (!os::drivers_are_gone()) {
-    calls().release_queue(handle_);
+  if (os::drivers_are_gone()) {
+    return;
   }
+  if (!out_of_order_) {
+    calls().release_queue(handle_);
+    return;
+  }
+  const auto finish_and_release = [calls = &calls(), handle = handle_] {
+    if (!os::drivers_are_gone()) {
+      calls->finish(handle);
+      calls->release_queue(handle);
+    }
+  };
+  run_on_library_thread(finish_and_release, [](error) {});  // without a thread it is not given back
 }
 
 std::uintptr_t queue::key() const noexcept { return address(handle_); }

@@ -11,7 +11,7 @@ namespace {
 class opencl_copy : public opencl_test {};
 
 TEST_P(opencl_copy, there_and_back_at_any_offset) {
-  constexpr std::size_t k_largest = (std::size_t{4} << 20) + 77;
+  constexpr std::size_t k_largest = (std::size_t{8} << 20) + 77;
   const block made{home(), where(), k_largest + 128};
   std::vector<std::byte> back(k_largest + 128);
   for (const std::size_t nbytes : {std::size_t{1}, std::size_t{63}, std::size_t{4096},

@@ -1,0 +1,121 @@
+// What a buffer of the host's costs beside malloc and aligned_alloc, whatever lives and on threads.
+//
+// Each benchmark runs its peer in the same loop of rounds, so that both see the same machine;
+// `ratio` is ours over the peer's. `live` is how many buffers live meanwhile: the cost must not
+// grow with it.
+#include <benchmark/benchmark.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <isthmus/isthmus.hpp>
+#include <vector>
+
+namespace im = isthmus;
+using steady = std::chrono::steady_clock;
+
+namespace {
+
+const im::queue& host_queue() {
+  static const im::queue queue(im::device("host"));
+  return queue;
+}
+
+constexpr int k_round = 100;  // of each, then of the other
+
+template <class Function>
+double seconds(Function&& function) {
+  const auto start = steady::now();
+  for (int i = 0; i < k_round; ++i) function();
+  return std::chrono::duration<double>(steady::now() - start).count();
+}
+
+void ours(std::size_t nbytes) {
+  isthmus_buffer_t* buffer = nullptr;
+  if (isthmus_buffer_create(nbytes, ISTHMUS_KIND_HOST, 0, host_queue().get(), nullptr, &buffer) !=
+      ISTHMUS_OK) {
+    std::abort();
+  }
+  benchmark::DoNotOptimize(buffer);
+  isthmus_buffer_release(buffer);
+}
+
+template <class Peer>
+void beside(benchmark::State& state, Peer&& peer) {
+  const auto nbytes = static_cast<std::size_t>(state.range(0));
+  double mine = 0;
+  double others = 0;
+  for (auto _ : state) {
+    const double one = seconds([&] { ours(nbytes); });
+    others += seconds([&] { peer(nbytes); });
+    mine += one;
+    state.SetIterationTime(one / k_round);
+  }
+  const double calls = static_cast<double>(state.iterations()) * k_round;
+  state.counters["peer_ns"] = others / calls * 1e9;
+  state.counters["ratio"] = mine / others;
+}
+
+void create_release_malloc(benchmark::State& state) {
+  beside(state, [](std::size_t nbytes) {
+    void* memory = std::malloc(nbytes);
+    benchmark::DoNotOptimize(memory);
+    std::free(memory);
+  });
+}
+BENCHMARK(create_release_malloc)->Arg(64)->Arg(1024)->Arg(4096)->Arg(1 << 20)->UseManualTime();
+
+void create_release_aligned_alloc(benchmark::State& state) {
+  beside(state, [](std::size_t nbytes) {
+    void* memory = std::aligned_alloc(64, nbytes);
+    benchmark::DoNotOptimize(memory);
+    std::free(memory);
+  });
+}
+BENCHMARK(create_release_aligned_alloc)->Arg(64)->Arg(1024)->Arg(4096)->UseManualTime();
+
+// The C++ surface adds nothing but a counted handle.
+void create_release_cpp(benchmark::State& state) {
+  for (auto _ : state) {
+    const im::buffer buffer(1024, im::kind::host, {.on = host_queue()});
+    benchmark::DoNotOptimize(buffer.get());
+  }
+}
+BENCHMARK(create_release_cpp);
+
+void create_release_beside_live(benchmark::State& state) {
+  std::vector<im::buffer> live;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    live.emplace_back(256, im::kind::host, im::buffer_options{.on = host_queue()});
+  }
+  for (auto _ : state) ours(256);
+  state.counters["live"] = static_cast<double>(state.range(0));
+}
+BENCHMARK(create_release_beside_live)->Arg(1)->Arg(1000)->Arg(100000);
+
+void create_release_on_threads(benchmark::State& state) {
+  for (auto _ : state) ours(256);
+}
+BENCHMARK(create_release_on_threads)->Threads(1)->Threads(2)->UseRealTime();
+
+void slice_release(benchmark::State& state) {
+  const im::buffer base(1 << 20, im::kind::host, {.on = host_queue()});
+  for (auto _ : state) benchmark::DoNotOptimize(base.slice(100, 100).get());
+}
+BENCHMARK(slice_release);
+
+void pointer_query(benchmark::State& state) {
+  std::vector<im::buffer> live;
+  for (std::int64_t i = 0; i < state.range(0); ++i) {
+    live.emplace_back(256, im::kind::host, im::buffer_options{.on = host_queue()});
+  }
+  const auto* inner = static_cast<const std::byte*>(live[live.size() / 2].pointer()) + 100;
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  for (auto _ : state) {
+    if (isthmus_pointer_query(nullptr, inner, &info) != ISTHMUS_OK) std::abort();
+    benchmark::DoNotOptimize(info.kind);
+  }
+}
+BENCHMARK(pointer_query)->Arg(1)->Arg(1000)->Arg(100000);
+
+}  // namespace

@@ -1,0 +1,48 @@
+// Moves numbers to a device, works on them in the queue's order, and brings them back: C++20.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <isthmus/isthmus.hpp>
+#include <numeric>
+#include <vector>
+
+namespace im = isthmus;
+
+// A "kernel" of the host's: doubles every float.
+void twice(std::span<std::byte> bytes) {
+  for (std::size_t at = 0; at + sizeof(float) <= bytes.size(); at += sizeof(float)) {
+    float value = 0;
+    std::memcpy(&value, bytes.data() + at, sizeof value);
+    value *= 2;
+    std::memcpy(bytes.data() + at, &value, sizeof value);
+  }
+}
+
+int main() try {
+  const im::device device = im::device::best();
+  const im::queue queue(device);
+  std::vector<float> numbers(1 << 20);
+  std::iota(numbers.begin(), numbers.end(), 0.0f);
+  const std::span<float> all(numbers);
+
+  // A kind that both sides can touch, so that the function runs on every device.
+  const im::kind kind = device.offers(im::kind::shared) ? im::kind::shared : im::kind::host;
+  const im::buffer shared(all.size_bytes(), kind, {.on = queue, .alignment = 64});
+  const im::buffer far(all.size_bytes(), im::kind::device, {.on = queue});
+
+  const im::event sent = im::copy_async(far, all);
+  const im::event moved = im::copy_async(shared, far, {.after = sent});
+  queue.submit_after(moved, twice, shared).wait();
+  std::vector<float> back(numbers.size());
+  im::copy(std::span(back), shared);
+
+  for (std::size_t i = 0; i < back.size(); ++i) {
+    if (back[i] != 2 * numbers[i]) return EXIT_FAILURE;
+  }
+  const im::device_info info = device.info();
+  std::printf("%zu floats doubled by way of %s\n", back.size(), std::string(info.name).c_str());
+  return EXIT_SUCCESS;
+} catch (const im::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,41 @@
+// This program is linked with the library; whatever else opens it finds the same registry.
+// (tests/abi/loads does it without being linked, tests/python/test_one_registry.py beside Python.)
+#include <dlfcn.h>
+
+#include "support/backends.hpp"
+
+namespace {
+
+using namespace support;
+
+class one_registry : public leak_checked {};
+
+std::string library_file() {
+  Dl_info found{};
+  return dladdr(reinterpret_cast<void*>(&isthmus_live), &found) != 0 ? found.dli_fname : "";
+}
+
+std::uint64_t live_through(void* opening) {
+  const auto live = reinterpret_cast<decltype(&isthmus_live)>(dlsym(opening, "isthmus_live"));
+  std::uint64_t count = 0;
+  if (live != nullptr) live(ISTHMUS_KIND_UNKNOWN, &count, nullptr);
+  return count;
+}
+
+TEST_F(one_registry, whatever_way_it_is_opened) {
+  const im::buffer buffer(100, im::kind::host, {.on = im::queue(im::device("host"))});
+  const std::uint64_t live = im::live().count;
+  for (const std::string& file : {library_file(), std::string("libisthmus.so.0")}) {
+    for (int scope : {RTLD_LOCAL, RTLD_GLOBAL, RTLD_LOCAL | RTLD_DEEPBIND, RTLD_NOLOAD}) {
+      for (int time : {RTLD_NOW, RTLD_LAZY}) {
+        void* opening = dlopen(file.c_str(), time | scope);
+        ASSERT_NE(opening, nullptr) << dlerror();
+        EXPECT_EQ(live_through(opening), live) << file << ' ' << scope;
+        dlclose(opening);
+      }
+    }
+  }
+  EXPECT_EQ(im::live().count, live);
+}
+
+}  // namespace

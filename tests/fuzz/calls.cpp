@@ -1,0 +1,286 @@
+// Bytes decoded to calls of the C interface, on the host and on a simulated device whose effects
+// are late. Whatever the order and the arguments: a documented status, nothing left at the end, no
+// hang, and nothing that ASan or UBSan minds.
+#include <isthmus/isthmus.h>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+namespace {
+
+constexpr std::size_t k_most = 6;  // objects of each noun
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+class reader {
+ public:
+  reader(const unsigned char* data, std::size_t size) : data_(data), left_(size) {}
+  [[nodiscard]] bool more() const { return left_ != 0; }
+  std::uint8_t byte() {
+    if (left_ == 0) return 0;
+    --left_;
+    return *data_++;
+  }
+  // Mostly small; now and then at the edges of what a size can be.
+  std::size_t size() {
+    switch (const std::uint8_t low = byte(); low) {
+      case 255: return SIZE_MAX;
+      case 254: return std::size_t{1} << 63;
+      case 253: return std::size_t{1} << 62;
+      default: return low + (std::size_t{byte()} & 7) * 256;
+    }
+  }
+
+ private:
+  const unsigned char* data_;
+  std::size_t left_;
+};
+
+void expect_documented(isthmus_status_t code) {
+  require(code <= ISTHMUS_PENDING && code > ISTHMUS_ERROR_INTERNAL);
+  require(code >= ISTHMUS_OK || *isthmus_error_message() != '\0');
+}
+
+class machine {
+ public:
+  machine(reader& from, isthmus_device_t* device) : from_(from), device_(device) {
+    require(isthmus_queue_create(nullptr, device_, &first_) == ISTHMUS_OK);
+    queues_.push_back(first_);
+    isthmus_queue_retain(first_);
+  }
+  ~machine() {
+    for (isthmus_event_t* one : gates_) isthmus_event_release(one);  // abandoned: nothing waits
+    for (isthmus_event_t* one : events_) {
+      require(isthmus_event_wait(one, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
+      isthmus_event_release(one);
+    }
+    for (isthmus_buffer_t* one : buffers_) isthmus_buffer_release(one);
+    for (isthmus_queue_t* one : queues_) {
+      require(isthmus_queue_wait(one, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
+      isthmus_queue_release(one);
+    }
+    isthmus_queue_release(first_);
+  }
+
+  void step() {
+    switch (from_.byte() % 16) {
+      case 0: return create();
+      case 1: return slice();
+      case 2: return drop();
+      case 3: isthmus_buffer_free(any(buffers_)); return;
+      case 4: return copy();
+      case 5: return copy_rows();
+      case 6: return fill();
+      case 7: return new_queue();
+      case 8: return new_gate();
+      case 9: return open_gate();
+      case 10: return fence();
+      case 11: return look();
+      case 12: return export_it();
+      case 13: return record();
+      case 14: return give_away();
+      default: return submit();
+    }
+  }
+
+ private:
+  template <class T>
+  T* any(const std::vector<T*>& all) {
+    const std::size_t index = from_.byte();
+    return all.empty() || index == 255 ? nullptr : all[index % all.size()];
+  }
+  template <class T>
+  void keep(std::vector<T*>& all, T* made, void (*release)(T*) noexcept) {
+    if (all.size() < k_most) return all.push_back(made);
+    std::swap(all[from_.byte() % k_most], made);
+    release(made);
+  }
+  // Host memory is whole and never freed while anything runs.
+  isthmus_place_t place() {
+    if (from_.byte() % 3 == 0) return {nullptr, host_, from_.byte()};
+    return {any(buffers_), nullptr, from_.size()};
+  }
+  // The caller answers for his own memory: no more than there is.
+  std::size_t held(const isthmus_place_t& a, const isthmus_place_t& b, std::size_t nbytes) {
+    const bool own = a.buffer == nullptr || b.buffer == nullptr;
+    return own && nbytes > 2048 ? 2048 : nbytes;
+  }
+  isthmus_operation_t how() {
+    isthmus_operation_t result{};
+    result.struct_size = from_.byte() == 255 ? 1 : sizeof result;
+    after_ = from_.byte() % 2 == 0 ? any(events_) : any(gates_);
+    result.after = &after_;
+    result.after_count = after_ != nullptr ? 1 : 0;
+    return result;
+  }
+  // All asynchronous: a blocking call behind a gate of ours would wait for ever.
+  void put(isthmus_status_t code, isthmus_event_t* event) {
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (event != nullptr));
+    if (event != nullptr) keep(events_, event, isthmus_event_release);
+  }
+
+  void create() {
+    isthmus_buffer_t* made = nullptr;
+    const auto kind = static_cast<isthmus_kind_t>(from_.byte() % 5);
+    const auto alignment = static_cast<std::int64_t>(from_.byte()) - 1;
+    const std::size_t nbytes = from_.size();
+    isthmus_queue_t* on = any(queues_);
+    const isthmus_status_t code =
+        isthmus_buffer_create(nbytes, kind, alignment, on != nullptr ? on : first_, nullptr, &made);
+    expect_documented(code);
+    if (code == ISTHMUS_OK) keep(buffers_, made, isthmus_buffer_release);
+  }
+  void slice() {
+    isthmus_buffer_t* made = nullptr;
+    const std::size_t offset = from_.size();
+    const isthmus_status_t code = isthmus_buffer_slice(any(buffers_), offset, from_.size(), &made);
+    expect_documented(code);
+    if (code == ISTHMUS_OK) keep(buffers_, made, isthmus_buffer_release);
+  }
+  void drop() {
+    if (buffers_.empty()) return;
+    isthmus_buffer_release(buffers_.back());
+    buffers_.pop_back();
+  }
+  void copy() {
+    const isthmus_place_t to = place();
+    const isthmus_place_t source = place();
+    const std::size_t nbytes = held(to, source, from_.size());
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy(any(queues_), &to, &source, nbytes, &options, &event), event);
+  }
+  void copy_rows() {
+    const isthmus_place_t to = place();
+    const isthmus_place_t source = place();
+    const bool own = to.buffer == nullptr || source.buffer == nullptr;
+    const std::size_t width = own ? from_.byte() % 32 : from_.size();
+    const std::size_t height = own ? from_.byte() % 32 : from_.size();
+    const std::size_t to_pitch = own ? from_.byte() % 48 : from_.size();
+    const std::size_t source_pitch = own ? from_.byte() % 48 : from_.size();
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy_2d(any(queues_), &to, to_pitch, &source, source_pitch, width, height, &options,
+                        &event),
+        event);
+  }
+  void fill() {
+    const isthmus_place_t to = place();
+    const std::size_t nbytes = held(to, to, from_.size());
+    const std::uint64_t pattern[4] = {1, 2, 3, 4};
+    const std::size_t pattern_bytes = from_.byte() % 33;
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_fill(any(queues_), &to, pattern, pattern_bytes, nbytes, &options, &event), event);
+  }
+  void new_queue() {
+    isthmus_queue_t* made = nullptr;
+    require(isthmus_queue_create(nullptr, device_, &made) == ISTHMUS_OK);
+    if (from_.byte() % 8 == 0) require(isthmus_queue_close(made) == ISTHMUS_OK);
+    keep(queues_, made, isthmus_queue_release);
+  }
+  void new_gate() {
+    isthmus_event_t* made = nullptr;
+    require(isthmus_event_create(&made) == ISTHMUS_OK);
+    keep(gates_, made, isthmus_event_release);
+  }
+  void open_gate() {
+    const auto code = static_cast<isthmus_status_t>(from_.byte() % 20) - 16;
+    expect_documented(
+        isthmus_event_complete(any(gates_), code, from_.byte() % 2 ? "why" : nullptr));
+  }
+  void fence() {
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_queue_fence(any(queues_), options.after, options.after_count, &event), event);
+  }
+  void look() {
+    expect_documented(isthmus_event_wait(any(events_), from_.byte()));
+    (void)isthmus_event_status(any(events_));
+    (void)isthmus_queue_idle(any(queues_));
+    isthmus_buffer_info_t info{};
+    info.struct_size = sizeof info;
+    expect_documented(isthmus_buffer_info(any(buffers_), &info));
+  }
+  // Waits for what is pending: only while no gate of ours holds anything back.
+  void export_it() {
+    while (!gates_.empty()) {
+      (void)isthmus_event_complete(gates_.back(), ISTHMUS_OK, nullptr);
+      isthmus_event_release(gates_.back());
+      gates_.pop_back();
+    }
+    isthmus_buffer_t* buffer = any(buffers_);
+    isthmus_buffer_info_t info{};
+    info.struct_size = sizeof info;
+    void* pointer = nullptr;
+    if (isthmus_buffer_info(buffer, &info) != ISTHMUS_OK) return;
+    if (isthmus_buffer_export(buffer, &pointer) != ISTHMUS_OK) return;
+    if (from_.byte() % 4 == 0) isthmus_buffer_free(buffer);
+    if (info.nbytes != 0) std::memset(pointer, 1, info.nbytes);
+    isthmus_buffer_unexport(buffer);
+  }
+  void record() {
+    isthmus_event_t* event = any(gates_);
+    if (event != nullptr) expect_documented(isthmus_buffer_record_event(any(buffers_), event));
+    expect_documented(isthmus_buffer_record_queue(any(buffers_), any(queues_)));
+  }
+  void give_away() {
+    void* pointer = nullptr;
+    isthmus_owner_t owner{};
+    isthmus_buffer_t* buffer = any(buffers_);
+    if (isthmus_buffer_disown(buffer, &pointer, &owner) != ISTHMUS_OK) return;
+    owner.release(owner.object);
+  }
+  void submit() {
+    isthmus_buffer_t* buffer = any(buffers_);
+    const isthmus_operation_t options = how();
+    const isthmus_function_t run = [](void*, const isthmus_view_t* views, std::size_t count,
+                                      const char** message) -> isthmus_status_t {
+      if (count == 1 && views[0].nbytes != 0) std::memset(views[0].data, 2, views[0].nbytes);
+      *message = "odd";
+      return count % 2 == 0 ? ISTHMUS_ERROR_CALLBACK : ISTHMUS_OK;
+    };
+    isthmus_event_t* event = nullptr;
+    put(isthmus_queue_submit(any(queues_), run, {}, &buffer, buffer != nullptr ? 1 : 0,
+                             options.after, options.after_count, &event),
+        event);
+  }
+
+  reader& from_;
+  isthmus_device_t* device_;
+  isthmus_queue_t* first_ = nullptr;
+  isthmus_event_t* after_ = nullptr;
+  // Lives on: what waited for a dropped gate ends when nobody looks any more.
+  static inline unsigned char host_[8192] = {};
+  std::vector<isthmus_queue_t*> queues_;
+  std::vector<isthmus_buffer_t*> buffers_;
+  std::vector<isthmus_event_t*> events_;
+  std::vector<isthmus_event_t*> gates_;
+};
+
+isthmus_device_t* open(std::uint8_t which) {
+  isthmus_device_t* device = nullptr;
+  const char* const options[] = {"effect=late", "effect=random", "capacity=8KiB"};
+  require((which % 4 == 3 ? isthmus_device_find("host", &device)
+                          : isthmus_sim_create(options[which % 4], &device)) == ISTHMUS_OK);
+  return device;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  reader from(data, size);
+  isthmus_device_t* device = open(from.byte());
+  {
+    machine calls(from, device);
+    for (int i = 0; i < 200 && from.more(); ++i) calls.step();
+  }
+  std::uint64_t violations = 0;
+  if (isthmus_sim_calls(device, "violation", &violations) == ISTHMUS_OK) require(violations == 0);
+  isthmus_device_release(device);
+  return 0;
+}

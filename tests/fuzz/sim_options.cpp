@@ -1,0 +1,54 @@
+// Any text as options of a simulated device: a device that works, or an error that says why not.
+#include <isthmus/isthmus.h>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+void expect_refused(isthmus_status_t code) {
+  require(code == ISTHMUS_ERROR_INVALID_ARGUMENT && *isthmus_error_message() != '\0');
+}
+
+// Whatever was asked for, the device tells of itself and can be asked for memory.
+void expect_usable(isthmus_device_t* device) {
+  isthmus_device_info_t info{};
+  info.struct_size = sizeof info;
+  require(isthmus_device_info(device, &info) == ISTHMUS_OK);
+  require(info.copy_engines >= 1 && info.max_allocation_bytes <= info.memory_bytes);
+  isthmus_queue_t* queue = nullptr;
+  if (isthmus_queue_create(nullptr, device, &queue) != ISTHMUS_OK) return;  // a fault was asked for
+  isthmus_buffer_t* buffer = nullptr;
+  if (isthmus_buffer_create(64, ISTHMUS_KIND_DEVICE, 0, queue, nullptr, &buffer) == ISTHMUS_OK) {
+    const isthmus_place_t place{buffer, nullptr, 0};
+    (void)isthmus_fill(queue, &place, "x", 1, 64, nullptr, nullptr);
+    isthmus_buffer_release(buffer);
+  }
+  isthmus_queue_release(queue);
+}
+
+}  // namespace
+
+// Options up to the first line's end make the device, those behind it change it.
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string all(reinterpret_cast<const char*>(data), size);
+  const std::size_t end = all.find('\n');
+  isthmus_device_t* device = nullptr;
+  const isthmus_status_t made = isthmus_sim_create(all.substr(0, end).c_str(), &device);
+  if (made != ISTHMUS_OK) {
+    require(device == nullptr);
+    expect_refused(made);
+    return 0;
+  }
+  if (end != std::string::npos) {
+    const isthmus_status_t changed = isthmus_sim_configure(device, all.substr(end + 1).c_str());
+    if (changed != ISTHMUS_OK) expect_refused(changed);
+  }
+  expect_usable(device);
+  isthmus_device_release(device);
+  return 0;
+}
