@@ -18,26 +18,31 @@ void intern_names() {
   interned.syclobj = PyUnicode_InternFromString("syclobj");
 }
 
-namespace {
-
-nb::object to_index(nb::handle value, const char* what) {
+nb::object as_integer(nb::handle value) {
   if (PyIndex_Check(value.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "%s must be an integer, not %.100s", what,
-                 Py_TYPE(value.ptr())->tp_name);
+    return {};
   }
   nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-  if (!index.is_valid()) {
+  if (!index.is_valid() && PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
     raise_set();
+  }
+  PyErr_Clear();
+  return index;
+}
+
+nb::object to_integer(nb::handle value, const char* what) {
+  nb::object index = as_integer(value);
+  if (!index.is_valid()) {
+    raise_python(PyExc_TypeError, "%s must be an integer, not %.100s", what,
+                 Py_TYPE(value.ptr())->tp_name);
   }
   return index;
 }
 
-}  // namespace
-
 std::size_t to_size(nb::handle value, const char* what) {
   nb::object kept;
   if (!PyLong_CheckExact(value.ptr())) {
-    kept = to_index(value, what);
+    kept = to_integer(value, what);
     value = kept;
   }
   int overflow = 0;
@@ -59,7 +64,7 @@ std::int64_t to_alignment(nb::handle value) {
   if (!value.is_valid() || value.is_none()) {
     return 0;
   }
-  const nb::object index = to_index(value, "alignment");
+  const nb::object index = to_integer(value, "alignment");
   int overflow = 0;
   const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow > 0) {
@@ -69,7 +74,7 @@ std::int64_t to_alignment(nb::handle value) {
 }
 
 void* to_pointer(nb::handle value, const char* what) {
-  const nb::object index = to_index(value, what);
+  const nb::object index = to_integer(value, what);
   void* pointer = PyLong_AsVoidPtr(index.ptr());
   int overflow = 0;
   const bool negative = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) < 0 && overflow == 0;

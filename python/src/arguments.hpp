@@ -5,6 +5,10 @@
 
 namespace isthmus::python {
 
+// As a Python integer, not valid if it is none: arrays only say that they are.
+[[nodiscard]] nb::object as_integer(nb::handle value);
+// The same with a TypeError.
+[[nodiscard]] nb::object to_integer(nb::handle value, const char* what);
 // ValueError below 0, OverflowError from 2**63 on, TypeError for what is no integer.
 [[nodiscard]] std::size_t to_size(nb::handle value, const char* what);
 // The same, `otherwise` for None.

@@ -22,11 +22,12 @@ void check_version(nb::handle dictionary) {
   if (!version.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no version: it must be 1", k_interface);
   }
-  if (PyIndex_Check(version.ptr()) == 0) {
+  const nb::object number = as_integer(version);
+  if (!number.is_valid()) {
     raise_python(PyExc_TypeError, "version of %s must be the integer 1, not %R", k_interface,
                  version.ptr());
   }
-  if (!nb::steal(PyNumber_Index(version.ptr())).equal(nb::int_(1))) {
+  if (!number.equal(nb::int_(1))) {
     raise_python(PyExc_ValueError, "version of %s must be 1, not %R", k_interface, version.ptr());
   }
 }
@@ -87,11 +88,11 @@ nb::object read_queue(nb::handle dictionary, const void* pointer) {
 }
 
 std::int64_t to_int64(nb::handle value, const char* what) {
-  if (PyIndex_Check(value.ptr()) == 0) {
+  const nb::object index = as_integer(value);
+  if (!index.is_valid()) {
     raise_python(PyExc_TypeError, "%s of %s must be integers, not %R", what, k_interface,
                  value.ptr());
   }
-  const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {

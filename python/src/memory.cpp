@@ -82,7 +82,7 @@ nb::object source_of(nb::handle other) {
 
 void construct_memory(buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
                       nb::handle queue, bool copies) {
-  if (PyIndex_Check(other.ptr()) != 0) {
+  if (as_integer(other).is_valid()) {
     construct_new(self, kind, other, alignment, queue);
     return;
   }

@@ -53,12 +53,8 @@ pattern byte_pattern(nb::handle index) {
 
 // An integer is one byte, everything else its own bytes. Arrays say that they are integers and are not.
 pattern to_pattern(nb::handle value) {
-  if (PyIndex_Check(value.ptr()) != 0) {
-    const nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-    if (index.is_valid()) {
-      return byte_pattern(index);
-    }
-    PyErr_Clear();
+  if (const nb::object index = as_integer(value); index.is_valid()) {
+    return byte_pattern(index);
   }
   pinned held;
   if (PyObject_GetBuffer(value.ptr(), &held.view, PyBUF_SIMPLE) != 0) {

@@ -61,6 +61,8 @@ class queue : public ref_counted {
 
   // Whether nothing that came through this object is pending, and nothing else can be.
   [[nodiscard]] bool idle();
+  // The same without asking the driver: false also where an end has not been noticed yet.
+  [[nodiscard]] bool quiet() noexcept;
   // Waits for all submitted so far; their errors are their events' own and are not told here.
   [[nodiscard]] result<void> wait(const os::deadline& until);
   // Refuses what comes later.

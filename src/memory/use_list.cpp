@@ -75,6 +75,12 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
   }
 }
 
+bool use_list::quiet() noexcept {
+  const std::lock_guard hold{lock_};
+  return std::all_of(entries_.begin(), entries_.end(),
+                     [](const entry& each) { return each.ended->settled(); });
+}
+
 std::vector<ref<event>> use_list::pending() {
   std::vector<ref<event>> found;
   {

@@ -44,6 +44,8 @@ class use_list {
   void collect(const use& wanted, std::vector<ref<event>>& out);
   // Never fails: without memory for its list it waits for `ended`.
   void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
+  // Whether all that was added is known to have ended, without asking a driver.
+  [[nodiscard]] bool quiet() noexcept;
   // All that is pending, on whichever queue.
   [[nodiscard]] std::vector<ref<event>> pending();
 

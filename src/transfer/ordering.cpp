@@ -43,7 +43,7 @@ result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& 
 bool touched_memory::quiet() {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& memory = *touches_.at(index).memory;
-    if (memory.on().lent() || !memory.uses().pending().empty()) {
+    if (memory.on().lent() || !memory.uses().quiet()) {
       return false;
     }
   }
@@ -88,7 +88,7 @@ owner_keeper::owner_keeper(std::vector<owner> owners) {
 
 void owner_keeper::until(event& ended) noexcept {
   if (kept_) {
-    ended.on_complete(*kept_.release());
+    ended.on_complete_at_leisure(*kept_.release());
   }
 }
 

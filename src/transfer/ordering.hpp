@@ -19,7 +19,7 @@ class touched_memory {
   // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and on
   // every lent queue of the memory, where work of the caller's own may run.
   [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
-  // Whether nothing at all is in flight on the memory, as far as anybody knows.
+  // Whether nothing at all is in flight on the memory, as far as is known without asking a driver.
   [[nodiscard]] bool quiet();
   // The operation that `ended` stands for is in flight. Pre: `collect` came before its submission.
   void publish(const queue* on, const ref<event>& ended);

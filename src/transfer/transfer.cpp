@@ -65,7 +65,7 @@ constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
                   std::size_t nbytes) {
   return options.blocking || on == nullptr ||
-         (nbytes <= k_inline_bytes && options.after.empty() && on->idle() && touched.quiet());
+         (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
 }
 
 // Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it known.

@@ -13,7 +13,7 @@ from isthmus import Device, Queue
 from isthmus.memory import live
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -63,9 +63,21 @@ def gate() -> Iterator[isthmus.Event]:
         event.complete()
 
 
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport]:
+    report = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
+    return report
+
+
 @pytest.fixture(autouse=True)
-def no_leak() -> Iterator[None]:
-    """No test leaves more memory than it found."""
+def no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test leaves more memory than it found; the traceback of one that failed may hold some."""
     before = live()
     yield
+    if request.node.stash.get(FAILED, False):
+        return
     assert live_again(before), f"{live()} live, {before} before"

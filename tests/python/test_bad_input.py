@@ -42,6 +42,7 @@ def buffer(q: Queue, kind: str) -> Iterator[Buffer]:
     made = filled(bytes(range(100)), kind=kind, queue=q)
     yield made
     assert made.tobytes() == bytes(range(100)), "nothing was half done"
+    made.free()
 
 
 def raises(error: type[BaseException], parts: list[object], action: Callable[[], object]) -> None:

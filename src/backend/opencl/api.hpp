@@ -105,77 +105,77 @@ using context_callback = void (*)(const char*, const void*, std::size_t, void*);
 using native_function = void (*)(void*);
 
 // X(member, OpenCL's name, type): what every OpenCL 1.2 library exports.
-#define ISTHMUS_OPENCL_CORE(X)                                                                     \
-  X(get_platforms, clGetPlatformIDs, code(number, platform_handle*, number*))                      \
-  X(get_platform_info, clGetPlatformInfo,                                                          \
-    code(platform_handle, number, std::size_t, void*, std::size_t*))                               \
-  X(get_devices, clGetDeviceIDs, code(platform_handle, bits, number, device_handle*, number*))     \
-  X(get_device_info, clGetDeviceInfo,                                                              \
-    code(device_handle, number, std::size_t, void*, std::size_t*))                                 \
-  X(get_extension, clGetExtensionFunctionAddressForPlatform, void*(platform_handle, const char*))  \
-  X(create_context, clCreateContext,                                                               \
-    context_handle(const word*, number, const device_handle*, context_callback, void*, code*))     \
-  X(retain_context, clRetainContext, code(context_handle))                                         \
-  X(release_context, clReleaseContext, code(context_handle))                                       \
-  X(get_context_info, clGetContextInfo,                                                            \
-    code(context_handle, number, std::size_t, void*, std::size_t*))                                \
-  X(create_queue, clCreateCommandQueue, queue_handle(context_handle, device_handle, bits, code*))  \
-  X(retain_queue, clRetainCommandQueue, code(queue_handle))                                        \
-  X(release_queue, clReleaseCommandQueue, code(queue_handle))                                      \
-  X(get_queue_info, clGetCommandQueueInfo,                                                         \
-    code(queue_handle, number, std::size_t, void*, std::size_t*))                                  \
-  X(flush, clFlush, code(queue_handle))                                                            \
-  X(finish, clFinish, code(queue_handle))                                                          \
-  X(enqueue_marker, clEnqueueMarkerWithWaitList,                                                   \
-    code(queue_handle, number, const event_handle*, event_handle*))                                \
-  X(enqueue_barrier, clEnqueueBarrierWithWaitList,                                                 \
-    code(queue_handle, number, const event_handle*, event_handle*))                                \
-  X(enqueue_native, clEnqueueNativeKernel,                                                         \
-    code(queue_handle, native_function, void*, std::size_t, number, const memory_handle*,          \
-         const void**, number, const event_handle*, event_handle*))                                \
-  X(create_user_event, clCreateUserEvent, event_handle(context_handle, code*))                     \
-  X(set_user_event, clSetUserEventStatus, code(event_handle, code))                                \
-  X(set_callback, clSetEventCallback, code(event_handle, code, event_callback, void*))             \
-  X(wait_for_events, clWaitForEvents, code(number, const event_handle*))                           \
-  X(get_event_info, clGetEventInfo, code(event_handle, number, std::size_t, void*, std::size_t*))  \
-  X(get_profile, clGetEventProfilingInfo,                                                          \
-    code(event_handle, number, std::size_t, void*, std::size_t*))                                  \
-  X(retain_event, clRetainEvent, code(event_handle))                                               \
+#define ISTHMUS_OPENCL_CORE(X)                                                                    \
+  X(get_platforms, clGetPlatformIDs, code(number, platform_handle*, number*))                     \
+  X(get_platform_info, clGetPlatformInfo,                                                         \
+    code(platform_handle, number, std::size_t, void*, std::size_t*))                              \
+  X(get_devices, clGetDeviceIDs, code(platform_handle, bits, number, device_handle*, number*))    \
+  X(get_device_info, clGetDeviceInfo,                                                             \
+    code(device_handle, number, std::size_t, void*, std::size_t*))                                \
+  X(get_extension, clGetExtensionFunctionAddressForPlatform, void*(platform_handle, const char*)) \
+  X(create_context, clCreateContext,                                                              \
+    context_handle(const word*, number, const device_handle*, context_callback, void*, code*))    \
+  X(retain_context, clRetainContext, code(context_handle))                                        \
+  X(release_context, clReleaseContext, code(context_handle))                                      \
+  X(get_context_info, clGetContextInfo,                                                           \
+    code(context_handle, number, std::size_t, void*, std::size_t*))                               \
+  X(create_queue, clCreateCommandQueue, queue_handle(context_handle, device_handle, bits, code*)) \
+  X(retain_queue, clRetainCommandQueue, code(queue_handle))                                       \
+  X(release_queue, clReleaseCommandQueue, code(queue_handle))                                     \
+  X(get_queue_info, clGetCommandQueueInfo,                                                        \
+    code(queue_handle, number, std::size_t, void*, std::size_t*))                                 \
+  X(flush, clFlush, code(queue_handle))                                                           \
+  X(finish, clFinish, code(queue_handle))                                                         \
+  X(enqueue_marker, clEnqueueMarkerWithWaitList,                                                  \
+    code(queue_handle, number, const event_handle*, event_handle*))                               \
+  X(enqueue_barrier, clEnqueueBarrierWithWaitList,                                                \
+    code(queue_handle, number, const event_handle*, event_handle*))                               \
+  X(enqueue_native, clEnqueueNativeKernel,                                                        \
+    code(queue_handle, native_function, void*, std::size_t, number, const memory_handle*,         \
+         const void**, number, const event_handle*, event_handle*))                               \
+  X(create_user_event, clCreateUserEvent, event_handle(context_handle, code*))                    \
+  X(set_user_event, clSetUserEventStatus, code(event_handle, code))                               \
+  X(set_callback, clSetEventCallback, code(event_handle, code, event_callback, void*))            \
+  X(wait_for_events, clWaitForEvents, code(number, const event_handle*))                          \
+  X(get_event_info, clGetEventInfo, code(event_handle, number, std::size_t, void*, std::size_t*)) \
+  X(get_profile, clGetEventProfilingInfo,                                                         \
+    code(event_handle, number, std::size_t, void*, std::size_t*))                                 \
+  X(retain_event, clRetainEvent, code(event_handle))                                              \
   X(release_event, clReleaseEvent, code(event_handle))
 
 // Exported since OpenCL 2.0; not to be called on an older platform.
-#define ISTHMUS_OPENCL_SVM(X)                                                                      \
-  X(allocate_svm, clSVMAlloc, void*(context_handle, bits, std::size_t, number))                    \
-  X(free_svm, clSVMFree, void(context_handle, void*))                                              \
-  X(copy_svm, clEnqueueSVMMemcpy,                                                                  \
-    code(queue_handle, number, void*, const void*, std::size_t, number, const event_handle*,       \
-         event_handle*))                                                                           \
-  X(fill_svm, clEnqueueSVMMemFill,                                                                 \
-    code(queue_handle, void*, const void*, std::size_t, std::size_t, number, const event_handle*,  \
+#define ISTHMUS_OPENCL_SVM(X)                                                                     \
+  X(allocate_svm, clSVMAlloc, void*(context_handle, bits, std::size_t, number))                   \
+  X(free_svm, clSVMFree, void(context_handle, void*))                                             \
+  X(copy_svm, clEnqueueSVMMemcpy,                                                                 \
+    code(queue_handle, number, void*, const void*, std::size_t, number, const event_handle*,      \
+         event_handle*))                                                                          \
+  X(fill_svm, clEnqueueSVMMemFill,                                                                \
+    code(queue_handle, void*, const void*, std::size_t, std::size_t, number, const event_handle*, \
          event_handle*))
 
 // Of the extension cl_intel_unified_shared_memory, found through each platform.
-#define ISTHMUS_OPENCL_USM(X)                                                                      \
-  X(allocate_host, clHostMemAllocINTEL,                                                            \
-    void*(context_handle, const bits*, std::size_t, number, code*))                                \
-  X(allocate_device, clDeviceMemAllocINTEL,                                                        \
-    void*(context_handle, device_handle, const bits*, std::size_t, number, code*))                 \
-  X(allocate_shared, clSharedMemAllocINTEL,                                                        \
-    void*(context_handle, device_handle, const bits*, std::size_t, number, code*))                 \
-  X(free_usm, clMemFreeINTEL, code(context_handle, void*))                                         \
-  X(get_allocation, clGetMemAllocInfoINTEL,                                                        \
-    code(context_handle, const void*, number, std::size_t, void*, std::size_t*))                   \
-  X(copy_usm, clEnqueueMemcpyINTEL,                                                                \
-    code(queue_handle, number, void*, const void*, std::size_t, number, const event_handle*,       \
-         event_handle*))                                                                           \
-  X(fill_usm, clEnqueueMemFillINTEL,                                                               \
-    code(queue_handle, void*, const void*, std::size_t, std::size_t, number, const event_handle*,  \
-         event_handle*))                                                                           \
-  X(migrate, clEnqueueMigrateMemINTEL,                                                             \
-    code(queue_handle, const void*, std::size_t, bits, number, const event_handle*,                \
-         event_handle*))                                                                           \
-  X(advise, clEnqueueMemAdviseINTEL,                                                               \
-    code(queue_handle, const void*, std::size_t, number, number, const event_handle*,              \
+#define ISTHMUS_OPENCL_USM(X)                                                                     \
+  X(allocate_host, clHostMemAllocINTEL,                                                           \
+    void*(context_handle, const bits*, std::size_t, number, code*))                               \
+  X(allocate_device, clDeviceMemAllocINTEL,                                                       \
+    void*(context_handle, device_handle, const bits*, std::size_t, number, code*))                \
+  X(allocate_shared, clSharedMemAllocINTEL,                                                       \
+    void*(context_handle, device_handle, const bits*, std::size_t, number, code*))                \
+  X(free_usm, clMemFreeINTEL, code(context_handle, void*))                                        \
+  X(get_allocation, clGetMemAllocInfoINTEL,                                                       \
+    code(context_handle, const void*, number, std::size_t, void*, std::size_t*))                  \
+  X(copy_usm, clEnqueueMemcpyINTEL,                                                               \
+    code(queue_handle, number, void*, const void*, std::size_t, number, const event_handle*,      \
+         event_handle*))                                                                          \
+  X(fill_usm, clEnqueueMemFillINTEL,                                                              \
+    code(queue_handle, void*, const void*, std::size_t, std::size_t, number, const event_handle*, \
+         event_handle*))                                                                          \
+  X(migrate, clEnqueueMigrateMemINTEL,                                                            \
+    code(queue_handle, const void*, std::size_t, bits, number, const event_handle*,               \
+         event_handle*))                                                                          \
+  X(advise, clEnqueueMemAdviseINTEL,                                                              \
+    code(queue_handle, const void*, std::size_t, number, number, const event_handle*,             \
          event_handle*))
 
 // The functions of one platform. Those of the last two groups may be null.

@@ -26,12 +26,13 @@ error not_allocated(const isthmus::device& where, const allocation_request& requ
   const auto& told = where.properties();
   const auto status =
       is_out_of_memory(outcome) ? ISTHMUS_ERROR_OUT_OF_MEMORY : call_failed("", outcome).code();
-  return fail(status,
-              "{} did not give {} of {} memory aligned to {}: {} ({}); it has {} in all, its largest "
-              "single allocation is {}",
-              told.filter, describe_bytes(request.nbytes), kind_name(request.kind), request.alignment,
-              code_name(outcome), outcome, describe_bytes(told.memory_bytes),
-              describe_bytes(told.max_allocation_bytes));
+  return fail(
+      status,
+      "{} did not give {} of {} memory aligned to {}: {} ({}); it has {} in all, its largest "
+      "single allocation is {}",
+      told.filter, describe_bytes(request.nbytes), kind_name(request.kind), request.alignment,
+      code_name(outcome), outcome, describe_bytes(told.memory_bytes),
+      describe_bytes(told.max_allocation_bytes));
 }
 
 }  // namespace
@@ -101,7 +102,8 @@ void* context::obtain(const device& where, usm_kind kind, std::size_t nbytes, st
   return pointer;
 }
 
-void* context::obtain_larger(const device& where, const allocation_request& request, code& outcome) {
+void* context::obtain_larger(const device& where, const allocation_request& request,
+                             code& outcome) {
   auto* start = static_cast<std::byte*>(
       obtain(where, request.kind, request.nbytes + request.alignment - 1, 0, outcome));
   if (start == nullptr) {
@@ -166,12 +168,12 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
   auto& member = static_cast<device&>(where);
   code outcome = cl::k_success;
   // Times cost nothing that can be measured on Intel's runtime and PoCL.
-  auto* made = driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
+  auto* made =
+      driver_.calls().create_queue(handle_, member.handle(), cl::k_queue_profiling, &outcome);
   if (made == nullptr) {
     return call_failed("clCreateCommandQueue", outcome);
   }
-  return ref<isthmus::queue>{
-      make_ref<opencl::queue>(*this, member, made, part)};
+  return ref<isthmus::queue>{make_ref<opencl::queue>(*this, member, made, part)};
 }
 
 }  // namespace isthmus::opencl

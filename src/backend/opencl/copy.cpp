@@ -81,18 +81,16 @@ result<ref<event>> queue::do_copy(void* destination, const void* source, std::si
 }
 
 result<ref<event>> queue::copy_rows(const copy_2d_shape& shape, wait_list after) {
-  return submit(copy_name(), shape.height, after,
-                [&, this](std::size_t row, const command_events& events) {
-                  return copy_part(advance(shape.destination, row * shape.destination_pitch),
-                                   advance(shape.source, row * shape.source_pitch), shape.width,
-                                   events);
-                });
+  return submit(
+      copy_name(), shape.height, after, [&, this](std::size_t row, const command_events& events) {
+        return copy_part(advance(shape.destination, row * shape.destination_pitch),
+                         advance(shape.source, row * shape.source_pitch), shape.width, events);
+      });
 }
 
 result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
-  const bool contiguous =
-      shape.height == 1 ||
-      (shape.width == shape.destination_pitch && shape.width == shape.source_pitch);
+  const bool contiguous = shape.height == 1 || (shape.width == shape.destination_pitch &&
+                                                shape.width == shape.source_pitch);
   if (contiguous) {
     return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
   }
@@ -103,8 +101,8 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
   return copy_rows(shape, after);
 }
 
-result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
-                                  wait_list after) {
+result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
+                                  std::size_t nbytes, wait_list after) {
   // OpenCL wants a destination aligned to the pattern.
   if (address(destination) % pattern.nbytes != 0 && device_.traits().native_kernels) {
     native_fill arguments{destination, nbytes, pattern};
@@ -121,11 +119,11 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
 
 result<ref<event>> queue::run_native(native_function function, void* arguments, std::size_t nbytes,
                                      wait_list after) {
-  return submit("clEnqueueNativeKernel", 1, after,
-                [&, this](std::size_t, const command_events& events) {
-                  return calls().enqueue_native(handle_, function, arguments, nbytes, 0, nullptr,
-                                                nullptr, events.wait_count, events.waits, events.made);
-                });
+  return submit(
+      "clEnqueueNativeKernel", 1, after, [&, this](std::size_t, const command_events& events) {
+        return calls().enqueue_native(handle_, function, arguments, nbytes, 0, nullptr, nullptr,
+                                      events.wait_count, events.waits, events.made);
+      });
 }
 
 }  // namespace isthmus::opencl

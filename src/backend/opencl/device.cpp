@@ -24,7 +24,8 @@ class questions {
   }
   [[nodiscard]] std::string text(number what) const {
     std::size_t nbytes = 0;
-    if (calls_.get_device_info(handle_, what, 0, nullptr, &nbytes) != cl::k_success || nbytes == 0) {
+    if (calls_.get_device_info(handle_, what, 0, nullptr, &nbytes) != cl::k_success ||
+        nbytes == 0) {
       return {};
     }
     std::string answer(nbytes, '\0');
@@ -60,9 +61,9 @@ const char* type_name(isthmus_device_type_t type) noexcept {
 device_traits traits_of(const questions& ask, const api& calls, const platform_facts& home,
                         isthmus_device_type_t type) {
   device_traits traits;
-  traits.usm = calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
-               ask.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") !=
-                   std::string::npos;
+  traits.usm =
+      calls.allocate_device != nullptr && calls.copy_usm != nullptr &&
+      ask.text(cl::k_device_extensions).find("cl_intel_unified_shared_memory") != std::string::npos;
   traits.svm = home.has_svm && (ask.value<bits>(cl::k_device_svm) & cl::k_svm_coarse) != 0;
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
   traits.native_kernels =
@@ -115,10 +116,11 @@ std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilit
     return "no memory that has pointers: neither cl_intel_unified_shared_memory nor OpenCL 2's SVM";
   }
   const bool fine = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
-  return fmt::format("no cl_intel_unified_shared_memory: coarse-grained SVM stands in for the device "
-                     "kind, {}; no advice on memory",
-                     fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
-                          : "nothing for the shared and host kinds");
+  return fmt::format(
+      "no cl_intel_unified_shared_memory: coarse-grained SVM stands in for the device "
+      "kind, {}; no advice on memory",
+      fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
+           : "nothing for the shared and host kinds");
 }
 
 // A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked for, an

@@ -17,8 +17,9 @@ namespace {
 constexpr std::chrono::microseconds k_ask_before_sleeping{20};
 
 error process_is_ending() {
-  return fail(ISTHMUS_ERROR_FORKED, "the driver cannot be asked any more: this is a forked child, or "
-                                    "main has returned");
+  return fail(ISTHMUS_ERROR_FORKED,
+              "the driver cannot be asked any more: this is a forked child, or "
+              "main has returned");
 }
 
 }  // namespace
@@ -76,7 +77,8 @@ void operation::refresh() noexcept {
   }
   const auto& calls = driver().calls();
   code reached = cl::k_complete;
-  const auto asked = calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
+  const auto asked =
+      calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
   if (asked != cl::k_success) {
     settle(asked);
   } else if (reached <= cl::k_complete) {
@@ -98,7 +100,8 @@ void operation::arm() noexcept {
     return;
   }
   retain();
-  const auto outcome = driver().calls().set_callback(handle(), cl::k_complete, on_driver_event, this);
+  const auto outcome =
+      driver().calls().set_callback(handle(), cl::k_complete, on_driver_event, this);
   if (outcome != cl::k_success) {
     complete(call_failed("clSetEventCallback", outcome));
     release();
@@ -136,7 +139,8 @@ void operation::block(const os::deadline& until) noexcept {
 
 result<event_times> operation::times() {
   if (pending()) {
-    return fail(ISTHMUS_PENDING, "the operation has not ended yet: its times are known when it has");
+    return fail(ISTHMUS_PENDING,
+                "the operation has not ended yet: its times are known when it has");
   }
   if (os::drivers_are_gone()) {
     return process_is_ending();
@@ -147,10 +151,9 @@ result<event_times> operation::times() {
     return calls.get_profile(of, what, sizeof time, &time, nullptr);
   };
   auto* begin = first_ != nullptr ? first_ : handle();
-  for (const auto outcome :
-       {ask(begin, cl::k_profile_queued, told.submitted_ns),
-        ask(begin, cl::k_profile_started, told.started_ns),
-        ask(handle(), cl::k_profile_ended, told.ended_ns)}) {
+  for (const auto outcome : {ask(begin, cl::k_profile_queued, told.submitted_ns),
+                             ask(begin, cl::k_profile_started, told.started_ns),
+                             ask(handle(), cl::k_profile_ended, told.ended_ns)}) {
     if (outcome != cl::k_success) {
       return fail(ISTHMUS_ERROR_UNSUPPORTED, "no times of this operation: {} ({})",
                   code_name(outcome), outcome);

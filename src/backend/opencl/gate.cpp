@@ -88,13 +88,14 @@ void gate::open() noexcept {
 
 error gate::failure_of_dependents() const {
   if (ends_dependents_) {
-    return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
-                outcome().message());
+    return fail(ISTHMUS_ERROR_DEPENDENCY,
+                "not run, since an event that it waited for had failed: {}", outcome().message());
   }
-  return fail(ISTHMUS_ERROR_DEPENDENCY,
-              "an event that it waited for had failed: {}; this driver cannot stop what waits on such "
-              "a queue, so it ran: do not trust what it wrote",
-              outcome().message());
+  return fail(
+      ISTHMUS_ERROR_DEPENDENCY,
+      "an event that it waited for had failed: {}; this driver cannot stop what waits on such "
+      "a queue, so it ran: do not trust what it wrote",
+      outcome().message());
 }
 
 }  // namespace isthmus::opencl

@@ -11,10 +11,10 @@ const char* load_functions(void* opened, api& calls) noexcept {
   const char* missing = nullptr;
 #define ISTHMUS_OPENCL_LOAD(member, name, ...) \
   calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(os::find_symbol(opened, #name));
-#define ISTHMUS_OPENCL_NEED(member, name, ...)             \
-  ISTHMUS_OPENCL_LOAD(member, name, __VA_ARGS__)           \
-  if (calls.member == nullptr && missing == nullptr) {     \
-    missing = #name;                                       \
+#define ISTHMUS_OPENCL_NEED(member, name, ...)         \
+  ISTHMUS_OPENCL_LOAD(member, name, __VA_ARGS__)       \
+  if (calls.member == nullptr && missing == nullptr) { \
+    missing = #name;                                   \
   }
   ISTHMUS_OPENCL_CORE(ISTHMUS_OPENCL_NEED)
   ISTHMUS_OPENCL_SVM(ISTHMUS_OPENCL_LOAD)
@@ -49,7 +49,8 @@ result<library> open_library(const std::string& name) {
   library made;
   made.path = os::library_path(*opened);
   if (const char* missing = load_functions(*opened, made.calls)) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a library of OpenCL 1.2, it has no {}", name, missing);
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: not a library of OpenCL 1.2, it has no {}", name,
+                missing);
   }
   auto platforms = list_platforms(made.calls);
   if (!platforms) {

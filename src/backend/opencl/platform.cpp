@@ -15,7 +15,7 @@ namespace {
 void load_usm(api& calls, platform_handle handle) noexcept {
 #define ISTHMUS_OPENCL_LOAD(member, name, ...) \
   calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(calls.get_extension(handle, #name));
-  ISTHMUS_OPENCL_USM(ISTHMUS_OPENCL_LOAD)
+    ISTHMUS_OPENCL_USM(ISTHMUS_OPENCL_LOAD)
 #undef ISTHMUS_OPENCL_LOAD
 }
 
@@ -32,7 +32,8 @@ std::vector<device_handle> list_devices(const api& calls, platform_handle handle
 // The version reads "OpenCL 3.0 and words of the vendor".
 bool is_at_least_2(std::string_view version) noexcept {
   constexpr std::string_view prefix = "OpenCL ";
-  return version.starts_with(prefix) && version.size() > prefix.size() && version[prefix.size()] >= '2';
+  return version.starts_with(prefix) && version.size() > prefix.size() &&
+         version[prefix.size()] >= '2';
 }
 
 }  // namespace
@@ -53,11 +54,11 @@ platform::platform(platform_properties properties, const api& calls, platform_ha
     : isthmus::platform{std::move(properties)}, calls_{calls}, handle_{handle} {
   load_usm(calls_, handle);
   const auto& told = this->properties();
-  const platform_facts facts{
-      .is_intel = told.vendor.starts_with("Intel"),
-      .has_svm = is_at_least_2(told.version) && calls_.allocate_svm != nullptr &&
-                 calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
-                 calls_.fill_svm != nullptr};
+  const platform_facts facts{.is_intel = told.vendor.starts_with("Intel"),
+                             .has_svm = is_at_least_2(told.version) &&
+                                        calls_.allocate_svm != nullptr &&
+                                        calls_.free_svm != nullptr && calls_.copy_svm != nullptr &&
+                                        calls_.fill_svm != nullptr};
   for (auto* listed : list_devices(calls_, handle)) {
     if (auto found = describe(calls_, facts, listed, numbers)) {
       add(std::make_unique<opencl::device>(*this, *std::move(found), listed));
@@ -95,7 +96,8 @@ result<std::vector<isthmus::device*>> platform::members_of(context_handle native
   auto outcome = calls_.get_context_info(native, cl::k_context_devices, 0, nullptr, &nbytes);
   std::vector<device_handle> handles(nbytes / sizeof(device_handle));
   if (outcome == cl::k_success) {
-    outcome = calls_.get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
+    outcome =
+        calls_.get_context_info(native, cl::k_context_devices, nbytes, handles.data(), nullptr);
   }
   if (outcome != cl::k_success) {
     return call_failed("clGetContextInfo", outcome);
@@ -130,7 +132,8 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
       make_ref<opencl::context>(*this, handle, *std::move(members), nullptr, std::move(keep))};
 }
 
-result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native, owner keep) {
+result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
+                                                  owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no cl_command_queue");
   }
@@ -151,8 +154,8 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
     return call_failed("clRetainCommandQueue", outcome);
   }
   auto& where = static_cast<opencl::context&>(**home);
-  return ref<isthmus::queue>{make_ref<opencl::queue>(
-      where, static_cast<opencl::device&>(member), handle, told->properties, std::move(keep))};
+  return ref<isthmus::queue>{make_ref<opencl::queue>(where, static_cast<opencl::device&>(member),
+                                                     handle, told->properties, std::move(keep))};
 }
 
 }  // namespace isthmus::opencl

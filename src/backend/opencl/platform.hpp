@@ -15,15 +15,15 @@ class platform final : public isthmus::platform {
 
   [[nodiscard]] const api& calls() const noexcept { return calls_; }
   [[nodiscard]] result<ref<isthmus::context>> adopt_context(isthmus::device& member, void* native,
-                                                   owner keep) override;
+                                                            owner keep) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
-                                               owner keep) override;
+                                                        owner keep) override;
   // Null for a device of another platform, or a part of a device.
   [[nodiscard]] isthmus::device* find(device_handle handle) const noexcept;
 
  protected:
   [[nodiscard]] result<ref<isthmus::context>> make_context(std::vector<isthmus::device*> members,
-                                                  isthmus::platform* whole) override;
+                                                           isthmus::platform* whole) override;
 
  private:
   [[nodiscard]] result<std::vector<isthmus::device*>> members_of(context_handle native) const;

@@ -49,10 +49,10 @@ std::uintptr_t queue::key() const noexcept { return address(handle_); }
 // A marker that has something to wait for waits for nothing else, by OpenCL's rules; barriers hold what
 // comes behind them too, which do_run needs.
 result<ref<event>> queue::do_fence(wait_list after) {
-  return submit("clEnqueueBarrierWithWaitList", 1, after,
-                [this](std::size_t, const command_events& events) {
-                  return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.made);
-                });
+  return submit(
+      "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const command_events& events) {
+        return calls().enqueue_barrier(handle_, events.wait_count, events.waits, events.made);
+      });
 }
 
 result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,

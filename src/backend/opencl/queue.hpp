@@ -47,13 +47,13 @@ class queue final : public isthmus::queue {
   [[nodiscard]] std::uintptr_t key() const noexcept override;
 
  protected:
-  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source, std::size_t nbytes,
-                                           wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                            std::size_t nbytes, wait_list after) override;
-  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
-                                               wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
@@ -65,7 +65,8 @@ class queue final : public isthmus::queue {
   // Puts `count` commands in a row to the driver, one operation to everybody else:
   // command(index, events) gives OpenCL's code. `call` is its name for messages.
   template <class Command>
-  result<ref<event>> submit(const char* call, std::size_t count, wait_list after, Command&& command);
+  result<ref<event>> submit(const char* call, std::size_t count, wait_list after,
+                            Command&& command);
   template <class Command>
   code put_in_order(std::size_t count, std::span<const event_handle> waits, Command& command,
                     event_handle& first, event_handle& last);

@@ -40,7 +40,8 @@ TEST_P(opencl_adopt, the_owner_is_released_once_at_the_end) {
   int released = 0;
   auto* handle = foreign_queue(0);
   {
-    const auto queue = adopted(handle, owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
+    const auto queue =
+        adopted(handle, owner{{&released, [](void* count) { ++*static_cast<int*>(count); }}});
     finish(queue->fence({}));
     EXPECT_EQ(released, 0);
   }
@@ -71,7 +72,8 @@ TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
   auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
   const auto queue = adopted(handle);
   opencl::code outcome = 0;
-  auto* held = calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
+  auto* held =
+      calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
   ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
   auto fence = queue->fence({});
   ASSERT_TRUE(fence);

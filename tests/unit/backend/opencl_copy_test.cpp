@@ -14,8 +14,8 @@ TEST_P(opencl_copy, there_and_back_at_any_offset) {
   constexpr std::size_t k_largest = (std::size_t{8} << 20) + 77;
   const block made{home(), where(), k_largest + 128};
   std::vector<std::byte> back(k_largest + 128);
-  for (const std::size_t nbytes : {std::size_t{1}, std::size_t{63}, std::size_t{4096},
-                                   std::size_t{1} << 20, k_largest}) {
+  for (const std::size_t nbytes :
+       {std::size_t{1}, std::size_t{63}, std::size_t{4096}, std::size_t{1} << 20, k_largest}) {
     for (const std::size_t offset : {0U, 1U, 16U, 63U}) {
       const auto bytes = numbered(nbytes, static_cast<unsigned>(offset));
       std::fill(back.begin(), back.end(), std::byte{0xEE});

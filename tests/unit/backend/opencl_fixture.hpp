@@ -30,7 +30,8 @@ inline const std::vector<ref<platform>>& opencl_platforms() {
     if (!opened) {
       std::printf("no OpenCL: %s\n", opened.failure().message());
     }
-    return new std::vector<ref<platform>>(opened ? *std::move(opened) : std::vector<ref<platform>>{});
+    return new std::vector<ref<platform>>(opened ? *std::move(opened)
+                                                 : std::vector<ref<platform>>{});
   }();
   return *found;
 }

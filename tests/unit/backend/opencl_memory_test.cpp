@@ -45,7 +45,8 @@ TEST_P(opencl_memory, honours_every_power_of_two) {
 
 TEST_P(opencl_memory, refuses_what_no_device_has) {
   const auto& told = where().properties();
-  const auto made = home().allocate(where(), {ISTHMUS_KIND_DEVICE, told.max_allocation_bytes + 1, 0});
+  const auto made =
+      home().allocate(where(), {ISTHMUS_KIND_DEVICE, told.max_allocation_bytes + 1, 0});
   ASSERT_FALSE(made);
   EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_NE(std::string_view{made.failure().message()}.find(told.filter), std::string_view::npos);
