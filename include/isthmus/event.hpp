@@ -40,8 +40,11 @@ class [[nodiscard]] event
   // False when the time ran out first.
   template <class Rep, class Period>
   [[nodiscard]] bool wait_for(std::chrono::duration<Rep, Period> time) const {
-    const isthmus_status_t code = isthmus_event_wait(get(), nanoseconds(time));
-    if (code == ISTHMUS_ERROR_TIMEOUT && !done()) return false;
+    isthmus_status_t code = isthmus_event_wait(get(), nanoseconds(time));
+    if (code == ISTHMUS_ERROR_TIMEOUT) {
+      if (!done()) return false;
+      code = isthmus_event_wait(get(), -1);  // it ended after all, or with this very error
+    }
     detail::check(code);
     return true;
   }

@@ -1,5 +1,7 @@
 // The classes of isthmus.memory: Buffer under the names and with the habits of dpctl.memory.
 
+#include <algorithm>
+
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "current.hpp"
@@ -138,11 +140,25 @@ isthmus_kind_t kind_in(const buffer& self, nb::handle syclobj) {
   return info.kind;
 }
 
+// How many of `wanted` bytes a destination takes; None where it is not for us to say.
+nb::object room_in(nb::handle destination, std::size_t wanted) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(destination.ptr(), &view, PyBUF_FULL_RO) != 0) {
+    PyErr_Clear();
+    return nb::none();
+  }
+  const auto room = static_cast<std::size_t>(view.len);
+  PyBuffer_Release(&view);
+  return nb::int_(std::min(room, wanted));
+}
+
+// As document 000 does, whose result of 16 bytes is filled from the beginning of 1024.
 nb::object copy_to_host(nb::handle self, nb::handle destination) {
   if (destination.is_none()) {
     return to_numpy(self);
   }
-  static_cast<void>(copy({destination, self, nb::none(), nb::int_(0), nb::int_(0)},
+  static_cast<void>(copy({destination, self, room_in(destination, buffer_of(self)->nbytes),
+                          nb::int_(0), nb::int_(0)},
                          {nb::handle{}, nb::handle{}, true}));
   return nb::borrow(destination);
 }
@@ -205,9 +221,9 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
   bound
       .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
            nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
-           "Copies all bytes into `obj`, any writable contiguous buffer that is large enough, and\n"
-           "returns it; what it has beyond is left as it is. None: into a new uint8 ndarray. Blocks.\n"
-           "Raises OutOfRangeError (a ValueError) if it is too small, ReadOnlyError.")
+           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it has\n"
+           "beyond is left as it is, and a smaller one is filled from the beginning. None: into a new\n"
+           "uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not contiguous.")
       .def("copy_from_host", &copy_from_host, nb::arg("obj").none(),
            nb::sig("def copy_from_host(self, obj: object) -> None"),
            "Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones\n"

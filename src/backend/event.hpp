@@ -110,6 +110,13 @@ class host_event final : public event {
   std::atomic<std::uint32_t> handles_{1};
 };
 
+// Completed by the library, whoever still holds a handle of it: an operation that its own threads
+// carry out.
+class library_event final : public event {
+ public:
+  bool finish(error outcome) noexcept { return complete(std::move(outcome)); }
+};
+
 using wait_list = std::span<const ref<event>>;
 
 // An event that has completed already; one for the whole process.

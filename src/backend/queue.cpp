@@ -174,8 +174,8 @@ namespace {
 // Runs a function on a thread of the library once the queue has come to it, then lets the queue go on.
 class function_turn final : public continuation {
  public:
-  function_turn(std::unique_ptr<host_function> function, context& home, ref<host_event> ended,
-                ref<host_event> gate)
+  function_turn(std::unique_ptr<host_function> function, context& home, ref<library_event> ended,
+                ref<library_event> gate)
       : function_{std::move(function)}, home_{&home}, ended_{std::move(ended)}, gate_{std::move(gate)} {}
 
   void run(event& reached) noexcept override {
@@ -198,8 +198,8 @@ class function_turn final : public continuation {
 
   std::unique_ptr<host_function> function_;
   ref<context> home_;
-  ref<host_event> ended_;
-  ref<host_event> gate_;
+  ref<library_event> ended_;
+  ref<library_event> gate_;
 };
 
 }  // namespace
@@ -209,8 +209,8 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_l
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for functions of the host",
                 where_.properties().filter);
   }
-  auto ended = make_ref<host_event>();
-  auto gate = make_ref<host_event>();
+  auto ended = make_ref<library_event>();
+  auto gate = make_ref<library_event>();
   auto turn = std::make_unique<function_turn>(std::move(function), home_, ended, gate);
   auto reached = do_fence(after);
   if (!reached) {

@@ -1,6 +1,6 @@
 #pragma once
-// Shared libraries opened while the process runs. They are never closed: their threads and exit hooks
-// point into them.
+// Shared libraries opened while the process runs. They are never closed: their threads and exit
+// hooks point into them.
 
 #include <string>
 
@@ -15,8 +15,8 @@ namespace isthmus::os {
 // The file that the library was loaded from.
 [[nodiscard]] std::string library_path(void* library);
 
-// Sets an environment variable that is not set; what is set stays. Not safe beside threads that read the
-// environment: for the moment when a driver is opened.
+// Sets an environment variable that is not set; what is set stays. Not safe beside threads that
+// read the environment: for the moment when a driver is opened.
 void set_environment_default(const char* name, const char* value) noexcept;
 
 }  // namespace isthmus::os

@@ -75,7 +75,7 @@ struct staged_copy {
   std::vector<ref<event>> after;
   std::vector<ref<event>> before;  // in order, but not its concern whether it failed
   std::vector<owner> owners;
-  ref<host_event> done;
+  ref<library_event> done;
 
   // Reads piece n while piece n - 1 is being written.
   [[nodiscard]] result<void> move_pieces() {
@@ -158,7 +158,7 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
   auto copy = std::make_shared<staged_copy>(staged_copy{
       pieces{destination.pointer, source.pointer, shape}, *std::move(reading), *std::move(writing),
       destination.memory, source.memory, std::move(options.after), std::move(before), std::move(options.owners),
-      make_ref<host_event>()});
+      make_ref<library_event>()});
   if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return run_behind(on, std::move(copy), touched);
   }

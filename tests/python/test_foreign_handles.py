@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import weakref
 from typing import Any
 
@@ -51,11 +52,11 @@ def test_a_queue(foreign: Any, out_of_order: bool) -> None:
 
 def test_owners_are_kept(foreign: Any) -> None:
     class Owner:
-        pass
+        theirs = cl.CommandQueue(foreign)
 
     owner = Owner()
     gone = weakref.ref(owner)
-    queue = Queue.from_handle(cl.CommandQueue(foreign).int_ptr, intel_device(), owner)
+    queue = Queue.from_handle(owner.theirs.int_ptr, intel_device(), owner)
     del owner
     assert gone() is not None
     buffer = Buffer(64, queue=queue)
@@ -72,9 +73,10 @@ def test_a_kernel_of_theirs_on_memory_of_ours(kind: str) -> None:
     theirs = cl.CommandQueue.from_int_ptr(ours.native_handle)
     numbers = np.arange(1024, dtype=np.uint32)
     buffer = filled(numbers, kind=kind, queue=ours)
-    adopted = Buffer.adopt(buffer.ptr, buffer.nbytes, kind="host", queue=Queue("host"))
+    # The device is the processor, whose memory of every kind the host can address.
+    array = np.frombuffer((ctypes.c_uint8 * buffer.nbytes).from_address(buffer.ptr), np.uint32)
     kernel = cl.Program(context, DOUBLE).build().twice
-    kernel(theirs, (1024,), None, cl.SVM(np.asarray(adopted)))
+    kernel(theirs, (1024,), None, cl.SVM(array))
     assert (buffer.to_numpy().view(np.uint32) == numbers * 2).all()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import weakref
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from support import live_again, open_backend
 import isthmus
 from isthmus import Buffer, Event, Queue
 from isthmus.memory import MemoryUSMHost, as_usm_memory, live
-from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,7 @@
 #pragma once
-// The part of OpenCL that is used, declared by hand: no vendor's header is needed to build, no library
-// to start. tests/abi/opencl_api.cpp holds it against Khronos' own headers where they are installed.
+// The part of OpenCL that is used, declared by hand: no vendor's header is needed to build, no
+// library to start. tests/abi/opencl_api.cpp holds it against Khronos' own headers where they are
+// installed.
 //
 // The handles' names are Khronos' so that the types are the very same; nothing else is taken over.
 

@@ -10,16 +10,17 @@ namespace isthmus::opencl {
 namespace {
 
 constexpr std::size_t k_cache_line = 64;
-// From here on large copies leave the caches and pay for a destination that is not aligned; below, the
-// second command (2 to 10 us) costs what it gains.
+// From here on large copies leave the caches and pay for a destination that is not aligned; below,
+// the second command (2 to 10 us) costs what it gains.
 constexpr std::size_t k_align_from = std::size_t{8} << 20;
-// Rows from here on are worth a command each, which several threads of the driver share; shorter ones
-// cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2 ms in one native
-// kernel and 3 to 8 ms as commands.
+// Rows from here on are worth a command each, which several threads of the driver share; shorter
+// ones cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2 ms in one
+// native kernel and 3 to 8 ms as commands.
 constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
-// How many bytes to copy apart so that the rest's destination is aligned: Intel's CPU runtime is up to 4
-// times slower with large copies into memory off such a boundary (1.2 to 1.4 times on some machines).
+// How many bytes to copy apart so that the rest's destination is aligned: Intel's CPU runtime is up
+// to 4 times slower with large copies into memory off such a boundary (1.2 to 1.4 times on some
+// machines).
 std::size_t unaligned_head(const void* destination, std::size_t nbytes) noexcept {
   const std::size_t past = address(destination) % k_cache_line;
   return past == 0 || nbytes < k_align_from ? 0 : k_cache_line - past;
@@ -32,8 +33,8 @@ const std::byte* advance(const void* start, std::size_t nbytes) noexcept {
   return static_cast<const std::byte*>(start) + nbytes;
 }
 
-// Native kernels: they run in the queue's order on a thread of a driver whose memory is the host's. The
-// driver copies their arguments at once.
+// Native kernels: they run in the queue's order on a thread of a driver whose memory is the host's.
+// The driver copies their arguments at once.
 void copy_rows_natively(void* arguments) {
   const auto& shape = *static_cast<const copy_2d_shape*>(arguments);
   for (std::size_t row = 0; row < shape.height; ++row) {

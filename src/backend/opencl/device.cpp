@@ -96,8 +96,8 @@ std::uint64_t capabilities_of(const questions& ask, const api& calls, const devi
   if (traits.usm) {
     found |= ISTHMUS_CAN_USM | usm_kinds(ask);
     found |= flag_if(calls.migrate != nullptr, ISTHMUS_CAN_PREFETCH);
-    // Intel's CPU runtime takes some advice and refuses other with CL_INVALID_VALUE, by no rule that
-    // could be told; it would mean nothing there.
+    // Intel's CPU runtime takes some advice and refuses other with CL_INVALID_VALUE, by no rule
+    // that could be told; it would mean nothing there.
     found |= flag_if(calls.advise != nullptr && !traits.is_host, ISTHMUS_CAN_ADVISE);
   } else if (traits.svm) {
     found |= svm_kinds(ask);
@@ -123,8 +123,9 @@ std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilit
            : "nothing for the shared and host kinds");
 }
 
-// A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked for, an
-// allocation must have room for it, and a device's own memory is too dear for more than a huge page.
+// A driver's alignment is a 32-bit number. Where ours are honoured by taking more than was asked
+// for, an allocation must have room for it, and a device's own memory is too dear for more than a
+// huge page.
 std::uint64_t max_alignment_of(const device_traits& traits, std::uint64_t max_allocation) {
   constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
   constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;

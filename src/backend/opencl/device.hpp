@@ -16,8 +16,9 @@ struct device_traits {
   // order by native kernels where it has them.
   bool is_host = false;
   bool native_kernels = false;
-  // On an in-order queue a failed user event ends what waits for it and nothing else. True of Intel's CPU
-  // runtime; PoCL 3.1 ends all that is queued behind, and both crash on out-of-order queues.
+  // On an in-order queue a failed user event ends what waits for it and nothing else. True of
+  // Intel's CPU runtime; PoCL 3.1 ends all that is queued behind, and both crash on out-of-order
+  // queues.
   bool ends_dependents = false;
 };
 

@@ -12,8 +12,8 @@
 namespace isthmus::opencl {
 namespace {
 
-// A wait with a deadline asks this long before it sleeps: a callback and a sleep cost 15 us on Intel's
-// CPU runtime where a 4 KiB copy takes 9.
+// A wait with a deadline asks this long before it sleeps: a callback and a sleep cost 15 us on
+// Intel's CPU runtime where a 4 KiB copy takes 9.
 constexpr std::chrono::microseconds k_ask_before_sleeping{20};
 
 error process_is_ending() {
@@ -82,8 +82,8 @@ void operation::refresh() noexcept {
   if (asked != cl::k_success) {
     settle(asked);
   } else if (reached <= cl::k_complete) {
-    // Intel's runtime tells success of what it ended for a failed dependency; a wait tells the truth, and
-    // costs 0.15 us here as it does not wait any more.
+    // Intel's runtime tells success of what it ended for a failed dependency; a wait tells the
+    // truth, and costs 0.15 us here as it does not wait any more.
     const event_handle own = handle();
     settle(reached < cl::k_complete ? reached : calls.wait_for_events(1, &own));
   }

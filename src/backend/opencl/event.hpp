@@ -45,8 +45,8 @@ class operation final : public driver_event {
   operation(const platform& driver, context_handle home, gate_list gates) noexcept;
   ~operation() override;
 
-  // Takes over the events of the first and the last part, before anybody else knows this object; `first`
-  // is null where there is only one.
+  // Takes over the events of the first and the last part, before anybody else knows this object;
+  // `first` is null where there is only one.
   void submitted(event_handle first, event_handle last) noexcept {
     first_ = first;
     set_handle(last);

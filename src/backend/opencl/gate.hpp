@@ -3,9 +3,10 @@
 // completed. It is a user event of OpenCL; whatever waits for it waits in the driver.
 //
 // What a failed foreign event does depends on the driver (device_traits::ends_dependents). Where a
-// failed user event ends just its dependents, they do not run. Elsewhere the gate opens as if nothing had
-// happened, since the driver would hang, crash or drop what is queued behind: then they run, on whatever
-// their source holds. In both cases their events fail with DEPENDENCY, and later operations run.
+// failed user event ends just its dependents, they do not run. Elsewhere the gate opens as if
+// nothing had happened, since the driver would hang, crash or drop what is queued behind: then they
+// run, on whatever their source holds. In both cases their events fail with DEPENDENCY, and later
+// operations run.
 //
 // The user event is set on a thread of its own: a continuation must not call a driver, and Intel's
 // runtime runs the callbacks of whatever it ends inside clSetUserEventStatus.

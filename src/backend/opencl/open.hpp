@@ -1,5 +1,6 @@
 #pragma once
-// OpenCL drivers: what is installed system-wide, and those whose library is named by the environment.
+// OpenCL drivers: what is installed system-wide, and those whose library is named by the
+// environment.
 
 #include <vector>
 

@@ -24,9 +24,9 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
   return told;
 }
 
-// Intel's CPU runtime leaves the end of an out-of-order queue that was not finished to its worker, which
-// then waits there for itself, and with it all other queues: so finish it first. That may block, so not on
-// the caller's thread.
+// Intel's CPU runtime leaves the end of an out-of-order queue that was not finished to its worker,
+// which then waits there for itself, and with it all other queues: so finish it first. That may
+// block, so not on the caller's thread.
 queue::~queue() {
   if (os::drivers_are_gone()) {
     return;
@@ -46,8 +46,8 @@ queue::~queue() {
 
 std::uintptr_t queue::key() const noexcept { return address(handle_); }
 
-// A marker that has something to wait for waits for nothing else, by OpenCL's rules; barriers hold what
-// comes behind them too, which do_run needs.
+// A marker that has something to wait for waits for nothing else, by OpenCL's rules; barriers hold
+// what comes behind them too, which do_run needs.
 result<ref<event>> queue::do_fence(wait_list after) {
   return submit(
       "clEnqueueBarrierWithWaitList", 1, after, [this](std::size_t, const command_events& events) {
@@ -60,8 +60,8 @@ result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, b
   if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
     return isthmus::queue::do_prefetch(pointer, nbytes, to_host, after);
   }
-  // Where host and device are one there is nothing to move. Intel's CPU runtime would take one such call
-  // an allocation and refuse the next.
+  // Where host and device are one there is nothing to move. Intel's CPU runtime would take one such
+  // call an allocation and refuse the next.
   if (device_.traits().is_host) {
     return do_fence(after);
   }
@@ -85,8 +85,8 @@ result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std
                 });
 }
 
-// What may be ended by a failed gate must not stand in an out-of-order queue, where drivers crash on it:
-// such an event comes in as a foreign one.
+// What may be ended by a failed gate must not stand in an out-of-order queue, where drivers crash
+// on it: such an event comes in as a foreign one.
 bool queue::knows(event& candidate) const noexcept {
   auto* known = dynamic_cast<driver_event*>(&candidate);
   if (known == nullptr || known->home() != context_.handle()) {

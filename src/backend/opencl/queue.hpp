@@ -1,8 +1,9 @@
 #pragma once
 // A command queue of OpenCL.
 //
-// Ours are in order and keep times. An adopted one may be out of order: there each of our operations
-// stands behind a barrier, so that ours run one after the other and a fence covers all before it.
+// Ours are in order and keep times. An adopted one may be out of order: there each of our
+// operations stands behind a barrier, so that ours run one after the other and a fence covers all
+// before it.
 
 #include <mutex>
 
@@ -88,8 +89,8 @@ class queue final : public isthmus::queue {
   device& device_;
   queue_handle handle_;
   bool out_of_order_ = false;
-  // Held while the commands of one operation are handed over, so that those of two threads do not mix;
-  // the driver does not wait in these calls. Its callbacks never take it.
+  // Held while the commands of one operation are handed over, so that those of two threads do not
+  // mix; the driver does not wait in these calls. Its callbacks never take it.
   std::mutex submitting_;
 };
 

@@ -22,8 +22,8 @@ inline gate_list gates_before(wait_list after, std::vector<event_handle>& handle
   return gates;
 }
 
-// In an in-order queue only the first command has to wait, and only the first and last need events: from
-// them the operation's times and end are known.
+// In an in-order queue only the first command has to wait, and only the first and last need events:
+// from them the operation's times and end are known.
 template <class Command>
 code queue::put_in_order(std::size_t count, std::span<const event_handle> waits, Command& command,
                          event_handle& first, event_handle& last) {

@@ -156,8 +156,8 @@ TEST_P(opencl_adopt, two_threads_on_an_out_of_order_queue_do_not_mix) {
   EXPECT_EQ(last, std::vector<std::byte>(k_bytes, last.front()));
 }
 
-// A child has none of the driver's threads: what it drops must not call the driver, what it asks for
-// must say why not.
+// A child has none of the driver's threads: what it drops must not call the driver, what it asks
+// for must say why not.
 TEST_P(opencl_adopt, a_forked_child_calls_no_driver) {
   const auto queue = another_queue();
   auto gate = make_ref<host_event>();
