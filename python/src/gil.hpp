@@ -64,4 +64,7 @@ class gate {
   std::atomic<bool> closed_{false};
 };
 
+// Whether this is a forked child of the process that imported the module.
+[[nodiscard]] bool is_forked_child() noexcept;
+
 }  // namespace isthmus::python

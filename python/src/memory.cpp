@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <algorithm>
+
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "current.hpp"

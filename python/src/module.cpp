@@ -1,6 +1,7 @@
 // The native module isthmus._core.
 
 #include <dlfcn.h>
+#include <pthread.h>
 
 #include "arguments.hpp"
 #include "current.hpp"
@@ -13,12 +14,12 @@
 namespace isthmus::python {
 namespace {
 
-pid_t imported_in = 0;
+std::atomic<bool> forked{false};
 
 // Before the interpreter goes: no thread of the library may ask for its lock afterwards. A forked
 // child has none of these threads.
 void at_exit() {
-  if (getpid() != imported_in) {
+  if (is_forked_child()) {
     return;
   }
   stop_python_functions();
@@ -40,6 +41,9 @@ const char* library_path() {
 }
 
 }  // namespace
+
+bool is_forked_child() noexcept { return forked.load(std::memory_order_relaxed); }
+
 }  // namespace isthmus::python
 
 NB_MODULE(_core, module) {
@@ -47,7 +51,7 @@ NB_MODULE(_core, module) {
   nb::set_leak_warnings(false);  // work in flight at exit may hold objects for ever
   module.doc() = "The native part of isthmus.";
   module.attr("__version__") = isthmus_version();
-  imported_in = getpid();
+  pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
   intern_names();
   bind_errors(module);
   bind_platform(module);

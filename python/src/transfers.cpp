@@ -72,6 +72,18 @@ pattern to_pattern(nb::handle value) {
   return made;
 }
 
+// The library refuses all work in a forked child. Reading what the host can touch needs none.
+bool is_reading_in_child(const place& to, const place& from, const operation_arguments& how) {
+  return is_forked_child() && how.blocking && to.raw.buffer == nullptr && from.direct;
+}
+
+void read_in_child(const buffer& from, std::size_t offset, void* to, std::size_t nbytes) {
+  const auto info = info_of(from);
+  if (nbytes != 0) {
+    std::memcpy(to, static_cast<const char*>(info.pointer) + offset, nbytes);
+  }
+}
+
 struct part {
   place where;
   std::size_t nbytes;
@@ -96,6 +108,11 @@ nb::object copy(const copy_request& what, const operation_arguments& how) {
   const auto nbytes = to_size_or(what.nbytes, "nbytes", rest_of(from));
   require_range(from, nbytes, "source");
   require_range(to, nbytes, "destination");
+  if (is_reading_in_child(to, from, how) && from.raw.buffer != nullptr) {
+    read_in_child(*buffer_of(what.source), from.raw.offset,
+                  static_cast<char*>(to.raw.pointer) + to.raw.offset, nbytes);
+    return nb::none();
+  }
   return run_operation({how, nbytes, to.direct && from.direct, {&to, &from}},
                        [&](const isthmus_operation_t* with, isthmus_event_t** event) {
                          return isthmus_copy(how.queue, &to.raw, &from.raw, nbytes, with, event);
@@ -153,6 +170,10 @@ nb::object advise(const part_request& what, nb::handle advice, const operation_a
 }
 
 void copy_out(const buffer& from, void* to, std::size_t nbytes) {
+  if (is_forked_child() && host_reachable(from.kind)) {
+    read_in_child(from, 0, to, nbytes);
+    return;
+  }
   const operation_arguments how{nb::handle{}, nb::handle{}, true};
   const isthmus_place_t source{from.raw.get(), nullptr, 0};
   const isthmus_place_t destination{nullptr, to, 0};

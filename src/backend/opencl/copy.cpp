@@ -1,7 +1,9 @@
 // Copies and fills.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <numeric>
 
 #include "backend/opencl/submit.hpp"
 #include "core/sizes.hpp"
@@ -10,21 +12,42 @@ namespace isthmus::opencl {
 namespace {
 
 constexpr std::size_t k_cache_line = 64;
-// From here on large copies leave the caches and pay for a destination that is not aligned; below,
-// the second command (2 to 10 us) costs what it gains.
+// From here on large copies leave the caches and pay for a destination that is not aligned; below, the
+// second command (2 to 10 us) costs what it gains.
 constexpr std::size_t k_align_from = std::size_t{8} << 20;
+// Intel's CPU runtime shares a copy out among its threads by a divisor of its size. 64 MiB less 48 bytes
+// are 16 times a prime and take 206 ms where 64 MiB less 4 KiB take 21: whole pages go apart from the rest.
+constexpr std::size_t k_whole = 4096;
+constexpr std::size_t k_whole_from = std::size_t{1} << 20;
 // Rows from here on are worth a command each, which several threads of the driver share; shorter
 // ones cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2 ms in one
 // native kernel and 3 to 8 ms as commands.
 constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
-// How many bytes to copy apart so that the rest's destination is aligned: Intel's CPU runtime is up
-// to 4 times slower with large copies into memory off such a boundary (1.2 to 1.4 times on some
-// machines).
-std::size_t unaligned_head(const void* destination, std::size_t nbytes) noexcept {
-  const std::size_t past = address(destination) % k_cache_line;
-  return past == 0 || nbytes < k_align_from ? 0 : k_cache_line - past;
-}
+// The parts of a copy, in order: what is before an aligned destination (Intel's CPU runtime is up to 4
+// times slower with large copies into memory off such a boundary), whole pages, the rest.
+class copy_parts {
+ public:
+  copy_parts(const void* destination, std::size_t nbytes) noexcept {
+    const std::size_t past = address(destination) % k_cache_line;
+    const std::size_t head = past == 0 || nbytes < k_align_from ? 0 : k_cache_line - past;
+    const std::size_t tail = nbytes < k_whole_from ? 0 : (nbytes - head) % k_whole;
+    for (const auto size : {head, nbytes - head - tail, tail}) {
+      if (size != 0) {
+        sizes_.at(count_++) = size;
+      }
+    }
+  }
+  [[nodiscard]] std::size_t count() const noexcept { return count_; }
+  [[nodiscard]] std::size_t size(std::size_t index) const noexcept { return sizes_.at(index); }
+  [[nodiscard]] std::size_t begin(std::size_t index) const noexcept {
+    return std::accumulate(sizes_.begin(), sizes_.begin() + index, std::size_t{0});
+  }
+
+ private:
+  std::array<std::size_t, 3> sizes_{};
+  std::size_t count_ = 0;
+};
 
 std::byte* advance(void* start, std::size_t nbytes) noexcept {
   return static_cast<std::byte*>(start) + nbytes;
@@ -71,13 +94,12 @@ code queue::copy_part(void* destination, const void* source, std::size_t nbytes,
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   wait_list after) {
-  const std::size_t head = unaligned_head(destination, nbytes);
-  return submit(copy_name(), head == 0 ? 1 : 2, after,
+  const copy_parts parts{destination, nbytes};
+  return submit(copy_name(), parts.count(), after,
                 [&, this](std::size_t index, const command_events& events) {
-                  const bool is_head = head != 0 && index == 0;
-                  const std::size_t from = is_head ? 0 : head;
+                  const auto from = parts.begin(index);
                   return copy_part(advance(destination, from), advance(source, from),
-                                   is_head ? head : nbytes - head, events);
+                                   parts.size(index), events);
                 });
 }
 

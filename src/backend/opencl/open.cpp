@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "backend/opencl/library.hpp"
@@ -29,6 +30,20 @@ std::vector<std::string> named_libraries() {
     from = colon + 1;
   }
   return found;
+}
+
+// The first loader that is opened serves the whole process by its soname, dpctl too. The one that pip
+// put beside a driver knows OCL_ICD_FILENAMES and the system's drivers; the system's own may not know it.
+std::string loader_for(const std::vector<std::string>& named) {
+  const std::string soname = "libOpenCL.so.1";
+  for (const auto& name : named) {
+    const auto beside = std::filesystem::path{name}.parent_path() / soname;
+    std::error_code ignored;
+    if (std::filesystem::exists(beside, ignored)) {
+      return beside.string();
+    }
+  }
+  return soname;
 }
 
 class search {
@@ -94,10 +109,11 @@ class search {
 
 result<std::vector<ref<isthmus::platform>>> open() {
   search looking;
-  for (const auto& name : named_libraries()) {
+  const auto named = named_libraries();
+  for (const auto& name : named) {
     looking.look_into(name);
   }
-  looking.look_into("libOpenCL.so.1");
+  looking.look_into(loader_for(named));
   return looking.finish();
 }
 
