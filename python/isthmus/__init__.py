@@ -87,8 +87,9 @@ __all__ = [
 ]
 
 # Messages and pickles name the public places, not the native module.
-for _public in (Buffer, Context, Device, Event, Platform, Queue):
-    _public.__module__ = __name__
+for _public in list(vars().values()):
+    if isinstance(_public, type):
+        _public.__module__ = __name__
 
 
 def get_include() -> str:
@@ -107,7 +108,7 @@ def get_cmake_dir() -> str:
 
 
 def _beside(directory: str, holds: str) -> str:
-    # An installed package has it inside; a build tree, in a folder above the library or the sources.
+    # An installed package has it inside, a build tree beside the library or the sources.
     package = _os.path.dirname(_os.path.abspath(__file__))
     source = _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))
     library = _os.path.dirname(get_library())

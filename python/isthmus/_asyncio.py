@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+from typing import TYPE_CHECKING
 
-from ._core import Event
+if TYPE_CHECKING:
+    from ._core import Event
 
 
 def _wake(future: asyncio.Future[None]) -> None:

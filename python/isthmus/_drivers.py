@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import site
 import sys
-from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LIBRARY = "libintelocl.so"
 

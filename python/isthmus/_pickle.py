@@ -22,9 +22,7 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
     return load, (type(buffer), contents, *place), getattr(buffer, "__dict__", None) or None
 
 
-def load(
-    cls: type[Buffer], contents: Any, kind: str, alignment: int, device: str
-) -> Buffer:
+def load(cls: type[Buffer], contents: Any, kind: str, alignment: int, device: str) -> Buffer:
     """Makes the buffer again, on its device if that is here, else on the default one."""
     view = memoryview(contents).cast("B")
     made = cls.__new__(cls)
@@ -35,13 +33,13 @@ def load(
     return made
 
 
-def _device_or_default(filter: str) -> Device:
+def _device_or_default(name: str) -> Device:
     try:
-        return Device(filter)
+        return Device(name)
     except DeviceNotFoundError:
         default = Device("")
         warnings.warn(
-            f"the buffer was pickled on {filter}, which is not here: it is loaded on "
+            f"the buffer was pickled on {name}, which is not here: it is loaded on "
             f"{default.filter}",
             RuntimeWarning,
             stacklevel=3,

@@ -251,7 +251,7 @@ void bind_methods(nb::class_<buffer>& bound) {
            "memory goes back when the last operation on it has ended and the last view of it (a NumPy\n"
            "array, a memoryview) is gone. Never blocks; freeing twice does nothing. Freeing a slice\n"
            "affects only the slice.")
-      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Buffer"))
+      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__",
            [](const buffer& self, nb::args) { isthmus_buffer_free(self.raw.get()); },
            nb::sig("def __exit__(self, *exc: object) -> None"))

@@ -171,14 +171,14 @@ void bind_device(nb::module_& module) {
              enter_current(self);
              return self;
            },
-           nb::sig("def __enter__(self) -> Device"))
+           nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", [](nb::handle self, nb::args) { leave_current(self); },
            nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)
       .def("__repr__", &device_repr, nb::sig("def __repr__(self) -> str"))
       .def("__reduce__", &reduce,
-           nb::sig("def __reduce__(self) -> tuple[type[Device], tuple[str]]"));
+           nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
 }
 
 }  // namespace isthmus::python

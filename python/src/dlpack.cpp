@@ -50,7 +50,7 @@ void drop_capsule(PyObject* capsule, const char* name) {
 void* take_memory(const buffer& of, bool copies, buffer_handle& exported, void*& result) {
   if (copies) {
     check(isthmus_result_allocate(std::max<std::size_t>(of.nbytes, 1), &result));
-    copy_out(of, result, of.nbytes);
+    copy_out(of, result, nb::object{});
     return result;
   }
   void* pointer = nullptr;

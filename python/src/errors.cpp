@@ -56,13 +56,17 @@ constexpr std::size_t k_error_count = std::size(k_errors);
 PyObject* base_error = nullptr;
 std::array<PyObject*, k_error_count> error_types{};
 
-nb::object make_error_type(const error_class& from) {
+std::string name_in(nb::handle module, const char* name) {
+  return std::string{nb::cast<const char*>(module.attr("__name__"))} + "." + name;
+}
+
+nb::object make_error_type(nb::handle module, const error_class& from) {
   nb::object bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*from.bases[0]));
   if (*from.bases[1] != nullptr) {
     bases = nb::make_tuple(nb::borrow(base_error), nb::borrow(*from.bases[0]),
                            nb::borrow(*from.bases[1]));
   }
-  const std::string name = std::string("isthmus.") + from.name;
+  const std::string name = name_in(module, from.name);
   return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), from.doc, bases.ptr(), nullptr));
 }
 
@@ -105,11 +109,11 @@ void raise_set() { throw nb::python_error(); }
 
 void bind_errors(nb::module_& module) {
   base_error = PyErr_NewExceptionWithDoc(
-      "isthmus.Error", "Base of all errors that Isthmus raises for a failed operation.", nullptr,
-      nullptr);
+      name_in(module, "Error").c_str(),
+      "Base of all errors that Isthmus raises for a failed operation.", nullptr, nullptr);
   module.attr("Error") = nb::borrow(base_error);
   for (std::size_t i = 0; i < k_error_count; ++i) {
-    nb::object made = make_error_type(k_errors[i]);
+    nb::object made = make_error_type(module, k_errors[i]);
     module.attr(k_errors[i].name) = made;
     error_types[i] = made.release().ptr();
   }

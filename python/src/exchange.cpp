@@ -97,7 +97,7 @@ nb::object host_copy(const buffer& of) {
   nb::object made = make_instance<host_result>(host_result_type, std::max<std::size_t>(of.nbytes, 1));
   auto* to = nb::inst_ptr<host_result>(made);
   to->nbytes = of.nbytes;
-  copy_out(of, to->pointer, of.nbytes);
+  copy_out(of, to->pointer, made);
   return made;
 }
 
@@ -115,7 +115,7 @@ nb::object small_array(const buffer& of) {
   }
   void* to = view.buf;
   PyBuffer_Release(&view);  // nobody else has the array
-  copy_out(of, to, of.nbytes);
+  copy_out(of, to, array);
   return array;
 }
 
@@ -148,7 +148,7 @@ nb::object to_bytes(nb::handle self) {
   if (!made.is_valid()) {
     raise_set();
   }
-  copy_out(of, PyBytes_AS_STRING(made.ptr()), of.nbytes);
+  copy_out(of, PyBytes_AS_STRING(made.ptr()), made);
   return made;
 }
 

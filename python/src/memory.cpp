@@ -49,12 +49,13 @@ void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
       queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
   construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr);
   try {
-    const isthmus_place_t to{self->raw.get(), nullptr, 0};
-    const isthmus_place_t from{of.raw.get(), nullptr, 0};
+    place to = buffer_place(*self);
+    place from = buffer_place(of);
     const operation_arguments how{nb::handle{}, nb::handle{}, true};
     static_cast<void>(run_operation(
-        {how, of.nbytes, false}, [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-          return isthmus_copy(nullptr, &to, &from, of.nbytes, with, event);
+        {how, of.nbytes, to.direct && from.direct, {&to, &from}},
+        [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+          return isthmus_copy(nullptr, &to.raw, &from.raw, of.nbytes, with, event);
         }));
   } catch (...) {
     self->~buffer();  // nanobind takes an object whose constructor threw for one never made

@@ -36,22 +36,50 @@ bool ends_soon(const operation& what) {
   return isthmus_queue_idle(queue) == 1;
 }
 
+// The library splits what it gives to queues into handing over and waiting, which Ctrl-C interrupts;
+// what it copies itself in one go it does only when asked to block. That pays for large copies when there
+// is nothing to wait for.
+constexpr std::size_t k_in_one_go_bytes = 256 * 1024;
+
+bool may_go_in_one(const operation& what) {
+  if (!what.arguments.blocking || !what.direct || what.nbytes <= k_in_one_go_bytes ||
+      !what.arguments.after.empty()) {
+    return false;
+  }
+  const auto is_idle = [](isthmus_queue_t* on) { return on == nullptr || isthmus_queue_idle(on) != 0; };
+  for (const auto* each : what.places) {
+    if (each != nullptr && !is_idle(each->queue)) {
+      return false;
+    }
+  }
+  return is_idle(what.arguments.queue);
+}
+
 // A view that both this call and the operation hold: dropped by the last.
 struct shared_pin final : deferred {
-  explicit shared_pin(std::shared_ptr<pinned> held) : memory{std::move(held)} {}
+  shared_pin(std::shared_ptr<pinned> held, nb::object also)
+      : memory{std::move(held)}, keep{std::move(also)} {}
   std::shared_ptr<pinned> memory;
+  nb::object keep;
 };
 
-// The wait was interrupted, the operation goes on: it keeps the memory from here on. Should that fail
-// there is nothing left but to see it end.
-void leave_memory_to(isthmus_event_t* event, operation& what) {
+// Whether the operation, which goes on, keeps the memory from here on.
+bool leave_memory_to(isthmus_event_t* event, place& of) {
+  if (of.raw.buffer != nullptr) {
+    return true;
+  }
+  if (of.memory == nullptr && !of.keep.is_valid()) {
+    return false;
+  }
+  const std::shared_ptr<pinned> held{std::move(of.memory)};
+  const auto owner = defer_owner(new shared_pin{held, of.keep});
+  return isthmus_event_then(event, owner) == ISTHMUS_OK;
+}
+
+// The wait was interrupted. Memory that cannot be left to the operation must see its end.
+void leave_to_itself(isthmus_event_t* event, operation& what) {
   for (auto* each : what.places) {
-    if (each == nullptr || each->memory == nullptr) {
-      continue;
-    }
-    const std::shared_ptr<pinned> held{std::move(each->memory)};
-    const auto owner = defer_owner(new shared_pin{held});
-    if (isthmus_event_then(event, owner) != ISTHMUS_OK) {
+    if (each != nullptr && !leave_memory_to(event, *each)) {
       const gil_release released;
       isthmus_event_wait(event, -1);
     }
@@ -74,7 +102,7 @@ void finish_blocking(isthmus_event_t* event, operation& what, bool soon) {
       status = wait_for_event(event, -1);
     }
   } catch (...) {
-    leave_memory_to(event, what);
+    leave_to_itself(event, what);
     throw;
   }
   // The wait sets this thread's message.
@@ -130,11 +158,15 @@ nb::object run_operation(operation& what, submission submit, void* closure) {
   const bool soon = arguments.blocking && !may_keep_lock(what) && ends_soon(what);
   event_handle submitted;
   isthmus_status_t status;
+  const bool in_one = may_go_in_one(what);
   {
     const gil_release released{!may_keep_lock(what)};
-    status = submit(closure, &with, submitted.out());
+    status = submit(closure, &with, in_one ? nullptr : submitted.out());
   }
   check(status);
+  if (in_one) {
+    return nb::none();
+  }
   if (!arguments.blocking) {
     return wrap(std::move(submitted));
   }

@@ -73,15 +73,6 @@ place host_place(nb::handle object, access wanted, const char* role) {
   return made;
 }
 
-place buffer_place(const buffer& of, nb::handle object) {
-  place made;
-  made.raw.buffer = of.raw.get();
-  made.nbytes = of.nbytes;
-  made.direct = host_reachable(of.kind);
-  made.keep = nb::borrow(object);
-  return made;
-}
-
 place foreign_place(nb::handle object, access wanted, const char* role) {
   const auto told = read_interface(object);
   if (!told.contiguous) {
@@ -104,9 +95,21 @@ place foreign_place(nb::handle object, access wanted, const char* role) {
 
 }  // namespace
 
+place buffer_place(const buffer& of) {
+  const auto& on = queue_of_buffer(of);
+  place made;
+  made.raw.buffer = of.raw.get();
+  made.nbytes = of.nbytes;
+  made.direct = host_reachable(of.kind) || on.on_host;
+  made.queue = on.raw.get();
+  return made;
+}
+
 place to_place(nb::handle object, access wanted, const char* role) {
   if (const auto* known = buffer_of(object)) {
-    return buffer_place(*known, object);
+    place made = buffer_place(*known);
+    made.keep = nb::borrow(object);
+    return made;
   }
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     return host_place(object, wanted, role);

@@ -188,7 +188,7 @@ void bind_order(nb::class_<queue>& bound) {
              enter_current(self);
              return self;
            },
-           nb::sig("def __enter__(self) -> Queue"))
+           nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", [](nb::handle self, nb::args) { leave_current(self); },
            nb::sig("def __exit__(self, *exc: object) -> None"));
 }

@@ -169,31 +169,22 @@ nb::object advise(const part_request& what, nb::handle advice, const operation_a
                        });
 }
 
-void copy_out(const buffer& from, void* to, std::size_t nbytes) {
-  if (is_forked_child() && host_reachable(from.kind)) {
-    read_in_child(from, 0, to, nbytes);
+void copy_out(const buffer& of, void* to, nb::object keep) {
+  place from = buffer_place(of);
+  place into;
+  into.raw.pointer = to;
+  into.nbytes = of.nbytes;
+  into.keep = std::move(keep);
+  const operation_arguments how{nb::handle{}, nb::handle{}, true};
+  if (is_reading_in_child(into, from, how)) {
+    read_in_child(of, 0, to, of.nbytes);
     return;
   }
-  const operation_arguments how{nb::handle{}, nb::handle{}, true};
-  const isthmus_place_t source{from.raw.get(), nullptr, 0};
-  const isthmus_place_t destination{nullptr, to, 0};
-  operation what{how, nbytes, host_reachable(from.kind)};
-  drain_deferred();
-  event_handle submitted;
-  isthmus_status_t status;
-  {
-    const gil_release released{nbytes > 16 * 1024 || !what.direct || functions_under_way()};
-    status = isthmus_copy(nullptr, &destination, &source, nbytes, nullptr, submitted.out());
-  }
-  check(status);
-  try {
-    status = wait_for_event(submitted.get(), -1);
-  } catch (...) {
-    const gil_release released;  // the caller gives `to` back: nothing may write there any more
-    isthmus_event_wait(submitted.get(), -1);
-    throw;
-  }
-  check(status == ISTHMUS_OK ? status : isthmus_event_wait(submitted.get(), 0));
+  static_cast<void>(run_operation(
+      {how, of.nbytes, from.direct, {&into, &from}},
+      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+        return isthmus_copy(nullptr, &into.raw, &from.raw, of.nbytes, with, event);
+      }));
 }
 
 }  // namespace isthmus::python

@@ -26,17 +26,19 @@ class pinned final : public deferred {
 // Where bytes lie, and what keeps them there.
 struct place {
   isthmus_place_t raw{};
-  std::size_t nbytes = 0;           // from the start, offset or not
-  bool direct = true;               // the host can touch it
-  std::unique_ptr<pinned> memory;   // of Python's
-  buffer_handle adopted;            // of an object that only tells its address
-  nb::object keep;
+  std::size_t nbytes = 0;            // from the start, offset or not
+  bool direct = true;                // the library can reach it without its driver
+  isthmus_queue_t* queue = nullptr;  // of a Buffer, borrowed
+  std::unique_ptr<pinned> memory;    // of Python's
+  buffer_handle adopted;             // of an object that only tells its address
+  nb::object keep;                   // what else is to live
 };
 
 enum class access { read, write };
 // Buffer, buffer protocol, __sycl_usm_array_interface__. TypeError for anything else, ValueError for
 // what is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
+[[nodiscard]] place buffer_place(const buffer& of);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);
 
@@ -52,7 +54,7 @@ struct operation_arguments {
 struct operation {
   const operation_arguments& arguments;
   std::size_t nbytes;  // how much moves: small direct ones keep the lock
-  bool direct;
+  bool direct;         // by the host itself, once nothing is pending
   place* places[2] = {nullptr, nullptr};
 };
 
@@ -92,8 +94,8 @@ struct part_request {
                                   const operation_arguments& how);
 [[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
                                 const operation_arguments& how);
-// Copies into host memory that nobody else knows; waits.
-void copy_out(const buffer& from, void* to, std::size_t nbytes);
+// Copies all of it into host memory that nobody else knows yet and that `keep`, if valid, keeps; waits.
+void copy_out(const buffer& from, void* to, nb::object keep);
 
 // True while functions given to queues are under way: then nothing may wait with the lock held.
 [[nodiscard]] bool functions_under_way() noexcept;

@@ -177,6 +177,7 @@ EARLIER = """
 import atexit
 @atexit.register  # before isthmus is imported, so that it runs after isthmus' own
 def told():
+    gate.complete()  # its turn comes now
     try:
         event.wait(30)
     except isthmus.Error as error:

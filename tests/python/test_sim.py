@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from isthmus._core import sim_calls, sim_configure, sim_state
 from support import message_has, noise, python, sim
 
 import isthmus
 from isthmus import Buffer, Device, Event, Queue
+from isthmus._core import sim_calls, sim_configure, sim_state
 
 DATA = noise(4096)
 

@@ -42,7 +42,9 @@ TEST_P(lifetimes, a_shared_buffer_is_freed_while_used) {
           im::copy_async(part, std::span(data)).wait();
           im::copy(std::span(got), part);
           EXPECT_TRUE(same(got, data));
-          if (thread == 2) EXPECT_EQ(part.host()[7], data[7]);
+          if (thread == 2) {
+            EXPECT_EQ(part.host()[7], data[7]);
+          }
         } catch (const im::closed&) {
           ++closed;
         }

@@ -9,11 +9,15 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
-from types import ModuleType
+from typing import TYPE_CHECKING
+
+import pytest
 
 import isthmus
 import isthmus.memory
-import pytest
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 pytest.importorskip("Cython", reason="Cython is not installed")
 
@@ -28,18 +32,14 @@ def module(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     folder = tmp_path_factory.mktemp("cython")
     c_file = folder / "usm_memory.c"
     package_parent = Path(isthmus.__file__).parent.parent
-    subprocess.run(
-        [sys.executable, "-m", "cython", "-3", "--fast-fail", "-I", package_parent, SOURCE,
-         "-o", c_file],
-        check=True,
-    )
+    cython = [sys.executable, "-m", "cython", "-3", "--fast-fail"]
+    subprocess.run([*cython, "-I", package_parent, SOURCE, "-o", c_file], check=True)
     library = Path(isthmus.get_library())
     target = folder / f"usm_memory{sysconfig.get_config_var('EXT_SUFFIX')}"
+    includes = [f"-I{sysconfig.get_path('include')}", f"-I{isthmus.get_include()}"]
+    links = [f"-L{library.parent}", f"-l:{library.name}", f"-Wl,-rpath,{library.parent}"]
     subprocess.run(
-        [compiler, "-shared", "-fPIC", "-O1", f"-I{sysconfig.get_path('include')}",
-         f"-I{isthmus.get_include()}", c_file, "-o", target, f"-L{library.parent}",
-         f"-l:{library.name}", f"-Wl,-rpath,{library.parent}"],
-        check=True,
+        [compiler, "-shared", "-fPIC", "-O1", *includes, c_file, "-o", target, *links], check=True
     )
     spec = importlib.util.spec_from_file_location("usm_memory", target)
     assert spec is not None
