@@ -9,13 +9,12 @@ namespace isthmus::python {
 
 buffer& require_buffer(nb::handle object) {
   auto* found = buffer_of(object);
-  if (found == nullptr && PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(
-                                                               types.buffer.ptr())) != 0) {
+  if (found == nullptr &&
+      PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(types.buffer.ptr())) != 0) {
     raise_python(PyExc_ValueError, "Buffer.__init__() was not called");
   }
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "a Buffer is needed, not %.100s",
-                 Py_TYPE(object.ptr())->tp_name);
+    raise_python(PyExc_TypeError, "a Buffer is needed, not %.100s", Py_TYPE(object.ptr())->tp_name);
   }
   return *found;
 }
@@ -48,9 +47,7 @@ bool is_freed(const buffer& self) {
   return status == ISTHMUS_ERROR_CLOSED;
 }
 
-nb::object base_of(const buffer& self) {
-  return self.base.is_valid() ? self.base : nb::none();
-}
+nb::object base_of(const buffer& self) { return self.base.is_valid() ? self.base : nb::none(); }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
   const auto* of = buffer_of(self);
@@ -64,10 +61,11 @@ Py_ssize_t length_of(PyObject* self) noexcept {
 nb::object slice_of(nb::handle self, nb::handle key) {
   const auto& of = require_buffer(self);
   if (PySlice_Check(key.ptr()) == 0) {
-    raise_python(PyExc_TypeError,
-                 "a Buffer is indexed by slices, as buf[100:200], not by %.100s; for single bytes use "
-                 "memoryview(buf) where the host can touch it, or tobytes()",
-                 Py_TYPE(key.ptr())->tp_name);
+    raise_python(
+        PyExc_TypeError,
+        "a Buffer is indexed by slices, as buf[100:200], not by %.100s; for single bytes use "
+        "memoryview(buf) where the host can touch it, or tobytes()",
+        Py_TYPE(key.ptr())->tp_name);
   }
   Py_ssize_t start = 0, stop = 0, step = 0;
   if (PySlice_Unpack(key.ptr(), &start, &stop, &step) != 0) {
@@ -76,7 +74,8 @@ nb::object slice_of(nb::handle self, nb::handle key) {
   if (step != 1) {
     raise_python(PyExc_ValueError, "slices of a Buffer have step 1, not %zd", step);
   }
-  const auto length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(of.nbytes), &start, &stop, step);
+  const auto length =
+      PySlice_AdjustIndices(static_cast<Py_ssize_t>(of.nbytes), &start, &stop, step);
   const auto nbytes = static_cast<std::size_t>(length);
   buffer_handle part;
   check(isthmus_buffer_slice(of.raw.get(), static_cast<std::size_t>(start), nbytes, part.out()));
@@ -100,9 +99,10 @@ char empty_memory[1];
 
 int refuse_export(const buffer& of, int flags) {
   if (!host_reachable(of.kind)) {
-    PyErr_SetString(PyExc_BufferError,
-                    "the host cannot touch memory of kind 'device': copy it with to_numpy(), tobytes() "
-                    "or copy_to(), or work on it in queue.submit()");
+    PyErr_SetString(
+        PyExc_BufferError,
+        "the host cannot touch memory of kind 'device': copy it with to_numpy(), tobytes() "
+        "or copy_to(), or work on it in queue.submit()");
     return -1;
   }
   if (of.read_only && (flags & PyBUF_WRITABLE) != 0) {
@@ -221,60 +221,74 @@ PyType_Slot buffer_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)
 namespace {
 
 void bind_properties(nb::class_<buffer>& bound) {
-  bound.def_prop_ro("nbytes", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
-      .def_prop_ro("kind", [](const buffer& self) { return kind_name(self.kind); },
-                   nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
-      .def_prop_ro("alignment", [](const buffer& self) { return info_of(self).alignment; },
-                   "Alignment in bytes that was asked for, or the device's own. ClosedError if freed.")
-      .def_prop_ro("queue", [](const buffer& self) { return self.queue_object; },
-                   nb::sig("def queue(self) -> Queue"), "The queue its operations go to.")
-      .def_prop_ro("device",
-                   [](const buffer& self) { return queue_of_buffer(self).device_object; },
-                   nb::sig("def device(self) -> Device"), "The device of its queue.")
-      .def_prop_ro("context",
-                   [](const buffer& self) { return queue_of_buffer(self).context_object; },
-                   nb::sig("def context(self) -> Context"), "The context the memory belongs to.")
-      .def_prop_ro("base", &base_of, nb::sig("def base(self) -> object"),
-                   "The Buffer it is a part or another view of, or the owner of adopted memory; None\n"
-                   "for memory of its own. It is kept alive.")
+  bound.def_prop_ro(
+           "nbytes", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
+      .def_prop_ro(
+          "kind", [](const buffer& self) { return kind_name(self.kind); },
+          nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
+      .def_prop_ro(
+          "alignment", [](const buffer& self) { return info_of(self).alignment; },
+          "Alignment in bytes that was asked for, or the device's own. ClosedError if freed.")
+      .def_prop_ro(
+          "queue", [](const buffer& self) { return self.queue_object; },
+          nb::sig("def queue(self) -> Queue"), "The queue its operations go to.")
+      .def_prop_ro(
+          "device", [](const buffer& self) { return queue_of_buffer(self).device_object; },
+          nb::sig("def device(self) -> Device"), "The device of its queue.")
+      .def_prop_ro(
+          "context", [](const buffer& self) { return queue_of_buffer(self).context_object; },
+          nb::sig("def context(self) -> Context"), "The context the memory belongs to.")
+      .def_prop_ro(
+          "base", &base_of, nb::sig("def base(self) -> object"),
+          "The Buffer it is a part or another view of, or the owner of adopted memory; None\n"
+          "for memory of its own. It is kept alive.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
                    "Its address, 0 for no bytes. ClosedError if freed.")
-      .def_prop_ro("read_only", [](const buffer& self) { return self.read_only; },
-                   "Whether writes to it are refused.")
+      .def_prop_ro(
+          "read_only", [](const buffer& self) { return self.read_only; },
+          "Whether writes to it are refused.")
       .def_prop_ro("freed", &is_freed, "Whether it, or what it is part of, was freed.");
 }
 
 void bind_methods(nb::class_<buffer>& bound) {
   bound
-      .def("free", [](const buffer& self) { isthmus_buffer_free(self.raw.get()); },
-           "Makes this buffer dead at once: further use, of its slices too, raises ClosedError. The\n"
-           "memory goes back when the last operation on it has ended and the last view of it (a NumPy\n"
-           "array, a memoryview) is gone. Never blocks; freeing twice does nothing. Freeing a slice\n"
-           "affects only the slice.")
-      .def("__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
-      .def("__exit__",
-           [](const buffer& self, nb::args) { isthmus_buffer_free(self.raw.get()); },
-           nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def(
+          "free", [](const buffer& self) { isthmus_buffer_free(self.raw.get()); },
+          "Makes this buffer dead at once: further use, of its slices too, raises ClosedError. "
+          "The\n"
+          "memory goes back when the last operation on it has ended and the last view of it (a "
+          "NumPy\n"
+          "array, a memoryview) is gone. Never blocks; freeing twice does nothing. Freeing a "
+          "slice\n"
+          "affects only the slice.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](const buffer& self, nb::args) { isthmus_buffer_free(self.raw.get()); },
+          nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
            "The same memory, with operations that go to `queue`, of the same context\n"
            "(WrongContextError). It keeps this buffer alive.")
       .def("record", &record, nb::arg("queue_or_event").none(),
            nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
-           "Tells that work which Isthmus does not know uses the memory: until the event, or all that\n"
-           "is on the queue now, has completed it is not given back, and operations on other queues\n"
+           "Tells that work which Isthmus does not know uses the memory: until the event, or all "
+           "that\n"
+           "is on the queue now, has completed it is not given back, and operations on other "
+           "queues\n"
            "wait. Does not block.")
-      .def_static("adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
-                  nb::arg("kind") = nb::none(), nb::arg("queue") = nb::none(),
-                  nb::arg("owner") = nb::none(), nb::arg("read_only") = false,
-                  nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | "
-                          "None = None, owner: object = None, read_only: bool = False) -> Buffer"),
-                  "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
-                  "The address must be known to the context of `queue` (None: the current one), else\n"
-                  "WrongContextError, and all bytes lie in one allocation where the driver tells, else\n"
-                  "OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can\n"
-                  "be adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
-                  "and the work on it have ended; an owner that refers to its own buffer is never freed.")
+      .def_static(
+          "adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
+          nb::arg("kind") = nb::none(), nb::arg("queue") = nb::none(),
+          nb::arg("owner") = nb::none(), nb::arg("read_only") = false,
+          nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | "
+                  "None = None, owner: object = None, read_only: bool = False) -> Buffer"),
+          "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
+          "The address must be known to the context of `queue` (None: the current one), else\n"
+          "WrongContextError, and all bytes lie in one allocation where the driver tells, else\n"
+          "OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can\n"
+          "be adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
+          "and the work on it have ended; an owner that refers to its own buffer is never freed.")
       .def("__repr__", &buffer_repr, nb::sig("def __repr__(self) -> str"));
 }
 
@@ -285,25 +299,33 @@ void bind_buffer(nb::module_& module) {
       module, "Buffer", nb::type_slots(buffer_slots), nb::is_weak_referenceable(), nb::pooled(),
       "One USM allocation: untyped bytes that a host and its devices share.\n\n"
       "Buffer(nbytes, *, kind=\"device\", device=None, queue=None, alignment=0, resource=None)\n\n"
-      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (moves to where it is used) or\n"
-      "\"host\" (host memory that devices reach). `device` (a Device or filter string) or `queue` tell\n"
+      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (moves to where it is used) "
+      "or\n"
+      "\"host\" (host memory that devices reach). `device` (a Device or filter string) or `queue` "
+      "tell\n"
       "where; neither: the current queue. `alignment` in bytes: a power of two, 0 or less: the\n"
-      "device's own. `resource`: where the memory comes from, None: the driver; its kind is then the\n"
+      "device's own. `resource`: where the memory comes from, None: the driver; its kind is then "
+      "the\n"
       "default.\n\n"
       "Raises ValueError for a negative size or a bad alignment or kind, OverflowError from 2**63\n"
-      "on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind the device\n"
+      "on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind the "
+      "device\n"
       "has not.\n\n"
-      "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf) see shared\n"
-      "and host kinds without a copy, once pending work on it has ended. Safe to use from any thread;\n"
-      "operations on one queue run in the order of their calls, and an operation also waits for those\n"
+      "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf) see "
+      "shared\n"
+      "and host kinds without a copy, once pending work on it has ended. Safe to use from any "
+      "thread;\n"
+      "operations on one queue run in the order of their calls, and an operation also waits for "
+      "those\n"
       "on this buffer that other queues were given before.");
   types.buffer = bound;
-  bound.def("__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(), nb::arg("kind") = nb::none(),
-            nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
-            nb::arg("alignment") = 0, nb::arg("resource") = nb::none(),
-            nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "
-                    "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
-                    "ProviderResource | None = None) -> None"));
+  bound.def(
+      "__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(),
+      nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
+      nb::arg("alignment") = 0, nb::arg("resource") = nb::none(),
+      nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "
+              "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
+              "ProviderResource | None = None) -> None"));
   bind_properties(bound);
   bind_methods(bound);
   bind_buffer_transfers(bound);

@@ -23,7 +23,8 @@ const resource* resource_of(nb::handle given) {
   }
   const auto* found = instance_of<resource>(types.resource, given);
   if (found == nullptr) {
-    raise_python(PyExc_TypeError, "resource must be a resource of isthmus.memory or None, not %.100s",
+    raise_python(PyExc_TypeError,
+                 "resource must be a resource of isthmus.memory or None, not %.100s",
                  Py_TYPE(given.ptr())->tp_name);
   }
   return found;
@@ -76,14 +77,14 @@ void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
   check(isthmus_buffer_info(made.get(), &info));
-  new (where) buffer{std::move(made), std::move(queue), std::move(owner), info.kind, what.nbytes,
-                     what.read_only};
+  new (where) buffer{std::move(made), std::move(queue), std::move(owner),
+                     info.kind,       what.nbytes,      what.read_only};
 }
 
 void construct_alias(buffer* where, nb::handle source, nb::handle queue) {
   const auto& of = *buffer_of(source);
-  const nb::object on = queue.is_valid() && !queue.is_none() ? to_queue(queue, nb::handle{})
-                                                             : of.queue_object;
+  const nb::object on =
+      queue.is_valid() && !queue.is_none() ? to_queue(queue, nb::handle{}) : of.queue_object;
   buffer_handle made;
   check(isthmus_buffer_on_queue(of.raw.get(), queue_of(on)->raw.get(), made.out()));
   new (where) buffer{std::move(made), on, nb::borrow(source), of.kind, of.nbytes, of.read_only};
@@ -93,7 +94,7 @@ namespace {
 
 struct keyword {
   const char* name;
-  nb::handle buffer_request::* where;
+  nb::handle buffer_request::*where;
   PyObject* interned;
 };
 keyword keywords[] = {{"kind", &buffer_request::kind, nullptr},
@@ -103,7 +104,7 @@ keyword keywords[] = {{"kind", &buffer_request::kind, nullptr},
                       {"resource", &buffer_request::resource, nullptr},
                       {"nbytes", &buffer_request::nbytes, nullptr}};
 
-nb::handle buffer_request::* find_keyword(PyObject* name) {
+nb::handle buffer_request::*find_keyword(PyObject* name) {
   for (auto& each : keywords) {
     if (each.interned == nullptr) {
       each.interned = PyUnicode_InternFromString(each.name);

@@ -17,7 +17,8 @@ nb::object copy_to(nb::handle self, nb::handle dst, nb::handle nbytes, nb::handl
 
 nb::object copy_from_2d(nb::handle self, nb::handle other, nb::handle width, nb::handle height,
                         nb::handle pitch, nb::handle other_pitch, nb::handle offset,
-                        nb::handle other_offset, nb::handle queue, nb::handle after, bool blocking) {
+                        nb::handle other_offset, nb::handle queue, nb::handle after,
+                        bool blocking) {
   return copy_2d({self, other, width, height, pitch, other_pitch, offset, other_offset},
                  {queue, after, blocking});
 }
@@ -47,28 +48,36 @@ nb::object advise_buffer(nb::handle self, nb::handle advice, nb::handle offset, 
 void bind_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
-           nb::arg("offset") = 0, nb::arg("src_offset") = 0, nb::arg("queue") = none,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
-                   "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
-                   "(), blocking: bool = True) -> Event | None"),
-           "Copies bytes into this buffer.\n\n"
-           "`src`: a Buffer of any kind and device, an object with the buffer protocol of any type and\n"
-           "shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one with\n"
-           "__sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`. Offsets are\n"
-           "bytes. `queue` None: this buffer's; the copy runs behind what the queue has, behind other\n"
-           "work on the two buffers and behind the events `after`.\n\n"
-           "With blocking=False it returns an Event at once, and source and destination live until\n"
-           "the copy has ended. Raises OutOfRangeError past either end, ValueError for what is not\n"
-           "contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not the copy.")
+      .def(
+          "copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
+          nb::arg("offset") = 0, nb::arg("src_offset") = 0, nb::arg("queue") = none,
+          nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::sig(
+              "def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
+              "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
+              "(), blocking: bool = True) -> Event | None"),
+          "Copies bytes into this buffer.\n\n"
+          "`src`: a Buffer of any kind and device, an object with the buffer protocol of any type "
+          "and\n"
+          "shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one with\n"
+          "__sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`. Offsets "
+          "are\n"
+          "bytes. `queue` None: this buffer's; the copy runs behind what the queue has, behind "
+          "other\n"
+          "work on the two buffers and behind the events `after`.\n\n"
+          "With blocking=False it returns an Event at once, and source and destination live until\n"
+          "the copy has ended. Raises OutOfRangeError past either end, ValueError for what is not\n"
+          "contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not the "
+          "copy.")
       .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
            nb::arg("offset") = 0, nb::arg("dst_offset") = 0, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
-                   "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
-                   "(), blocking: bool = True) -> Event | None"),
-           "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None: all of\n"
+           nb::sig(
+               "def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
+               "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
+               "(), blocking: bool = True) -> Event | None"),
+           "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None: "
+           "all of\n"
            "this buffer from `offset`; what `dst` has beyond that is left as it is. Raises\n"
            "ReadOnlyError for a destination that cannot be written.");
 }
@@ -76,26 +85,33 @@ void bind_copies(nb::class_<buffer>& bound) {
 void bind_pitched_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy_from_2d", &copy_from_2d, nb::arg("other").none(), nb::arg("width").none(), nb::arg("height").none(),
-           nb::kw_only(), nb::arg("pitch") = none, nb::arg("other_pitch") = none,
-           nb::arg("offset") = 0, nb::arg("other_offset") = 0, nb::arg("queue") = none,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None "
-                   "= None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
-                   "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
-                   "True) -> Event | None"),
-           "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart here\n"
-           "and `other_pitch` there, at least `width`, None: `width`. All else as in copy_from.")
-      .def("copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(), nb::arg("height").none(),
-           nb::kw_only(), nb::arg("pitch") = none, nb::arg("other_pitch") = none,
-           nb::arg("offset") = 0, nb::arg("other_offset") = 0, nb::arg("queue") = none,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = "
-                   "None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: "
-                   "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
-                   "Event | None"),
-           "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d, the\n"
-           "other way.");
+      .def(
+          "copy_from_2d", &copy_from_2d, nb::arg("other").none(), nb::arg("width").none(),
+          nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
+          nb::arg("other_pitch") = none, nb::arg("offset") = 0, nb::arg("other_offset") = 0,
+          nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::sig(
+              "def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None "
+              "= None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
+              "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
+              "True) -> Event | None"),
+          "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart "
+          "here\n"
+          "and `other_pitch` there, at least `width`, None: `width`. All else as in copy_from.")
+      .def(
+          "copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
+          nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
+          nb::arg("other_pitch") = none, nb::arg("offset") = 0, nb::arg("other_offset") = 0,
+          nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::sig(
+              "def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = "
+              "None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
+              "queue: "
+              "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
+              "Event | None"),
+          "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d, "
+          "the\n"
+          "other way.");
 }
 
 void bind_fills(nb::class_<buffer>& bound) {
@@ -104,28 +120,33 @@ void bind_fills(nb::class_<buffer>& bound) {
       .def("fill", &fill_buffer, nb::arg("value") = 0, nb::kw_only(), nb::arg("offset") = 0,
            nb::arg("nbytes") = none, nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(),
            nb::arg("blocking") = true,
-           nb::sig("def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, "
-                   "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
-                   "True) -> Event | None"),
-           "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a NumPy\n"
+           nb::sig(
+               "def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, "
+               "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
+               "True) -> Event | None"),
+           "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a "
+           "NumPy\n"
            "floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all from\n"
            "`offset`) is a multiple. All else as in copy_from.")
       .def("prefetch", &prefetch_buffer, nb::kw_only(), nb::arg("offset") = 0,
            nb::arg("nbytes") = none, nb::arg("to_host") = false, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = "
-                   "False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
-                   "bool = True) -> Event | None"),
+           nb::sig(
+               "def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = "
+               "False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
+               "bool = True) -> Event | None"),
            "Asks the driver to move shared memory to the queue's device, or to the host: a hint.\n"
            "Raises UnsupportedError on devices without the capability \"prefetch\".")
-      .def("advise", &advise_buffer, nb::arg("advice").none(), nb::kw_only(), nb::arg("offset") = 0,
-           nb::arg("nbytes") = none, nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(),
-           nb::arg("blocking") = true,
-           nb::sig("def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: "
-                   "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
-                   "Event | None"),
-           "Gives the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises\n"
-           "UnsupportedError on devices without the capability \"advise\".");
+      .def(
+          "advise", &advise_buffer, nb::arg("advice").none(), nb::kw_only(), nb::arg("offset") = 0,
+          nb::arg("nbytes") = none, nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(),
+          nb::arg("blocking") = true,
+          nb::sig(
+              "def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: "
+              "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
+              "Event | None"),
+          "Gives the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises\n"
+          "UnsupportedError on devices without the capability \"advise\".");
 }
 
 }  // namespace

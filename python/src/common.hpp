@@ -18,9 +18,9 @@ namespace isthmus::python {
 template <class Noun>
 struct counted;
 
-#define ISTHMUS_COUNTED(noun)                                                            \
-  template <>                                                                            \
-  struct counted<isthmus_##noun##_t> {                                                   \
+#define ISTHMUS_COUNTED(noun)                                                                \
+  template <>                                                                                \
+  struct counted<isthmus_##noun##_t> {                                                       \
     static void retain(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_retain(raw); }   \
     static void release(isthmus_##noun##_t* raw) noexcept { isthmus_##noun##_release(raw); } \
   }

@@ -37,8 +37,8 @@ nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
   void* native = to_pointer(handle, "handle");
   const nb::object where = to_device(on);
   context_handle adopted;
-  check(isthmus_context_adopt(device_of(where)->raw.get(), native, keep_alive(owner),
-                              adopted.out()));
+  check(
+      isthmus_context_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
   return wrap(std::move(adopted));
 }
 
@@ -84,15 +84,17 @@ void bind_context(nb::module_& module) {
       "another is named. Contexts compare by what they stand for and may be used from any thread.");
   types.context = bound;
   bound
-      .def("__init__", &init_context, nb::arg("devices") = nb::none(),
-           nb::sig("def __init__(self, devices: Device | str | list[Device] | None = None) -> None"))
-      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("device").none(),
-                  nb::arg("owner") = nb::none(),
-                  nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
-                          "-> Context"),
-                  "Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. It is kept\n"
-                  "alive by `owner` if given, else by the driver's own reference count. Raises\n"
-                  "UnsupportedError where contexts have no handles.")
+      .def(
+          "__init__", &init_context, nb::arg("devices") = nb::none(),
+          nb::sig("def __init__(self, devices: Device | str | list[Device] | None = None) -> None"))
+      .def_static(
+          "from_handle", &from_handle, nb::arg("handle").none(), nb::arg("device").none(),
+          nb::arg("owner") = nb::none(),
+          nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
+                  "-> Context"),
+          "Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. It is kept\n"
+          "alive by `owner` if given, else by the driver's own reference count. Raises\n"
+          "UnsupportedError where contexts have no handles.")
       .def_prop_ro("devices", &devices_of, nb::sig("def devices(self) -> list[Device]"),
                    "Its devices.")
       .def_prop_ro(
@@ -100,9 +102,11 @@ void bind_context(nb::module_& module) {
           [](const context& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid while\n"
+          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid "
+          "while\n"
           "this object lives.")
-      .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__eq__", &equal, nb::arg("other").none(),
+           nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)
       .def("__repr__", &context_repr, nb::sig("def __repr__(self) -> str"));
 }

@@ -183,10 +183,11 @@ void enter_current(nb::handle entry) {
 void leave_current(nb::handle entry) {
   const nb::object stack = top_of_stack();
   if (stack.is_none() || PyTuple_GET_ITEM(stack.ptr(), 0) != entry.ptr()) {
-    raise_python(PyExc_RuntimeError,
-                 "%R is not the current one here: leave devices and queues in the reverse order, in "
-                 "the thread or task that entered them",
-                 entry.ptr());
+    raise_python(
+        PyExc_RuntimeError,
+        "%R is not the current one here: leave devices and queues in the reverse order, in "
+        "the thread or task that entered them",
+        entry.ptr());
   }
   set_stack(PyTuple_GET_ITEM(stack.ptr(), 1));
 }
@@ -197,10 +198,11 @@ void bind_current(nb::module_& module) {
   if (current_stack == nullptr || queue_by_filter == nullptr) {
     raise_set();
   }
-  module.def("current_device", &current_device, nb::sig("def current_device() -> Device"),
-             "The device that `with device:` or `with queue:` set for this thread and asyncio task,\n"
-             "else the default one: the environment variable ISTHMUS_DEVICE, else the best with USM.\n"
-             "Opens drivers on the first call. Raises DeviceNotFoundError.");
+  module.def(
+      "current_device", &current_device, nb::sig("def current_device() -> Device"),
+      "The device that `with device:` or `with queue:` set for this thread and asyncio task,\n"
+      "else the default one: the environment variable ISTHMUS_DEVICE, else the best with USM.\n"
+      "Opens drivers on the first call. Raises DeviceNotFoundError.");
   module.def("current_queue", &current_queue, nb::sig("def current_queue() -> Queue"),
              "The queue that `with queue:` set for this thread and asyncio task, else the default\n"
              "queue of the current device. Opens drivers on the first call. Raises\n"

@@ -133,8 +133,7 @@ void bind_properties(nb::class_<device>& bound) {
                    "The largest alignment that can be asked for, in bytes.")
       .def_prop_ro("lacks", &field_of<&info::lacks>,
                    "What its driver lacks and what stands in for it, or an empty string.")
-      .def_prop_ro("default_queue", &default_queue_of,
-                   nb::sig("def default_queue(self) -> Queue"),
+      .def_prop_ro("default_queue", &default_queue_of, nb::sig("def default_queue(self) -> Queue"),
                    "Its queue on its default context, shared by all threads; always the same one.")
       .def_prop_ro("default_context", &default_context_of,
                    nb::sig("def default_context(self) -> Context"),
@@ -153,10 +152,13 @@ void bind_device(nb::module_& module) {
   nb::class_<device> bound(
       module, "Device",
       "A device: Device(filter=None).\n\n"
-      "`filter` is up to three of back-end (\"host\", \"sim\", \"opencl\"), type (\"cpu\", \"gpu\",\n"
-      "\"accelerator\") and number, in that order, joined by ':'; None: the current device. Opens the\n"
+      "`filter` is up to three of back-end (\"host\", \"sim\", \"opencl\"), type (\"cpu\", "
+      "\"gpu\",\n"
+      "\"accelerator\") and number, in that order, joined by ':'; None: the current device. Opens "
+      "the\n"
       "drivers that the filter allows. Raises DeviceNotFoundError with a list of what there is.\n\n"
-      "`with device:` makes it the current one of this thread and asyncio task; this nests. Devices\n"
+      "`with device:` makes it the current one of this thread and asyncio task; this nests. "
+      "Devices\n"
       "compare by what they stand for, pickle by their filter and may be used from any thread.");
   types.device = bound;
   bound.def("__init__", &init_device, nb::arg("filter") = nb::none(),
@@ -164,21 +166,24 @@ void bind_device(nb::module_& module) {
   bind_properties(bound);
   bound
       .def("memory_info", &memory_info, nb::sig("def memory_info(self) -> tuple[int, int]"),
-           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does not\n"
+           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does "
+           "not\n"
            "tell.")
-      .def("__enter__",
-           [](nb::object self) {
-             enter_current(self);
-             return self;
-           },
-           nb::sig("def __enter__(self) -> Self"))
-      .def("__exit__", [](nb::handle self, nb::args) { leave_current(self); },
-           nb::sig("def __exit__(self, *exc: object) -> None"))
-      .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            enter_current(self);
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](nb::handle self, nb::args) { leave_current(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def("__eq__", &equal, nb::arg("other").none(),
+           nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)
       .def("__repr__", &device_repr, nb::sig("def __repr__(self) -> str"))
-      .def("__reduce__", &reduce,
-           nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
+      .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
 }
 
 }  // namespace isthmus::python

@@ -92,9 +92,10 @@ nb::object make_capsule(const buffer& of, bool copies, const char* name,
 
 void require_cpu(const buffer& of, nb::handle device) {
   if (!host_reachable(of.kind)) {
-    raise_python(PyExc_BufferError,
-                 "DLPack: the host cannot touch memory of kind 'device': copy it into memory of kind "
-                 "'host', or use to_numpy()");
+    raise_python(
+        PyExc_BufferError,
+        "DLPack: the host cannot touch memory of kind 'device': copy it into memory of kind "
+        "'host', or use to_numpy()");
   }
   if (device.is_none()) {
     return;
@@ -140,8 +141,8 @@ std::size_t item_bytes(const dlpack::tensor& of) {
 std::size_t tensor_bytes(const dlpack::tensor& of) {
   std::size_t bytes = item_bytes(of);
   for (int i = 0; i < of.ndim; ++i) {
-    if (of.shape[i] < 0 || __builtin_mul_overflow(bytes, static_cast<std::size_t>(of.shape[i]),
-                                                  &bytes)) {
+    if (of.shape[i] < 0 ||
+        __builtin_mul_overflow(bytes, static_cast<std::size_t>(of.shape[i]), &bytes)) {
       raise_python(PyExc_BufferError, "DLPack: a shape that cannot be");
     }
   }
@@ -162,7 +163,8 @@ void require_contiguous(const dlpack::tensor& of) {
 
 adoption read_tensor(const dlpack::tensor& of, std::uint64_t flags) {
   if (of.device.type != dlpack::k_cpu) {
-    raise_python(PyExc_BufferError, "DLPack: memory of device type %d is not the CPU's", of.device.type);
+    raise_python(PyExc_BufferError, "DLPack: memory of device type %d is not the CPU's",
+                 of.device.type);
   }
   const auto nbytes = tensor_bytes(of);
   if (nbytes != 0) {
@@ -199,7 +201,7 @@ nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_n
                              what.read_only ? 1 : 0, queue_of(queue)->raw.get(), owner,
                              adopted.out()));
   new (nb::inst_ptr<buffer>(made)) buffer{std::move(adopted), std::move(queue), nb::borrow(object),
-                                          what.kind, what.nbytes, what.read_only};
+                                          what.kind,          what.nbytes,      what.read_only};
   nb::inst_mark_ready(made);
   return made;
 }
@@ -239,13 +241,15 @@ nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version,
   drain_deferred();
   const bool copies = !copy.is_none() && PyObject_IsTrue(copy.ptr()) == 1;
   if (wants_version(max_version)) {
-    return make_capsule<dlpack::managed_versioned>(of, copies, k_versioned_name, [](PyObject* capsule) {
-      drop_capsule<dlpack::managed_versioned>(capsule, k_versioned_name);
-    });
+    return make_capsule<dlpack::managed_versioned>(
+        of, copies, k_versioned_name, [](PyObject* capsule) {
+          drop_capsule<dlpack::managed_versioned>(capsule, k_versioned_name);
+        });
   }
   if (of.read_only && !copies) {
-    raise_python(PyExc_BufferError,
-                 "DLPack: read-only memory can be lent from version 1.0 on: pass max_version=(1, 0)");
+    raise_python(
+        PyExc_BufferError,
+        "DLPack: read-only memory can be lent from version 1.0 on: pass max_version=(1, 0)");
   }
   return make_capsule<dlpack::managed>(of, copies, k_name, [](PyObject* capsule) {
     drop_capsule<dlpack::managed>(capsule, k_name);
@@ -254,19 +258,21 @@ nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version,
 
 nb::object from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
-  nb::object on = queue.is_none() ? to_queue(nb::handle{}, nb::str("host"))
-                                  : to_queue(queue, nb::handle{});
+  nb::object on =
+      queue.is_none() ? to_queue(nb::handle{}, nb::str("host")) : to_queue(queue, nb::handle{});
   const bool is_capsule = PyCapsule_CheckExact(object.ptr()) != 0;
   const nb::object capsule = is_capsule ? nb::borrow(object) : ask_for_capsule(object);
   if (PyCapsule_IsValid(capsule.ptr(), k_versioned_name) != 0) {
-    return adopt_tensor<dlpack::managed_versioned>(capsule, k_versioned_name,
-                                                   "used_dltensor_versioned", object, std::move(on));
+    return adopt_tensor<dlpack::managed_versioned>(
+        capsule, k_versioned_name, "used_dltensor_versioned", object, std::move(on));
   }
   if (PyCapsule_IsValid(capsule.ptr(), k_name) != 0) {
     return adopt_tensor<dlpack::managed>(capsule, k_name, "used_dltensor", object, std::move(on));
   }
-  raise_python(PyExc_BufferError, "DLPack: %R is no capsule \"dltensor\" or \"dltensor_versioned\" "
-               "that is still unused", capsule.ptr());
+  raise_python(PyExc_BufferError,
+               "DLPack: %R is no capsule \"dltensor\" or \"dltensor_versioned\" "
+               "that is still unused",
+               capsule.ptr());
 }
 
 }  // namespace isthmus::python

@@ -72,9 +72,7 @@ void wait_for(nb::handle events) {
   }
 }
 
-bool is_done(const event& self) {
-  return isthmus_event_status(self.raw.get()) != ISTHMUS_PENDING;
-}
+bool is_done(const event& self) { return isthmus_event_status(self.raw.get()) != ISTHMUS_PENDING; }
 
 const char* status_of(const event& self) {
   const auto status = isthmus_event_status(self.raw.get());
@@ -153,13 +151,14 @@ void bind_host_side(nb::class_<event>& bound) {
       .def("complete", &complete,
            "Completes a host event. Raises ValueError for an operation's event or a completed one.")
       .def("fail", &fail, nb::arg("message"), nb::sig("def fail(self, message: str) -> None"),
-           "Completes a host event with a CallbackError; what waits for it on a queue does not run and\n"
+           "Completes a host event with a CallbackError; what waits for it on a queue does not run "
+           "and\n"
            "fails with DependencyError. Raises ValueError as complete() does.")
       .def("_notify", &notify, nb::arg("descriptor"),
            "Writes 8 bytes to a copy of a file descriptor on completion.")
-      .def("__await__", &await_event,
-           nb::sig("def __await__(self) -> Generator[Any, None, None]"),
-           "`await event` in asyncio: as wait(), without blocking the loop or a thread. Any number of\n"
+      .def("__await__", &await_event, nb::sig("def __await__(self) -> Generator[Any, None, None]"),
+           "`await event` in asyncio: as wait(), without blocking the loop or a thread. Any number "
+           "of\n"
            "tasks may await the same event; cancelling one does not touch the operation.");
 }
 
@@ -176,7 +175,8 @@ void bind_event(nb::module_& module) {
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
            "Waits until the operation has ended, for `timeout` seconds at most (None: for ever; 0\n"
-           "polls), and raises the error it ended with. Lets other threads run; Ctrl-C interrupts the\n"
+           "polls), and raises the error it ended with. Lets other threads run; Ctrl-C interrupts "
+           "the\n"
            "wait, not the operation. Raises WaitTimeoutError.")
       .def_static("wait_for", &wait_for, nb::arg("events").none(),
                   nb::sig("def wait_for(events: Sequence[Event]) -> None"),
@@ -186,10 +186,10 @@ void bind_event(nb::module_& module) {
                    "\"pending\", \"complete\" or \"failed\".")
       .def_prop_ro("error", &error_of, nb::sig("def error(self) -> BaseException | None"),
                    "The exception that wait() would raise, None if there is none (yet).")
-      .def_prop_ro("times", &times_of,
-                   nb::sig("def times(self) -> tuple[int, int, int] | None"),
-                   "(submitted, started, ended) in nanoseconds of the device's clock; None where the\n"
-                   "driver keeps none and before completion.")
+      .def_prop_ro(
+          "times", &times_of, nb::sig("def times(self) -> tuple[int, int, int] | None"),
+          "(submitted, started, ended) in nanoseconds of the device's clock; None where the\n"
+          "driver keeps none and before completion.")
       .def_prop_ro(
           "native_handle",
           [](const event& self) {

@@ -1,5 +1,7 @@
 // Buffer's ways out: interface dictionaries, bytes, NumPy, pickle.
 
+#include <sys/mman.h>
+
 #include <algorithm>
 
 #include "arguments.hpp"
@@ -94,11 +96,22 @@ PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&vi
 constexpr std::size_t k_result_bytes = 64 * 1024;
 
 nb::object host_copy(const buffer& of) {
-  nb::object made = make_instance<host_result>(host_result_type, std::max<std::size_t>(of.nbytes, 1));
+  nb::object made =
+      make_instance<host_result>(host_result_type, std::max<std::size_t>(of.nbytes, 1));
   auto* to = nb::inst_ptr<host_result>(made);
   to->nbytes = of.nbytes;
   copy_out(of, to->pointer, made);
   return made;
+}
+
+// First touches of small pages take several times as long as a copy. NumPy asks so for its arrays.
+void ask_for_huge_pages(char* start, std::size_t nbytes) {
+  constexpr std::size_t k_worthwhile = std::size_t{4} << 20;
+  constexpr std::uintptr_t k_page = 4096;
+  if (nbytes >= k_worthwhile) {
+    const auto skip = -reinterpret_cast<std::uintptr_t>(start) % k_page;
+    madvise(start + skip, nbytes - skip, MADV_HUGEPAGE);
+  }
 }
 
 PyObject* numpy_attribute(const char* name) {
@@ -107,7 +120,8 @@ PyObject* numpy_attribute(const char* name) {
 
 nb::object small_array(const buffer& of) {
   static PyObject* const empty = numpy_attribute("empty");
-  static PyObject* const uint8 = nb::object(nb::handle(numpy_attribute("dtype"))("u1")).release().ptr();
+  static PyObject* const uint8 =
+      nb::object(nb::handle(numpy_attribute("dtype"))("u1")).release().ptr();
   nb::object array = nb::handle(empty)(of.nbytes, nb::handle(uint8));
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) {
@@ -148,6 +162,7 @@ nb::object to_bytes(nb::handle self) {
   if (!made.is_valid()) {
     raise_set();
   }
+  ask_for_huge_pages(PyBytes_AS_STRING(made.ptr()), of.nbytes);
   copy_out(of, PyBytes_AS_STRING(made.ptr()), made);
   return made;
 }
@@ -168,8 +183,8 @@ nb::object clone(nb::handle self) {
   construct_buffer(nb::inst_ptr<buffer>(made), of.nbytes, of.kind,
                    static_cast<std::int64_t>(info.alignment), of.queue_object, nullptr);
   nb::inst_mark_ready(made);
-  static_cast<void>(copy({made, self, nb::none(), nb::int_(0), nb::int_(0)},
-                         {nb::handle{}, nb::handle{}, true}));
+  static_cast<void>(
+      copy({made, self, nb::none(), nb::int_(0), nb::int_(0)}, {nb::handle{}, nb::handle{}, true}));
   return made;
 }
 
@@ -177,36 +192,43 @@ namespace {
 
 void bind_protocols(nb::class_<buffer>& bound) {
   bound
-      .def_prop_ro("__sycl_usm_array_interface__", &usm_interface,
-                   nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
-                   "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
-                   "address is True for read-only memory. Does not wait. ClosedError if freed.")
-      .def_prop_ro("__array_interface__", &array_interface,
-                   nb::sig("def __array_interface__(self) -> dict[str, Any]"),
-                   "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
-                   "Buffers of device kind have no such attribute.")
+      .def_prop_ro(
+          "__sycl_usm_array_interface__", &usm_interface,
+          nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
+          "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
+          "address is True for read-only memory. Does not wait. ClosedError if freed.")
+      .def_prop_ro(
+          "__array_interface__", &array_interface,
+          nb::sig("def __array_interface__(self) -> dict[str, Any]"),
+          "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
+          "Buffers of device kind have no such attribute.")
       .def("__array__", &refuse_array,
            nb::sig("def __array__(self, *args: Any, **kwargs: Any) -> Any"),
            "Raises TypeError: NumPy sees shared and host kinds through the buffer protocol.")
       .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
-           nb::sig("def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = "
-                   "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
-           "A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for pending\n"
-           "work. Versioned if `max_version` is (1, 0) or more. The memory stays until the consumer\n"
-           "gives it back, through free(). Raises BufferError for device kind, another `dl_device`, a\n"
+           nb::sig(
+               "def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = "
+               "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
+           "A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for "
+           "pending\n"
+           "work. Versioned if `max_version` is (1, 0) or more. The memory stays until the "
+           "consumer\n"
+           "gives it back, through free(). Raises BufferError for device kind, another "
+           "`dl_device`, a\n"
            "stream, and read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
            "(1, 0), kDLCPU. Raises BufferError for device kind.")
-      .def_static("from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
-                  nb::arg("queue") = nb::none(),
-                  nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
-                  "A buffer of kind \"host\" over the memory of a contiguous CPU array that has\n"
-                  "__dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the host\n"
-                  "device's. Raises BufferError for other devices and types, ValueError for what is not\n"
-                  "contiguous.");
+      .def_static(
+          "from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
+          nb::arg("queue") = nb::none(),
+          nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
+          "A buffer of kind \"host\" over the memory of a contiguous CPU array that has\n"
+          "__dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the host\n"
+          "device's. Raises BufferError for other devices and types, ValueError for what is not\n"
+          "contiguous.");
 }
 
 void bind_copies(nb::class_<buffer>& bound) {
@@ -220,20 +242,21 @@ void bind_copies(nb::class_<buffer>& bound) {
            "A copy of all bytes with the buffer protocol.")
       .def("__copy__", &clone, nb::sig("def __copy__(self) -> Self"),
            "New memory of the same kind, alignment and queue with the same bytes.")
-      .def("__deepcopy__", [](nb::handle self, nb::handle) { return clone(self); }, nb::arg("memo").none(),
-           nb::sig("def __deepcopy__(self, memo: Any) -> Self"))
+      .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return clone(self); },
+          nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: Any) -> Self"))
       .def("__reduce_ex__", &reduce, nb::arg("protocol"),
            nb::sig("def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]"),
-           "Pickles contents, kind, alignment and the device's filter; from protocol 5 on the contents\n"
+           "Pickles contents, kind, alignment and the device's filter; from protocol 5 on the "
+           "contents\n"
            "go out of band where the pickler takes them.");
 }
 
 }  // namespace
 
 void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound) {
-  host_result_type =
-      nb::class_<host_result>(module, "_HostResult", nb::type_slots(host_result_slots),
-                              "Host memory that holds a result.");
+  host_result_type = nb::class_<host_result>(
+      module, "_HostResult", nb::type_slots(host_result_slots), "Host memory that holds a result.");
   bind_protocols(bound);
   bind_copies(bound);
 }

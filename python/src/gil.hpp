@@ -55,9 +55,7 @@ class gate {
   void leave() noexcept { inside_.fetch_sub(1, std::memory_order_seq_cst); }
   void close() noexcept { closed_.store(true, std::memory_order_seq_cst); }
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_seq_cst); }
-  [[nodiscard]] bool empty() const noexcept {
-    return inside_.load(std::memory_order_seq_cst) == 0;
-  }
+  [[nodiscard]] bool empty() const noexcept { return inside_.load(std::memory_order_seq_cst) == 0; }
 
  private:
   std::atomic<int> inside_{0};

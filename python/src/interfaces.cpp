@@ -81,10 +81,11 @@ nb::object read_queue(nb::handle dictionary, const void* pointer) {
   if (given.is_valid() && (device_of(given) != nullptr || PyUnicode_Check(given.ptr()) != 0)) {
     return to_queue(nb::handle{}, given);
   }
-  raise_python(PyExc_ValueError,
-               "syclobj of %s must be an isthmus Queue, Context or Device or a filter string, not %.100s; "
-               "objects of dpctl need the sycl back-end, which is not there yet",
-               k_interface, given.is_valid() ? Py_TYPE(given.ptr())->tp_name : "missing");
+  raise_python(
+      PyExc_ValueError,
+      "syclobj of %s must be an isthmus Queue, Context or Device or a filter string, not %.100s; "
+      "objects of dpctl need the sycl back-end, which is not there yet",
+      k_interface, given.is_valid() ? Py_TYPE(given.ptr())->tp_name : "missing");
 }
 
 std::int64_t to_int64(nb::handle value, const char* what) {
@@ -136,9 +137,12 @@ std::size_t plain_item_size(const char* text) {
   static constexpr struct {
     char kind;
     const char* sizes[6];
-  } k_types[] = {{'b', {"1"}},           {'i', {"1", "2", "4", "8"}},
-                 {'u', {"1", "2", "4", "8"}}, {'f', {"2", "4", "8", "16"}},
-                 {'c', {"8", "16", "32"}}, {'m', {"8"}}};
+  } k_types[] = {{'b', {"1"}},
+                 {'i', {"1", "2", "4", "8"}},
+                 {'u', {"1", "2", "4", "8"}},
+                 {'f', {"2", "4", "8", "16"}},
+                 {'c', {"8", "16", "32"}},
+                 {'m', {"8"}}};
   if (std::strchr("<>|=", *text) != nullptr && *text != '\0') {
     ++text;
   }
@@ -248,7 +252,8 @@ std::vector<std::int64_t> read_strides(nb::handle dictionary,
   }
   auto strides = to_numbers(given, "strides");
   if (strides.size() != shape.size()) {
-    raise_python(PyExc_ValueError, "strides of %s must be as many as the shape has extents, %zu, not %zu",
+    raise_python(PyExc_ValueError,
+                 "strides of %s must be as many as the shape has extents, %zu, not %zu",
                  k_interface, shape.size(), strides.size());
   }
   return strides;

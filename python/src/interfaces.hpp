@@ -6,9 +6,9 @@
 namespace isthmus::python {
 
 struct told_interface {
-  adoption what{};        // the box around all elements; kind UNKNOWN: as the driver tells
+  adoption what{};  // the box around all elements; kind UNKNOWN: as the driver tells
   nb::object queue;
-  bool contiguous = true; // in C or Fortran order
+  bool contiguous = true;  // in C or Fortran order
 };
 
 [[nodiscard]] bool has_interface(nb::handle object);

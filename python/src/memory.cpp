@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <algorithm>
-
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "current.hpp"
@@ -45,18 +43,17 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
 void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::handle alignment,
                     nb::handle queue) {
   const auto& of = *buffer_of(source);
-  const nb::object on =
-      queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
+  const nb::object on = queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
   construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr);
   try {
     place to = buffer_place(*self);
     place from = buffer_place(of);
     const operation_arguments how{nb::handle{}, nb::handle{}, true};
-    static_cast<void>(run_operation(
-        {how, of.nbytes, to.direct && from.direct, {&to, &from}},
-        [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-          return isthmus_copy(nullptr, &to.raw, &from.raw, of.nbytes, with, event);
-        }));
+    static_cast<void>(run_operation({how, of.nbytes, to.direct && from.direct, {&to, &from}},
+                                    [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                                      return isthmus_copy(nullptr, &to.raw, &from.raw, of.nbytes,
+                                                          with, event);
+                                    }));
   } catch (...) {
     self->~buffer();  // nanobind takes an object whose constructor threw for one never made
     throw;
@@ -160,9 +157,9 @@ nb::object copy_to_host(nb::handle self, nb::handle destination) {
   if (destination.is_none()) {
     return to_numpy(self);
   }
-  static_cast<void>(copy({destination, self, room_in(destination, buffer_of(self)->nbytes),
-                          nb::int_(0), nb::int_(0)},
-                         {nb::handle{}, nb::handle{}, true}));
+  static_cast<void>(copy(
+      {destination, self, room_in(destination, buffer_of(self)->nbytes), nb::int_(0), nb::int_(0)},
+      {nb::handle{}, nb::handle{}, true}));
   return nb::borrow(destination);
 }
 
@@ -173,7 +170,8 @@ void copy_from(nb::handle self, nb::handle source) {
 
 void copy_from_host(nb::handle self, nb::handle source) {
   if (PyObject_CheckBuffer(source.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "copy_from_host() needs an object with the buffer protocol, not %.100s",
+    raise_python(PyExc_TypeError,
+                 "copy_from_host() needs an object with the buffer protocol, not %.100s",
                  Py_TYPE(source.ptr())->tp_name);
   }
   copy_from(self, source);
@@ -193,12 +191,14 @@ void bind_names(nb::class_<memory, buffer>& bound) {
   const auto device = [](const buffer& self) { return queue_of_buffer(self).device_object; };
   const auto context = [](const buffer& self) { return queue_of_buffer(self).context_object; };
   const auto queue = [](const buffer& self) { return self.queue_object; };
-  bound.def_prop_ro("size", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
-      .def_prop_ro("_pointer",
-                   [](const buffer& self) {
-                     return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
-                   },
-                   "Its address.")
+  bound.def_prop_ro(
+           "size", [](const buffer& self) { return self.nbytes; }, "Its size in bytes.")
+      .def_prop_ro(
+          "_pointer",
+          [](const buffer& self) {
+            return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
+          },
+          "Its address.")
       .def_prop_ro("_queue", queue, nb::sig("def _queue(self) -> Queue"), "Its queue.")
       .def_prop_ro("_context", context, nb::sig("def _context(self) -> Context"), "Its context.")
       .def_prop_ro("sycl_queue", queue, nb::sig("def sycl_queue(self) -> Queue"), "Its queue.")
@@ -206,17 +206,21 @@ void bind_names(nb::class_<memory, buffer>& bound) {
                    "The device of its queue.")
       .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
                    "The context the memory belongs to.")
-      .def_prop_ro("reference_obj", &reference_of, nb::sig("def reference_obj(self) -> object"),
-                   "The foreign object that the memory first came from, None if it is Isthmus' own.")
-      .def("get_usm_type",
-           [](const buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
-           nb::arg("syclobj") = nb::none(),
-           nb::sig("def get_usm_type(self, syclobj: Context | Queue | None = None) -> str"),
-           "\"device\", \"shared\" or \"host\"; \"unknown\" in a context that does not know the memory.")
-      .def("get_usm_type_enum", [](const buffer& self, nb::handle in) { return kind_in(self, in); },
-           nb::arg("syclobj") = nb::none(),
-           nb::sig("def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int"),
-           "The kind as a number: 1 device, 2 shared, 3 host, 0 unknown.")
+      .def_prop_ro(
+          "reference_obj", &reference_of, nb::sig("def reference_obj(self) -> object"),
+          "The foreign object that the memory first came from, None if it is Isthmus' own.")
+      .def(
+          "get_usm_type",
+          [](const buffer& self, nb::handle in) { return kind_name(kind_in(self, in)); },
+          nb::arg("syclobj") = nb::none(),
+          nb::sig("def get_usm_type(self, syclobj: Context | Queue | None = None) -> str"),
+          "\"device\", \"shared\" or \"host\"; \"unknown\" in a context that does not know the "
+          "memory.")
+      .def(
+          "get_usm_type_enum", [](const buffer& self, nb::handle in) { return kind_in(self, in); },
+          nb::arg("syclobj") = nb::none(),
+          nb::sig("def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int"),
+          "The kind as a number: 1 device, 2 shared, 3 host, 0 unknown.")
       .def("__sizeof__", [](const buffer& self) { return self.nbytes; });
 }
 
@@ -224,17 +228,21 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
   bound
       .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
            nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
-           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it has\n"
-           "beyond is left as it is, and a smaller one is filled from the beginning. None: into a new\n"
+           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it "
+           "has\n"
+           "beyond is left as it is, and a smaller one is filled from the beginning. None: into a "
+           "new\n"
            "uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not contiguous.")
       .def("copy_from_host", &copy_from_host, nb::arg("obj").none(),
            nb::sig("def copy_from_host(self, obj: object) -> None"),
            "Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones\n"
-           "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a ValueError)\n"
+           "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a "
+           "ValueError)\n"
            "if it is longer, ValueError if it is not contiguous, TypeError if it is no buffer.")
       .def("copy_from_device", &copy_from_device, nb::arg("obj").none(),
            nb::sig("def copy_from_device(self, obj: object) -> None"),
-           "Copies all bytes of another memory object, or of one with __sycl_usm_array_interface__, of\n"
+           "Copies all bytes of another memory object, or of one with "
+           "__sycl_usm_array_interface__, of\n"
            "any context, to the beginning of this memory. Blocks. Raises OutOfRangeError (a\n"
            "ValueError) if it is longer.")
       .def("memset", &set_bytes, nb::arg("val") = 0,
@@ -244,26 +252,30 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
 
 template <isthmus_kind_t Kind>
 void bind_kind(nb::module_& module, const char* name, const char* doc) {
-  types.memory[Kind] = nb::class_<memory_of<Kind>, memory>(module, name, doc)
-      .def("__init__",
-           [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
-              bool copies) {
-             construct_memory(self, Kind, other, alignment, queue, copies);
-           },
-           nb::arg("other").none(), nb::kw_only(), nb::arg("alignment") = 0,
-           nb::arg("queue") = nb::none(), nb::arg("copy") = false,
-           nb::sig("def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = "
-                   "None, copy: bool = False) -> None"));
+  types.memory[Kind] =
+      nb::class_<memory_of<Kind>, memory>(module, name, doc)
+          .def(
+              "__init__",
+              [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
+                 bool copies) { construct_memory(self, Kind, other, alignment, queue, copies); },
+              nb::arg("other").none(), nb::kw_only(), nb::arg("alignment") = 0,
+              nb::arg("queue") = nb::none(), nb::arg("copy") = false,
+              nb::sig(
+                  "def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = "
+                  "None, copy: bool = False) -> None"));
 }
 
-#define ISTHMUS_MEMORY_DOC(name, kind)                                                              \
-  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind "\".\n\n"          \
-  "`other` a number > 0: that many new bytes on `queue` (None: the current one), `alignment` a\n"   \
-  "power of two, 0 or less: the device's own. `other` a memory object or anything with\n"           \
-  "__sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else\n"        \
-  "ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one of\n"    \
-  "`other`).\n\n"                                                                                   \
-  "A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory."
+#define ISTHMUS_MEMORY_DOC(name, kind)                                                            \
+  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind                  \
+       "\".\n\n"                                                                                  \
+       "`other` a number > 0: that many new bytes on `queue` (None: the current one), "           \
+       "`alignment` a\n"                                                                          \
+       "power of two, 0 or less: the device's own. `other` a memory object or anything with\n"    \
+       "__sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else\n" \
+       "ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one " \
+       "of\n"                                                                                     \
+       "`other`).\n\n"                                                                            \
+       "A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory."
 
 }  // namespace
 
@@ -279,13 +291,14 @@ void bind_memory(nb::module_& module) {
                                  ISTHMUS_MEMORY_DOC("MemoryUSMShared", "shared"));
   bind_kind<ISTHMUS_KIND_HOST>(module, "MemoryUSMHost",
                                ISTHMUS_MEMORY_DOC("MemoryUSMHost", "host"));
-  module.def("as_usm_memory", &as_usm_memory, nb::arg("obj").none(),
-             nb::sig("def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | "
-                     "MemoryUSMHost"),
-             "The memory of any object with __sycl_usm_array_interface__, without a copy, as the class\n"
-             "that fits its kind. Raises ValueError for a dictionary whose values cannot be or a\n"
-             "pointer that its context does not know, OutOfRangeError (a ValueError) past either end of\n"
-             "the allocation, TypeError for entries of a wrong type.");
+  module.def(
+      "as_usm_memory", &as_usm_memory, nb::arg("obj").none(),
+      nb::sig("def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | "
+              "MemoryUSMHost"),
+      "The memory of any object with __sycl_usm_array_interface__, without a copy, as the class\n"
+      "that fits its kind. Raises ValueError for a dictionary whose values cannot be or a\n"
+      "pointer that its context does not know, OutOfRangeError (a ValueError) past either end of\n"
+      "the allocation, TypeError for entries of a wrong type.");
 }
 
 }  // namespace isthmus::python

@@ -47,8 +47,8 @@ bool holds_references(const Py_buffer& view) {
 
 // The first that works: contiguous in C order, in Fortran's, or of a type that has no format (dates).
 bool take_view(nb::handle object, int extra, Py_buffer& view) {
-  for (const int flags : {PyBUF_ND | PyBUF_FORMAT, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT,
-                          PyBUF_SIMPLE}) {
+  for (const int flags :
+       {PyBUF_ND | PyBUF_FORMAT, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT, PyBUF_SIMPLE}) {
     PyErr_Clear();
     if (PyObject_GetBuffer(object.ptr(), &view, flags | extra) == 0) {
       return true;
@@ -65,8 +65,10 @@ place host_place(nb::handle object, access wanted, const char* role) {
     explain_refusal(object, wanted, role);
   }
   if (holds_references(view)) {
-    raise_python(PyExc_TypeError, "%s holds references to Python objects, whose bytes mean nothing "
-                 "elsewhere: give it a numeric dtype", role);
+    raise_python(PyExc_TypeError,
+                 "%s holds references to Python objects, whose bytes mean nothing "
+                 "elsewhere: give it a numeric dtype",
+                 role);
   }
   made.raw.pointer = view.buf;
   made.nbytes = static_cast<std::size_t>(view.len);
@@ -89,6 +91,7 @@ place foreign_place(nb::handle object, access wanted, const char* role) {
   made.raw.buffer = made.adopted.get();
   made.nbytes = told.what.nbytes;
   made.direct = false;
+  made.queue = on->raw.get();
   made.keep = told.queue;
   return made;
 }
@@ -127,8 +130,8 @@ void require_range(const place& in, std::size_t nbytes, const char* role) {
   const auto offset = in.raw.offset;
   if (offset > in.nbytes || nbytes > in.nbytes - offset) {
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                 "%zu bytes from offset %zu lie outside the %s, which has %zu bytes", nbytes, offset,
-                 role, in.nbytes);
+                 "%zu bytes from offset %zu lie outside the %s, which has %zu bytes", nbytes,
+                 offset, role, in.nbytes);
   }
 }
 

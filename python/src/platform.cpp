@@ -65,7 +65,7 @@ parsed_filter parse_filter(std::string_view text) {
   while (!text.empty()) {
     const auto colon = text.find(':');
     const auto part = text.substr(0, colon);
-    auto& into = is_type(part) ? parsed.type
+    auto& into = is_type(part)                                       ? parsed.type
                  : part.find_first_not_of("0123456789") == part.npos ? parsed.number
                                                                      : parsed.backend;
     into = part;
@@ -157,7 +157,7 @@ nb::object platform_repr(const platform& self) {
                                         info.device_count == 1 ? "" : "s"));
 }
 
-template <const char* isthmus_platform_info_t::* Field>
+template <const char* isthmus_platform_info_t::*Field>
 const char* text_of(const platform& self) {
   return info_of_platform(self).*Field;
 }
@@ -167,9 +167,10 @@ const char* text_of(const platform& self) {
 void bind_platform(nb::module_& module) {
   using info = isthmus_platform_info_t;
   types.platform =
-      nb::class_<platform>(module, "Platform",
-                           "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
-                           "use from any thread.")
+      nb::class_<platform>(
+          module, "Platform",
+          "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
+          "use from any thread.")
           .def_prop_ro("backend", &text_of<&info::backend>, "\"host\", \"sim\" or \"opencl\".")
           .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
           .def_prop_ro("vendor", &text_of<&info::vendor>, "Who made the driver.")
@@ -181,15 +182,17 @@ void bind_platform(nb::module_& module) {
           .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
   module.def("platforms", &list_platforms, nb::sig("def platforms() -> list[Platform]"),
              "Every platform found. Opens every driver on the first call.");
-  module.def("devices", &find_devices, nb::arg("filter") = nb::none(),
-             nb::sig("def devices(filter: str | None = None) -> list[Device]"),
-             "Every device that fits `filter`, the best one first; None: all of them. A filter that\n"
-             "nothing fits gives an empty list. Simulated devices are listed only if the environment\n"
-             "variable ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call.\n"
-             "Raises ValueError for what is no filter.");
-  module.def("absent", &list_absent, nb::sig("def absent() -> list[tuple[str, str]]"),
-             "(back-end, reason) of each driver that was looked for and cannot be used. Opens every\n"
-             "driver on the first call.");
+  module.def(
+      "devices", &find_devices, nb::arg("filter") = nb::none(),
+      nb::sig("def devices(filter: str | None = None) -> list[Device]"),
+      "Every device that fits `filter`, the best one first; None: all of them. A filter that\n"
+      "nothing fits gives an empty list. Simulated devices are listed only if the environment\n"
+      "variable ISTHMUS_SIM is set or the filter names them. Opens drivers on the first call.\n"
+      "Raises ValueError for what is no filter.");
+  module.def(
+      "absent", &list_absent, nb::sig("def absent() -> list[tuple[str, str]]"),
+      "(back-end, reason) of each driver that was looked for and cannot be used. Opens every\n"
+      "driver on the first call.");
 }
 
 }  // namespace isthmus::python

@@ -59,8 +59,7 @@ nb::object fence(const queue& self, nb::handle after) {
   isthmus_status_t status;
   {
     const gil_release released{!how.after.empty()};
-    status =
-        isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
+    status = isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
   }
   check(status);
   return wrap(std::move(made));
@@ -101,8 +100,7 @@ nb::object count_or_all(nb::handle buffer, nb::handle count) {
 
 void prefetch_on(nb::handle self, nb::handle buffer, nb::handle count) {
   const nb::object nbytes = count_or_all(buffer, count);
-  static_cast<void>(
-      prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, true}));
+  static_cast<void>(prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, true}));
 }
 
 void advise_on(nb::handle self, nb::handle buffer, nb::handle count, nb::handle advice) {
@@ -139,17 +137,20 @@ void bind_properties(nb::class_<queue>& bound) {
                    "dpctl's name of `context`.")
       .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
                    "\"host\", \"sim\" or \"opencl\".")
-      .def_prop_ro("is_in_order", [](const queue&) { return true; }, "Always True.")
-      .def_prop_ro("idle",
-                   [](const queue& self) { return isthmus_queue_idle(self.raw.get()) != 0; },
-                   "Whether nothing that Isthmus submitted is pending.")
+      .def_prop_ro(
+          "is_in_order", [](const queue&) { return true; }, "Always True.")
+      .def_prop_ro(
+          "idle", [](const queue& self) { return isthmus_queue_idle(self.raw.get()) != 0; },
+          "Whether nothing that Isthmus submitted is pending.")
       .def_prop_ro(
           "native_handle",
           [](const queue& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none; valid\n"
-          "while this object lives. Once it was asked for, Isthmus takes into account that the queue\n"
+          "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none; "
+          "valid\n"
+          "while this object lives. Once it was asked for, Isthmus takes into account that the "
+          "queue\n"
           "may have work which it does not know.");
 }
 
@@ -157,79 +158,99 @@ void bind_order(nb::class_<queue>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits for all that was submitted so far, for `timeout` seconds at most (None: for ever).\n"
+           "Waits for all that was submitted so far, for `timeout` seconds at most (None: for "
+           "ever).\n"
            "Errors of operations are told by their own events. Lets other threads run; Ctrl-C\n"
            "interrupts. Raises WaitTimeoutError.")
       .def("fence", &fence, nb::arg("after") = nb::make_tuple(),
            nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
            "An event that completes when all submitted so far, and all of `after`, has.")
-      .def("submit",
-           [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
-             return submit_function(self, fn, buffers, after);
-           },
-           nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
-           nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
-                   "Sequence[Event] = ()) -> Event"),
-           "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of bytes of\n"
-           "each buffer; returns its event at once.\n\n"
-           "The views, writable unless the buffer is read-only, are valid only during the call: a\n"
-           "function that keeps one, or an array made of it, fails with BufferError. What `fn` raises\n"
-           "is raised by event.wait(), the same object; work behind it on the queue goes on. `fn` must\n"
-           "not wait for what is behind it on the queue. It sees the contextvars of the caller.\n"
-           "Buffers of device kind need the capability \"run_functions\" (UnsupportedError). When the\n"
-           "interpreter ends, functions that have not begun fail with CallbackError; those that run\n"
-           "are waited for.")
-      .def("close",
-           [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
-           "Refuses further work with ClosedError; what is submitted still runs. Never blocks. Raises\n"
-           "ValueError for the default queue of a device, which cannot be closed.")
-      .def("__enter__",
-           [](nb::object self) {
-             enter_current(self);
-             return self;
-           },
-           nb::sig("def __enter__(self) -> Self"))
-      .def("__exit__", [](nb::handle self, nb::args) { leave_current(self); },
-           nb::sig("def __exit__(self, *exc: object) -> None"));
+      .def(
+          "submit",
+          [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
+            return submit_function(self, fn, buffers, after);
+          },
+          nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
+          nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
+                  "Sequence[Event] = ()) -> Event"),
+          "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of "
+          "bytes of\n"
+          "each buffer; returns its event at once.\n\n"
+          "The views, writable unless the buffer is read-only, are valid only during the call: a\n"
+          "function that keeps one, or an array made of it, fails with BufferError. What `fn` "
+          "raises\n"
+          "is raised by event.wait(), the same object; work behind it on the queue goes on. `fn` "
+          "must\n"
+          "not wait for what is behind it on the queue. It sees the contextvars of the caller.\n"
+          "Buffers of device kind need the capability \"run_functions\" (UnsupportedError). When "
+          "the\n"
+          "interpreter ends, functions that have not begun fail with CallbackError; those that "
+          "run\n"
+          "are waited for.")
+      .def(
+          "close", [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
+          "Refuses further work with ClosedError; what is submitted still runs. Never blocks. "
+          "Raises\n"
+          "ValueError for the default queue of a device, which cannot be closed.")
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            enter_current(self);
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](nb::handle self, nb::args) { leave_current(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"));
 }
 
 void bind_operations(nb::class_<queue>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none, nb::kw_only(),
-           nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
-                   "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
-                   "True) -> Event | None"),
-           "Copies bytes between any two places on this queue; see Buffer.copy_from.")
-      .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("width").none(),
-           nb::arg("height").none(), nb::kw_only(), nb::arg("dst_pitch") = none,
-           nb::arg("src_pitch") = none, nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-           nb::sig("def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: "
-                   "int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: "
-                   "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+      .def(
+          "copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none,
+          nb::kw_only(), nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
+          nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::sig(
+              "def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
+              "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
+              "True) -> Event | None"),
+          "Copies bytes between any two places on this queue; see Buffer.copy_from.")
+      .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(),
+           nb::arg("width").none(), nb::arg("height").none(), nb::kw_only(),
+           nb::arg("dst_pitch") = none, nb::arg("src_pitch") = none, nb::arg("dst_offset") = 0,
+           nb::arg("src_offset") = 0, nb::arg("after") = nb::make_tuple(),
+           nb::arg("blocking") = true,
+           nb::sig(
+               "def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: "
+               "int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: "
+               "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
+               "None"),
            "Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.")
       .def("fill", &fill_on, nb::arg("dst").none(), nb::arg("value") = 0, nb::kw_only(),
            nb::arg("offset") = 0, nb::arg("nbytes") = none, nb::arg("after") = nb::make_tuple(),
            nb::arg("blocking") = true,
-           nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None "
-                   "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+           nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int "
+                   "| None "
+                   "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
+                   "None"),
            "Fills `dst` on this queue; see Buffer.fill.")
-      .def("memcpy", &memcpy_on, nb::arg("dest").none(), nb::arg("src").none(), nb::arg("count").none(),
+      .def("memcpy", &memcpy_on, nb::arg("dest").none(), nb::arg("src").none(),
+           nb::arg("count").none(),
            nb::sig("def memcpy(self, dest: object, src: object, count: int) -> None"),
            "dpctl's name of copy(): `count` bytes, blocking; past either end is OutOfRangeError.")
-      .def("memcpy_async", &memcpy_async_on, nb::arg("dest").none(), nb::arg("src").none(), nb::arg("count").none(),
-           nb::arg("dEvents") = none,
+      .def("memcpy_async", &memcpy_async_on, nb::arg("dest").none(), nb::arg("src").none(),
+           nb::arg("count").none(), nb::arg("dEvents") = none,
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
                    "Sequence[Event] | None = None) -> Event"),
-           "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and destination\n"
+           "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and "
+           "destination\n"
            "live until it has ended.")
       .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count") = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
            "Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.")
-      .def("mem_advise", &advise_on, nb::arg("buf").none(), nb::arg("count").none(), nb::arg("advice").none(),
+      .def("mem_advise", &advise_on, nb::arg("buf").none(), nb::arg("count").none(),
+           nb::arg("advice").none(),
            nb::sig("def mem_advise(self, buf: Buffer, count: int, advice: int) -> None"),
            "Buffer.advise of the first `count` bytes; 0, or more than there are: all. Blocks.");
 }
@@ -242,25 +263,30 @@ void bind_queue(nb::module_& module) {
       "A queue: Queue(device=None, *, context=None). Its operations run one after the other.\n\n"
       "`device`: a Device, a filter string, or a Context, whose first device is taken; None: the\n"
       "current device. `context` None: the device's default one. Every call makes a new queue;\n"
-      "Device.default_queue is the shared one. Raises DeviceNotFoundError, and WrongContextError for\n"
+      "Device.default_queue is the shared one. Raises DeviceNotFoundError, and WrongContextError "
+      "for\n"
       "a device that is not of the context.\n\n"
-      "`with queue:` makes it, and its device, the current one of this thread and asyncio task; this\n"
+      "`with queue:` makes it, and its device, the current one of this thread and asyncio task; "
+      "this\n"
       "nests. Queues compare by what they stand for and may be used from any thread.");
   types.queue = bound;
   bound
       .def("__init__", &init_queue, nb::arg("device") = nb::none(), nb::kw_only(),
            nb::arg("context") = nb::none(),
-           nb::sig("def __init__(self, device: Device | str | Context | None = None, *, context: Context "
+           nb::sig("def __init__(self, device: Device | str | Context | None = None, *, context: "
+                   "Context "
                    "| None = None) -> None"))
-      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("device").none(),
-                  nb::arg("owner") = nb::none(),
-                  nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) -> "
-                          "Queue"),
-                  "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is\n"
-                  "out of order, operations stand behind barriers. It is kept alive by `owner` if given,\n"
-                  "else by the driver's own reference count. Raises UnsupportedError where queues have\n"
-                  "no handles.")
-      .def("__eq__", &equal, nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def_static(
+          "from_handle", &from_handle, nb::arg("handle").none(), nb::arg("device").none(),
+          nb::arg("owner") = nb::none(),
+          nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) -> "
+                  "Queue"),
+          "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is\n"
+          "out of order, operations stand behind barriers. It is kept alive by `owner` if given,\n"
+          "else by the driver's own reference count. Raises UnsupportedError where queues have\n"
+          "no handles.")
+      .def("__eq__", &equal, nb::arg("other").none(),
+           nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })
       .def("__repr__", &queue_repr, nb::sig("def __repr__(self) -> str"));
   bind_properties(bound);

@@ -47,8 +47,7 @@ void init_provider(resource* self, nb::handle kind, nb::handle on, nb::handle in
 
 nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignment,
                     nb::handle queue) {
-  const nb::object on =
-      queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
+  const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
   nb::object made = nb::inst_alloc(types.buffer);
   construct_buffer(nb::inst_ptr<buffer>(made), to_size(nbytes, "nbytes"), self.kind,
                    to_alignment(alignment), on, self.raw.get());
@@ -67,7 +66,8 @@ nb::object live(nb::handle kind) {
 void bind_resource(nb::module_& module) {
   nb::class_<resource> bound(
       module, "ProviderResource",
-      "The driver's own allocator: ProviderResource(kind=\"device\", device=None, context=None).\n\n"
+      "The driver's own allocator: ProviderResource(kind=\"device\", device=None, "
+      "context=None).\n\n"
       "`device` None: the first of `context`, else the current one; `context` None: the device's\n"
       "default one. Raises UnsupportedError for a kind that the device has not. Used as\n"
       "Buffer(nbytes, resource=...); safe to use from any thread.");
@@ -77,26 +77,31 @@ void bind_resource(nb::module_& module) {
            nb::arg("context") = nb::none(),
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
                    "context: Context | None = None) -> None"))
-      .def_prop_ro("kind", [](const resource& self) { return kind_name(self.kind); },
-                   nb::sig("def kind(self) -> str"), "The kind of its memory.")
-      .def_prop_ro("queue", [](const resource& self) { return self.queue_object; },
-                   nb::sig("def queue(self) -> Queue"),
-                   "The queue of buffers that are made of it without one being named.")
-      .def_prop_ro("device",
-                   [](const resource& self) { return queue_of(self.queue_object)->device_object; },
-                   nb::sig("def device(self) -> Device"), "The device it allocates for.")
-      .def_prop_ro("context",
-                   [](const resource& self) { return queue_of(self.queue_object)->context_object; },
-                   nb::sig("def context(self) -> Context"), "The context its memory belongs to.")
+      .def_prop_ro(
+          "kind", [](const resource& self) { return kind_name(self.kind); },
+          nb::sig("def kind(self) -> str"), "The kind of its memory.")
+      .def_prop_ro(
+          "queue", [](const resource& self) { return self.queue_object; },
+          nb::sig("def queue(self) -> Queue"),
+          "The queue of buffers that are made of it without one being named.")
+      .def_prop_ro(
+          "device", [](const resource& self) { return queue_of(self.queue_object)->device_object; },
+          nb::sig("def device(self) -> Device"), "The device it allocates for.")
+      .def_prop_ro(
+          "context",
+          [](const resource& self) { return queue_of(self.queue_object)->context_object; },
+          nb::sig("def context(self) -> Context"), "The context its memory belongs to.")
       .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment") = 0,
            nb::arg("queue") = nb::none(),
-           nb::sig("def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
-                   "Buffer"),
+           nb::sig(
+               "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
+               "Buffer"),
            "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).");
-  module.def("live", &live, nb::arg("kind") = nb::none(),
-             nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
-             "(allocations, bytes) that live in this process, of one kind (None: all). Memory whose\n"
-             "free waits for work in flight counts.");
+  module.def(
+      "live", &live, nb::arg("kind") = nb::none(),
+      nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
+      "(allocations, bytes) that live in this process, of one kind (None: all). Memory whose\n"
+      "free waits for work in flight counts.");
 }
 
 }  // namespace isthmus::python

@@ -58,9 +58,10 @@ void bind_sim(nb::module_& module) {
   module.def("sim_calls", &calls, nb::arg("device"), nb::arg("kind") = "any",
              nb::sig("def sim_calls(device: Device, kind: str = 'any') -> int"),
              "Driver calls of one kind made so far: \"allocate\", \"copy\", ...; \"any\": all.");
-  module.def("sim_state", &state, nb::arg("device"),
-             nb::sig("def sim_state(device: Device) -> tuple[int, int, int]"),
-             "(virtual time in ns, bytes of device memory, bytes of other memory) of the device now.");
+  module.def(
+      "sim_state", &state, nb::arg("device"),
+      nb::sig("def sim_state(device: Device) -> tuple[int, int, int]"),
+      "(virtual time in ns, bytes of device memory, bytes of other memory) of the device now.");
 }
 
 }  // namespace isthmus::python

@@ -48,8 +48,8 @@ struct function_call final : deferred {
   nb::object function;
   std::vector<nb::object> buffers;
   nb::object event_object;
-  nb::object context;    // contextvars of who submitted it
-  std::string message;   // of its exception, for the library
+  nb::object context;   // contextvars of who submitted it
+  std::string message;  // of its exception, for the library
 
   ~function_call() override { functions_pending.fetch_sub(1, std::memory_order_relaxed); }
 };
@@ -62,8 +62,8 @@ struct lent_views {
 lent_views lend_all(const function_call& call, const isthmus_view_t* views, std::size_t count) {
   lent_views lent;
   for (std::size_t i = 0; i < count; ++i) {
-    lent.memory.push_back(make_instance<lent_memory>(lent_type, views[i].data, views[i].nbytes,
-                                                     call.buffers[i]));
+    lent.memory.push_back(
+        make_instance<lent_memory>(lent_type, views[i].data, views[i].nbytes, call.buffers[i]));
     lent.views.push_back(nb::steal(PyMemoryView_FromObject(lent.memory.back().ptr())));
     if (!lent.views.back().is_valid()) {
       throw nb::python_error();
@@ -83,9 +83,10 @@ void take_all_back(lent_views& lent) {
   lent.views.clear();
   for (const auto& memory : lent.memory) {
     if (nb::inst_ptr<lent_memory>(memory)->exports != 0) {
-      raise_python(PyExc_BufferError,
-                   "a function given to a queue kept a view of a buffer, which is valid only during "
-                   "the call: copy what is to be kept, and let go of arrays made of the views");
+      raise_python(
+          PyExc_BufferError,
+          "a function given to a queue kept a view of a buffer, which is valid only during "
+          "the call: copy what is to be kept, and let go of arrays made of the views");
     }
   }
 }
@@ -130,7 +131,8 @@ void keep_exception(function_call& call, nb::python_error& failed) {
   Py_XDECREF(trace);
 }
 
-isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views, std::size_t count) {
+isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views,
+                               std::size_t count) {
   isthmus_status_t status = ISTHMUS_OK;
   PyContext_Enter(call.context.ptr());
   try {

@@ -20,8 +20,9 @@ std::size_t extent_2d(std::size_t width, std::size_t height, std::size_t pitch, 
     return 0;
   }
   if (pitch < width) {
-    raise_python(PyExc_ValueError, "pitch of the %s must be at least the width of %zu bytes, not %zu",
-                 role, width, pitch);
+    raise_python(PyExc_ValueError,
+                 "pitch of the %s must be at least the width of %zu bytes, not %zu", role, width,
+                 pitch);
   }
   std::size_t extent = 0;
   if (__builtin_mul_overflow(height - 1, pitch, &extent) ||
@@ -41,10 +42,11 @@ pattern byte_pattern(nb::handle index) {
   int overflow = 0;
   const long long byte = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0 || byte < 0 || byte > 255) {
-    raise_python(PyExc_ValueError,
-                 "a fill by a number sets every byte: it must lie in 0..255, not %R; for wider values "
-                 "pass their bytes, as numpy.float32(1) or (1000).to_bytes(4, 'little')",
-                 index.ptr());
+    raise_python(
+        PyExc_ValueError,
+        "a fill by a number sets every byte: it must lie in 0..255, not %R; for wider values "
+        "pass their bytes, as numpy.float32(1) or (1000).to_bytes(4, 'little')",
+        index.ptr());
   }
   pattern made{};
   made.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
@@ -180,11 +182,11 @@ void copy_out(const buffer& of, void* to, nb::object keep) {
     read_in_child(of, 0, to, of.nbytes);
     return;
   }
-  static_cast<void>(run_operation(
-      {how, of.nbytes, from.direct, {&into, &from}},
-      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-        return isthmus_copy(nullptr, &into.raw, &from.raw, of.nbytes, with, event);
-      }));
+  static_cast<void>(run_operation({how, of.nbytes, from.direct, {&into, &from}},
+                                  [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                                    return isthmus_copy(nullptr, &into.raw, &from.raw, of.nbytes,
+                                                        with, event);
+                                  }));
 }
 
 }  // namespace isthmus::python

@@ -2,6 +2,10 @@
 
 namespace isthmus {
 
+error fail_with(status code, fmt::string_view format, fmt::format_args arguments) {
+  return {code, fmt::vformat(format, arguments)};
+}
+
 const char* status_name(status code) noexcept {
   switch (code) {
     case ISTHMUS_OK: return "ok";

@@ -45,9 +45,13 @@ class [[nodiscard]] error {
   std::unique_ptr<detail> detail_;
 };
 
+// Out of line, so that the formatter is compiled once and not wherever something can fail.
+[[nodiscard]] error fail_with(status code, fmt::string_view format, fmt::format_args arguments);
+
+// The format is checked when it is compiled.
 template <class... Args>
 [[nodiscard]] error fail(status code, fmt::format_string<Args...> format, Args&&... args) {
-  return {code, fmt::format(format, std::forward<Args>(args)...)};
+  return fail_with(code, format, fmt::make_format_args(args...));
 }
 
 template <class T>
