@@ -65,8 +65,7 @@ class AbandonedError(Error, RuntimeError):
 
 class CallbackError(Error, RuntimeError):
     """
-    A function given to a queue did not run, or a host event was made to fail. A function's own
-    exception is raised as it is.
+    A function given to a queue did not run, or a host event was made to fail. A function's ownexception is raised as it is.
     """
 
 class ForkedError(Error, RuntimeError):
@@ -129,12 +128,14 @@ class Device:
     """
     A device: Device(filter=None).
 
-    `filter` is up to three of back-end ("host", "sim", "opencl"), type ("cpu", "gpu",
-    "accelerator") and number, in that order, joined by ':'; None: the current device. Opens the
-    drivers that the filter allows. Raises DeviceNotFoundError with a list of what there is.
+    `filter` is up to three of back-end ("host", "sim", "opencl"), type ("cpu",
+    "gpu", "accelerator") and number, in that order, joined by ':'; None: the current
+    device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list
+    of what there is.
 
-    `with device:` makes it the current one of this thread and asyncio task; this nests. Devices
-    compare by what they stand for, pickle by their filter and may be used from any thread.
+    `with device:` makes it the current one of this thread and asyncio task; this nests.
+    Devices compare by what they stand for, pickle by their filter and may be used from any
+    thread.
     """
 
     def __init__(self, filter: str | Device | None = None) -> None: ...
@@ -223,8 +224,8 @@ class Device:
 
     def memory_info(self) -> tuple[int, int]:
         """
-        (free, total) bytes of its memory now. Raises UnsupportedError where the driver does not
-        tell.
+        (free, total) bytes of its memory now. Raises UnsupportedError where the driver does
+        not tell.
         """
 
     def __enter__(self) -> Self: ...
@@ -243,9 +244,10 @@ class Context:
     """
     A context: Context(devices=None). USM belongs to one; its devices reach its memory.
 
-    `devices`: a Device or filter string or a list of them, of one platform; None: the current
-    device. This makes a new context; Device.default_context gives the one that is used unless
-    another is named. Contexts compare by what they stand for and may be used from any thread.
+    `devices`: a Device or filter string or a list of them, of one platform; None: the
+    current device. This makes a new context; Device.default_context gives the one that is
+    used unless another is named. Contexts compare by what they stand for and may be used
+    from any thread.
     """
 
     def __init__(self, devices: Device | str | list[Device] | None = None) -> None: ...
@@ -265,8 +267,8 @@ class Context:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid while
-        this object lives.
+        The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid
+        while this object lives.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -278,17 +280,17 @@ class Context:
 class Event:
     """
     Tells when an operation has ended and how. Event() makes a host event, which the program
-    itself completes; if it is dropped before, it fails with AbandonedError, so that no queue
-    waits for ever. Safe to use from any thread.
+    itself completes; if it is dropped before, it fails with AbandonedError, so that no
+    queue waits for ever. Safe to use from any thread.
     """
 
     def __init__(self) -> None: ...
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits until the operation has ended, for `timeout` seconds at most (None: for ever; 0
-        polls), and raises the error it ended with. Lets other threads run; Ctrl-C interrupts the
-        wait, not the operation. Raises WaitTimeoutError.
+        Waits until the operation has ended, for `timeout` seconds at most (None: for ever;
+        0 polls), and raises the error it ended with. Lets other threads run; Ctrl-C
+        interrupts the wait, not the operation. Raises WaitTimeoutError.
         """
 
     @staticmethod
@@ -319,8 +321,8 @@ class Event:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid while
-        this object lives.
+        The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid
+        while this object lives.
         """
 
     def __repr__(self) -> str: ...
@@ -332,8 +334,8 @@ class Event:
 
     def fail(self, message: str) -> None:
         """
-        Completes a host event with a CallbackError; what waits for it on a queue does not run and
-        fails with DependencyError. Raises ValueError as complete() does.
+        Completes a host event with a CallbackError; what waits for it on a queue does not
+        run and fails with DependencyError. Raises ValueError as complete() does.
         """
 
     def _notify(self, descriptor: int) -> None:
@@ -341,21 +343,22 @@ class Event:
 
     def __await__(self) -> Generator[Any, None, None]:
         """
-        `await event` in asyncio: as wait(), without blocking the loop or a thread. Any number of
-        tasks may await the same event; cancelling one does not touch the operation.
+        `await event` in asyncio: as wait(), without blocking the loop or a thread. Any
+        number of tasks may await the same event; cancelling one does not touch the
+        operation.
         """
 
 class Queue:
     """
     A queue: Queue(device=None, *, context=None). Its operations run one after the other.
 
-    `device`: a Device, a filter string, or a Context, whose first device is taken; None: the
-    current device. `context` None: the device's default one. Every call makes a new queue;
-    Device.default_queue is the shared one. Raises DeviceNotFoundError, and WrongContextError for
-    a device that is not of the context.
+    `device`: a Device, a filter string, or a Context, whose first device is taken; None:
+    the current device. `context` None: the device's default one. Every call makes a new
+    queue; Device.default_queue is the shared one. Raises DeviceNotFoundError, and
+    WrongContextError for a device that is not of the context.
 
-    `with queue:` makes it, and its device, the current one of this thread and asyncio task; this
-    nests. Queues compare by what they stand for and may be used from any thread.
+    `with queue:` makes it, and its device, the current one of this thread and asyncio task;
+    this nests. Queues compare by what they stand for and may be used from any thread.
     """
 
     def __init__(self, device: Device | str | Context | None = None, *, context: Context | None = None) -> None: ...
@@ -363,10 +366,10 @@ class Queue:
     @staticmethod
     def from_handle(handle: int, device: Device | str, owner: object = None) -> Queue:
         """
-        Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is
-        out of order, operations stand behind barriers. It is kept alive by `owner` if given,
-        else by the driver's own reference count. Raises UnsupportedError where queues have
-        no handles.
+        Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it
+        is out of order, operations stand behind barriers. It is kept alive by `owner` if
+        given, else by the driver's own reference count. Raises UnsupportedError where queues
+        have no handles.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -406,16 +409,16 @@ class Queue:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none; valid
-        while this object lives. Once it was asked for, Isthmus takes into account that the queue
-        may have work which it does not know.
+        The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;
+        valid while this object lives. Once it was asked for, Isthmus takes into account
+        that the queue may have work which it does not know.
         """
 
     def wait(self, timeout: float | None = None) -> None:
         """
-        Waits for all that was submitted so far, for `timeout` seconds at most (None: for ever).
-        Errors of operations are told by their own events. Lets other threads run; Ctrl-C
-        interrupts. Raises WaitTimeoutError.
+        Waits for all that was submitted so far, for `timeout` seconds at most (None: for
+        ever). Errors of operations are told by their own events. Lets other threads run;
+        Ctrl-C interrupts. Raises WaitTimeoutError.
         """
 
     def fence(self, after: Event | Sequence[Event] = ()) -> Event:
@@ -425,22 +428,22 @@ class Queue:
 
     def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | Sequence[Event] = ()) -> Event:
         """
-        Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of bytes of
-        each buffer; returns its event at once.
+        Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of
+        bytes of each buffer; returns its event at once.
 
         The views, writable unless the buffer is read-only, are valid only during the call: a
-        function that keeps one, or an array made of it, fails with BufferError. What `fn` raises
-        is raised by event.wait(), the same object; work behind it on the queue goes on. `fn` must
-        not wait for what is behind it on the queue. It sees the contextvars of the caller.
-        Buffers of device kind need the capability "run_functions" (UnsupportedError). When the
-        interpreter ends, functions that have not begun fail with CallbackError; those that run
-        are waited for.
+        function that keeps one, or an array made of it, fails with BufferError. What `fn`
+        raises is raised by event.wait(), the same object; work behind it on the queue goes
+        on. `fn` must not wait for what is behind it on the queue. It sees the contextvars of
+        the caller. Buffers of device kind need the capability "run_functions"
+        (UnsupportedError). When the interpreter ends, functions that have not begun fail
+        with CallbackError; those that run are waited for.
         """
 
     def close(self) -> None:
         """
-        Refuses further work with ClosedError; what is submitted still runs. Never blocks. Raises
-        ValueError for the default queue of a device, which cannot be closed.
+        Refuses further work with ClosedError; what is submitted still runs. Never blocks.
+        Raises ValueError for the default queue of a device, which cannot be closed.
         """
 
     def __enter__(self) -> Self: ...
@@ -467,8 +470,8 @@ class Queue:
 
     def memcpy_async(self, dest: object, src: object, count: int, dEvents: Sequence[Event] | None = None) -> Event:
         """
-        dpctl's name of copy(blocking=False), after the events `dEvents`. Source and destination
-        live until it has ended.
+        dpctl's name of copy(blocking=False), after the events `dEvents`. Source and
+        destination live until it has ended.
         """
 
     def prefetch(self, buf: Buffer, count: int = 0) -> None:
@@ -490,18 +493,19 @@ def current_device() -> Device:
 
 def current_queue() -> Queue:
     """
-    The queue that `with queue:` set for this thread and asyncio task, else the default
-    queue of the current device. Opens drivers on the first call. Raises
+    The queue that `with queue:` set for this thread and asyncio task, else the
+    default queue of the current device. Opens drivers on the first call. Raises
     DeviceNotFoundError.
     """
 
 class ProviderResource:
     """
-    The driver's own allocator: ProviderResource(kind="device", device=None, context=None).
+    The driver's own allocator: ProviderResource(kind="device", device=None,
+    context=None).
 
-    `device` None: the first of `context`, else the current one; `context` None: the device's
-    default one. Raises UnsupportedError for a kind that the device has not. Used as
-    Buffer(nbytes, resource=...); safe to use from any thread.
+    `device` None: the first of `context`, else the current one; `context` None: the
+    device's default one. Raises UnsupportedError for a kind that the device has not. Used
+    as Buffer(nbytes, resource=...); safe to use from any thread.
     """
 
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
@@ -539,20 +543,20 @@ class Buffer:
 
     Buffer(nbytes, *, kind="device", device=None, queue=None, alignment=0, resource=None)
 
-    `nbytes` may be 0. `kind`: "device" (device only), "shared" (moves to where it is used) or
-    "host" (host memory that devices reach). `device` (a Device or filter string) or `queue` tell
-    where; neither: the current queue. `alignment` in bytes: a power of two, 0 or less: the
-    device's own. `resource`: where the memory comes from, None: the driver; its kind is then the
-    default.
+    `nbytes` may be 0. `kind`: "device" (device only), "shared" (moves to where it is
+    used) or "host" (host memory that devices reach). `device` (a Device or filter string)
+    or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,
+    0 or less: the device's own. `resource`: where the memory comes from, None: the driver;
+    its kind is then the default.
 
-    Raises ValueError for a negative size or a bad alignment or kind, OverflowError from 2**63
-    on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind the device
-    has not.
+    Raises ValueError for a negative size or a bad alignment or kind, OverflowError from
+    2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind
+    the device has not.
 
-    buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf) see shared
-    and host kinds without a copy, once pending work on it has ended. Safe to use from any thread;
-    operations on one queue run in the order of their calls, and an operation also waits for those
-    on this buffer that other queues were given before.
+    buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)
+    see shared and host kinds without a copy, once pending work on it has ended. Safe to use
+    from any thread; operations on one queue run in the order of their calls, and an
+    operation also waits for those on this buffer that other queues were given before.
     """
 
     def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: ProviderResource | None = None) -> None: ...
@@ -593,8 +597,8 @@ class Buffer:
     @property
     def base(self) -> object:
         """
-        The Buffer it is a part or another view of, or the owner of adopted memory; None
-        for memory of its own. It is kept alive.
+        The Buffer it is a part or another view of, or the owner of adopted memory; None for
+        memory of its own. It is kept alive.
         """
 
     @property
@@ -611,10 +615,10 @@ class Buffer:
 
     def free(self) -> None:
         """
-        Makes this buffer dead at once: further use, of its slices too, raises ClosedError. The
-        memory goes back when the last operation on it has ended and the last view of it (a NumPy
-        array, a memoryview) is gone. Never blocks; freeing twice does nothing. Freeing a slice
-        affects only the slice.
+        Makes this buffer dead at once: further use, of its slices too, raises ClosedError.
+        The memory goes back when the last operation on it has ended and the last view of it
+        (a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.
+        Freeing a slice affects only the slice.
         """
 
     def __enter__(self) -> Self: ...
@@ -629,9 +633,9 @@ class Buffer:
 
     def record(self, queue_or_event: Queue | Event) -> None:
         """
-        Tells that work which Isthmus does not know uses the memory: until the event, or all that
-        is on the queue now, has completed it is not given back, and operations on other queues
-        wait. Does not block.
+        Tells that work which Isthmus does not know uses the memory: until the event, or all
+        that is on the queue now, has completed it is not given back, and operations on
+        other queues wait. Does not block.
         """
 
     @staticmethod
@@ -652,41 +656,43 @@ class Buffer:
         """
         Copies bytes into this buffer.
 
-        `src`: a Buffer of any kind and device, an object with the buffer protocol of any type and
-        shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one with
-        __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`. Offsets are
-        bytes. `queue` None: this buffer's; the copy runs behind what the queue has, behind other
-        work on the two buffers and behind the events `after`.
+        `src`: a Buffer of any kind and device, an object with the buffer protocol of any
+        type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one
+        with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.
+        Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue
+        has, behind other work on the two buffers and behind the events `after`.
 
-        With blocking=False it returns an Event at once, and source and destination live until
-        the copy has ended. Raises OutOfRangeError past either end, ValueError for what is not
-        contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not the copy.
+        With blocking=False it returns an Event at once, and source and destination live
+        until the copy has ended. Raises OutOfRangeError past either end, ValueError for what
+        is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not
+        the copy.
         """
 
     def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None: all of
-        this buffer from `offset`; what `dst` has beyond that is left as it is. Raises
-        ReadOnlyError for a destination that cannot be written.
+        Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:
+        all of this buffer from `offset`; what `dst` has beyond that is left as it is.
+        Raises ReadOnlyError for a destination that cannot be written.
         """
 
     def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart here
-        and `other_pitch` there, at least `width`, None: `width`. All else as in copy_from.
+        Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes
+        apart here and `other_pitch` there, at least `width`, None: `width`. All else as in
+        copy_from.
         """
 
     def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d, the
-        other way.
+        Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,
+        the other way.
         """
 
     def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a NumPy
-        floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all from
-        `offset`) is a multiple. All else as in copy_from.
+        Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a
+        NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all
+        from `offset`) is a multiple. All else as in copy_from.
         """
 
     def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
@@ -722,10 +728,10 @@ class Buffer:
 
     def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
-        A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for pending
-        work. Versioned if `max_version` is (1, 0) or more. The memory stays until the consumer
-        gives it back, through free(). Raises BufferError for device kind, another `dl_device`, a
-        stream, and read-only memory without a version.
+        A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for
+        pending work. Versioned if `max_version` is (1, 0) or more. The memory stays until
+        the consumer gives it back, through free(). Raises BufferError for device kind,
+        another `dl_device`, a stream, and read-only memory without a version.
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -735,9 +741,9 @@ class Buffer:
     def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer:
         """
         A buffer of kind "host" over the memory of a contiguous CPU array that has
-        __dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the host
-        device's. Raises BufferError for other devices and types, ValueError for what is not
-        contiguous.
+        __dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the
+        host device's. Raises BufferError for other devices and types, ValueError for what
+        is not contiguous.
         """
 
     def tobytes(self) -> bytes:
@@ -760,8 +766,8 @@ class Buffer:
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
         """
-        Pickles contents, kind, alignment and the device's filter; from protocol 5 on the contents
-        go out of band where the pickler takes them.
+        Pickles contents, kind, alignment and the device's filter; from protocol 5 on the
+        contents go out of band where the pickler takes them.
         """
 
 class _Memory(Buffer):
@@ -813,23 +819,25 @@ class _Memory(Buffer):
 
     def copy_to_host(self, obj: object = None) -> Any:
         """
-        Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it has
-        beyond is left as it is, and a smaller one is filled from the beginning. None: into a new
-        uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not contiguous.
+        Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it
+        has beyond is left as it is, and a smaller one is filled from the beginning. None:
+        into a new uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not
+        contiguous.
         """
 
     def copy_from_host(self, obj: object) -> None:
         """
         Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones
-        included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a ValueError)
-        if it is longer, ValueError if it is not contiguous, TypeError if it is no buffer.
+        included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a
+        ValueError) if it is longer, ValueError if it is not contiguous, TypeError if it is
+        no buffer.
         """
 
     def copy_from_device(self, obj: object) -> None:
         """
-        Copies all bytes of another memory object, or of one with __sycl_usm_array_interface__, of
-        any context, to the beginning of this memory. Blocks. Raises OutOfRangeError (a
-        ValueError) if it is longer.
+        Copies all bytes of another memory object, or of one with
+        __sycl_usm_array_interface__, of any context, to the beginning of this memory.
+        Blocks. Raises OutOfRangeError (a ValueError) if it is longer.
         """
 
     def memset(self, val: int = 0) -> None:
@@ -841,13 +849,14 @@ class MemoryUSMDevice(_Memory):
     """
     MemoryUSMDevice(other, *, alignment=0, queue=None, copy=False): memory of kind "device".
 
-    `other` a number > 0: that many new bytes on `queue` (None: the current one), `alignment` a
-    power of two, 0 or less: the device's own. `other` a memory object or anything with
-    __sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else
-    ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one of
-    `other`).
+    `other` a number > 0: that many new bytes on `queue` (None: the current one),
+    `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
+    anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
+    this kind, else ValueError; with copy=True a copy in new memory of this kind, on
+    `queue` (None: the one of `other`).
 
-    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory.
+    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    memory.
     """
 
     def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = None, copy: bool = False) -> None: ...
@@ -856,13 +865,14 @@ class MemoryUSMShared(_Memory):
     """
     MemoryUSMShared(other, *, alignment=0, queue=None, copy=False): memory of kind "shared".
 
-    `other` a number > 0: that many new bytes on `queue` (None: the current one), `alignment` a
-    power of two, 0 or less: the device's own. `other` a memory object or anything with
-    __sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else
-    ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one of
-    `other`).
+    `other` a number > 0: that many new bytes on `queue` (None: the current one),
+    `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
+    anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
+    this kind, else ValueError; with copy=True a copy in new memory of this kind, on
+    `queue` (None: the one of `other`).
 
-    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory.
+    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    memory.
     """
 
     def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = None, copy: bool = False) -> None: ...
@@ -871,13 +881,14 @@ class MemoryUSMHost(_Memory):
     """
     MemoryUSMHost(other, *, alignment=0, queue=None, copy=False): memory of kind "host".
 
-    `other` a number > 0: that many new bytes on `queue` (None: the current one), `alignment` a
-    power of two, 0 or less: the device's own. `other` a memory object or anything with
-    __sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else
-    ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one of
-    `other`).
+    `other` a number > 0: that many new bytes on `queue` (None: the current one),
+    `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
+    anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
+    this kind, else ValueError; with copy=True a copy in new memory of this kind, on
+    `queue` (None: the one of `other`).
 
-    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory.
+    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    memory.
     """
 
     def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = None, copy: bool = False) -> None: ...
@@ -886,8 +897,8 @@ def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | MemoryUSMH
     """
     The memory of any object with __sycl_usm_array_interface__, without a copy, as the class
     that fits its kind. Raises ValueError for a dictionary whose values cannot be or a
-    pointer that its context does not know, OutOfRangeError (a ValueError) past either end of
-    the allocation, TypeError for entries of a wrong type.
+    pointer that its context does not know, OutOfRangeError (a ValueError) past either end
+    of the allocation, TypeError for entries of a wrong type.
     """
 
 def sim_create(options: str | None = None) -> Device:

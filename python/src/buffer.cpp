@@ -84,14 +84,7 @@ nb::object slice_of(nb::handle self, nb::handle key) {
 }
 
 PyObject* subscript(PyObject* self, PyObject* key) noexcept {
-  try {
-    return slice_of(self, key).release().ptr();
-  } catch (nb::python_error& failed) {
-    failed.restore();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
+  return result_of([=] { return slice_of(self, key); });
 }
 
 // Memory of no bytes has no address, but views of it need one.
@@ -240,8 +233,8 @@ void bind_properties(nb::class_<buffer>& bound) {
           nb::sig("def context(self) -> Context"), "The context the memory belongs to.")
       .def_prop_ro(
           "base", &base_of, nb::sig("def base(self) -> object"),
-          "The Buffer it is a part or another view of, or the owner of adopted memory; None\n"
-          "for memory of its own. It is kept alive.")
+          "The Buffer it is a part or another view of, or the owner of adopted memory; None for\n"
+          "memory of its own. It is kept alive.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
                    "Its address, 0 for no bytes. ClosedError if freed.")
       .def_prop_ro(
@@ -254,13 +247,10 @@ void bind_methods(nb::class_<buffer>& bound) {
   bound
       .def(
           "free", [](const buffer& self) { isthmus_buffer_free(self.raw.get()); },
-          "Makes this buffer dead at once: further use, of its slices too, raises ClosedError. "
-          "The\n"
-          "memory goes back when the last operation on it has ended and the last view of it (a "
-          "NumPy\n"
-          "array, a memoryview) is gone. Never blocks; freeing twice does nothing. Freeing a "
-          "slice\n"
-          "affects only the slice.")
+          "Makes this buffer dead at once: further use, of its slices too, raises ClosedError.\n"
+          "The memory goes back when the last operation on it has ended and the last view of it\n"
+          "(a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.\n"
+          "Freeing a slice affects only the slice.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def(
@@ -272,11 +262,9 @@ void bind_methods(nb::class_<buffer>& bound) {
            "(WrongContextError). It keeps this buffer alive.")
       .def("record", &record, nb::arg("queue_or_event").none(),
            nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
-           "Tells that work which Isthmus does not know uses the memory: until the event, or all "
-           "that\n"
-           "is on the queue now, has completed it is not given back, and operations on other "
-           "queues\n"
-           "wait. Does not block.")
+           "Tells that work which Isthmus does not know uses the memory: until the event, or all\n"
+           "that is on the queue now, has completed it is not given back, and operations on\n"
+           "other queues wait. Does not block.")
       .def_static(
           "adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
           nb::arg("kind") = nb::none(), nb::arg("queue") = nb::none(),
@@ -299,25 +287,18 @@ void bind_buffer(nb::module_& module) {
       module, "Buffer", nb::type_slots(buffer_slots), nb::is_weak_referenceable(), nb::pooled(),
       "One USM allocation: untyped bytes that a host and its devices share.\n\n"
       "Buffer(nbytes, *, kind=\"device\", device=None, queue=None, alignment=0, resource=None)\n\n"
-      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (moves to where it is used) "
-      "or\n"
-      "\"host\" (host memory that devices reach). `device` (a Device or filter string) or `queue` "
-      "tell\n"
-      "where; neither: the current queue. `alignment` in bytes: a power of two, 0 or less: the\n"
-      "device's own. `resource`: where the memory comes from, None: the driver; its kind is then "
-      "the\n"
-      "default.\n\n"
-      "Raises ValueError for a negative size or a bad alignment or kind, OverflowError from 2**63\n"
-      "on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind the "
-      "device\n"
-      "has not.\n\n"
-      "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf) see "
-      "shared\n"
-      "and host kinds without a copy, once pending work on it has ended. Safe to use from any "
-      "thread;\n"
-      "operations on one queue run in the order of their calls, and an operation also waits for "
-      "those\n"
-      "on this buffer that other queues were given before.");
+      "`nbytes` may be 0. `kind`: \"device\" (device only), \"shared\" (moves to where it is\n"
+      "used) or \"host\" (host memory that devices reach). `device` (a Device or filter string)\n"
+      "or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,\n"
+      "0 or less: the device's own. `resource`: where the memory comes from, None: the driver;\n"
+      "its kind is then the default.\n\n"
+      "Raises ValueError for a negative size or a bad alignment or kind, OverflowError from\n"
+      "2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind\n"
+      "the device has not.\n\n"
+      "buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)\n"
+      "see shared and host kinds without a copy, once pending work on it has ended. Safe to use\n"
+      "from any thread; operations on one queue run in the order of their calls, and an\n"
+      "operation also waits for those on this buffer that other queues were given before.");
   types.buffer = bound;
   bound.def(
       "__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(),

@@ -72,7 +72,7 @@ extern PyType_Slot buffer_slots[];
 void bind_buffer_transfers(nb::class_<buffer>& bound);
 void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
 
-// -- exchange ------------------------------------------------------------------------------------
+// -- exchange -------------------------------------------------------------------------------------
 
 [[nodiscard]] nb::object usm_interface(nb::handle self);
 [[nodiscard]] nb::object to_bytes(nb::handle self);

@@ -149,22 +149,17 @@ buffer_request read_request(PyObject* const* arguments, std::size_t positional, 
 
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept {
-  try {
+  return result_of([=] {
     const auto positional = static_cast<std::size_t>(PyVectorcall_NARGS(count));
     const auto request = read_request(arguments, positional, names);
     nb::object made = nb::inst_alloc(type);
     if (!made.is_valid()) {
-      return nullptr;
+      raise_set();
     }
     construct_buffer(nb::inst_ptr<buffer>(made), request);
     nb::inst_mark_ready(made);
-    return made.release().ptr();
-  } catch (nb::python_error& failed) {
-    failed.restore();
-  } catch (const std::bad_alloc&) {
-    PyErr_NoMemory();
-  }
-  return nullptr;
+    return made;
+  });
 }
 
 }  // namespace isthmus::python

@@ -48,27 +48,23 @@ nb::object advise_buffer(nb::handle self, nb::handle advice, nb::handle offset, 
 void bind_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def(
-          "copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
-          nb::arg("offset") = 0, nb::arg("src_offset") = 0, nb::arg("queue") = none,
-          nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
-          nb::sig(
-              "def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
-              "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
-              "(), blocking: bool = True) -> Event | None"),
-          "Copies bytes into this buffer.\n\n"
-          "`src`: a Buffer of any kind and device, an object with the buffer protocol of any type "
-          "and\n"
-          "shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one with\n"
-          "__sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`. Offsets "
-          "are\n"
-          "bytes. `queue` None: this buffer's; the copy runs behind what the queue has, behind "
-          "other\n"
-          "work on the two buffers and behind the events `after`.\n\n"
-          "With blocking=False it returns an Event at once, and source and destination live until\n"
-          "the copy has ended. Raises OutOfRangeError past either end, ValueError for what is not\n"
-          "contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not the "
-          "copy.")
+      .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
+           nb::arg("offset") = 0, nb::arg("src_offset") = 0, nb::arg("queue") = none,
+           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+           nb::sig(
+               "def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
+               "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
+               "(), blocking: bool = True) -> Event | None"),
+           "Copies bytes into this buffer.\n\n"
+           "`src`: a Buffer of any kind and device, an object with the buffer protocol of any\n"
+           "type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one\n"
+           "with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.\n"
+           "Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue\n"
+           "has, behind other work on the two buffers and behind the events `after`.\n\n"
+           "With blocking=False it returns an Event at once, and source and destination live\n"
+           "until the copy has ended. Raises OutOfRangeError past either end, ValueError for what\n"
+           "is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not\n"
+           "the copy.")
       .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
            nb::arg("offset") = 0, nb::arg("dst_offset") = 0, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
@@ -76,10 +72,9 @@ void bind_copies(nb::class_<buffer>& bound) {
                "def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
                "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
                "(), blocking: bool = True) -> Event | None"),
-           "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None: "
-           "all of\n"
-           "this buffer from `offset`; what `dst` has beyond that is left as it is. Raises\n"
-           "ReadOnlyError for a destination that cannot be written.");
+           "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:\n"
+           "all of this buffer from `offset`; what `dst` has beyond that is left as it is.\n"
+           "Raises ReadOnlyError for a destination that cannot be written.");
 }
 
 void bind_pitched_copies(nb::class_<buffer>& bound) {
@@ -95,9 +90,9 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
               "= None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
               "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
               "True) -> Event | None"),
-          "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes apart "
-          "here\n"
-          "and `other_pitch` there, at least `width`, None: `width`. All else as in copy_from.")
+          "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes\n"
+          "apart here and `other_pitch` there, at least `width`, None: `width`. All else as in\n"
+          "copy_from.")
       .def(
           "copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
@@ -109,9 +104,8 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
               "queue: "
               "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
               "Event | None"),
-          "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d, "
-          "the\n"
-          "other way.");
+          "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,\n"
+          "the other way.");
 }
 
 void bind_fills(nb::class_<buffer>& bound) {
@@ -124,10 +118,9 @@ void bind_fills(nb::class_<buffer>& bound) {
                "def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, "
                "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
                "True) -> Event | None"),
-           "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a "
-           "NumPy\n"
-           "floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all from\n"
-           "`offset`) is a multiple. All else as in copy_from.")
+           "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a\n"
+           "NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all\n"
+           "from `offset`) is a multiple. All else as in copy_from.")
       .def("prefetch", &prefetch_buffer, nb::kw_only(), nb::arg("offset") = 0,
            nb::arg("nbytes") = none, nb::arg("to_host") = false, nb::arg("queue") = none,
            nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,

@@ -1,5 +1,6 @@
-// What Cython modules that `cimport isthmus` call: __pyx_capi__, the table in which Cython looks for the
-// functions of isthmus/__init__.pxd. A capsule's name is the function's C type, as Cython writes it.
+// What Cython modules that `cimport isthmus` call: __pyx_capi__, the table in which Cython looks
+// for the functions of isthmus/__init__.pxd. A capsule's name is the function's C type, as Cython
+// writes it.
 
 #include "buffer.hpp"
 

@@ -79,9 +79,10 @@ void bind_context(nb::module_& module) {
   nb::class_<context> bound(
       module, "Context",
       "A context: Context(devices=None). USM belongs to one; its devices reach its memory.\n\n"
-      "`devices`: a Device or filter string or a list of them, of one platform; None: the current\n"
-      "device. This makes a new context; Device.default_context gives the one that is used unless\n"
-      "another is named. Contexts compare by what they stand for and may be used from any thread.");
+      "`devices`: a Device or filter string or a list of them, of one platform; None: the\n"
+      "current device. This makes a new context; Device.default_context gives the one that is\n"
+      "used unless another is named. Contexts compare by what they stand for and may be used\n"
+      "from any thread.");
   types.context = bound;
   bound
       .def(
@@ -102,9 +103,8 @@ void bind_context(nb::module_& module) {
           [](const context& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_context_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid "
-          "while\n"
-          "this object lives.")
+          "The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid\n"
+          "while this object lives.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)

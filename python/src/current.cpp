@@ -8,8 +8,8 @@
 namespace isthmus::python {
 namespace {
 
-// The variable holds a stack, (Queue or Device, the stack below) or None: leaving sets the stack below,
-// so that threads and tasks may use the same object at the same time.
+// The variable holds a stack, (Queue or Device, the stack below) or None: leaving sets the stack
+// below, so that threads and tasks may use the same object at the same time.
 PyObject* current_stack = nullptr;
 
 // Default queues that were asked for by filter. Simulated devices are left out: they come and go.
@@ -204,8 +204,8 @@ void bind_current(nb::module_& module) {
       "else the default one: the environment variable ISTHMUS_DEVICE, else the best with USM.\n"
       "Opens drivers on the first call. Raises DeviceNotFoundError.");
   module.def("current_queue", &current_queue, nb::sig("def current_queue() -> Queue"),
-             "The queue that `with queue:` set for this thread and asyncio task, else the default\n"
-             "queue of the current device. Opens drivers on the first call. Raises\n"
+             "The queue that `with queue:` set for this thread and asyncio task, else the\n"
+             "default queue of the current device. Opens drivers on the first call. Raises\n"
              "DeviceNotFoundError.");
 }
 

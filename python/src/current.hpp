@@ -12,8 +12,8 @@ namespace isthmus::python {
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
 [[nodiscard]] nb::object default_queue_of(const device& of);
 
-// To be called before what may open the drivers that `filter` allows: tells the library of drivers that
-// pip installed. Costs nothing after the first time.
+// To be called before what may open the drivers that `filter` allows: tells the library of drivers
+// that pip installed. Costs nothing after the first time.
 void before_drivers(const char* filter);
 
 [[nodiscard]] nb::object current_queue();

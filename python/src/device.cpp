@@ -152,23 +152,21 @@ void bind_device(nb::module_& module) {
   nb::class_<device> bound(
       module, "Device",
       "A device: Device(filter=None).\n\n"
-      "`filter` is up to three of back-end (\"host\", \"sim\", \"opencl\"), type (\"cpu\", "
-      "\"gpu\",\n"
-      "\"accelerator\") and number, in that order, joined by ':'; None: the current device. Opens "
-      "the\n"
-      "drivers that the filter allows. Raises DeviceNotFoundError with a list of what there is.\n\n"
-      "`with device:` makes it the current one of this thread and asyncio task; this nests. "
-      "Devices\n"
-      "compare by what they stand for, pickle by their filter and may be used from any thread.");
+      "`filter` is up to three of back-end (\"host\", \"sim\", \"opencl\"), type (\"cpu\",\n"
+      "\"gpu\", \"accelerator\") and number, in that order, joined by ':'; None: the current\n"
+      "device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list\n"
+      "of what there is.\n\n"
+      "`with device:` makes it the current one of this thread and asyncio task; this nests.\n"
+      "Devices compare by what they stand for, pickle by their filter and may be used from any\n"
+      "thread.");
   types.device = bound;
   bound.def("__init__", &init_device, nb::arg("filter") = nb::none(),
             nb::sig("def __init__(self, filter: str | Device | None = None) -> None"));
   bind_properties(bound);
   bound
       .def("memory_info", &memory_info, nb::sig("def memory_info(self) -> tuple[int, int]"),
-           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does "
-           "not\n"
-           "tell.")
+           "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does\n"
+           "not tell.")
       .def(
           "__enter__",
           [](nb::object self) {

@@ -13,10 +13,10 @@ namespace {
 constexpr const char* k_name = "dltensor";
 constexpr const char* k_versioned_name = "dltensor_versioned";
 
-// -- out -------------------------------------------------------------------------------------------
+// -- out ------------------------------------------------------------------------------------------
 
-// One lent tensor. The consumer gives it back on any thread, without the interpreter: it holds nothing
-// of Python's.
+// One lent tensor. The consumer gives it back on any thread, without the interpreter: it holds
+// nothing of Python's.
 template <class Managed>
 struct lent_tensor {
   Managed managed{};
@@ -116,7 +116,7 @@ bool wants_version(nb::handle max_version) {
   return nb::cast<int>(major) >= 1;
 }
 
-// -- in --------------------------------------------------------------------------------------------
+// -- in -------------------------------------------------------------------------------------------
 
 // A tensor lent to us. Producers' deleters may need the interpreter's lock.
 template <class Managed>

@@ -23,6 +23,23 @@ inline void check(isthmus_status_t status) {
 // An exception object for a code and the library's message of this thread; it is not raised.
 [[nodiscard]] nb::object error_object(isthmus_status_t status);
 
+// For functions that the interpreter calls itself: what `body` gives, or nullptr with its exception
+// set.
+template <class Body>
+PyObject* result_of(Body body) noexcept {
+  try {
+    nb::object made = body();
+    return made.release().ptr();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+  } catch (const std::exception& failed) {
+    PyErr_SetString(PyExc_RuntimeError, failed.what());
+  }
+  return nullptr;
+}
+
 void bind_errors(nb::module_& module);
 
 }  // namespace isthmus::python

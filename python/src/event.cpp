@@ -151,15 +151,14 @@ void bind_host_side(nb::class_<event>& bound) {
       .def("complete", &complete,
            "Completes a host event. Raises ValueError for an operation's event or a completed one.")
       .def("fail", &fail, nb::arg("message"), nb::sig("def fail(self, message: str) -> None"),
-           "Completes a host event with a CallbackError; what waits for it on a queue does not run "
-           "and\n"
-           "fails with DependencyError. Raises ValueError as complete() does.")
+           "Completes a host event with a CallbackError; what waits for it on a queue does not\n"
+           "run and fails with DependencyError. Raises ValueError as complete() does.")
       .def("_notify", &notify, nb::arg("descriptor"),
            "Writes 8 bytes to a copy of a file descriptor on completion.")
       .def("__await__", &await_event, nb::sig("def __await__(self) -> Generator[Any, None, None]"),
-           "`await event` in asyncio: as wait(), without blocking the loop or a thread. Any number "
-           "of\n"
-           "tasks may await the same event; cancelling one does not touch the operation.");
+           "`await event` in asyncio: as wait(), without blocking the loop or a thread. Any\n"
+           "number of tasks may await the same event; cancelling one does not touch the\n"
+           "operation.");
 }
 
 }  // namespace
@@ -168,16 +167,15 @@ void bind_event(nb::module_& module) {
   nb::class_<event> bound(
       module, "Event", nb::type_slots(event_slots), nb::is_weak_referenceable(),
       "Tells when an operation has ended and how. Event() makes a host event, which the program\n"
-      "itself completes; if it is dropped before, it fails with AbandonedError, so that no queue\n"
-      "waits for ever. Safe to use from any thread.");
+      "itself completes; if it is dropped before, it fails with AbandonedError, so that no\n"
+      "queue waits for ever. Safe to use from any thread.");
   types.event = bound;
   bound.def("__init__", &init_event, nb::sig("def __init__(self) -> None"))
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits until the operation has ended, for `timeout` seconds at most (None: for ever; 0\n"
-           "polls), and raises the error it ended with. Lets other threads run; Ctrl-C interrupts "
-           "the\n"
-           "wait, not the operation. Raises WaitTimeoutError.")
+           "Waits until the operation has ended, for `timeout` seconds at most (None: for ever;\n"
+           "0 polls), and raises the error it ended with. Lets other threads run; Ctrl-C\n"
+           "interrupts the wait, not the operation. Raises WaitTimeoutError.")
       .def_static("wait_for", &wait_for, nb::arg("events").none(),
                   nb::sig("def wait_for(events: Sequence[Event]) -> None"),
                   "Waits for all of them, then raises the first failure there was, in their order.")
@@ -195,8 +193,8 @@ void bind_event(nb::module_& module) {
           [](const event& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_event_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid while\n"
-          "this object lives.")
+          "The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid\n"
+          "while this object lives.")
       .def("__repr__", &event_repr, nb::sig("def __repr__(self) -> str"));
   bind_host_side(bound);
 }

@@ -11,7 +11,7 @@
 namespace isthmus::python {
 namespace {
 
-// -- dictionaries ----------------------------------------------------------------------------------
+// -- dictionaries ---------------------------------------------------------------------------------
 
 // Copying a dictionary whose keys are there already is the quickest way to one.
 PyObject* make_template(bool usm) {
@@ -70,7 +70,7 @@ nb::object refuse_array(nb::handle self, nb::args, nb::kwargs) {
                kind_name(require_buffer(self).kind).ptr());
 }
 
-// -- fresh host memory -----------------------------------------------------------------------------
+// -- fresh host memory ----------------------------------------------------------------------------
 
 // Memory of the library's for results: large blocks are faulted in already.
 struct host_result {
@@ -133,7 +133,7 @@ nb::object small_array(const buffer& of) {
   return array;
 }
 
-// -- pickle ----------------------------------------------------------------------------------------
+// -- pickle ---------------------------------------------------------------------------------------
 
 nb::object reduce(nb::handle self, int protocol) {
   static PyObject* reducer = nullptr;
@@ -211,13 +211,10 @@ void bind_protocols(nb::class_<buffer>& bound) {
            nb::sig(
                "def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = "
                "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
-           "A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for "
-           "pending\n"
-           "work. Versioned if `max_version` is (1, 0) or more. The memory stays until the "
-           "consumer\n"
-           "gives it back, through free(). Raises BufferError for device kind, another "
-           "`dl_device`, a\n"
-           "stream, and read-only memory without a version.")
+           "A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for\n"
+           "pending work. Versioned if `max_version` is (1, 0) or more. The memory stays until\n"
+           "the consumer gives it back, through free(). Raises BufferError for device kind,\n"
+           "another `dl_device`, a stream, and read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
            "(1, 0), kDLCPU. Raises BufferError for device kind.")
@@ -226,9 +223,9 @@ void bind_protocols(nb::class_<buffer>& bound) {
           nb::arg("queue") = nb::none(),
           nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
           "A buffer of kind \"host\" over the memory of a contiguous CPU array that has\n"
-          "__dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the host\n"
-          "device's. Raises BufferError for other devices and types, ValueError for what is not\n"
-          "contiguous.");
+          "__dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the\n"
+          "host device's. Raises BufferError for other devices and types, ValueError for what\n"
+          "is not contiguous.");
 }
 
 void bind_copies(nb::class_<buffer>& bound) {
@@ -247,9 +244,8 @@ void bind_copies(nb::class_<buffer>& bound) {
           nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: Any) -> Self"))
       .def("__reduce_ex__", &reduce, nb::arg("protocol"),
            nb::sig("def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]"),
-           "Pickles contents, kind, alignment and the device's filter; from protocol 5 on the "
-           "contents\n"
-           "go out of band where the pickler takes them.");
+           "Pickles contents, kind, alignment and the device's filter; from protocol 5 on the\n"
+           "contents go out of band where the pickler takes them.");
 }
 
 }  // namespace

@@ -259,7 +259,8 @@ std::vector<std::int64_t> read_strides(nb::handle dictionary,
   return strides;
 }
 
-// Lowest and highest element that indices reach, counted from the first. Empty arrays reach that one.
+// Lowest and highest element that indices reach, counted from the first. Empty arrays reach that
+// one.
 struct reach {
   std::int64_t low = 0;
   std::int64_t high = 0;

@@ -1,5 +1,6 @@
 #pragma once
-// The dictionary __sycl_usm_array_interface__, version 1, as it is read from other libraries' objects.
+// The dictionary __sycl_usm_array_interface__, version 1, as it is read from other libraries'
+// objects.
 
 #include "buffer.hpp"
 
@@ -12,8 +13,8 @@ struct told_interface {
 };
 
 [[nodiscard]] bool has_interface(nb::handle object);
-// Checks, in this order, version, data, syclobj, shape, typestr, strides, offset. ValueError for values
-// that cannot be, TypeError for types; the pointer itself is checked by adoption.
+// Checks, in this order, version, data, syclobj, shape, typestr, strides, offset. ValueError for
+// values that cannot be, TypeError for types; the pointer itself is checked by adoption.
 [[nodiscard]] told_interface read_interface(nb::handle object);
 
 }  // namespace isthmus::python

@@ -228,23 +228,21 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
   bound
       .def("copy_to_host", &copy_to_host, nb::arg("obj") = nb::none(),
            nb::sig("def copy_to_host(self, obj: object = None) -> Any"),
-           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it "
-           "has\n"
-           "beyond is left as it is, and a smaller one is filled from the beginning. None: into a "
-           "new\n"
-           "uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not contiguous.")
+           "Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it\n"
+           "has beyond is left as it is, and a smaller one is filled from the beginning. None:\n"
+           "into a new uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not\n"
+           "contiguous.")
       .def("copy_from_host", &copy_from_host, nb::arg("obj").none(),
            nb::sig("def copy_from_host(self, obj: object) -> None"),
            "Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones\n"
-           "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a "
-           "ValueError)\n"
-           "if it is longer, ValueError if it is not contiguous, TypeError if it is no buffer.")
+           "included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a\n"
+           "ValueError) if it is longer, ValueError if it is not contiguous, TypeError if it is\n"
+           "no buffer.")
       .def("copy_from_device", &copy_from_device, nb::arg("obj").none(),
            nb::sig("def copy_from_device(self, obj: object) -> None"),
-           "Copies all bytes of another memory object, or of one with "
-           "__sycl_usm_array_interface__, of\n"
-           "any context, to the beginning of this memory. Blocks. Raises OutOfRangeError (a\n"
-           "ValueError) if it is longer.")
+           "Copies all bytes of another memory object, or of one with\n"
+           "__sycl_usm_array_interface__, of any context, to the beginning of this memory.\n"
+           "Blocks. Raises OutOfRangeError (a ValueError) if it is longer.")
       .def("memset", &set_bytes, nb::arg("val") = 0,
            nb::sig("def memset(self, val: int = 0) -> None"),
            "Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.");
@@ -265,17 +263,16 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
                   "None, copy: bool = False) -> None"));
 }
 
-#define ISTHMUS_MEMORY_DOC(name, kind)                                                            \
-  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind                  \
-       "\".\n\n"                                                                                  \
-       "`other` a number > 0: that many new bytes on `queue` (None: the current one), "           \
-       "`alignment` a\n"                                                                          \
-       "power of two, 0 or less: the device's own. `other` a memory object or anything with\n"    \
-       "__sycl_usm_array_interface__: the same memory, kept alive, if it is of this kind, else\n" \
-       "ValueError; with copy=True a copy in new memory of this kind, on `queue` (None: the one " \
-       "of\n"                                                                                     \
-       "`other`).\n\n"                                                                            \
-       "A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without memory."
+#define ISTHMUS_MEMORY_DOC(name, kind)                                                          \
+  name "(other, *, alignment=0, queue=None, copy=False): memory of kind \"" kind                \
+       "\".\n\n"                                                                                \
+       "`other` a number > 0: that many new bytes on `queue` (None: the current one),\n"        \
+       "`alignment` a power of two, 0 or less: the device's own. `other` a memory object or\n"  \
+       "anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of\n" \
+       "this kind, else ValueError; with copy=True a copy in new memory of this kind, on\n"     \
+       "`queue` (None: the one of `other`).\n\n"                                                \
+       "A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without\n"    \
+       "memory."
 
 }  // namespace
 
@@ -297,8 +294,8 @@ void bind_memory(nb::module_& module) {
               "MemoryUSMHost"),
       "The memory of any object with __sycl_usm_array_interface__, without a copy, as the class\n"
       "that fits its kind. Raises ValueError for a dictionary whose values cannot be or a\n"
-      "pointer that its context does not know, OutOfRangeError (a ValueError) past either end of\n"
-      "the allocation, TypeError for entries of a wrong type.");
+      "pointer that its context does not know, OutOfRangeError (a ValueError) past either end\n"
+      "of the allocation, TypeError for entries of a wrong type.");
 }
 
 }  // namespace isthmus::python

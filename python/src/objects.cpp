@@ -11,7 +11,8 @@ bound_types types;
 
 namespace {
 
-// The Python object of each handle. Entries are borrowed: the object's destructor takes its own out.
+// The Python object of each handle. Entries are borrowed: the object's destructor takes its own
+// out.
 template <class Wrapper, class Raw>
 class identity_map {
  public:

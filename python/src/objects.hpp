@@ -38,8 +38,8 @@ struct queue {
   queue_handle raw;
   nb::object device_object;
   nb::object context_object;
-  bool
-      on_host;  // of the host back-end: its allocations and small copies are too short to let go of the lock
+  // Of the host back-end, whose allocations and small copies are too short to let go of the lock.
+  bool on_host;
 };
 
 struct event {

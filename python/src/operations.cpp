@@ -17,10 +17,10 @@ bool may_keep_lock(const operation& what) {
          !functions_under_way();
 }
 
-// A wait that Ctrl-C can interrupt costs a driver's callback and a sleep, and keeps drivers that compute
-// on the host from using this thread too (Intel's: 15 GB/s instead of 9 on two cores). Where there is
-// nothing to wait for but the operation itself, it is given to the library in one go, and Ctrl-C comes
-// afterwards; so it has a limit.
+// A wait that Ctrl-C can interrupt costs a driver's callback and a sleep, and keeps drivers that
+// compute on the host from using this thread too (Intel's: 15 GB/s instead of 9 on two cores).
+// Where there is nothing to wait for but the operation itself, it is given to the library in one
+// go, and Ctrl-C comes afterwards; so it has a limit.
 constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
 
 bool may_go_in_one(const operation& what) {

@@ -1,9 +1,9 @@
 #pragma once
 // References held by work in flight, dropped without ever taking the interpreter's lock.
 //
-// The library releases an owner on any thread. The release only pushes a node on a lock-free list and
-// asks the interpreter to call `drain` later on; entries that are called often drain too. Once the
-// interpreter ends, nodes are left where they are.
+// The library releases an owner on any thread. The release only pushes a node on a lock-free list
+// and asks the interpreter to call `drain` later on; entries that are called often drain too. Once
+// the interpreter ends, nodes are left where they are.
 
 #include "common.hpp"
 
@@ -11,7 +11,8 @@
 
 namespace isthmus::python {
 
-// Something to be undone with the lock held. The node is made beforehand: a release allocates nothing.
+// Something to be undone with the lock held. The node is made beforehand: a release allocates
+// nothing.
 struct deferred {
   virtual ~deferred() = default;
   deferred* next = nullptr;

@@ -45,7 +45,8 @@ bool holds_references(const Py_buffer& view) {
   raise_set();
 }
 
-// The first that works: contiguous in C order, in Fortran's, or of a type that has no format (dates).
+// The first that works: contiguous in C order, in Fortran's, or of a type that has no format
+// (dates).
 bool take_view(nb::handle object, int extra, Py_buffer& view) {
   for (const int flags :
        {PyBUF_ND | PyBUF_FORMAT, PyBUF_ANY_CONTIGUOUS | PyBUF_FORMAT, PyBUF_SIMPLE}) {

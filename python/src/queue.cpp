@@ -147,21 +147,18 @@ void bind_properties(nb::class_<queue>& bound) {
           [](const queue& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none; "
-          "valid\n"
-          "while this object lives. Once it was asked for, Isthmus takes into account that the "
-          "queue\n"
-          "may have work which it does not know.");
+          "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;\n"
+          "valid while this object lives. Once it was asked for, Isthmus takes into account\n"
+          "that the queue may have work which it does not know.");
 }
 
 void bind_order(nb::class_<queue>& bound) {
   bound
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
-           "Waits for all that was submitted so far, for `timeout` seconds at most (None: for "
-           "ever).\n"
-           "Errors of operations are told by their own events. Lets other threads run; Ctrl-C\n"
-           "interrupts. Raises WaitTimeoutError.")
+           "Waits for all that was submitted so far, for `timeout` seconds at most (None: for\n"
+           "ever). Errors of operations are told by their own events. Lets other threads run;\n"
+           "Ctrl-C interrupts. Raises WaitTimeoutError.")
       .def("fence", &fence, nb::arg("after") = nb::make_tuple(),
            nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
            "An event that completes when all submitted so far, and all of `after`, has.")
@@ -173,25 +170,19 @@ void bind_order(nb::class_<queue>& bound) {
           nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
           nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
                   "Sequence[Event] = ()) -> Event"),
-          "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of "
-          "bytes of\n"
-          "each buffer; returns its event at once.\n\n"
+          "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of\n"
+          "bytes of each buffer; returns its event at once.\n\n"
           "The views, writable unless the buffer is read-only, are valid only during the call: a\n"
-          "function that keeps one, or an array made of it, fails with BufferError. What `fn` "
-          "raises\n"
-          "is raised by event.wait(), the same object; work behind it on the queue goes on. `fn` "
-          "must\n"
-          "not wait for what is behind it on the queue. It sees the contextvars of the caller.\n"
-          "Buffers of device kind need the capability \"run_functions\" (UnsupportedError). When "
-          "the\n"
-          "interpreter ends, functions that have not begun fail with CallbackError; those that "
-          "run\n"
-          "are waited for.")
+          "function that keeps one, or an array made of it, fails with BufferError. What `fn`\n"
+          "raises is raised by event.wait(), the same object; work behind it on the queue goes\n"
+          "on. `fn` must not wait for what is behind it on the queue. It sees the contextvars of\n"
+          "the caller. Buffers of device kind need the capability \"run_functions\"\n"
+          "(UnsupportedError). When the interpreter ends, functions that have not begun fail\n"
+          "with CallbackError; those that run are waited for.")
       .def(
           "close", [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
-          "Refuses further work with ClosedError; what is submitted still runs. Never blocks. "
-          "Raises\n"
-          "ValueError for the default queue of a device, which cannot be closed.")
+          "Refuses further work with ClosedError; what is submitted still runs. Never blocks.\n"
+          "Raises ValueError for the default queue of a device, which cannot be closed.")
       .def(
           "__enter__",
           [](nb::object self) {
@@ -243,9 +234,8 @@ void bind_operations(nb::class_<queue>& bound) {
            nb::arg("count").none(), nb::arg("dEvents") = none,
            nb::sig("def memcpy_async(self, dest: object, src: object, count: int, dEvents: "
                    "Sequence[Event] | None = None) -> Event"),
-           "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and "
-           "destination\n"
-           "live until it has ended.")
+           "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and\n"
+           "destination live until it has ended.")
       .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count") = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
            "Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.")
@@ -261,14 +251,12 @@ void bind_queue(nb::module_& module) {
   nb::class_<queue> bound(
       module, "Queue",
       "A queue: Queue(device=None, *, context=None). Its operations run one after the other.\n\n"
-      "`device`: a Device, a filter string, or a Context, whose first device is taken; None: the\n"
-      "current device. `context` None: the device's default one. Every call makes a new queue;\n"
-      "Device.default_queue is the shared one. Raises DeviceNotFoundError, and WrongContextError "
-      "for\n"
-      "a device that is not of the context.\n\n"
-      "`with queue:` makes it, and its device, the current one of this thread and asyncio task; "
-      "this\n"
-      "nests. Queues compare by what they stand for and may be used from any thread.");
+      "`device`: a Device, a filter string, or a Context, whose first device is taken; None:\n"
+      "the current device. `context` None: the device's default one. Every call makes a new\n"
+      "queue; Device.default_queue is the shared one. Raises DeviceNotFoundError, and\n"
+      "WrongContextError for a device that is not of the context.\n\n"
+      "`with queue:` makes it, and its device, the current one of this thread and asyncio task;\n"
+      "this nests. Queues compare by what they stand for and may be used from any thread.");
   types.queue = bound;
   bound
       .def("__init__", &init_queue, nb::arg("device") = nb::none(), nb::kw_only(),
@@ -281,10 +269,10 @@ void bind_queue(nb::module_& module) {
           nb::arg("owner") = nb::none(),
           nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) -> "
                   "Queue"),
-          "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is\n"
-          "out of order, operations stand behind barriers. It is kept alive by `owner` if given,\n"
-          "else by the driver's own reference count. Raises UnsupportedError where queues have\n"
-          "no handles.")
+          "Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it\n"
+          "is out of order, operations stand behind barriers. It is kept alive by `owner` if\n"
+          "given, else by the driver's own reference count. Raises UnsupportedError where queues\n"
+          "have no handles.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })

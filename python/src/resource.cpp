@@ -66,11 +66,11 @@ nb::object live(nb::handle kind) {
 void bind_resource(nb::module_& module) {
   nb::class_<resource> bound(
       module, "ProviderResource",
-      "The driver's own allocator: ProviderResource(kind=\"device\", device=None, "
+      "The driver's own allocator: ProviderResource(kind=\"device\", device=None,\n"
       "context=None).\n\n"
-      "`device` None: the first of `context`, else the current one; `context` None: the device's\n"
-      "default one. Raises UnsupportedError for a kind that the device has not. Used as\n"
-      "Buffer(nbytes, resource=...); safe to use from any thread.");
+      "`device` None: the first of `context`, else the current one; `context` None: the\n"
+      "device's default one. Raises UnsupportedError for a kind that the device has not. Used\n"
+      "as Buffer(nbytes, resource=...); safe to use from any thread.");
   types.resource = bound;
   bound
       .def("__init__", &init_provider, nb::arg("kind") = "device", nb::arg("device") = nb::none(),

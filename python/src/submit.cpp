@@ -18,7 +18,8 @@ namespace {
 gate functions_gate;
 std::atomic<int> functions_pending{0};
 
-// What a function sees of a buffer. Views that outlive the function are counted and keep the Buffer.
+// What a function sees of a buffer. Views that outlive the function are counted and keep the
+// Buffer.
 struct lent_memory {
   void* pointer;
   std::size_t nbytes;
@@ -72,7 +73,8 @@ lent_views lend_all(const function_call& call, const isthmus_view_t* views, std:
   return lent;
 }
 
-// The views are dead from here on. BufferError if something made of them, an array say, still lives.
+// The views are dead from here on. BufferError if something made of them, an array say, still
+// lives.
 void take_all_back(lent_views& lent) {
   for (auto& view : lent.views) {
     const nb::object released = nb::steal(PyObject_CallMethod(view.ptr(), "release", nullptr));

@@ -53,7 +53,8 @@ pattern byte_pattern(nb::handle index) {
   return made;
 }
 
-// An integer is one byte, everything else its own bytes. Arrays say that they are integers and are not.
+// An integer is one byte, everything else its own bytes. Arrays say that they are integers and are
+// not.
 pattern to_pattern(nb::handle value) {
   if (const nb::object index = as_integer(value); index.is_valid()) {
     return byte_pattern(index);

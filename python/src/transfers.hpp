@@ -35,8 +35,8 @@ struct place {
 };
 
 enum class access { read, write };
-// Buffer, buffer protocol, __sycl_usm_array_interface__. TypeError for anything else, ValueError for
-// what is not contiguous, ReadOnlyError for a destination that cannot be written.
+// Buffer, buffer protocol, __sycl_usm_array_interface__. TypeError for anything else, ValueError
+// for what is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
@@ -72,7 +72,7 @@ template <class Submit>
       &submit);
 }
 
-// -- operations; offsets and sizes are Python's ----------------------------------------------------
+// -- operations; offsets and sizes are Python's ---------------------------------------------------
 
 struct copy_request {
   nb::handle destination, source, nbytes, destination_offset, source_offset;
@@ -94,7 +94,8 @@ struct part_request {
                                   const operation_arguments& how);
 [[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
                                 const operation_arguments& how);
-// Copies all of it into host memory that nobody else knows yet and that `keep`, if valid, keeps; waits.
+// Copies all of it into host memory that nobody else knows yet and that `keep`, if valid, keeps;
+// waits.
 void copy_out(const buffer& from, void* to, nb::object keep);
 
 // True while functions given to queues are under way: then nothing may wait with the lock held.

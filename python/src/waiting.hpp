@@ -1,5 +1,6 @@
 #pragma once
-// Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, signals between them.
+// Waits that Ctrl-C interrupts: slices of 50 ms without the interpreter's lock, signals between
+// them.
 
 #include "common.hpp"
 #include "errors.hpp"
@@ -40,8 +41,8 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   }
 }
 
-// Waits for the event and gives the operation's own status, or TIMEOUT. Does not let the lock go for
-// one that has completed.
+// Waits for the event and gives the operation's own status, or TIMEOUT. Does not let the lock go
+// for one that has completed.
 inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t timeout_ns) {
   const auto status = isthmus_event_status(event);
   if (status != ISTHMUS_PENDING) {

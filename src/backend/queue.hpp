@@ -72,6 +72,8 @@ class queue : public ref_counted {
   // A device's default queue, which nobody may close.
   [[nodiscard]] bool is_default() const noexcept { return !keep_; }
 
+  // Of this object alone and never used again, unlike its address. Never 0.
+  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
@@ -118,6 +120,7 @@ class queue : public ref_counted {
   context& home_;
   device& where_;
   ref<context> keep_;
+  const std::uint64_t number_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
   // The last events: one, or as many as threads that submit at the same moment. All else that was

@@ -208,7 +208,7 @@ result<void> buffer::record(const ref<event>& ended) {
   }
   if (*memory) {
     auto& uses = (*memory)->uses();
-    uses.add({nullptr, {offset_, offset_ + nbytes_}, true}, ended, uses.begin());
+    uses.add({0, {offset_, offset_ + nbytes_}, true}, ended, uses.begin());
   }
   return {};
 }

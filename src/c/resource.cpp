@@ -28,7 +28,7 @@ result<void> deallocate(void* pointer, queue* on) {
   }
   auto& uses = memory->uses();
   for (const auto& each : running) {
-    uses.add({nullptr, {0, memory->what().nbytes}, true}, each, uses.begin());
+    uses.add({0, {0, memory->what().nbytes}, true}, each, uses.begin());
   }
   memory->release();
   return {};

@@ -26,12 +26,12 @@ std::uint64_t use_list::begin() noexcept {
 // the older conflicts with the newer.
 bool use_list::superseded(const entry& older, const use& newer, std::uint64_t began_at) noexcept {
   return older.ended->settled() ||
-         (newer.on != nullptr && older.what.on == newer.on && older.number < began_at &&
+         (newer.on != 0 && older.what.on == newer.on && older.number < began_at &&
           newer.range.covers(older.what.range) && (newer.writes || !older.what.writes));
 }
 
 void use_list::join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone) {
-  if (newest.what.on == nullptr) {
+  if (newest.what.on == 0) {
     return;
   }
   for (const auto& older : entries_) {
@@ -67,7 +67,7 @@ void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began
 void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
   const std::lock_guard hold{lock_};
   for (const auto& other : entries_) {
-    const bool same_queue = wanted.on != nullptr && other.what.on == wanted.on;
+    const bool same_queue = wanted.on != 0 && other.what.on == wanted.on;
     if (!same_queue && (other.what.writes || wanted.writes) &&
         other.what.range.overlaps(wanted.range) && !other.ended->settled()) {
       out.push_back(other.ended);

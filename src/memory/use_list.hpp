@@ -15,8 +15,6 @@
 
 namespace isthmus {
 
-class queue;
-
 struct byte_range {
   std::size_t begin = 0;
   std::size_t end = 0;
@@ -30,7 +28,9 @@ struct byte_range {
 };
 
 struct use {
-  const queue* on = nullptr;  // null: of no queue of ours, an event that the caller recorded
+  // The number of a queue: its address may be another queue's while an operation of it still runs. 0: of
+  // no queue of ours, an event that the caller recorded.
+  std::uint64_t on = 0;
   byte_range range;
   bool writes = false;
 };

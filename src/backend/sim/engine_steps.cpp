@@ -81,6 +81,11 @@ void engine::depend(operation& on, const ref<operation>& waiting, agenda& next) 
     on.dependents_.push_back(waiting);
     return;
   }
+  if (&waiting->home() != this) {
+    // Devices have clocks of their own: another one begins only once this one's time has come.
+    timeline_.reach(on.times_.ended_ns);
+    retire_due(next);
+  }
   const auto ended = &waiting->home() == this ? on.times_.ended_ns : 0;
   next.releases.push_back({waiting, false, ended, on.failure_.clone()});
 }
@@ -186,7 +191,9 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) {
   std::move(done->waits_.begin(), done->waits_.end(), std::back_inserter(next.dropped));
   done->waits_.clear();
   for (auto& waiting : std::exchange(done->dependents_, {})) {
-    const auto ended = &waiting->home() == this ? done->times_.ended_ns : 0;
+    const bool here = &waiting->home() == this;
+    done->awaited_ = done->awaited_ || !here;
+    const auto ended = here ? done->times_.ended_ns : 0;
     next.releases.push_back({std::move(waiting), false, ended, done->failure_.clone()});
   }
   if (done->awaited_) {

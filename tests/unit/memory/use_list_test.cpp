@@ -10,10 +10,6 @@
 namespace isthmus {
 namespace {
 
-const queue* queue_number(std::uintptr_t number) {
-  return reinterpret_cast<const queue*>(number * 64);  // compared, never touched
-}
-
 struct modelled {
   use what;
   ref<host_event> ended;
@@ -24,7 +20,7 @@ bool implied(const std::vector<modelled>& all, std::size_t each,
              const std::vector<ref<event>>& waited) {
   for (std::size_t later = each; later < all.size(); ++later) {
     const bool same = later == each ||
-                      (all[each].what.on != nullptr && all[later].what.on == all[each].what.on);
+                      (all[each].what.on != 0 && all[later].what.on == all[each].what.on);
     const bool in = std::any_of(waited.begin(), waited.end(), [&](const ref<event>& one) {
       return one.get() == all[later].ended.get();
     });
@@ -36,7 +32,7 @@ bool implied(const std::vector<modelled>& all, std::size_t each,
 }
 
 bool conflicts(const use& a, const use& b) {
-  return (a.on == nullptr || a.on != b.on) && (a.writes || b.writes) && a.range.overlaps(b.range);
+  return (a.on == 0 || a.on != b.on) && (a.writes || b.writes) && a.range.overlaps(b.range);
 }
 
 TEST(use_list, waits_for_every_conflict_of_a_random_history) {
@@ -46,7 +42,7 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
     std::vector<modelled> all;
     for (int step = 0; step < 120; ++step) {
       const std::size_t begin = random() % 64;
-      const use next{queue_number(random() % 4), {begin, begin + 1 + random() % 32}, random() % 2 == 0};
+      const use next{random() % 4, {begin, begin + 1 + random() % 32}, random() % 2 == 0};
       std::vector<ref<event>> waited;
       uses.collect(next, waited);
       for (std::size_t each = 0; each < all.size(); ++each) {
@@ -73,8 +69,8 @@ TEST(use_list, pending_is_what_has_not_ended) {
   use_list uses;
   const auto first = make_ref<host_event>();
   const auto second = make_ref<host_event>();
-  uses.add({queue_number(1), {0, 8}, true}, first, uses.begin());
-  uses.add({queue_number(2), {0, 8}, true}, second, uses.begin());
+  uses.add({1, {0, 8}, true}, first, uses.begin());
+  uses.add({2, {0, 8}, true}, second, uses.begin());
   EXPECT_EQ(uses.pending().size(), 2U);
   first->finish({});
   ASSERT_EQ(uses.pending().size(), 1U);
@@ -87,8 +83,8 @@ TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
   const auto second = make_ref<host_event>();
   const auto a = uses.begin();
   const auto b = uses.begin();
-  uses.add({queue_number(1), {0, 8}, true}, first, a);
-  uses.add({queue_number(1), {0, 8}, true}, second, b);
+  uses.add({1, {0, 8}, true}, first, a);
+  uses.add({1, {0, 8}, true}, second, b);
   EXPECT_EQ(uses.pending().size(), 2U);
 }
 
