@@ -8,16 +8,17 @@
  *    are left untouched, nothing is half done, and `isthmus_error_message()` tells this thread what
  *    was wrong: the value, the limit and what to do.
  *  - Handles are counted references. What a function gives through `**out` is owned by the caller
- *    and given back with the noun's `release`. `retain` and `release` accept NULL, never fail, never
- *    block, and may be called from any thread, in a forked child too (where they do nothing).
+ *    and given back with the noun's `release`. `retain` and `release` accept NULL, never fail,
+ *    never block, and may be called from any thread, in a forked child too (where they do nothing).
  *  - Every function may be called from any thread at any time, on the same handles too.
  *  - A structure that may grow begins with `struct_size`, which the caller sets to its `sizeof`.
  *  - Sizes, offsets and pitches are in bytes, times in nanoseconds.
  *  - Operations on one queue run in the order of their submission. An operation on a buffer also
  *    waits for the operations on that buffer which other queues were given before through this
- *    library. Work that the caller gave a driver himself is made known by `isthmus_buffer_record_*`.
- *  - An operation's last parameter is `isthmus_event_t** event`: NULL makes the call block until the
- *    operation has ended, else it returns once the operation is submitted, and the event tells.
+ *    library. Work that the caller gave a driver himself is made known by
+ *    `isthmus_buffer_record_*`.
+ *  - An operation's last parameter is `isthmus_event_t** event`: NULL makes the call block until
+ *    the operation has ended, else it returns once the operation is submitted, and the event tells.
  */
 #ifndef ISTHMUS_ISTHMUS_H
 #define ISTHMUS_ISTHMUS_H
@@ -43,8 +44,8 @@ extern "C" {
 #define ISTHMUS_VERSION_MAJOR 0
 #define ISTHMUS_VERSION_MINOR 1
 #define ISTHMUS_VERSION_PATCH 0
-/* Version of the binary interface: grows by one whenever functions are added; within a major version
- * of the library nothing is removed or changes its layout. */
+/* Version of the binary interface: grows by one whenever functions are added; within a major
+ * version of the library nothing is removed or changes its layout. */
 #define ISTHMUS_ABI_VERSION 1
 
 /* "0.1.0", of the library that runs, which may be newer than this header. */
@@ -56,29 +57,30 @@ ISTHMUS_API uint32_t isthmus_abi_version(void) ISTHMUS_NOEXCEPT;
 typedef int32_t isthmus_status_t;
 enum {
   ISTHMUS_OK = 0,
-  ISTHMUS_PENDING = 1,                  /* not an error: the event has not completed */
-  ISTHMUS_ERROR_INVALID_ARGUMENT = -1,  /* a value outside what its description allows */
-  ISTHMUS_ERROR_OUT_OF_RANGE = -2,      /* past either end of a buffer or allocation */
-  ISTHMUS_ERROR_OUT_OF_MEMORY = -3,     /* no memory of that kind on that device */
-  ISTHMUS_ERROR_UNSUPPORTED = -4,       /* this driver or device cannot; see its capabilities */
-  ISTHMUS_ERROR_WRONG_CONTEXT = -5,     /* objects of different contexts, or a pointer unknown to it */
-  ISTHMUS_ERROR_NOT_FOUND = -6,         /* no such device or platform */
-  ISTHMUS_ERROR_CLOSED = -7,            /* a buffer that was freed or a queue that was closed */
-  ISTHMUS_ERROR_READ_ONLY = -8,         /* a write to memory marked read-only */
-  ISTHMUS_ERROR_DEVICE_LOST = -9,       /* the device is gone; its memory with it */
-  ISTHMUS_ERROR_DRIVER = -10,           /* the driver refused; the message names call and code */
-  ISTHMUS_ERROR_TIMEOUT = -11,          /* the time given ran out; the operation goes on */
-  ISTHMUS_ERROR_DEPENDENCY = -12,       /* an event waited for had failed, so this did not run */
-  ISTHMUS_ERROR_ABANDONED = -13,        /* a host event was dropped before it was completed */
-  ISTHMUS_ERROR_CALLBACK = -14,         /* a function given to a queue failed */
-  ISTHMUS_ERROR_FORKED = -15,           /* driver work in a forked child */
-  ISTHMUS_ERROR_INTERNAL = -16          /* a fault of this library: please report it */
+  ISTHMUS_PENDING = 1,                 /* not an error: the event has not completed */
+  ISTHMUS_ERROR_INVALID_ARGUMENT = -1, /* a value outside what its description allows */
+  ISTHMUS_ERROR_OUT_OF_RANGE = -2,     /* past either end of a buffer or allocation */
+  ISTHMUS_ERROR_OUT_OF_MEMORY = -3,    /* no memory of that kind on that device */
+  ISTHMUS_ERROR_UNSUPPORTED = -4,      /* this driver or device cannot; see its capabilities */
+  ISTHMUS_ERROR_WRONG_CONTEXT = -5, /* objects of different contexts, or a pointer unknown to it */
+  ISTHMUS_ERROR_NOT_FOUND = -6,     /* no such device or platform */
+  ISTHMUS_ERROR_CLOSED = -7,        /* a buffer that was freed or a queue that was closed */
+  ISTHMUS_ERROR_READ_ONLY = -8,     /* a write to memory marked read-only */
+  ISTHMUS_ERROR_DEVICE_LOST = -9,   /* the device is gone; its memory with it */
+  ISTHMUS_ERROR_DRIVER = -10,       /* the driver refused; the message names call and code */
+  ISTHMUS_ERROR_TIMEOUT = -11,      /* the time given ran out; the operation goes on */
+  ISTHMUS_ERROR_DEPENDENCY = -12,   /* an event waited for had failed, so this did not run */
+  ISTHMUS_ERROR_ABANDONED = -13,    /* a host event was dropped before it was completed */
+  ISTHMUS_ERROR_CALLBACK = -14,     /* a function given to a queue failed */
+  ISTHMUS_ERROR_FORKED = -15,       /* driver work in a forked child */
+  ISTHMUS_ERROR_INTERNAL = -16      /* a fault of this library: please report it */
 };
 
 /* Message of the last failure on this thread, "" if there was none; valid until the next failure on
  * this thread. */
 ISTHMUS_API const char* isthmus_error_message(void) ISTHMUS_NOEXCEPT;
-/* "out of memory" for ISTHMUS_ERROR_OUT_OF_MEMORY, and so on; "unknown status" for other numbers. */
+/* "out of memory" for ISTHMUS_ERROR_OUT_OF_MEMORY, and so on; "unknown status" for other
+ * numbers. */
 ISTHMUS_API const char* isthmus_status_name(isthmus_status_t status) ISTHMUS_NOEXCEPT;
 
 /* ---- nouns ----------------------------------------------------------------------------------- */
@@ -100,9 +102,9 @@ enum {
   ISTHMUS_KIND_HOST = 3
 };
 
-/* Keeps something of the caller's alive: `release(object)` is called exactly once, on any thread, as
- * soon as it is no longer needed, also when the call that took it fails. It must not call back into
- * this library nor throw. A NULL `release` means that nothing is to be done. */
+/* Keeps something of the caller's alive: `release(object)` is called exactly once, on any thread,
+ * as soon as it is no longer needed, also when the call that took it fails. It must not call back
+ * into this library nor throw. A NULL `release` means that nothing is to be done. */
 typedef struct isthmus_owner_s {
   void* object;
   void (*release)(void* object);
@@ -121,25 +123,21 @@ typedef struct isthmus_platform_info_s {
 } isthmus_platform_info_t;
 
 typedef int32_t isthmus_device_type_t;
-enum {
-  ISTHMUS_DEVICE_CPU = 1,
-  ISTHMUS_DEVICE_GPU = 2,
-  ISTHMUS_DEVICE_ACCELERATOR = 3
-};
+enum { ISTHMUS_DEVICE_CPU = 1, ISTHMUS_DEVICE_GPU = 2, ISTHMUS_DEVICE_ACCELERATOR = 3 };
 
 /* What a device can do. */
 enum {
   ISTHMUS_CAN_DEVICE_KIND = 1 << 0,
   ISTHMUS_CAN_SHARED_KIND = 1 << 1,
   ISTHMUS_CAN_HOST_KIND = 1 << 2,
-  ISTHMUS_CAN_USM = 1 << 3,             /* kinds are true USM; without it they are emulated (SVM) */
-  ISTHMUS_CAN_WAIT_FOR_HOST = 1 << 4,   /* its queues can wait for events the host completes */
+  ISTHMUS_CAN_USM = 1 << 3,           /* kinds are true USM; without it they are emulated (SVM) */
+  ISTHMUS_CAN_WAIT_FOR_HOST = 1 << 4, /* its queues can wait for events the host completes */
   ISTHMUS_CAN_PREFETCH = 1 << 5,
   ISTHMUS_CAN_ADVISE = 1 << 6,
-  ISTHMUS_CAN_PROFILE = 1 << 7,         /* events know their times */
+  ISTHMUS_CAN_PROFILE = 1 << 7, /* events know their times */
   ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
-  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9,   /* functions given to a queue may touch device memory */
-  ISTHMUS_CAN_LEND_HANDLES = 1 << 10    /* contexts and queues have native handles */
+  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9, /* functions given to a queue may touch device memory */
+  ISTHMUS_CAN_LEND_HANDLES = 1 << 10  /* contexts and queues have native handles */
 };
 
 typedef struct isthmus_device_info_s {
@@ -181,16 +179,16 @@ ISTHMUS_API isthmus_status_t isthmus_absent_get(size_t index, const char** backe
  * "accelerator") and number, in that order, joined by ':', as in SYCL's filter selector: "gpu",
  * "opencl:cpu:0", "sim:1". NULL or "" is the default: the environment variable ISTHMUS_DEVICE, else
  * the best device with USM (GPUs, then accelerators, then CPU drivers, then the host); simulated
- * devices are found only by name. Only the drivers that the filter allows are opened. NOT_FOUND lists
- * what there is. */
+ * devices are found only by name. Only the drivers that the filter allows are opened. NOT_FOUND
+ * lists what there is. */
 ISTHMUS_API isthmus_status_t isthmus_device_find(const char* filter,
                                                  isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_device_retain(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_device_release(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_device_info(const isthmus_device_t* device,
                                                  isthmus_device_info_t* info) ISTHMUS_NOEXCEPT;
-ISTHMUS_API isthmus_status_t isthmus_device_platform(const isthmus_device_t* device,
-                                                     isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_device_platform(
+    const isthmus_device_t* device, isthmus_platform_t** platform) ISTHMUS_NOEXCEPT;
 /* Free memory as the driver knows it; UNSUPPORTED where it does not. */
 ISTHMUS_API isthmus_status_t isthmus_device_memory(const isthmus_device_t* device,
                                                    uint64_t* free_bytes,
@@ -204,7 +202,8 @@ ISTHMUS_API void* isthmus_device_native(const isthmus_device_t* device) ISTHMUS_
  * ISTHMUS_SIM, described in docs/sim.md ("capacity=64MiB,fail=copy:3"); NULL for the defaults. */
 ISTHMUS_API isthmus_status_t isthmus_sim_create(const char* options,
                                                 isthmus_device_t** device) ISTHMUS_NOEXCEPT;
-/* Changes the options that may change while the device lives: faults, effect, bandwidth, latency. */
+/* Changes the options that may change while the device lives: faults, effect, bandwidth,
+ * latency. */
 ISTHMUS_API isthmus_status_t isthmus_sim_configure(isthmus_device_t* device,
                                                    const char* options) ISTHMUS_NOEXCEPT;
 /* Driver calls made so far of one kind ("allocate", "copy", ...; "any" for all). */
@@ -244,12 +243,13 @@ ISTHMUS_API void* isthmus_context_native(const isthmus_context_t* context) ISTHM
 ISTHMUS_API isthmus_status_t isthmus_queue_create(isthmus_context_t* context,
                                                   isthmus_device_t* device,
                                                   isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
-/* One queue per device on its default context, made when first asked for; `device` NULL: the default
- * device. Cheap: no device selection after the first call. */
+/* One queue per device on its default context, made when first asked for; `device` NULL: the
+ * default device. Cheap: no device selection after the first call. */
 ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
                                                    isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
-/* Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is out of order,
- * every operation of this library stands behind a barrier. Ownership as in isthmus_context_adopt. */
+/* Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is out of
+ * order, every operation of this library stands behind a barrier. Ownership as in
+ * isthmus_context_adopt. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -283,15 +283,13 @@ typedef struct isthmus_view_s {
 /* Returns ISTHMUS_OK, or any error status with a message copied from `message` (may be NULL). */
 typedef isthmus_status_t (*isthmus_function_t)(void* object, const isthmus_view_t* views,
                                                size_t view_count, const char** message);
-/* Runs `function(owner.object, ...)` on a thread of the library in the queue's order, with views of the
- * buffers; `owner.release` is called afterwards, or at once on failure. Buffers of device kind need
- * ISTHMUS_CAN_RUN_FUNCTIONS. */
-ISTHMUS_API isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
-                                                  isthmus_owner_t owner,
-                                                  isthmus_buffer_t* const* buffers,
-                                                  size_t buffer_count, isthmus_event_t* const* after,
-                                                  size_t after_count,
-                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Runs `function(owner.object, ...)` on a thread of the library in the queue's order, with views of
+ * the buffers; `owner.release` is called afterwards, or at once on failure. Buffers of device kind
+ * need ISTHMUS_CAN_RUN_FUNCTIONS. */
+ISTHMUS_API isthmus_status_t isthmus_queue_submit(
+    isthmus_queue_t* queue, isthmus_function_t function, isthmus_owner_t owner,
+    isthmus_buffer_t* const* buffers, size_t buffer_count, isthmus_event_t* const* after,
+    size_t after_count, isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -313,12 +311,12 @@ ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
                                                 isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
 /* An event that the host completes. */
 ISTHMUS_API isthmus_status_t isthmus_event_create(isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Completes a host event: `status` OK or an error, `message` may be NULL. INVALID_ARGUMENT for an event
- * of a driver's or one completed before. */
+/* Completes a host event: `status` OK or an error, `message` may be NULL. INVALID_ARGUMENT for an
+ * event of a driver's or one completed before. */
 ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
                                                     const char* message) ISTHMUS_NOEXCEPT;
-/* Times of a completed operation on its device's clock; UNSUPPORTED where the driver keeps none, PENDING
- * before completion. */
+/* Times of a completed operation on its device's clock; UNSUPPORTED where the driver keeps none,
+ * PENDING before completion. */
 ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
                                                  uint64_t* started_ns,
                                                  uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
@@ -330,13 +328,13 @@ ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 
 /* The driver's own allocator for one kind on one context and device; NULL device: the context's
  * first. */
-ISTHMUS_API isthmus_status_t isthmus_resource_provider(isthmus_context_t* context,
-                                                       isthmus_device_t* device, isthmus_kind_t kind,
-                                                       isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t
+isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
+                          isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
-/* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of two. A
- * request of 0 bytes gives NULL. */
+/* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of
+ * two. A request of 0 bytes gives NULL. */
 ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                                        size_t alignment, isthmus_queue_t* queue,
                                                        void** pointer) ISTHMUS_NOEXCEPT;
@@ -345,9 +343,10 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
 ISTHMUS_API void isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
                                              size_t nbytes, size_t alignment,
                                              isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-/* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose free
- * waits for work in flight counts as live. */
-ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) ISTHMUS_NOEXCEPT;
+/* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose
+ * free waits for work in flight counts as live. */
+ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,
+                              uint64_t* bytes) ISTHMUS_NOEXCEPT;
 
 /* What is known of a pointer, an inner one too. */
 typedef struct isthmus_pointer_info_s {
@@ -357,38 +356,42 @@ typedef struct isthmus_pointer_info_s {
   size_t nbytes;
   isthmus_device_t* device; /* borrowed: lives as long as the context; NULL if not known */
 } isthmus_pointer_info_t;
-/* Asks the registry, then `context`'s driver. `context` NULL: any context that the registry knows. */
+/* Asks the registry, then `context`'s driver. `context` NULL: any context that the registry
+ * knows. */
 ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                                    isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
 
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* `alignment` 0 or less: the device's own, else a power of two. `queue` NULL: the default queue.
- * `resource` NULL: the driver's allocator; else its context must be the queue's. 0 bytes are allowed. */
+ * `resource` NULL: the driver's allocator; else its context must be the queue's. 0 bytes are
+ * allowed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind,
                                                    int64_t alignment, isthmus_queue_t* queue,
                                                    isthmus_resource_t* resource,
                                                    isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
-/* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be known
- * to the queue's context, and [pointer, pointer + nbytes) must lie within its allocation where the
- * driver tells. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. */
+/* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be
+ * known to the queue's context, and [pointer, pointer + nbytes) must lie within its allocation
+ * where the driver tells. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                                   int read_only, isthmus_queue_t* queue,
                                                   isthmus_owner_t owner,
                                                   isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
-/* Bytes [offset, offset + nbytes) of `base`, which it keeps alive; no memory is allocated for it. */
-ISTHMUS_API isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset, size_t nbytes,
+/* Bytes [offset, offset + nbytes) of `base`, which it keeps alive; no memory is allocated for
+ * it. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset,
+                                                  size_t nbytes,
                                                   isthmus_buffer_t** slice) ISTHMUS_NOEXCEPT;
 /* Another buffer of the same memory whose operations go to `queue` (same context). */
 ISTHMUS_API isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
                                                      isthmus_buffer_t** view) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* The memory goes back once the last reference, slice and export is gone and the last operation on it
- * has ended; never blocks. */
+/* The memory goes back once the last reference, slice and export is gone and the last operation on
+ * it has ended; never blocks. */
 ISTHMUS_API void isthmus_buffer_release(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* Makes this buffer dead at once: further use, of its slices too, is CLOSED. The memory goes back as in
- * release, with the last export at the latest. Freeing twice does nothing. A slice's free affects only
- * the slice. */
+/* Makes this buffer dead at once: further use, of its slices too, is CLOSED. The memory goes back
+ * as in release, with the last export at the latest. Freeing twice does nothing. A slice's free
+ * affects only the slice. */
 ISTHMUS_API void isthmus_buffer_free(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 
 typedef struct isthmus_buffer_info_s {
@@ -405,18 +408,18 @@ typedef struct isthmus_buffer_info_s {
 /* CLOSED for a freed buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
                                                  isthmus_buffer_info_t* info) ISTHMUS_NOEXCEPT;
-/* Waits for the buffer's pending operations and gives a pointer that the host may use until the matching
- * `unexport`, through `free` too. UNSUPPORTED for device kind. */
+/* Waits for the buffer's pending operations and gives a pointer that the host may use until the
+ * matching `unexport`, through `free` too. UNSUPPORTED for device kind. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
                                                    void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* Gives the memory to a foreign owner: a pointer and what frees it. The buffer is dead afterwards. Fails
- * with INVALID_ARGUMENT while slices, other references to the memory or exports live. `owner->release`
- * waits for nothing: operations in flight are waited for by the free itself. */
+/* Gives the memory to a foreign owner: a pointer and what frees it. The buffer is dead afterwards.
+ * Fails with INVALID_ARGUMENT while slices, other references to the memory or exports live.
+ * `owner->release` waits for nothing: operations in flight are waited for by the free itself. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                                    isthmus_owner_t* owner) ISTHMUS_NOEXCEPT;
-/* The memory is in use by work that the library does not know: until `event`, or all now on `queue`, has
- * completed it is not given back, and operations on other queues wait. */
+/* The memory is in use by work that the library does not know: until `event`, or all now on
+ * `queue`, has completed it is not given back, and operations on other queues wait. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
                                                          isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
@@ -424,16 +427,16 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffe
 
 /* ---- copies, fills, prefetch, advice --------------------------------------------------------- */
 
-/* Where bytes lie: `offset` into `buffer`, or, with buffer NULL, `pointer` + `offset`: memory of the
- * caller's on the host, or USM in the registry, whose bounds are then held. */
+/* Where bytes lie: `offset` into `buffer`, or, with buffer NULL, `pointer` + `offset`: memory of
+ * the caller's on the host, or USM in the registry, whose bounds are then held. */
 typedef struct isthmus_place_s {
   isthmus_buffer_t* buffer;
   void* pointer;
   size_t offset;
 } isthmus_place_t;
 
-/* Optional; NULL stands for nothing to wait for and nothing to keep. The owners are released when the
- * operation has ended, also when the call fails. */
+/* Optional; NULL stands for nothing to wait for and nothing to keep. The owners are released when
+ * the operation has ended, also when the call fails. */
 typedef struct isthmus_operation_s {
   size_t struct_size;
   isthmus_event_t* const* after; /* waited for, of any context or platform */
@@ -442,23 +445,23 @@ typedef struct isthmus_operation_s {
   size_t owner_count;
 } isthmus_operation_t;
 
-/* Copies between any two places. `queue` NULL: the destination buffer's queue, else the source's; none
- * for two host places (a plain memcpy). Overlapping ranges are INVALID_ARGUMENT. What the host can touch
- * is copied by the host when nothing is pending on it. */
-ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
+/* Copies between any two places. `queue` NULL: the destination buffer's queue, else the source's;
+ * none for two host places (a plain memcpy). Overlapping ranges are INVALID_ARGUMENT. What the host
+ * can touch is copied by the host when nothing is pending on it. */
+ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue,
+                                          const isthmus_place_t* destination,
                                           const isthmus_place_t* source, size_t nbytes,
                                           const isthmus_operation_t* operation,
                                           isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* `height` rows of `width` bytes, `pitch` bytes apart on each side (at least `width`). */
-ISTHMUS_API isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue,
-                                             const isthmus_place_t* destination,
-                                             size_t destination_pitch, const isthmus_place_t* source,
-                                             size_t source_pitch, size_t width, size_t height,
-                                             const isthmus_operation_t* operation,
-                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_copy_2d(
+    isthmus_queue_t* queue, const isthmus_place_t* destination, size_t destination_pitch,
+    const isthmus_place_t* source, size_t source_pitch, size_t width, size_t height,
+    const isthmus_operation_t* operation, isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. */
-ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
-                                          const void* pattern, size_t pattern_bytes, size_t nbytes,
+ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue,
+                                          const isthmus_place_t* destination, const void* pattern,
+                                          size_t pattern_bytes, size_t nbytes,
                                           const isthmus_operation_t* operation,
                                           isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Asks the driver to move shared memory to the queue's device, or to the host; a hint that may do
@@ -474,9 +477,10 @@ ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmu
                                             const isthmus_operation_t* operation,
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
-/* Host memory for results, page-aligned and already faulted in: a large block is kept warm after it is
- * freed (up to 256 MiB in all), since first touches cost more than a copy. */
-ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) ISTHMUS_NOEXCEPT;
+/* Host memory for results, page-aligned and already faulted in: a large block is kept warm after it
+ * is freed (up to 256 MiB in all), since first touches cost more than a copy. */
+ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes,
+                                                     void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
 
 /* ---- process --------------------------------------------------------------------------------- */

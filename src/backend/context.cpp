@@ -12,9 +12,10 @@ namespace {
 
 error check_alignment(const device_properties& where, std::size_t alignment) {
   if (!is_power_of_two(alignment)) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "alignment {} is not a power of two: use 1, 2, 4 ... {}, or 0 for the default of {}",
-                alignment, where.max_alignment, where.base_alignment);
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "alignment {} is not a power of two: use 1, 2, 4 ... {}, or 0 for the default of {}",
+        alignment, where.max_alignment, where.base_alignment);
   }
   if (alignment > where.max_alignment) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -36,8 +37,8 @@ error check_request(const device& where, const allocation_request& request) {
   const auto& properties = where.properties();
   const auto capability = kind_capability(request.kind);
   if (capability == 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no USM kind: use device (1), shared (2) or host (3)",
-                request.kind);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no USM kind: use device (1), shared (2) or host (3)", request.kind);
   }
   if (!where.can(capability)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} has no {} memory{}{}: see its capabilities",
@@ -79,8 +80,10 @@ error context::check(const device& where, const allocation_request& request) con
 
 result<void*> context::allocate(device& where, const allocation_request& request) {
   if (os::is_forked_child()) {
-    return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot allocate on {}: start the child with "
-                                      "spawn, or allocate before the fork", where.properties().filter);
+    return fail(ISTHMUS_ERROR_FORKED,
+                "a forked child cannot allocate on {}: start the child with "
+                "spawn, or allocate before the fork",
+                where.properties().filter);
   }
   const auto wanted = with_alignment(where, request);
   if (auto bad = check_request(where, wanted)) {

@@ -51,8 +51,8 @@ class context : public ref_counted {
 
   // Whether any memory of the host is host-kind USM here, as it is on the host itself.
   [[nodiscard]] virtual bool takes_host_memory() const noexcept { return false; }
-  // Where a function that a queue runs may touch the bytes at `pointer`: elsewhere if device memory has
-  // another face for the device's own side.
+  // Where a function that a queue runs may touch the bytes at `pointer`: elsewhere if device memory
+  // has another face for the device's own side.
   [[nodiscard]] virtual void* function_address(void* pointer) noexcept { return pointer; }
 
   [[nodiscard]] result<ref<queue>> create_queue(device& where);
@@ -62,9 +62,10 @@ class context : public ref_counted {
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
  protected:
-  // Pre: the kind is offered, 0 < nbytes <= max_allocation_bytes, alignment a power of two within the
-  // device's, never 0.
-  [[nodiscard]] virtual result<void*> do_allocate(device& where, const allocation_request& request) = 0;
+  // Pre: the kind is offered, 0 < nbytes <= max_allocation_bytes, alignment a power of two within
+  // the device's, never 0.
+  [[nodiscard]] virtual result<void*> do_allocate(device& where,
+                                                  const allocation_request& request) = 0;
   virtual void do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept = 0;
   // `part`: the queue becomes a part of the platform, as a device's default queue is.
   [[nodiscard]] virtual result<ref<queue>> make_queue(device& where, bool part) = 0;

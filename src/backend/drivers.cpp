@@ -47,9 +47,8 @@ using driver_table = std::array<driver, 3>;
 
 // Outlives every thread: never destroyed.
 driver_table& drivers() {
-  static auto* const table =
-      new driver_table{driver{"host", host::open}, driver{"opencl", opencl::open},
-                       driver{"sim", sim::open}};
+  static auto* const table = new driver_table{
+      driver{"host", host::open}, driver{"opencl", opencl::open}, driver{"sim", sim::open}};
   return *table;
 }
 
@@ -115,10 +114,11 @@ result<device_filter> parse_filter(std::string_view text) {
     const auto colon = std::min(text.find(':', from), text.size());
     const auto word = lower(text.substr(from, colon - from));
     if (!take_word(filter, word)) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "device filter '{}': '{}' is out of place; a filter is [host|opencl|sim][:][cpu|gpu|"
-                  "accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
-                  text, word);
+      return fail(
+          ISTHMUS_ERROR_INVALID_ARGUMENT,
+          "device filter '{}': '{}' is out of place; a filter is [host|opencl|sim][:][cpu|gpu|"
+          "accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
+          text, word);
     }
     from = colon + 1;
   }
@@ -178,7 +178,8 @@ error nothing_found(std::string_view filter) {
   for (const auto& missing : absent_drivers()) {
     absent += fmt::format("; no {}: {}", missing.backend, missing.reason);
   }
-  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter, known, absent);
+  return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter, known,
+              absent);
 }
 
 result<device*> find_matching(std::string_view text) {
@@ -216,7 +217,8 @@ result<device*> default_device() {
 }
 
 error refuse_in_child() {
-  return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot use its parent's drivers: start it with spawn");
+  return fail(ISTHMUS_ERROR_FORKED,
+              "a forked child cannot use its parent's drivers: start it with spawn");
 }
 
 }  // namespace

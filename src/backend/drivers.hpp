@@ -1,7 +1,8 @@
 #pragma once
 // The drivers this library knows, and what was found of them in this process.
 //
-// A driver is opened when its devices are first asked for, once, and stays open for the process's life.
+// A driver is opened when its devices are first asked for, once, and stays open for the process's
+// life.
 
 #include <string>
 #include <string_view>

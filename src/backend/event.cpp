@@ -80,8 +80,9 @@ result<void> event::wait(const os::deadline& until) {
     block(until);
   }
   if (poll() == ISTHMUS_PENDING) {
-    return fail(ISTHMUS_ERROR_TIMEOUT, "the operation had not ended when the time given ran out; it "
-                                       "goes on: wait again or with a longer timeout");
+    return fail(ISTHMUS_ERROR_TIMEOUT,
+                "the operation had not ended when the time given ran out; it "
+                "goes on: wait again or with a longer timeout");
   }
   return outcome();
 }

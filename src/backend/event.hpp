@@ -1,9 +1,9 @@
 #pragma once
 // An event: completes exactly once, with success or an error, and then stays so.
 //
-// A back-end derives from it and calls `complete` when the driver says so; `refresh` asks the driver,
-// `arm` makes sure that `complete` comes without anybody asking. Costs: making one 40 ns, looking at a
-// completed one a plain load.
+// A back-end derives from it and calls `complete` when the driver says so; `refresh` asks the
+// driver, `arm` makes sure that `complete` comes without anybody asking. Costs: making one 40 ns,
+// looking at a completed one a plain load.
 
 #include <atomic>
 #include <cstdint>
@@ -19,8 +19,8 @@ class event;
 class context;
 
 // What is to happen on completion. Runs exactly once, on whichever thread completes the event, a
-// driver's callback included: it must not block, take a lock that is held over a driver call, nor call
-// a driver. It deletes itself if it has to.
+// driver's callback included: it must not block, take a lock that is held over a driver call, nor
+// call a driver. It deletes itself if it has to.
 class continuation {
  public:
   continuation() = default;
@@ -60,8 +60,8 @@ class event : public ref_counted {
   }
   // Runs it at once if the event has completed. The event need not outlive the call.
   void on_complete(continuation& what) noexcept;
-  // The same for what only lets go of something: it may come as late as when somebody next looks at the
-  // event, waits for it or submits behind it, where the driver does not tell by itself.
+  // The same for what only lets go of something: it may come as late as when somebody next looks at
+  // the event, waits for it or submits behind it, where the driver does not tell by itself.
   void on_complete_at_leisure(continuation& what) noexcept;
 
   // Times on the device's clock. UNSUPPORTED where the driver keeps none.

@@ -1,8 +1,8 @@
 #pragma once
 // Threads of the library: for functions given to queues and for copies that go by way of the host.
 //
-// Such work may wait for other such work, so each has a thread of its own while it runs; threads that
-// have nothing to do are kept for the next.
+// Such work may wait for other such work, so each has a thread of its own while it runs; threads
+// that have nothing to do are kept for the next.
 
 #include <functional>
 
@@ -10,11 +10,12 @@
 
 namespace isthmus {
 
-// Runs `work` on a thread of its own. If no thread can be had, calls `refuse` with the reason, on the
-// calling thread. Never blocks.
+// Runs `work` on a thread of its own. If no thread can be had, calls `refuse` with the reason, on
+// the calling thread. Never blocks.
 void run_on_library_thread(std::function<void()> work, std::function<void(error)> refuse) noexcept;
 
-// Stands around every call of a user's function: false if they were stopped, and then it must not run.
+// Stands around every call of a user's function: false if they were stopped, and then it must not
+// run.
 [[nodiscard]] bool function_may_begin() noexcept;
 void function_ended() noexcept;
 

@@ -44,13 +44,15 @@ class platform : public ref_counted {
   // A context of its own over some of the devices: at least one, all of this platform.
   [[nodiscard]] result<ref<context>> create_context(std::span<device* const> members);
   // Pre: `native` is a live context handle of this driver.
-  [[nodiscard]] virtual result<ref<context>> adopt_context(device& member, void* native, owner keep);
+  [[nodiscard]] virtual result<ref<context>> adopt_context(device& member, void* native,
+                                                           owner keep);
   [[nodiscard]] virtual result<ref<queue>> adopt_queue(device& member, void* native, owner keep);
 
  protected:
   // Called by the driver while it lists its devices, before the platform is known to anybody.
   device& add(std::unique_ptr<device> found);
-  // Pre: members belong to this platform. `whole` is null, or the platform whose part the context is.
+  // Pre: members belong to this platform. `whole` is null, or the platform whose part the context
+  // is.
   [[nodiscard]] virtual result<ref<context>> make_context(std::vector<device*> members,
                                                           platform* whole) = 0;
 

@@ -24,7 +24,10 @@ std::uint64_t next_number() noexcept {
 }  // namespace
 
 queue::queue(context& home, device& where, bool part)
-    : ref_counted{part ? &home.home() : nullptr}, home_{home}, where_{where}, number_{next_number()} {
+    : ref_counted{part ? &home.home() : nullptr},
+      home_{home},
+      where_{where},
+      number_{next_number()} {
   if (!part) {
     keep_ = ref<context>{&home};
   }
@@ -53,15 +56,16 @@ error queue::refuse() const {
   return {};
 }
 
-// Leaves what is still pending, as events that this driver can wait for. Where it cannot wait for the
-// host, the caller's thread waits here instead.
+// Leaves what is still pending, as events that this driver can wait for. Where it cannot wait for
+// the host, the caller's thread waits here instead.
 result<std::vector<ref<event>>> queue::translate(wait_list after) {
   std::vector<ref<event>> pending;
   for (const auto& before : after) {
     if (!before->settled() && !knows(*before) && !where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
       static_cast<void>(before->wait(std::nullopt));
     }
-    // Not asked: the driver orders what is still pending, and asking counts as a look on a simulation.
+    // Not asked: the driver orders what is still pending, and asking counts as a look on a
+    // simulation.
     const auto state = before->settled() ? before->poll() : ISTHMUS_PENDING;
     if (state == ISTHMUS_OK) {
       continue;
@@ -87,8 +91,8 @@ std::uint64_t queue::begin_submission() noexcept {
   return next_number_;
 }
 
-// What was remembered before this submission began lies before it in the queue's order: its end implies
-// theirs. What other threads submitted meanwhile stays.
+// What was remembered before this submission began lies before it in the queue's order: its end
+// implies theirs. What other threads submitted meanwhile stays.
 void queue::remember(const ref<event>& submitted, std::uint64_t began_at) noexcept try {
   tail dropped{0, submitted};
   std::vector<tail> rest;
@@ -130,7 +134,8 @@ result<ref<event>> queue::submit(wait_list after, Submit&& call) {
 
 result<ref<event>> queue::copy(void* destination, const void* source, std::size_t nbytes,
                                wait_list after) {
-  return submit(after, [&](wait_list known) { return do_copy(destination, source, nbytes, known); });
+  return submit(after,
+                [&](wait_list known) { return do_copy(destination, source, nbytes, known); });
 }
 
 result<ref<event>> queue::copy_2d(const copy_2d_shape& shape, wait_list after) {
@@ -139,7 +144,8 @@ result<ref<event>> queue::copy_2d(const copy_2d_shape& shape, wait_list after) {
 
 result<ref<event>> queue::fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
                                wait_list after) {
-  return submit(after, [&](wait_list known) { return do_fill(destination, pattern, nbytes, known); });
+  return submit(after,
+                [&](wait_list known) { return do_fill(destination, pattern, nbytes, known); });
 }
 
 result<ref<event>> queue::prefetch(const void* pointer, std::size_t nbytes, bool to_host,
@@ -166,7 +172,8 @@ result<ref<event>> queue::do_prefetch(const void*, std::size_t, bool, wait_list)
 }
 
 result<ref<event>> queue::do_advise(const void*, std::size_t, std::uint32_t, wait_list) {
-  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} takes no advice on memory", where_.properties().filter);
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} takes no advice on memory",
+              where_.properties().filter);
 }
 
 result<ref<event>> queue::import(event&) {
@@ -176,12 +183,16 @@ result<ref<event>> queue::import(event&) {
 
 namespace {
 
-// Runs a function on a thread of the library once the queue has come to it, then lets the queue go on.
+// Runs a function on a thread of the library once the queue has come to it, then lets the queue go
+// on.
 class function_turn final : public continuation {
  public:
   function_turn(std::unique_ptr<host_function> function, context& home, ref<library_event> ended,
                 ref<library_event> gate)
-      : function_{std::move(function)}, home_{&home}, ended_{std::move(ended)}, gate_{std::move(gate)} {}
+      : function_{std::move(function)},
+        home_{&home},
+        ended_{std::move(ended)},
+        gate_{std::move(gate)} {}
 
   void run(event& reached) noexcept override {
     if (reached.poll() != ISTHMUS_OK) {
@@ -189,7 +200,7 @@ class function_turn final : public continuation {
       return;
     }
     run_on_library_thread([this] { finish(function_->run(*home_)); },
-                           [this](error refused) { finish(std::move(refused)); });
+                          [this](error refused) { finish(std::move(refused)); });
   }
 
  private:
@@ -254,7 +265,8 @@ bool queue::idle() {
     return false;
   }
   // Asked outside the lock: an event that completes may run anything.
-  return std::none_of(last.begin(), last.end(), [](const ref<event>& each) { return each->pending(); });
+  return std::none_of(last.begin(), last.end(),
+                      [](const ref<event>& each) { return each->pending(); });
 }
 
 bool queue::quiet() noexcept {

@@ -19,8 +19,9 @@
 
 namespace isthmus {
 
-// A function that runs in a queue's order on a thread of the library: may block and call anything but
-// must not wait for what is behind it. `where.function_address` says where it may touch device memory.
+// A function that runs in a queue's order on a thread of the library: may block and call anything
+// but must not wait for what is behind it. `where.function_address` says where it may touch device
+// memory.
 class host_function {
  public:
   host_function() = default;
@@ -40,8 +41,8 @@ class queue : public ref_counted {
   [[nodiscard]] device& where() const noexcept { return where_; }
 
   // Pre: the ranges are valid in this context or plain host memory, and stay so till the event has
-  // completed; nbytes > 0. Post: on failure nothing was submitted. An event in `after` that failed makes
-  // this operation fail with DEPENDENCY.
+  // completed; nbytes > 0. Post: on failure nothing was submitted. An event in `after` that failed
+  // makes this operation fail with DEPENDENCY.
   [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         wait_list after);
   [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);
@@ -54,8 +55,8 @@ class queue : public ref_counted {
                                           std::uint32_t advice, wait_list after);
   // Completes when all submitted so far, and `after`, has.
   [[nodiscard]] result<ref<event>> fence(wait_list after);
-  // Adds to `out` the events whose end is the end of all submitted so far, by whomever; of a closed queue
-  // too. Asks the driver only where the queue is lent, and can fail only there.
+  // Adds to `out` the events whose end is the end of all submitted so far, by whomever; of a closed
+  // queue too. Asks the driver only where the queue is lent, and can fail only there.
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
 

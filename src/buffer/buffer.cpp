@@ -23,22 +23,29 @@ buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request,
       memory_{memory.detach()} {}
 
 buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
-    : on_{&on}, base_{base.whole_}, whole_{base.whole_}, offset_{base.offset_ + offset}, nbytes_{nbytes} {}
+    : on_{&on},
+      base_{base.whole_},
+      whole_{base.whole_},
+      offset_{base.offset_ + offset},
+      nbytes_{nbytes} {}
 
 buffer::~buffer() { free(); }
 
-result<ref<buffer>> buffer::create(queue& on, const buffer_request& request, memory_resource* from) {
+result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
+                                   memory_resource* from) {
   if (from != nullptr && (from->home().key() != on.home().key() || from->kind() != request.kind)) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                "the memory resource gives {} memory of {}, but {} memory on a queue of {} was asked for",
-                kind_name(from->kind()), from->where().properties().filter, kind_name(request.kind),
-                on.where().properties().filter);
+    return fail(
+        ISTHMUS_ERROR_WRONG_CONTEXT,
+        "the memory resource gives {} memory of {}, but {} memory on a queue of {} was asked for",
+        kind_name(from->kind()), from->where().properties().filter, kind_name(request.kind),
+        on.where().properties().filter);
   }
   if (on.closed()) {
-    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", on.where().properties().filter);
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
+                on.where().properties().filter);
   }
-  const auto alignment = request.alignment <= 0 ? std::uint64_t{0}
-                                                : static_cast<std::uint64_t>(request.alignment);
+  const auto alignment =
+      request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
   const allocation_request wanted{request.kind, request.nbytes, alignment};
   if (auto bad = on.home().check(on.where(), wanted)) {
     return bad;
@@ -63,13 +70,14 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
     return kind.take_error();
   }
   const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
-  auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind}, std::move(keep));
+  auto memory =
+      allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind}, std::move(keep));
   if (!memory) {
     return memory.take_error();
   }
-  return make_ref<buffer>(
-      on, *std::move(memory),
-      buffer_request{what.nbytes, *kind, static_cast<std::int64_t>(alignment)}, what.read_only);
+  return make_ref<buffer>(on, *std::move(memory),
+                          buffer_request{what.nbytes, *kind, static_cast<std::int64_t>(alignment)},
+                          what.read_only);
 }
 
 error buffer::closed() const {
@@ -85,7 +93,8 @@ result<ref<allocation>> buffer::hold() {
   if (dead()) {
     return closed();
   }
-  // In a forked child the lock may be held by a thread that is no more; there is but one thread there.
+  // In a forked child the lock may be held by a thread that is no more; there is but one thread
+  // there.
   std::unique_lock held{whole_->lock_, std::defer_lock};
   if (!os::is_forked_child()) {
     held.lock();
@@ -118,8 +127,9 @@ result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
     return closed();
   }
   if (!lies_within(offset, nbytes, nbytes_)) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "a slice of {} bytes from {} does not lie in a buffer of {}",
-                nbytes, offset, describe_bytes(nbytes_));
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "a slice of {} bytes from {} does not lie in a buffer of {}", nbytes, offset,
+                describe_bytes(nbytes_));
   }
   return make_ref<buffer>(*this, *on_, offset, nbytes);
 }
@@ -129,7 +139,8 @@ result<ref<buffer>> buffer::on_queue(queue& other) {
     return closed();
   }
   if (other.home().key() != on_->home().key()) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue of {} belongs to another context than the buffer",
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the queue of {} belongs to another context than the buffer",
                 other.where().properties().filter);
   }
   return make_ref<buffer>(*this, other, std::size_t{0}, nbytes_);
@@ -149,7 +160,8 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                 describe_bytes(nbytes_));
   }
   auto* start = whole_->start_;
-  return endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory), on_.get()};
+  return endpoint{start == nullptr ? nullptr : start + offset_ + offset, *std::move(memory),
+                  on_.get()};
 }
 
 result<void*> buffer::begin_export() {
@@ -158,8 +170,9 @@ result<void*> buffer::begin_export() {
     return side.take_error();
   }
   if (kind() == ISTHMUS_KIND_DEVICE) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED,
-                "device memory cannot be touched by the host: copy it, or give a function to the queue");
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "device memory cannot be touched by the host: copy it, or give a function to the queue");
   }
   // A child may read what its parent wrote; nothing is pending there.
   if (side->memory && !os::is_forked_child()) {
@@ -193,12 +206,15 @@ result<isthmus_owner_t> buffer::disown() {
                 is_slice() ? "a slice" : "a buffer of 0 bytes");
   }
   if (!memory_->unique() || !unique()) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "the memory of this buffer is in use by {} exports, by slices or by other handles: let go "
-                "of them first", exports());
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "the memory of this buffer is in use by {} exports, by slices or by other handles: let go "
+        "of them first",
+        exports());
   }
   dead_.store(true, std::memory_order_release);
-  return isthmus_owner_t{memory_, [](void* memory) { static_cast<allocation*>(memory)->release(); }};
+  return isthmus_owner_t{memory_,
+                         [](void* memory) { static_cast<allocation*>(memory)->release(); }};
 }
 
 result<void> buffer::record(const ref<event>& ended) {

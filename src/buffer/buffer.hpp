@@ -2,8 +2,8 @@
 // A buffer: owns one piece of USM as untyped bytes, or is a slice of one that does.
 //
 // A whole buffer holds its allocation; a slice holds the whole buffer. `free` lets go of the
-// allocation at once, while whoever uses it at that moment (a call, an export, an operation in flight)
-// still holds it: an error for later users, never a crash.
+// allocation at once, while whoever uses it at that moment (a call, an export, an operation in
+// flight) still holds it: an error for later users, never a crash.
 
 #include <atomic>
 #include <cstdint>
@@ -58,8 +58,8 @@ class buffer final : public ref_counted {
 
   void free() noexcept;
 
-  // [offset, offset + nbytes) as one side of a transfer, which holds the memory. CLOSED, OUT_OF_RANGE, or
-  // READ_ONLY for a destination.
+  // [offset, offset + nbytes) as one side of a transfer, which holds the memory. CLOSED,
+  // OUT_OF_RANGE, or READ_ONLY for a destination.
   [[nodiscard]] result<endpoint> at(std::size_t offset, std::size_t nbytes, bool writes);
 
   // Waits for what is pending and gives the host a pointer; the memory stays till `end_export`.

@@ -14,8 +14,8 @@ error check_ends(const foreign_memory& what, const pointer_facts& known) {
   const auto offset = address(what.pointer) - address(known.base);
   if (!lies_within(offset, what.nbytes, known.nbytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes from {} run past the end of their allocation, {} bytes at {}", what.nbytes,
-                what.pointer, known.nbytes, known.base);
+                "{} bytes from {} run past the end of their allocation, {} bytes at {}",
+                what.nbytes, what.pointer, known.nbytes, known.base);
   }
   return {};
 }
@@ -28,14 +28,17 @@ result<usm_kind> check_foreign(const queue& on, const foreign_memory& what) {
                 what.nbytes, what.pointer);
   }
   if (what.nbytes > UINTPTR_MAX - address(what.pointer)) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes from {} run past the end of the address space",
-                what.nbytes, what.pointer);
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "{} bytes from {} run past the end of the address space", what.nbytes,
+                what.pointer);
   }
   const auto known = facts_of(on.home(), what.pointer);
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                "{} is not USM of the context of this queue of {}: name the queue or context that it was "
-                "allocated on", what.pointer, on.where().properties().filter);
+    return fail(
+        ISTHMUS_ERROR_WRONG_CONTEXT,
+        "{} is not USM of the context of this queue of {}: name the queue or context that it was "
+        "allocated on",
+        what.pointer, on.where().properties().filter);
   }
   if (what.kind != ISTHMUS_KIND_UNKNOWN && what.kind != known.kind) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", what.pointer,

@@ -15,7 +15,8 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
       return refuse_child();
     }
     if (queue != nullptr) {
-      return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)), buffer);
+      return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
+                  buffer);
     }
     auto where = find_device("");
     ISTHMUS_TRY(where);
@@ -35,8 +36,9 @@ isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
-                buffer);
+    return give(
+        buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
+        buffer);
   });
 }
 

@@ -68,9 +68,9 @@ result<void> give(result<ref<T>> made, Handle** out) {
 }  // namespace isthmus::c
 
 // Leaves an entry's body if a pointer that it needs is NULL.
-#define ISTHMUS_NEEDS(pointer)        \
-  do {                                \
-    if ((pointer) == nullptr) {       \
-      return is_null(#pointer);       \
-    }                                 \
+#define ISTHMUS_NEEDS(pointer)  \
+  do {                          \
+    if ((pointer) == nullptr) { \
+      return is_null(#pointer); \
+    }                           \
   } while (false)

@@ -82,8 +82,8 @@ isthmus_status_t isthmus_context_device(const isthmus_context_t* context, size_t
     ISTHMUS_NEEDS(device);
     const auto members = object(context)->devices();
     if (index >= members.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} in this context, only {}", index,
-                  members.size());
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} in this context, only {}",
+                  index, members.size());
     }
     *device = handle(ref{members[index]}.detach());
     return {};

@@ -111,17 +111,21 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
     ISTHMUS_NEEDS(event);
     auto* target = dynamic_cast<host_event*>(object(event));
     if (target == nullptr) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "only events made by isthmus_event_create can be completed; this one is an operation's");
+      return fail(
+          ISTHMUS_ERROR_INVALID_ARGUMENT,
+          "only events made by isthmus_event_create can be completed; this one is an operation's");
     }
     if (status > 0) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an event cannot be completed with status {}: use 0 or "
-                                                  "an error", status);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "an event cannot be completed with status {}: use 0 or "
+                  "an error",
+                  status);
     }
     const bool failed = status != ISTHMUS_OK;
     if (!target->finish(failed ? error{status, message == nullptr ? status_name(status) : message}
                                : error{})) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the event was completed before, and is only once");
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "the event was completed before, and is only once");
     }
     return {};
   });

@@ -26,7 +26,8 @@ isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platfor
     }
     const auto& all = all_platforms();
     if (index >= all.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no platform {}, only {}", index, all.size());
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no platform {}, only {}", index,
+                  all.size());
     }
     *platform = handle(ref{all[index]}.detach());
     return {};
@@ -54,8 +55,12 @@ isthmus_status_t isthmus_platform_info(const isthmus_platform_t* platform,
       return is_too_small("info", info->struct_size, sizeof *info);
     }
     const auto& known = object(platform)->properties();
-    *info = {info->struct_size,    known.backend.c_str(), known.name.c_str(),
-             known.vendor.c_str(), known.version.c_str(), known.library.c_str(),
+    *info = {info->struct_size,
+             known.backend.c_str(),
+             known.name.c_str(),
+             known.vendor.c_str(),
+             known.version.c_str(),
+             known.library.c_str(),
              object(platform)->devices().size()};
     return {};
   });
@@ -68,8 +73,8 @@ isthmus_status_t isthmus_platform_device(isthmus_platform_t* platform, size_t in
     ISTHMUS_NEEDS(device);
     const auto members = object(platform)->devices();
     if (index >= members.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} on this platform, only {}", index,
-                  members.size());
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no device {} on this platform, only {}",
+                  index, members.size());
     }
     *device = handle(ref{members[index].get()}.detach());
     return {};
@@ -87,7 +92,8 @@ isthmus_status_t isthmus_absent_count(size_t* count) noexcept {
   });
 }
 
-isthmus_status_t isthmus_absent_get(size_t index, const char** backend, const char** reason) noexcept {
+isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
+                                    const char** reason) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(backend);
     ISTHMUS_NEEDS(reason);
@@ -96,7 +102,8 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend, const ch
     }
     const auto& all = absent_drivers();
     if (index >= all.size()) {
-      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no absent driver {}, only {}", index, all.size());
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no absent driver {}, only {}", index,
+                  all.size());
     }
     *backend = all[index].backend.c_str();
     *reason = all[index].reason.c_str();

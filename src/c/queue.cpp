@@ -15,7 +15,10 @@ class user_function final : public host_function {
  public:
   user_function(isthmus_function_t function, owner keep, std::vector<endpoint> sides,
                 std::vector<std::size_t> sizes)
-      : function_{function}, keep_{std::move(keep)}, sides_{std::move(sides)}, sizes_{std::move(sizes)} {}
+      : function_{function},
+        keep_{std::move(keep)},
+        sides_{std::move(sides)},
+        sizes_{std::move(sizes)} {}
 
   error run(context& where) noexcept override {
     if (!function_may_begin()) {
@@ -78,8 +81,8 @@ struct function_sides {
   }
 };
 
-result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner keep, function_sides given,
-                                   std::vector<ref<event>> after) {
+result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner keep,
+                                   function_sides given, std::vector<ref<event>> after) {
   std::vector<touched_memory> touched(given.sides.size());
   for (std::size_t index = 0; index < touched.size(); ++index) {
     touched[index].add(given.sides[index], given.sizes[index], true);
@@ -143,7 +146,8 @@ isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native, ist
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return give(object(device)->home().adopt_queue(*object(device), native, std::move(kept)), queue);
+    return give(object(device)->home().adopt_queue(*object(device), native, std::move(kept)),
+                queue);
   });
 }
 
@@ -201,9 +205,10 @@ isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
     if (object(queue)->is_default()) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "the default queue of {} serves everybody and cannot be closed: make one of your own",
-                  object(queue)->where().properties().filter);
+      return fail(
+          ISTHMUS_ERROR_INVALID_ARGUMENT,
+          "the default queue of {} serves everybody and cannot be closed: make one of your own",
+          object(queue)->where().properties().filter);
     }
     object(queue)->close();
     return {};

@@ -34,9 +34,10 @@ error is_null(const char* name) {
 }
 
 error is_too_small(const char* name, std::size_t given, std::size_t wanted) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{}->struct_size is {}, but version 1 of the structure has {} bytes: set it to sizeof", name,
-              given, wanted);
+  return fail(
+      ISTHMUS_ERROR_INVALID_ARGUMENT,
+      "{}->struct_size is {}, but version 1 of the structure has {} bytes: set it to sizeof", name,
+      given, wanted);
 }
 
 error refuse_child() {
@@ -51,7 +52,8 @@ result<std::vector<ref<event>>> events_of(isthmus_event_t* const* events, std::s
   }
   for (std::size_t index = 0; index < count; ++index) {
     if (events[index] == nullptr) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the {} to wait for is NULL", index, count);
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the {} to wait for is NULL", index,
+                  count);
     }
     made.emplace_back(object(events[index]));
   }
@@ -61,11 +63,11 @@ result<std::vector<ref<event>>> events_of(isthmus_event_t* const* events, std::s
 }  // namespace isthmus::c
 
 #define ISTHMUS_STRING_(x) #x
-#define ISTHMUS_STRING(x) ISTHMUS_STRING_(x)
+#define ISTHMUS_STRING(x)  ISTHMUS_STRING_(x)
 
 const char* isthmus_version() noexcept {
-  return ISTHMUS_STRING(ISTHMUS_VERSION_MAJOR) "." ISTHMUS_STRING(ISTHMUS_VERSION_MINOR) "."
-      ISTHMUS_STRING(ISTHMUS_VERSION_PATCH);
+  return ISTHMUS_STRING(ISTHMUS_VERSION_MAJOR) "." ISTHMUS_STRING(
+      ISTHMUS_VERSION_MINOR) "." ISTHMUS_STRING(ISTHMUS_VERSION_PATCH);
 }
 
 uint32_t isthmus_abi_version() noexcept { return ISTHMUS_ABI_VERSION; }

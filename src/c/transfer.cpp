@@ -1,10 +1,10 @@
 // Copies, fills, prefetch and advice.
 
+#include "transfer/transfer.hpp"
 #include "c/common.hpp"
 #include "core/sizes.hpp"
 #include "memory/registry.hpp"
 #include "os/process.hpp"
-#include "transfer/transfer.hpp"
 
 #include <cstring>
 
@@ -38,8 +38,9 @@ result<transfer_options> options_of(const isthmus_operation_t* operation, bool b
 // A raw pointer: USM that the registry knows, and then its bounds hold, or memory of the caller's.
 result<endpoint> endpoint_at(void* start, size_t offset, size_t nbytes) {
   if (offset > UINTPTR_MAX - address(start) || nbytes > UINTPTR_MAX - address(start) - offset) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes at {} from {} run past the end of the address space",
-                nbytes, offset, start);
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "{} bytes at {} from {} run past the end of the address space", nbytes, offset,
+                start);
   }
   auto* pointer = static_cast<std::byte*>(start) + offset;
   endpoint side{pointer, nullptr, nullptr};
@@ -53,9 +54,10 @@ result<endpoint> endpoint_at(void* start, size_t offset, size_t nbytes) {
   side.preferred = &side.memory->on();
   const auto& known = side.memory->what();
   if (!lies_within(address(pointer) - address(known.base), nbytes, known.nbytes)) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} bytes from {} run past the end of their allocation, {} bytes "
-                                            "at {}", nbytes, static_cast<void*>(pointer), known.nbytes,
-                known.base);
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "{} bytes from {} run past the end of their allocation, {} bytes "
+                "at {}",
+                nbytes, static_cast<void*>(pointer), known.nbytes, known.base);
   }
   return side;
 }
@@ -91,15 +93,15 @@ isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t**
 
 result<size_t> extent(size_t pitch, size_t width, size_t height, const char* side) {
   if (width > pitch && height > 1) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} pitch of {} bytes is less than the width of {}", side,
-                pitch, width);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "the {} pitch of {} bytes is less than the width of {}", side, pitch, width);
   }
   if (width == 0 || height == 0) {
     return size_t{0};
   }
   if (height > 1 && (height - 1) > (SIZE_MAX - width) / pitch) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "{} rows {} bytes apart are more than an address can span",
-                height, pitch);
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "{} rows {} bytes apart are more than an address can span", height, pitch);
   }
   return pitch * (height - 1) + width;
 }
@@ -111,8 +113,8 @@ result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t 
                 pattern_bytes);
   }
   if (nbytes % pattern_bytes != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} bytes are no multiple of the pattern's {}", nbytes,
-                pattern_bytes);
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} bytes are no multiple of the pattern's {}",
+                nbytes, pattern_bytes);
   }
   std::memcpy(made.bytes, bytes, pattern_bytes);
   made.nbytes = pattern_bytes;
@@ -123,7 +125,8 @@ result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t 
 result<endpoint> usm_at(const isthmus_place_t& place, size_t nbytes) {
   auto side = endpoint_of(place, nbytes, false);
   if (side && nbytes != 0 && !side->memory) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not memory of this library's: it stays where it is",
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is not memory of this library's: it stays where it is",
                 static_cast<void*>(side->pointer));
   }
   return side;
@@ -133,7 +136,8 @@ result<endpoint> usm_at(const isthmus_place_t& place, size_t nbytes) {
 
 isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
                               const isthmus_place_t* source, size_t nbytes,
-                              const isthmus_operation_t* operation, isthmus_event_t** event) noexcept {
+                              const isthmus_operation_t* operation,
+                              isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](transfer_options options) -> submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(source);
@@ -168,7 +172,8 @@ isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* 
 
 isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
                               const void* pattern, size_t pattern_bytes, size_t nbytes,
-                              const isthmus_operation_t* operation, isthmus_event_t** event) noexcept {
+                              const isthmus_operation_t* operation,
+                              isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](transfer_options options) -> submitted {
     ISTHMUS_NEEDS(destination);
     ISTHMUS_NEEDS(pattern);
@@ -180,8 +185,8 @@ isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* des
   });
 }
 
-isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place, size_t nbytes,
-                                  int to_host, const isthmus_operation_t* operation,
+isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
+                                  size_t nbytes, int to_host, const isthmus_operation_t* operation,
                                   isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](transfer_options options) -> submitted {
     ISTHMUS_NEEDS(place);

@@ -19,8 +19,8 @@ class ref_counted {
   ref_counted& operator=(const ref_counted&) = delete;
 
   void retain() noexcept { counter().fetch_add(1, std::memory_order_relaxed); }
-  // For who found the object without holding a reference, under a lock that its end takes: false if the
-  // last reference has gone.
+  // For who found the object without holding a reference, under a lock that its end takes: false if
+  // the last reference has gone.
   [[nodiscard]] bool try_retain() noexcept {
     auto seen = counter().load(std::memory_order_relaxed);
     while (seen != 0) {
@@ -37,8 +37,8 @@ class ref_counted {
     }
   }
   [[nodiscard]] bool unique() noexcept { return counter().load(std::memory_order_acquire) == 1; }
-  // Called once by `make_ref`: a new object of its own begins with its maker's reference, a part adds
-  // the maker's reference to its whole.
+  // Called once by `make_ref`: a new object of its own begins with its maker's reference, a part
+  // adds the maker's reference to its whole.
   void count_maker() noexcept {
     if (part_of_ != nullptr) {
       retain();

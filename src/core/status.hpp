@@ -90,9 +90,9 @@ class [[nodiscard]] result<void> {
 }  // namespace isthmus
 
 // Leaves the enclosing function with the error of `expression`, if it has one.
-#define ISTHMUS_TRY(expression)                                              \
-  do {                                                                       \
-    if (auto&& isthmus_try_ = (expression); !isthmus_try_) {                   \
-      return isthmus_try_.take_error();                                      \
-    }                                                                        \
+#define ISTHMUS_TRY(expression)                              \
+  do {                                                       \
+    if (auto&& isthmus_try_ = (expression); !isthmus_try_) { \
+      return isthmus_try_.take_error();                      \
+    }                                                        \
   } while (false)

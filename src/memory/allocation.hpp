@@ -2,8 +2,8 @@
 // The allocation record: what is known of one live piece of USM, and what keeps it alive.
 //
 // A record is counted: its buffer, its exports and the calls that use it now hold it. With the last
-// reference the memory goes back to where it came from, but not before the operations in flight on it
-// have ended; nobody waits for that, a thread of the library does it.
+// reference the memory goes back to where it came from, but not before the operations in flight on
+// it have ended; nobody waits for that, a thread of the library does it.
 
 #include "backend/context.hpp"
 #include "core/owner.hpp"

@@ -13,7 +13,8 @@ pointer_facts facts_in(allocation& record) {
 
 pointer_facts facts_of(context& home, const void* pointer) {
   if (auto record = process_registry().find(pointer)) {
-    // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse it.
+    // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse
+    // it.
     return record->home().key() == home.key() ? facts_in(*record) : pointer_facts{};
   }
   auto told = home.query(pointer);

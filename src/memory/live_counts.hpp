@@ -1,6 +1,6 @@
 #pragma once
-// How much is live, by kind. Spread over cache lines by address, so that counting does not make threads
-// meet; reading adds them up and is exact when nothing changes meanwhile.
+// How much is live, by kind. Spread over cache lines by address, so that counting does not make
+// threads meet; reading adds them up and is exact when nothing changes meanwhile.
 
 #include <array>
 #include <atomic>

@@ -42,11 +42,12 @@ host_promise& promise() noexcept {
 }
 
 error host_is_full(const device& where, const allocation_request& request) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "cannot allocate {} of {} memory on {}: it lies in the host's memory, of which {} of {} are "
-              "promised to live allocations; free buffers, or ask for less",
-              describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter,
-              describe_bytes(promise().promised()), describe_bytes(promise().limit()));
+  return fail(
+      ISTHMUS_ERROR_OUT_OF_MEMORY,
+      "cannot allocate {} of {} memory on {}: it lies in the host's memory, of which {} of {} are "
+      "promised to live allocations; free buffers, or ask for less",
+      describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter,
+      describe_bytes(promise().promised()), describe_bytes(promise().limit()));
 }
 
 }  // namespace

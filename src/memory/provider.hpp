@@ -5,8 +5,8 @@
 
 namespace isthmus {
 
-// The driver's memory. OUT_OF_MEMORY also where the driver would promise more of the host's memory than
-// there is: drivers do, and the kernel then kills the process on the first touch.
+// The driver's memory. OUT_OF_MEMORY also where the driver would promise more of the host's memory
+// than there is: drivers do, and the kernel then kills the process on the first touch.
 [[nodiscard]] result<void*> provider_allocate(context& home, device& where,
                                               const allocation_request& request);
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
@@ -15,7 +15,8 @@ void provider_deallocate(context& home, device& where, usm_kind kind, void* poin
 class provider final : public memory_resource {
  public:
   using memory_resource::memory_resource;
-  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment, queue& on) override;
+  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       queue& on) override;
   void deallocate(void* pointer, std::size_t nbytes) noexcept override;
 };
 

@@ -20,7 +20,8 @@ class reaper {
   }
 
  private:
-  // Without a thread the records wait in the list, which is no loss but of memory, for the next one.
+  // Without a thread the records wait in the list, which is no loss but of memory, for the next
+  // one.
   void start() noexcept {
     try {
       std::thread{[this] { serve(); }}.detach();

@@ -7,7 +7,8 @@
 
 namespace isthmus {
 
-// A record of 2^k to 2^(k+1) - 1 bytes spans at most three cells of 2^k bytes, the first being its base's.
+// A record of 2^k to 2^(k+1) - 1 bytes spans at most three cells of 2^k bytes, the first being its
+// base's.
 registry::key registry::key_of(const allocation& record) noexcept {
   const auto size_class = static_cast<unsigned>(std::bit_width(record.what().nbytes)) - 1;
   return {size_class, address(record.what().base) >> size_class};

@@ -1,9 +1,9 @@
 #pragma once
 // The registry of live allocations: any pointer, an inner one too, finds its record.
 //
-// Records lie in a hash table under (size class, address / size class) of their base, so that a look-up
-// probes at most three cells a size class in use, whatever the number of records; shards keep threads
-// apart. Adding and removing: one lock of a few instructions, about 20 ns.
+// Records lie in a hash table under (size class, address / size class) of their base, so that a
+// look-up probes at most three cells a size class in use, whatever the number of records; shards
+// keep threads apart. Adding and removing: one lock of a few instructions, about 20 ns.
 
 #include <array>
 #include <atomic>

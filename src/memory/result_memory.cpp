@@ -117,7 +117,8 @@ result<void*> allocate_result(std::size_t nbytes) {
   }
   void* small = std::malloc(nbytes);
   if (small == nullptr) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for a result", describe_bytes(nbytes));
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for a result",
+                describe_bytes(nbytes));
   }
   return small;
 }

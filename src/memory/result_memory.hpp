@@ -1,9 +1,9 @@
 #pragma once
 // Host memory for results: already faulted in, and kept warm after it is freed.
 //
-// A first touch costs more than the copy that it stands under: 64 MiB into fresh pages run at 1.7 GB/s
-// where warm pages take 11 (measured on two cores). Large blocks are therefore populated in one call, and
-// up to `k_kept_bytes` of freed ones wait for the next result of about their size.
+// A first touch costs more than the copy that it stands under: 64 MiB into fresh pages run at 1.7
+// GB/s where warm pages take 11 (measured on two cores). Large blocks are therefore populated in
+// one call, and up to `k_kept_bytes` of freed ones wait for the next result of about their size.
 
 #include "core/status.hpp"
 

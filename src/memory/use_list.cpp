@@ -6,7 +6,8 @@
 namespace isthmus {
 namespace {
 
-// Moves what `leaves` says to the end of `gone`: references are dropped by the caller, outside the lock.
+// Moves what `leaves` says to the end of `gone`: references are dropped by the caller, outside the
+// lock.
 template <class Entry, class Leaves>
 void move_out(std::vector<Entry>& entries, std::vector<Entry>& gone, Leaves&& leaves) {
   auto first = std::stable_partition(entries.begin(), entries.end(),
@@ -22,8 +23,8 @@ std::uint64_t use_list::begin() noexcept {
   return next_number_;
 }
 
-// The newer one's end implies the older one's: same queue, submitted before, and whoever conflicts with
-// the older conflicts with the newer.
+// The newer one's end implies the older one's: same queue, submitted before, and whoever conflicts
+// with the older conflicts with the newer.
 bool use_list::superseded(const entry& older, const use& newer, std::uint64_t began_at) noexcept {
   return older.ended->settled() ||
          (newer.on != 0 && older.what.on == newer.on && older.number < began_at &&

@@ -1,10 +1,10 @@
 #pragma once
 // The operations in flight on one allocation: what a new operation must wait for, and its free too.
 //
-// An operation conflicts with another queue's where their ranges overlap and one of them writes; on the
-// same queue the queue's own order is enough. Adding costs a lock of a few instructions; the list is as
-// long as there are queues and disjoint ranges in flight, at most `k_longest` a queue before ranges are
-// joined (which waits for more than needed, never for less).
+// An operation conflicts with another queue's where their ranges overlap and one of them writes; on
+// the same queue the queue's own order is enough. Adding costs a lock of a few instructions; the
+// list is as long as there are queues and disjoint ranges in flight, at most `k_longest` a queue
+// before ranges are joined (which waits for more than needed, never for less).
 
 #include <cstddef>
 #include <cstdint>
@@ -28,8 +28,8 @@ struct byte_range {
 };
 
 struct use {
-  // The number of a queue: its address may be another queue's while an operation of it still runs. 0: of
-  // no queue of ours, an event that the caller recorded.
+  // The number of a queue: its address may be another queue's while an operation of it still runs.
+  // 0: of no queue of ours, an event that the caller recorded.
   std::uint64_t on = 0;
   byte_range range;
   bool writes = false;
@@ -37,8 +37,8 @@ struct use {
 
 class use_list {
  public:
-  // Call before the operation is submitted, and pass what it gives to `add`: of two threads that submit
-  // to one queue at once neither may think itself the later one.
+  // Call before the operation is submitted, and pass what it gives to `add`: of two threads that
+  // submit to one queue at once neither may think itself the later one.
   [[nodiscard]] std::uint64_t begin() noexcept;
   // Adds to `out` what an operation like `wanted` must wait for.
   void collect(const use& wanted, std::vector<ref<event>>& out);

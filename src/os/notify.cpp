@@ -12,8 +12,8 @@ namespace isthmus::os {
 result<int> duplicate_descriptor(int descriptor) {
   const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   if (own < 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a descriptor to write to: {}", descriptor,
-                std::strerror(errno));
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is not a descriptor to write to: {}",
+                descriptor, std::strerror(errno));
   }
   return own;
 }

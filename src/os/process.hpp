@@ -1,9 +1,9 @@
 #pragma once
 // Whether drivers may still be called: not in a forked child, and not once the process is ending.
 //
-// A child has the parent's memory but none of its threads, drivers or devices: locks may be held for
-// ever by threads that are gone. So every entry of the library looks here first, before any lock. And
-// once `main` has returned the drivers' own static objects are being destroyed.
+// A child has the parent's memory but none of its threads, drivers or devices: locks may be held
+// for ever by threads that are gone. So every entry of the library looks here first, before any
+// lock. And once `main` has returned the drivers' own static objects are being destroyed.
 
 #include <atomic>
 

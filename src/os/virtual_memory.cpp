@@ -29,8 +29,8 @@ result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
     errno = ENOMEM;
     return no_pages("mmap", nbytes);
   }
-  void* start = mmap(nullptr, nbytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                     -1, 0);
+  void* start =
+      mmap(nullptr, nbytes + slack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (start == MAP_FAILED) {
     return no_pages("mmap", nbytes);
   }
@@ -60,7 +60,8 @@ result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
     return no_pages("mmap", nbytes);
   }
   const std::size_t whole = whole_pages(nbytes);
-  auto start = reserve_aligned(whole, whole >= k_huge_page ? std::max(alignment, k_huge_page) : alignment);
+  auto start =
+      reserve_aligned(whole, whole >= k_huge_page ? std::max(alignment, k_huge_page) : alignment);
   if (!start) {
     return start;
   }
@@ -85,7 +86,9 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   }
 }
 
-void unmap_pages(void* pointer, std::size_t nbytes) noexcept { munmap(pointer, whole_pages(nbytes)); }
+void unmap_pages(void* pointer, std::size_t nbytes) noexcept {
+  munmap(pointer, whole_pages(nbytes));
+}
 
 result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
   if (nbytes > SIZE_MAX / 2) {

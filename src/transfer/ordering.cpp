@@ -66,7 +66,8 @@ void touched_memory::publish(const queue* on, const ref<event>& ended) {
 result<void> wait_for_all(wait_list events) {
   for (const auto& before : events) {
     if (auto ended = before->wait(std::nullopt); !ended) {
-      return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+      return fail(ISTHMUS_ERROR_DEPENDENCY,
+                  "not run, since an event that it waited for had failed: {}",
                   ended.failure().message());
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
-// Orders an operation behind those in flight on the memory it touches, and makes it known to later ones.
+// Orders an operation behind those in flight on the memory it touches, and makes it known to later
+// ones.
 
 #include <array>
 #include <cstdint>
@@ -14,10 +15,11 @@ class touched_memory {
  public:
   void add(const endpoint& side, std::size_t nbytes, bool writes);
 
-  // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so everything.
+  // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so
+  // everything.
   void collect(const queue* on, std::vector<ref<event>>& after);
-  // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and on
-  // every lent queue of the memory, where work of the caller's own may run.
+  // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and
+  // on every lent queue of the memory, where work of the caller's own may run.
   [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
   // Whether nothing at all is in flight on the memory, as far as is known without asking a driver.
   [[nodiscard]] bool quiet();
@@ -41,7 +43,8 @@ class touched_memory {
 // Waits for what only comes before: whether it failed is its own event's concern.
 void let_end(wait_list events);
 
-// Keeps owners till an event has completed. Made before the submission, since nothing may fail after it.
+// Keeps owners till an event has completed. Made before the submission, since nothing may fail
+// after it.
 class owner_keeper {
  public:
   explicit owner_keeper(std::vector<owner> owners);

@@ -30,7 +30,9 @@ class pieces {
         source_{source},
         shape_{shape},
         width_{shape.height == 1 ? std::min(shape.width, k_piece_bytes) : shape.width},
-        rows_{shape.height == 1 ? 1 : std::clamp(k_piece_bytes / width_, std::size_t{1}, shape.height)} {}
+        rows_{shape.height == 1
+                  ? 1
+                  : std::clamp(k_piece_bytes / width_, std::size_t{1}, shape.height)} {}
 
   [[nodiscard]] std::size_t count() const noexcept {
     const auto whole = shape_.height == 1 ? shape_.width : shape_.height;
@@ -44,15 +46,19 @@ class pieces {
       return {destination_ + begin, source_ + begin, std::min(width_, shape_.width - begin), 1};
     }
     const auto row = index * rows_;
-    return {destination_ + row * shape_.destination_pitch, source_ + row * shape_.source_pitch, width_,
-            std::min(rows_, shape_.height - row)};
+    return {destination_ + row * shape_.destination_pitch, source_ + row * shape_.source_pitch,
+            width_, std::min(rows_, shape_.height - row)};
   }
-  [[nodiscard]] submitted read(queue& on, const piece& what, std::byte* into, wait_list after) const {
-    return on.copy_2d({into, what.width, what.source, shape_.source_pitch, what.width, what.rows}, after);
+  [[nodiscard]] submitted read(queue& on, const piece& what, std::byte* into,
+                               wait_list after) const {
+    return on.copy_2d({into, what.width, what.source, shape_.source_pitch, what.width, what.rows},
+                      after);
   }
-  [[nodiscard]] submitted write(queue& on, const piece& what, std::byte* from, wait_list after) const {
+  [[nodiscard]] submitted write(queue& on, const piece& what, std::byte* from,
+                                wait_list after) const {
     return on.copy_2d(
-        {what.destination, shape_.destination_pitch, from, what.width, what.width, what.rows}, after);
+        {what.destination, shape_.destination_pitch, from, what.width, what.width, what.rows},
+        after);
   }
 
  private:
@@ -99,7 +105,8 @@ struct staged_copy {
   }
 
  private:
-  [[nodiscard]] result<void> move_one(std::size_t index, std::byte* by_way_of, ref<event>& written) {
+  [[nodiscard]] result<void> move_one(std::size_t index, std::byte* by_way_of,
+                                      ref<event>& written) {
     if (written) {
       ISTHMUS_TRY(written->wait(std::nullopt));
     }
@@ -117,7 +124,8 @@ error run_guarded(staged_copy& copy) noexcept {
   try {
     return copy.move_pieces().take_error();
   } catch (const std::bad_alloc&) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for the pieces of a copy between contexts");
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                "no host memory for the pieces of a copy between contexts");
   }
 }
 
@@ -155,10 +163,10 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
   std::vector<ref<event>> before;
   touched.collect(nullptr, before);
   ISTHMUS_TRY(touched.collect_queues(&on, before));
-  auto copy = std::make_shared<staged_copy>(staged_copy{
-      pieces{destination.pointer, source.pointer, shape}, *std::move(reading), *std::move(writing),
-      destination.memory, source.memory, std::move(options.after), std::move(before), std::move(options.owners),
-      make_ref<library_event>()});
+  auto copy = std::make_shared<staged_copy>(
+      staged_copy{pieces{destination.pointer, source.pointer, shape}, *std::move(reading),
+                  *std::move(writing), destination.memory, source.memory, std::move(options.after),
+                  std::move(before), std::move(options.owners), make_ref<library_event>()});
   if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return run_behind(on, std::move(copy), touched);
   }

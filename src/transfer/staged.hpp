@@ -1,16 +1,16 @@
 #pragma once
-// Copies between two contexts neither of which can reach the other's device memory: by way of the host,
-// in pieces, so that reading one and writing the one before overlap and no block of the whole size is
-// needed.
+// Copies between two contexts neither of which can reach the other's device memory: by way of the
+// host, in pieces, so that reading one and writing the one before overlap and no block of the whole
+// size is needed.
 
 #include "transfer/endpoint.hpp"
 #include "transfer/transfer.hpp"
 
 namespace isthmus {
 
-// Pre: both sides are device memory, of different contexts; `on` is of one of them. Asynchronous where
-// both devices can wait for the host; elsewhere the source is read before this returns, and only the
-// writing is left to the queue.
+// Pre: both sides are device memory, of different contexts; `on` is of one of them. Asynchronous
+// where both devices can wait for the host; elsewhere the source is read before this returns, and
+// only the writing is left to the queue.
 [[nodiscard]] submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
                                     const pitched& shape, transfer_options options);
 

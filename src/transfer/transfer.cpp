@@ -26,13 +26,14 @@ result<queue*> choose_queue(queue* asked, const endpoint& destination, const end
   if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the memory: use a queue of the "
-                "destination's or the source's context", asked->where().properties().filter);
+                "destination's or the source's context",
+                asked->where().properties().filter);
   }
   return asked;
 }
 
-// The queue that carries an operation out: the chosen one where it reaches both sides, else one of the
-// side that only its own context reaches. Null: by way of the host.
+// The queue that carries an operation out: the chosen one where it reaches both sides, else one of
+// the side that only its own context reaches. Null: by way of the host.
 queue* carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
   const auto reaches = [](const queue& on, const endpoint& side) {
     return side.host_can_touch() || side.in_context_of(on);
@@ -60,15 +61,16 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
 // Handing less than this to a queue costs more than doing it.
 constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
-// Whether the host does it: where the caller waits anyway, and for small ones that nothing stands before.
-// Pre: the host can touch it all.
+// Whether the host does it: where the caller waits anyway, and for small ones that nothing stands
+// before. Pre: the host can touch it all.
 bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
                   std::size_t nbytes) {
   return options.blocking || on == nullptr ||
          (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
 }
 
-// Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it known.
+// Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it
+// known.
 template <class Call>
 submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
                    Call&& call) {
@@ -115,7 +117,8 @@ error refuse_overlap(std::size_t nbytes) {
 
 error refuse_closed(const queue* on) {
   if (on != nullptr && on->closed()) {
-    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", on->where().properties().filter);
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
+                on->where().properties().filter);
   }
   return {};
 }
@@ -151,8 +154,8 @@ submitted carry_rows(queue& carrying, const copy_2d_shape& rows, wait_list after
 
 }  // namespace
 
-submitted copy(queue* asked, const endpoint& destination, const endpoint& source, std::size_t nbytes,
-               transfer_options options) {
+submitted copy(queue* asked, const endpoint& destination, const endpoint& source,
+               std::size_t nbytes, transfer_options options) {
   return copy_2d(asked, destination, source, {nbytes, nbytes, nbytes, 1}, std::move(options));
 }
 
@@ -176,8 +179,9 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   touched_memory touched;
   touched.add(destination, extent(shape.destination_pitch, shape.width, shape.height), true);
   touched.add(source, extent(shape.source_pitch, shape.width, shape.height), false);
-  const copy_2d_shape rows{destination.pointer, shape.destination_pitch, source.pointer,
-                           shape.source_pitch,  shape.width,             shape.height};
+  const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
+                           source.pointer,      shape.source_pitch,
+                           shape.width,         shape.height};
   const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
   if (both_touchable && host_does_it(on, touched, options, shape.width * shape.height)) {
     return directly(on, touched, options, [&] { copy_rows(rows); });

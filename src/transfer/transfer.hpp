@@ -1,9 +1,9 @@
 #pragma once
 // Every copy and fill there is.
 //
-// What the host can touch on both sides is copied by the host where the caller blocks anyway: 20 to 40
-// times faster than a driver's queue at 4 KiB (measured on Intel's OpenCL runtime). Everything else goes
-// to a queue; between contexts by way of the host, in pieces.
+// What the host can touch on both sides is copied by the host where the caller blocks anyway: 20 to
+// 40 times faster than a driver's queue at 4 KiB (measured on Intel's OpenCL runtime). Everything
+// else goes to a queue; between contexts by way of the host, in pieces.
 
 #include "transfer/endpoint.hpp"
 
@@ -12,8 +12,8 @@ namespace isthmus {
 // A null event: the operation has ended (blocking form).
 using submitted = result<ref<event>>;
 
-// `on` null: the destination's preferred queue, else the source's. Errors: INVALID_ARGUMENT for overlap,
-// WRONG_CONTEXT if `on` has to do with neither side; those of the queue.
+// `on` null: the destination's preferred queue, else the source's. Errors: INVALID_ARGUMENT for
+// overlap, WRONG_CONTEXT if `on` has to do with neither side; those of the queue.
 [[nodiscard]] submitted copy(queue* on, const endpoint& destination, const endpoint& source,
                              std::size_t nbytes, transfer_options options);
 

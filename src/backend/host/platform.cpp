@@ -68,9 +68,8 @@ class host_queue final : public queue {
   result<ref<event>> do_run(std::unique_ptr<host_function> function, wait_list after) override {
     // A function may block, so never on its submitter's thread.
     std::shared_ptr<host_function> shared{std::move(function)};
-    return submit(SIZE_MAX, after, [shared, home = ref<context>{&this->home()}] {
-      return shared->run(*home);
-    });
+    return submit(SIZE_MAX, after,
+                  [shared, home = ref<context>{&this->home()}] { return shared->run(*home); });
   }
 
   bool knows(event&) const noexcept override { return true; }
@@ -101,7 +100,8 @@ class host_context final : public context {
     void* pointer = nullptr;
     if (posix_memalign(&pointer, alignment, request.nbytes) != 0) {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for {} memory on {}",
-                  describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter);
+                  describe_bytes(request.nbytes), kind_name(request.kind),
+                  where.properties().filter);
     }
     return pointer;
   }

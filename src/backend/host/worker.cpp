@@ -7,7 +7,8 @@ namespace {
 
 std::uint64_t now_ns() noexcept {
   return static_cast<std::uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(os::clock::now().time_since_epoch()).count());
+      std::chrono::duration_cast<std::chrono::nanoseconds>(os::clock::now().time_since_epoch())
+          .count());
 }
 
 }  // namespace
@@ -20,7 +21,8 @@ task::task(std::function<error()> effect, wait_list after)
 error task::wait_for_others() noexcept {
   for (const auto& before : after_) {
     if (auto ended = before->wait(std::nullopt); !ended) {
-      return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+      return fail(ISTHMUS_ERROR_DEPENDENCY,
+                  "not run, since an event that it waited for had failed: {}",
                   ended.failure().message());
     }
   }

@@ -38,7 +38,8 @@ class task final : public event {
 
 class worker : public std::enable_shared_from_this<worker> {
  public:
-  // Runs `next` here and now if it may (`small`, ready, nothing before it), else hands it to the thread.
+  // Runs `next` here and now if it may (`small`, ready, nothing before it), else hands it to the
+  // thread.
   [[nodiscard]] result<void> submit(const ref<task>& next, bool small);
   // No more tasks come.
   void retire() noexcept;

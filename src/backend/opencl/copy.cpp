@@ -12,11 +12,12 @@ namespace isthmus::opencl {
 namespace {
 
 constexpr std::size_t k_cache_line = 64;
-// From here on large copies leave the caches and pay for a destination that is not aligned; below, the
-// second command (2 to 10 us) costs what it gains.
+// From here on large copies leave the caches and pay for a destination that is not aligned; below,
+// the second command (2 to 10 us) costs what it gains.
 constexpr std::size_t k_align_from = std::size_t{8} << 20;
-// Intel's CPU runtime shares a copy out among its threads by a divisor of its size. 64 MiB less 48 bytes
-// are 16 times a prime and take 206 ms where 64 MiB less 4 KiB take 21: whole pages go apart from the rest.
+// Intel's CPU runtime shares a copy out among its threads by a divisor of its size. 64 MiB less 48
+// bytes are 16 times a prime and take 206 ms where 64 MiB less 4 KiB take 21: whole pages go apart
+// from the rest.
 constexpr std::size_t k_whole = 4096;
 constexpr std::size_t k_whole_from = std::size_t{1} << 20;
 // Rows from here on are worth a command each, which several threads of the driver share; shorter
@@ -24,8 +25,8 @@ constexpr std::size_t k_whole_from = std::size_t{1} << 20;
 // native kernel and 3 to 8 ms as commands.
 constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
-// The parts of a copy, in order: what is before an aligned destination (Intel's CPU runtime is up to 4
-// times slower with large copies into memory off such a boundary), whole pages, the rest.
+// The parts of a copy, in order: what is before an aligned destination (Intel's CPU runtime is up
+// to 4 times slower with large copies into memory off such a boundary), whole pages, the rest.
 class copy_parts {
  public:
   copy_parts(const void* destination, std::size_t nbytes) noexcept {

@@ -32,8 +32,9 @@ std::vector<std::string> named_libraries() {
   return found;
 }
 
-// The first loader that is opened serves the whole process by its soname, dpctl too. The one that pip
-// put beside a driver knows OCL_ICD_FILENAMES and the system's drivers; the system's own may not know it.
+// The first loader that is opened serves the whole process by its soname, dpctl too. The one that
+// pip put beside a driver knows OCL_ICD_FILENAMES and the system's drivers; the system's own may
+// not know it.
 std::string loader_for(const std::vector<std::string>& named) {
   const std::string soname = "libOpenCL.so.1";
   for (const auto& name : named) {

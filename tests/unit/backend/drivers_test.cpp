@@ -18,8 +18,9 @@ TEST(filter, finds_the_host_in_every_spelling) {
 }
 
 TEST(filter, refuses_what_is_no_filter) {
-  for (const char* text : {"cuda:", "cpu:host", "0:cpu", "host:host", ":", "gpu:gpu", "host:cpu:0:0",
-                           "host:-1", "host:1x", "99999999999999999999999", " host"}) {
+  for (const char* text :
+       {"cuda:", "cpu:host", "0:cpu", "host:host", ":", "gpu:gpu", "host:cpu:0:0", "host:-1",
+        "host:1x", "99999999999999999999999", " host"}) {
     EXPECT_EQ(find_device(text).failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT) << text;
   }
 }

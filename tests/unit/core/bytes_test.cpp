@@ -36,7 +36,8 @@ TEST(fill, repeats_the_pattern_at_every_size) {
       std::vector<std::byte> filled(width * count + 1, std::byte{0xEE});
       fill_bytes(filled.data(), pattern, width * count);
       for (std::size_t index = 0; index < width * count; ++index) {
-        ASSERT_EQ(filled[index], pattern.bytes[index % width]) << width << " " << count << " " << index;
+        ASSERT_EQ(filled[index], pattern.bytes[index % width])
+            << width << " " << count << " " << index;
       }
       EXPECT_EQ(filled.back(), std::byte{0xEE});
     }

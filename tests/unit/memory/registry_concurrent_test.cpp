@@ -32,7 +32,8 @@ TEST(registry, finds_inner_pointers_of_a_random_population) {
     } else {
       live.erase(std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size())));
     }
-    auto& [base, record] = *std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
+    auto& [base, record] =
+        *std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
     const auto nbytes = record->what().nbytes;
     EXPECT_EQ(process_registry().find(base + random() % nbytes).get(), record.get());
     const auto past = process_registry().find(base + nbytes);

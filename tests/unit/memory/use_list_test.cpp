@@ -15,12 +15,13 @@ struct modelled {
   ref<host_event> ended;
 };
 
-// Whether waiting for `waited` is waiting for `each`: in it, or before an event of its own queue in it.
+// Whether waiting for `waited` is waiting for `each`: in it, or before an event of its own queue in
+// it.
 bool implied(const std::vector<modelled>& all, std::size_t each,
              const std::vector<ref<event>>& waited) {
   for (std::size_t later = each; later < all.size(); ++later) {
-    const bool same = later == each ||
-                      (all[each].what.on != 0 && all[later].what.on == all[each].what.on);
+    const bool same =
+        later == each || (all[each].what.on != 0 && all[later].what.on == all[each].what.on);
     const bool in = std::any_of(waited.begin(), waited.end(), [&](const ref<event>& one) {
       return one.get() == all[later].ended.get();
     });

@@ -32,7 +32,8 @@ TEST(deadline, for_ever_and_nearly_so) {
 }
 
 TEST(pages, are_aligned_and_zero) {
-  for (const std::size_t alignment : {std::size_t{4096}, std::size_t{1} << 16, std::size_t{1} << 22}) {
+  for (const std::size_t alignment :
+       {std::size_t{4096}, std::size_t{1} << 16, std::size_t{1} << 22}) {
     for (const std::size_t nbytes : {std::size_t{1}, std::size_t{5000}, std::size_t{3} << 20}) {
       auto pages = map_pages(nbytes, alignment);
       ASSERT_TRUE(pages);
@@ -47,7 +48,8 @@ TEST(pages, are_aligned_and_zero) {
 TEST(pages, refuse_what_no_machine_has) {
   EXPECT_EQ(map_pages(std::size_t{1} << 62, 4096).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(map_pages(SIZE_MAX, 4096).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
-  EXPECT_EQ(map_two_faced(std::size_t{1} << 62, 4096).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(map_two_faced(std::size_t{1} << 62, 4096).failure().code(),
+            ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
 TEST(two_faced_pages, fault_on_the_hidden_face_only) {
