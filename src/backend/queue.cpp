@@ -16,7 +16,7 @@ error failed_dependency(const event& failed) {
               failed.outcome().message());
 }
 
-std::uint64_t next_number() noexcept {
+std::uint64_t next_serial() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
@@ -27,7 +27,7 @@ queue::queue(context& home, device& where, bool part)
     : ref_counted{part ? &home.home() : nullptr},
       home_{home},
       where_{where},
-      number_{next_number()} {
+      serial_{next_serial()} {
   if (!part) {
     keep_ = ref<context>{&home};
   }

@@ -74,7 +74,7 @@ class queue : public ref_counted {
   [[nodiscard]] bool is_default() const noexcept { return !keep_; }
 
   // Of this object alone and never used again, unlike its address. Never 0.
-  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
+  [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
@@ -121,7 +121,7 @@ class queue : public ref_counted {
   context& home_;
   device& where_;
   ref<context> keep_;
-  const std::uint64_t number_;
+  const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
   // The last events: one, or as many as threads that submit at the same moment. All else that was

@@ -6,7 +6,7 @@ namespace isthmus {
 
 namespace {
 
-std::uint64_t number_of(const queue* on) noexcept { return on == nullptr ? 0 : on->number(); }
+std::uint64_t serial_of(const queue* on) noexcept { return on == nullptr ? 0 : on->serial(); }
 
 }  // namespace
 
@@ -29,7 +29,7 @@ void touched_memory::collect(const queue* on, std::vector<ref<event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.began_at = each.memory->uses().begin();
-    each.memory->uses().collect({number_of(on), each.range, each.writes}, after);
+    each.memory->uses().collect({serial_of(on), each.range, each.writes}, after);
   }
 }
 
@@ -59,7 +59,7 @@ bool touched_memory::quiet() {
 void touched_memory::publish(const queue* on, const ref<event>& ended) {
   for (std::size_t index = 0; index < count_; ++index) {
     const auto& each = touches_.at(index);
-    each.memory->uses().add({number_of(on), each.range, each.writes}, ended, each.began_at);
+    each.memory->uses().add({serial_of(on), each.range, each.writes}, ended, each.began_at);
   }
 }
 
