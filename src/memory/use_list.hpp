@@ -28,8 +28,8 @@ struct byte_range {
 };
 
 struct use {
-  // The serial number of a queue: its address may be another queue's while an operation of it still runs.
-  // 0: of no queue of ours, an event that the caller recorded.
+  // The serial number of a queue: its address may be another queue's while an operation of it still
+  // runs. 0: of no queue of ours, an event that the caller recorded.
   std::uint64_t on = 0;
   byte_range range;
   bool writes = false;

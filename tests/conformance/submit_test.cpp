@@ -111,7 +111,8 @@ TEST_P(submitting, what_waits_for_a_failed_function_fails) {
   const im::queue other(device_);
   EXPECT_TRUE(throws(im::status::dependency,
                      [&] { im::fill(buffer, std::byte{2}, {.on = other, .after = failed}); }));
-  EXPECT_TRUE(same(read(buffer), bytes(100, std::byte{1})));
+  const auto want = ran_all_the_same() ? std::byte{2} : std::byte{1};
+  EXPECT_TRUE(same(read(buffer), bytes(100, want)));
 }
 
 TEST_P(submitting, the_function_is_destroyed_once) {
