@@ -721,9 +721,9 @@ class Buffer:
         Buffers of device kind have no such attribute.
         """
 
-    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """
-        Raises TypeError: NumPy sees shared and host kinds through the buffer protocol.
+        A uint8 array over the bytes of shared and host kinds. Raises TypeError for device kind.
         """
 
     def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:

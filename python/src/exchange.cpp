@@ -54,7 +54,7 @@ nb::object array_interface(nb::handle self) {
                  "__array_interface__: the host cannot touch memory of kind 'device'");
   }
   static_cast<void>(info_of(of));
-  // A view waits for pending work and, as the data, holds the memory through free().
+  // A view waits for pending work.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) {
     raise_set();
@@ -62,12 +62,20 @@ nb::object array_interface(nb::handle self) {
   return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, of);
 }
 
-// NumPy asks only what has no buffer protocol for an array.
-nb::object refuse_array(nb::handle self, nb::args, nb::kwargs) {
-  static_cast<void>(info_of(require_buffer(self)));
-  raise_python(PyExc_TypeError,
-               "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
-               kind_name(require_buffer(self).kind).ptr());
+// NumPy asks for this where there is no buffer to be had, others even where there is.
+nb::object to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
+  const auto& of = require_buffer(self);
+  static_cast<void>(info_of(of));
+  if (!host_reachable(of.kind)) {
+    raise_python(PyExc_TypeError,
+                 "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
+                 kind_name(of.kind).ptr());
+  }
+  nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
+  if (!dtype.is_none()) {
+    array = array.attr("astype")(dtype, nb::arg("copy") = false);
+  }
+  return !copy.is_none() && PyObject_IsTrue(copy.ptr()) == 1 ? array.attr("copy")() : array;
 }
 
 // -- fresh host memory ----------------------------------------------------------------------------
@@ -202,9 +210,10 @@ void bind_protocols(nb::class_<buffer>& bound) {
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
           "Buffers of device kind have no such attribute.")
-      .def("__array__", &refuse_array,
-           nb::sig("def __array__(self, *args: Any, **kwargs: Any) -> Any"),
-           "Raises TypeError: NumPy sees shared and host kinds through the buffer protocol.")
+      .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
+           "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
+           "kind.")
       .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),

@@ -46,9 +46,10 @@ void* queue::lend() noexcept {
 }
 
 error queue::refuse() const {
-  if (os::is_forked_child()) {
+  if (os::drivers_are_gone()) {
     return fail(ISTHMUS_ERROR_FORKED,
-                "a forked child cannot use the queue of its parent: start it with spawn");
+                "a forked child cannot use the queue of its parent (start it with spawn), and nobody "
+                "can once main has returned");
   }
   if (closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", where_.properties().filter);

@@ -4,6 +4,8 @@
 #include <mutex>
 #include <thread>
 
+#include "os/process.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -39,7 +41,9 @@ class reaper {
       batch.swap(ready_);
       hold.unlock();
       for (auto* record : batch) {
-        record->reclaim();
+        if (const os::driver_call call; call) {
+          record->reclaim();
+        }
       }
       hold.lock();
     }

@@ -25,4 +25,18 @@ void watch_process() noexcept;
   return is_forked_child() || detail::ending.load(std::memory_order_relaxed);
 }
 
+// Stands around a driver's calls on a thread of the library's own. False once the process is ending, and
+// then no call may follow; the end waits for those that are under way, some seconds at most.
+class driver_call {
+ public:
+  driver_call() noexcept;
+  ~driver_call();
+  driver_call(const driver_call&) = delete;
+  driver_call& operator=(const driver_call&) = delete;
+  [[nodiscard]] explicit operator bool() const noexcept { return allowed_; }
+
+ private:
+  bool allowed_;
+};
+
 }  // namespace isthmus::os

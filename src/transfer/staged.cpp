@@ -7,6 +7,7 @@
 
 #include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
+#include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
 namespace isthmus {
@@ -87,6 +88,10 @@ struct staged_copy {
   [[nodiscard]] result<void> move_pieces() {
     ISTHMUS_TRY(wait_for_all(after));
     let_end(before);
+    const os::driver_call calls;
+    if (!calls) {
+      return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
+    }
     const std::array<block, 2> blocks = {std::make_unique<std::byte[]>(parts.bytes()),
                                          std::make_unique<std::byte[]>(parts.bytes())};
     std::array<ref<event>, 2> written;

@@ -80,7 +80,7 @@ void gate::run(event& completed) noexcept {
 }
 
 void gate::open() noexcept {
-  if (!os::drivers_are_gone()) {
+  if (const os::driver_call call; call) {
     const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
     driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
   }
