@@ -64,12 +64,14 @@ bool event::add_continuation(continuation& what) noexcept {
 }
 
 void event::on_complete(continuation& what) noexcept {
+  const ref<event> self{this};  // the continuation may hold the last other reference
   if (add_continuation(what)) {
     arm();
   }
 }
 
 void event::on_complete_at_leisure(continuation& what) noexcept {
+  const ref<event> self{this};
   if (add_continuation(what)) {
     arm_at_leisure();
   }

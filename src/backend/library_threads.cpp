@@ -54,7 +54,7 @@ void run_on_library_thread(std::function<void()> work, std::function<void(error)
       std::thread{serve}.detach();
     }
     shared.waiting.push_back(std::move(work));
-    shared.changed.notify_one();
+    shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
     return;
   } catch (const std::exception& cause) {
     refuse(fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a function: {}", cause.what()));

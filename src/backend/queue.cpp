@@ -47,9 +47,10 @@ void* queue::lend() noexcept {
 
 error queue::refuse() const {
   if (os::drivers_are_gone()) {
-    return fail(ISTHMUS_ERROR_FORKED,
-                "a forked child cannot use the queue of its parent (start it with spawn), and nobody "
-                "can once main has returned");
+    return fail(
+        ISTHMUS_ERROR_FORKED,
+        "a forked child cannot use the queue of its parent (start it with spawn), and nobody "
+        "can once main has returned");
   }
   if (closed()) {
     return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed", where_.properties().filter);
@@ -112,7 +113,7 @@ void queue::remember(const ref<event>& submitted, std::uint64_t began_at) noexce
   static_cast<void>(submitted->wait(std::nullopt));
 }
 
-template <class Submit>
+template <class Lock, class Submit>
 result<ref<event>> queue::submit(wait_list after, Submit&& call) {
   if (auto refused = refuse()) {
     return refused;
@@ -125,6 +126,7 @@ result<ref<event>> queue::submit(wait_list after, Submit&& call) {
     }
     pending = *std::move(translated);
   }
+  const Lock together{handing_over_};
   const auto began_at = begin_submission();
   result<ref<event>> submitted = call(wait_list{pending});
   if (submitted) {
@@ -165,7 +167,8 @@ result<ref<event>> queue::fence(wait_list after) {
 }
 
 result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {
-  return submit(after, [&](wait_list known) { return do_run(std::move(function), known); });
+  return submit<std::unique_lock<std::shared_mutex>>(
+      after, [&](wait_list known) { return do_run(std::move(function), known); });
 }
 
 result<ref<event>> queue::do_prefetch(const void*, std::size_t, bool, wait_list) {
@@ -238,6 +241,7 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_l
     held = do_fence(std::span{&*held, 1});
   }
   if (!held) {
+    gate->finish({});
     return held.take_error();
   }
   (*reached)->on_complete(*turn.release());

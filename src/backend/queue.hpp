@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -106,7 +107,7 @@ class queue : public ref_counted {
   void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
 
  private:
-  template <class Submit>
+  template <class Lock = std::shared_lock<std::shared_mutex>, class Submit>
   result<ref<event>> submit(wait_list after, Submit&& call);
   [[nodiscard]] error refuse() const;
   [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
@@ -121,6 +122,8 @@ class queue : public ref_counted {
   context& home_;
   device& where_;
   ref<context> keep_;
+  // Held alone by `run`, whose two fences nothing of another thread may come between.
+  std::shared_mutex handing_over_;
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};

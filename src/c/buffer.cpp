@@ -124,6 +124,9 @@ isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                        isthmus_owner_t* taker) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     ISTHMUS_NEEDS(pointer);
     ISTHMUS_NEEDS(taker);
     auto* start = object(buffer)->pointer();
@@ -139,6 +142,9 @@ isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffer,
                                              isthmus_event_t* event) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     ISTHMUS_NEEDS(event);
     return object(buffer)->record(ref<isthmus::event>{object(event)});
   });

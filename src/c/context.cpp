@@ -60,7 +60,7 @@ void isthmus_context_retain(isthmus_context_t* context) noexcept {
 }
 
 void isthmus_context_release(isthmus_context_t* context) noexcept {
-  if (context != nullptr) {
+  if (context != nullptr && !os::is_forked_child()) {
     object(context)->release();
   }
 }

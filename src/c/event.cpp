@@ -109,6 +109,9 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
                                         const char* message) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(event);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     auto* target = dynamic_cast<host_event*>(object(event));
     if (target == nullptr) {
       return fail(

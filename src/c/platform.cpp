@@ -41,7 +41,7 @@ void isthmus_platform_retain(isthmus_platform_t* platform) noexcept {
 }
 
 void isthmus_platform_release(isthmus_platform_t* platform) noexcept {
-  if (platform != nullptr) {
+  if (platform != nullptr && !os::is_forked_child()) {
     object(platform)->release();
   }
 }
@@ -130,7 +130,7 @@ void isthmus_device_retain(isthmus_device_t* device) noexcept {
 }
 
 void isthmus_device_release(isthmus_device_t* device) noexcept {
-  if (device != nullptr) {
+  if (device != nullptr && !os::is_forked_child()) {
     object(device)->release();
   }
 }

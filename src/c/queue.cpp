@@ -41,7 +41,8 @@ class user_function final : public host_function {
     const auto code = function_(keep_.object(), views.data(), views.size(), &message);
     return code == ISTHMUS_OK
                ? error{}
-               : error{code, message == nullptr ? "a function given to a queue failed" : message};
+               : error{code < 0 && code != ISTHMUS_ERROR_TIMEOUT ? code : ISTHMUS_ERROR_CALLBACK,
+                       message == nullptr ? "a function given to a queue failed" : message};
   } catch (...) {
     return fail(ISTHMUS_ERROR_CALLBACK, "a function given to a queue ended with an exception");
   }
@@ -223,6 +224,9 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(function);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     if (buffer_count != 0) {
       ISTHMUS_NEEDS(buffers);
     }
@@ -243,4 +247,8 @@ isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t
   });
 }
 
-void isthmus_stop_functions() noexcept { stop_functions(); }
+void isthmus_stop_functions() noexcept {
+  if (!os::is_forked_child()) {
+    stop_functions();
+  }
+}

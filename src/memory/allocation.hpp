@@ -42,6 +42,7 @@ class allocation final : public ref_counted {
   void reclaim() noexcept;
 
  private:
+  friend class reaper;
   friend class registry;
   ~allocation() override;
   void last_reference_gone() noexcept override;
@@ -56,6 +57,7 @@ class allocation final : public ref_counted {
   enum class origin { unregistered, ours, foreign } origin_ = origin::unregistered;
   use_list uses_;
   allocation* next_in_cell_ = nullptr;  // the registry's
+  allocation* next_ready_ = nullptr;    // the reaper's
 };
 
 }  // namespace isthmus

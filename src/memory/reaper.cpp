@@ -1,14 +1,14 @@
 #include "memory/reaper.hpp"
 
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "os/process.hpp"
 
 namespace isthmus {
-namespace {
-
 // An endless list of records to reclaim and the one thread that does it; never destroyed.
 class reaper {
  public:
@@ -17,7 +17,7 @@ class reaper {
     if (!has_thread_) {
       start();
     }
-    ready_.push_back(&record);
+    record.next_ready_ = std::exchange(ready_, &record);
     changed_.notify_one();
   }
 
@@ -36,11 +36,11 @@ class reaper {
   void serve() noexcept {
     std::unique_lock hold{lock_};
     for (;;) {
-      changed_.wait(hold, [this] { return !ready_.empty(); });
-      std::vector<allocation*> batch;
-      batch.swap(ready_);
+      changed_.wait(hold, [this] { return ready_ != nullptr; });
+      auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
-      for (auto* record : batch) {
+      while (batch != nullptr) {
+        auto* record = std::exchange(batch, batch->next_ready_);
         if (const os::driver_call call; call) {
           record->reclaim();
         }
@@ -51,9 +51,11 @@ class reaper {
 
   std::mutex lock_;
   std::condition_variable changed_;
-  std::vector<allocation*> ready_;
+  allocation* ready_ = nullptr;
   bool has_thread_ = false;
 };
+
+namespace {
 
 reaper& process_reaper() noexcept {
   static auto* const only = new reaper;
@@ -93,11 +95,16 @@ class step final : public continuation {
 
 }  // namespace
 
-void reclaim_after(allocation& record, std::vector<ref<event>> running) noexcept {
-  auto* whole = new countdown{record, running.size()};
-  for (auto& each : running) {
-    auto* waited = each.get();
-    waited->on_complete(*new step{*whole, std::move(each)});
+// All that can fail comes before the first of them is armed.
+void reclaim_after(allocation& record, std::vector<ref<event>> running) {
+  auto whole = std::make_unique<countdown>(record, running.size());
+  std::vector<std::unique_ptr<step>> steps;
+  for (const auto& each : running) {
+    steps.push_back(std::make_unique<step>(*whole, each));
+  }
+  static_cast<void>(whole.release());
+  for (std::size_t index = 0; index < running.size(); ++index) {
+    running[index]->on_complete(*steps[index].release());
   }
 }
 

@@ -8,7 +8,7 @@
 namespace isthmus {
 
 // Reclaims `record` once all of `running` have completed, on a thread of the library: a driver's
-// callback must not call the driver. Never blocks, never fails.
-void reclaim_after(allocation& record, std::vector<ref<event>> running) noexcept;
+// callback must not call the driver. Never blocks. Throws std::bad_alloc, and then nothing is done.
+void reclaim_after(allocation& record, std::vector<ref<event>> running);
 
 }  // namespace isthmus

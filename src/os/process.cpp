@@ -17,9 +17,12 @@ namespace {
 
 std::atomic<int> calls_under_way{0};
 
-// A driver that is taken down under a call crashes (Intel's OpenCL runtime: a pure virtual function).
+// A driver that is taken down under a call crashes (Intel's OpenCL runtime: a pure virtual
+// function).
 void end_driver_calls() noexcept {
-  detail::ending.store(true, std::memory_order_seq_cst);
+  if (detail::ending.exchange(true, std::memory_order_seq_cst) || is_forked_child()) {
+    return;  // once for all drivers; a child has none of the threads that are counted
+  }
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
   while (calls_under_way.load(std::memory_order_seq_cst) != 0 &&
          std::chrono::steady_clock::now() < until) {

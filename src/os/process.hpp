@@ -25,8 +25,9 @@ void watch_process() noexcept;
   return is_forked_child() || detail::ending.load(std::memory_order_relaxed);
 }
 
-// Stands around a driver's calls on a thread of the library's own. False once the process is ending, and
-// then no call may follow; the end waits for those that are under way, some seconds at most.
+// Stands around a driver's calls on a thread of the library's own. False once the process is
+// ending, and then no call may follow; the end waits for those that are under way, some seconds at
+// most.
 class driver_call {
  public:
   driver_call() noexcept;

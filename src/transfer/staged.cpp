@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <functional>
 #include <memory>
 
 #include "backend/library_threads.hpp"
@@ -135,22 +136,25 @@ error run_guarded(staged_copy& copy) noexcept {
 }
 
 // The copy waits on a thread of its own; later work on `on` waits for it.
-submitted run_behind(queue& on, std::shared_ptr<staged_copy> copy, touched_memory& touched) {
+submitted run_behind(queue& on, const std::shared_ptr<staged_copy>& copy, touched_memory& touched) {
   const ref<event> done{copy->done};
+  // Made before the fence: once that waits for `done`, nothing may keep it from ending.
+  std::function<void()> work = [copy] {
+    auto outcome = run_guarded(*copy);
+    const auto ended = copy->done;
+    copy->owners.clear();
+    ended->finish(std::move(outcome));
+  };
+  std::function<void(error)> refuse = [copy](error refused) {
+    copy->done->finish(std::move(refused));
+  };
   auto gate = on.fence(std::span{&done, 1});
   if (!gate) {
     copy->done->finish({});
     return gate;
   }
   touched.publish(nullptr, done);
-  run_on_library_thread(
-      [copy] {
-        auto outcome = run_guarded(*copy);
-        const auto ended = copy->done;
-        copy->owners.clear();
-        ended->finish(std::move(outcome));
-      },
-      [copy](error refused) { copy->done->finish(std::move(refused)); });
+  run_on_library_thread(std::move(work), std::move(refuse));
   return done;
 }
 
@@ -173,7 +177,7 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
                   *std::move(writing), destination.memory, source.memory, std::move(options.after),
                   std::move(before), std::move(options.owners), make_ref<library_event>()});
   if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-    return run_behind(on, std::move(copy), touched);
+    return run_behind(on, copy, touched);
   }
   ISTHMUS_TRY(copy->move_pieces());
   return options.blocking ? ref<event>{} : completed_event();

@@ -95,18 +95,29 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     return ref<event>{};
   }
   if (elsewhere) {
-    ISTHMUS_TRY(on.fence(std::span{&*given, 1}));
+    if (auto gate = on.fence(std::span{&*given, 1}); !gate) {
+      let_end(std::span{&*given, 1});  // nothing is half done
+      return gate.take_error();
+    }
   }
   return given;
 }
 
 // Nothing to move, but what it should wait for still is.
-submitted nothing_to_do(transfer_options& options) {
-  if (options.blocking) {
+submitted nothing_to_do(queue* on, transfer_options& options) {
+  if (options.blocking || on == nullptr) {
     ISTHMUS_TRY(wait_for_all(options.after));
-    return ref<event>{};
+    return options.blocking ? ref<event>{} : completed_event();
   }
-  return options.after.size() == 1 ? options.after.front() : completed_event();
+  if (options.after.empty()) {
+    return completed_event();
+  }
+  owner_keeper keeper{std::move(options.owners)};
+  auto ended = on->fence(options.after);
+  if (ended) {
+    keeper.until(**ended);
+  }
+  return ended;
 }
 
 error refuse_overlap(std::size_t nbytes) {
@@ -134,7 +145,9 @@ bool rows_overlap(const endpoint& destination, const endpoint& source, const pit
     return true;
   }
   const auto pitch = shape.source_pitch;
-  const auto apart = (address(destination.pointer) - address(source.pointer)) % pitch;
+  const auto to = address(destination.pointer);
+  const auto from = address(source.pointer);
+  const auto apart = (to > from ? to - from : from - to) % pitch;  // the test is symmetric
   return apart < shape.width || pitch - apart < shape.width;
 }
 
@@ -171,7 +184,7 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   }
   const auto shape = simplest(wanted);
   if (shape.width == 0 || shape.height == 0) {
-    return nothing_to_do(options);
+    return nothing_to_do(on, options);
   }
   if (rows_overlap(destination, source, shape)) {
     return refuse_overlap(shape.width * shape.height);
@@ -204,7 +217,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
     return refused;
   }
   if (nbytes == 0) {
-    return nothing_to_do(options);
+    return nothing_to_do(on, options);
   }
   touched_memory touched;
   touched.add(destination, nbytes, true);
@@ -223,6 +236,9 @@ submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool
   if (!chosen) {
     return chosen.take_error();
   }
+  if (nbytes == 0) {
+    return nothing_to_do(*chosen, options);
+  }
   touched_memory touched;
   touched.add(place, nbytes, false);
   return on_queue(**chosen, **chosen, touched, options, [&](wait_list after) {
@@ -235,6 +251,9 @@ submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::u
   auto chosen = choose_queue(asked, place, place);
   if (!chosen) {
     return chosen.take_error();
+  }
+  if (nbytes == 0) {
+    return nothing_to_do(*chosen, options);
   }
   touched_memory touched;
   touched.add(place, nbytes, false);
