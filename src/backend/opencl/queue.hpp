@@ -69,7 +69,7 @@ class queue final : public isthmus::queue {
   result<ref<event>> submit(const char* call, std::size_t count, wait_list after,
                             Command&& command);
   template <class Command>
-  code put_in_order(std::size_t count, std::span<const event_handle> waits, bool closing,
+  code put_in_order(std::size_t count, std::span<const event_handle> waits, bool each_waits,
                     Command& command, event_handle& first, event_handle& last);
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;

@@ -22,17 +22,17 @@ inline gate_list gates_before(wait_list after, std::vector<event_handle>& handle
   return gates;
 }
 
-// In an in-order queue only the first command has to wait, and only the first and last need events:
-// from them the operation's times and end are known.
+// In an in-order queue only the first command has to wait, unless a failed gate is to end all of
+// them, and only the first and last need events: from them the operation's times and end are known.
 template <class Command>
-code queue::put_in_order(std::size_t count, std::span<const event_handle> waits, bool closing,
+code queue::put_in_order(std::size_t count, std::span<const event_handle> waits, bool each_waits,
                          Command& command, event_handle& first, event_handle& last) {
   for (std::size_t index = 0; index < count; ++index) {
     auto outcome =
         out_of_order_ ? calls().enqueue_barrier(handle_, 0, nullptr, nullptr) : cl::k_success;
     if (outcome == cl::k_success) {
-      const bool waiting = index == 0 && !waits.empty();
-      auto* made = index + 1 == count && !closing ? &last : (index == 0 ? &first : nullptr);
+      const bool waiting = !waits.empty() && (index == 0 || each_waits);
+      auto* made = index + 1 == count ? &last : (index == 0 ? &first : nullptr);
       outcome = command(index, command_events{waiting ? static_cast<number>(waits.size()) : 0,
                                               waiting ? waits.data() : nullptr, made});
     }
@@ -40,7 +40,7 @@ code queue::put_in_order(std::size_t count, std::span<const event_handle> waits,
       return outcome;
     }
   }
-  return closing ? calls().enqueue_barrier(handle_, 0, nullptr, &last) : cl::k_success;
+  return cl::k_success;
 }
 
 template <class Command>
@@ -48,9 +48,8 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
                                  Command&& command) {
   std::vector<event_handle> waits;
   auto gates = gates_before(after, waits);
-  // A driver that ends what a failed gate holds ends it before what stands in front of it: a
-  // barrier makes the end of the operation the end of all before it again.
-  const bool closing = !gates.empty() && ends_dependents();
+  // A failed gate ends only what waits for it, so each part has to.
+  const bool each_waits = !gates.empty() && ends_dependents();
   // Made first: once the driver has the operation nothing may fail.
   auto made = make_ref<operation>(context_.driver(), context_.handle(), std::move(gates));
   event_handle first = nullptr;
@@ -58,7 +57,7 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   code outcome = cl::k_success;
   {
     const std::lock_guard hold{submitting_};
-    outcome = put_in_order(count, waits, closing, command, first, last);
+    outcome = put_in_order(count, waits, each_waits, command, first, last);
   }
   made->submitted(first, last);
   if (outcome != cl::k_success) {
