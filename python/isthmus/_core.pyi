@@ -1,37 +1,111 @@
 """The native part of isthmus."""
 
-from isthmus import (
-    AbandonedError as AbandonedError,
-    Buffer as Buffer,
-    CallbackError as CallbackError,
-    ClosedError as ClosedError,
-    Context as Context,
-    DependencyError as DependencyError,
-    Device as Device,
-    DeviceLostError as DeviceLostError,
-    DeviceNotFoundError as DeviceNotFoundError,
-    DriverError as DriverError,
-    Error as Error,
-    Event as Event,
-    ForkedError as ForkedError,
-    InternalError as InternalError,
-    InvalidArgumentError as InvalidArgumentError,
-    OutOfRangeError as OutOfRangeError,
-    Platform as Platform,
-    Queue as Queue,
-    ReadOnlyError as ReadOnlyError,
-    USMAllocationError as USMAllocationError,
-    UnsupportedError as UnsupportedError,
-    WaitTimeoutError as WaitTimeoutError,
-    WrongContextError as WrongContextError
-)
-from isthmus.memory import (
-    MemoryUSMDevice as MemoryUSMDevice,
-    MemoryUSMHost as MemoryUSMHost,
-    MemoryUSMShared as MemoryUSMShared,
-    ProviderResource as ProviderResource
-)
 
+
+# Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, SupportsIndex
+
+from typing_extensions import Self
+
+__version__: str
+__pyx_capi__: dict[str, Any]
+
+class Error(Exception):
+    """Base of all errors that Isthmus raises for a failed operation."""
+
+class InvalidArgumentError(Error, ValueError):
+    """
+    A value outside what its description allows; the message names the value and the limit.
+    """
+
+class OutOfRangeError(Error, ValueError):
+    """Past either end of a buffer, an allocation or host memory."""
+
+class USMAllocationError(Error, MemoryError):
+    """
+    No memory of that kind on that device; the message tells what was asked for and what is left.
+    """
+
+class UnsupportedError(Error, RuntimeError):
+    """
+    This driver or device cannot do it: see Device.capabilities and Device.lacks.
+    """
+
+class WrongContextError(Error, ValueError):
+    """
+    Objects of different contexts met, or a pointer is unknown to the context.
+    """
+
+class DeviceNotFoundError(Error, ValueError):
+    """
+    No device or platform fits the filter; the message lists those there are.
+    """
+
+class ClosedError(Error, ValueError):
+    """The buffer was freed or the queue was closed."""
+
+class ReadOnlyError(Error, BufferError, ValueError):
+    """A write to memory that is marked read-only."""
+
+class DeviceLostError(Error, RuntimeError):
+    """The device is gone, and its memory with it."""
+
+class DriverError(Error, RuntimeError):
+    """The driver refused; the message names its call and its code."""
+
+class WaitTimeoutError(Error, TimeoutError):
+    """The time given ran out. The operation goes on."""
+
+class DependencyError(Error, RuntimeError):
+    """An event that the operation waited for had failed, so it did not run."""
+
+class AbandonedError(Error, RuntimeError):
+    """A host event was dropped before it was completed."""
+
+class CallbackError(Error, RuntimeError):
+    """
+    A function given to a queue did not run, or a host event was made to fail. A function's ownexception is raised as it is.
+    """
+
+class ForkedError(Error, RuntimeError):
+    """
+    Driver work in a forked child: start it with the multiprocessing method 'spawn'.
+    """
+
+class InternalError(Error, RuntimeError):
+    """A fault of Isthmus: please report it."""
+
+class Platform:
+    """
+    One vendor's driver, or the host. Found by platforms(); immutable, safe to use from any thread.
+    """
+
+    @property
+    def backend(self) -> str:
+        """"host", "sim" or "opencl"."""
+
+    @property
+    def name(self) -> str:
+        """The driver's name for itself."""
+
+    @property
+    def vendor(self) -> str:
+        """Who made the driver."""
+
+    @property
+    def version(self) -> str:
+        """The driver's version."""
+
+    @property
+    def library(self) -> str:
+        """The driver's file as it was opened, or an empty string."""
+
+    @property
+    def devices(self) -> list[Device]:
+        """Its devices."""
+
+    def __repr__(self) -> str: ...
 
 def platforms() -> list[Platform]:
     """Every platform found. Opens every driver on the first call."""
@@ -50,6 +124,366 @@ def absent() -> list[tuple[str, str]]:
     driver on the first call.
     """
 
+class Device:
+    """
+    A device: Device(filter=None).
+
+    `filter` is up to three of back-end ("host", "sim", "opencl"), type ("cpu",
+    "gpu", "accelerator") and number, in that order, joined by ':'; None: the current
+    device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list
+    of what there is.
+
+    `with device:` makes it the current one of this thread and asyncio task; this nests.
+    Devices compare by what they stand for, pickle by their filter and may be used from any
+    thread.
+    """
+
+    def __init__(self, filter: str | Device | None = None) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """The driver's name for it."""
+
+    @property
+    def vendor(self) -> str:
+        """Who made it."""
+
+    @property
+    def driver_version(self) -> str:
+        """Version of its driver."""
+
+    @property
+    def backend(self) -> str:
+        """"host", "sim" or "opencl"."""
+
+    @property
+    def filter(self) -> str:
+        """A filter string that finds this device again, as "opencl:cpu:0"."""
+
+    @property
+    def type(self) -> str:
+        """"cpu", "gpu" or "accelerator"."""
+
+    @property
+    def platform(self) -> Platform:
+        """The platform it belongs to."""
+
+    @property
+    def compute_units(self) -> int:
+        """How many it has."""
+
+    @property
+    def copy_engines(self) -> int:
+        """How many copies it makes at the same time, beside computing."""
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """
+        Names of what it can do: the flags ISTHMUS_CAN_* of isthmus.h in lower case.
+        """
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of memory it offers, of "device", "shared", "host"."""
+
+    @property
+    def total_memory(self) -> int:
+        """Its memory, in bytes."""
+
+    @property
+    def max_allocation(self) -> int:
+        """The largest single allocation, in bytes."""
+
+    @property
+    def base_alignment(self) -> int:
+        """Alignment in bytes of an allocation that asks for none."""
+
+    @property
+    def max_alignment(self) -> int:
+        """The largest alignment that can be asked for, in bytes."""
+
+    @property
+    def lacks(self) -> str:
+        """What its driver lacks and what stands in for it, or an empty string."""
+
+    @property
+    def default_queue(self) -> Queue:
+        """
+        Its queue on its default context, shared by all threads; always the same one.
+        """
+
+    @property
+    def default_context(self) -> Context:
+        """The context that its platform's devices share by default."""
+
+    @property
+    def native_handle(self) -> int:
+        """
+        The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.
+        """
+
+    def memory_info(self) -> tuple[int, int]:
+        """
+        (free, total) bytes of its memory now. Raises UnsupportedError where the driver does
+        not tell.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+class Context:
+    """
+    A context: Context(devices=None). USM belongs to one; its devices reach its memory.
+
+    `devices`: a Device or filter string or a list of them, of one platform; None: the
+    current device. This makes a new context; Device.default_context gives the one that is
+    used unless another is named. Contexts compare by what they stand for and may be used
+    from any thread.
+    """
+
+    def __init__(self, devices: Device | str | list[Device] | None = None) -> None: ...
+
+    @staticmethod
+    def from_handle(handle: int, device: Device | str, owner: object = None) -> Context:
+        """
+        Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. It is kept
+        alive by `owner` if given, else by the driver's own reference count. Raises
+        UnsupportedError where contexts have no handles.
+        """
+
+    @property
+    def devices(self) -> list[Device]:
+        """Its devices."""
+
+    @property
+    def native_handle(self) -> int:
+        """
+        The driver's handle as an integer (OpenCL: cl_context), 0 where it has none; valid
+        while this object lives.
+        """
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+class Event:
+    """
+    Tells when an operation has ended and how. Event() makes a host event, which the program
+    itself completes; if it is dropped before, it fails with AbandonedError, so that no
+    queue waits for ever. Safe to use from any thread.
+    """
+
+    def __init__(self) -> None: ...
+
+    def wait(self, timeout: float | None = None) -> None:
+        """
+        Waits until the operation has ended, for `timeout` seconds at most (None: for ever;
+        0 polls), and raises the error it ended with. Lets other threads run; Ctrl-C
+        interrupts the wait, not the operation. Raises WaitTimeoutError.
+        """
+
+    @staticmethod
+    def wait_for(events: Sequence[Event]) -> None:
+        """
+        Waits for all of them, then raises the first failure there was, in their order.
+        """
+
+    @property
+    def done(self) -> bool:
+        """Whether it has completed, well or not. Does not block."""
+
+    @property
+    def status(self) -> str:
+        """"pending", "complete" or "failed"."""
+
+    @property
+    def error(self) -> BaseException | None:
+        """The exception that wait() would raise, None if there is none (yet)."""
+
+    @property
+    def times(self) -> tuple[int, int, int] | None:
+        """
+        (submitted, started, ended) in nanoseconds of the device's clock; None where the
+        driver keeps none and before completion.
+        """
+
+    @property
+    def native_handle(self) -> int:
+        """
+        The driver's handle as an integer (OpenCL: cl_event), 0 where it has none; valid
+        while this object lives.
+        """
+
+    def __repr__(self) -> str: ...
+
+    def complete(self) -> None:
+        """
+        Completes a host event. Raises ValueError for an operation's event or a completed one.
+        """
+
+    def fail(self, message: str) -> None:
+        """
+        Completes a host event with a CallbackError; what waits for it on a queue does not
+        run and fails with DependencyError. Raises ValueError as complete() does.
+        """
+
+    def _notify(self, descriptor: int) -> None:
+        """Writes 8 bytes to a copy of a file descriptor on completion."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """
+        `await event` in asyncio: as wait(), without blocking the loop or a thread. Any
+        number of tasks may await the same event; cancelling one does not touch the
+        operation.
+        """
+
+class Queue:
+    """
+    A queue: Queue(device=None, *, context=None). Its operations run one after the other.
+
+    `device`: a Device, a filter string, or a Context, whose first device is taken; None:
+    the current device. `context` None: the device's default one. Every call makes a new
+    queue; Device.default_queue is the shared one. Raises DeviceNotFoundError, and
+    WrongContextError for a device that is not of the context.
+
+    `with queue:` makes it, and its device, the current one of this thread and asyncio task;
+    this nests. Queues compare by what they stand for and may be used from any thread.
+    """
+
+    def __init__(self, device: Device | str | Context | None = None, *, context: Context | None = None) -> None: ...
+
+    @staticmethod
+    def from_handle(handle: int, device: Device | str, owner: object = None) -> Queue:
+        """
+        Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it
+        is out of order, operations stand behind barriers. It is kept alive by `owner` if
+        given, else by the driver's own reference count. Raises UnsupportedError where queues
+        have no handles.
+        """
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def device(self) -> Device:
+        """Its device."""
+
+    @property
+    def context(self) -> Context:
+        """Its context."""
+
+    @property
+    def sycl_device(self) -> Device:
+        """dpctl's name of `device`."""
+
+    @property
+    def sycl_context(self) -> Context:
+        """dpctl's name of `context`."""
+
+    @property
+    def backend(self) -> str:
+        """"host", "sim" or "opencl"."""
+
+    @property
+    def is_in_order(self) -> bool:
+        """Always True."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing that Isthmus submitted is pending."""
+
+    @property
+    def native_handle(self) -> int:
+        """
+        The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;
+        valid while this object lives. Once it was asked for, Isthmus takes into account
+        that the queue may have work which it does not know.
+        """
+
+    def wait(self, timeout: float | None = None) -> None:
+        """
+        Waits for all that was submitted so far, for `timeout` seconds at most (None: for
+        ever). Errors of operations are told by their own events. Lets other threads run;
+        Ctrl-C interrupts. Raises WaitTimeoutError.
+        """
+
+    def fence(self, after: Event | Sequence[Event] = ()) -> Event:
+        """
+        An event that completes when all submitted so far, and all of `after`, has.
+        """
+
+    def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | Sequence[Event] = ()) -> Event:
+        """
+        Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of
+        bytes of each buffer; returns its event at once.
+
+        The views, writable unless the buffer is read-only, are valid only during the call: a
+        function that keeps one, or an array made of it, fails with BufferError. What `fn`
+        raises is raised by event.wait(), the same object; work behind it on the queue goes
+        on. `fn` must not wait for what is behind it on the queue. It sees the contextvars of
+        the caller. Buffers of device kind need the capability "run_functions"
+        (UnsupportedError). When the interpreter ends, functions that have not begun fail
+        with CallbackError; those that run are waited for.
+        """
+
+    def close(self) -> None:
+        """
+        Refuses further work with ClosedError; what is submitted still runs. Never blocks.
+        Raises ValueError for the default queue of a device, which cannot be closed.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies bytes between any two places on this queue; see Buffer.copy_from.
+        """
+
+    def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.
+        """
+
+    def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """Fills `dst` on this queue; see Buffer.fill."""
+
+    def memcpy(self, dest: object, src: object, count: int) -> None:
+        """
+        dpctl's name of copy(): `count` bytes, blocking; past either end is OutOfRangeError.
+        """
+
+    def memcpy_async(self, dest: object, src: object, count: int, dEvents: Sequence[Event] | None = None) -> Event:
+        """
+        dpctl's name of copy(blocking=False), after the events `dEvents`. Source and
+        destination live until it has ended.
+        """
+
+    def prefetch(self, buf: Buffer, count: int = 0) -> None:
+        """
+        Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.
+        """
+
+    def mem_advise(self, buf: Buffer, count: int, advice: int) -> None:
+        """
+        Buffer.advise of the first `count` bytes; 0, or more than there are: all. Blocks.
+        """
+
 def current_device() -> Device:
     """
     The device that `with device:` or `with queue:` set for this thread and asyncio task,
@@ -64,11 +498,400 @@ def current_queue() -> Queue:
     DeviceNotFoundError.
     """
 
+class ProviderResource:
+    """
+    The driver's own allocator: ProviderResource(kind="device", device=None,
+    context=None).
+
+    `device` None: the first of `context`, else the current one; `context` None: the
+    device's default one. Raises UnsupportedError for a kind that the device has not. Used
+    as Buffer(nbytes, resource=...); safe to use from any thread.
+    """
+
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
+
+    @property
+    def kind(self) -> str:
+        """The kind of its memory."""
+
+    @property
+    def queue(self) -> Queue:
+        """The queue of buffers that are made of it without one being named."""
+
+    @property
+    def device(self) -> Device:
+        """The device it allocates for."""
+
+    @property
+    def context(self) -> Context:
+        """The context its memory belongs to."""
+
+    def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
+        """
+        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        """
+
 def live(kind: str | None = None) -> tuple[int, int]:
     """
     (allocations, bytes) that live in this process, of one kind (None: all). Memory whose
     free waits for work in flight counts.
     """
+
+class Buffer:
+    """
+    One USM allocation: untyped bytes that a host and its devices share.
+
+    Buffer(nbytes, *, kind="device", device=None, queue=None, alignment=0, resource=None)
+
+    `nbytes` may be 0. `kind`: "device" (device only), "shared" (moves to where it is
+    used) or "host" (host memory that devices reach). `device` (a Device or filter string)
+    or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,
+    0 or less: the device's own. `resource`: where the memory comes from, None: the driver;
+    its kind is then the default.
+
+    Raises ValueError for a negative size or a bad alignment or kind, OverflowError from
+    2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind
+    the device has not.
+
+    buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)
+    see shared and host kinds without a copy, once pending work on it has ended. Safe to use
+    from any thread; operations on one queue run in the order of their calls, and an
+    operation also waits for those on this buffer that other queues were given before.
+    """
+
+    def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: ProviderResource | None = None) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: slice) -> Self:
+        """A view of the bytes of a slice of step 1. It keeps this buffer alive."""
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+
+    @property
+    def kind(self) -> str:
+        """"device", "shared" or "host"."""
+
+    @property
+    def alignment(self) -> int:
+        """
+        Alignment in bytes that was asked for, or the device's own. ClosedError if freed.
+        """
+
+    @property
+    def queue(self) -> Queue:
+        """The queue its operations go to."""
+
+    @property
+    def device(self) -> Device:
+        """The device of its queue."""
+
+    @property
+    def context(self) -> Context:
+        """The context the memory belongs to."""
+
+    @property
+    def base(self) -> object:
+        """
+        The Buffer it is a part or another view of, or the owner of adopted memory; None for
+        memory of its own. It is kept alive.
+        """
+
+    @property
+    def ptr(self) -> int:
+        """Its address, 0 for no bytes. ClosedError if freed."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes to it are refused."""
+
+    @property
+    def freed(self) -> bool:
+        """Whether it, or what it is part of, was freed."""
+
+    def free(self) -> None:
+        """
+        Makes this buffer dead at once: further use, of its slices too, raises ClosedError.
+        The memory goes back when the last operation on it has ended and the last view of it
+        (a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.
+        Freeing a slice affects only the slice.
+        """
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def on_queue(self, queue: Queue) -> Buffer:
+        """
+        The same memory, with operations that go to `queue`, of the same context
+        (WrongContextError). It keeps this buffer alive.
+        """
+
+    def record(self, queue_or_event: Queue | Event) -> None:
+        """
+        Tells that work which Isthmus does not know uses the memory: until the event, or all
+        that is on the queue now, has completed it is not given back, and operations on
+        other queues wait. Does not block.
+        """
+
+    @staticmethod
+    def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
+        """
+        A buffer over memory of somebody else's, which `owner` keeps alive and frees.
+
+        The address must be known to the context of `queue` (None: the current one), else
+        WrongContextError, and all bytes lie in one allocation where the driver tells, else
+        OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can
+        be adopted with kind="host". `owner` is dropped when the buffer, what is made of it
+        and the work on it have ended; an owner that refers to its own buffer is never freed.
+        """
+
+    def __repr__(self) -> str: ...
+
+    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies bytes into this buffer.
+
+        `src`: a Buffer of any kind and device, an object with the buffer protocol of any
+        type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one
+        with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.
+        Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue
+        has, behind other work on the two buffers and behind the events `after`.
+
+        With blocking=False it returns an Event at once, and source and destination live
+        until the copy has ended. Raises OutOfRangeError past either end, ValueError for what
+        is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not
+        the copy.
+        """
+
+    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:
+        all of this buffer from `offset`; what `dst` has beyond that is left as it is.
+        Raises ReadOnlyError for a destination that cannot be written.
+        """
+
+    def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes
+        apart here and `other_pitch` there, at least `width`, None: `width`. All else as in
+        copy_from.
+        """
+
+    def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,
+        the other way.
+        """
+
+    def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a
+        NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all
+        from `offset`) is a multiple. All else as in copy_from.
+        """
+
+    def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Asks the driver to move shared memory to the queue's device, or to the host: a hint.
+        Raises UnsupportedError on devices without the capability "prefetch".
+        """
+
+    def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Gives the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises
+        UnsupportedError on devices without the capability "advise".
+        """
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """
+        Version 1: bytes ("|u1") in C order; syclobj is the queue; the flag beside the
+        address is True for read-only memory. Does not wait. ClosedError if freed.
+        """
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """
+        NumPy's interface, version 3, of shared and host kinds; waits for pending work.
+        Buffers of device kind have no such attribute.
+        """
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """
+        A uint8 array over the bytes of shared and host kinds. Raises TypeError for device kind.
+        """
+
+    def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """
+        A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for
+        pending work. Versioned if `max_version` is (1, 0) or more. The memory stays until
+        the consumer gives it back, through free(). Raises BufferError for device kind,
+        another `dl_device`, a stream, and read-only memory without a version.
+        """
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """(1, 0), kDLCPU. Raises BufferError for device kind."""
+
+    @staticmethod
+    def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer:
+        """
+        A buffer of kind "host" over the memory of a contiguous CPU array that has
+        __dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the
+        host device's. Raises BufferError for other devices and types, ValueError for what
+        is not contiguous.
+        """
+
+    def tobytes(self) -> bytes:
+        """A copy of all bytes. Waits for pending work on the buffer."""
+
+    def __bytes__(self) -> bytes: ...
+
+    def to_numpy(self) -> Any:
+        """
+        A fresh uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.
+        """
+
+    def _host_copy(self) -> Any:
+        """A copy of all bytes with the buffer protocol."""
+
+    def __copy__(self) -> Self:
+        """New memory of the same kind, alignment and queue with the same bytes."""
+
+    def __deepcopy__(self, memo: Any) -> Self: ...
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> tuple[Any, ...]:
+        """
+        Pickles contents, kind, alignment and the device's filter; from protocol 5 on the
+        contents go out of band where the pickler takes them.
+        """
+
+class _Memory(Buffer):
+    """What the three classes of isthmus.memory share."""
+
+    @property
+    def size(self) -> int:
+        """Its size in bytes."""
+
+    @property
+    def _pointer(self) -> int:
+        """Its address."""
+
+    @property
+    def _queue(self) -> Queue:
+        """Its queue."""
+
+    @property
+    def _context(self) -> Context:
+        """Its context."""
+
+    @property
+    def sycl_queue(self) -> Queue:
+        """Its queue."""
+
+    @property
+    def sycl_device(self) -> Device:
+        """The device of its queue."""
+
+    @property
+    def sycl_context(self) -> Context:
+        """The context the memory belongs to."""
+
+    @property
+    def reference_obj(self) -> object:
+        """
+        The foreign object that the memory first came from, None if it is Isthmus' own.
+        """
+
+    def get_usm_type(self, syclobj: Context | Queue | None = None) -> str:
+        """
+        "device", "shared" or "host"; "unknown" in a context that does not know the memory.
+        """
+
+    def get_usm_type_enum(self, syclobj: Context | Queue | None = None) -> int:
+        """The kind as a number: 1 device, 2 shared, 3 host, 0 unknown."""
+
+    def __sizeof__(self) -> int: ...
+
+    def copy_to_host(self, obj: object = None) -> Any:
+        """
+        Copies the bytes into `obj`, any writable contiguous buffer, and returns it; what it
+        has beyond is left as it is, and a smaller one is filled from the beginning. None:
+        into a new uint8 ndarray. Blocks. Raises ReadOnlyError, ValueError for what is not
+        contiguous.
+        """
+
+    def copy_from_host(self, obj: object) -> None:
+        """
+        Copies all bytes of `obj`, a contiguous buffer of any type and shape, read-only ones
+        included, to the beginning of this memory. Blocks. Raises OutOfRangeError (a
+        ValueError) if it is longer, ValueError if it is not contiguous, TypeError if it is
+        no buffer.
+        """
+
+    def copy_from_device(self, obj: object) -> None:
+        """
+        Copies all bytes of another memory object, or of one with
+        __sycl_usm_array_interface__, of any context, to the beginning of this memory.
+        Blocks. Raises OutOfRangeError (a ValueError) if it is longer.
+        """
+
+    def memset(self, val: int = 0) -> None:
+        """
+        Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.
+        """
+
+class MemoryUSMDevice(_Memory):
+    """
+    MemoryUSMDevice(other, *, alignment=0, queue=None, copy=False): memory of kind "device".
+
+    `other` a number > 0: that many new bytes on `queue` (None: the current one),
+    `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
+    anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
+    this kind, else ValueError; with copy=True a copy in new memory of this kind, on
+    `queue` (None: the one of `other`).
+
+    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    memory.
+    """
+
+    def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = None, copy: bool = False) -> None: ...
+
+class MemoryUSMShared(_Memory):
+    """
+    MemoryUSMShared(other, *, alignment=0, queue=None, copy=False): memory of kind "shared".
+
+    `other` a number > 0: that many new bytes on `queue` (None: the current one),
+    `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
+    anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
+    this kind, else ValueError; with copy=True a copy in new memory of this kind, on
+    `queue` (None: the one of `other`).
+
+    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    memory.
+    """
+
+    def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = None, copy: bool = False) -> None: ...
+
+class MemoryUSMHost(_Memory):
+    """
+    MemoryUSMHost(other, *, alignment=0, queue=None, copy=False): memory of kind "host".
+
+    `other` a number > 0: that many new bytes on `queue` (None: the current one),
+    `alignment` a power of two, 0 or less: the device's own. `other` a memory object or
+    anything with __sycl_usm_array_interface__: the same memory, kept alive, if it is of
+    this kind, else ValueError; with copy=True a copy in new memory of this kind, on
+    `queue` (None: the one of `other`).
+
+    A Buffer in all else. Raises ValueError for 0 or less, USMAllocationError without
+    memory.
+    """
+
+    def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = None, copy: bool = False) -> None: ...
 
 def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | MemoryUSMHost:
     """
@@ -96,4 +919,5 @@ def sim_state(device: Device) -> tuple[int, int, int]:
     (virtual time in ns, bytes of device memory, bytes of other memory) of the device now.
     """
 
-__pyx_capi__: dict = ...
+def _library_path() -> str:
+    """Where libisthmus was loaded from."""
