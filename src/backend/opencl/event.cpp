@@ -41,8 +41,10 @@ operation::operation(const platform& driver, context_handle home, gate_list gate
     : driver_event{driver, home, nullptr}, gates_{std::move(gates)} {}
 
 operation::~operation() {
-  if (first_ != nullptr && !os::drivers_are_gone()) {
-    driver().calls().release_event(first_);
+  for (auto* part : {first_, inner_}) {
+    if (part != nullptr && !os::drivers_are_gone()) {
+      driver().calls().release_event(part);
+    }
   }
 }
 
@@ -62,12 +64,27 @@ error operation::failure(code outcome) const {
               "the driver ended the operation with {} ({})", code_name(outcome), outcome);
 }
 
+// Pre: they have ended.
+code operation::outcome_of_parts() const noexcept {
+  for (auto* part : {first_, inner_}) {
+    code reached = cl::k_complete;
+    if (part != nullptr) {
+      driver().calls().get_event_info(part, cl::k_event_status, sizeof reached, &reached, nullptr);
+    }
+    if (reached < cl::k_complete) {
+      return reached;
+    }
+  }
+  return cl::k_complete;
+}
+
 void operation::settle(code outcome) noexcept {
   if (auto failed = failure_of_gates()) {
     complete(std::move(failed));
-  } else {
-    complete(outcome == cl::k_complete ? error{} : failure(outcome));
+    return;
   }
+  const auto ended = outcome == cl::k_complete ? outcome_of_parts() : outcome;
+  complete(ended == cl::k_complete ? error{} : failure(ended));
 }
 
 void operation::refresh() noexcept {

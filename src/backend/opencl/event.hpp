@@ -39,17 +39,24 @@ class driver_event : public event {
   event_handle handle_;
 };
 
-// Of one operation, which may have been put to the driver in several parts: its end is the last's.
+// The driver's events of one operation, which may be several commands.
+struct operation_events {
+  event_handle first = nullptr;  // null where there is one command only
+  event_handle last = nullptr;
+  event_handle closing = nullptr;  // of a barrier behind them; null where there is none
+};
+
+// Of one operation: its end is that of its last event.
 class operation final : public driver_event {
  public:
   operation(const platform& driver, context_handle home, gate_list gates) noexcept;
   ~operation() override;
 
-  // Takes over the events of the first and the last part, before anybody else knows this object;
-  // `first` is null where there is only one.
-  void submitted(event_handle first, event_handle last) noexcept {
-    first_ = first;
-    set_handle(last);
+  // Takes over those events, before anybody else knows this object.
+  void submitted(const operation_events& made) noexcept {
+    first_ = made.first;
+    inner_ = made.closing != nullptr ? made.last : nullptr;
+    set_handle(made.closing != nullptr ? made.closing : made.last);
   }
   void add_gates(gate_list& all) override;
   [[nodiscard]] result<event_times> times() override;
@@ -61,13 +68,15 @@ class operation final : public driver_event {
 
  private:
   static void on_driver_event(event_handle, code outcome, void* self) noexcept;
-  // `outcome`: 0 or the error that the driver ended it with.
+  // `outcome`: 0 or the error that the driver ended its last event with.
   void settle(code outcome) noexcept;
+  [[nodiscard]] code outcome_of_parts() const noexcept;
   [[nodiscard]] error failure_of_gates() const;
   [[nodiscard]] error failure(code outcome) const;
   [[nodiscard]] bool spin() noexcept;
 
   event_handle first_ = nullptr;
+  event_handle inner_ = nullptr;
   gate_list gates_;
   std::atomic<bool> armed_{false};
 };

@@ -70,7 +70,10 @@ class queue final : public isthmus::queue {
                             Command&& command);
   template <class Command>
   code put_in_order(std::size_t count, std::span<const event_handle> waits, bool each_waits,
-                    Command& command, event_handle& first, event_handle& last);
+                    Command& command, operation_events& made);
+  template <class Command>
+  code put_between_barriers(std::size_t count, std::span<const event_handle> waits,
+                            Command& command, operation_events& made);
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;
   }

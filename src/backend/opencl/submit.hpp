@@ -1,6 +1,7 @@
 #pragma once
 // How operations are put to the driver: the body of queue's templates, for queue.cpp and copy.cpp.
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -10,15 +11,21 @@
 
 namespace isthmus::opencl {
 
-// Pre: all of `after` are events of this driver: the seam asked `knows`.
+// The gates behind which an operation after `after` stands; `handles` gets what it has to wait for.
+// The gates are among that, since a command that a failed one ended counts as done for whatever
+// waits for that command alone. Pre: all are events of this driver: the seam asked `knows`.
 inline gate_list gates_before(wait_list after, std::vector<event_handle>& handles) {
   gate_list gates;
-  handles.reserve(after.size());
   for (const auto& before : after) {
     auto& known = static_cast<driver_event&>(*before);
     handles.push_back(known.handle());
     known.add_gates(gates);
   }
+  for (const auto& before : gates) {
+    handles.push_back(before->handle());
+  }
+  std::sort(handles.begin(), handles.end());
+  handles.erase(std::unique(handles.begin(), handles.end()), handles.end());
   return gates;
 }
 
@@ -26,15 +33,15 @@ inline gate_list gates_before(wait_list after, std::vector<event_handle>& handle
 // them, and only the first and last need events: from them the operation's times and end are known.
 template <class Command>
 code queue::put_in_order(std::size_t count, std::span<const event_handle> waits, bool each_waits,
-                         Command& command, event_handle& first, event_handle& last) {
+                         Command& command, operation_events& made) {
   for (std::size_t index = 0; index < count; ++index) {
     auto outcome =
         out_of_order_ ? calls().enqueue_barrier(handle_, 0, nullptr, nullptr) : cl::k_success;
     if (outcome == cl::k_success) {
       const bool waiting = !waits.empty() && (index == 0 || each_waits);
-      auto* made = index + 1 == count ? &last : (index == 0 ? &first : nullptr);
+      auto* told = index + 1 == count ? &made.last : (index == 0 ? &made.first : nullptr);
       outcome = command(index, command_events{waiting ? static_cast<number>(waits.size()) : 0,
-                                              waiting ? waits.data() : nullptr, made});
+                                              waiting ? waits.data() : nullptr, told});
     }
     if (outcome != cl::k_success) {
       return outcome;
@@ -43,25 +50,42 @@ code queue::put_in_order(std::size_t count, std::span<const event_handle> waits,
   return cl::k_success;
 }
 
+// Commands that a failed gate may end stand between two barriers: Intel's runtime ends them while
+// what is in front of them still runs, and would let what is behind them begin.
+template <class Command>
+code queue::put_between_barriers(std::size_t count, std::span<const event_handle> waits,
+                                 Command& command, operation_events& made) {
+  event_handle front = nullptr;
+  auto outcome = calls().enqueue_barrier(handle_, 0, nullptr, &front);
+  if (outcome != cl::k_success) {
+    return outcome;
+  }
+  outcome = put_in_order(count, waits, true, command, made);
+  if (outcome == cl::k_success) {
+    outcome = calls().enqueue_barrier(handle_, 1, &front, &made.closing);
+  }
+  calls().release_event(front);
+  return outcome;
+}
+
 template <class Command>
 result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list after,
                                  Command&& command) {
   std::vector<event_handle> waits;
   auto gates = gates_before(after, waits);
-  // A failed gate ends only what waits for it, so each part has to.
-  const bool each_waits = !gates.empty() && ends_dependents();
+  const bool may_be_ended = !gates.empty() && ends_dependents();
   // Made first: once the driver has the operation nothing may fail.
   auto made = make_ref<operation>(context_.driver(), context_.handle(), std::move(gates));
-  event_handle first = nullptr;
-  event_handle last = nullptr;
+  operation_events events;
   code outcome = cl::k_success;
   {
     const std::lock_guard hold{submitting_};
-    outcome = put_in_order(count, waits, each_waits, command, first, last);
+    outcome = may_be_ended ? put_between_barriers(count, waits, command, events)
+                           : put_in_order(count, waits, false, command, events);
   }
-  made->submitted(first, last);
+  made->submitted(events);
   if (outcome != cl::k_success) {
-    if (first != nullptr) {
+    if (events.first != nullptr || events.last != nullptr) {
       calls().finish(handle_);  // a later part was refused: leave nothing of it in flight
     }
     return call_failed(call, outcome);

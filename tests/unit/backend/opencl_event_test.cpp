@@ -150,6 +150,51 @@ TEST_P(opencl_event, a_failed_host_event_fails_its_dependents_and_nothing_else) 
   EXPECT_TRUE(line().wait(in(10s)));
 }
 
+// Whoever frees memory once the last operation of a queue has ended relies on it.
+TEST_P(opencl_event, what_a_failure_ends_has_not_ended_before_what_stands_in_front) {
+  constexpr std::size_t k_large = std::size_t{1} << 28;
+  const block large{home(), where(), k_large};
+  const auto other = another_queue();
+  finish(line().fill(large.at(), {}, k_large, {}));
+  for (int turn = 0; turn < 3; ++turn) {
+    auto gate = make_ref<host_event>();
+    auto filled = line().fill(large.at(), fill_pattern{{std::byte{1}}}, k_large, {});
+    ASSERT_TRUE(filled);
+    const auto first = copy_behind(line(), gate);
+    const auto second = copy_behind(line(), first);
+    const auto plain = copy_behind(line(), completed_event(), 512);
+    const auto elsewhere = copy_behind(*other, second, 1024);
+    gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
+    EXPECT_EQ(first->wait(in(60s)).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+    EXPECT_EQ((*filled)->poll(), ISTHMUS_OK);
+    EXPECT_EQ(second->wait(in(60s)).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+    EXPECT_EQ(elsewhere->wait(in(60s)).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+    EXPECT_TRUE(plain->wait(in(60s)));
+    if (stops_dependents()) {
+      EXPECT_EQ(contents(1024), zeros_);
+    }
+  }
+}
+
+// An operation without a dependency is not let past what runs by a failed one between them.
+TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it) {
+  constexpr std::size_t k_large = std::size_t{1} << 28;
+  const block large{home(), where(), k_large};
+  finish(line().fill(large.at(), {}, k_large, {}));
+  auto gate = make_ref<host_event>();
+  auto filled = line().fill(large.at(), fill_pattern{{std::byte{1}}}, k_large, {});
+  ASSERT_TRUE(filled);
+  const auto ended = copy_behind(line(), gate);
+  std::vector<std::byte> last(64);
+  auto read_back = line().copy(last.data(), large.at(k_large - 64), 64, {});
+  ASSERT_TRUE(read_back);
+  gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
+  EXPECT_TRUE((*read_back)->wait(in(60s)));
+  EXPECT_EQ(last, std::vector<std::byte>(64, std::byte{1}));
+  EXPECT_EQ((*filled)->poll(), ISTHMUS_OK);
+  EXPECT_FALSE(ended->wait(in(60s)));
+}
+
 TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
   for (int way = 0; way < 4; ++way) {
     auto gate = make_ref<host_event>();

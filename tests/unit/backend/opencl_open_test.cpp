@@ -72,9 +72,9 @@ TEST(opencl_open, lists_a_platform_once_however_often_its_library_is_named) {
   }
   const auto before = opencl_platforms().size();
   const environment twice{"ISTHMUS_OPENCL_LIBRARY", (std::string{named} + "::" + named).c_str()};
-  auto found = opencl::open();
-  ASSERT_TRUE(found) << found.failure().message();
-  EXPECT_EQ(found->size(), before);
+  static auto* const kept = new auto{opencl::open()};  // platforms live for ever
+  ASSERT_TRUE(*kept) << kept->failure().message();
+  EXPECT_EQ((*kept)->size(), before);
 }
 
 TEST(opencl_open, tells_khronos_loaders_of_the_named_library) {
