@@ -18,9 +18,23 @@ void before_drivers(const char* filter);
 
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
-// What `with queue:` and `with device:` do, for this thread and asyncio task.
 void enter_current(nb::handle entry);
 void leave_current(nb::handle entry);
+// `with queue:` and `with device:`, for this thread and asyncio task.
+template <class Class>
+void bind_with(Class& bound) {
+  bound
+      .def(
+          "__enter__",
+          [](nb::object self) {
+            enter_current(self);
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](nb::handle self, nb::args) { leave_current(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"));
+}
 
 void bind_current(nb::module_& module);
 // Drops what is cached, before the interpreter ends.

@@ -163,20 +163,11 @@ void bind_device(nb::module_& module) {
   bound.def("__init__", &init_device, nb::arg("filter") = nb::none(),
             nb::sig("def __init__(self, filter: str | Device | None = None) -> None"));
   bind_properties(bound);
+  bind_with(bound);
   bound
       .def("memory_info", &memory_info, nb::sig("def memory_info(self) -> tuple[int, int]"),
            "(free, total) bytes of its memory now. Raises UnsupportedError where the driver does\n"
            "not tell.")
-      .def(
-          "__enter__",
-          [](nb::object self) {
-            enter_current(self);
-            return self;
-          },
-          nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](nb::handle self, nb::args) { leave_current(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &key_of)

@@ -182,17 +182,8 @@ void bind_order(nb::class_<queue>& bound) {
       .def(
           "close", [](const queue& self) { check(isthmus_queue_close(self.raw.get())); },
           "Refuses further work with ClosedError; what is submitted still runs. Never blocks.\n"
-          "Raises ValueError for the default queue of a device, which cannot be closed.")
-      .def(
-          "__enter__",
-          [](nb::object self) {
-            enter_current(self);
-            return self;
-          },
-          nb::sig("def __enter__(self) -> Self"))
-      .def(
-          "__exit__", [](nb::handle self, nb::args) { leave_current(self); },
-          nb::sig("def __exit__(self, *exc: object) -> None"));
+          "Raises ValueError for the default queue of a device, which cannot be closed.");
+  bind_with(bound);
 }
 
 void bind_operations(nb::class_<queue>& bound) {

@@ -122,6 +122,26 @@ void host_event::release_handle() noexcept {
   release();
 }
 
+error failed_dependency(const error& cause) {
+  return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
+              cause.message());
+}
+
+result<void> wait_for_all(wait_list events) {
+  for (const auto& before : events) {
+    if (auto ended = before->wait(std::nullopt); !ended) {
+      return failed_dependency(ended.failure());
+    }
+  }
+  return {};
+}
+
+void let_end(wait_list events) {
+  for (const auto& before : events) {
+    static_cast<void>(before->wait(std::nullopt));
+  }
+}
+
 ref<event> completed_event() {
   static host_event* const done = [] {
     auto* made = new host_event;

@@ -50,7 +50,7 @@ class event : public ref_counted {
   // The operation's own outcome, or TIMEOUT.
   [[nodiscard]] result<void> wait(const os::deadline& until);
   // The outcome of a completed event.
-  [[nodiscard]] error outcome() const { return error_.clone(); }
+  [[nodiscard]] error outcome() const noexcept { return error_; }
   // Whether it is known to have completed, without asking the driver.
   [[nodiscard]] bool settled() const noexcept {
     return state_.load(std::memory_order_acquire) >= k_succeeded;
@@ -118,6 +118,15 @@ class library_event final : public event {
 };
 
 using wait_list = std::span<const ref<event>>;
+
+// The outcome of what stood behind an event that ended with `cause`: DEPENDENCY.
+[[nodiscard]] error failed_dependency(const error& cause);
+
+// Waits for all of them, in turn, up to the first that failed: DEPENDENCY then.
+[[nodiscard]] result<void> wait_for_all(wait_list events);
+
+// Waits for what only comes before: whether it failed is its own event's concern.
+void let_end(wait_list events);
 
 // An event that has completed already; one for the whole process.
 [[nodiscard]] ref<event> completed_event();

@@ -11,11 +11,6 @@
 namespace isthmus {
 namespace {
 
-error failed_dependency(const event& failed) {
-  return fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
-              failed.outcome().message());
-}
-
 std::uint64_t next_serial() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -73,7 +68,7 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
       continue;
     }
     if (state != ISTHMUS_PENDING) {
-      return failed_dependency(*before);
+      return failed_dependency(before->outcome());
     }
     if (knows(*before)) {
       pending.push_back(before);

@@ -31,7 +31,6 @@ ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 
 // Keeps the error as this thread's last one.
 status remember(error failure) noexcept;
-status remember_out_of_memory() noexcept;
 [[nodiscard]] const char* last_message() noexcept;
 
 // Runs the body of an entry: a `result<void>` becomes a code.
@@ -41,7 +40,7 @@ status guarded(Body&& body) noexcept {
     result<void> outcome = body();
     return outcome ? ISTHMUS_OK : remember(outcome.take_error());
   } catch (const std::bad_alloc&) {
-    return remember_out_of_memory();
+    return remember(error::no_memory());
   } catch (...) {
     return remember(fail(ISTHMUS_ERROR_INTERNAL, "an unexpected exception inside the library"));
   }

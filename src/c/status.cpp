@@ -7,27 +7,16 @@ namespace isthmus::c {
 namespace {
 
 thread_local error last_failure;
-// Told where there is no memory even for a message.
-thread_local bool last_was_out_of_memory = false;
 
 }  // namespace
 
 status remember(error failure) noexcept {
   const auto code = failure.code();
-  last_was_out_of_memory = false;
   last_failure = std::move(failure);
   return code;
 }
 
-status remember_out_of_memory() noexcept {
-  last_was_out_of_memory = true;
-  return ISTHMUS_ERROR_OUT_OF_MEMORY;
-}
-
-const char* last_message() noexcept {
-  return last_was_out_of_memory ? "the host has no memory left for the library's own records"
-                                : last_failure.message();
-}
+const char* last_message() noexcept { return last_failure.message(); }
 
 error is_null(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);

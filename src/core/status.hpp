@@ -1,17 +1,16 @@
 #pragma once
 // The outcome of an operation inside the library: a value or an error, never an exception.
 //
-// An error is one pointer, null for success, so that a `result<void>` costs nothing on a warm path;
-// only a failure allocates.
+// An error is one pointer, null for success, so that a `result<void>` costs nothing on a warm path.
 
 #include <isthmus/isthmus.h>
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cassert>
-#include <memory>
-#include <new>
-#include <string>
+#include <cstddef>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -22,35 +21,53 @@ using status = isthmus_status_t;
 // Stable, lower-case name of a status, as `isthmus_status_name` gives it.
 [[nodiscard]] const char* status_name(status code) noexcept;
 
+// Immutable and shared: a copy costs a count. Making one never fails: where no memory is left it is
+// `no_memory` instead.
 class [[nodiscard]] error {
  public:
   error() noexcept = default;
-  error(status code, std::string message)
-      : detail_{std::make_unique<detail>(detail{code, std::move(message)})} {}
+  error(status code, std::string_view message) noexcept;
+  // OUT_OF_MEMORY, of the host's own; allocates nothing.
+  [[nodiscard]] static error no_memory() noexcept;
+  error(const error& other) noexcept;
+  error(error&& other) noexcept : detail_{std::exchange(other.detail_, nullptr)} {}
+  error& operator=(error other) noexcept {
+    std::swap(detail_, other.detail_);
+    return *this;
+  }
+  ~error() {
+    if (detail_ != nullptr) {
+      let_go(detail_);
+    }
+  }
 
   [[nodiscard]] explicit operator bool() const noexcept { return detail_ != nullptr; }
-  [[nodiscard]] status code() const noexcept { return detail_ ? detail_->code : ISTHMUS_OK; }
-  [[nodiscard]] const char* message() const noexcept {
-    return detail_ ? detail_->message.c_str() : "";
+  [[nodiscard]] status code() const noexcept {
+    return detail_ != nullptr ? detail_->code : ISTHMUS_OK;
   }
-  [[nodiscard]] error clone() const {
-    return detail_ ? error{detail_->code, detail_->message} : error{};
+  [[nodiscard]] const char* message() const noexcept {
+    return detail_ != nullptr ? detail_->text : "";
   }
 
  private:
   struct detail {
     status code;
-    std::string message;
+    const char* text;  // lies behind the detail, or for ever
+    std::atomic<std::size_t> holders;
   };
-  std::unique_ptr<detail> detail_;
+  static detail* make(status code, std::string_view message) noexcept;
+  static void let_go(detail* unused) noexcept;
+
+  detail* detail_ = nullptr;
 };
 
 // Out of line, so that the formatter is compiled once and not wherever something can fail.
-[[nodiscard]] error fail_with(status code, fmt::string_view format, fmt::format_args arguments);
+[[nodiscard]] error fail_with(status code, fmt::string_view format,
+                              fmt::format_args arguments) noexcept;
 
 // The format is checked when it is compiled.
 template <class... Args>
-[[nodiscard]] error fail(status code, fmt::format_string<Args...> format, Args&&... args) {
+[[nodiscard]] error fail(status code, fmt::format_string<Args...> format, Args&&... args) noexcept {
   return fail_with(code, format, fmt::make_format_args(args...));
 }
 

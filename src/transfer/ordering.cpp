@@ -63,23 +63,6 @@ void touched_memory::publish(const queue* on, const ref<event>& ended) {
   }
 }
 
-result<void> wait_for_all(wait_list events) {
-  for (const auto& before : events) {
-    if (auto ended = before->wait(std::nullopt); !ended) {
-      return fail(ISTHMUS_ERROR_DEPENDENCY,
-                  "not run, since an event that it waited for had failed: {}",
-                  ended.failure().message());
-    }
-  }
-  return {};
-}
-
-void let_end(wait_list events) {
-  for (const auto& before : events) {
-    static_cast<void>(before->wait(std::nullopt));
-  }
-}
-
 struct owner_keeper::last_stop final : continuation {
   explicit last_stop(std::vector<owner> owners) : kept{std::move(owners)} {}
   void run(event&) noexcept override { delete this; }

@@ -37,12 +37,6 @@ class touched_memory {
   std::size_t count_ = 0;
 };
 
-// Waits for all of them; an operation that failed is DEPENDENCY.
-[[nodiscard]] result<void> wait_for_all(wait_list events);
-
-// Waits for what only comes before: whether it failed is its own event's concern.
-void let_end(wait_list events);
-
 // Keeps owners till an event has completed. Made before the submission, since nothing may fail
 // after it.
 class owner_keeper {

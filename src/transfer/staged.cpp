@@ -71,7 +71,21 @@ class pieces {
   std::size_t rows_;
 };
 
-using block = std::unique_ptr<std::byte[]>;
+// Host memory that a piece goes by way of. It does not go before what was submitted on it has
+// ended, whatever is thrown.
+struct stage {
+  explicit stage(std::size_t nbytes) : memory{std::make_unique<std::byte[]>(nbytes)} {}
+  stage(const stage&) = delete;
+  stage& operator=(const stage&) = delete;
+  ~stage() { static_cast<void>(end()); }
+
+  [[nodiscard]] result<void> end() {
+    return in_flight ? in_flight->wait(std::nullopt) : result<void>{};
+  }
+
+  std::unique_ptr<std::byte[]> memory;
+  ref<event> in_flight;
+};
 
 // What a staged copy in flight owns.
 struct staged_copy {
@@ -93,35 +107,24 @@ struct staged_copy {
     if (!calls) {
       return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
     }
-    const std::array<block, 2> blocks = {std::make_unique<std::byte[]>(parts.bytes()),
-                                         std::make_unique<std::byte[]>(parts.bytes())};
-    std::array<ref<event>, 2> written;
-    result<void> outcome;
-    for (std::size_t index = 0; index < parts.count() && outcome; ++index) {
-      outcome = move_one(index, blocks[index % 2].get(), written[index % 2]);
+    std::array<stage, 2> stages{stage{parts.bytes()}, stage{parts.bytes()}};
+    for (std::size_t index = 0; index < parts.count(); ++index) {
+      ISTHMUS_TRY(move_one(parts.at(index), stages[index % 2]));
     }
-    // The blocks must not go before the last writes have ended, whatever happened.
-    for (const auto& last : written) {
-      if (last) {
-        auto ended = last->wait(std::nullopt);
-        outcome = outcome ? std::move(ended) : std::move(outcome);
-      }
-    }
-    return outcome;
+    ISTHMUS_TRY(stages[0].end());
+    return stages[1].end();
   }
 
  private:
-  [[nodiscard]] result<void> move_one(std::size_t index, std::byte* by_way_of,
-                                      ref<event>& written) {
-    if (written) {
-      ISTHMUS_TRY(written->wait(std::nullopt));
-    }
-    auto read = parts.read(*reading, parts.at(index), by_way_of, {});
+  [[nodiscard]] result<void> move_one(const piece& what, stage& by_way_of) {
+    ISTHMUS_TRY(by_way_of.end());
+    auto read = parts.read(*reading, what, by_way_of.memory.get(), {});
     ISTHMUS_TRY(read);
-    ISTHMUS_TRY((*read)->wait(std::nullopt));
-    auto write = parts.write(*writing, parts.at(index), by_way_of, {});
+    by_way_of.in_flight = *std::move(read);
+    ISTHMUS_TRY(by_way_of.end());
+    auto write = parts.write(*writing, what, by_way_of.memory.get(), {});
     ISTHMUS_TRY(write);
-    written = *std::move(write);
+    by_way_of.in_flight = *std::move(write);
     return {};
   }
 };

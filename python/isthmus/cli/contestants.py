@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,7 @@ class Case:
     nbytes: int
 
 
-class Contestant:
+class Contestant(ABC):
     """Turns a case into a function to time; None where it has nothing of the kind."""
 
     name = ""
@@ -36,9 +37,9 @@ class Contestant:
     def __init__(self, device: isthmus.Device) -> None:
         """Raises ImportError, or anything else with the reason, where it cannot take part."""
 
+    @abstractmethod
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
-        raise NotImplementedError
 
 
 class Isthmus(Contestant):

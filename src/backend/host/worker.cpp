@@ -18,19 +18,8 @@ task::task(std::function<error()> effect, wait_list after)
   times_.submitted_ns = now_ns();
 }
 
-error task::wait_for_others() noexcept {
-  for (const auto& before : after_) {
-    if (auto ended = before->wait(std::nullopt); !ended) {
-      return fail(ISTHMUS_ERROR_DEPENDENCY,
-                  "not run, since an event that it waited for had failed: {}",
-                  ended.failure().message());
-    }
-  }
-  return {};
-}
-
 void task::execute() noexcept {
-  error outcome = wait_for_others();
+  error outcome = wait_for_all(after_).take_error();
   times_.started_ns = now_ns();
   if (!outcome) {
     outcome = effect_();

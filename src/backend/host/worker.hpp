@@ -29,8 +29,6 @@ class task final : public event {
   [[nodiscard]] result<event_times> times() override;
 
  private:
-  [[nodiscard]] error wait_for_others() noexcept;
-
   std::function<error()> effect_;
   std::vector<ref<event>> after_;
   event_times times_;

@@ -1,8 +1,6 @@
 // Copies and fills.
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <numeric>
 
 #include "backend/opencl/submit.hpp"
@@ -60,11 +58,7 @@ const std::byte* advance(const void* start, std::size_t nbytes) noexcept {
 // Native kernels: they run in the queue's order on a thread of a driver whose memory is the host's.
 // The driver copies their arguments at once.
 void copy_rows_natively(void* arguments) {
-  const auto& shape = *static_cast<const copy_2d_shape*>(arguments);
-  for (std::size_t row = 0; row < shape.height; ++row) {
-    std::memcpy(advance(shape.destination, row * shape.destination_pitch),
-                advance(shape.source, row * shape.source_pitch), shape.width);
-  }
+  isthmus::copy_rows(*static_cast<const copy_2d_shape*>(arguments));
 }
 
 struct native_fill {
@@ -73,15 +67,9 @@ struct native_fill {
   fill_pattern pattern;
 };
 
-// Writes the pattern once, then doubles what is there.
 void fill_natively(void* arguments) {
   const auto& fill = *static_cast<const native_fill*>(arguments);
-  std::memcpy(fill.destination, fill.pattern.bytes, fill.pattern.nbytes);
-  for (std::size_t done = fill.pattern.nbytes; done < fill.nbytes;) {
-    const auto more = std::min(done, fill.nbytes - done);
-    std::memcpy(advance(fill.destination, done), fill.destination, more);
-    done += more;
-  }
+  fill_bytes(fill.destination, fill.pattern, fill.nbytes);
 }
 
 }  // namespace

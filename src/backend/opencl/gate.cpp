@@ -88,8 +88,7 @@ void gate::open() noexcept {
 
 error gate::failure_of_dependents() const {
   if (ends_dependents_) {
-    return fail(ISTHMUS_ERROR_DEPENDENCY,
-                "not run, since an event that it waited for had failed: {}", outcome().message());
+    return failed_dependency(outcome());
   }
   return fail(
       ISTHMUS_ERROR_DEPENDENCY,

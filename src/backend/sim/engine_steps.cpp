@@ -87,7 +87,7 @@ void engine::depend(operation& on, const ref<operation>& waiting, agenda& next) 
     retire_due(next);
   }
   const auto ended = &waiting->home() == this ? on.times_.ended_ns : 0;
-  next.releases.push_back({waiting, false, ended, on.failure_.clone()});
+  next.releases.push_back({waiting, false, ended, on.failure_});
 }
 
 void engine::pass_event(const release& passed, agenda& next) {
@@ -101,9 +101,7 @@ void engine::pass_event(const release& passed, agenda& next) {
   }
   waiting.ready_ns_ = std::max(waiting.ready_ns_, passed.not_before_ns);
   if (passed.failure && !waiting.broken_) {
-    waiting.broken_ =
-        fail(ISTHMUS_ERROR_DEPENDENCY, "not run, since an event that it waited for had failed: {}",
-             passed.failure.message());
+    waiting.broken_ = failed_dependency(passed.failure);
   }
   if (--waiting.blockers_ == 0 && !waiting.passed_) {
     next.lanes.push_back({shared_from_this(), waiting.lane_});
@@ -150,7 +148,7 @@ error engine::verdict(operation& head) const {
     return lost_error();
   }
   if (head.broken_) {
-    return head.broken_.clone();
+    return head.broken_;
   }
   return any_freed(head.work_) ? used_after_free() : error{};
 }
@@ -194,7 +192,7 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) {
     const bool here = &waiting->home() == this;
     done->awaited_ = done->awaited_ || !here;
     const auto ended = here ? done->times_.ended_ns : 0;
-    next.releases.push_back({std::move(waiting), false, ended, done->failure_.clone()});
+    next.releases.push_back({std::move(waiting), false, ended, done->failure_});
   }
   if (done->awaited_) {
     timeline_.reach(done->times_.ended_ns);
@@ -236,7 +234,7 @@ void engine::retire_due(agenda& next) {
 void engine::fail_waiting(lane& on, const error& why, agenda& next) {
   for (const auto& waiting : std::exchange(on.waiting, {})) {
     next.kept.push_back(std::move(waiting->keep_));
-    pass(waiting, why.clone(), next);
+    pass(waiting, why, next);
     next.dropped.push_back(waiting);
   }
 }

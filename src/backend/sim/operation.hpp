@@ -56,7 +56,7 @@ class operation final : public event {
   friend class engine;
   friend class agenda;
   // Makes it complete as an event; called once, with no lock held.
-  void end() noexcept { complete(failure_.clone()); }
+  void end() noexcept { complete(failure_); }
 
   const std::shared_ptr<engine> home_;
   const std::shared_ptr<lane> lane_;

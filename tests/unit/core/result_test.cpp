@@ -31,11 +31,26 @@ TEST(result, of_nothing_is_success) {
   EXPECT_EQ(fine.failure().code(), ISTHMUS_OK);
 }
 
-TEST(error, is_one_pointer_and_clones) {
+TEST(error, is_one_pointer_and_shared_by_its_copies) {
   static_assert(sizeof(error) == sizeof(void*));
-  const auto first = fail(ISTHMUS_ERROR_CLOSED, "gone");
-  EXPECT_STREQ(first.clone().message(), "gone");
-  EXPECT_FALSE(error{}.clone());
+  static_assert(std::is_nothrow_copy_constructible_v<error>);
+  auto first = fail(ISTHMUS_ERROR_CLOSED, "gone");
+  const error second = first;
+  const auto* text = first.message();
+  first = {};
+  EXPECT_EQ(second.message(), text);
+  EXPECT_STREQ(second.message(), "gone");
+  EXPECT_FALSE(error{first});
+  EXPECT_STREQ(error(ISTHMUS_ERROR_CLOSED, {}).message(), "");
+}
+
+TEST(error, of_no_memory_is_always_there) {
+  for (int turn = 0; turn < 3; ++turn) {
+    const auto told = error::no_memory();
+    const error copy = told;
+    EXPECT_EQ(copy.code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+    EXPECT_STRNE(copy.message(), "");
+  }
 }
 
 TEST(status, every_code_has_a_name) {
