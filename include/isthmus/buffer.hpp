@@ -130,7 +130,9 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
   [[nodiscard]] void* pointer() const { return raw_info().pointer; }
   [[nodiscard]] v1::queue queue() const { return v1::queue::share(raw_info().queue); }
 
-  // Waits for what is pending on this buffer and lets the host touch it while the view lives. T
+  // Waits for what is pending on this buffer, on any queue; errors are those of its events.
+  void wait() const { detail::check(isthmus_buffer_wait(get(), -1)); }
+  // Waits likewise and lets the host touch it while the view lives. T
   // const: reads only. Throws unsupported for device kind. Defined in host_view.hpp.
   template <class T = std::byte>
   [[nodiscard]] host_view<T> host() const;

@@ -408,6 +408,10 @@ typedef struct isthmus_buffer_info_s {
 /* CLOSED for a freed buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
                                                  isthmus_buffer_info_t* info) ISTHMUS_NOEXCEPT;
+/* Waits for what is pending on the buffer's bytes, on any queue; errors of operations are told by
+ * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). */
+ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
+                                                 int64_t timeout_ns) ISTHMUS_NOEXCEPT;
 /* Waits for the buffer's pending operations and gives a pointer that the host may use until the
  * matching `unexport`, through `free` too. UNSUPPORTED for device kind. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,

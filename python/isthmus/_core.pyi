@@ -222,15 +222,15 @@ class Device:
         The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.
         """
 
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
     def memory_info(self) -> tuple[int, int]:
         """
         (free, total) bytes of its memory now. Raises UnsupportedError where the driver does
         not tell.
         """
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *exc: object) -> None: ...
 
     def __eq__(self, other: object) -> bool: ...
 
@@ -612,6 +612,13 @@ class Buffer:
     @property
     def freed(self) -> bool:
         """Whether it, or what it is part of, was freed."""
+
+    def wait(self, timeout: float | None = None) -> None:
+        """
+        Waits for what is pending on this memory, on any queue, for `timeout` seconds at most
+        (None: for ever; 0 polls). Errors of operations are told by their own events. Lets
+        other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError.
+        """
 
     def free(self) -> None:
         """

@@ -4,6 +4,7 @@
 #include "current.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
+#include "waiting.hpp"
 
 namespace isthmus::python {
 
@@ -24,6 +25,20 @@ isthmus_buffer_info_t info_of(const buffer& of) {
   info.struct_size = sizeof info;
   check(isthmus_buffer_info(of.raw.get(), &info));
   return info;
+}
+
+void* export_to_host(const buffer& of) {
+  drain_deferred();
+  check(wait_for_buffer(of.raw.get(), -1));
+  void* pointer = nullptr;
+  isthmus_status_t status;
+  {
+    // What was submitted since is waited for here, without Ctrl-C.
+    const gil_release released;
+    status = isthmus_buffer_export(of.raw.get(), &pointer);
+  }
+  check(status);
+  return pointer;
 }
 
 nb::handle part_type(const buffer& of, nb::handle object) noexcept {
@@ -105,7 +120,6 @@ int refuse_export(const buffer& of, int flags) {
   return 0;
 }
 
-// Waits for what is pending on the buffer, so never with the lock held.
 int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   if (length_of(self) < 0) {
@@ -115,18 +129,12 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if (refuse_export(of, flags) != 0) {
     return -1;
   }
-  drain_deferred();
   void* pointer = nullptr;
-  isthmus_status_t status;
-  {
-    const gil_release released;
-    status = isthmus_buffer_export(of.raw.get(), &pointer);
-  }
-  if (status != ISTHMUS_OK) {
-    const nb::object error = error_object(status);
-    if (error.is_valid()) {
-      PyErr_SetObject(error_type(status), error.ptr());
-    }
+  const auto waited = nb::steal(result_of([&] {
+    pointer = export_to_host(of);
+    return nb::none();
+  }));
+  if (!waited.is_valid()) {
     return -1;
   }
   if (pointer == nullptr) {
@@ -243,8 +251,18 @@ void bind_properties(nb::class_<buffer>& bound) {
       .def_prop_ro("freed", &is_freed, "Whether it, or what it is part of, was freed.");
 }
 
+void wait(const buffer& self, nb::handle timeout) {
+  drain_deferred();
+  check(wait_for_buffer(self.raw.get(), to_timeout(timeout)));
+}
+
 void bind_methods(nb::class_<buffer>& bound) {
   bound
+      .def("wait", &wait, nb::arg("timeout") = nb::none(),
+           nb::sig("def wait(self, timeout: float | None = None) -> None"),
+           "Waits for what is pending on this memory, on any queue, for `timeout` seconds at most\n"
+           "(None: for ever; 0 polls). Errors of operations are told by their own events. Lets\n"
+           "other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError.")
       .def(
           "free", [](const buffer& self) { isthmus_buffer_free(self.raw.get()); },
           "Makes this buffer dead at once: further use, of its slices too, raises ClosedError.\n"

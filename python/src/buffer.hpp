@@ -41,6 +41,9 @@ struct buffer {
 
 // ClosedError for a freed one.
 [[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
+// Waits for what is pending, which Ctrl-C interrupts, and gives the host's pointer; to be followed
+// by isthmus_buffer_unexport. The library's errors.
+[[nodiscard]] void* export_to_host(const buffer& of);
 // The class that parts of `of` have: Buffer, or the one of isthmus.memory.
 [[nodiscard]] nb::handle part_type(const buffer& of, nb::handle object) noexcept;
 

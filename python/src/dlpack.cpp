@@ -53,13 +53,7 @@ void* take_memory(const buffer& of, bool copies, buffer_handle& exported, void*&
     copy_out(of, result, nb::object{});
     return result;
   }
-  void* pointer = nullptr;
-  isthmus_status_t status;
-  {
-    const gil_release released;
-    status = isthmus_buffer_export(of.raw.get(), &pointer);
-  }
-  check(status);
+  void* pointer = export_to_host(of);
   exported = buffer_handle::retained(of.raw.get());
   return pointer;
 }

@@ -31,8 +31,11 @@ bool may_go_in_one(const operation& what) {
   const auto is_idle = [](isthmus_queue_t* on) {
     return on == nullptr || isthmus_queue_idle(on) != 0;
   };
+  const auto is_quiet = [](isthmus_buffer_t* of) {
+    return of == nullptr || isthmus_buffer_wait(of, 0) != ISTHMUS_ERROR_TIMEOUT;
+  };
   for (const auto* each : what.places) {
-    if (each != nullptr && !is_idle(each->queue)) {
+    if (each != nullptr && !(is_idle(each->queue) && is_quiet(each->raw.buffer))) {
       return false;
     }
   }

@@ -52,4 +52,14 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
                         [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
 }
 
+// Waits for what is pending on the buffer, on any queue; lets the lock go only if something is.
+inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
+  const auto status = isthmus_buffer_wait(buffer, 0);
+  if (status != ISTHMUS_ERROR_TIMEOUT || timeout_ns == 0) {
+    return status;
+  }
+  return wait_in_slices(
+      timeout_ns, [buffer](std::int64_t slice) { return isthmus_buffer_wait(buffer, slice); });
+}
+
 }  // namespace isthmus::python

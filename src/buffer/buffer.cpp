@@ -164,6 +164,26 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                   on_.get()};
 }
 
+result<void> buffer::wait(const os::deadline& until) {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  if (!side->memory || os::is_forked_child()) {
+    return {};
+  }
+  touched_memory touched;
+  touched.add(*side, nbytes_, true);
+  std::vector<ref<event>> pending;
+  touched.collect(nullptr, pending);
+  ISTHMUS_TRY(touched.collect_queues(nullptr, pending));
+  for (const auto& each : pending) {
+    if (auto ended = each->wait(until);
+        !ended && ended.failure().code() == ISTHMUS_ERROR_TIMEOUT && each->pending()) {
+      return ended;
+    }
+  }
+  return {};
+}
+
 result<void*> buffer::begin_export() {
   auto side = at(0, nbytes_, false);
   if (!side) {
@@ -174,15 +194,7 @@ result<void*> buffer::begin_export() {
         ISTHMUS_ERROR_UNSUPPORTED,
         "device memory cannot be touched by the host: copy it, or give a function to the queue");
   }
-  // A child may read what its parent wrote; nothing is pending there.
-  if (side->memory && !os::is_forked_child()) {
-    touched_memory touched;
-    touched.add(*side, nbytes_, true);
-    std::vector<ref<event>> after;
-    touched.collect(nullptr, after);
-    ISTHMUS_TRY(touched.collect_queues(nullptr, after));
-    let_end(after);
-  }
+  ISTHMUS_TRY(wait(std::nullopt));
   exports_.fetch_add(1, std::memory_order_relaxed);
   // The export's reference, given back by `end_export`.
   static_cast<void>(side->memory.detach());

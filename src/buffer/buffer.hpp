@@ -62,7 +62,10 @@ class buffer final : public ref_counted {
   // OUT_OF_RANGE, or READ_ONLY for a destination.
   [[nodiscard]] result<endpoint> at(std::size_t offset, std::size_t nbytes, bool writes);
 
-  // Waits for what is pending and gives the host a pointer; the memory stays till `end_export`.
+  // Waits for what is pending on its bytes, whatever its outcome. CLOSED or TIMEOUT. In a forked
+  // child, which may read what its parent wrote, nothing is pending.
+  [[nodiscard]] result<void> wait(const os::deadline& until);
+  // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
   [[nodiscard]] result<void*> begin_export();
   void end_export() noexcept;
 

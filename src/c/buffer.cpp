@@ -103,6 +103,13 @@ isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
   });
 }
 
+isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    return object(buffer)->wait(os::deadline_after(timeout_ns));
+  });
+}
+
 isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);

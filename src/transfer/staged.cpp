@@ -161,6 +161,43 @@ submitted run_behind(queue& on, const std::shared_ptr<staged_copy>& copy, touche
   return done;
 }
 
+std::size_t extent(const pitched& shape, std::size_t pitch) noexcept {
+  return pitch * (shape.height - 1) + shape.width;
+}
+
+// On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
+// writes in the queue's order.
+submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
+                         const endpoint& source, const pitched& shape, transfer_options options) {
+  touched_memory read;
+  read.add(source, extent(shape, shape.source_pitch), false);
+  std::vector<ref<event>> before;
+  read.collect(nullptr, before);
+  ISTHMUS_TRY(read.collect_queues(nullptr, before));
+  ISTHMUS_TRY(wait_for_all(options.after));
+  let_end(before);
+  auto snapshot = std::make_unique<std::byte[]>(shape.width * shape.height);
+  auto* const bytes = snapshot.get();
+  auto taken = reading.copy_2d(
+      {bytes, shape.width, source.pointer, shape.source_pitch, shape.width, shape.height}, {});
+  ISTHMUS_TRY(taken);
+  ISTHMUS_TRY((*taken)->wait(std::nullopt));
+  options.owners.emplace_back(isthmus_owner_t{
+      snapshot.release(), [](void* memory) { delete[] static_cast<std::byte*>(memory); }});
+  owner_keeper keeper{std::move(options.owners)};
+  touched_memory written;
+  written.add(destination, extent(shape, shape.destination_pitch), true);
+  std::vector<ref<event>> after;
+  written.collect(&on, after);
+  auto given = on.copy_2d(
+      {destination.pointer, shape.destination_pitch, bytes, shape.width, shape.width, shape.height},
+      after);
+  ISTHMUS_TRY(given);
+  written.publish(&on, *given);
+  keeper.until(**given);
+  return given;
+}
+
 }  // namespace
 
 submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
@@ -169,9 +206,13 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
   ISTHMUS_TRY(reading);
   auto writing = destination.memory->home().create_queue(destination.memory->where());
   ISTHMUS_TRY(writing);
+  const bool waits = on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST);
+  if (!options.blocking && !waits && destination.in_context_of(on)) {
+    return write_snapshot(on, **reading, destination, source, shape, std::move(options));
+  }
   touched_memory touched;
-  touched.add(destination, shape.destination_pitch * (shape.height - 1) + shape.width, true);
-  touched.add(source, shape.source_pitch * (shape.height - 1) + shape.width, false);
+  touched.add(destination, extent(shape, shape.destination_pitch), true);
+  touched.add(source, extent(shape, shape.source_pitch), false);
   std::vector<ref<event>> before;
   touched.collect(nullptr, before);
   ISTHMUS_TRY(touched.collect_queues(&on, before));
@@ -179,7 +220,7 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
       staged_copy{pieces{destination.pointer, source.pointer, shape}, *std::move(reading),
                   *std::move(writing), destination.memory, source.memory, std::move(options.after),
                   std::move(before), std::move(options.owners), make_ref<library_event>()});
-  if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
+  if (!options.blocking && waits) {
     return run_behind(on, copy, touched);
   }
   ISTHMUS_TRY(copy->move_pieces());

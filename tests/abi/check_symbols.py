@@ -14,7 +14,6 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-INCLUDE = HERE.parents[1] / "include"
 SYMBOLS = HERE / "symbols.txt"
 ABI = HERE / "isthmus.abi"
 NO_CHANGE, ERROR_OR_USAGE = 0, 3  # bits of abidiff's exit status
@@ -41,8 +40,7 @@ def check_names(names: list[str], update: bool) -> list[str]:
 
 
 def record_types(library: Path) -> None:
-    # Types of the headers alone: what lies behind opaque handles may change.
-    command = ["abidw", "--headers-dir", str(INCLUDE), "--drop-private-types", "--no-comp-dir-path"]
+    command = ["abidw", "--exported-interfaces-only", "--no-comp-dir-path"]
     command += ["--no-corpus-path", "--short-locs", "--no-show-locs", "--drop-undefined-syms"]
     subprocess.run([*command, "--out-file", str(ABI), str(library)], check=True)
 
@@ -53,7 +51,7 @@ def check_types(library: Path, update: bool) -> list[str]:
     if not ABI.exists() or not shutil.which("abidiff"):
         print("types are not compared: " + ("no abidiff" if ABI.exists() else f"no {ABI.name}"))
         return []
-    command = ["abidiff", "--drop-private-types", "--headers-dir2", str(INCLUDE), "--no-show-locs"]
+    command = ["abidiff", "--exported-interfaces-only", "--no-show-locs"]
     command += ["--no-added-syms", "--fail-no-debug-info", str(ABI), str(library)]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode == NO_CHANGE:

@@ -44,6 +44,26 @@ TEST_P(lifetime, free_does_not_wait_for_work_in_flight) {
   }
 }
 
+TEST_P(lifetime, a_buffer_is_waited_for_on_every_queue) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  for (im::kind kind : kinds()) {
+    const im::queue other(device_);
+    const im::buffer buffer = make(4096, kind);
+    const im::buffer there = buffer.on(other);
+    EXPECT_EQ(isthmus_buffer_wait(buffer.get(), 0), ISTHMUS_OK);
+    const im::host_event gate;
+    const im::event filled = im::fill_async(there, std::byte{9}, {.after = gate});
+    EXPECT_EQ(isthmus_buffer_wait(buffer.get(), 0), ISTHMUS_ERROR_TIMEOUT);
+    EXPECT_EQ(isthmus_buffer_wait(buffer.get(), 1'000'000), ISTHMUS_ERROR_TIMEOUT);
+    gate.fail("as asked");
+    buffer.wait();
+    EXPECT_TRUE(filled.done());
+    EXPECT_THROW(filled.wait(), im::dependency_failed);
+    there.free();
+    EXPECT_EQ(isthmus_buffer_wait(there.get(), 0), ISTHMUS_ERROR_CLOSED);
+  }
+}
+
 TEST_P(lifetime, a_queue_may_go_before_its_work_has_ended) {
   for (im::kind kind : kinds()) {
     bytes got(1 << 20);

@@ -72,6 +72,40 @@ TEST_P(pairs, order_one_queue_behind_the_other) {
   EXPECT_TRUE(same(read(there), bytes(1 << 20, std::byte{3})));
 }
 
+// On a queue that cannot wait for a thread of the library the source is read at once: what is
+// written to it afterwards does not reach the copy.
+class snapshot : public leak_checked {};
+
+TEST_F(snapshot, is_what_a_queue_that_cannot_wait_for_the_host_writes) {
+  const im::queue from{im::sim_device("effect=early")};
+  const im::queue to{im::sim_device("wait_for_host=0,effect=late")};
+  const bytes data = noise((std::size_t{5} << 20) + 3);
+  const im::buffer a(data.size(), im::kind::device, {.on = from});
+  const im::buffer b(data.size(), im::kind::device, {.on = to});
+  write(a, data);
+  const im::event copied = im::copy_async(b, a);
+  EXPECT_FALSE(copied.done());
+  im::fill(a, std::byte{0});
+  EXPECT_TRUE(same(read(b), data));
+  EXPECT_TRUE(copied.done());
+}
+
+TEST_F(snapshot, comes_after_what_it_waits_for_or_not_at_all) {
+  const im::queue from{im::sim_device("effect=late")};
+  const im::queue to{im::sim_device("wait_for_host=0,effect=late")};
+  const im::buffer a(4096, im::kind::device, {.on = from});
+  const im::buffer b(4096, im::kind::device, {.on = to});
+  im::fill(b, std::byte{1});
+  const im::event filled = im::fill_async(a, std::byte{2});
+  im::host_event gate;
+  std::thread worker([&] { gate.fail("the worker died"); });
+  EXPECT_THROW(im::copy_async(b, a, {.after = {gate, filled}}), im::dependency_failed);
+  worker.join();
+  EXPECT_TRUE(same(read(b), bytes(4096, std::byte{1})));
+  im::copy_async(b, a).wait();
+  EXPECT_TRUE(same(read(b), bytes(4096, std::byte{2})));
+}
+
 class contexts : public on_backend {};
 INSTANTIATE_ON_BACKENDS(contexts);
 

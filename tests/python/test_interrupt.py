@@ -20,7 +20,7 @@ from support import open_backend
 
 queue = Queue(open_backend(sys.argv[1]))
 gate, data, got = Event(), bytes([7]) * 4096, bytearray(4096)
-buffer = Buffer(4096, queue=queue)
+buffer = Buffer(4096, kind="shared", queue=queue)
 waits = {
     "event": lambda: queue.fence([gate]).wait(),
     "host event": lambda: gate.wait(),
@@ -29,19 +29,26 @@ waits = {
     "wait_for": lambda: Event.wait_for([gate]),
     "copy": lambda: buffer.copy_from(data, after=[gate]),
     "fill": lambda: buffer.fill(7, after=[gate]),
+    "buffer": lambda: buffer.wait(),
+    "view": lambda: memoryview(buffer),
+    "busy elsewhere": lambda: buffer.copy_to(got),
 }
+if sys.argv[2] in ("buffer", "view", "busy elsewhere"):
+    # On another queue, so that the buffer is busy and its own queue is not.
+    Queue(queue.device).copy(buffer, data, after=[gate], blocking=False)
 try:
     print("ready", flush=True)
     waits[sys.argv[2]]()
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 gate.complete()
-if sys.argv[2] in ("copy", "fill"):
+if sys.argv[2] in ("copy", "fill", "busy elsewhere"):
     assert buffer.tobytes() == data, "the operation went on, with its memory alive"
 queue.wait()
 print("end", flush=True)
 """
 WAITS = ["event", "host event", "timeout", "queue", "wait_for", "copy", "fill"]
+WAITS += ["buffer", "view", "busy elsewhere"]
 
 
 CASES = [*itertools.product(["host", "opencl"], WAITS), ("late", "copy")]

@@ -30,10 +30,26 @@ def test_free(q: Queue, kind: str) -> None:
     assert live(kind)[0] == before - 1
 
 
+def test_wait_for_a_buffer(q: Queue, kind: str, gate: Event) -> None:
+    buffer = Buffer(100, kind=kind, queue=q)
+    buffer.wait()
+    buffer.wait(0)
+    filled_elsewhere = Queue(q.device).fill(buffer, 7, after=[gate], blocking=False)
+    assert filled_elsewhere is not None
+    for timeout in (0, 0.01):
+        with pytest.raises(isthmus.WaitTimeoutError):
+            buffer.wait(timeout)
+    gate.complete()
+    buffer.wait()
+    assert filled_elsewhere.done
+    assert buffer.tobytes() == bytes([7]) * 100
+
+
 USES: dict[str, Callable[[Buffer], object]] = {
     "ptr": lambda b: b.ptr,
     "alignment": lambda b: b.alignment,
     "slice": lambda b: b[0:1],
+    "wait": lambda b: b.wait(),
     "tobytes": lambda b: b.tobytes(),
     "to_numpy": lambda b: b.to_numpy(),
     "copy_from": lambda b: b.copy_from(b"a"),

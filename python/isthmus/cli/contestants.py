@@ -34,7 +34,7 @@ class Contestant(ABC):
 
     name = ""
 
-    def __init__(self, device: isthmus.Device) -> None:
+    def __init__(self, device: isthmus.Device) -> None:  # noqa: B027 (some have nothing to open)
         """Raises ImportError, or anything else with the reason, where it cannot take part."""
 
     @abstractmethod
