@@ -10,6 +10,7 @@
 #include "backend/host/open.hpp"
 #include "backend/opencl/open.hpp"
 #include "backend/sim/open.hpp"
+#include "core/text.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -176,7 +177,7 @@ error nothing_found(std::string_view filter) {
   }
   std::string absent;
   for (const auto& missing : absent_drivers()) {
-    absent += fmt::format("; no {}: {}", missing.backend, missing.reason);
+    absent += formatted("; no {}: {}", missing.backend, missing.reason);
   }
   return fail(ISTHMUS_ERROR_NOT_FOUND, "no device matches '{}'; there is {}{}", filter, known,
               absent);

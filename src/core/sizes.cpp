@@ -1,15 +1,15 @@
 #include "core/sizes.hpp"
 
-#include <fmt/format.h>
-
 #include <array>
+
+#include "core/text.hpp"
 
 namespace isthmus {
 
 std::string describe_bytes(std::uint64_t bytes) {
   constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
-    return fmt::format("{} bytes", bytes);
+    return formatted("{} bytes", bytes);
   }
   double scaled = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
@@ -17,7 +17,7 @@ std::string describe_bytes(std::uint64_t bytes) {
     scaled /= 1024;
     ++unit;
   }
-  return fmt::format("{:.4g} {} ({} bytes)", scaled, units.at(unit), bytes);
+  return formatted("{:.4g} {} ({} bytes)", scaled, units.at(unit), bytes);
 }
 
 }  // namespace isthmus

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import isthmus
-from isthmus import _drivers
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
@@ -82,15 +80,11 @@ class NumPy(Contestant):
 
 
 def import_dpctl() -> None:
-    """Imports dpctl, if it is there, so that it finds the drivers that pip installed.
+    """Imports dpctl, if it is there, after Isthmus has told loaders of what pip installed.
 
-    Its list of drivers is made now. To be called before Isthmus opens any: whichever of the two
-    loads ``libOpenCL.so.1`` first decides on the other's, and not every one knows the variable.
+    dpctl lists the drivers when it is imported, and never again.
     """
-    _drivers.prepare()
-    library = os.environ.get("ISTHMUS_OPENCL_LIBRARY")
-    if library:
-        os.environ.setdefault("OCL_ICD_FILENAMES", library)
+    isthmus.devices()
     with contextlib.suppress(ImportError):
         importlib.import_module("dpctl").get_devices()
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/sizes.hpp"
+#include "core/text.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus::opencl {
@@ -116,7 +117,7 @@ std::string what_is_lacking(const device_traits& traits, std::uint64_t capabilit
     return "no memory that has pointers: neither cl_intel_unified_shared_memory nor OpenCL 2's SVM";
   }
   const bool fine = (capabilities & ISTHMUS_CAN_SHARED_KIND) != 0;
-  return fmt::format(
+  return formatted(
       "no cl_intel_unified_shared_memory: coarse-grained SVM stands in for the device "
       "kind, {}; no advice on memory",
       fine ? "fine-grained SVM for the shared kind, nothing for the host kind"
@@ -152,7 +153,7 @@ result<device_description> describe(const api& calls, const platform_facts& home
   found.traits = traits_of(ask, calls, home, type);
   auto& told = found.properties;
   told.filter =
-      fmt::format("opencl:{}:{}", type_name(type), numbers.at(static_cast<std::size_t>(type))++);
+      formatted("opencl:{}:{}", type_name(type), numbers.at(static_cast<std::size_t>(type))++);
   told.name = ask.text(cl::k_device_name);
   told.vendor = ask.text(cl::k_device_vendor);
   told.driver_version = ask.text(cl::k_device_driver_version);

@@ -7,6 +7,7 @@
 
 #include "backend/opencl/library.hpp"
 #include "backend/opencl/platform.hpp"
+#include "core/text.hpp"
 #include "os/library.hpp"
 
 namespace isthmus::opencl {
@@ -96,7 +97,7 @@ class search {
     if (!made->devices().empty()) {
       found_.emplace_back(made);
     } else {
-      reasons_.push_back(fmt::format("{}: no usable device", made->properties().name));
+      reasons_.push_back(formatted("{}: no usable device", made->properties().name));
     }
   }
 

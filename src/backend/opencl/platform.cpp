@@ -8,6 +8,7 @@
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/library.hpp"
 #include "backend/opencl/queue.hpp"
+#include "core/text.hpp"
 
 namespace isthmus::opencl {
 namespace {
@@ -63,7 +64,7 @@ platform::platform(platform_properties properties, const api& calls, platform_ha
     if (auto found = describe(calls_, facts, listed, numbers)) {
       add(std::make_unique<opencl::device>(*this, *std::move(found), listed));
     } else {
-      reasons.push_back(fmt::format("{}: {}", told.name, found.failure().message()));
+      reasons.push_back(formatted("{}: {}", told.name, found.failure().message()));
     }
   }
 }

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
+
+#include "core/text.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -22,9 +25,7 @@ std::optional<call> find_call(std::string_view name) noexcept {
   return static_cast<call>(found - k_names.begin());
 }
 
-std::string call_names() {
-  return fmt::format("{}", fmt::join(k_names.begin(), k_names.end() - 1, ", "));
-}
+std::string call_names() { return joined(std::span{k_names}.first(k_names.size() - 1), ", "); }
 
 error call_log::record(call kind, const std::string& filter) {
   ++count(kind);

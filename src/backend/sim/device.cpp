@@ -1,6 +1,7 @@
 #include "backend/sim/device.hpp"
 
 #include "backend/platform.hpp"
+#include "core/text.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -29,7 +30,7 @@ std::string lacks(const options& chosen) {
   if (!chosen.wait_for_host) {
     missing.emplace_back("queues cannot wait for the host (wait_for_host=0): callers wait instead");
   }
-  return fmt::format("{}", fmt::join(missing, "; "));
+  return joined(missing, "; ");
 }
 
 device_properties describe(const std::string& filter, const options& chosen) {

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "backend/sim/quantities.hpp"
+#include "core/text.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -18,7 +19,7 @@ std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::string shown{text.substr(0, longest)};
   std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return fmt::format("'{}{}'", shown, text.size() > longest ? "..." : "");
+  return formatted("'{}{}'", shown, text.size() > longest ? "..." : "");
 }
 
 error refused(const item& given, std::string_view allowed) {
@@ -35,8 +36,7 @@ struct number_rule {
 result<void> set_number(const item& given, const number_rule& rule, std::uint64_t& target) {
   const auto value = parse_quantity(given.value, rule.of);
   if (!value || *value < rule.least || *value > rule.most) {
-    return refused(given,
-                   fmt::format("{}, from {} to {}", describe(rule.of), rule.least, rule.most));
+    return refused(given, formatted("{}, from {} to {}", describe(rule.of), rule.least, rule.most));
   }
   target = *value;
   return {};
@@ -132,7 +132,7 @@ result<void> set_fail(const item& given, options& to) {
       parse_quantity(given.value.substr(std::min(colon + 1, given.value.size())), unit::none);
   if (!kind || *kind == call::violation || !nth || *nth == 0) {
     return refused(given,
-                   fmt::format("none, or KIND:N with N from 1 and KIND one of {}", call_names()));
+                   formatted("none, or KIND:N with N from 1 and KIND one of {}", call_names()));
   }
   to.faults.push_back({*kind, *nth});
   return {};
@@ -179,7 +179,7 @@ error unknown_option(std::string_view key) {
     keys.push_back(rule.key);
   }
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: there is no option {}: use {}",
-              quoted(key), fmt::join(keys, ", "));
+              quoted(key), joined(keys, ", "));
 }
 
 std::string_view trimmed(std::string_view text) noexcept {

@@ -1,6 +1,7 @@
 #include "backend/sim/platform.hpp"
 
 #include "backend/sim/context.hpp"
+#include "core/text.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -8,7 +9,7 @@ namespace {
 platform_properties describe() {
   return {
       "sim", "Isthmus simulator", "Isthmus",
-      fmt::format("{}.{}.{}", ISTHMUS_VERSION_MAJOR, ISTHMUS_VERSION_MINOR, ISTHMUS_VERSION_PATCH),
+      formatted("{}.{}.{}", ISTHMUS_VERSION_MAJOR, ISTHMUS_VERSION_MINOR, ISTHMUS_VERSION_PATCH),
       ""};
 }
 

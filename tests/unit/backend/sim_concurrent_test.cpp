@@ -2,6 +2,7 @@
 
 #include <thread>
 
+#include "core/text.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
@@ -151,7 +152,7 @@ TEST(sim_concurrent, devices_wait_for_one_another) {
 
 TEST(sim_concurrent, a_device_lost_under_work) {
   for (unsigned turn = 0; turn < 20; ++turn) {
-    rig sim{fmt::format("effect=random,seed={},lost={}", turn, 10 + turn * 5)};
+    rig sim{formatted("effect=random,seed={},lost={}", turn, 10 + turn * 5)};
     std::vector<std::thread> threads;
     for (int number = 0; number < 3; ++number) {
       threads.emplace_back([&sim] {

@@ -1,5 +1,6 @@
 // Faults that were asked for: the n-th call of a kind fails, and devices that are lost.
 
+#include "core/text.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
@@ -82,12 +83,12 @@ const trial k_trials[] = {
 TEST(sim_fault, the_nth_call_of_each_kind_fails_once) {
   for (const auto& [kind, code, attempt] : k_trials) {
     rig sim;
-    sim.configure(fmt::format("fail={}:2", kind));
+    sim.configure(formatted("fail={}:2", kind));
     const auto before = sim.calls(kind);
     result<void> outcome;
     EXPECT_TRUE(attempt(sim, outcome)) << kind;
     EXPECT_FALSE(attempt(sim, outcome)) << kind;
-    expect_failure(outcome, code, fmt::format("{} call number {}", kind, before + 2));
+    expect_failure(outcome, code, formatted("{} call number {}", kind, before + 2));
     EXPECT_TRUE(attempt(sim, outcome)) << kind;
     EXPECT_EQ(sim.calls(kind), before + 3);
     EXPECT_TRUE(sim.on->wait({}));

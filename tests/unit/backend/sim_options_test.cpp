@@ -9,6 +9,7 @@
 
 #include "backend/sim/open.hpp"
 #include "backend/sim/quantities.hpp"
+#include "core/text.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::sim {
@@ -185,8 +186,7 @@ TEST_F(sim_environment, lists_its_devices) {
     ASSERT_EQ(found.size(), 1U);
     EXPECT_EQ(found[0]->properties().backend, "sim");
     ASSERT_EQ(found[0]->devices().size(), count);
-    EXPECT_EQ(found[0]->devices().back()->properties().filter,
-              fmt::format("sim:gpu:{}", count - 1));
+    EXPECT_EQ(found[0]->devices().back()->properties().filter, formatted("sim:gpu:{}", count - 1));
   }
 }
 

@@ -1,0 +1,30 @@
+#pragma once
+// Text with values in it.
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+namespace isthmus {
+
+// Out of line: the formatter is compiled once and not wherever a text is made, where it would take
+// up to a minute under the sanitizers.
+[[nodiscard]] std::string format_with(fmt::string_view format, fmt::format_args arguments);
+
+// The format is checked when it is compiled.
+template <class... Args>
+[[nodiscard]] std::string formatted(fmt::format_string<Args...> format, Args&&... args) {
+  return format_with(format, fmt::make_format_args(args...));
+}
+
+template <class Range>
+[[nodiscard]] std::string joined(const Range& parts, std::string_view separator) {
+  std::string whole;
+  for (const std::string_view part : parts) {
+    whole.append(whole.empty() ? std::string_view{} : separator).append(part);
+  }
+  return whole;
+}
+
+}  // namespace isthmus
