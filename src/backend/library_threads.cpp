@@ -46,7 +46,8 @@ error functions_are_stopped() {
               "the function did not run: the process, or the interpreter it belongs to, is ending");
 }
 
-void run_on_library_thread(std::function<void()> work, std::function<void(error)> refuse) noexcept {
+void run_on_library_thread(std::function<void()> work,
+                           const std::function<void(error)>& refuse) noexcept {
   auto& shared = state();
   try {
     const std::lock_guard hold{shared.lock};

@@ -12,7 +12,8 @@ namespace isthmus {
 
 // Runs `work` on a thread of its own. If no thread can be had, calls `refuse` with the reason, on
 // the calling thread. Never blocks.
-void run_on_library_thread(std::function<void()> work, std::function<void(error)> refuse) noexcept;
+void run_on_library_thread(std::function<void()> work,
+                           const std::function<void(error)>& refuse) noexcept;
 
 // Stands around every call of a user's function: false if they were stopped, and then it must not
 // run.

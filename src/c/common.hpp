@@ -14,6 +14,7 @@
 namespace isthmus::c {
 
 // A handle is the object's address under an opaque name.
+// NOLINTBEGIN(bugprone-macro-parentheses): the arguments are types
 #define ISTHMUS_HANDLE(noun, type)                                                       \
   inline type* object(noun* handle) noexcept { return reinterpret_cast<type*>(handle); } \
   inline const type* object(const noun* handle) noexcept {                               \
@@ -28,6 +29,7 @@ ISTHMUS_HANDLE(isthmus_event_t, event)
 ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 #undef ISTHMUS_HANDLE
+// NOLINTEND(bugprone-macro-parentheses)
 
 // Keeps the error as this thread's last one.
 status remember(error failure) noexcept;

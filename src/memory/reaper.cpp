@@ -99,6 +99,7 @@ class step final : public continuation {
 void reclaim_after(allocation& record, std::vector<ref<event>> running) {
   auto whole = std::make_unique<countdown>(record, running.size());
   std::vector<std::unique_ptr<step>> steps;
+  steps.reserve(running.size());
   for (const auto& each : running) {
     steps.push_back(std::make_unique<step>(*whole, each));
   }

@@ -161,16 +161,12 @@ submitted run_behind(queue& on, const std::shared_ptr<staged_copy>& copy, touche
   return done;
 }
 
-std::size_t extent(const pitched& shape, std::size_t pitch) noexcept {
-  return pitch * (shape.height - 1) + shape.width;
-}
-
 // On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
 // writes in the queue's order.
 submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
                          const endpoint& source, const pitched& shape, transfer_options options) {
   touched_memory read;
-  read.add(source, extent(shape, shape.source_pitch), false);
+  read.add(source, shape.extent(shape.source_pitch), false);
   std::vector<ref<event>> before;
   read.collect(nullptr, before);
   ISTHMUS_TRY(read.collect_queues(nullptr, before));
@@ -186,7 +182,7 @@ submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
       snapshot.release(), [](void* memory) { delete[] static_cast<std::byte*>(memory); }});
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;
-  written.add(destination, extent(shape, shape.destination_pitch), true);
+  written.add(destination, shape.extent(shape.destination_pitch), true);
   std::vector<ref<event>> after;
   written.collect(&on, after);
   auto given = on.copy_2d(
@@ -211,8 +207,8 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
     return write_snapshot(on, **reading, destination, source, shape, std::move(options));
   }
   touched_memory touched;
-  touched.add(destination, extent(shape, shape.destination_pitch), true);
-  touched.add(source, extent(shape, shape.source_pitch), false);
+  touched.add(destination, shape.extent(shape.destination_pitch), true);
+  touched.add(source, shape.extent(shape.source_pitch), false);
   std::vector<ref<event>> before;
   touched.collect(nullptr, before);
   ISTHMUS_TRY(touched.collect_queues(&on, before));

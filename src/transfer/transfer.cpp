@@ -13,10 +13,6 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
   return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
 }
 
-std::size_t extent(std::size_t pitch, std::size_t width, std::size_t height) {
-  return width == 0 || height == 0 ? 0 : pitch * (height - 1) + width;
-}
-
 // The queue that an operation goes to; null if the host must do it, there being none.
 result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
   if (asked == nullptr) {
@@ -140,8 +136,8 @@ error refuse_closed(const queue* on) {
 
 // Rows of one pitch may lie between each other's, as two column blocks of one matrix do.
 bool rows_overlap(const endpoint& destination, const endpoint& source, const pitched& shape) {
-  const auto to_bytes = extent(shape.destination_pitch, shape.width, shape.height);
-  const auto from_bytes = extent(shape.source_pitch, shape.width, shape.height);
+  const auto to_bytes = shape.extent(shape.destination_pitch);
+  const auto from_bytes = shape.extent(shape.source_pitch);
   if (!overlap(destination.pointer, to_bytes, source.pointer, from_bytes)) {
     return false;
   }
@@ -194,8 +190,8 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
     return refuse_overlap(shape.width * shape.height);
   }
   touched_memory touched;
-  touched.add(destination, extent(shape.destination_pitch, shape.width, shape.height), true);
-  touched.add(source, extent(shape.source_pitch, shape.width, shape.height), false);
+  touched.add(destination, shape.extent(shape.destination_pitch), true);
+  touched.add(source, shape.extent(shape.source_pitch), false);
   const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
                            source.pointer,      shape.source_pitch,
                            shape.width,         shape.height};

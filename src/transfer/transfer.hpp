@@ -22,6 +22,11 @@ struct pitched {
   std::size_t source_pitch = 0;
   std::size_t width = 0;
   std::size_t height = 0;
+
+  // Bytes from the first to the last, with that pitch.
+  [[nodiscard]] std::size_t extent(std::size_t pitch) const noexcept {
+    return width == 0 || height == 0 ? 0 : pitch * (height - 1) + width;
+  }
 };
 [[nodiscard]] submitted copy_2d(queue* on, const endpoint& destination, const endpoint& source,
                                 const pitched& shape, transfer_options options);

@@ -190,4 +190,17 @@ TEST_P(hints, advice_changes_no_bytes) {
   EXPECT_TRUE(same(read(buffer), data));
 }
 
+TEST_P(hints, nothing_to_move_is_no_error) {
+  for (im::kind kind : kinds()) {
+    const im::buffer buffer = make(100, kind);
+    const im::buffer none = buffer.slice(50, 0);
+    im::fill(none, std::byte{1});
+    im::fill_async(none, std::byte{1}).wait();
+    if (can(im::capability::prefetch)) im::prefetch(none);
+    if (can(im::capability::advise)) im::advise(none, 0);
+    im::copy_async(none, buffer.slice(100, 0)).wait();
+    EXPECT_TRUE(same(read(buffer.slice(0, 0)), bytes{}));
+  }
+}
+
 }  // namespace

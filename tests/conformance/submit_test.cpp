@@ -169,4 +169,21 @@ TEST_P(submitting, device_memory_needs_the_capability) {
   EXPECT_TRUE(throws(im::status::unsupported, [&] { (void)queue_.submit(invert, buffer); }));
 }
 
+// A code that is no error and no success is a failure of the function all the same.
+TEST_P(submitting, a_code_that_means_nothing_fails_the_function) {
+  for (const isthmus_status_t code : {ISTHMUS_PENDING, ISTHMUS_ERROR_TIMEOUT}) {
+    isthmus_status_t given = code;
+    const isthmus_function_t function = [](void* object, const isthmus_view_t*, std::size_t,
+                                           const char**) {
+      return *static_cast<isthmus_status_t*>(object);
+    };
+    isthmus_event_t* event = nullptr;
+    ASSERT_EQ(isthmus_queue_submit(queue_.get(), function, {&given, nullptr}, nullptr, 0, nullptr,
+                                   0, &event),
+              ISTHMUS_OK);
+    EXPECT_EQ(isthmus_event_wait(event, -1), ISTHMUS_ERROR_CALLBACK);
+    isthmus_event_release(event);
+  }
+}
+
 }  // namespace

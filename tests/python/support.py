@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 KINDS = ("device", "shared", "host")
 HOST_KINDS = ("shared", "host")
+# A sanitizer keeps what was freed for a while, and ends the process for RTLD_DEEPBIND.
+SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -60,9 +60,9 @@ pointer_facts context::query(const void* pointer) noexcept {
     return found;
   }
   device_handle home = nullptr;
-  ask(handle_, pointer, cl::k_allocation_base, sizeof found.base, &found.base, nullptr);
+  ask(handle_, pointer, cl::k_allocation_base, sizeof(void*), &found.base, nullptr);
   ask(handle_, pointer, cl::k_allocation_bytes, sizeof found.nbytes, &found.nbytes, nullptr);
-  ask(handle_, pointer, cl::k_allocation_device, sizeof home, &home, nullptr);
+  ask(handle_, pointer, cl::k_allocation_device, sizeof(device_handle), &home, nullptr);
   found.home = home != nullptr ? driver_.find(home) : nullptr;
   return found;
 }

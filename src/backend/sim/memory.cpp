@@ -119,6 +119,7 @@ std::vector<std::shared_ptr<allocation>> address_book::remove_all(const void* co
       starts.push_back(start);
     }
   }
+  removed.reserve(starts.size());
   for (const auto start : starts) {
     removed.push_back(bury(entries_.find(start)));
   }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -53,6 +55,27 @@ TEST(host_event, is_abandoned_with_its_last_handle) {
   made->retain();  // the library's own reference does not complete it
   made->release_handle();
   EXPECT_EQ(made->poll(), ISTHMUS_ERROR_ABANDONED);
+}
+
+TEST(library_event, ends_as_the_library_says_whoever_holds_it) {
+  auto made = make_ref<library_event>();
+  made->retain_handle();
+  made->release_handle();
+  EXPECT_EQ(made->poll(), ISTHMUS_PENDING);
+  EXPECT_TRUE(made->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked")));
+  EXPECT_FALSE(made->finish({}));
+  EXPECT_EQ(made->wait(std::nullopt).failure().code(), ISTHMUS_ERROR_CALLBACK);
+}
+
+TEST(waits, for_all_stop_at_the_first_failure_and_let_end_does_not) {
+  auto failed = make_ref<library_event>();
+  failed->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
+  const std::array<ref<event>, 3> all{completed_event(), failed, completed_event()};
+  const auto ended = wait_for_all(all);
+  EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+  EXPECT_NE(std::string_view{ended.failure().message()}.find("as asked"), std::string_view::npos);
+  EXPECT_TRUE(wait_for_all({}));
+  let_end(all);
 }
 
 TEST(completed, is_complete) { EXPECT_EQ(completed_event()->poll(), ISTHMUS_OK); }
