@@ -2,9 +2,8 @@
 // Letting go of the interpreter's lock and taking it again.
 //
 // Up to Python 3.13 a thread that asks for the lock while the interpreter ends is killed by
-// pthread_exit, whose forced unwinding must not meet a noexcept frame. It is caught where it starts,
-// and as nothing else is thrown there by `...`, and the thread sleeps until the process is gone, as
-// in Python 3.14.
+// pthread_exit, whose forced unwinding must not meet a noexcept frame. It is caught where it starts
+// (nothing else is thrown there), and the thread sleeps until the process is gone, as in 3.14.
 
 #include <Python.h>
 #include <unistd.h>
