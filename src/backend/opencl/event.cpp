@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <thread>
 
 #include "backend/opencl/errors.hpp"
@@ -48,7 +49,11 @@ operation::~operation() {
   }
 }
 
-void operation::add_gates(gate_list& all) { all.insert(all.end(), gates_.begin(), gates_.end()); }
+// What has opened is left out, or a chain of operations would carry ever more of them.
+void operation::add_gates(gate_list& all) {
+  std::copy_if(gates_.begin(), gates_.end(), std::back_inserter(all),
+               [](const ref<gate>& each) { return !each->succeeded(); });
+}
 
 error operation::failure_of_gates() const {
   for (const auto& before : gates_) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <memory>
 #include <vector>
 
 #include "backend/opencl/errors.hpp"
@@ -16,16 +18,22 @@ namespace isthmus::opencl {
 // waits for that command alone. Pre: all are events of this driver: the seam asked `knows`.
 inline gate_list gates_before(wait_list after, std::vector<event_handle>& handles) {
   gate_list gates;
+  const auto keep_one_of_each = [](auto& all) {
+    const auto where = [](const auto& each) { return std::to_address(each); };
+    std::ranges::sort(all, std::less{}, where);
+    const auto rest = std::ranges::unique(all, std::equal_to{}, where);
+    all.erase(rest.begin(), rest.end());
+  };
   for (const auto& before : after) {
     auto& known = static_cast<driver_event&>(*before);
     handles.push_back(known.handle());
     known.add_gates(gates);
   }
+  keep_one_of_each(gates);
   for (const auto& before : gates) {
     handles.push_back(before->handle());
   }
-  std::sort(handles.begin(), handles.end());
-  handles.erase(std::unique(handles.begin(), handles.end()), handles.end());
+  keep_one_of_each(handles);
   return gates;
 }
 

@@ -195,6 +195,20 @@ TEST_P(opencl_event, what_follows_a_failure_waits_for_what_stands_in_front_of_it
   EXPECT_FALSE(ended->wait(in(60s)));
 }
 
+TEST_P(opencl_event, a_gate_counts_once_by_however_many_ways_it_is_reached) {
+  auto gate = make_ref<host_event>();
+  std::array<ref<event>, 2> two{copy_behind(line(), gate), copy_behind(line(), gate)};
+  for (int level = 0; level < 40; ++level) {
+    for (auto& each : two) {
+      auto next = line().fence(two);
+      ASSERT_TRUE(next) << next.failure().message();
+      each = *std::move(next);
+    }
+  }
+  gate->finish({});
+  EXPECT_TRUE(wait_for_all(two));
+}
+
 TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {
   for (int way = 0; way < 4; ++way) {
     auto gate = make_ref<host_event>();
