@@ -781,6 +781,10 @@ class _Memory(Buffer):
     """What the three classes of isthmus.memory share."""
 
     @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+
+    @property
     def size(self) -> int:
         """Its size in bytes."""
 
@@ -794,7 +798,7 @@ class _Memory(Buffer):
 
     @property
     def _context(self) -> Context:
-        """Its context."""
+        """The context the memory belongs to."""
 
     @property
     def sycl_queue(self) -> Queue:

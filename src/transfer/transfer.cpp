@@ -65,7 +65,11 @@ constexpr std::size_t k_one_thread_bytes = std::size_t{16} << 20;
 // before. Pre: the host can touch it all.
 bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
                   std::size_t nbytes) {
-  return on == nullptr || (options.blocking && nbytes <= k_one_thread_bytes) ||
+  if (on == nullptr) {
+    return true;
+  }
+  const bool one_thread_is_enough = nbytes <= k_one_thread_bytes || !on->has_copy_threads();
+  return (options.blocking && one_thread_is_enough) ||
          (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
 }
 
