@@ -19,10 +19,14 @@ namespace isthmus::opencl {
 inline gate_list gates_before(wait_list after, std::vector<event_handle>& handles) {
   gate_list gates;
   const auto keep_one_of_each = [](auto& all) {
-    const auto where = [](const auto& each) { return std::to_address(each); };
-    std::ranges::sort(all, std::less{}, where);
-    const auto rest = std::ranges::unique(all, std::equal_to{}, where);
-    all.erase(rest.begin(), rest.end());
+    const auto less = [](const auto& one, const auto& other) {
+      return std::less{}(std::to_address(one), std::to_address(other));
+    };
+    const auto same = [](const auto& one, const auto& other) {
+      return std::to_address(one) == std::to_address(other);
+    };
+    std::sort(all.begin(), all.end(), less);
+    all.erase(std::unique(all.begin(), all.end(), same), all.end());
   };
   for (const auto& before : after) {
     auto& known = static_cast<driver_event&>(*before);
