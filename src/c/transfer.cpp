@@ -69,6 +69,9 @@ result<endpoint> endpoint_of(const isthmus_place_t& place, size_t nbytes, bool w
   if (place.pointer == nullptr && nbytes != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a place has neither a buffer nor a pointer");
   }
+  if (place.pointer == nullptr) {
+    return endpoint{};  // an offset from nowhere is not even computed
+  }
   return endpoint_at(place.pointer, place.offset, nbytes);
 }
 

@@ -199,6 +199,9 @@ TEST_P(hints, nothing_to_move_is_no_error) {
     if (can(im::capability::prefetch)) im::prefetch(none);
     if (can(im::capability::advise)) im::advise(none, 0);
     im::copy_async(none, buffer.slice(100, 0)).wait();
+    const isthmus_place_t nowhere{nullptr, nullptr, 1341};
+    const isthmus_place_t here{buffer.get(), nullptr, 50};
+    EXPECT_EQ(isthmus_copy(nullptr, &here, &nowhere, 0, nullptr, nullptr), ISTHMUS_OK);
     EXPECT_TRUE(same(read(buffer.slice(0, 0)), bytes{}));
   }
 }
