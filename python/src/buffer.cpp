@@ -27,6 +27,10 @@ isthmus_buffer_info_t info_of(const buffer& of) {
   return info;
 }
 
+nb::object address_of(const buffer& self) {
+  return nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
+}
+
 void* export_to_host(const buffer& of) {
   drain_deferred();
   check(wait_for_buffer(of.raw.get(), -1));
@@ -47,10 +51,6 @@ nb::handle part_type(const buffer& of, nb::handle object) noexcept {
 }
 
 namespace {
-
-nb::object address_of(const buffer& self) {
-  return nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
-}
 
 bool is_freed(const buffer& self) {
   isthmus_buffer_info_t info{};

@@ -41,6 +41,7 @@ struct buffer {
 
 // ClosedError for a freed one.
 [[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
+[[nodiscard]] nb::object address_of(const buffer& self);
 // Waits for what is pending, which Ctrl-C interrupts, and gives the host's pointer; to be followed
 // by isthmus_buffer_unexport. The library's errors.
 [[nodiscard]] void* export_to_host(const buffer& of);

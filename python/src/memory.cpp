@@ -188,9 +188,6 @@ void set_bytes(nb::handle self, nb::handle value) {
 }
 
 nb::object size_of(const buffer& self) { return nb::steal(PyLong_FromSize_t(self.nbytes)); }
-nb::object pointer_of(const buffer& self) {
-  return nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
-}
 nb::object queue_of_memory(const buffer& self) { return self.queue_object; }
 nb::object device_of_memory(const buffer& self) { return queue_of_buffer(self).device_object; }
 nb::object context_of_memory(const buffer& self) { return queue_of_buffer(self).context_object; }
@@ -208,7 +205,7 @@ PyObject* get(PyObject* self, void*) noexcept {
 PyGetSetDef memory_getters[] = {
     {"nbytes", &get<size_of>, nullptr, "Its size in bytes.", nullptr},
     {"size", &get<size_of>, nullptr, "Its size in bytes.", nullptr},
-    {"_pointer", &get<pointer_of>, nullptr, "Its address.", nullptr},
+    {"_pointer", &get<address_of>, nullptr, "Its address.", nullptr},
     {"_queue", &get<queue_of_memory>, nullptr, "Its queue.", nullptr},
     {"_context", &get<context_of_memory>, nullptr, "Its context.", nullptr},
     {"sycl_queue", &get<queue_of_memory>, nullptr, "Its queue.", nullptr},

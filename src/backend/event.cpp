@@ -136,10 +136,16 @@ result<void> wait_for_all(wait_list events) {
   return {};
 }
 
-void let_end(wait_list events) {
+void let_end(wait_list events) { static_cast<void>(let_end(events, std::nullopt)); }
+
+result<void> let_end(wait_list events, const os::deadline& until) {
   for (const auto& before : events) {
-    static_cast<void>(before->wait(std::nullopt));
+    // An operation's own error may be TIMEOUT too: then it has ended.
+    if (auto ended = before->wait(until); !ended && !before->settled()) {
+      return ended;
+    }
   }
+  return {};
 }
 
 ref<event> completed_event() {

@@ -127,6 +127,8 @@ using wait_list = std::span<const ref<event>>;
 
 // Waits for what only comes before: whether it failed is its own event's concern.
 void let_end(wait_list events);
+// The same up to a deadline: TIMEOUT if one of them is pending then.
+[[nodiscard]] result<void> let_end(wait_list events, const os::deadline& until);
 
 // An event that has completed already; one for the whole process.
 [[nodiscard]] ref<event> completed_event();

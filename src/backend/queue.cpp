@@ -284,12 +284,7 @@ result<void> queue::wait(const os::deadline& until) {
   }
   std::vector<ref<event>> waited;
   ISTHMUS_TRY(unfinished(waited));
-  for (const auto& last : waited) {
-    if (auto ended = last->wait(until); !ended && ended.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
-      return ended;
-    }
-  }
-  return {};
+  return let_end(waited, until);
 }
 
 }  // namespace isthmus

@@ -164,24 +164,22 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                   on_.get()};
 }
 
-result<void> buffer::wait(const os::deadline& until) {
-  auto side = at(0, nbytes_, false);
-  ISTHMUS_TRY(side);
-  if (!side->memory || os::is_forked_child()) {
+result<void> buffer::wait_for(const endpoint& whole, const os::deadline& until) const {
+  if (!whole.memory || os::is_forked_child()) {
     return {};
   }
   touched_memory touched;
-  touched.add(*side, nbytes_, true);
+  touched.add(whole, nbytes_, true);
   std::vector<ref<event>> pending;
   touched.collect(nullptr, pending);
   ISTHMUS_TRY(touched.collect_queues(nullptr, pending));
-  for (const auto& each : pending) {
-    if (auto ended = each->wait(until);
-        !ended && ended.failure().code() == ISTHMUS_ERROR_TIMEOUT && each->pending()) {
-      return ended;
-    }
-  }
-  return {};
+  return let_end(pending, until);
+}
+
+result<void> buffer::wait(const os::deadline& until) {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  return wait_for(*side, until);
 }
 
 result<void*> buffer::begin_export() {
@@ -194,7 +192,7 @@ result<void*> buffer::begin_export() {
         ISTHMUS_ERROR_UNSUPPORTED,
         "device memory cannot be touched by the host: copy it, or give a function to the queue");
   }
-  ISTHMUS_TRY(wait(std::nullopt));
+  ISTHMUS_TRY(wait_for(*side, std::nullopt));
   exports_.fetch_add(1, std::memory_order_relaxed);
   // The export's reference, given back by `end_export`.
   static_cast<void>(side->memory.detach());

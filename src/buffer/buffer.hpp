@@ -78,6 +78,7 @@ class buffer final : public ref_counted {
   ~buffer() override;
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
+  [[nodiscard]] result<void> wait_for(const endpoint& whole, const os::deadline& until) const;
 
   ref<queue> on_;
   // Of a slice: the whole, also for a slice of a slice, so that a chain of them stays flat.

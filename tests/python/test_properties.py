@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
 import pytest
@@ -12,6 +12,9 @@ from support import intel_device, live_again, sim
 
 from isthmus import Buffer, Device, Event, Queue, _core
 from isthmus.memory import live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SIZES = st.integers(0, 300) | st.sampled_from([4096, 100_000])
 PATTERNS = st.sampled_from([1, 2, 4, 8, 16]).flatmap(lambda n: st.binary(min_size=n, max_size=n))
@@ -39,6 +42,7 @@ class Model:
 class Machine(RuleBasedStateMachine):
     """Holds buffers, and every event until the end."""
 
+    make_devices: Callable[[], tuple[Device, ...]]
     devices: tuple[Device, ...] = ()
     models: Bundle[Model] = Bundle("models")
 
@@ -50,9 +54,6 @@ class Machine(RuleBasedStateMachine):
         self.events: list[Event] = []
         self.gates: list[Event] = []
         self.results: list[tuple[bytearray, bytes]] = []
-
-    def make_devices(self) -> tuple[Device, ...]:
-        raise NotImplementedError
 
     def settings_of(self, draw: Any) -> dict[str, Any]:
         """How an operation is to run: blocking, or behind a gate, or behind an earlier event."""

@@ -1,7 +1,6 @@
 #include "backend/opencl/event.hpp"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 #include <thread>
 

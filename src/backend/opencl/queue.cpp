@@ -1,7 +1,5 @@
 #include "backend/opencl/queue.hpp"
 
-#include <algorithm>
-
 #include "backend/library_threads.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/sizes.hpp"

@@ -3,6 +3,7 @@
 #include "backend/sim/engine.hpp"
 
 namespace isthmus::sim {
+
 void perform(const work& todo) noexcept {
   switch (todo.what) {
     case action::copy:
