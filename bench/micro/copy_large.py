@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
 NBYTES = 64 << 20
 PAGE = 4096
-# As fast as the peer, but for what two medians of the same thing differ by on a machine at work.
-BOUND = 1.05
+BOUND = 1.0
 
 
 def aligned(offset: int = 0) -> Any:

@@ -408,6 +408,8 @@ typedef struct isthmus_buffer_info_s {
 /* CLOSED for a freed buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
                                                  isthmus_buffer_info_t* info) ISTHMUS_NOEXCEPT;
+/* Its address alone, for inner loops: NULL for 0 bytes, a freed buffer and NULL. */
+ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Waits for what is pending on the buffer's bytes, on any queue; errors of operations are told by
  * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,

@@ -241,6 +241,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void isthmus_buffer_free(isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer, isthmus_buffer_info_t*
         info)
+    void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns)
     isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
     void isthmus_buffer_unexport(isthmus_buffer_t* buffer)

@@ -28,7 +28,11 @@ isthmus_buffer_info_t info_of(const buffer& of) {
 }
 
 nb::object address_of(const buffer& self) {
-  return nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
+  const bool freed_or_empty = isthmus_buffer_pointer(self.raw.get()) == nullptr;
+  if (freed_or_empty || !self.address.is_valid()) {
+    self.address = nb::steal(PyLong_FromVoidPtr(info_of(self).pointer));
+  }
+  return self.address;
 }
 
 void* export_to_host(const buffer& of) {

@@ -25,6 +25,9 @@ struct buffer {
   std::size_t nbytes;
   isthmus_kind_t kind;
   bool read_only;
+  // As a number, once it was asked for: it never changes, and making a number of it costs as much
+  // as all the rest of asking. Guarded by the interpreter's lock.
+  mutable nb::object address{};
 };
 
 [[nodiscard]] inline buffer* buffer_of(nb::handle object) noexcept {

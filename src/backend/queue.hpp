@@ -74,9 +74,6 @@ class queue : public ref_counted {
   // A device's default queue, which nobody may close.
   [[nodiscard]] bool is_default() const noexcept { return !keep_; }
 
-  // Whether it copies what the host can touch with more threads than the caller's one.
-  [[nodiscard]] virtual bool has_copy_threads() const noexcept { return false; }
-
   // Of this object alone and never used again, unlike its address. Never 0.
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;

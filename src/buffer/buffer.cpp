@@ -85,10 +85,6 @@ error buffer::closed() const {
               is_slice() ? ", or the one it was cut from," : "");
 }
 
-bool buffer::dead() const noexcept {
-  return dead_.load(std::memory_order_acquire) || whole_->dead_.load(std::memory_order_acquire);
-}
-
 result<ref<allocation>> buffer::hold() {
   if (dead()) {
     return closed();
@@ -103,10 +99,6 @@ result<ref<allocation>> buffer::hold() {
     return closed();
   }
   return ref<allocation>{whole_->memory_};
-}
-
-void* buffer::pointer() const noexcept {
-  return whole_->start_ == nullptr || nbytes_ == 0 || dead() ? nullptr : whole_->start_ + offset_;
 }
 
 void buffer::free() noexcept {

@@ -50,9 +50,13 @@ class buffer final : public ref_counted {
     return exports_.load(std::memory_order_relaxed);
   }
   // Null for 0 bytes, and for a freed buffer.
-  [[nodiscard]] void* pointer() const noexcept;
+  [[nodiscard]] void* pointer() const noexcept {
+    return whole_->start_ == nullptr || nbytes_ == 0 || dead() ? nullptr : whole_->start_ + offset_;
+  }
   // Whether it or the whole was freed.
-  [[nodiscard]] bool dead() const noexcept;
+  [[nodiscard]] bool dead() const noexcept {
+    return dead_.load(std::memory_order_acquire) || whole_->dead_.load(std::memory_order_acquire);
+  }
 
   [[nodiscard]] error closed() const;
 

@@ -103,6 +103,10 @@ isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
   });
 }
 
+void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) noexcept {
+  return buffer == nullptr ? nullptr : object(buffer)->pointer();
+}
+
 isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);

@@ -3,13 +3,23 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/large_copy.hpp"
+
 namespace isthmus {
+
+void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept {
+  if (nbytes < k_large_copy) {
+    std::memcpy(destination, source, nbytes);
+  } else {
+    copy_large(destination, source, nbytes);
+  }
+}
 
 void copy_rows(const copy_2d_shape& shape) noexcept {
   auto* to = static_cast<std::byte*>(shape.destination);
   const auto* from = static_cast<const std::byte*>(shape.source);
   for (std::size_t row = 0; row < shape.height; ++row) {
-    std::memcpy(to, from, shape.width);
+    copy_bytes(to, from, shape.width);
     to += shape.destination_pitch;
     from += shape.source_pitch;
   }

@@ -19,6 +19,8 @@ struct fill_pattern {
   std::size_t nbytes = 1;  // 1, 2, 4, 8 or 16
 };
 
+// Large ones by several threads.
+void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const copy_2d_shape& shape) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's.
 void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept;

@@ -57,10 +57,6 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
 // Handing less than this to a queue costs more than doing it.
 constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
 
-// Beyond this a driver's several threads are faster than the caller's one: 64 MiB in Intel's shared
-// memory take 15 GB/s on two cores where one thread takes 9.
-constexpr std::size_t k_one_thread_bytes = std::size_t{16} << 20;
-
 // Whether the host does it: where the caller waits anyway, and for small ones that nothing stands
 // before. Pre: the host can touch it all.
 bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
@@ -68,8 +64,7 @@ bool host_does_it(queue* on, touched_memory& touched, const transfer_options& op
   if (on == nullptr) {
     return true;
   }
-  const bool one_thread_is_enough = nbytes <= k_one_thread_bytes || !on->has_copy_threads();
-  return (options.blocking && one_thread_is_enough) ||
+  return options.blocking ||
          (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
 }
 

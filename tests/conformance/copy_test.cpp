@@ -178,16 +178,19 @@ TEST_P(copying, releases_its_owners_on_failure) {
 
 TEST_P(copying, to_unaligned_host_memory) {
   if (kinds().empty()) return;
-  const std::size_t nbytes = (9u << 20) + 5;  // large: the head is copied apart
-  const bytes data = noise(nbytes);
-  const im::buffer buffer = make(nbytes, kinds().front());
-  write(buffer, data);
-  for (std::size_t shift : {1u, 16u, 31u}) {
-    bytes got(nbytes + 64);
-    im::copy(std::span(got).subspan(shift, nbytes), buffer);
-    EXPECT_TRUE(same(std::span(got).subspan(shift, nbytes), data)) << shift;
-    EXPECT_EQ(got[shift - 1], std::byte{0});
-    EXPECT_EQ(got[shift + nbytes], std::byte{0});
+  for (const std::size_t nbytes : {(9u << 20) + 5, (17u << 20) + 5}) {  // in parts, by threads
+    const bytes data = noise(nbytes);
+    for (im::kind kind : kinds()) {
+      const im::buffer buffer = make(nbytes, kind);
+      write(buffer, data);
+      for (std::size_t shift : {1u, 16u, 31u}) {
+        bytes got(nbytes + 64);
+        im::copy(std::span(got).subspan(shift, nbytes), buffer);
+        EXPECT_TRUE(same(std::span(got).subspan(shift, nbytes), data)) << shift;
+        EXPECT_EQ(got[shift - 1], std::byte{0});
+        EXPECT_EQ(got[shift + nbytes], std::byte{0});
+      }
+    }
   }
 }
 

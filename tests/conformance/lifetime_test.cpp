@@ -59,7 +59,9 @@ TEST_P(lifetime, a_buffer_is_waited_for_on_every_queue) {
     buffer.wait();
     EXPECT_TRUE(filled.done());
     EXPECT_THROW(filled.wait(), im::dependency_failed);
+    EXPECT_EQ(isthmus_buffer_pointer(there.get()), buffer.pointer());
     there.free();
+    EXPECT_EQ(isthmus_buffer_pointer(there.get()), nullptr);
     EXPECT_EQ(isthmus_buffer_wait(there.get(), 0), ISTHMUS_ERROR_CLOSED);
   }
 }

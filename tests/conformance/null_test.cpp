@@ -210,6 +210,7 @@ TEST_F(null, buffers) {
   EXPECT_TRUE(refused(isthmus_buffer_on_queue(raw, nullptr, &made), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_info(nullptr, &info), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_info(raw, nullptr), k_invalid));
+  EXPECT_EQ(isthmus_buffer_pointer(nullptr), nullptr);
   EXPECT_TRUE(refused(isthmus_buffer_wait(nullptr, 0), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_export(nullptr, &pointer), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_export(raw, nullptr), k_invalid));

@@ -10,6 +10,7 @@
 #include "backend/host/open.hpp"
 #include "backend/host/worker.hpp"
 #include "backend/queue.hpp"
+#include "core/bytes.hpp"
 #include "core/sizes.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -37,7 +38,7 @@ class host_queue final : public queue {
   result<ref<event>> do_copy(void* destination, const void* source, std::size_t nbytes,
                              wait_list after) override {
     return submit(nbytes, after, [=] {
-      std::memcpy(destination, source, nbytes);
+      copy_bytes(destination, source, nbytes);
       return error{};
     });
   }

@@ -45,7 +45,6 @@ class queue final : public isthmus::queue {
   }
   ~queue() override;
 
-  [[nodiscard]] bool has_copy_threads() const noexcept override { return device_.traits().is_host; }
   [[nodiscard]] std::uintptr_t key() const noexcept override;
 
  protected:

@@ -1,0 +1,77 @@
+#include "core/large_copy.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <vector>
+
+#include "core/bytes.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::byte k_untouched{0xEE};
+
+// No two 64-byte lines and no two chunks alike.
+std::vector<std::byte> numbered(std::size_t nbytes) {
+  std::vector<std::uint32_t> numbers(nbytes / 4 + 1);
+  std::iota(numbers.begin(), numbers.end(), 1U);
+  std::vector<std::byte> made(nbytes);
+  std::memcpy(made.data(), numbers.data(), nbytes);
+  return made;
+}
+
+void expect_copied(std::size_t nbytes, std::size_t to_offset, std::size_t from_offset) {
+  const auto source = numbered(nbytes + from_offset);
+  std::vector<std::byte> target(nbytes + to_offset + 64, k_untouched);
+  copy_bytes(target.data() + to_offset, source.data() + from_offset, nbytes);
+  EXPECT_EQ(std::memcmp(target.data() + to_offset, source.data() + from_offset, nbytes), 0);
+  for (std::size_t before = 0; before < to_offset; ++before) {
+    ASSERT_EQ(target[before], k_untouched);
+  }
+  for (std::size_t after = to_offset + nbytes; after < target.size(); ++after) {
+    ASSERT_EQ(target[after], k_untouched);
+  }
+}
+
+TEST(large_copy, copies_every_byte_and_no_other_at_any_offset) {
+  for (const std::size_t more : {0U, 1U, 63U, 65U, 4097U, (1U << 20U) - 1U}) {
+    for (const auto& [to, from] : {std::pair{0U, 0U}, {1U, 0U}, {0U, 7U}, {63U, 64U}, {16U, 1U}}) {
+      SCOPED_TRACE(testing::Message() << more << " more, at " << to << " from " << from);
+      expect_copied(k_large_copy + more, to, from);
+    }
+  }
+}
+
+TEST(large_copy, of_few_bytes_is_right_too) {
+  for (std::size_t nbytes = 0; nbytes < 200; ++nbytes) {
+    const auto source = numbered(nbytes);
+    std::vector<std::byte> target(nbytes + 3, k_untouched);
+    copy_large(target.data() + 3, source.data(), nbytes);
+    ASSERT_TRUE(nbytes == 0 || std::memcmp(target.data() + 3, source.data(), nbytes) == 0);
+  }
+}
+
+// In a child, whose address space has no room for the stack of another thread.
+TEST(large_copy, is_done_by_the_caller_where_no_thread_can_be_had) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  GTEST_SKIP() << "the sanitizer itself needs address space";
+#endif
+  const auto copy_without_threads = [] {
+    const auto source = numbered(k_large_copy + 5);
+    std::vector<std::byte> target(source.size());
+    const rlimit nothing_more{1, 1};
+    if (setrlimit(RLIMIT_AS, &nothing_more) != 0) {
+      std::_Exit(2);
+    }
+    copy_bytes(target.data(), source.data(), source.size());
+    std::_Exit(target == source ? 0 : 1);
+  };
+  EXPECT_EXIT(copy_without_threads(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace isthmus
