@@ -132,6 +132,8 @@ class buffer : public detail::handle<buffer, isthmus_buffer_t, isthmus_buffer_re
 
   // Waits for what is pending on this buffer, on any queue; errors are those of its events.
   void wait() const { detail::check(isthmus_buffer_wait(get(), -1)); }
+  // The end of what is pending now, as an event that cannot fail.
+  [[nodiscard]] event pending() const { return detail::make<event>(isthmus_buffer_pending, get()); }
   // Waits likewise and lets the host touch it while the view lives. T
   // const: reads only. Throws unsupported for device kind. Defined in host_view.hpp.
   template <class T = std::byte>

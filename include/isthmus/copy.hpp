@@ -58,7 +58,8 @@ class destination : public source {
   destination(std::span<T> memory) noexcept : source(memory) {}
 };
 
-// Objects that an operation owns till it has ended; made by keep(a, b, ...).
+// Objects that an operation owns till it has ended; made by keep(a, b, ...). They go on whichever
+// thread ends it: their destructors may let go of buffers, but neither wait nor submit.
 class keepers {
  public:
   keepers() noexcept = default;

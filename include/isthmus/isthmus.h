@@ -103,8 +103,8 @@ enum {
 };
 
 /* Keeps something of the caller's alive: `release(object)` is called exactly once, on any thread,
- * as soon as it is no longer needed, also when the call that took it fails. It must not call back
- * into this library nor throw. A NULL `release` means that nothing is to be done. */
+ * as soon as it is no longer needed, also when the call that took it fails. It may release handles
+ * of this library, call nothing else of it, and must not throw. A NULL `release` means that nothing is to be done. */
 typedef struct isthmus_owner_s {
   void* object;
   void (*release)(void* object);
@@ -267,6 +267,10 @@ ISTHMUS_API int isthmus_queue_idle(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Waits for all submitted so far. TIMEOUT after `timeout_ns`; negative waits for ever. */
 ISTHMUS_API isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue,
                                                 int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* An event that completes, with success, once all submitted so far has ended; of a closed queue
+ * too. Puts nothing on the queue unless its handle was lent. */
+ISTHMUS_API isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue,
+                                                   isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* An event that completes when all submitted so far, and all of `after`, has. */
 ISTHMUS_API isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue,
                                                  isthmus_event_t* const* after, size_t after_count,
@@ -304,15 +308,16 @@ ISTHMUS_API isthmus_status_t isthmus_event_status(isthmus_event_t* event) ISTHMU
 ISTHMUS_API isthmus_status_t isthmus_event_wait(isthmus_event_t* event,
                                                 int64_t timeout_ns) ISTHMUS_NOEXCEPT;
 /* Writes 8 bytes (the number 1) to a copy of the descriptor `fd`, an eventfd or the like, when the
- * event completes, at once if it has: what event loops wait for. */
+ * event completes, at once if it has: what event loops wait for. Never blocks, raises no SIGPIPE:
+ * a full pipe is told nothing. */
 ISTHMUS_API isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) ISTHMUS_NOEXCEPT;
 /* Calls `owner.release(owner.object)` on completion, at once if complete; on any thread. */
 ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
                                                 isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
 /* An event that the host completes. */
 ISTHMUS_API isthmus_status_t isthmus_event_create(isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Completes a host event: `status` OK or an error, `message` may be NULL. INVALID_ARGUMENT for an
- * event of a driver's or one completed before. */
+/* Completes a host event: `status` OK or an error other than TIMEOUT, `message` may be NULL.
+ * INVALID_ARGUMENT for an event of a driver's or one completed before. */
 ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t status,
                                                     const char* message) ISTHMUS_NOEXCEPT;
 /* Times of a completed operation on its device's clock; UNSUPPORTED where the driver keeps none,
@@ -372,7 +377,8 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t
                                                    isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
 /* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be
  * known to the queue's context, and [pointer, pointer + nbytes) must lie within its allocation
- * where the driver tells. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. */
+ * where the driver tells. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. Memory of the
+ * library's own is held too, and operations on it are ordered with those of its own buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                                   int read_only, isthmus_queue_t* queue,
                                                   isthmus_owner_t owner,
@@ -414,6 +420,10 @@ ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS
  * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* An event that completes, with success, once what is pending on the buffer's bytes now has ended.
+ * CLOSED. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
+                                                    isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Waits for the buffer's pending operations and gives a pointer that the host may use until the
  * matching `unexport`, through `free` too. UNSUPPORTED for device kind. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
@@ -464,7 +474,8 @@ ISTHMUS_API isthmus_status_t isthmus_copy_2d(
     isthmus_queue_t* queue, const isthmus_place_t* destination, size_t destination_pitch,
     const isthmus_place_t* source, size_t source_pitch, size_t width, size_t height,
     const isthmus_operation_t* operation, isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. */
+/* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. UNSUPPORTED by a
+ * device that is not the host's from an address that is none. */
 ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue,
                                           const isthmus_place_t* destination, const void* pattern,
                                           size_t pattern_bytes, size_t nbytes,

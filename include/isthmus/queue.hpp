@@ -51,6 +51,8 @@ class queue
 
   [[nodiscard]] bool idle() const noexcept { return isthmus_queue_idle(get()) != 0; }
   void wait() const { detail::check(isthmus_queue_wait(get(), -1)); }
+  // An event that completes, with success, once all submitted so far has ended.
+  [[nodiscard]] event pending() const { return detail::make<event>(isthmus_queue_pending, get()); }
   // An event that completes when all submitted so far, and all of `after`, has.
   event fence(const dependencies& after = {}) const {
     return detail::make<event>(isthmus_queue_fence, get(), after.data(), after.size());

@@ -199,6 +199,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void* isthmus_queue_native(isthmus_queue_t* queue)
     int isthmus_queue_idle(isthmus_queue_t* queue)
     isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns)
+    isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event)
     isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const * after,
         size_t after_count, isthmus_event_t** event)
     isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue)
@@ -243,6 +244,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         info)
     void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns)
+    isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer, isthmus_event_t** event)
     isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
     void isthmus_buffer_unexport(isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,

@@ -200,6 +200,19 @@ nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_n
   return made;
 }
 
+// What stands behind the version is known for major version 1 alone; the capsule stays unused.
+void require_known_version(nb::handle capsule) {
+  const auto& version =
+      static_cast<dlpack::managed_versioned*>(PyCapsule_GetPointer(capsule.ptr(), k_versioned_name))
+          ->version;
+  if (version.major != 1) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: version %u.%u is not known here, 1.x is: ask for "
+                 "max_version=(1, 0)",
+                 version.major, version.minor);
+  }
+}
+
 nb::object ask_for_capsule(nb::handle object) {
   const nb::object device = object.attr("__dlpack_device__")();
   const nb::object type = device[0];
@@ -257,6 +270,7 @@ nb::object from_dlpack(nb::handle object, nb::handle queue) {
   const bool is_capsule = PyCapsule_CheckExact(object.ptr()) != 0;
   const nb::object capsule = is_capsule ? nb::borrow(object) : ask_for_capsule(object);
   if (PyCapsule_IsValid(capsule.ptr(), k_versioned_name) != 0) {
+    require_known_version(capsule);
     return adopt_tensor<dlpack::managed_versioned>(
         capsule, k_versioned_name, "used_dltensor_versioned", object, std::move(on));
   }

@@ -308,6 +308,7 @@ told_interface read_interface(nb::handle object) {
   }
   told.what.pointer = reinterpret_cast<void*>(first);
   told.what.nbytes = static_cast<std::size_t>(span);
+  told.empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   told.contiguous = is_contiguous(shape, strides);
   return told;
 }

@@ -7,7 +7,8 @@
 namespace isthmus::python {
 
 struct told_interface {
-  adoption what{};  // the box around all elements; kind UNKNOWN: as the driver tells
+  adoption what{};  // the box around all elements, one at least; kind UNKNOWN: as the driver tells
+  bool empty = false;  // there are no elements
   nb::object queue;
   bool contiguous = true;  // in C or Fortran order
 };

@@ -71,7 +71,9 @@ context::~context() { contexts.forget(raw.get(), this); }
 queue::queue(queue_handle owned) : raw{std::move(owned)} {
   device_object = wrap(device_handle::retained(isthmus_queue_device(raw.get())));
   context_object = wrap(context_handle::retained(isthmus_queue_context(raw.get())));
-  on_host = std::strcmp(info_of(*device_of(device_object)).backend, "host") == 0;
+  const auto where = info_of(*device_of(device_object));
+  on_host = std::strcmp(where.backend, "host") == 0;
+  waits_for_host = (where.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0;
 }
 queue::~queue() { queues.forget(raw.get(), this); }
 

@@ -90,7 +90,7 @@ place foreign_place(nb::handle object, access wanted, const char* role) {
                              told.what.read_only ? 1 : 0, on->raw.get(), keep_alive(object),
                              made.adopted.out()));
   made.raw.buffer = made.adopted.get();
-  made.nbytes = told.what.nbytes;
+  made.nbytes = told.empty ? 0 : told.what.nbytes;
   made.direct = false;
   made.queue = on->raw.get();
   made.keep = told.queue;
@@ -104,7 +104,7 @@ place buffer_place(const buffer& of) {
   place made;
   made.raw.buffer = of.raw.get();
   made.nbytes = of.nbytes;
-  made.direct = host_reachable(of.kind) || on.on_host;
+  made.direct = (host_reachable(of.kind) && on.waits_for_host) || on.on_host;
   made.queue = on.raw.get();
   return made;
 }

@@ -47,8 +47,7 @@ nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
 void wait(const queue& self, nb::handle timeout) {
   const auto timeout_ns = to_timeout(timeout);
   drain_deferred();
-  const auto status = wait_in_slices(
-      timeout_ns, [&](std::int64_t slice) { return isthmus_queue_wait(self.raw.get(), slice); });
+  const auto status = wait_for_queue(self.raw.get(), timeout_ns);
   drain_deferred();
   check(status);
 }

@@ -52,14 +52,38 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
                         [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
 }
 
-// Waits for what is pending on the buffer, on any queue; lets the lock go only if something is.
-inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
-  const auto status = isthmus_buffer_wait(buffer, 0);
-  if (status != ISTHMUS_ERROR_TIMEOUT || timeout_ns == 0) {
-    return status;
+// Waits for what is pending when this is called, not for what comes meanwhile: `poll()` tells
+// whether anything is, `pending(event)` gives its end.
+template <class Poll, class Pending>
+isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Poll poll, Pending pending) {
+  const isthmus_status_t now = poll();
+  if (now != ISTHMUS_ERROR_TIMEOUT || timeout_ns == 0) {
+    return now;
   }
-  return wait_in_slices(
-      timeout_ns, [buffer](std::int64_t slice) { return isthmus_buffer_wait(buffer, slice); });
+  event_handle ended;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = pending(ended.out());
+  }
+  return status == ISTHMUS_OK ? wait_for_event(ended.get(), timeout_ns) : status;
+}
+
+// On the buffer, on any queue; lets the lock go only if something is.
+inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
+  return wait_for_pending(
+      timeout_ns, [buffer] { return isthmus_buffer_wait(buffer, 0); },
+      [buffer](isthmus_event_t** ended) { return isthmus_buffer_pending(buffer, ended); });
+}
+
+inline isthmus_status_t wait_for_queue(isthmus_queue_t* queue, std::int64_t timeout_ns) {
+  return wait_for_pending(
+      timeout_ns,
+      [queue] {
+        const gil_release released;  // a lent queue asks the driver
+        return isthmus_queue_wait(queue, 0);
+      },
+      [queue](isthmus_event_t** ended) { return isthmus_queue_pending(queue, ended); });
 }
 
 }  // namespace isthmus::python

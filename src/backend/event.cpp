@@ -1,7 +1,12 @@
 #include "backend/event.hpp"
 
+#include <memory>
+#include <vector>
+
 namespace isthmus {
 namespace {
+
+thread_local int continuations_running = 0;
 
 // Stands in the stack of continuations once they have run.
 class closed_stack final : public continuation {
@@ -42,11 +47,13 @@ bool event::complete(error outcome) noexcept {
     os::futex_wake_all(state_);
   }
   auto* todo = continuations_.exchange(&closed(), std::memory_order_acq_rel);
+  ++continuations_running;
   while (todo != nullptr) {
     auto* next = todo->next_;
     todo->run(*this);
     todo = next;
   }
+  --continuations_running;
   return true;
 }
 
@@ -147,6 +154,61 @@ result<void> let_end(wait_list events, const os::deadline& until) {
   }
   return {};
 }
+
+namespace {
+
+// Counts the ends of several events; the last completes it.
+class countdown {
+ public:
+  explicit countdown(std::size_t events) : left_{events} {}
+
+  [[nodiscard]] const ref<library_event>& zero() const noexcept { return zero_; }
+  void one_ended() noexcept {
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      zero_->finish({});
+      delete this;
+    }
+  }
+
+ private:
+  ref<library_event> zero_ = make_ref<library_event>();
+  std::atomic<std::size_t> left_;
+};
+
+// Keeps its event alive till it has completed: nobody else may be left to.
+class step final : public continuation {
+ public:
+  step(countdown& whole, ref<event> waited) : whole_{whole}, waited_{std::move(waited)} {}
+  void run(event&) noexcept override {
+    whole_.one_ended();
+    delete this;
+  }
+
+ private:
+  countdown& whole_;
+  ref<event> waited_;
+};
+
+}  // namespace
+
+ref<event> end_of_all(wait_list events) {
+  if (events.empty()) {
+    return completed_event();
+  }
+  auto whole = std::make_unique<countdown>(events.size());
+  std::vector<std::unique_ptr<step>> steps;
+  steps.reserve(events.size());
+  for (const auto& each : events) {
+    steps.push_back(std::make_unique<step>(*whole, each));
+  }
+  const ref<event> zero{whole.release()->zero()};
+  for (std::size_t index = 0; index < events.size(); ++index) {
+    events[index]->on_complete(*steps[index].release());
+  }
+  return zero;
+}
+
+bool in_continuation() noexcept { return continuations_running != 0; }
 
 ref<event> completed_event() {
   static host_event* const done = [] {

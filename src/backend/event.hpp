@@ -130,6 +130,13 @@ void let_end(wait_list events);
 // The same up to a deadline: TIMEOUT if one of them is pending then.
 [[nodiscard]] result<void> let_end(wait_list events, const os::deadline& until);
 
+// Completes, with success, when all of them have ended, whatever their outcome. Throws
+// std::bad_alloc, and then nothing is done.
+[[nodiscard]] ref<event> end_of_all(wait_list events);
+
+// Whether this thread is running continuations now.
+[[nodiscard]] bool in_continuation() noexcept;
+
 // An event that has completed already; one for the whole process.
 [[nodiscard]] ref<event> completed_event();
 

@@ -3,7 +3,8 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <thread>
+
+#include "core/threads.hpp"
 
 namespace isthmus {
 namespace {
@@ -52,7 +53,7 @@ void run_on_library_thread(std::function<void()> work,
   try {
     const std::lock_guard hold{shared.lock};
     if (shared.idle_threads <= shared.waiting.size()) {
-      std::thread{serve}.detach();
+      start_thread(serve).detach();
     }
     shared.waiting.push_back(std::move(work));
     shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one

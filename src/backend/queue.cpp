@@ -92,17 +92,18 @@ std::uint64_t queue::begin_submission() noexcept {
 // implies theirs. What other threads submitted meanwhile stays.
 void queue::remember(const ref<event>& submitted, std::uint64_t began_at) noexcept try {
   tail dropped{0, submitted};
-  std::vector<tail> rest;
+  std::vector<tail> left;
   const std::lock_guard hold{tails_lock_};
   if (tails_.size() == 1 && tails_.front().number < began_at) {
     tails_.front().number = next_number_++;
     std::swap(tails_.front().last, dropped.last);
     return;
   }
-  rest.swap(tails_);
-  std::copy_if(rest.begin(), rest.end(), std::back_inserter(tails_),
+  left.reserve(tails_.size() + 1);  // nothing fails from here on
+  std::copy_if(tails_.begin(), tails_.end(), std::back_inserter(left),
                [=](const tail& earlier) { return earlier.number >= began_at; });
-  tails_.push_back({next_number_++, submitted});
+  left.push_back({next_number_++, submitted});
+  left.swap(tails_);
 } catch (const std::bad_alloc&) {
   // What cannot be remembered must not be in flight.
   static_cast<void>(submitted->wait(std::nullopt));
@@ -194,11 +195,10 @@ class function_turn final : public continuation {
         gate_{std::move(gate)} {}
 
   void run(event& reached) noexcept override {
-    if (reached.poll() != ISTHMUS_OK) {
-      finish(reached.outcome());
-      return;
-    }
-    run_on_library_thread([this] { finish(function_->run(*home_)); },
+    // Not run, it is let go of there too: what it owns may call the driver as it goes.
+    failed_ = reached.poll() != ISTHMUS_OK;
+    before_ = reached.outcome();
+    run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*home_)); },
                           [this](error refused) { finish(std::move(refused)); });
   }
 
@@ -215,6 +215,8 @@ class function_turn final : public continuation {
   ref<context> home_;
   ref<library_event> ended_;
   ref<library_event> gate_;
+  bool failed_ = false;
+  error before_;
 };
 
 }  // namespace
@@ -285,6 +287,15 @@ result<void> queue::wait(const os::deadline& until) {
   std::vector<ref<event>> waited;
   ISTHMUS_TRY(unfinished(waited));
   return let_end(waited, until);
+}
+
+result<ref<event>> queue::pending() {
+  if (os::is_forked_child()) {
+    return refuse();
+  }
+  std::vector<ref<event>> waited;
+  ISTHMUS_TRY(unfinished(waited));
+  return end_of_all(waited);
 }
 
 }  // namespace isthmus

@@ -67,6 +67,8 @@ class queue : public ref_counted {
   [[nodiscard]] bool quiet() noexcept;
   // Waits for all submitted so far; their errors are their events' own and are not told here.
   [[nodiscard]] result<void> wait(const os::deadline& until);
+  // The end of all submitted so far, as one event that cannot fail.
+  [[nodiscard]] result<ref<event>> pending();
   // Refuses what comes later.
   void close() noexcept { closed_.store(true, std::memory_order_release); }
   [[nodiscard]] bool closed() const noexcept { return closed_.load(std::memory_order_acquire); }

@@ -7,6 +7,7 @@
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
+#include "memory/registry.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -70,8 +71,8 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
     return kind.take_error();
   }
   const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
-  auto memory =
-      allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind}, std::move(keep));
+  auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind},
+                                  std::move(keep), process_registry().find(what.pointer));
   if (!memory) {
     return memory.take_error();
   }
@@ -127,13 +128,15 @@ result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
 }
 
 result<ref<buffer>> buffer::on_queue(queue& other) {
-  if (dead()) {
-    return closed();
-  }
   if (other.home().key() != on_->home().key()) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the buffer",
                 other.where().properties().filter);
+  }
+  auto memory = hold();
+  ISTHMUS_TRY(memory);
+  if (*memory) {
+    (*memory)->also_on(other);
   }
   return make_ref<buffer>(*this, other, std::size_t{0}, nbytes_);
 }
@@ -156,22 +159,32 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                   on_.get()};
 }
 
-result<void> buffer::wait_for(const endpoint& whole, const os::deadline& until) const {
+result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole) const {
+  std::vector<ref<event>> found;
   if (!whole.memory || os::is_forked_child()) {
-    return {};
+    return found;
   }
   touched_memory touched;
   touched.add(whole, nbytes_, true);
-  std::vector<ref<event>> pending;
-  touched.collect(nullptr, pending);
-  ISTHMUS_TRY(touched.collect_queues(nullptr, pending));
-  return let_end(pending, until);
+  touched.collect(nullptr, found);
+  ISTHMUS_TRY(touched.collect_queues(nullptr, found));
+  return found;
 }
 
 result<void> buffer::wait(const os::deadline& until) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
-  return wait_for(*side, until);
+  auto found = pending_on(*side);
+  ISTHMUS_TRY(found);
+  return let_end(*found, until);
+}
+
+result<ref<event>> buffer::pending() {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  auto found = pending_on(*side);
+  ISTHMUS_TRY(found);
+  return end_of_all(*found);
 }
 
 result<void*> buffer::begin_export() {
@@ -184,7 +197,9 @@ result<void*> buffer::begin_export() {
         ISTHMUS_ERROR_UNSUPPORTED,
         "device memory cannot be touched by the host: copy it, or give a function to the queue");
   }
-  ISTHMUS_TRY(wait_for(*side, std::nullopt));
+  auto found = pending_on(*side);
+  ISTHMUS_TRY(found);
+  let_end(*found);
   exports_.fetch_add(1, std::memory_order_relaxed);
   // The export's reference, given back by `end_export`.
   static_cast<void>(side->memory.detach());
@@ -220,13 +235,11 @@ result<isthmus_owner_t> buffer::disown() {
 }
 
 result<void> buffer::record(const ref<event>& ended) {
-  auto memory = hold();
-  if (!memory) {
-    return memory.take_error();
-  }
-  if (*memory) {
-    auto& uses = (*memory)->uses();
-    uses.add({0, {offset_, offset_ + nbytes_}, true}, ended, uses.begin());
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  if (side->memory) {
+    auto& uses = side->memory->uses();
+    uses.add({0, side->range(nbytes_), true}, ended, uses.begin());
   }
   return {};
 }

@@ -69,6 +69,8 @@ class buffer final : public ref_counted {
   // Waits for what is pending on its bytes, whatever its outcome. CLOSED or TIMEOUT. In a forked
   // child, which may read what its parent wrote, nothing is pending.
   [[nodiscard]] result<void> wait(const os::deadline& until);
+  // The end of what is pending on its bytes now, as one event that cannot fail.
+  [[nodiscard]] result<ref<event>> pending();
   // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
   [[nodiscard]] result<void*> begin_export();
   void end_export() noexcept;
@@ -82,7 +84,7 @@ class buffer final : public ref_counted {
   ~buffer() override;
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
-  [[nodiscard]] result<void> wait_for(const endpoint& whole, const os::deadline& until) const;
+  [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole) const;
 
   ref<queue> on_;
   // Of a slice: the whole, also for a slice of a slice, so that a chain of them stays flat.

@@ -114,6 +114,15 @@ isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_n
   });
 }
 
+isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
+                                        isthmus_event_t** event) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(event);
+    return give(object(buffer)->pending(), event);
+  });
+}
+
 isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);

@@ -199,7 +199,7 @@ isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** devi
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    os::watch_process();
+    os::watch_forks();
     return give(create_simulated_device(options == nullptr ? "" : options), device);
   });
 }
@@ -208,6 +208,9 @@ isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* opt
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(options);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     return configure_simulated_device(*object(device), options);
   });
 }
@@ -218,6 +221,9 @@ isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* k
     ISTHMUS_NEEDS(device);
     ISTHMUS_NEEDS(kind);
     ISTHMUS_NEEDS(count);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     auto made = simulated_calls(*object(device), kind);
     ISTHMUS_TRY(made);
     *count = *made;
@@ -232,6 +238,9 @@ isthmus_status_t isthmus_sim_state(const isthmus_device_t* device, uint64_t* clo
     ISTHMUS_NEEDS(clock_ns);
     ISTHMUS_NEEDS(device_bytes);
     ISTHMUS_NEEDS(host_bytes);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     auto now = state_of_simulated_device(*object(device));
     ISTHMUS_TRY(now);
     *clock_ns = now->clock_ns;

@@ -191,6 +191,14 @@ isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) 
   });
 }
 
+isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    ISTHMUS_NEEDS(event);
+    return give(object(queue)->pending(), event);
+  });
+}
+
 isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const* after,
                                      size_t after_count, isthmus_event_t** event) noexcept {
   return guarded([&]() -> result<void> {

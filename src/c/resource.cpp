@@ -140,8 +140,4 @@ isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) noexcept
   });
 }
 
-void isthmus_result_free(void* pointer) noexcept {
-  if (!os::is_forked_child()) {
-    free_result(pointer);
-  }
-}
+void isthmus_result_free(void* pointer) noexcept { free_result(pointer); }

@@ -6,14 +6,30 @@
 #include "memory/registry.hpp"
 #include "os/process.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <span>
 
 using namespace isthmus;
 using namespace isthmus::c;
 
 namespace {
 
-// Takes the owners over first of all, so that they are released whatever comes.
+// Takes them over: they are released whatever comes.
+void take_owners(std::span<const isthmus_owner_t> given, std::vector<owner>& into) {
+  try {
+    into.reserve(given.size());
+  } catch (const std::bad_alloc&) {
+    std::for_each(given.begin(), given.end(),
+                  [](const isthmus_owner_t& each) { const owner released{each}; });
+    throw;
+  }
+  for (const auto& each : given) {
+    into.emplace_back(each);
+  }
+}
+
+// The owners first of all.
 result<transfer_options> options_of(const isthmus_operation_t* operation, bool blocking) {
   transfer_options options;
   options.blocking = blocking;
@@ -26,9 +42,7 @@ result<transfer_options> options_of(const isthmus_operation_t* operation, bool b
   if (operation->owners == nullptr && operation->owner_count != 0) {
     return is_null("operation->owners");
   }
-  for (size_t index = 0; index < operation->owner_count; ++index) {
-    options.owners.emplace_back(operation->owners[index]);
-  }
+  take_owners({operation->owners, operation->owner_count}, options.owners);
   auto after = events_of(operation->after, operation->after_count);
   ISTHMUS_TRY(after);
   options.after = *std::move(after);

@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstring>
-#include <thread>
 
 #include "core/sizes.hpp"
+#include "core/threads.hpp"
 
 // Sanitizers do not see streaming stores.
 #if defined(__SSE2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
@@ -87,7 +87,7 @@ void copy_large(void* destination, const void* source, std::size_t nbytes) noexc
   std::array<std::thread, k_most_threads - 1> others;
   try {
     const auto wanted = threads_for(nbytes) - 1;
-    std::generate_n(others.begin(), wanted, [&] { return std::thread{take_chunks}; });
+    std::generate_n(others.begin(), wanted, [&] { return start_thread(take_chunks); });
   } catch (...) {  // no thread or no memory for one: those there are take all chunks
   }
   take_chunks();

@@ -1,5 +1,5 @@
 #pragma once
-// A lock for a handful of instructions: never held over a driver call, an allocation or a wait.
+// A lock for a handful of instructions: never held over a driver call or a wait.
 
 #include <atomic>
 #include <thread>

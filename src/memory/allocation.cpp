@@ -1,5 +1,9 @@
 #include "memory/allocation.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <mutex>
+
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "memory/provider.hpp"
@@ -59,22 +63,79 @@ result<ref<allocation>> allocation::create(queue& on, const allocation_request& 
   }
 }
 
-result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep) {
+result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
+                                          ref<allocation> within) {
   auto made = make_ref<allocation>(on, what);
-  process_registry().add(*made);
+  if (within) {
+    within->also_on(on);
+    made->within_ = std::move(within);  // a pointer is looked up as that one's
+  } else {
+    process_registry().add(*made);
+  }
   made->origin_ = origin::foreign;
   made->keep_ = std::move(keep);
   return made;
 }
 
-result<std::vector<ref<event>>> allocation::still_running() {
-  auto running = uses_.pending();
-  // Work of the caller's own may use the memory on a queue whose handle he has.
+void allocation::also_on(queue& other) {
+  if (within_) {
+    within_->also_on(other);
+  }
+  if (other.key() == on_->key()) {
+    return;
+  }
+  // One that nobody else has any more, and whose handle nobody has, gets no more work.
+  const auto serves_no_more = [&other](const ref<queue>& each) {
+    return each->key() == other.key() || (each->unique() && !each->lent() && each->quiet());
+  };
+  std::vector<ref<queue>> left;
+  const std::lock_guard hold{others_lock_};
+  left.reserve(others_.size() + 1);
+  std::remove_copy_if(others_.begin(), others_.end(), std::back_inserter(left), serves_no_more);
+  left.emplace_back(&other);
+  left.swap(others_);
+  has_others_.store(true, std::memory_order_release);
+}
+
+std::vector<ref<queue>> allocation::lent_queues() {
+  std::vector<ref<queue>> found;
   if (on_->lent()) {
-    auto asked = on_->unfinished(running);
-    if (!asked && asked.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
-      return asked.take_error();
+    found.push_back(on_);
+  }
+  if (has_others_.load(std::memory_order_acquire)) {
+    const std::lock_guard hold{others_lock_};
+    std::copy_if(others_.begin(), others_.end(), std::back_inserter(found),
+                 [](const ref<queue>& each) { return each->lent(); });
+  }
+  return found;
+}
+
+bool allocation::lent() noexcept {
+  if (on_->lent() || (within_ && within_->lent())) {
+    return true;
+  }
+  if (!has_others_.load(std::memory_order_acquire)) {
+    return false;
+  }
+  const std::lock_guard hold{others_lock_};
+  return std::any_of(others_.begin(), others_.end(),
+                     [](const ref<queue>& each) { return each->lent(); });
+}
+
+result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<event>>& out) {
+  for (const auto& each : lent_queues()) {
+    if (each.get() != but) {
+      ISTHMUS_TRY(each->unfinished(out));
     }
+  }
+  return within_ ? within_->unfinished_on_lent(but, out) : result<void>{};
+}
+
+result<std::vector<ref<event>>> allocation::still_running() {
+  auto running = uses().pending();
+  auto asked = unfinished_on_lent(nullptr, running);
+  if (!asked && asked.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
+    return asked.take_error();
   }
   return running;
 }
@@ -87,7 +148,8 @@ void allocation::retire() {
   if (running->empty()) {
     reclaim();
   } else {
-    reclaim_after(*this, *std::move(running));
+    unused_ = true;  // before it is handed over
+    reclaim_after(*this, *running);
   }
 }
 
@@ -100,7 +162,21 @@ void allocation::last_reference_gone() noexcept {
     delete this;
     return;
   }
-  process_registry().remove(*this);
+  if (!within_) {
+    process_registry().remove(*this);
+  }
+  if (in_continuation()) {
+    retire_later(*this);  // which may have to ask a driver
+  } else {
+    let_go();
+  }
+}
+
+void allocation::let_go() noexcept {
+  if (unused_) {
+    reclaim();
+    return;
+  }
   try {
     retire();
   } catch (const std::bad_alloc&) {

@@ -5,8 +5,12 @@
 // reference the memory goes back to where it came from, but not before the operations in flight on
 // it have ended; nobody waits for that, a thread of the library does it.
 
+#include <atomic>
+#include <vector>
+
 #include "backend/context.hpp"
 #include "core/owner.hpp"
+#include "core/spin_lock.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/use_list.hpp"
 
@@ -27,27 +31,43 @@ class allocation final : public ref_counted {
   // From a memory resource, or (null) from the driver. Errors as `context::allocate`.
   [[nodiscard]] static result<ref<allocation>> create(queue& on, const allocation_request& request,
                                                       memory_resource* from);
-  // Memory of somebody else's, which `keep` frees. Pre: checked by the caller.
-  [[nodiscard]] static result<ref<allocation>> adopt(queue& on, const facts& what, owner keep);
+  // Memory of somebody else's, which `keep` frees. Pre: checked by the caller. Where it lies in
+  // `within`, an allocation already known, it is that one's: held by it, with its uses in common.
+  [[nodiscard]] static result<ref<allocation>> adopt(queue& on, const facts& what, owner keep,
+                                                     ref<allocation> within);
 
   [[nodiscard]] const facts& what() const noexcept { return what_; }
   [[nodiscard]] queue& on() const noexcept { return *on_; }
   [[nodiscard]] context& home() const noexcept;
   [[nodiscard]] device& where() const noexcept;
-  [[nodiscard]] use_list& uses() noexcept { return uses_; }
+  [[nodiscard]] use_list& uses() noexcept { return within_ ? within_->uses() : uses_; }
+  // What ranges of its uses count from.
+  [[nodiscard]] const void* start_of_uses() const noexcept {
+    return within_ ? within_->start_of_uses() : what_.base;
+  }
   [[nodiscard]] bool host_can_touch() const noexcept { return what_.kind != ISTHMUS_KIND_DEVICE; }
   [[nodiscard]] bool contains(const void* pointer) const noexcept;
 
-  // Gives the memory back now. Only for the reaper, once nothing uses the memory any more.
-  void reclaim() noexcept;
+  // Operations on it also go to `other`.
+  void also_on(queue& other);
+  // Whether the handle of a queue that its operations go to was lent, so that work which we do not
+  // know may use it.
+  [[nodiscard]] bool lent() noexcept;
+  // Adds the ends of what is unfinished on those queues now, but for `but` (may be null).
+  [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
+
+  // For the reaper, without a reference: what is next for memory that nobody refers to.
+  void let_go() noexcept;
 
  private:
   friend class reaper;
   friend class registry;
   ~allocation() override;
   void last_reference_gone() noexcept override;
+  [[nodiscard]] std::vector<ref<queue>> lent_queues();
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   void retire();
+  void reclaim() noexcept;
 
   facts what_;
   ref<queue> on_;
@@ -55,7 +75,13 @@ class allocation final : public ref_counted {
   owner keep_;
   // Until it is in the registry its maker still holds the memory.
   enum class origin { unregistered, ours, foreign } origin_ = origin::unregistered;
+  ref<allocation> within_;
   use_list uses_;
+  // Further queues, of views; seldom any.
+  spin_lock others_lock_;
+  std::vector<ref<queue>> others_;
+  std::atomic<bool> has_others_{false};
+  bool unused_ = false;                 // no operation is on it any more
   allocation* next_in_cell_ = nullptr;  // the registry's
   allocation* next_ready_ = nullptr;    // the reaper's
 };

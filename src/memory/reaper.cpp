@@ -3,9 +3,9 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <utility>
 
+#include "core/threads.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -26,7 +26,7 @@ class reaper {
   // one.
   void start() noexcept {
     try {
-      std::thread{[this] { serve(); }}.detach();
+      start_thread([this] { serve(); }).detach();
       has_thread_ = true;
     } catch (...) {
       has_thread_ = false;
@@ -42,7 +42,7 @@ class reaper {
       while (batch != nullptr) {
         auto* record = std::exchange(batch, batch->next_ready_);
         if (const os::driver_call call; call) {
-          record->reclaim();
+          record->let_go();
         }
       }
       hold.lock();
@@ -62,51 +62,27 @@ reaper& process_reaper() noexcept {
   return *only;
 }
 
-// Counts the completions that a record waits for.
-class countdown {
+// Hands a record to the reaper once nothing uses it any more.
+class handover final : public continuation {
  public:
-  countdown(allocation& record, std::size_t events) : record_{record}, left_{events} {}
-
-  void one_ended() noexcept {
-    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      process_reaper().push(record_);
-      delete this;
-    }
-  }
-
- private:
-  allocation& record_;
-  std::atomic<std::size_t> left_;
-};
-
-// Keeps its event alive till it has completed: nobody else may be left to.
-class step final : public continuation {
- public:
-  step(countdown& whole, ref<event> waited) : whole_{whole}, waited_{std::move(waited)} {}
+  explicit handover(allocation& record) : record_{record} {}
   void run(event&) noexcept override {
-    whole_.one_ended();
+    process_reaper().push(record_);
     delete this;
   }
 
  private:
-  countdown& whole_;
-  ref<event> waited_;
+  allocation& record_;
 };
 
 }  // namespace
 
-// All that can fail comes before the first of them is armed.
-void reclaim_after(allocation& record, std::vector<ref<event>> running) {
-  auto whole = std::make_unique<countdown>(record, running.size());
-  std::vector<std::unique_ptr<step>> steps;
-  steps.reserve(running.size());
-  for (const auto& each : running) {
-    steps.push_back(std::make_unique<step>(*whole, each));
-  }
-  static_cast<void>(whole.release());
-  for (std::size_t index = 0; index < running.size(); ++index) {
-    running[index]->on_complete(*steps[index].release());
-  }
+void reclaim_after(allocation& record, const std::vector<ref<event>>& running) {
+  auto ready = std::make_unique<handover>(record);
+  const auto ended = end_of_all(running);
+  ended->on_complete(*ready.release());
 }
+
+void retire_later(allocation& record) noexcept { process_reaper().push(record); }
 
 }  // namespace isthmus

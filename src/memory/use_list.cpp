@@ -12,6 +12,7 @@ template <class Entry, class Leaves>
 void move_out(std::vector<Entry>& entries, std::vector<Entry>& gone, Leaves&& leaves) {
   auto first = std::stable_partition(entries.begin(), entries.end(),
                                      [&](const Entry& each) { return !leaves(each); });
+  gone.reserve(gone.size() + static_cast<std::size_t>(entries.end() - first));
   std::move(first, entries.end(), std::back_inserter(gone));
   entries.erase(first, entries.end());
 }

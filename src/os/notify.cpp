@@ -1,13 +1,45 @@
 #include "os/notify.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdint>
 #include <cstring>
 
 namespace isthmus::os {
+namespace {
+
+// A pipe whose reader has gone must not end the process.
+class pipe_signal_kept_off {
+ public:
+  pipe_signal_kept_off() noexcept {
+    sigset_t pending;
+    sigemptyset(&only_);
+    sigaddset(&only_, SIGPIPE);
+    sigpending(&pending);
+    was_pending_ = sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &only_, &before_);
+  }
+  ~pipe_signal_kept_off() {
+    const timespec at_once{0, 0};
+    if (!was_pending_) {  // else it is somebody else's
+      sigtimedwait(&only_, nullptr, &at_once);
+    }
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  pipe_signal_kept_off(const pipe_signal_kept_off&) = delete;
+  pipe_signal_kept_off& operator=(const pipe_signal_kept_off&) = delete;
+
+ private:
+  sigset_t only_;
+  sigset_t before_;
+  bool was_pending_;
+};
+
+}  // namespace
 
 result<int> duplicate_descriptor(int descriptor) {
   const int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
@@ -19,8 +51,13 @@ result<int> duplicate_descriptor(int descriptor) {
 }
 
 void notify_and_close(int descriptor) noexcept {
-  const std::uint64_t one = 1;
-  while (write(descriptor, &one, sizeof one) < 0 && errno == EINTR) {
+  // A full pipe has told its reader already, and waiting for it is not for this thread.
+  pollfd has_room{descriptor, POLLOUT, 0};
+  if (poll(&has_room, 1, 0) == 1 && (has_room.revents & POLLOUT) != 0) {
+    const pipe_signal_kept_off quietly;
+    const std::uint64_t one = 1;
+    while (write(descriptor, &one, sizeof one) < 0 && errno == EINTR) {
+    }
   }
   close(descriptor);
 }

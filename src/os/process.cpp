@@ -39,9 +39,13 @@ driver_call::driver_call() noexcept {
 
 driver_call::~driver_call() { calls_under_way.fetch_sub(1, std::memory_order_seq_cst); }
 
-void watch_process() noexcept {
+void watch_forks() noexcept {
   [[maybe_unused]] static const int registered = pthread_atfork(
       nullptr, nullptr, [] { detail::forked.store(true, std::memory_order_relaxed); });
+}
+
+void watch_process() noexcept {
+  watch_forks();
   // Last registered, first run: before what the driver registered while it was opened.
   std::atexit(end_driver_calls);
 }

@@ -14,6 +14,8 @@ extern std::atomic<bool> forked;
 extern std::atomic<bool> ending;
 }  // namespace detail
 
+// Arms the first.
+void watch_forks() noexcept;
 // Arms both; called each time a driver was opened, so that our end comes before the driver's own.
 void watch_process() noexcept;
 

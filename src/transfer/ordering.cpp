@@ -15,7 +15,7 @@ bool endpoint::in_context_of(const queue& on) const noexcept {
 }
 
 byte_range endpoint::range(std::size_t nbytes) const noexcept {
-  const auto begin = address(pointer) - address(memory->what().base);
+  const auto begin = address(pointer) - address(memory->start_of_uses());
   return {begin, begin + nbytes};
 }
 
@@ -38,10 +38,7 @@ result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& 
     ISTHMUS_TRY(on->unfinished(after));
   }
   for (std::size_t index = 0; index < count_; ++index) {
-    auto& owning = touches_.at(index).memory->on();
-    if (owning.lent() && &owning != on) {
-      ISTHMUS_TRY(owning.unfinished(after));
-    }
+    ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_lent(on, after));
   }
   return {};
 }
@@ -49,7 +46,7 @@ result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& 
 bool touched_memory::quiet() {
   for (std::size_t index = 0; index < count_; ++index) {
     auto& memory = *touches_.at(index).memory;
-    if (memory.on().lent() || !memory.uses().quiet()) {
+    if (memory.lent() || !memory.uses().quiet()) {
       return false;
     }
   }

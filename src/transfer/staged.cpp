@@ -24,32 +24,26 @@ struct piece {
   std::size_t rows;
 };
 
-// Cuts a shape into pieces of whole rows, or a single row into runs.
+// Cuts a shape into pieces of whole rows, or rows that are too long into runs.
 class pieces {
  public:
   pieces(std::byte* destination, std::byte* source, const pitched& shape)
       : destination_{destination},
         source_{source},
         shape_{shape},
-        width_{shape.height == 1 ? std::min(shape.width, k_piece_bytes) : shape.width},
-        rows_{shape.height == 1
-                  ? 1
-                  : std::clamp(k_piece_bytes / width_, std::size_t{1}, shape.height)} {}
+        width_{std::min(shape.width, k_piece_bytes)},
+        rows_{std::min(k_piece_bytes / width_, shape.height)} {}
 
   [[nodiscard]] std::size_t count() const noexcept {
-    const auto whole = shape_.height == 1 ? shape_.width : shape_.height;
-    const auto part = shape_.height == 1 ? width_ : rows_;
-    return (whole + part - 1) / part;
+    return columns() * ((shape_.height + rows_ - 1) / rows_);
   }
   [[nodiscard]] std::size_t bytes() const noexcept { return width_ * rows_; }
   [[nodiscard]] piece at(std::size_t index) const noexcept {
-    if (shape_.height == 1) {
-      const auto begin = index * width_;
-      return {destination_ + begin, source_ + begin, std::min(width_, shape_.width - begin), 1};
-    }
-    const auto row = index * rows_;
-    return {destination_ + row * shape_.destination_pitch, source_ + row * shape_.source_pitch,
-            width_, std::min(rows_, shape_.height - row)};
+    const auto row = index / columns() * rows_;
+    const auto begin = index % columns() * width_;
+    return {destination_ + row * shape_.destination_pitch + begin,
+            source_ + row * shape_.source_pitch + begin, std::min(width_, shape_.width - begin),
+            std::min(rows_, shape_.height - row)};
   }
   [[nodiscard]] submitted read(queue& on, const piece& what, std::byte* into,
                                wait_list after) const {
@@ -64,17 +58,22 @@ class pieces {
   }
 
  private:
+  [[nodiscard]] std::size_t columns() const noexcept {
+    return (shape_.width + width_ - 1) / width_;
+  }
+
   std::byte* destination_;
   std::byte* source_;
   pitched shape_;
   std::size_t width_;
-  std::size_t rows_;
+  std::size_t rows_;  // 1 where a row is in several pieces
 };
 
 // Host memory that a piece goes by way of. It does not go before what was submitted on it has
 // ended, whatever is thrown.
 struct stage {
-  explicit stage(std::size_t nbytes) : memory{std::make_unique<std::byte[]>(nbytes)} {}
+  explicit stage(std::size_t nbytes)
+      : memory{std::make_unique_for_overwrite<std::byte[]>(nbytes)} {}
   stage(const stage&) = delete;
   stage& operator=(const stage&) = delete;
   ~stage() { static_cast<void>(end()); }
@@ -99,14 +98,13 @@ struct staged_copy {
   std::vector<owner> owners;
   ref<library_event> done;
 
-  // Reads piece n while piece n - 1 is being written.
-  [[nodiscard]] result<void> move_pieces() {
+  [[nodiscard]] result<void> await_turn() const {
     ISTHMUS_TRY(wait_for_all(after));
     let_end(before);
-    const os::driver_call calls;
-    if (!calls) {
-      return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
-    }
+    return {};
+  }
+  // Reads piece n while piece n - 1 is being written.
+  [[nodiscard]] result<void> move_pieces() {
     std::array<stage, 2> stages{stage{parts.bytes()}, stage{parts.bytes()}};
     for (std::size_t index = 0; index < parts.count(); ++index) {
       ISTHMUS_TRY(move_one(parts.at(index), stages[index % 2]));
@@ -129,13 +127,31 @@ struct staged_copy {
   }
 };
 
-error run_guarded(staged_copy& copy) noexcept {
-  try {
-    return copy.move_pieces().take_error();
-  } catch (const std::bad_alloc&) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                "no host memory for the pieces of a copy between contexts");
+error run_guarded(staged_copy& copy) noexcept try {
+  return copy.move_pieces().take_error();
+} catch (const std::bad_alloc&) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+              "no host memory for the pieces of a copy between contexts");
+}
+
+// On a thread of the library. Nothing of a driver's is left in `copy` when it is told to have
+// ended: the end of the process may follow at once.
+error run_to_the_end(staged_copy& copy) noexcept {
+  auto outcome = copy.await_turn().take_error();
+  const os::driver_call calls;
+  if (!calls) {
+    return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
   }
+  if (!outcome) {
+    outcome = run_guarded(copy);
+  }
+  copy.reading = nullptr;
+  copy.writing = nullptr;
+  copy.destination = nullptr;
+  copy.source = nullptr;
+  copy.after.clear();
+  copy.before.clear();
+  return outcome;
 }
 
 // The copy waits on a thread of its own; later work on `on` waits for it.
@@ -143,7 +159,7 @@ submitted run_behind(queue& on, const std::shared_ptr<staged_copy>& copy, touche
   const ref<event> done{copy->done};
   // Made before the fence: once that waits for `done`, nothing may keep it from ending.
   std::function<void()> work = [copy] {
-    auto outcome = run_guarded(*copy);
+    auto outcome = run_to_the_end(*copy);
     const auto ended = copy->done;
     copy->owners.clear();
     ended->finish(std::move(outcome));
@@ -172,7 +188,7 @@ submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
   ISTHMUS_TRY(read.collect_queues(nullptr, before));
   ISTHMUS_TRY(wait_for_all(options.after));
   let_end(before);
-  auto snapshot = std::make_unique<std::byte[]>(shape.width * shape.height);
+  auto snapshot = std::make_unique_for_overwrite<std::byte[]>(shape.width * shape.height);
   auto* const bytes = snapshot.get();
   auto taken = reading.copy_2d(
       {bytes, shape.width, source.pointer, shape.source_pitch, shape.width, shape.height}, {});
@@ -219,6 +235,7 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
   if (!options.blocking && waits) {
     return run_behind(on, copy, touched);
   }
+  ISTHMUS_TRY(copy->await_turn());
   ISTHMUS_TRY(copy->move_pieces());
   return options.blocking ? ref<event>{} : completed_event();
 }

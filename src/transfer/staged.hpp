@@ -10,7 +10,7 @@ namespace isthmus {
 
 // Pre: both sides are device memory, of different contexts; `on` is of one of them. Asynchronous
 // where both devices can wait for the host; elsewhere the source is read before this returns, and
-// only the writing is left to the queue.
+// only the writing is left to the queue; all is done here where `on` is the source's.
 [[nodiscard]] submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
                                     const pitched& shape, transfer_options options);
 

@@ -233,4 +233,47 @@ TEST_P(adoption, empty_buffers_have_nothing_to_give_away) {
       throws(im::status::invalid_argument, [&] { (void)make(0, kinds().front()).disown(); }));
 }
 
+TEST_P(adoption, of_what_the_library_has_already_keeps_one_order) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  for (im::kind kind : kinds()) {
+    const im::buffer whole = make(4096, kind);
+    const im::queue other(device_);
+    auto* inner = static_cast<std::byte*>(whole.pointer()) + 1000;
+    const im::buffer part = im::buffer::adopt(inner, 1000, [](void*) noexcept {}, {.on = other});
+    const im::host_event gate;
+    const im::event filled = im::fill_async(part, std::byte{9}, {.after = gate});
+    EXPECT_EQ(isthmus_buffer_wait(whole.get(), 0), ISTHMUS_ERROR_TIMEOUT) << name(kind);
+    EXPECT_EQ(isthmus_buffer_wait(whole.slice(0, 1000).get(), 0), ISTHMUS_OK) << name(kind);
+    bytes got(4096);
+    const im::event read_back = im::copy_async(std::span(got), whole);
+    EXPECT_FALSE(read_back.done());
+    gate.complete();
+    read_back.wait();
+    EXPECT_TRUE(same(std::span(got).subspan(1000, 1000), bytes(1000, std::byte{9})));
+    EXPECT_EQ(im::query(inner, queue_.context()).base, whole.pointer());
+  }
+}
+
+TEST_P(adoption, of_what_the_library_has_already_outlives_its_free) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  for (im::kind kind : kinds()) {
+    const im::live_memory before = im::live(kind);
+    const im::buffer whole = make(4096, kind);
+    std::atomic<int> released{0};
+    const im::host_event gate;
+    {
+      const im::buffer part = im::buffer::adopt(
+          whole.pointer(), 100, [&](void*) noexcept { ++released; }, {.on = queue_});
+      (void)im::fill_async(part, std::byte{1}, {.after = gate});
+    }
+    whole.free();
+    EXPECT_EQ(im::live(kind).count, before.count + 1) << "given back under a fill";
+    EXPECT_EQ(released, 0);
+    gate.complete();
+    queue_.wait();
+    await(released);
+    EXPECT_EQ(released, 1);
+  }
+}
+
 }  // namespace

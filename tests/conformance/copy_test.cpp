@@ -207,4 +207,22 @@ TEST_P(copying, to_result_memory) {
   EXPECT_EQ(im::result_memory(0).span().size(), 0u);
 }
 
+TEST_P(copying, rows_longer_than_a_piece_between_two_contexts) {
+  const im::device elsewhere = im::sim_device("");
+  const std::size_t width = (5u << 20) + 7;
+  const std::size_t pitch = width + 100;
+  const im::buffer from = make(2 * pitch, kinds().front());
+  const im::buffer to(2 * pitch, im::kind::device, {.on = im::queue(elsewhere)});
+  const bytes data = noise(2 * pitch);
+  write(from, data);
+  im::fill(to, std::byte{0});
+  im::copy_2d({to, pitch}, {from, pitch}, {.width = width, .height = 2});
+  const bytes got = read(to);
+  for (std::size_t row = 0; row < 2; ++row) {
+    EXPECT_TRUE(same(std::span(got).subspan(row * pitch, width),
+                     std::span(data).subspan(row * pitch, width)));
+  }
+  EXPECT_EQ(got[width], std::byte{0});
+}
+
 }  // namespace

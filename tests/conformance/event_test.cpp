@@ -223,4 +223,55 @@ TEST_P(events, of_another_platform_are_waited_for) {
   }
 }
 
+TEST_P(events, of_the_host_do_not_end_as_a_wait_does) {
+  const im::host_event gate;
+  EXPECT_TRUE(refused(isthmus_event_complete(gate.get(), ISTHMUS_ERROR_TIMEOUT, nullptr),
+                      ISTHMUS_ERROR_INVALID_ARGUMENT, {"TIMEOUT"}));
+  EXPECT_FALSE(gate.done());
+  gate.complete();
+}
+
+TEST_P(events, tell_no_pipe_that_nobody_reads) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const im::host_event gate;
+  gate.notify(ends[1]);
+  close(ends[0]);
+  gate.complete();  // SIGPIPE would end the process here
+  close(ends[1]);
+}
+
+TEST_P(events, what_is_pending_is_one_event_that_cannot_fail) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  const im::buffer buffer = make(1000, kinds().front());
+  const im::host_event gate;
+  const im::host_event later;
+  EXPECT_TRUE(queue_.pending().done());
+  const im::event filled = im::fill_async(buffer, std::byte{1}, {.after = gate});
+  const im::event of_queue = queue_.pending();
+  const im::event of_buffer = buffer.pending();
+  const im::event behind = im::fill_async(buffer, std::byte{2}, {.after = later});
+  EXPECT_FALSE(of_queue.done());
+  EXPECT_FALSE(of_buffer.done());
+  gate.fail("as asked");
+  of_queue.wait();
+  of_buffer.wait();
+  EXPECT_THROW(filled.wait(), im::dependency_failed);
+  EXPECT_FALSE(behind.done());
+  later.complete();
+  behind.wait();
+}
+
+TEST_P(events, keep_the_times_of_what_was_held_back) {
+  if (!can(im::capability::profile) || !can(im::capability::wait_for_host)) GTEST_SKIP();
+  const im::buffer buffer = make(64u << 20, kinds().front());
+  im::fill(buffer, std::byte{1});
+  const im::host_event gate;
+  const im::event held = im::fill_async(buffer, std::byte{2}, {.after = gate});
+  gate.complete();
+  held.wait();
+  const im::event_times times = held.times();
+  EXPECT_GE(times.ended - times.started, 100us) << "of 64 MiB";
+}
+
 }  // namespace

@@ -128,6 +128,8 @@ TEST_F(null, queues) {
   EXPECT_EQ(isthmus_queue_native(nullptr), nullptr);
   (void)isthmus_queue_idle(nullptr);
   EXPECT_TRUE(refused(isthmus_queue_wait(nullptr, 0), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_pending(nullptr, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_pending(queue_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_fence(nullptr, nullptr, 0, &event), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_fence(queue_.get(), nullptr, 1, &event), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_close(nullptr), k_invalid));
@@ -212,6 +214,9 @@ TEST_F(null, buffers) {
   EXPECT_TRUE(refused(isthmus_buffer_info(raw, nullptr), k_invalid));
   EXPECT_EQ(isthmus_buffer_pointer(nullptr), nullptr);
   EXPECT_TRUE(refused(isthmus_buffer_wait(nullptr, 0), k_invalid));
+  isthmus_event_t* ended = nullptr;
+  EXPECT_TRUE(refused(isthmus_buffer_pending(nullptr, &ended), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_pending(raw, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_export(nullptr, &pointer), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_export(raw, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_disown(nullptr, &pointer, &owner), k_invalid));

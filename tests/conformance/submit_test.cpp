@@ -1,5 +1,7 @@
 // Functions in a queue's order.
 #include <atomic>
+#include <future>
+#include <memory>
 #include <numeric>
 
 #include "support/backends.hpp"
@@ -184,6 +186,38 @@ TEST_P(submitting, a_code_that_means_nothing_fails_the_function) {
     EXPECT_EQ(isthmus_event_wait(event, -1), ISTHMUS_ERROR_CALLBACK);
     isthmus_event_release(event);
   }
+}
+
+TEST_P(submitting, what_does_not_run_is_let_go_of_on_a_thread_of_the_library) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  const im::host_event gate;
+  std::promise<std::thread::id> let_go;
+  auto where = let_go.get_future();
+  std::shared_ptr<void> kept(nullptr, [&](void*) { let_go.set_value(std::this_thread::get_id()); });
+  const im::event done = queue_.submit_after(gate, [kept = std::move(kept)] {});
+  gate.fail("as asked");
+  EXPECT_THROW(done.wait(), im::dependency_failed);
+  EXPECT_NE(where.get(), std::this_thread::get_id());
+}
+
+TEST_P(submitting, a_buffer_kept_by_a_copy_may_go_with_it) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  const im::live_memory before = im::live();
+  {
+    const im::host_event gate;
+    const im::buffer target = make(1000, kinds().front());
+    auto kept = std::make_shared<im::buffer>(make(1000, kinds().front()));
+    auto data = std::make_shared<bytes>(noise(1000));
+    const im::event written =
+        im::copy_async(target, std::span<const std::byte>(*data),
+                       {.after = gate, .keep = im::keep(std::move(kept), data)});
+    gate.complete();
+    written.wait();
+  }
+  for (int i = 0; i < 5000 && im::live().count != before.count; ++i) {
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_EQ(im::live().count, before.count);
 }
 
 }  // namespace

@@ -185,3 +185,23 @@ def test_what_is_not_on_the_cpu() -> None:
 def test_what_has_no_dlpack(wrong: object) -> None:
     with pytest.raises((AttributeError, TypeError)):
         Buffer.from_dlpack(wrong)
+
+
+def test_a_later_major_version_is_refused() -> None:
+    class Managed(ctypes.Structure):
+        _fields_ = (
+            ("major", ctypes.c_uint32),
+            ("minor", ctypes.c_uint32),
+            ("rest", ctypes.c_char * 72),
+        )
+
+    lent, name = Managed(2, 5), b"dltensor_versioned"
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = (
+        ctypes.py_object,
+        [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+    )
+    capsule = new(ctypes.addressof(lent), name, None)
+    with pytest.raises(BufferError, match=r"2\.5"):
+        Buffer.from_dlpack(Capsule(capsule))
+    assert CAPSULE_NAME(capsule) == name, "it stays unused"

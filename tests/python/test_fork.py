@@ -217,3 +217,26 @@ def test_multiprocessing(tmp_path: Path, method: str, outcome: str) -> None:
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"({outcome!r}, {bytes([1]) * 8!r})\n"
+
+
+def test_results_in_a_child_go_back() -> None:
+    run(
+        "host",
+        """
+buffer = Buffer(8 << 20, kind="host", queue=queue)
+buffer.fill(7)
+kept = buffer.to_numpy()
+def resident():
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+def child():
+    global kept
+    first = buffer.to_numpy()
+    before = resident()
+    for _ in range(40):
+        assert buffer.to_numpy()[-1] == 7
+    kept = first = None
+    assert resident() - before < 64 << 20
+forked(child)
+""",
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 from support import message_has, noise, python, sim
@@ -30,6 +32,17 @@ def test_capacity_is_of_the_device_kind() -> None:
     device = sim(capacity="4KiB")
     held = [Buffer(4096, kind="host", device=device) for _ in range(3)]
     assert Buffer(4096, device=device).nbytes == held[0].nbytes
+
+
+def test_small_copies_wait_without_the_interpreters_lock() -> None:
+    queue = Queue(sim(wait_for_host=0))
+    buffer, gate = Buffer(64, kind="shared", queue=queue), Event()
+    buffer.record(gate)
+    completer = threading.Timer(0.05, gate.complete)
+    completer.start()
+    buffer.copy_from(b"x" * 64)  # would hang
+    completer.join()
+    assert buffer.tobytes() == b"x" * 64
 
 
 @pytest.mark.parametrize("option", ["kinds", "usm", "wait_for_host"])

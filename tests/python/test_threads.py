@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pytest
 from support import filled, live_again, noise
 
 import isthmus
@@ -148,3 +150,29 @@ def test_events_are_waited_for_everywhere(dev: Device) -> None:
 
 def test_devices_are_found_everywhere() -> None:
     in_threads(lambda _: [isthmus.devices() and isthmus.current_queue() for _ in range(20)])
+
+
+@pytest.mark.parametrize("what", ["queue", "buffer"])
+def test_a_wait_is_for_what_was_pending_then(what: str) -> None:
+    queue = Queue(Device("host"))
+    buffer = filled(noise(64), kind="host", queue=queue)
+    waited, submitted = threading.Event(), threading.Semaphore(0)
+
+    def keep_busy() -> None:
+        for _ in range(200):
+            if waited.is_set():
+                return
+            queue.submit(lambda _: time.sleep(0.02), buffer)
+            submitted.release()
+            time.sleep(0.015)
+
+    busy = threading.Thread(target=keep_busy)
+    busy.start()
+    for _ in range(3):
+        submitted.acquire()
+    (queue if what == "queue" else buffer).wait()
+    waited.set()
+    still_busy = busy.is_alive()
+    busy.join()
+    assert still_busy, "waited for what came after it too"
+    queue.wait()

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from support import filled, noise, until
 
-from isthmus import Buffer, Context, Queue
+import isthmus
+from isthmus import Buffer, Context, Event, Queue
 from isthmus.memory import MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, as_usm_memory
 
 DATA = noise(4096)
@@ -141,6 +142,30 @@ def test_copies_from_and_to_foreign_objects(q: Queue, kind: str) -> None:
     gappy = Foreign(interface(source, shape=(8,), strides=(2,)))
     with pytest.raises(ValueError, match="contiguous"):
         target.copy_from(gappy)
+
+
+def test_empty_foreign_arrays_have_no_bytes(q: Queue, kind: str) -> None:
+    source = filled(DATA, kind=kind, queue=q)
+    empty = Foreign(interface(source, shape=(0, 8), typestr="<f4", offset=4))
+    target = filled(bytes(16), kind=kind, queue=q)
+    target.copy_from(empty)
+    target.copy_to(empty)
+    assert target.tobytes() == bytes(16)
+    assert source.tobytes() == DATA.tobytes()
+
+
+def test_foreign_views_of_our_memory_keep_its_order(q: Queue, kind: str) -> None:
+    source = filled(DATA, kind=kind, queue=q)
+    if "wait_for_host" not in q.device.capabilities:
+        pytest.skip("its queues cannot wait for the host")
+    other = Queue(q.context)
+    view = as_usm_memory(Foreign(interface(source, shape=(100,), syclobj=other)))
+    gate = Event()
+    view.fill(1, after=gate, blocking=False)
+    with pytest.raises(isthmus.WaitTimeoutError):
+        source.wait(0)
+    gate.complete()
+    assert source.tobytes() == bytes([1]) * 100 + DATA.tobytes()[100:]
 
 
 def test_read_only_foreign_destinations(q: Queue, kind: str) -> None:

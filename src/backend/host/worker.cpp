@@ -1,6 +1,6 @@
 #include "backend/host/worker.hpp"
 
-#include <thread>
+#include "core/threads.hpp"
 
 namespace isthmus::host {
 namespace {
@@ -67,7 +67,7 @@ result<void> worker::enqueue(const ref<task>& next) {
   try {
     const std::lock_guard hold{lock_};
     if (!has_thread_) {
-      std::thread{[self = shared_from_this()] { self->serve(); }}.detach();
+      start_thread([self = shared_from_this()] { self->serve(); }).detach();
       has_thread_ = true;
     }
     waiting_.push_back(next);

@@ -7,6 +7,7 @@
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/gate.hpp"
 #include "backend/opencl/platform.hpp"
+#include "core/threads.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::opencl {
@@ -142,6 +143,10 @@ bool operation::spin() noexcept {
 }
 
 void operation::block(const os::deadline& until) noexcept {
+  if (on_library_thread()) {
+    event::block(until);
+    return;
+  }
   if (until) {
     if (*until > os::clock::now() && !spin()) {
       event::block(until);
@@ -171,7 +176,8 @@ result<event_times> operation::times() {
   const auto ask = [&](event_handle of, number what, std::uint64_t& time) {
     return calls.get_profile(of, what, sizeof time, &time, nullptr);
   };
-  auto* begin = first_ != nullptr ? first_ : handle();
+  auto* only = inner_ != nullptr ? inner_ : handle();
+  auto* begin = first_ != nullptr ? first_ : only;
   for (const auto outcome : {ask(begin, cl::k_profile_queued, told.submitted_ns),
                              ask(begin, cl::k_profile_started, told.started_ns),
                              ask(handle(), cl::k_profile_ended, told.ended_ns)}) {

@@ -3,10 +3,10 @@
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
-#include <thread>
 
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/platform.hpp"
+#include "core/threads.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::opencl {
@@ -29,7 +29,7 @@ class gate_keeper {
 
  private:
   gate_keeper() {
-    std::thread{[this] { serve(); }}.detach();
+    start_thread([this] { serve(); }).detach();
   }
   void serve() noexcept {
     std::unique_lock hold{lock_};

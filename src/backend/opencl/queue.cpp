@@ -34,7 +34,7 @@ queue::~queue() {
     return;
   }
   const auto finish_and_release = [calls = &calls(), handle = handle_] {
-    if (!os::drivers_are_gone()) {
+    if (const os::driver_call call; call) {
       calls->finish(handle);
       calls->release_queue(handle);
     }

@@ -6,6 +6,8 @@
 #include <thread>
 
 #include "backend/opencl/event.hpp"
+#include "buffer/buffer.hpp"
+#include "memory/live_counts.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 
 namespace isthmus::testing {
@@ -81,6 +83,31 @@ TEST_P(opencl_adopt, a_fence_covers_what_the_owner_submitted) {
   EXPECT_TRUE((*fence)->pending());
   calls().set_user_event(held, 0);
   EXPECT_TRUE((*fence)->wait(os::clock::now() + 10s));
+  calls().release_event(held);
+  calls().release_queue(handle);
+}
+
+TEST_P(opencl_adopt, memory_viewed_on_a_lent_queue_waits_for_it) {
+  auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+  const auto queue = adopted(handle);
+  auto own = home().create_queue(where());
+  ASSERT_TRUE(own);
+  auto whole = buffer::create(**own, {1000, ISTHMUS_KIND_DEVICE, 0}, nullptr);
+  ASSERT_TRUE(whole);
+  auto view = (*whole)->on_queue(*queue);
+  ASSERT_TRUE(view);
+  opencl::code outcome = 0;
+  auto* held =
+      calls().create_user_event(static_cast<opencl::context_handle>(home().native()), &outcome);
+  ASSERT_EQ(calls().enqueue_marker(handle, 1, &held, nullptr), 0);
+  EXPECT_EQ((*whole)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_EQ((*view)->wait(os::clock::now()).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  const auto live = process_live_counts().total(ISTHMUS_KIND_DEVICE).count;
+  (*view)->free();
+  (*whole)->free();
+  EXPECT_EQ(process_live_counts().total(ISTHMUS_KIND_DEVICE).count, live) << "in use there";
+  calls().set_user_event(held, 0);
+  EXPECT_TRUE(queue->wait(os::clock::now() + 10s));
   calls().release_event(held);
   calls().release_queue(handle);
 }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <vector>
 
@@ -35,6 +36,22 @@ TEST(result_memory, nothing_and_too_much) {
   free_result(nullptr);
   EXPECT_EQ(allocate_result(std::size_t{1} << 62).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(allocate_result(SIZE_MAX).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+}
+
+TEST(result_memory, a_forked_child_has_its_own) {
+  constexpr std::size_t k_bytes = std::size_t{8} << 20;
+  auto inherited = allocate_result(k_bytes);
+  const auto in_a_child = [&] {
+    free_result(*inherited);
+    auto first = allocate_result(k_bytes);
+    std::memset(*first, 1, k_bytes);
+    void* const was = *first;
+    free_result(was);
+    auto second = allocate_result(k_bytes);  // kept: it was freed
+    std::_Exit(*second == was && was != *inherited ? 0 : 1);
+  };
+  EXPECT_EXIT(in_a_child(), testing::ExitedWithCode(0), "");
+  free_result(*inherited);
 }
 
 }  // namespace
