@@ -103,9 +103,9 @@ enum {
 };
 
 /* Keeps something of the caller's alive: `release(object)` is called exactly once, on any thread,
- * as soon as it is no longer needed, also when the call that took it fails. It may release handles
- * of this library, call nothing else of it, and must not throw. A NULL `release` means that nothing
- * is to be done. */
+ * as soon as it is no longer needed, also when the call that took it fails. It may release buffers
+ * and events of this library, call nothing else of it, and must not throw. A NULL `release` means
+ * that nothing is to be done. */
 typedef struct isthmus_owner_s {
   void* object;
   void (*release)(void* object);

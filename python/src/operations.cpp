@@ -1,6 +1,8 @@
 // Starting an operation and waiting for it.
 
+#include <algorithm>
 #include <array>
+#include <iterator>
 #include <memory>
 
 #include "transfers.hpp"
@@ -13,7 +15,11 @@ namespace {
 constexpr std::size_t k_keep_lock_bytes = 16 * 1024;
 
 bool may_keep_lock(const operation& what) {
+  const auto submits_at_once = [](const place* each) {
+    return each == nullptr || each->submits_at_once;
+  };
   return what.nbytes <= k_keep_lock_bytes && what.direct && what.arguments.after.empty() &&
+         std::all_of(std::begin(what.places), std::end(what.places), submits_at_once) &&
          !functions_under_way();
 }
 

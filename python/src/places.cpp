@@ -104,7 +104,8 @@ place buffer_place(const buffer& of) {
   place made;
   made.raw.buffer = of.raw.get();
   made.nbytes = of.nbytes;
-  made.direct = (host_reachable(of.kind) && on.waits_for_host) || on.on_host;
+  made.direct = host_reachable(of.kind) || on.on_host;
+  made.submits_at_once = on.waits_for_host;
   made.queue = on.raw.get();
   return made;
 }

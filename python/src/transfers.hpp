@@ -28,6 +28,7 @@ struct place {
   isthmus_place_t raw{};
   std::size_t nbytes = 0;            // from the start, offset or not
   bool direct = true;                // the library can reach it without its driver
+  bool submits_at_once = true;       // no submission to its queue waits for the host
   isthmus_queue_t* queue = nullptr;  // of a Buffer, borrowed
   std::unique_ptr<pinned> memory;    // of Python's
   buffer_handle adopted;             // of an object that only tells its address

@@ -11,12 +11,13 @@
 
 namespace isthmus::python {
 
+constexpr std::int64_t k_slice_ns = 50'000'000;
+
 // `wait(nanoseconds)` gives TIMEOUT to be called again. Gives its last status; throws what a signal
 // handler raised.
 template <class Wait>
 isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
   using clock = std::chrono::steady_clock;
-  constexpr std::int64_t k_slice_ns = 50'000'000;
   const auto start = clock::now();
   for (;;) {
     std::int64_t left = k_slice_ns;
@@ -52,37 +53,37 @@ inline isthmus_status_t wait_for_event(isthmus_event_t* event, std::int64_t time
                         [event](std::int64_t slice) { return isthmus_event_wait(event, slice); });
 }
 
-// Waits for what is pending when this is called, not for what comes meanwhile: `poll()` tells
-// whether anything is, `pending(event)` gives its end.
-template <class Poll, class Pending>
-isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Poll poll, Pending pending) {
-  const isthmus_status_t now = poll();
-  if (now != ISTHMUS_ERROR_TIMEOUT || timeout_ns == 0) {
-    return now;
-  }
+// Waits for what is pending when this is called, not for what comes meanwhile: `wait(nanoseconds)`
+// does so for a short time, `pending(event)` gives its end, which stays with what is pending till
+// that has ended.
+template <class Wait, class Pending>
+isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pending) {
   event_handle ended;
   isthmus_status_t status;
   {
     const gil_release released;
+    if (timeout_ns >= 0 && timeout_ns <= k_slice_ns) {
+      return wait(timeout_ns);
+    }
     status = pending(ended.out());
   }
   return status == ISTHMUS_OK ? wait_for_event(ended.get(), timeout_ns) : status;
 }
 
-// On the buffer, on any queue; lets the lock go only if something is.
+// On the buffer, on any queue; lets the lock go only if something is pending.
 inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
+  const auto status = isthmus_buffer_wait(buffer, 0);
+  if (status != ISTHMUS_ERROR_TIMEOUT) {
+    return status;
+  }
   return wait_for_pending(
-      timeout_ns, [buffer] { return isthmus_buffer_wait(buffer, 0); },
+      timeout_ns, [buffer](std::int64_t ns) { return isthmus_buffer_wait(buffer, ns); },
       [buffer](isthmus_event_t** ended) { return isthmus_buffer_pending(buffer, ended); });
 }
 
 inline isthmus_status_t wait_for_queue(isthmus_queue_t* queue, std::int64_t timeout_ns) {
   return wait_for_pending(
-      timeout_ns,
-      [queue] {
-        const gil_release released;  // a lent queue asks the driver
-        return isthmus_queue_wait(queue, 0);
-      },
+      timeout_ns, [queue](std::int64_t ns) { return isthmus_queue_wait(queue, ns); },
       [queue](isthmus_event_t** ended) { return isthmus_queue_pending(queue, ended); });
 }
 

@@ -204,7 +204,10 @@ class function_turn final : public continuation {
 
  private:
   void finish(error outcome) noexcept {
-    function_.reset();
+    {
+      const os::driver_call calls;  // as what it owns goes; counted, so that the end waits for it
+      function_.reset();
+    }
     ended_->finish(std::move(outcome));
     // The queue goes on even if the function failed: that failure is its own event's.
     gate_->finish({});

@@ -30,7 +30,16 @@ buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
       offset_{base.offset_ + offset},
       nbytes_{nbytes} {}
 
-buffer::~buffer() { free(); }
+buffer::~buffer() {
+  free();
+  if (!counted_view_ || os::drivers_are_gone()) {
+    return;
+  }
+  // Memory that was freed before has seen to it.
+  if (auto memory = whole_->hold(); memory && *memory) {
+    (*memory)->view_ended(*on_);
+  }
+}
 
 result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
                                    memory_resource* from) {
@@ -115,6 +124,20 @@ void buffer::free() noexcept {
   }
 }
 
+result<ref<buffer>> buffer::view(queue& on, std::size_t offset, std::size_t nbytes) {
+  auto made = make_ref<buffer>(*this, on, offset, nbytes);
+  if (&on == whole_->on_.get() || os::is_forked_child()) {
+    return made;
+  }
+  auto memory = hold();
+  ISTHMUS_TRY(memory);
+  if (*memory) {
+    (*memory)->view_began(on);
+    made->counted_view_ = true;
+  }
+  return made;
+}
+
 result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
   if (dead()) {
     return closed();
@@ -124,21 +147,19 @@ result<ref<buffer>> buffer::slice(std::size_t offset, std::size_t nbytes) {
                 "a slice of {} bytes from {} does not lie in a buffer of {}", nbytes, offset,
                 describe_bytes(nbytes_));
   }
-  return make_ref<buffer>(*this, *on_, offset, nbytes);
+  return view(*on_, offset, nbytes);
 }
 
 result<ref<buffer>> buffer::on_queue(queue& other) {
+  if (dead()) {
+    return closed();
+  }
   if (other.home().key() != on_->home().key()) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the buffer",
                 other.where().properties().filter);
   }
-  auto memory = hold();
-  ISTHMUS_TRY(memory);
-  if (*memory) {
-    (*memory)->also_on(other);
-  }
-  return make_ref<buffer>(*this, other, std::size_t{0}, nbytes_);
+  return view(other, 0, nbytes_);
 }
 
 result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes) {

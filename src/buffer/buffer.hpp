@@ -82,6 +82,8 @@ class buffer final : public ref_counted {
 
  private:
   ~buffer() override;
+  // A part of it, or all, with operations on `on`.
+  [[nodiscard]] result<ref<buffer>> view(queue& on, std::size_t offset, std::size_t nbytes);
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
   [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole) const;
@@ -95,6 +97,7 @@ class buffer final : public ref_counted {
   std::size_t alignment_ = 0;
   usm_kind kind_ = ISTHMUS_KIND_DEVICE;
   bool read_only_ = false;
+  bool counted_view_ = false;  // on another queue than the whole, which the memory knows
   std::atomic<bool> dead_{false};
   std::atomic<std::size_t> exports_{0};
   // Guards the handing out of references against `free`; `memory_` itself never changes. Alive, the

@@ -57,6 +57,9 @@ isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t
     ISTHMUS_NEEDS(base);
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(view);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     return give(object(base)->on_queue(*object(queue)), view);
   });
 }

@@ -2,6 +2,7 @@
 
 #include "backend/library_threads.hpp"
 #include "c/common.hpp"
+#include "core/threads.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -38,6 +39,7 @@ class user_function final : public host_function {
       views.push_back({where.function_address(sides_[index].pointer), sizes_[index]});
     }
     const char* message = nullptr;
+    const signals_of_starter meanwhile;
     const auto code = function_(keep_.object(), views.data(), views.size(), &message);
     return code == ISTHMUS_OK
                ? error{}

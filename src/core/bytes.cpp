@@ -3,16 +3,20 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/large_copy.hpp"
+#include "core/share_out.hpp"
+#include "core/stream_copy.hpp"
 
 namespace isthmus {
 
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept {
-  if (nbytes < k_large_copy) {
+  if (nbytes < k_large_bytes) {
     std::memcpy(destination, source, nbytes);
-  } else {
-    copy_large(destination, source, nbytes);
+    return;
   }
+  share_out(nbytes, [to = static_cast<std::byte*>(destination),
+                     from = static_cast<const std::byte*>(source)](std::size_t at, std::size_t n) {
+    stream_copy(to + at, from + at, n);
+  });
 }
 
 void copy_rows(const copy_2d_shape& shape) noexcept {
@@ -25,8 +29,9 @@ void copy_rows(const copy_2d_shape& shape) noexcept {
   }
 }
 
-void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept {
-  auto* to = static_cast<std::byte*>(destination);
+namespace {
+
+void fill_piece(std::byte* to, const fill_pattern& pattern, std::size_t nbytes) noexcept {
   if (pattern.nbytes == 1) {
     std::memset(to, std::to_integer<int>(pattern.bytes[0]), nbytes);
     return;
@@ -40,6 +45,19 @@ void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbyt
     std::memcpy(to + done, to, run);
     done += run;
   }
+}
+
+}  // namespace
+
+void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept {
+  auto* to = static_cast<std::byte*>(destination);
+  if (nbytes < k_large_bytes) {
+    fill_piece(to, pattern, nbytes);
+    return;
+  }
+  share_out(nbytes, [to, &pattern](std::size_t at, std::size_t n) {  // pieces hold whole patterns
+    fill_piece(to + at, pattern, n);
+  });
 }
 
 }  // namespace isthmus

@@ -19,7 +19,7 @@ struct fill_pattern {
   std::size_t nbytes = 1;  // 1, 2, 4, 8 or 16
 };
 
-// Large ones by several threads.
+// By several threads from `k_large_bytes` on (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const copy_2d_shape& shape) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's.

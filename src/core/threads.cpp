@@ -4,19 +4,38 @@ namespace isthmus {
 namespace {
 
 thread_local bool is_library_thread = false;
+thread_local sigset_t starters_signals;
 
 }  // namespace
 
 signals_blocked::signals_blocked() noexcept {
-  sigset_t all;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before_);
+  sigset_t sent;
+  sigfillset(&sent);
+  for (const int own_fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT}) {
+    sigdelset(&sent, own_fault);
+  }
+  pthread_sigmask(SIG_BLOCK, &sent, &before_);
 }
 
 signals_blocked::~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
+signals_of_starter::signals_of_starter() noexcept {
+  if (is_library_thread) {
+    pthread_sigmask(SIG_SETMASK, &starters_signals, &before_);
+  }
+}
+
+signals_of_starter::~signals_of_starter() {
+  if (is_library_thread) {
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+}
+
 bool on_library_thread() noexcept { return is_library_thread; }
 
-void detail::mark_library_thread() noexcept { is_library_thread = true; }
+void detail::mark_library_thread(const sigset_t& signals_of_starter) noexcept {
+  is_library_thread = true;
+  starters_signals = signals_of_starter;
+}
 
 }  // namespace isthmus

@@ -1,9 +1,5 @@
 #include "memory/allocation.hpp"
 
-#include <algorithm>
-#include <iterator>
-#include <mutex>
-
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "memory/provider.hpp"
@@ -34,7 +30,11 @@ void give_back(queue& on, const allocation_request& request, memory_resource* fr
 
 allocation::allocation(queue& on, const facts& what) : what_{what}, on_{&on} {}
 
-allocation::~allocation() = default;
+allocation::~allocation() {
+  if (within_) {
+    within_->view_ended(*on_);
+  }
+}
 
 context& allocation::home() const noexcept { return on_->home(); }
 device& allocation::where() const noexcept { return on_->where(); }
@@ -67,7 +67,7 @@ result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner ke
                                           ref<allocation> within) {
   auto made = make_ref<allocation>(on, what);
   if (within) {
-    within->also_on(on);
+    within->view_began(on);
     made->within_ = std::move(within);  // a pointer is looked up as that one's
   } else {
     process_registry().add(*made);
@@ -77,66 +77,79 @@ result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner ke
   return made;
 }
 
-void allocation::also_on(queue& other) {
+void allocation::view_began(queue& on) {
   if (within_) {
-    within_->also_on(other);
+    within_->view_began(on);
+  } else if (&on != on_.get()) {
+    views_.begin(on);
   }
-  if (other.key() == on_->key()) {
+}
+
+// What runs on a lent queue now is in the use list from here on. False if that cannot be: the view
+// then counts for ever.
+bool allocation::outlasts_view(queue& on) {
+  if (!on.lent()) {
+    return true;
+  }
+  std::vector<ref<event>> running;
+  if (in_continuation() || !on.unfinished(running)) {
+    return false;
+  }
+  for (const auto& each : running) {
+    uses_.add({0, {0, what_.nbytes}, true}, each, uses_.begin());
+  }
+  return true;
+}
+
+void allocation::view_ended(queue& on) noexcept {
+  if (within_) {
+    within_->view_ended(on);
     return;
   }
-  // One that nobody else has any more, and whose handle nobody has, gets no more work.
-  const auto serves_no_more = [&other](const ref<queue>& each) {
-    return each->key() == other.key() || (each->unique() && !each->lent() && each->quiet());
-  };
-  std::vector<ref<queue>> left;
-  const std::lock_guard hold{others_lock_};
-  left.reserve(others_.size() + 1);
-  std::remove_copy_if(others_.begin(), others_.end(), std::back_inserter(left), serves_no_more);
-  left.emplace_back(&other);
-  left.swap(others_);
-  has_others_.store(true, std::memory_order_release);
+  if (&on == on_.get()) {
+    return;
+  }
+  try {
+    if (outlasts_view(on)) {
+      views_.end(on);
+    }
+  } catch (const std::bad_alloc&) {
+    // As where the driver cannot tell.
+  }
 }
 
 std::vector<ref<queue>> allocation::lent_queues() {
+  if (within_) {
+    return within_->lent_queues();  // ours is among them, as that of a view
+  }
   std::vector<ref<queue>> found;
   if (on_->lent()) {
     found.push_back(on_);
   }
-  if (has_others_.load(std::memory_order_acquire)) {
-    const std::lock_guard hold{others_lock_};
-    std::copy_if(others_.begin(), others_.end(), std::back_inserter(found),
-                 [](const ref<queue>& each) { return each->lent(); });
-  }
+  views_.collect_lent(found);
   return found;
 }
 
 bool allocation::lent() noexcept {
-  if (on_->lent() || (within_ && within_->lent())) {
-    return true;
-  }
-  if (!has_others_.load(std::memory_order_acquire)) {
-    return false;
-  }
-  const std::lock_guard hold{others_lock_};
-  return std::any_of(others_.begin(), others_.end(),
-                     [](const ref<queue>& each) { return each->lent(); });
+  return within_ ? within_->lent() : on_->lent() || views_.any_lent();
 }
 
 result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<event>>& out) {
+  if (!lent()) {
+    return {};
+  }
   for (const auto& each : lent_queues()) {
-    if (each.get() != but) {
-      ISTHMUS_TRY(each->unfinished(out));
+    auto asked = each.get() == but ? result<void>{} : each->unfinished(out);
+    if (!asked && asked.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
+      return asked;
     }
   }
-  return within_ ? within_->unfinished_on_lent(but, out) : result<void>{};
+  return {};
 }
 
 result<std::vector<ref<event>>> allocation::still_running() {
   auto running = uses().pending();
-  auto asked = unfinished_on_lent(nullptr, running);
-  if (!asked && asked.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
-    return asked.take_error();
-  }
+  ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
   return running;
 }
 

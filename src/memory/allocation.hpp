@@ -5,14 +5,13 @@
 // reference the memory goes back to where it came from, but not before the operations in flight on
 // it have ended; nobody waits for that, a thread of the library does it.
 
-#include <atomic>
 #include <vector>
 
 #include "backend/context.hpp"
 #include "core/owner.hpp"
-#include "core/spin_lock.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/use_list.hpp"
+#include "memory/view_queues.hpp"
 
 namespace isthmus {
 
@@ -48,12 +47,15 @@ class allocation final : public ref_counted {
   [[nodiscard]] bool host_can_touch() const noexcept { return what_.kind != ISTHMUS_KIND_DEVICE; }
   [[nodiscard]] bool contains(const void* pointer) const noexcept;
 
-  // Operations on it also go to `other`.
-  void also_on(queue& other);
+  // Views of it put operations on `on` too, from here to there. Work that we do not know may run on
+  // there when the view ends: it is waited for as an operation of ours.
+  void view_began(queue& on);
+  void view_ended(queue& on) noexcept;
   // Whether the handle of a queue that its operations go to was lent, so that work which we do not
   // know may use it.
   [[nodiscard]] bool lent() noexcept;
-  // Adds the ends of what is unfinished on those queues now, but for `but` (may be null).
+  // Adds the ends of what is unfinished on those queues now, but for `but` (may be null). A device
+  // that was lost has nothing unfinished.
   [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
 
   // For the reaper, without a reference: what is next for memory that nobody refers to.
@@ -65,6 +67,7 @@ class allocation final : public ref_counted {
   ~allocation() override;
   void last_reference_gone() noexcept override;
   [[nodiscard]] std::vector<ref<queue>> lent_queues();
+  [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   void retire();
   void reclaim() noexcept;
@@ -77,10 +80,7 @@ class allocation final : public ref_counted {
   enum class origin { unregistered, ours, foreign } origin_ = origin::unregistered;
   ref<allocation> within_;
   use_list uses_;
-  // Further queues, of views; seldom any.
-  spin_lock others_lock_;
-  std::vector<ref<queue>> others_;
-  std::atomic<bool> has_others_{false};
+  view_queues views_;
   bool unused_ = false;                 // no operation is on it any more
   allocation* next_in_cell_ = nullptr;  // the registry's
   allocation* next_ready_ = nullptr;    // the reaper's

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
-#include <new>
 #include <unordered_map>
 #include <vector>
 
@@ -20,8 +19,7 @@ namespace {
 constexpr std::size_t k_large_bytes = std::size_t{64} << 10;
 constexpr std::size_t k_kept_bytes = std::size_t{256} << 20;
 
-// Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed; in
-// a forked child what its parent lent stays where it is.
+// Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed.
 class result_cache {
  public:
   result<void*> allocate(std::size_t nbytes) {
@@ -40,6 +38,9 @@ class result_cache {
     lent_.emplace(*fresh, whole);
     return fresh;
   }
+
+  void lock() { lock_.lock(); }
+  void unlock() { lock_.unlock(); }
 
   // False if it is not one of these.
   bool free(void* pointer) noexcept {
@@ -105,18 +106,12 @@ class result_cache {
   std::size_t kept_bytes_ = 0;
 };
 
-// Made as the library is loaded, so that no fork finds it half made.
-result_cache* process_results = new result_cache;
-bool inherited = false;  // whether a fork came before: its parent may have lent memory
-
-// A child has a cache of its own: the lock may be held by a thread that it has not.
-void begin_anew() noexcept {
-  inherited = true;
-  if (auto* fresh = new (std::nothrow) result_cache) {
-    process_results = fresh;
-  }
-}
-[[maybe_unused]] const int watches_forks = pthread_atfork(nullptr, nullptr, begin_anew);
+// Made as the library is loaded, so that no fork finds it half made. A fork waits till no thread
+// changes it: the child's copy is whole, and goes on by itself.
+result_cache& process_results = *new result_cache;
+[[maybe_unused]] const int watches_forks =
+    pthread_atfork([] { process_results.lock(); }, [] { process_results.unlock(); },
+                   [] { process_results.unlock(); });
 
 }  // namespace
 
@@ -125,7 +120,7 @@ result<void*> allocate_result(std::size_t nbytes) {
     return static_cast<void*>(nullptr);
   }
   if (nbytes >= k_large_bytes) {
-    return process_results->allocate(nbytes);
+    return process_results.allocate(nbytes);
   }
   void* small = std::malloc(nbytes);
   if (small == nullptr) {
@@ -137,11 +132,8 @@ result<void*> allocate_result(std::size_t nbytes) {
 
 void free_result(void* pointer) noexcept {
   // Small ones are never page-aligned by rule, but may be by chance: the cache knows its own.
-  if (pointer == nullptr || address(pointer) % os::page_size() != 0) {
-    std::free(pointer);
-    return;
-  }
-  if (!process_results->free(pointer) && !inherited) {
+  if (pointer != nullptr &&
+      (address(pointer) % os::page_size() != 0 || !process_results.free(pointer))) {
     std::free(pointer);
   }
 }

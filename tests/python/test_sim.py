@@ -278,3 +278,20 @@ def test_by_environment() -> None:
 def test_not_there_unless_asked_for() -> None:
     code = "import isthmus\nassert all(d.backend != 'sim' for d in isthmus.devices())\n"
     python(code)
+
+
+def test_a_forked_child_reads_where_queues_cannot_wait_for_the_host() -> None:
+    python(
+        """
+import os
+from isthmus import Buffer, Queue
+from support import sim
+
+buffer = Buffer(64, kind="shared", queue=Queue(sim(wait_for_host=0)))
+buffer.fill(5)
+child = os.fork()
+if child == 0:
+    os._exit(0 if buffer.tobytes() == bytes([5]) * 64 else 1)
+assert os.waitpid(child, 0)[1] == 0
+"""
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextvars
 import gc
+import signal
+import subprocess
 import sys
 import threading
 import weakref
@@ -347,3 +349,15 @@ def test_deep_recursion_in_a_function(q: Queue) -> None:
     with pytest.raises(RecursionError):
         event.wait()
     q.submit(lambda: None).wait()
+
+
+def test_processes_that_functions_start_can_be_ended() -> None:
+    queue, seen = Queue(Device("host")), []
+
+    def start() -> None:
+        child = subprocess.Popen(["sleep", "30"])
+        child.terminate()
+        seen.append(child.wait(10))
+
+    queue.submit(start).wait(20)
+    assert seen == [-signal.SIGTERM]

@@ -1,6 +1,7 @@
 #include "backend/host/worker.hpp"
 
 #include "core/threads.hpp"
+#include "os/process.hpp"
 
 namespace isthmus::host {
 namespace {
@@ -25,8 +26,11 @@ void task::execute() noexcept {
     outcome = effect_();
   }
   times_.ended_ns = now_ns();
-  after_.clear();
-  effect_ = nullptr;
+  {
+    const os::driver_call calls;  // the events may be another driver's
+    after_.clear();
+    effect_ = nullptr;
+  }
   complete(std::move(outcome));
 }
 

@@ -4,7 +4,7 @@
 #include <numeric>
 
 #include "backend/opencl/submit.hpp"
-#include "core/large_copy.hpp"
+#include "core/share_out.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus::opencl {
@@ -84,7 +84,7 @@ code queue::copy_part(void* destination, const void* source, std::size_t nbytes,
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   wait_list after) {
-  if (nbytes >= k_large_copy && device_.traits().native_kernels) {
+  if (nbytes >= k_large_bytes && device_.traits().native_kernels) {
     // Intel's CPU runtime copies through the caches: 1.3 to 2 times as long.
     copy_2d_shape row{destination, nbytes, source, nbytes, nbytes, 1};
     return run_native(copy_rows_natively, &row, sizeof row, after);

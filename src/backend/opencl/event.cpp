@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <thread>
 
 #include "backend/opencl/errors.hpp"
@@ -92,7 +93,12 @@ void operation::settle(code outcome) noexcept {
   complete(ended == cl::k_complete ? error{} : failure(ended));
 }
 
+// A thread of the library is counted: the end of the process waits for it.
 void operation::refresh() noexcept {
+  std::optional<os::driver_call> counted;
+  if (on_library_thread()) {
+    counted.emplace();
+  }
   if (os::drivers_are_gone()) {
     complete(process_is_ending());
     return;
@@ -118,6 +124,10 @@ void operation::on_driver_event(event_handle, code outcome, void* self) noexcept
 }
 
 void operation::arm() noexcept {
+  std::optional<os::driver_call> counted;
+  if (on_library_thread()) {
+    counted.emplace();
+  }
   if (armed_.exchange(true, std::memory_order_acq_rel) || os::drivers_are_gone()) {
     return;
   }

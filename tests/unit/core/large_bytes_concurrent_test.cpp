@@ -1,5 +1,3 @@
-#include "core/large_copy.hpp"
-
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -9,6 +7,8 @@
 #include <vector>
 
 #include "core/bytes.hpp"
+#include "core/share_out.hpp"
+#include "core/stream_copy.hpp"
 
 namespace isthmus {
 namespace {
@@ -37,31 +37,49 @@ void expect_copied(std::size_t nbytes, std::size_t to_offset, std::size_t from_o
   }
 }
 
-TEST(large_copy, copies_every_byte_and_no_other_at_any_offset) {
+TEST(large_bytes, are_copied_all_and_no_other_at_any_offset) {
   for (const std::size_t more : {0U, 1U, 63U, 65U, 4097U, (1U << 20U) - 1U}) {
     for (const auto& [to, from] : {std::pair{0U, 0U}, {1U, 0U}, {0U, 7U}, {63U, 64U}, {16U, 1U}}) {
       SCOPED_TRACE(testing::Message() << more << " more, at " << to << " from " << from);
-      expect_copied(k_large_copy + more, to, from);
+      expect_copied(k_large_bytes + more, to, from);
     }
   }
 }
 
-TEST(large_copy, of_few_bytes_is_right_too) {
+TEST(stream_copy, is_right_at_every_size_and_offset) {
   for (std::size_t nbytes = 0; nbytes < 200; ++nbytes) {
     const auto source = numbered(nbytes);
     std::vector<std::byte> target(nbytes + 3, k_untouched);
-    copy_large(target.data() + 3, source.data(), nbytes);
+    stream_copy(target.data() + 3, source.data(), nbytes);
     ASSERT_TRUE(nbytes == 0 || std::memcmp(target.data() + 3, source.data(), nbytes) == 0);
   }
 }
 
+TEST(large_bytes, are_filled_with_whole_patterns) {
+  for (const std::size_t width : {1U, 2U, 4U, 8U, 16U}) {
+    fill_pattern pattern;
+    pattern.nbytes = width;
+    for (std::size_t index = 0; index < width; ++index) {
+      pattern.bytes[index] = static_cast<std::byte>(index + 1);
+    }
+    const auto nbytes = k_large_bytes + 3 * width;
+    std::vector<std::byte> filled(nbytes + 6, k_untouched);
+    fill_bytes(filled.data() + 3, pattern, nbytes);
+    for (std::size_t index = 0; index < nbytes; ++index) {
+      ASSERT_EQ(filled[3 + index], pattern.bytes[index % width]) << width << " " << index;
+    }
+    EXPECT_EQ(filled[2], k_untouched);
+    EXPECT_EQ(filled[3 + nbytes], k_untouched);
+  }
+}
+
 // In a child, whose address space has no room for the stack of another thread.
-TEST(large_copy, is_done_by_the_caller_where_no_thread_can_be_had) {
+TEST(large_bytes, are_copied_by_the_caller_where_no_thread_can_be_had) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer itself needs address space";
 #endif
   const auto copy_without_threads = [] {
-    const auto source = numbered(k_large_copy + 5);
+    const auto source = numbered(k_large_bytes + 5);
     std::vector<std::byte> target(source.size());
     const rlimit nothing_more{1, 1};
     if (setrlimit(RLIMIT_AS, &nothing_more) != 0) {

@@ -1,0 +1,61 @@
+#include "core/stream_copy.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/sizes.hpp"
+
+// Sanitizers do not see streaming stores.
+#if defined(__SSE2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#include <emmintrin.h>
+#define ISTHMUS_STREAMS 1
+#else
+#define ISTHMUS_STREAMS 0
+#endif
+
+namespace isthmus {
+
+#if ISTHMUS_STREAMS
+
+namespace {
+
+constexpr std::size_t k_cache_line = 64;
+
+void stream_line(std::byte* to, const std::byte* from) noexcept {
+  auto* const target = reinterpret_cast<__m128i*>(to);
+  const auto* const parts = reinterpret_cast<const __m128i*>(from);
+  const auto a = _mm_loadu_si128(parts);
+  const auto b = _mm_loadu_si128(parts + 1);
+  const auto c = _mm_loadu_si128(parts + 2);
+  const auto d = _mm_loadu_si128(parts + 3);
+  _mm_stream_si128(target, a);
+  _mm_stream_si128(target + 1, b);
+  _mm_stream_si128(target + 2, c);
+  _mm_stream_si128(target + 3, d);
+}
+
+}  // namespace
+
+void stream_copy(void* destination, const void* source, std::size_t nbytes) noexcept {
+  auto* const to = static_cast<std::byte*>(destination);
+  const auto* const from = static_cast<const std::byte*>(source);
+  const auto past = address(to) % k_cache_line;
+  const auto head = std::min(nbytes, past == 0 ? 0 : k_cache_line - past);
+  const auto lines = (nbytes - head) / k_cache_line * k_cache_line;
+  std::memcpy(to, from, head);
+  for (std::size_t at = head; at < head + lines; at += k_cache_line) {
+    stream_line(to + at, from + at);
+  }
+  std::memcpy(to + head + lines, from + head + lines, nbytes - head - lines);
+  _mm_sfence();  // streamed bytes are ordered by this alone, not by what ends a thread
+}
+
+#else
+
+void stream_copy(void* destination, const void* source, std::size_t nbytes) noexcept {
+  std::memcpy(destination, source, nbytes);
+}
+
+#endif
+
+}  // namespace isthmus
