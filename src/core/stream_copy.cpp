@@ -3,19 +3,16 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/sanitizers.hpp"
 #include "core/sizes.hpp"
 
-// Sanitizers do not see streaming stores.
-#if defined(__SSE2__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if defined(__SSE2__)
 #include <emmintrin.h>
-#define ISTHMUS_STREAMS 1
-#else
-#define ISTHMUS_STREAMS 0
 #endif
 
 namespace isthmus {
 
-#if ISTHMUS_STREAMS
+#if defined(__SSE2__)
 
 namespace {
 
@@ -37,6 +34,10 @@ void stream_line(std::byte* to, const std::byte* from) noexcept {
 }  // namespace
 
 void stream_copy(void* destination, const void* source, std::size_t nbytes) noexcept {
+  if constexpr (k_address_sanitizer || k_thread_sanitizer) {  // which do not see streaming stores
+    std::memcpy(destination, source, nbytes);
+    return;
+  }
   auto* const to = static_cast<std::byte*>(destination);
   const auto* const from = static_cast<const std::byte*>(source);
   const auto past = address(to) % k_cache_line;

@@ -51,6 +51,7 @@ void use_list::join_ranges(entry& newest, std::uint64_t began_at, std::vector<en
 void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept try {
   std::vector<entry> gone;
   entry newest{what, ended, 0};
+  ever_used_.store(true, std::memory_order_release);
   const std::lock_guard hold{lock_};
   newest.number = next_number_++;
   if (entries_.size() == 1 && superseded(entries_.front(), what, began_at)) {
@@ -67,6 +68,9 @@ void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began
 }
 
 void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
+  if (!ever_used_.load(std::memory_order_acquire)) {
+    return;
+  }
   const std::lock_guard hold{lock_};
   for (const auto& other : entries_) {
     const bool same_queue = wanted.on != 0 && other.what.on == wanted.on;
@@ -78,6 +82,9 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
 }
 
 bool use_list::quiet() noexcept {
+  if (!ever_used_.load(std::memory_order_acquire)) {
+    return true;
+  }
   const std::lock_guard hold{lock_};
   return std::all_of(entries_.begin(), entries_.end(),
                      [](const entry& each) { return each.ended->settled(); });
@@ -85,6 +92,9 @@ bool use_list::quiet() noexcept {
 
 std::vector<ref<event>> use_list::pending() {
   std::vector<ref<event>> found;
+  if (!ever_used_.load(std::memory_order_acquire)) {
+    return found;
+  }
   {
     const std::lock_guard hold{lock_};
     for (const auto& each : entries_) {

@@ -6,6 +6,7 @@
 // list is as long as there are queues and disjoint ranges in flight, at most `k_longest` a queue
 // before ranges are joined (which waits for more than needed, never for less).
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -60,6 +61,8 @@ class use_list {
   void join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone);
 
   static constexpr std::size_t k_longest = 32;
+  // Most memory is never in an operation that the host did not do itself: no lock for that.
+  std::atomic<bool> ever_used_{false};
   spin_lock lock_;
   std::vector<entry> entries_;
   std::uint64_t next_number_ = 0;

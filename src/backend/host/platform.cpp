@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 
 #include "backend/host/open.hpp"
 #include "backend/host/worker.hpp"
 #include "backend/queue.hpp"
+#include "core/aligned_memory.hpp"
 #include "core/bytes.hpp"
 #include "core/sizes.hpp"
 #include "os/virtual_memory.hpp"
@@ -97,16 +97,17 @@ class host_context final : public context {
 
  protected:
   result<void*> do_allocate(device& where, const allocation_request& request) override {
-    const auto alignment = std::max(request.alignment, sizeof(void*));
-    void* pointer = nullptr;
-    if (posix_memalign(&pointer, alignment, request.nbytes) != 0) {
+    void* pointer = allocate_aligned(request.nbytes, request.alignment);
+    if (pointer == nullptr) {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for {} memory on {}",
                   describe_bytes(request.nbytes), kind_name(request.kind),
                   where.properties().filter);
     }
     return pointer;
   }
-  void do_deallocate(void* pointer, usm_kind, std::size_t) noexcept override { std::free(pointer); }
+  void do_deallocate(void* pointer, usm_kind, std::size_t) noexcept override {
+    free_aligned(pointer);
+  }
 
   result<ref<queue>> make_queue(device& where, bool part) override {
     return ref<queue>{make_ref<host_queue>(*this, where, part)};

@@ -10,7 +10,7 @@
 #include "memory/live_counts.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::opencl_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -212,4 +212,4 @@ TEST_P(opencl_adopt, a_forked_child_calls_no_driver) {
 INSTANTIATE_TEST_SUITE_P(opencl, opencl_adopt, ::testing::Range<std::size_t>(0, 4));
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::opencl_test

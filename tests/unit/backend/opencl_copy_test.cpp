@@ -5,7 +5,7 @@
 
 #include "unit/backend/opencl_fixture.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::opencl_test {
 namespace {
 
 class opencl_copy : public opencl_test {};
@@ -121,4 +121,4 @@ TEST_P(opencl_copy, the_driver_refuses_an_overrun) {
 INSTANTIATE_TEST_SUITE_P(opencl, opencl_copy, ::testing::Range<std::size_t>(0, 4));
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::opencl_test

@@ -6,7 +6,7 @@
 #include "os/futex.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::opencl_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -335,4 +335,4 @@ TEST(opencl_platforms, wait_for_one_another) {
 }
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::opencl_test

@@ -16,7 +16,7 @@
 #include "backend/queue.hpp"
 #include "os/process.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::opencl_test {
 
 inline bool opencl_is_required() {
   const char* required = std::getenv("ISTHMUS_REQUIRE_OPENCL");
@@ -138,4 +138,4 @@ inline std::vector<std::byte> read(queue& line, const void* from, std::size_t nb
   return made;
 }
 
-}  // namespace isthmus::testing
+}  // namespace isthmus::opencl_test

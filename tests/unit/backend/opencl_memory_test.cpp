@@ -5,7 +5,7 @@
 #include "core/sizes.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::opencl_test {
 namespace {
 
 class opencl_memory : public opencl_test {
@@ -95,4 +95,4 @@ TEST_P(opencl_memory, shared_and_host_kinds_are_the_hosts_too) {
 INSTANTIATE_TEST_SUITE_P(opencl, opencl_memory, ::testing::Range<std::size_t>(0, 4));
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::opencl_test

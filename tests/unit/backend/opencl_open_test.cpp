@@ -5,7 +5,7 @@
 #include "backend/opencl/library.hpp"
 #include "unit/backend/opencl_fixture.hpp"
 
-namespace isthmus::testing {
+namespace isthmus::opencl_test {
 namespace {
 
 class environment {
@@ -125,4 +125,4 @@ TEST_P(opencl_test, says_what_it_lacks) {
 INSTANTIATE_TEST_SUITE_P(opencl_open, opencl_test, ::testing::Range<std::size_t>(0, 4));
 
 }  // namespace
-}  // namespace isthmus::testing
+}  // namespace isthmus::opencl_test

@@ -1,12 +1,16 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include "core/bytes.hpp"
+#include "core/sanitizers.hpp"
 #include "core/share_out.hpp"
 #include "core/stream_copy.hpp"
 
@@ -20,7 +24,7 @@ std::vector<std::byte> numbered(std::size_t nbytes) {
   std::vector<std::uint32_t> numbers(nbytes / 4 + 1);
   std::iota(numbers.begin(), numbers.end(), 1U);
   std::vector<std::byte> made(nbytes);
-  std::memcpy(made.data(), numbers.data(), nbytes);
+  std::ranges::copy(std::as_bytes(std::span{numbers}).first(nbytes), made.begin());
   return made;
 }
 
@@ -47,11 +51,11 @@ TEST(large_bytes, are_copied_all_and_no_other_at_any_offset) {
 }
 
 TEST(stream_copy, is_right_at_every_size_and_offset) {
-  for (std::size_t nbytes = 0; nbytes < 200; ++nbytes) {
+  for (std::size_t nbytes = 1; nbytes < 200; ++nbytes) {
     const auto source = numbered(nbytes);
     std::vector<std::byte> target(nbytes + 3, k_untouched);
     stream_copy(target.data() + 3, source.data(), nbytes);
-    ASSERT_TRUE(nbytes == 0 || std::memcmp(target.data() + 3, source.data(), nbytes) == 0);
+    ASSERT_EQ(std::memcmp(target.data() + 3, source.data(), nbytes), 0);
   }
 }
 
@@ -75,9 +79,9 @@ TEST(large_bytes, are_filled_with_whole_patterns) {
 
 // In a child, whose address space has no room for the stack of another thread.
 TEST(large_bytes, are_copied_by_the_caller_where_no_thread_can_be_had) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizer itself needs address space";
-#endif
+  if (k_address_sanitizer || k_thread_sanitizer) {
+    GTEST_SKIP() << "the sanitizer itself needs address space";
+  }
   const auto copy_without_threads = [] {
     const auto source = numbered(k_large_bytes + 5);
     std::vector<std::byte> target(source.size());

@@ -1,0 +1,48 @@
+#include "core/aligned_memory.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/sanitizers.hpp"
+#include "core/sizes.hpp"
+
+namespace isthmus {
+namespace {
+
+// An access one byte before what it gave is found, as one behind it is.
+void* allocate_watched(std::size_t nbytes, std::size_t alignment) noexcept {
+  void* pointer = nullptr;
+  return posix_memalign(&pointer, std::max(alignment, sizeof(void*)), nbytes) == 0 ? pointer
+                                                                                   : nullptr;
+}
+
+}  // namespace
+
+void* allocate_aligned(std::size_t nbytes, std::size_t alignment) noexcept {
+  if constexpr (k_address_sanitizer) {
+    return allocate_watched(nbytes, alignment);
+  }
+  const auto extra = std::max(alignment, alignof(std::max_align_t)) + sizeof(void*);
+  if (nbytes > SIZE_MAX - extra) {
+    return nullptr;
+  }
+  void* whole = std::malloc(nbytes + extra);
+  if (whole == nullptr) {
+    return nullptr;
+  }
+  auto* const first = static_cast<std::byte*>(whole) + sizeof(void*);
+  auto* const aligned = first + (round_up(address(first), alignment) - address(first));
+  std::memcpy(aligned - sizeof(void*), &whole, sizeof(void*));
+  return aligned;
+}
+
+void free_aligned(void* pointer) noexcept {
+  if constexpr (!k_address_sanitizer) {
+    std::memcpy(&pointer, static_cast<std::byte*>(pointer) - sizeof(void*), sizeof(void*));
+  }
+  std::free(pointer);
+}
+
+}  // namespace isthmus
