@@ -19,9 +19,8 @@ function(isthmus_add_tests name)
     target_link_libraries(${name} PRIVATE isthmus::isthmus Threads::Threads ${CMAKE_DL_LIBS})
   endif()
   target_link_libraries(${name} PRIVATE GTest::gmock GTest::gtest_main)
-  # g++ 12 sees overruns in std::string's operator+ that are not there (GCC bug 105651).
-  target_compile_options(${name} PRIVATE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds -Wno-restrict -Wno-stringop-overflow>)
+  # What the tests call is optimised; that they are not themselves takes 2/3 off their compilation.
+  target_compile_options(${name} PRIVATE -O0)
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <string> <thread> <vector>)
   add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
   set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})

@@ -16,7 +16,7 @@ namespace isthmus {
 namespace {
 
 // Below this the C library's own cache keeps pages warm.
-constexpr std::size_t k_large_bytes = std::size_t{64} << 10;
+constexpr std::size_t k_kept_from = std::size_t{64} << 10;
 constexpr std::size_t k_kept_bytes = std::size_t{256} << 20;
 
 // Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed.
@@ -119,7 +119,7 @@ result<void*> allocate_result(std::size_t nbytes) {
   if (nbytes == 0) {
     return static_cast<void*>(nullptr);
   }
-  if (nbytes >= k_large_bytes) {
+  if (nbytes >= k_kept_from) {
     return process_results.allocate(nbytes);
   }
   void* small = std::malloc(nbytes);

@@ -22,7 +22,7 @@ constexpr std::size_t k_pages_from = std::size_t{1} << 20;
 
 }  // namespace
 
-result<std::shared_ptr<allocation>> allocation::make(const void* context, device& home,
+result<std::shared_ptr<allocation>> allocation::make(const void* context, isthmus::device& home,
                                                      const allocation_request& request) {
   std::shared_ptr<allocation> made{new allocation{context, home, request}};
   if (auto mapped = made->map(); !mapped) {
