@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <isthmus/isthmus.hpp>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,10 +19,11 @@ using bytes = std::vector<std::byte>;
 
 // No period that a wrong offset could hide behind.
 inline bytes noise(std::size_t nbytes, unsigned seed = 1) {
-  std::minstd_rand random(seed + 1);
-  bytes result(nbytes);
-  for (std::byte& one : result) one = static_cast<std::byte>(random() >> 8);
-  return result;
+  std::mt19937_64 random(seed);
+  std::vector<std::uint64_t> words(nbytes / sizeof(std::uint64_t) + 1);
+  for (std::uint64_t& word : words) word = random();
+  const auto all = std::as_bytes(std::span(words)).first(nbytes);
+  return {all.begin(), all.end()};
 }
 
 inline bytes read(const isthmus::buffer& from) {
@@ -38,8 +42,10 @@ inline ::testing::AssertionResult same(std::span<const std::byte> got,
   if (got.size() != want.size()) {
     return ::testing::AssertionFailure() << got.size() << " bytes instead of " << want.size();
   }
+  if (got.empty() || std::memcmp(got.data(), want.data(), got.size()) == 0) {
+    return ::testing::AssertionSuccess();
+  }
   const auto [a, b] = std::mismatch(got.begin(), got.end(), want.begin());
-  if (a == got.end()) return ::testing::AssertionSuccess();
   return ::testing::AssertionFailure()
          << "byte " << a - got.begin() << " of " << got.size() << " is " << std::to_integer<int>(*a)
          << ", not " << std::to_integer<int>(*b);
