@@ -431,7 +431,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
                                                    void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Gives the memory to a foreign owner: a pointer and what frees it. The buffer is dead afterwards.
- * Fails with INVALID_ARGUMENT while slices, other references to the memory or exports live.
+ * Fails with INVALID_ARGUMENT for 0 bytes and while slices, other references to it or exports live.
  * `owner->release` waits for nothing: operations in flight are waited for by the free itself. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_disown(isthmus_buffer_t* buffer, void** pointer,
                                                    isthmus_owner_t* owner) ISTHMUS_NOEXCEPT;

@@ -65,7 +65,7 @@ class AbandonedError(Error, RuntimeError):
 
 class CallbackError(Error, RuntimeError):
     """
-    A function given to a queue did not run, or a host event was made to fail. A function's ownexception is raised as it is.
+    A function given to a queue did not run, or a host event was made to fail. A function's own exception is raised as it is.
     """
 
 class ForkedError(Error, RuntimeError):
@@ -655,6 +655,14 @@ class Buffer:
         OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can
         be adopted with kind="host". `owner` is dropped when the buffer, what is made of it
         and the work on it have ended; an owner that refers to its own buffer is never freed.
+        """
+
+    def disown(self) -> tuple[int, object]:
+        """
+        Gives the memory to a foreign owner: (address, owner). It goes back when `owner`, a
+        capsule with an isthmus_owner_t, is dropped, and not before the work in flight on it
+        has ended. This buffer is dead afterwards. Raises ValueError for 0 bytes and while
+        slices, views or other buffers of the memory live: the buffer then stays as it was.
         """
 
     def __repr__(self) -> str: ...

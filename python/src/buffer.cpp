@@ -1,5 +1,7 @@
 #include "buffer.hpp"
 
+#include <memory>
+
 #include "arguments.hpp"
 #include "current.hpp"
 #include "gil.hpp"
@@ -167,8 +169,11 @@ nb::object buffer_repr(nb::handle self) {
     return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes, freed, on %s>", name.ptr(),
                                           kind.ptr(), of.nbytes, on.c_str()));
   }
-  return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes at %p on %s%s>", name.ptr(),
-                                        kind.ptr(), of.nbytes, info.pointer, on.c_str(),
+  const nb::object at =
+      nb::steal(info.pointer == nullptr ? PyUnicode_FromString("")
+                                        : PyUnicode_FromFormat(" at %p", info.pointer));
+  return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes%U on %s%s>", name.ptr(),
+                                        kind.ptr(), of.nbytes, at.ptr(), on.c_str(),
                                         of.read_only ? ", read-only" : ""));
 }
 
@@ -203,6 +208,27 @@ nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::han
                     owner.is_none() ? nb::object{} : nb::borrow(owner));
   nb::inst_mark_ready(made);
   return made;
+}
+
+constexpr const char* k_owner_capsule = "isthmus_owner_t";
+
+void release_owner(PyObject* capsule) noexcept {
+  auto* owner = static_cast<isthmus_owner_t*>(PyCapsule_GetPointer(capsule, k_owner_capsule));
+  owner->release(owner->object);
+  delete owner;
+}
+
+nb::object disown(const buffer& self) {
+  void* pointer = nullptr;
+  auto owner = std::make_unique<isthmus_owner_t>();
+  check(isthmus_buffer_disown(self.raw.get(), &pointer, owner.get()));
+  const nb::object capsule = nb::steal(PyCapsule_New(owner.get(), k_owner_capsule, &release_owner));
+  if (!capsule.is_valid()) {
+    owner->release(owner->object);
+    raise_set();
+  }
+  static_cast<void>(owner.release());  // the capsule's
+  return nb::make_tuple(nb::steal(PyLong_FromVoidPtr(pointer)), capsule);
 }
 
 void init_buffer(buffer* self, nb::handle nbytes, nb::handle kind, nb::handle device,
@@ -299,6 +325,11 @@ void bind_methods(nb::class_<buffer>& bound) {
           "OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can\n"
           "be adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
           "and the work on it have ended; an owner that refers to its own buffer is never freed.")
+      .def("disown", &disown, nb::sig("def disown(self) -> tuple[int, object]"),
+           "Gives the memory to a foreign owner: (address, owner). It goes back when `owner`, a\n"
+           "capsule with an isthmus_owner_t, is dropped, and not before the work in flight on it\n"
+           "has ended. This buffer is dead afterwards. Raises ValueError for 0 bytes and while\n"
+           "slices, views or other buffers of the memory live: the buffer then stays as it was.")
       .def("__repr__", &buffer_repr, nb::sig("def __repr__(self) -> str"));
 }
 

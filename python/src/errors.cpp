@@ -73,7 +73,7 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
      {&PyExc_RuntimeError, &none_of_them},
-     "A function given to a queue did not run, or a host event was made to fail. A function's own"
+     "A function given to a queue did not run, or a host event was made to fail. A function's own "
      "exception is raised as it is."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",

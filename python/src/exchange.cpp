@@ -6,6 +6,7 @@
 
 #include "arguments.hpp"
 #include "dlpack.hpp"
+#include "interrupts.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
@@ -54,9 +55,11 @@ nb::object array_interface(nb::handle self) {
                  "__array_interface__: the host cannot touch memory of kind 'device'");
   }
   static_cast<void>(info_of(of));
+  raise_remembered_interrupt();
   // A view waits for pending work.
   nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
   if (!view.is_valid()) {
+    forget_interrupt();  // this call's own, which nobody clears
     raise_set();
   }
   return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, of);

@@ -194,25 +194,23 @@ std::size_t read_item_size(nb::handle dictionary) {
   return size;
 }
 
-[[noreturn]] void raise_too_far() {
-  raise_python(PyExc_ValueError, "shape, strides and offset of %s reach beyond any address",
-               k_interface);
-}
+// The numbers of a dictionary reach beyond any address.
+struct too_far {};
 
 std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
-  if (__builtin_mul_overflow(a, b, &product)) raise_too_far();
+  if (__builtin_mul_overflow(a, b, &product)) throw too_far{};
   return product;
 }
 std::int64_t plus(std::int64_t a, std::int64_t b) {
   std::int64_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) raise_too_far();
+  if (__builtin_add_overflow(a, b, &sum)) throw too_far{};
   return sum;
 }
 
 std::int64_t minus(std::int64_t a, std::int64_t b) {
   std::int64_t difference = 0;
-  if (__builtin_sub_overflow(a, b, &difference)) raise_too_far();
+  if (__builtin_sub_overflow(a, b, &difference)) throw too_far{};
   return difference;
 }
 
@@ -278,16 +276,7 @@ reach reach_of(const std::vector<std::int64_t>& shape, const std::vector<std::in
   return found;
 }
 
-}  // namespace
-
-bool has_interface(nb::handle object) { return nb::hasattr(object, k_interface); }
-
-told_interface read_interface(nb::handle object) {
-  const nb::object dictionary = object.attr(k_interface);
-  if (PyDict_Check(dictionary.ptr()) == 0) {
-    raise_python(PyExc_ValueError, "%s must be a dict, not %.100s", k_interface,
-                 Py_TYPE(dictionary.ptr())->tp_name);
-  }
+told_interface read_entries(nb::handle dictionary) {
   told_interface told;
   check_version(dictionary);
   read_data(dictionary, told.what);
@@ -304,13 +293,31 @@ told_interface read_interface(nb::handle object) {
   std::uintptr_t first = 0;
   if (__builtin_add_overflow(base, start, &first) ||
       first > UINTPTR_MAX - static_cast<std::uintptr_t>(span)) {
-    raise_too_far();
+    throw too_far{};
   }
   told.what.pointer = reinterpret_cast<void*>(first);
   told.what.nbytes = static_cast<std::size_t>(span);
   told.empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
   told.contiguous = is_contiguous(shape, strides);
   return told;
+}
+
+}  // namespace
+
+bool has_interface(nb::handle object) { return nb::hasattr(object, k_interface); }
+
+told_interface read_interface(nb::handle object) {
+  const nb::object dictionary = object.attr(k_interface);
+  if (PyDict_Check(dictionary.ptr()) == 0) {
+    raise_python(PyExc_ValueError, "%s must be a dict, not %.100s", k_interface,
+                 Py_TYPE(dictionary.ptr())->tp_name);
+  }
+  try {
+    return read_entries(dictionary);
+  } catch (const too_far&) {
+    raise_python(PyExc_ValueError, "%s reaches beyond any address, 2**64: %R", k_interface,
+                 dictionary.ptr());
+  }
 }
 
 }  // namespace isthmus::python

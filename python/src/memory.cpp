@@ -31,12 +31,12 @@ nb::object given_or_invalid(nb::handle argument) {
 
 void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
                    nb::handle queue) {
-  const auto nbytes = to_size(size, "nbytes");
-  if (nbytes == 0) {
-    raise_python(PyExc_ValueError,
-                 "nbytes must be positive, not 0: isthmus.Buffer may have no bytes");
+  const auto nbytes = to_integer(size, "nbytes");
+  if (PyObject_RichCompareBool(nbytes.ptr(), nb::int_(0).ptr(), Py_LE) == 1) {
+    raise_python(PyExc_ValueError, "nbytes must be positive, not %R: isthmus.Buffer may have none",
+                 nbytes.ptr());
   }
-  construct_buffer(self, nbytes, kind, to_alignment(alignment),
+  construct_buffer(self, to_size(nbytes, "nbytes"), kind, to_alignment(alignment),
                    to_queue(given_or_invalid(queue), nb::handle{}), nullptr);
 }
 

@@ -5,6 +5,7 @@
 #include "common.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "interrupts.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -34,6 +35,7 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
       return status;
     }
     if (PyErr_CheckSignals() != 0) {
+      remember_interrupt();
       raise_set();
     }
     if (left <= k_slice_ns && timeout_ns >= 0) {

@@ -235,6 +235,9 @@ submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool
   if (!chosen) {
     return chosen.take_error();
   }
+  if (auto refused = refuse_closed(*chosen)) {
+    return refused;
+  }
   if (nbytes == 0) {
     return nothing_to_do(*chosen, options);
   }
@@ -250,6 +253,9 @@ submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::u
   auto chosen = choose_queue(asked, place, place);
   if (!chosen) {
     return chosen.take_error();
+  }
+  if (auto refused = refuse_closed(*chosen)) {
+    return refused;
   }
   if (nbytes == 0) {
     return nothing_to_do(*chosen, options);

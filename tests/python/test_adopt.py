@@ -7,7 +7,7 @@ import weakref
 
 import numpy as np
 import pytest
-from support import filled, message_has, noise, sim, until
+from support import filled, live_again, message_has, noise, sim, until
 
 import isthmus
 from isthmus import Buffer, Context, Event, Queue
@@ -174,3 +174,45 @@ def test_what_is_no_address(pointer: int) -> None:
 def test_addresses_without_memory(pointer: int, nbytes: int) -> None:
     with pytest.raises(isthmus.Error):
         Buffer.adopt(pointer, nbytes, kind="host", queue=Queue("host"))
+
+
+@pytest.mark.parametrize("nbytes", [1, 4096])
+def test_memory_is_given_to_a_foreign_owner(q: Queue, kind: str, nbytes: int) -> None:
+    before = live()
+    given = filled(DATA[:nbytes], kind=kind, queue=q)
+    address, owner = given.disown()
+    assert given.freed
+    taken = Buffer.adopt(address, nbytes, kind=kind, queue=q, owner=owner)
+    assert taken.tobytes() == DATA[:nbytes].tobytes()
+    assert live()[1] == before[1] + nbytes
+    del taken, owner
+    assert live_again(before)
+
+
+def test_memory_given_away_waits_for_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
+    before = live()
+    given = filled(DATA, kind=kind, queue=q)
+    got = np.zeros(4096, np.uint8)
+    out = given.copy_to(got, after=[gate], blocking=False)
+    assert out is not None
+    _, owner = given.disown()
+    del owner
+    assert live()[1] == before[1] + 4096
+    gate.complete()
+    out.wait(60)
+    assert (got == DATA).all()
+    assert live_again(before)
+
+
+def test_memory_that_others_refer_to_is_not_given_away(q: Queue, kind: str) -> None:
+    given = filled(DATA, kind=kind, queue=q)
+    part = given[10:20]
+    with pytest.raises(ValueError, match="slice"):
+        given.disown()
+    with pytest.raises(ValueError, match="0 bytes"):
+        Buffer(0, kind=kind, queue=q).disown()
+    assert part.tobytes() == DATA[10:20].tobytes()
+    del part
+    given.free()
+    with pytest.raises(isthmus.ClosedError, match="freed"):
+        given.disown()

@@ -58,7 +58,7 @@ class TestSizes:
     @pytest.mark.parametrize("nbytes", [-1, -(2**40), -(2**62), -(2**100)])
     def test_negative(self, q: Queue, kind: str, nbytes: int) -> None:
         raises(ValueError, [nbytes], lambda: Buffer(nbytes, kind=kind, queue=q))
-        raises(ValueError, [nbytes], lambda: MemoryUSMDevice(nbytes, queue=q))
+        raises(ValueError, ["positive", nbytes], lambda: MemoryUSMDevice(nbytes, queue=q))
 
     @pytest.mark.parametrize("nbytes", HUGE)
     def test_huge(self, q: Queue, kind: str, nbytes: int) -> None:
@@ -84,15 +84,32 @@ class TestSizes:
             lambda: buffer.copy_to(bytearray(100), nbytes=nbytes),
             lambda: buffer.fill(1, nbytes=nbytes),
             lambda: buffer.queue.copy(buffer, data, nbytes),
+            lambda: buffer.prefetch(nbytes=nbytes),
+            lambda: buffer.advise(0, nbytes=nbytes),
+            lambda: Buffer.adopt(buffer.ptr, nbytes, kind=buffer.kind, queue=buffer.queue),
         ):
             raises(OutOfRangeError, [nbytes, 100], action)
+        for action in (
+            lambda: buffer.copy_from_2d(data, nbytes, 1),
+            lambda: buffer.copy_from_2d(data, 1, nbytes),
+        ):
+            raises(OutOfRangeError, [nbytes], action)
+        for action in (
+            lambda: buffer.copy_from_2d(data, 1, 2, pitch=nbytes),
+            lambda: buffer.copy_to_2d(bytearray(100), 1, 2, other_pitch=nbytes),
+        ):
+            raises(OutOfRangeError, [nbytes + 1, 100], action)  # where the second row ends
 
     @pytest.mark.parametrize("nbytes", TOO_HUGE)
     def test_of_copies_that_do_not_fit(self, buffer: Buffer, nbytes: int) -> None:
         for action in (
             lambda: buffer.copy_from(bytes(100), nbytes=nbytes),
             lambda: buffer.fill(1, nbytes=nbytes),
+            lambda: buffer.prefetch(nbytes=nbytes),
+            lambda: buffer.advise(0, nbytes=nbytes),
+            lambda: Buffer.adopt(buffer.ptr, nbytes, kind=buffer.kind, queue=buffer.queue),
             lambda: buffer.copy_to_2d(bytearray(100), nbytes, 1),
+            lambda: buffer.copy_to_2d(bytearray(100), 1, 2, pitch=nbytes),
         ):
             raises(OverflowError, [nbytes], action)
 
@@ -102,6 +119,11 @@ class TestSizes:
             lambda: buffer.copy_from(bytes(100), nbytes=nbytes),
             lambda: buffer.copy_to(bytearray(100), nbytes=nbytes),
             lambda: buffer.fill(1, nbytes=nbytes),
+            lambda: buffer.prefetch(nbytes=nbytes),
+            lambda: buffer.advise(0, nbytes=nbytes),
+            lambda: buffer.queue.prefetch(buffer, nbytes),
+            lambda: buffer.queue.mem_advise(buffer, nbytes, 0),
+            lambda: Buffer.adopt(buffer.ptr, nbytes, kind=buffer.kind, queue=buffer.queue),
             lambda: buffer.copy_from_2d(bytes(100), nbytes, 1),
             lambda: buffer.copy_from_2d(bytes(100), 1, nbytes),
             lambda: buffer.copy_from_2d(bytes(100), 1, 1, pitch=nbytes),
@@ -131,6 +153,8 @@ class TestOffsets:
             lambda: buffer.copy_to(bytearray(100), nbytes=1, dst_offset=offset),
             lambda: buffer.fill(1, offset=offset, nbytes=1),
             lambda: buffer.copy_from_2d(bytes(4), 2, 2, offset=offset),
+            lambda: buffer.prefetch(offset=offset, nbytes=1),
+            lambda: buffer.advise(0, offset=offset, nbytes=1),
         ):
             raises(OutOfRangeError, [offset, 100], action)
 
@@ -226,6 +250,11 @@ class TestDead:
             lambda: buffer.copy_from(bytes(100), blocking=False),
             lambda: fine.copy_from(bytes(100), queue=queue),
             lambda: fine.fill(0, queue=queue),
+            lambda: buffer.fill(1, nbytes=0),
+            lambda: buffer.copy_from(b"", nbytes=0),
+            lambda: buffer.prefetch(nbytes=0),
+            lambda: buffer.prefetch(nbytes=0, blocking=False),
+            lambda: buffer.advise(0, nbytes=0),
             lambda: queue.fence(),
             lambda: queue.submit(lambda: None),
         ):

@@ -14,6 +14,7 @@ from support import program_environment, until
 PROGRAM = """
 import sys
 import time
+import numpy
 import isthmus
 from isthmus import Buffer, Event, Queue
 from support import open_backend
@@ -31,9 +32,11 @@ waits = {
     "fill": lambda: buffer.fill(7, after=[gate]),
     "buffer": lambda: buffer.wait(),
     "view": lambda: memoryview(buffer),
+    "asarray": lambda: numpy.asarray(buffer),
+    "interface": lambda: buffer.__array_interface__,
     "busy elsewhere": lambda: buffer.copy_to(got),
 }
-if sys.argv[2] in ("buffer", "view", "busy elsewhere"):
+if sys.argv[2] in ("buffer", "view", "asarray", "interface", "busy elsewhere"):
     # On another queue, so that the buffer is busy and its own queue is not.
     Queue(queue.device).copy(buffer, data, after=[gate], blocking=False)
 try:
@@ -48,7 +51,7 @@ queue.wait()
 print("end", flush=True)
 """
 WAITS = ["event", "host event", "timeout", "queue", "wait_for", "copy", "fill"]
-WAITS += ["buffer", "view", "busy elsewhere"]
+WAITS += ["buffer", "view", "asarray", "interface", "busy elsewhere"]
 
 
 CASES = [*itertools.product(["host", "opencl"], WAITS), ("late", "copy")]

@@ -182,3 +182,19 @@ def test_the_end_is_named() -> None:
     with pytest.raises(isthmus.OutOfRangeError) as error:
         as_usm_memory(Foreign(changed(source, {"shape": (1 << 20,)})))
     message_has(error, [1 << 20, 4096])
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": (2**64 - 1, False)},
+        {"shape": (2**62, 4)},
+        {"strides": (2**62,)},
+        {"offset": -(2**62)},
+    ],
+)
+def test_what_reaches_beyond_any_address_is_told(changes: dict[str, Any]) -> None:
+    buffer = Buffer(4096, kind="shared", queue=Queue("opencl"))
+    with pytest.raises(ValueError, match=r"2\*\*64") as raised:
+        as_usm_memory(Foreign(changed(buffer, changes)))
+    message_has(raised, list(changes.values()))

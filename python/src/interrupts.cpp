@@ -1,0 +1,69 @@
+#include "interrupts.hpp"
+
+#include "common.hpp"
+#include "errors.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// Compared, never looked into.
+struct instruction {
+  const PyFrameObject* frame = nullptr;
+  long offset = -1;
+
+  [[nodiscard]] static instruction current() noexcept {
+    PyFrameObject* frame = PyEval_GetFrame();
+    if (frame == nullptr) {
+      return {};
+    }
+    const nb::object offset =
+        nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(frame), "f_lasti"));
+    if (!offset.is_valid()) {
+      PyErr_Clear();
+      return {};
+    }
+    return {frame, PyLong_AsLong(offset.ptr())};
+  }
+  [[nodiscard]] bool same_as(const instruction& other) const noexcept {
+    return frame != nullptr && frame == other.frame && offset == other.offset;
+  }
+};
+
+// Its type and arguments and not itself, which by its traceback would keep buffers alive. What a
+// thread leaves here when it ends stays: it has no interpreter any more to give it to.
+struct interrupt {
+  instruction where;
+  PyObject* type = nullptr;
+  PyObject* arguments = nullptr;
+};
+thread_local constinit interrupt last;
+
+}  // namespace
+
+void forget_interrupt() noexcept {
+  Py_CLEAR(last.type);
+  Py_CLEAR(last.arguments);
+}
+
+void remember_interrupt() noexcept {
+  forget_interrupt();
+  PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);
+  PyErr_NormalizeException(&type, &value, &traceback);
+  last.where = instruction::current();
+  last.arguments = PyObject_GetAttrString(value, "args");
+  PyErr_Clear();
+  last.type = Py_NewRef(type);
+  PyErr_Restore(type, value, traceback);
+}
+
+void raise_remembered_interrupt() {
+  if (last.type == nullptr || !last.where.same_as(instruction::current())) {
+    return;
+  }
+  PyErr_SetObject(last.type, last.arguments);
+  forget_interrupt();
+  raise_set();
+}
+
+}  // namespace isthmus::python
