@@ -20,9 +20,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="the long tier: 1000 exits")
 
 
-@pytest.fixture(scope="session")
-def long_tier(request: pytest.FixtureRequest) -> bool:
-    return bool(request.config.getoption("--long")) or os.environ.get("ISTHMUS_LONG") == "1"
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """The rounds of exits: as many tests, since none may take longer than a hang."""
+    if "exit_round" in metafunc.fixturenames:
+        in_long_tier = metafunc.config.getoption("--long") or os.environ.get("ISTHMUS_LONG") == "1"
+        metafunc.parametrize("exit_round", range(20 if in_long_tier else 1))
 
 
 @pytest.fixture(params=BACKENDS)

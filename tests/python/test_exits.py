@@ -1,6 +1,6 @@
 """Processes that end with work in flight and Python functions queued: well, and without a word.
 
-50 of them here; 1,000 with `--long` or ISTHMUS_LONG=1.
+Some 50 of them; 1,000 with `--long` or ISTHMUS_LONG=1.
 """
 
 from __future__ import annotations
@@ -145,12 +145,10 @@ def exit_once(case: tuple[str, str]) -> str:
     return ""
 
 
-def test_exits(long_tier: bool) -> None:
-    count = 1000 if long_tier else 50
-    cases = list(itertools.islice(itertools.cycle(CASES), max(count, len(CASES))))
+def test_exits(exit_round: int) -> None:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        failures = [failure for failure in pool.map(exit_once, cases) if failure]
-    assert not failures, f"{len(failures)} of {len(cases)}:\n" + "\n".join(failures[:10])
+        failures = [failure for failure in pool.map(exit_once, CASES) if failure]
+    assert not failures, f"{len(failures)} of {len(CASES)}:\n" + "\n".join(failures[:10])
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
