@@ -547,7 +547,7 @@ class Buffer:
     used) or "host" (host memory that devices reach). `device` (a Device or filter string)
     or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,
     0 or less: the device's own. `resource`: where the memory comes from, None: the driver;
-    its kind is then the default.
+    its kind is then the default. What the bytes hold at first is not defined.
 
     Raises ValueError for a negative size or a bad alignment or kind, OverflowError from
     2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind

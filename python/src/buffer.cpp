@@ -344,7 +344,7 @@ void bind_buffer(nb::module_& module) {
       "used) or \"host\" (host memory that devices reach). `device` (a Device or filter string)\n"
       "or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,\n"
       "0 or less: the device's own. `resource`: where the memory comes from, None: the driver;\n"
-      "its kind is then the default.\n\n"
+      "its kind is then the default. What the bytes hold at first is not defined.\n\n"
       "Raises ValueError for a negative size or a bad alignment or kind, OverflowError from\n"
       "2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind\n"
       "the device has not.\n\n"

@@ -97,10 +97,9 @@ bool given(nb::handle argument) { return argument.is_valid() && !argument.is_non
 
 void before_drivers(const char* filter) {
   static bool prepared = false;
-  const auto names = [filter](const char* backend) {
-    return filter != nullptr && std::strncmp(filter, backend, std::strlen(backend)) == 0;
-  };
-  if (prepared || names("host") || names("sim")) {
+  // The host is always there. Any other look-up may fail, and then opens every driver.
+  const bool opens_none = filter != nullptr && std::strcmp(filter, "host") == 0;
+  if (prepared || opens_none) {
     return;
   }
   nb::module_::import_("isthmus._drivers").attr("prepare")();

@@ -108,6 +108,9 @@ nb::list find_devices(nb::handle wanted) {
   nb::list listed;
   const char* filter = wanted.is_none() ? nullptr : nb::cast<const char*>(wanted);
   auto best = find_or_nothing(filter);
+  if (!best && filter == nullptr) {
+    best = find_or_nothing("host");  // ISTHMUS_DEVICE names none that is there
+  }
   if (!best) {
     return listed;
   }

@@ -213,6 +213,8 @@ result<device*> default_device() {
   auto found = find_matching(wanted == nullptr ? "" : wanted);
   if (found) {
     chosen.store(*found, std::memory_order_release);
+  } else if (wanted != nullptr) {
+    return fail(found.failure().code(), "ISTHMUS_DEVICE: {}", found.failure().message());
   }
   return found;
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import KINDS, intel_device, sim
+from support import KINDS, intel_device, python, sim
 
 import isthmus
 from isthmus import Device
@@ -105,3 +105,18 @@ def test_sim_devices_are_each_their_own() -> None:
     one, other = sim(), sim()
     assert one != other
     assert one.default_context != other.default_context
+
+
+@pytest.mark.parametrize("first", ["sim", "sim:3", "host:gpu", "host:cpu:5"])
+def test_a_filter_that_finds_nothing_loses_no_driver(first: str) -> None:
+    listing = "print([each.name for each in isthmus.devices()])"
+    fresh = python(f"import isthmus; {listing}")
+    after = python(f"import isthmus; assert isthmus.devices({first!r}) == []; {listing}")
+    assert after.stdout == fresh.stdout
+
+
+def test_a_device_that_is_not_there_is_told_with_its_variable() -> None:
+    code = "import isthmus\ntry: isthmus.Buffer(1)\nexcept isthmus.Error as error: print(error)"
+    assert "ISTHMUS_DEVICE: no device" in python(code, ISTHMUS_DEVICE="gpu:7").stdout
+    listing = "import isthmus; print(len(isthmus.devices()))"
+    assert python(listing, ISTHMUS_DEVICE="gpu:7").stdout == python(listing).stdout

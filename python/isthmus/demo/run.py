@@ -126,7 +126,9 @@ def run(size: tuple[int, int], wanted: str, output: str, tell: Tell) -> Outcome:
         wrong += differing(result, expected)
         outcome.checks.append(Check(kind, source.nbytes, wrong))
     tell("drawing the picture", 0.85)
-    outcome.picture = picture.draw(outcome, source, result, os.path.join(output, PICTURE))
+    outcome.picture = picture.draw(
+        outcome, source, result, os.path.abspath(os.path.join(output, PICTURE))
+    )
     tell("done", 1.0)
     return outcome
 
