@@ -13,16 +13,19 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
   return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
 }
 
-// The queue that an operation goes to; null if the host must do it, there being none.
+// The queue that an operation goes to, an open one; null if the host must do it, there being none.
 result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
-  if (asked == nullptr) {
-    return destination.memory ? destination.preferred : source.preferred;
-  }
   const bool plain = !destination.memory && !source.memory;
-  if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
+  if (asked == nullptr) {
+    asked = destination.memory ? destination.preferred : source.preferred;
+  } else if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the memory: use a queue of the "
                 "destination's or the source's context",
+                asked->where().properties().filter);
+  }
+  if (asked != nullptr && asked->closed()) {
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
                 asked->where().properties().filter);
   }
   return asked;
@@ -125,14 +128,6 @@ error refuse_overlap(std::size_t nbytes) {
               describe_bytes(nbytes));
 }
 
-error refuse_closed(const queue* on) {
-  if (on != nullptr && on->closed()) {
-    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
-                on->where().properties().filter);
-  }
-  return {};
-}
-
 // Rows of one pitch may lie between each other's, as two column blocks of one matrix do.
 bool rows_overlap(const endpoint& destination, const endpoint& source, const pitched& shape) {
   const auto to_bytes = shape.extent(shape.destination_pitch);
@@ -178,9 +173,6 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
     return chosen.take_error();
   }
   queue* on = *chosen;
-  if (auto refused = refuse_closed(on)) {
-    return refused;
-  }
   const auto shape = simplest(wanted);
   if (shape.width == 0 || shape.height == 0) {
     return nothing_to_do(on, options);
@@ -212,9 +204,6 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
     return chosen.take_error();
   }
   queue* on = *chosen;
-  if (auto refused = refuse_closed(on)) {
-    return refused;
-  }
   if (nbytes == 0) {
     return nothing_to_do(on, options);
   }
@@ -235,9 +224,6 @@ submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool
   if (!chosen) {
     return chosen.take_error();
   }
-  if (auto refused = refuse_closed(*chosen)) {
-    return refused;
-  }
   if (nbytes == 0) {
     return nothing_to_do(*chosen, options);
   }
@@ -253,9 +239,6 @@ submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::u
   auto chosen = choose_queue(asked, place, place);
   if (!chosen) {
     return chosen.take_error();
-  }
-  if (auto refused = refuse_closed(*chosen)) {
-    return refused;
   }
   if (nbytes == 0) {
     return nothing_to_do(*chosen, options);

@@ -14,6 +14,20 @@
 namespace isthmus::opencl {
 namespace {
 
+// Stands around calls that the program's threads make as well as the library's. The latter are
+// counted: the end of the process waits for them.
+class call_of_any_thread {
+ public:
+  call_of_any_thread() noexcept {
+    if (on_library_thread()) {
+      counted_.emplace();
+    }
+  }
+
+ private:
+  std::optional<os::driver_call> counted_;
+};
+
 // A wait with a deadline asks this long before it sleeps: a callback and a sleep cost 15 us on
 // Intel's CPU runtime where a 4 KiB copy takes 9.
 constexpr std::chrono::microseconds k_ask_before_sleeping{20};
@@ -93,12 +107,8 @@ void operation::settle(code outcome) noexcept {
   complete(ended == cl::k_complete ? error{} : failure(ended));
 }
 
-// A thread of the library is counted: the end of the process waits for it.
 void operation::refresh() noexcept {
-  std::optional<os::driver_call> counted;
-  if (on_library_thread()) {
-    counted.emplace();
-  }
+  const call_of_any_thread counted;
   if (os::drivers_are_gone()) {
     complete(process_is_ending());
     return;
@@ -124,10 +134,7 @@ void operation::on_driver_event(event_handle, code outcome, void* self) noexcept
 }
 
 void operation::arm() noexcept {
-  std::optional<os::driver_call> counted;
-  if (on_library_thread()) {
-    counted.emplace();
-  }
+  const call_of_any_thread counted;
   if (armed_.exchange(true, std::memory_order_acq_rel) || os::drivers_are_gone()) {
     return;
   }

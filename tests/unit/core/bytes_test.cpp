@@ -6,6 +6,7 @@
 
 #include "core/bytes.hpp"
 #include "core/sizes.hpp"
+#include "unit/core/patterns.hpp"
 
 namespace isthmus {
 namespace {
@@ -27,11 +28,7 @@ TEST(sizes, are_described_with_the_exact_number) {
 
 TEST(fill, repeats_the_pattern_at_every_size) {
   for (const std::size_t width : {1U, 2U, 4U, 8U, 16U}) {
-    fill_pattern pattern;
-    pattern.nbytes = width;
-    for (std::size_t index = 0; index < width; ++index) {
-      pattern.bytes[index] = static_cast<std::byte>(index + 1);
-    }
+    const auto pattern = numbered_pattern(width);
     for (const std::size_t count : {1U, 2U, 3U, 255U, 4096U, 5000U}) {
       std::vector<std::byte> filled(width * count + 1, std::byte{0xEE});
       fill_bytes(filled.data(), pattern, width * count);

@@ -13,6 +13,7 @@
 #include "core/sanitizers.hpp"
 #include "core/share_out.hpp"
 #include "core/stream_copy.hpp"
+#include "unit/core/patterns.hpp"
 
 namespace isthmus {
 namespace {
@@ -61,11 +62,7 @@ TEST(stream_copy, is_right_at_every_size_and_offset) {
 
 TEST(large_bytes, are_filled_with_whole_patterns) {
   for (const std::size_t width : {1U, 2U, 4U, 8U, 16U}) {
-    fill_pattern pattern;
-    pattern.nbytes = width;
-    for (std::size_t index = 0; index < width; ++index) {
-      pattern.bytes[index] = static_cast<std::byte>(index + 1);
-    }
+    const auto pattern = numbered_pattern(width);
     const auto nbytes = k_large_bytes + 3 * width;
     std::vector<std::byte> filled(nbytes + 6, k_untouched);
     fill_bytes(filled.data() + 3, pattern, nbytes);

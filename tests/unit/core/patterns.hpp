@@ -1,0 +1,18 @@
+#pragma once
+// Patterns to fill with.
+
+#include "core/bytes.hpp"
+
+namespace isthmus {
+
+// Of `width` bytes: 1, 2, 3 and so on.
+inline fill_pattern numbered_pattern(std::size_t width) {
+  fill_pattern made;
+  made.nbytes = width;
+  for (std::size_t index = 0; index < width; ++index) {
+    made.bytes[index] = static_cast<std::byte>(index + 1);
+  }
+  return made;
+}
+
+}  // namespace isthmus
