@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
@@ -20,11 +21,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--long", action="store_true", help="the long tier: 1000 exits")
 
 
+def in_long_tier(config: pytest.Config) -> bool:
+    return bool(config.getoption("--long")) or os.environ.get("ISTHMUS_LONG") == "1"
+
+
+@pytest.fixture(scope="session")
+def long_tier(pytestconfig: pytest.Config) -> bool:
+    return in_long_tier(pytestconfig)
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """The rounds of exits: as many tests, since none may take longer than a hang."""
     if "exit_round" in metafunc.fixturenames:
-        in_long_tier = metafunc.config.getoption("--long") or os.environ.get("ISTHMUS_LONG") == "1"
-        metafunc.parametrize("exit_round", range(20 if in_long_tier else 1))
+        metafunc.parametrize("exit_round", range(20 if in_long_tier(metafunc.config) else 1))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What was absent, a line for each reason: a line for each test would hide what failed."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"absent in {count} tests: {reason}")
 
 
 @pytest.fixture(params=BACKENDS)
