@@ -337,6 +337,28 @@ ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t
 isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* A pool keeps what is freed for what comes next: an allocation and its free take some ten
+ * nanoseconds, whatever the driver's take. Requests up to 256 KiB are rounded up to a size class
+ * (at most 1/8 more), larger ones to 64 KiB. Memory freed behind work on a queue is reused at once
+ * on that queue, elsewhere when that work has ended. Safe for threads. */
+enum {
+  ISTHMUS_POOL_UNCHECKED = 1u /* does not look for misuse of small blocks; some 3 ns less */
+};
+typedef struct isthmus_pool_options_s {
+  size_t struct_size;
+  uint64_t initial_bytes; /* asked of the driver at once; 0: none */
+  uint64_t growth_bytes;  /* asked at a time, at least; 0: 32 MiB */
+  uint64_t limit_bytes;   /* never held more; 0: no limit */
+  uint32_t flags;
+} isthmus_pool_options_t;
+/* `options` NULL: the defaults. With its last reference a pool gives its memory back to the driver,
+ * once the work on it has ended; blocks that were not deallocated by then stay valid and are never
+ * given back. OUT_OF_MEMORY if the driver has not `initial_bytes`. */
+ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
+                                                   isthmus_device_t* device, isthmus_kind_t kind,
+                                                   const isthmus_pool_options_t* options,
+                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 /* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of
@@ -344,11 +366,29 @@ ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_
 ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                                        size_t alignment, isthmus_queue_t* queue,
                                                        void** pointer) ISTHMUS_NOEXCEPT;
-/* Gives back what isthmus_resource_allocate gave, behind the work on `queue`. Never fails, never
- * blocks. */
-ISTHMUS_API void isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
-                                             size_t nbytes, size_t alignment,
-                                             isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* Gives back what isthmus_resource_allocate gave, behind the work on `queue`; NULL `queue`: no work
+ * but what went through the library uses it. NULL `pointer`: nothing to do. INVALID_ARGUMENT for
+ * what did not come from here, lies inside a block, or was deallocated before (an unchecked pool
+ * cannot always tell): nothing is done then. Never blocks; of a pool never calls the driver but
+ * where the queue's handle was lent, and needs no memory. */
+ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
+                                                         void* pointer, size_t nbytes,
+                                                         size_t alignment,
+                                                         isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* Gives what is free back to the driver while more than `keep_bytes` are held; what other threads
+ * keep for themselves stays. `given_back` (may be NULL): bytes. A provider has nothing to give. */
+ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
+                                                   uint64_t keep_bytes,
+                                                   uint64_t* given_back) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_resource_info_s {
+  size_t struct_size;
+  isthmus_kind_t kind;
+  isthmus_device_t* device; /* borrowed */
+  uint64_t held_bytes;      /* of the driver's; a provider holds none */
+  uint64_t free_bytes;      /* of those, what no caller, thread or size class has */
+} isthmus_resource_info_t;
+ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
+                                                    isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose
  * free waits for work in flight counts as live. */
 ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,

@@ -83,6 +83,13 @@ class queue : public ref_counted {
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
 
+  // Pools that know the queue each hold a reference, which keeps it for nobody's use.
+  void note_pool() noexcept { pools_.fetch_add(1, std::memory_order_relaxed); }
+  void forget_pool() noexcept { pools_.fetch_sub(1, std::memory_order_release); }
+  [[nodiscard]] bool known_to_pools_alone() noexcept {
+    return references() <= pools_.load(std::memory_order_acquire);
+  }
+
  protected:
   [[nodiscard]] virtual result<ref<event>> do_copy(void* destination, const void* source,
                                                    std::size_t nbytes, wait_list after) = 0;
@@ -129,6 +136,7 @@ class queue : public ref_counted {
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
+  std::atomic<std::uint32_t> pools_{0};
   // The last events: one, or as many as threads that submit at the same moment. All else that was
   // submitted comes before them in the queue's order.
   spin_lock tails_lock_;

@@ -7,7 +7,7 @@
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
-#include "memory/registry.hpp"
+#include "memory/pooled.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -80,8 +80,10 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
     return kind.take_error();
   }
   const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
+  auto within = allocation_at(what.pointer);
+  ISTHMUS_TRY(within);
   auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind},
-                                  std::move(keep), process_registry().find(what.pointer));
+                                  std::move(keep), *std::move(within));
   if (!memory) {
     return memory.take_error();
   }

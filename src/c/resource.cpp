@@ -5,9 +5,9 @@
 #include "c/common.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
+#include "memory/pool.hpp"
 #include "memory/provider.hpp"
-#include "memory/reaper.hpp"
-#include "memory/registry.hpp"
+#include "memory/raw.hpp"
 #include "memory/result_memory.hpp"
 #include "os/process.hpp"
 
@@ -16,22 +16,50 @@ using namespace isthmus::c;
 
 namespace {
 
-// Behind the work on `on`. Not the start of anything allocated here: nothing is done.
-result<void> deallocate(void* pointer, queue* on) {
-  const auto memory = process_registry().find(pointer);
-  if (!memory || memory->what().base != pointer) {
-    return {};
+// NULL: the context's first.
+result<device*> device_for(context& home, isthmus_device_t* chosen, isthmus_kind_t kind) {
+  auto* where = chosen == nullptr ? home.devices().front() : object(chosen);
+  if (!home.has(*where)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
+                where->properties().filter);
   }
-  std::vector<ref<event>> running;
-  if (on != nullptr && !on->unfinished(running)) {
-    return {};  // somebody may still use it and nobody can tell: lost memory, not lost data
+  if (auto bad = home.check(*where, {kind, 0, 0})) {
+    return bad;
   }
-  auto& uses = memory->uses();
-  for (const auto& each : running) {
-    uses.add({0, {0, memory->what().nbytes}, true}, each, uses.begin());
+  return where;
+}
+
+error wrong_context(const queue& on) {
+  return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+              "the queue of {} belongs to another context than the memory resource",
+              on.where().properties().filter);
+}
+
+bool same_context(const memory_resource& of, const queue& on) noexcept {
+  return &of.home() == &on.home() || of.home().key() == on.home().key();
+}
+
+result<pool::options> options_of(const isthmus_pool_options_t* given) {
+  pool::options how;
+  if (given == nullptr) {
+    return how;
   }
-  memory->release();
-  return {};
+  if (given->struct_size < sizeof *given) {
+    return is_too_small("options", given->struct_size, sizeof *given);
+  }
+  if (const auto unknown = given->flags & ~std::uint32_t{ISTHMUS_POOL_UNCHECKED}; unknown != 0) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has bits that mean nothing",
+                given->flags);
+  }
+  if (given->growth_bytes != 0) {
+    how.growth_bytes = given->growth_bytes;
+  }
+  if (given->limit_bytes != 0) {
+    how.limit_bytes = given->limit_bytes;
+  }
+  how.initial_bytes = given->initial_bytes;
+  how.checks = (given->flags & ISTHMUS_POOL_UNCHECKED) == 0;
+  return how;
 }
 
 }  // namespace
@@ -42,16 +70,26 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(context);
     ISTHMUS_NEEDS(resource);
-    auto& home = *object(context);
-    auto* where = device == nullptr ? home.devices().front() : object(device);
-    if (!home.has(*where)) {
-      return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
-                  where->properties().filter);
-    }
-    if (auto bad = home.check(*where, {kind, 0, 0})) {
-      return bad;
-    }
-    return give(result<ref<memory_resource>>{make_ref<provider>(home, *where, kind)}, resource);
+    auto where = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(where);
+    return give(result<ref<memory_resource>>{make_ref<provider>(*object(context), **where, kind)},
+                resource);
+  });
+}
+
+isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
+                                       isthmus_kind_t kind, const isthmus_pool_options_t* options,
+                                       isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(context);
+    ISTHMUS_NEEDS(resource);
+    auto where = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(where);
+    auto how = options_of(options);
+    ISTHMUS_TRY(how);
+    auto made = pool::create(*object(context), **where, kind, *how);
+    ISTHMUS_TRY(made);
+    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
   });
 }
 
@@ -67,37 +105,110 @@ void isthmus_resource_release(isthmus_resource_t* resource) noexcept {
   }
 }
 
-isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
-                                           size_t alignment, isthmus_queue_t* queue,
-                                           void** pointer) noexcept {
+namespace {
+
+[[gnu::noinline]] isthmus_status_t allocate_cold(isthmus_resource_t* resource, size_t nbytes,
+                                                 size_t alignment, isthmus_queue_t* queue,
+                                                 void** pointer) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(pointer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     auto& from = *object(resource);
-    if (from.home().key() != object(queue)->home().key()) {
-      return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "the queue of {} belongs to another context than the memory resource",
-                  object(queue)->where().properties().filter);
+    if (!same_context(from, *object(queue))) {
+      return wrong_context(*object(queue));
     }
     if (nbytes == 0) {
       *pointer = nullptr;
       return {};
     }
-    auto memory = allocation::create(*object(queue), {from.kind(), nbytes, alignment}, &from);
+    auto memory = hand_out(from, nbytes, alignment, *object(queue));
     ISTHMUS_TRY(memory);
-    *pointer = (*memory)->what().base;
-    // The caller's pointer stands for this reference, till it is deallocated.
-    static_cast<void>(memory->detach());
+    *pointer = *memory;
     return {};
   });
 }
 
-void isthmus_resource_deallocate(isthmus_resource_t*, void* pointer, size_t, size_t,
-                                 isthmus_queue_t* queue) noexcept {
-  if (pointer != nullptr && !os::is_forked_child()) {
-    static_cast<void>(guarded([&] { return deallocate(pointer, object(queue)); }));
+[[gnu::noinline]] isthmus_status_t deallocate_cold(isthmus_resource_t* resource, void* pointer,
+                                                   size_t nbytes, isthmus_queue_t* queue) noexcept {
+  if (pointer == nullptr || os::is_forked_child()) {
+    return ISTHMUS_OK;
   }
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    auto& from = *object(resource);
+    if (queue != nullptr && !same_context(from, *object(queue))) {
+      return wrong_context(*object(queue));
+    }
+    return take_back(from, pointer, nbytes, object(queue));
+  });
+}
+
+// Null where a call takes the long way.
+pool* warm_pool(isthmus_resource_t* resource) noexcept {
+  return resource == nullptr || os::is_forked_child() ? nullptr : object(resource)->as_pool();
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
+                                           size_t alignment, isthmus_queue_t* queue,
+                                           void** pointer) noexcept {
+  if (auto* warm = warm_pool(resource); warm != nullptr && pointer != nullptr) [[likely]] {
+    if (void* block = warm->allocate_warm(nbytes, alignment, object(queue))) [[likely]] {
+      *pointer = block;
+      return ISTHMUS_OK;
+    }
+  }
+  return allocate_cold(resource, nbytes, alignment, queue, pointer);
+}
+
+isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
+                                             size_t nbytes, size_t,
+                                             isthmus_queue_t* queue) noexcept {
+  auto* warm = warm_pool(resource);
+  return warm != nullptr && warm->deallocate_warm(pointer, object(queue))
+             ? ISTHMUS_OK
+             : deallocate_cold(resource, pointer, nbytes, queue);
+}
+
+isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
+                                       uint64_t* given_back) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    const auto bytes = object(resource)->trim(keep_bytes);
+    if (given_back != nullptr) {
+      *given_back = bytes;
+    }
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
+                                        isthmus_resource_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto& from = *object(resource);
+    const auto now = from.usage();
+    info->kind = from.kind();
+    info->device = handle(&from.where());
+    info->held_bytes = now.held_bytes;
+    info->free_bytes = now.free_bytes;
+    return {};
+  });
 }
 
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {

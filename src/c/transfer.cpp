@@ -3,7 +3,7 @@
 #include "transfer/transfer.hpp"
 #include "c/common.hpp"
 #include "core/sizes.hpp"
-#include "memory/registry.hpp"
+#include "memory/pooled.hpp"
 #include "os/process.hpp"
 
 #include <algorithm>
@@ -61,10 +61,12 @@ result<endpoint> endpoint_at(void* start, size_t offset, size_t nbytes) {
   if (nbytes == 0) {
     return side;
   }
-  side.memory = process_registry().find(pointer);
-  if (!side.memory) {
+  auto found = allocation_at(pointer);
+  ISTHMUS_TRY(found);
+  if (!*found) {
     return side;
   }
+  side.memory = *std::move(found);
   side.preferred = &side.memory->on();
   const auto& known = side.memory->what();
   if (!lies_within(address(pointer) - address(known.base), nbytes, known.nbytes)) {

@@ -36,7 +36,10 @@ class ref_counted {
       whole->last_reference_gone();
     }
   }
-  [[nodiscard]] bool unique() noexcept { return counter().load(std::memory_order_acquire) == 1; }
+  [[nodiscard]] bool unique() noexcept { return references() == 1; }
+  [[nodiscard]] std::uint32_t references() noexcept {
+    return counter().load(std::memory_order_acquire);
+  }
   // Called once by `make_ref`: a new object of its own begins with its maker's reference, a part
   // adds the maker's reference to its whole.
   void count_maker() noexcept {

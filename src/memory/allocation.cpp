@@ -2,6 +2,8 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "memory/grain.hpp"
+#include "memory/page_map.hpp"
 #include "memory/provider.hpp"
 #include "memory/reaper.hpp"
 #include "memory/registry.hpp"
@@ -20,7 +22,7 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
 void give_back(queue& on, const allocation_request& request, memory_resource* from,
                void* pointer) noexcept {
   if (from != nullptr) {
-    from->deallocate(pointer, request.nbytes);
+    static_cast<void>(from->deallocate(pointer, request.nbytes, on.lent() ? nullptr : &on));
   } else {
     provider_deallocate(on.home(), on.where(), request.kind, pointer, request.nbytes);
   }
@@ -53,14 +55,41 @@ result<ref<allocation>> allocation::create(queue& on, const allocation_request& 
       request.alignment != 0 ? request.alignment : on.where().properties().base_alignment;
   try {
     auto made = make_ref<allocation>(on, facts{*pointer, request.nbytes, alignment, request.kind});
-    process_registry().add(*made);
-    made->origin_ = origin::ours;
-    made->from_ = ref<memory_resource>{from};
+    made->enter(from);
     return made;
   } catch (const std::bad_alloc&) {
     give_back(on, request, from, *pointer);
     throw;
   }
+}
+
+void allocation::enter(memory_resource* from) {
+  process_registry().add(*this);
+  origin_ = origin::ours;
+  from_ = ref<memory_resource>{from};
+  if (auto* in = process_page_map.find(what_.base)) {
+    in->mark_recorded();
+  }
+}
+
+ref<allocation> allocation::record(queue& on, const facts& what, memory_resource& from) {
+  auto made = make_ref<allocation>(on, what);
+  made->enter(&from);
+  made->hold_by_pointer();
+  return made;
+}
+
+void allocation::hold_by_pointer() noexcept {
+  retain();
+  held_by_pointer_.store(true, std::memory_order_release);
+}
+
+bool allocation::drop_pointer() noexcept {
+  if (!held_by_pointer_.exchange(false, std::memory_order_acq_rel)) {
+    return false;
+  }
+  release();
+  return true;
 }
 
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
@@ -175,9 +204,6 @@ void allocation::last_reference_gone() noexcept {
     delete this;
     return;
   }
-  if (!within_) {
-    process_registry().remove(*this);
-  }
   if (in_continuation()) {
     retire_later(*this);  // which may have to ask a driver
   } else {
@@ -197,7 +223,11 @@ void allocation::let_go() noexcept {
   }
 }
 
+// Known till here, so that who frees it twice meanwhile can be told.
 void allocation::reclaim() noexcept {
+  if (!within_) {
+    process_registry().remove(*this);
+  }
   if (origin_ == origin::ours) {
     give_back(*on_, {what_.kind, what_.nbytes, what_.alignment}, from_.get(), what_.base);
   }

@@ -5,17 +5,19 @@
 // reference the memory goes back to where it came from, but not before the operations in flight on
 // it have ended; nobody waits for that, a thread of the library does it.
 
+#include <atomic>
 #include <vector>
 
 #include "backend/context.hpp"
 #include "core/owner.hpp"
 #include "memory/memory_resource.hpp"
+#include "memory/reaper.hpp"
 #include "memory/use_list.hpp"
 #include "memory/view_queues.hpp"
 
 namespace isthmus {
 
-class allocation final : public ref_counted {
+class allocation final : public ref_counted, public reclaimable {
  public:
   struct facts {
     void* base = nullptr;
@@ -30,10 +32,21 @@ class allocation final : public ref_counted {
   // From a memory resource, or (null) from the driver. Errors as `context::allocate`.
   [[nodiscard]] static result<ref<allocation>> create(queue& on, const allocation_request& request,
                                                       memory_resource* from);
+  // The record of a block that a resource has handed out without one; the block's pointer stands
+  // for a reference. Throws std::bad_alloc, and then the block is as it was.
+  [[nodiscard]] static ref<allocation> record(queue& on, const facts& what, memory_resource& from);
   // Memory of somebody else's, which `keep` frees. Pre: checked by the caller. Where it lies in
   // `within`, an allocation already known, it is that one's: held by it, with its uses in common.
   [[nodiscard]] static result<ref<allocation>> adopt(queue& on, const facts& what, owner keep,
                                                      ref<allocation> within);
+
+  // A caller's bare pointer to it stands for a reference, till he gives it back; false: there is
+  // none, since it was given back before or is held otherwise.
+  void hold_by_pointer() noexcept;
+  [[nodiscard]] bool drop_pointer() noexcept;
+  [[nodiscard]] bool came_from(const memory_resource& candidate) const noexcept {
+    return from_.get() == &candidate;
+  }
 
   [[nodiscard]] const facts& what() const noexcept { return what_; }
   [[nodiscard]] queue& on() const noexcept { return *on_; }
@@ -58,15 +71,15 @@ class allocation final : public ref_counted {
   // that was lost has nothing unfinished.
   [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
 
-  // For the reaper, without a reference: what is next for memory that nobody refers to.
-  void let_go() noexcept;
+  // Without a reference: what is next for memory that nobody refers to.
+  void let_go() noexcept override;
 
  private:
-  friend class reaper;
   friend class registry;
   ~allocation() override;
   void last_reference_gone() noexcept override;
   [[nodiscard]] std::vector<ref<queue>> lent_queues();
+  void enter(memory_resource* from);
   [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   void retire();
@@ -81,9 +94,9 @@ class allocation final : public ref_counted {
   ref<allocation> within_;
   use_list uses_;
   view_queues views_;
+  std::atomic<bool> held_by_pointer_{false};
   bool unused_ = false;                 // no operation is on it any more
   allocation* next_in_cell_ = nullptr;  // the registry's
-  allocation* next_ready_ = nullptr;    // the reaper's
 };
 
 }  // namespace isthmus

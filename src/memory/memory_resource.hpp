@@ -6,25 +6,43 @@
 
 namespace isthmus {
 
+class pool;
+
 class memory_resource : public ref_counted {
  public:
-  memory_resource(context& home, device& where, usm_kind kind)
-      : home_{&home}, where_{where}, kind_{kind} {}
+  memory_resource(context& home, device& where, usm_kind kind, pool* self = nullptr)
+      : home_{&home}, where_{where}, kind_{kind}, self_{self} {}
 
   [[nodiscard]] context& home() const noexcept { return *home_; }
   [[nodiscard]] device& where() const noexcept { return where_; }
   [[nodiscard]] usm_kind kind() const noexcept { return kind_; }
+  // Itself, if it is a pool: a virtual call is as long as what a pool does.
+  [[nodiscard]] pool* as_pool() const noexcept { return self_; }
 
   // Ordered by `on`, a queue of this context. Pre: nbytes > 0; alignment 0 or any number.
   [[nodiscard]] virtual result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                                queue& on) = 0;
-  // Pre: `pointer` came from here with this size, and nothing uses it any more.
-  virtual void deallocate(void* pointer, std::size_t nbytes) noexcept = 0;
+  // Whether memory is freed behind the work on a queue, which uses it still. If not, only memory
+  // that nothing uses is given back: whoever does so waits.
+  [[nodiscard]] virtual bool orders_frees() const noexcept { return false; }
+  // Behind all work on `behind`, of this context; null: nothing uses it, always so if
+  // `orders_frees` is false. What did not come from here, or was given back before, is
+  // INVALID_ARGUMENT as far as the resource can tell, and then nothing is done.
+  virtual result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept = 0;
+
+  struct memory_usage {
+    std::size_t held_bytes = 0;  // of the driver's
+    std::size_t free_bytes = 0;  // of those, for anybody: in use by no caller, thread or slab
+  };
+  [[nodiscard]] virtual memory_usage usage() noexcept { return {}; }
+  // Gives what is free back to the driver while more than `keep` bytes are held; bytes given back.
+  virtual std::size_t trim([[maybe_unused]] std::size_t keep) noexcept { return 0; }
 
  private:
   ref<context> home_;
   device& where_;
   usm_kind kind_;
+  pool* const self_;
 };
 
 }  // namespace isthmus

@@ -81,8 +81,9 @@ result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queu
   return provider_allocate(home(), where(), {kind(), nbytes, alignment});
 }
 
-void provider::deallocate(void* pointer, std::size_t nbytes) noexcept {
+result<void> provider::deallocate(void* pointer, std::size_t nbytes, queue*) noexcept {
   provider_deallocate(home(), where(), kind(), pointer, nbytes);
+  return {};
 }
 
 }  // namespace isthmus

@@ -17,7 +17,7 @@ class provider final : public memory_resource {
   using memory_resource::memory_resource;
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  void deallocate(void* pointer, std::size_t nbytes) noexcept override;
+  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
 };
 
 }  // namespace isthmus

@@ -9,21 +9,20 @@
 #include "os/process.hpp"
 
 namespace isthmus {
-// An endless list of records to reclaim and the one thread that does it; never destroyed.
+// A list of what is to be let go and the one thread that does it; never destroyed.
 class reaper {
  public:
-  void push(allocation& record) noexcept {
+  void push(reclaimable& what) noexcept {
     const std::lock_guard hold{lock_};
     if (!has_thread_) {
       start();
     }
-    record.next_ready_ = std::exchange(ready_, &record);
+    what.next_ready_ = std::exchange(ready_, &what);
     changed_.notify_one();
   }
 
  private:
-  // Without a thread the records wait in the list, which is no loss but of memory, for the next
-  // one.
+  // Without a thread all waits in the list, which is no loss but of memory, for the next try.
   void start() noexcept {
     try {
       start_thread([this] { serve(); }).detach();
@@ -40,9 +39,9 @@ class reaper {
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
       while (batch != nullptr) {
-        auto* record = std::exchange(batch, batch->next_ready_);
+        auto* next = std::exchange(batch, batch->next_ready_);
         if (const os::driver_call call; call) {
-          record->let_go();
+          next->let_go();
         }
       }
       hold.lock();
@@ -51,7 +50,7 @@ class reaper {
 
   std::mutex lock_;
   std::condition_variable changed_;
-  allocation* ready_ = nullptr;
+  reclaimable* ready_ = nullptr;
   bool has_thread_ = false;
 };
 
@@ -62,27 +61,27 @@ reaper& process_reaper() noexcept {
   return *only;
 }
 
-// Hands a record to the reaper once nothing uses it any more.
+// Hands something to the reaper once nothing uses it any more.
 class handover final : public continuation {
  public:
-  explicit handover(allocation& record) : record_{record} {}
+  explicit handover(reclaimable& what) : what_{what} {}
   void run(event&) noexcept override {
-    process_reaper().push(record_);
+    process_reaper().push(what_);
     delete this;
   }
 
  private:
-  allocation& record_;
+  reclaimable& what_;
 };
 
 }  // namespace
 
-void reclaim_after(allocation& record, const std::vector<ref<event>>& running) {
-  auto ready = std::make_unique<handover>(record);
+void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running) {
+  auto ready = std::make_unique<handover>(what);
   const auto ended = end_of_all(running);
   ended->on_complete(*ready.release());
 }
 
-void retire_later(allocation& record) noexcept { process_reaper().push(record); }
+void retire_later(reclaimable& what) noexcept { process_reaper().push(what); }
 
 }  // namespace isthmus

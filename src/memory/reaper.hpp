@@ -1,16 +1,28 @@
 #pragma once
-// Gives memory back whose last reference went while operations used it.
+// Lets go, on a thread of the library, of what operations in flight still used when nobody referred
+// to it any more: a driver's callback must not call the driver.
 
 #include <vector>
 
-#include "memory/allocation.hpp"
+#include "backend/event.hpp"
 
 namespace isthmus {
 
-// Lets `record` go once all of `running` have completed, on a thread of the library: a driver's
-// callback must not call the driver. Never blocks. Throws std::bad_alloc, and then nothing is done.
-void reclaim_after(allocation& record, const std::vector<ref<event>>& running);
-// The same for a thread that must not ask a driver what is running: the reaper asks.
-void retire_later(allocation& record) noexcept;
+class reclaimable {
+ public:
+  virtual ~reclaimable() = default;
+  // Once nothing uses it, or to find out what does. Never blocks.
+  virtual void let_go() noexcept = 0;
+
+ private:
+  friend class reaper;
+  reclaimable* next_ready_ = nullptr;
+};
+
+// Lets `what` go once all of `running` have completed. Never blocks. Throws std::bad_alloc, and
+// then nothing is done.
+void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running);
+// Lets it go as soon as may be: for a thread that must not ask a driver what is running.
+void retire_later(reclaimable& what) noexcept;
 
 }  // namespace isthmus

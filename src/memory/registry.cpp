@@ -68,34 +68,42 @@ void registry::remove(allocation& record) noexcept {
   in_class_[where.size_class].fetch_sub(1, std::memory_order_relaxed);
 }
 
-ref<allocation> registry::find_in(const key& where, const void* pointer) noexcept {
-  const auto hashed = hash(where);
-  auto& mine = shard_of(hashed);
-  const std::lock_guard hold{mine.lock};
-  if (mine.buckets.empty()) {
-    return nullptr;
-  }
-  for (auto* record = bucket_of(mine, hashed); record != nullptr; record = record->next_in_cell_) {
-    if (record->contains(pointer) && record->try_retain()) {
-      return ref<allocation>::adopt(record);
-    }
-  }
-  return nullptr;
-}
-
-ref<allocation> registry::find(const void* pointer) noexcept {
+template <class Visit>
+bool registry::visit_holders(const void* pointer, Visit&& visit) noexcept {
   for (unsigned size_class = 0; size_class < k_classes; ++size_class) {
     if (in_class_[size_class].load(std::memory_order_relaxed) == 0) {
       continue;
     }
     const auto cell = address(pointer) >> size_class;
     for (std::uintptr_t back = 0; back <= 2 && back <= cell; ++back) {
-      if (auto found = find_in({size_class, cell - back}, pointer)) {
-        return found;
+      const auto hashed = hash({size_class, cell - back});
+      auto& mine = shard_of(hashed);
+      const std::lock_guard hold{mine.lock};
+      auto* record = mine.buckets.empty() ? nullptr : bucket_of(mine, hashed);
+      for (; record != nullptr; record = record->next_in_cell_) {
+        if (record->contains(pointer) && visit(*record)) {
+          return true;
+        }
       }
     }
   }
-  return nullptr;
+  return false;
+}
+
+ref<allocation> registry::find(const void* pointer) noexcept {
+  ref<allocation> found;
+  visit_holders(pointer, [&](allocation& record) {
+    if (!record.try_retain()) {
+      return false;
+    }
+    found = ref<allocation>::adopt(&record);
+    return true;
+  });
+  return found;
+}
+
+bool registry::is_dying(const void* pointer) noexcept {
+  return visit_holders(pointer, [](allocation& record) { return record.references() == 0; });
 }
 
 registry& process_registry() noexcept {

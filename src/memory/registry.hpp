@@ -22,6 +22,8 @@ class registry {
   void remove(allocation& record) noexcept;
   // The record whose [base, base + nbytes) holds `pointer`; null if none.
   [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;
+  // Whether one holds it that nobody refers to any more and whose memory has not gone back yet.
+  [[nodiscard]] bool is_dying(const void* pointer) noexcept;
 
  private:
   struct key {
@@ -40,7 +42,9 @@ class registry {
     return shards_[hashed >> (64 - k_shard_bits)];
   }
   static void grow(shard& crowded);
-  [[nodiscard]] ref<allocation> find_in(const key& where, const void* pointer) noexcept;
+  // The first record that may hold the pointer for which `visit` is true, under its shard's lock.
+  template <class Visit>
+  bool visit_holders(const void* pointer, Visit&& visit) noexcept;
 
   static constexpr unsigned k_shard_bits = 6;
   static constexpr std::size_t k_classes = 64;

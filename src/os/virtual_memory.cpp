@@ -76,6 +76,23 @@ result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
   return start;
 }
 
+result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment) {
+  const auto whole = whole_pages(nbytes);
+  auto start = reserve_aligned(whole, alignment);
+  ISTHMUS_TRY(start);
+  if (mprotect(*start, whole, PROT_READ | PROT_WRITE) != 0) {
+    auto failure = no_pages("mprotect", nbytes);
+    munmap(*start, whole);
+    return failure;
+  }
+  madvise(*start, whole, MADV_NOHUGEPAGE);
+  return start;
+}
+
+void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept {
+  madvise(pointer, nbytes, MADV_DONTNEED);
+}
+
 void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   constexpr int k_populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14; older headers lack it
   if (madvise(pointer, whole_pages(nbytes), k_populate_write) == 0) {

@@ -12,6 +12,11 @@ namespace isthmus::os {
 // Anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a power
 // of two); asks for huge pages from 2 MiB up.
 [[nodiscard]] result<void*> map_pages(std::size_t nbytes, std::size_t alignment);
+// Zeroed pages of which only those that are touched take memory, and no huge ones: for tables much
+// larger than what is used of them. `alignment` a power of two. Given back by `unmap_pages`.
+[[nodiscard]] result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
+// Sparse pages are zero again and take no memory; they stay mapped.
+void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept;
 // Faults all pages in for writing, in one call where the kernel can.
 void populate_pages(void* pointer, std::size_t nbytes) noexcept;
 void unmap_pages(void* pointer, std::size_t nbytes) noexcept;

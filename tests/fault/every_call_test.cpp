@@ -35,6 +35,7 @@ class scenario {
     cross_queues();
     functions_and_hints();
     gate();
+    pools();
     verify();
     attempt([&] { (void)first_.wait(); });
     adopt_and_give_away();
@@ -128,6 +129,33 @@ class scenario {
       if (one.buffer.kind() != im::kind::shared) continue;
       attempt([&] { im::prefetch(one.buffer); });
       attempt([&] { im::advise(one.buffer, 0); });
+    }
+  }
+  // Bare blocks of a pool on both queues, and one that goes while work on its memory runs.
+  void pools() {
+    for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
+      im::resource pool;
+      attempt([&] { pool = im::resource::pool(context_, kind, {.growth_bytes = 1 << 20}); });
+      if (!pool) continue;
+      for (std::size_t nbytes : {std::size_t{500}, k_bytes, std::size_t{300} << 10}) {
+        attempt(
+            [&] { all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = pool}), {}}); });
+        for (const im::queue& on : {first_, second_}) {
+          void* block = nullptr;
+          if (!attempt([&] { block = pool.allocate(nbytes, 0, on); })) continue;
+          const unsigned char value = 3;
+          const isthmus_place_t there{nullptr, block, 0};
+          isthmus_event_t* filled = nullptr;
+          attempt([&] {
+            im::detail::check(isthmus_fill(on.get(), &there, &value, 1, nbytes, nullptr, &filled));
+          });
+          isthmus_event_release(filled);
+          while (!attempt([&] { pool.deallocate(block, nbytes, 0, on); })) {
+            // Where the driver cannot tell what runs the block is the caller's still.
+          }
+        }
+      }
+      attempt([&] { (void)pool.trim(); });
     }
   }
   void gate() {

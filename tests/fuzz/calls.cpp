@@ -2,6 +2,8 @@
 // are late. Whatever the order and the arguments: a documented status, nothing left at the end, no
 // hang, and nothing that ASan or UBSan minds.
 #include <isthmus/isthmus.h>
+
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -58,6 +60,8 @@ class machine {
       isthmus_event_release(one);
     }
     for (isthmus_buffer_t* one : buffers_) isthmus_buffer_release(one);
+    while (!blocks_.empty()) require(give_back(blocks_.size() - 1) == ISTHMUS_OK);
+    for (isthmus_resource_t* one : pools_) isthmus_resource_release(one);
     for (isthmus_queue_t* one : queues_) {
       require(isthmus_queue_wait(one, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
       isthmus_queue_release(one);
@@ -66,7 +70,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 16) {
+    switch (from_.byte() % 20) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -82,6 +86,10 @@ class machine {
       case 12: return export_it();
       case 13: return record();
       case 14: return give_away();
+      case 15: return new_pool();
+      case 16: return take();
+      case 17: return give_back();
+      case 18: return trim();
       default: return submit();
     }
   }
@@ -101,12 +109,17 @@ class machine {
   // Host memory is whole and never freed while anything runs.
   isthmus_place_t place() {
     if (from_.byte() % 3 == 0) return {nullptr, host_, from_.byte()};
+    if (!blocks_.empty() && from_.byte() % 3 == 0) {
+      return {nullptr, blocks_[from_.byte() % blocks_.size()].memory, from_.size()};
+    }
     return {any(buffers_), nullptr, from_.size()};
+  }
+  static bool is_own(const isthmus_place_t& place) {
+    return place.buffer == nullptr && place.pointer == host_;
   }
   // The caller answers for his own memory: no more than there is.
   std::size_t held(const isthmus_place_t& a, const isthmus_place_t& b, std::size_t nbytes) {
-    const bool own = a.buffer == nullptr || b.buffer == nullptr;
-    return own && nbytes > 2048 ? 2048 : nbytes;
+    return is_own(a) || is_own(b) ? std::min<std::size_t>(nbytes, 2048) : nbytes;
   }
   isthmus_operation_t how() {
     isthmus_operation_t result{};
@@ -157,7 +170,7 @@ class machine {
   void copy_rows() {
     const isthmus_place_t to = place();
     const isthmus_place_t source = place();
-    const bool own = to.buffer == nullptr || source.buffer == nullptr;
+    const bool own = is_own(to) || is_own(source);
     const std::size_t width = own ? from_.byte() % 32 : from_.size();
     const std::size_t height = own ? from_.byte() % 32 : from_.size();
     const std::size_t to_pitch = own ? from_.byte() % 48 : from_.size();
@@ -237,6 +250,71 @@ class machine {
     if (isthmus_buffer_disown(buffer, &pointer, &owner) != ISTHMUS_OK) return;
     owner.release(owner.object);
   }
+  void new_pool() {
+    isthmus_pool_options_t options{};
+    options.struct_size = from_.byte() == 255 ? 1 : sizeof options;
+    options.initial_bytes = from_.byte() < 16 ? from_.size() : 0;
+    options.growth_bytes = from_.byte() * std::size_t{4096};
+    options.limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
+    options.flags = from_.byte() < 8 ? 2 : 0;
+    isthmus_context_t* home = nullptr;
+    require(isthmus_context_default(device_, &home) == ISTHMUS_OK);
+    isthmus_resource_t* made = nullptr;
+    const isthmus_status_t code =
+        isthmus_resource_pool(home, device_, from_.byte() % 5, &options, &made);
+    isthmus_context_release(home);
+    expect_documented(code);
+    if (code == ISTHMUS_OK) keep(pools_, made, isthmus_resource_release);
+  }
+  void take() {
+    isthmus_resource_t* from = any(pools_);
+    void* memory = nullptr;
+    const std::size_t nbytes = from_.size() * (from_.byte() % 4 == 0 ? 1024 : 1);
+    const std::size_t alignment = from_.byte() % 8 == 0 ? from_.size() : 0;
+    const isthmus_status_t code =
+        isthmus_resource_allocate(from, nbytes, alignment, any(queues_), &memory);
+    expect_documented(code);
+    if (code != ISTHMUS_OK || memory == nullptr) return;
+    isthmus_pointer_info_t info{};
+    info.struct_size = sizeof info;
+    require(isthmus_pointer_query(nullptr, memory, &info) == ISTHMUS_OK);
+    require(info.base == memory && info.nbytes >= nbytes);
+    isthmus_resource_retain(from);
+    blocks_.push_back({from, memory});
+  }
+  isthmus_status_t give_back(std::size_t which) {
+    const block gone = blocks_[which];
+    blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(which));
+    const isthmus_status_t code =
+        isthmus_resource_deallocate(gone.from, gone.memory, 0, 0, queues_.front());
+    // What is wrong with a pointer is told, and nothing is done.
+    require(isthmus_resource_deallocate(gone.from, gone.memory, 0, 0, first_) != ISTHMUS_OK);
+    isthmus_resource_release(gone.from);
+    return code;
+  }
+  void give_back() {
+    if (blocks_.empty()) return;
+    const std::size_t which = from_.byte() % blocks_.size();
+    auto* memory = static_cast<unsigned char*>(blocks_[which].memory);
+    const std::size_t inside = 1 + from_.byte() % 63;
+    require(isthmus_resource_deallocate(blocks_[which].from, memory + inside, 0, 0, first_) ==
+            ISTHMUS_ERROR_INVALID_ARGUMENT);
+    isthmus_resource_t* other = any(pools_);
+    if (other != blocks_[which].from) {
+      require(isthmus_resource_deallocate(other, memory, 0, 0, first_) ==
+              ISTHMUS_ERROR_INVALID_ARGUMENT);
+    }
+    require(give_back(which) == ISTHMUS_OK);
+  }
+  void trim() {
+    std::uint64_t given_back = 0;
+    expect_documented(isthmus_resource_trim(any(pools_), from_.size(), &given_back));
+    isthmus_resource_info_t info{};
+    info.struct_size = sizeof info;
+    isthmus_resource_t* of = any(pools_);
+    expect_documented(isthmus_resource_query(of, &info));
+    require(info.free_bytes <= info.held_bytes);
+  }
   void submit() {
     isthmus_buffer_t* buffer = any(buffers_);
     const isthmus_operation_t options = how();
@@ -252,6 +330,11 @@ class machine {
         event);
   }
 
+  struct block {
+    isthmus_resource_t* from;
+    void* memory;
+  };
+
   reader& from_;
   isthmus_device_t* device_;
   isthmus_queue_t* first_ = nullptr;
@@ -262,6 +345,8 @@ class machine {
   std::vector<isthmus_buffer_t*> buffers_;
   std::vector<isthmus_event_t*> events_;
   std::vector<isthmus_event_t*> gates_;
+  std::vector<isthmus_resource_t*> pools_;
+  std::vector<block> blocks_;
 };
 
 isthmus_device_t* open(std::uint8_t which) {

@@ -1,0 +1,55 @@
+#pragma once
+// The blocks of one size class that no lane has: batches that a lane gave back, then slabs.
+//
+// Batches let blocks go from a thread that frees to one that allocates without a look at their
+// slabs; one lock, for the whole batch. Their number is bounded by bytes, so that a free never
+// needs memory: what is too much goes into the slabs.
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+#include "core/spin_lock.hpp"
+#include "memory/slab_list.hpp"
+
+namespace isthmus {
+
+// Safe for threads.
+class alignas(64) central_list {
+ public:
+  static constexpr std::size_t k_most_in_batch = 32;
+
+  // Before anything else.
+  void lay_out(queue_slots& slots, std::size_t block_bytes, std::size_t in_batch) noexcept;
+
+  // Of a batch that is good for the queue in slot `whom` if there is one, else of the slabs; 0 if a
+  // slab has to be added first.
+  [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
+  // The slabs that have all their blocks now, as a list by `after`: they go back to the run heap.
+  [[nodiscard]] slab* give(std::span<void* const> blocks, ticket freed) noexcept;
+  // All batches into their slabs; what `give` gives, and slabs that nobody took a block of.
+  [[nodiscard]] slab* flush() noexcept;
+  // Takes the first blocks of a slab just made, and adds it.
+  [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
+
+ private:
+  static constexpr std::size_t k_most_batches = 16;
+  static constexpr std::size_t k_most_bytes = std::size_t{2} << 20;
+
+  struct batch {
+    ticket freed;
+    std::size_t count = 0;
+    std::array<void*, k_most_in_batch> blocks{};
+  };
+  [[nodiscard]] slab* put_into_slabs(std::span<void* const> blocks, ticket freed) noexcept;
+
+  spin_lock lock_;
+  queue_slots* slots_ = nullptr;
+  slab_list slabs_;
+  std::size_t batch_ = 0;  // blocks in one
+  std::size_t most_ = 0;
+  std::size_t batches_ = 0;
+  std::array<batch, k_most_batches> stack_{};
+};
+
+}  // namespace isthmus

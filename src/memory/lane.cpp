@@ -1,0 +1,165 @@
+#include "memory/lane.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/threads.hpp"
+#include "memory/pool.hpp"
+#include "os/process.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus {
+
+constinit lane detail::no_lane;
+thread_local constinit lane* detail::last_lane = &detail::no_lane;
+
+namespace {
+
+// Guards which lane is of which pool, and the spare lanes. Held while a lane is emptied, so that
+// its pool does not go meanwhile; never over a call of the driver.
+std::mutex& lanes_lock() noexcept {
+  static auto* const only = new std::mutex;
+  return *only;
+}
+lane* spare_lanes = nullptr;
+
+void attach(lane& mine, pool& to, const queue* key, queue_slots::slot slot) noexcept {
+  mine.slot = slot;
+  to.slots().attach_lane(slot);
+  mine.behind = key;
+  mine.before = nullptr;
+  mine.next = to.lanes();
+  if (mine.next != nullptr) {
+    mine.next->before = &mine;
+  }
+  to.set_lanes(&mine);
+  to.lay_out(mine);
+  mine.owner.store(&to, k_relaxed);
+}
+
+void detach(lane& mine) noexcept {
+  auto& from = *mine.owner.load(k_relaxed);
+  from.empty(mine);
+  from.slots().detach_lane(mine.slot);
+  if (mine.before != nullptr) {
+    mine.before->next = mine.next;
+  } else {
+    from.set_lanes(mine.next);
+  }
+  if (mine.next != nullptr) {
+    mine.next->before = mine.before;
+  }
+  mine.owner.store(nullptr, k_relaxed);
+}
+
+lane* new_lane() noexcept {
+  if (auto* spare = spare_lanes; spare != nullptr) {
+    spare_lanes = spare->next;
+    return spare;
+  }
+  auto pages = os::map_sparse_pages(sizeof(lane));
+  return pages ? new (*pages) lane : nullptr;
+}
+
+thread_local constinit bool thread_is_ending = false;
+
+// The lanes of one thread; the last used first.
+class thread_lanes {
+ public:
+  thread_lanes() = default;
+  thread_lanes(const thread_lanes&) = delete;
+  thread_lanes& operator=(const thread_lanes&) = delete;
+  ~thread_lanes() {
+    thread_is_ending = true;
+    detail::last_lane = &detail::no_lane;
+    if (os::is_forked_child()) {
+      return;  // threads that are no more may hold the locks
+    }
+    const std::lock_guard hold{lanes_lock()};
+    for (auto* each : mine_) {
+      if (each != nullptr) {
+        if (each->owner.load(k_relaxed) != nullptr) {
+          detach(*each);
+        }
+        each->next = spare_lanes;
+        spare_lanes = each;
+      }
+    }
+  }
+
+  [[nodiscard]] lane* find(pool& of, queue* key) noexcept {
+    auto found = std::find_if(mine_.begin(), mine_.end(), [&](const lane* each) {
+      return each != nullptr && each->serves(of, key);
+    });
+    if (found == mine_.end()) {
+      found = std::prev(found);  // the one not used for longest serves anew
+      if (!serve(*found, of, key)) {
+        return nullptr;
+      }
+    }
+    std::rotate(mine_.begin(), found, std::next(found));
+    return mine_.front();
+  }
+
+  void empty(pool& of) noexcept {
+    for (auto* each : mine_) {
+      if (each != nullptr && each->owner.load(k_relaxed) == &of) {
+        of.empty(*each);
+      }
+    }
+  }
+
+ private:
+  static bool serve(lane*& place, pool& of, queue* key) noexcept {
+    const auto slot = of.slots().find(key);
+    if (slot == queue_slots::k_quiet && key != nullptr) {
+      return false;  // lent by now, or more queues in use than there are slots
+    }
+    const std::lock_guard hold{lanes_lock()};
+    if (place == nullptr) {
+      place = new_lane();
+    } else if (place->owner.load(k_relaxed) != nullptr) {
+      detach(*place);
+    }
+    if (place == nullptr) {
+      return false;
+    }
+    attach(*place, of, key, slot);
+    return true;
+  }
+
+  std::array<lane*, 16> mine_{};
+};
+
+thread_lanes& lanes_of_this_thread() noexcept {
+  thread_local thread_lanes only;
+  return only;
+}
+
+}  // namespace
+
+lane* lane::find(pool& of, queue* key) noexcept {
+  if (thread_is_ending || on_library_thread()) {
+    return nullptr;
+  }
+  auto* found = lanes_of_this_thread().find(of, key);
+  if (found != nullptr) {
+    detail::last_lane = found;
+  }
+  return found;
+}
+
+void lane::empty_own(pool& of) noexcept {
+  if (!thread_is_ending && !on_library_thread()) {
+    lanes_of_this_thread().empty(of);
+  }
+}
+
+void lane::detach_all(pool& from) noexcept {
+  const std::lock_guard hold{lanes_lock()};
+  while (from.lanes() != nullptr) {
+    detach(*from.lanes());
+  }
+}
+
+}  // namespace isthmus

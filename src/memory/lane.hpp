@@ -1,0 +1,115 @@
+#pragma once
+// A lane: what one thread keeps of one pool for one queue, so that warm allocations and frees meet
+// nobody. What lies in it was freed behind work on that queue, or nothing uses it.
+//
+// A thread finds its lane through one pointer, in the thread's static memory (initial-exec, 8
+// bytes: the general model costs 4.6 ns a pair), and searches its others where that one is of
+// another pool. Lanes are never unmapped: that of a thread that has ended goes to the next new one,
+// and that of a pool that has gone is empty and serves the thread's next pool.
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#include "memory/central_list.hpp"
+#include "memory/grain_table.hpp"
+#include "memory/size_class.hpp"
+
+namespace isthmus {
+
+class pool;
+
+class lane {
+ public:
+  // The last blocks of one size class that the thread freed, or got from the central list.
+  struct bin {
+    static constexpr std::uint32_t k_most = 2 * central_list::k_most_in_batch;
+    std::uint32_t count = 0;
+    std::uint32_t most = 0;
+    std::array<void*, k_most> blocks{};
+  };
+  struct run {
+    std::byte* base = nullptr;
+    std::uint32_t first = 0;  // grain
+    std::uint32_t count = 0;  // grains; 0: none
+  };
+  static constexpr std::size_t k_runs = 16;
+  static constexpr std::size_t k_most_cached_grains = 1024;  // 64 MiB, or a single run
+
+  // This thread's lane of `of` for a lane's key, made if need be; null where it cannot have one: no
+  // memory or slot, or the thread is ending or of the library, which frees but does not allocate.
+  [[nodiscard]] static lane* find(pool& of, queue* key) noexcept;
+  // What this thread keeps of the pool goes to its central lists.
+  static void empty_own(pool& of) noexcept;
+  // The lanes of a pool that is going are empty from here on.
+  static void detach_all(pool& from) noexcept;
+
+  // The run kept last, if it has the length of a request: live then. Null if not.
+  [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
+  // Keeps a live run that begins there, if there is room; false if not, or if none begins there.
+  [[nodiscard]] bool keep_run(grain& first, std::byte* base, grain_table& table) noexcept;
+
+  // Whether it is this pool's for that queue. Its slot keeps the queue, so that no other can be at
+  // its address.
+  [[nodiscard]] bool serves(const pool& of, const queue* on) const noexcept {
+    return owner.load(k_relaxed) == &of && behind == on;
+  }
+
+  std::atomic<pool*> owner{nullptr};
+  const queue* behind = nullptr;  // the thread's own, as all below but the links
+  queue_slots::slot slot = queue_slots::k_quiet;
+  lane* next = nullptr;  // of the pool's lanes, or of the spare ones
+  lane* before = nullptr;
+  std::size_t cached_grains = 0;
+  std::uint32_t newest = 0;
+  std::array<run, k_runs> runs{};
+  std::array<bin, size_classes::k_most> bins{};
+};
+
+// 2**48 for 0 bytes.
+[[nodiscard]] constexpr std::size_t grains_for(std::size_t nbytes) noexcept {
+  return (nbytes - 1) / k_grain_bytes + 1;
+}
+
+inline void* lane::take_last_run(std::size_t nbytes, grain_table& table) noexcept {
+  auto& last = runs[newest % k_runs];
+  if (last.count == 0 || last.count != grains_for(nbytes)) {
+    return nullptr;
+  }
+  table[last.first].is.store(grain::state::live, k_relaxed);
+  cached_grains -= std::exchange(last.count, 0);
+  --newest;
+  return last.base;
+}
+
+inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) noexcept {
+  auto& place = runs[(newest + 1) % k_runs];
+  const auto count = first.span.load(k_relaxed);
+  auto expected = grain::state::live;
+  if (place.count != 0 || address(base) % k_grain_bytes != 0 ||
+      cached_grains + count > std::max<std::size_t>(k_most_cached_grains, count) ||
+      !first.is.compare_exchange_strong(expected, grain::state::cached, k_relaxed)) {
+    return false;
+  }
+  place = {base, table.number_of(&first), count};
+  cached_grains += count;
+  ++newest;
+  return true;
+}
+
+// Which queue's lane: null stands for none and for all lent ones. Asked once in a call, since the
+// handle may be lent meanwhile.
+[[nodiscard]] inline queue* lane_key(queue* on) noexcept {
+  return on == nullptr || on->lent() ? nullptr : on;
+}
+
+namespace detail {
+// Never null: a lane of no pool at first.
+extern constinit lane no_lane;
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit lane* last_lane;
+}  // namespace detail
+
+}  // namespace isthmus

@@ -1,0 +1,395 @@
+#include "memory/pool.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <mutex>
+
+#include "memory/raw.hpp"
+#include "memory/registry.hpp"
+#include "memory/slab_store.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_bin_bytes = std::size_t{2} << 20;
+
+// What a driver's own allocations are aligned to is what callers of a pool expect too.
+std::size_t unit_for(const device& where) noexcept {
+  return std::clamp(std::bit_ceil(where.properties().base_alignment), size_classes::k_smallest_unit,
+                    size_classes::k_largest_unit);
+}
+
+std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
+  return static_cast<std::uint32_t>(
+      std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, lane::bin::k_most));
+}
+
+error not_ours(const void* pointer) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "{} is no memory of this pool: free it where it came from", pointer);
+}
+error inner(const void* pointer) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "{} lies inside a block of this pool: free the pointer that was allocated", pointer);
+}
+error freed_before(const void* pointer) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+}
+
+}  // namespace
+
+result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, const options& how) {
+  auto made = make_ref<pool>(home, where, kind, how);
+  ISTHMUS_TRY(made->regions_.open());
+  auto& table = made->regions_.table();
+  table.common().kind.store(kind, k_relaxed);
+  table.common().where.store(&where, k_relaxed);
+  table.common().context_key.store(home.key(), k_relaxed);
+  table.common().knows_live.store(how.checks, k_relaxed);
+  table.set_owner(made.get());
+  if (how.initial_bytes != 0) {
+    ISTHMUS_TRY(made->regions_.grow_by(how.initial_bytes));
+  }
+  return made;
+}
+
+pool::pool(context& home, device& where, usm_kind kind, const options& how)
+    : memory_resource{home, where, kind, this},
+      classes_{unit_for(where)},
+      checks_{how.checks},
+      slots_{make_ref<queue_slots>()},
+      regions_{home, where, kind, {how.growth_bytes, how.limit_bytes}, *slots_} {
+  for (unsigned each = 0; each < classes_.count(); ++each) {
+    const auto bytes = classes_.bytes_of(each);
+    shapes_.at(each) = slab_shape::of(bytes);
+    central_.at(each).lay_out(*slots_, bytes, most_in_bin(bytes) / 2);
+  }
+}
+
+pool::~pool() { slots_->forget_queues(); }
+
+void pool::last_reference_gone() noexcept {
+  if (os::drivers_are_gone()) {
+    return;
+  }
+  if (regions_.is_open()) {
+    regions_.table().set_owner(nullptr);
+  }
+  lane::detach_all(*this);
+  if (in_continuation()) {
+    retire_later(*this);  // which calls the driver
+  } else {
+    let_go();
+  }
+}
+
+// Memory that work in flight still uses goes back behind that work, and the pool with it. With
+// blocks that callers still have, or where a driver takes no fence, it stays for ever: lost memory,
+// not lost data.
+void pool::let_go() noexcept {
+  constexpr int k_most_tries = 1000;
+  try {
+    const auto running =
+        slots_->running();  // before the trim: what ends meanwhile counts as running
+    trim(0);
+    if (regions_.held_bytes() == 0) {
+      delete this;
+    } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
+      reclaim_after(*this, running);
+    }
+  } catch (const std::bad_alloc&) {
+    // As with blocks in use.
+  }
+}
+
+void pool::lay_out(lane& mine) const noexcept {
+  for (unsigned each = 0; each < classes_.count(); ++each) {
+    mine.bins.at(each).most = most_in_bin(classes_.bytes_of(each));
+  }
+}
+
+void pool::empty(lane& mine) noexcept {
+  const auto freed = slots_->next(mine.slot);
+  for (unsigned each = 0; each < classes_.count(); ++each) {
+    auto& bin = mine.bins.at(each);
+    put_back(each, {bin.blocks.data(), bin.count}, freed);
+    bin.count = 0;
+  }
+  flush_runs(mine);
+}
+
+result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  const bool is_plain = (alignment & (alignment - 1)) == 0 && alignment <= classes_.unit();
+  if (nbytes <= size_classes::k_largest && is_plain) [[likely]] {
+    return allocate_block(classes_.class_of(nbytes), &on);
+  }
+  if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {
+    return bad;
+  }
+  if (std::max(nbytes, alignment) <= size_classes::k_largest && alignment <= k_grain_bytes) {
+    return allocate_block(classes_.class_of(nbytes, alignment), &on);
+  }
+  return allocate_run(nbytes, alignment, &on);
+}
+
+result<void*> pool::allocate_block(unsigned size_class, queue* on) {
+  void* block = nullptr;
+  if (auto* mine = lane_for(lane_key(on)); mine != nullptr) [[likely]] {
+    auto& bin = mine->bins[size_class];
+    if (bin.count == 0) [[unlikely]] {
+      auto taken = refill(size_class, {bin.blocks.data(), bin.most / 2}, on);
+      ISTHMUS_TRY(taken);
+      bin.count = static_cast<std::uint32_t>(*taken);
+    }
+    block = bin.blocks[--bin.count];
+  } else {
+    ISTHMUS_TRY(refill(size_class, {&block, 1}, on));
+  }
+  if (checks_) {
+    auto& owner = *process_page_map.find(block)->in_slab();
+    owner.mark_live(owner.block_at(block));
+  }
+  return block;
+}
+
+result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {
+  const auto taken = central_[size_class].take(out, slots_->find(on));
+  return taken != 0 ? result<std::size_t>{taken} : add_slab(size_class, out, on);
+}
+
+// The first blocks of a new slab are the caller's: others must not take them all before he looks.
+result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
+  const auto& shape = shapes_[size_class];
+  auto run = take_run(shape.grains, 1, on);
+  ISTHMUS_TRY(run);
+  auto* made = take_slab_record(shape);
+  if (made == nullptr) {
+    regions_.give(run->first, run->until);
+    return error::no_memory();
+  }
+  made->base.store(run->base, k_relaxed);
+  const bool waits = !slots_->passed(run->until);
+  made->kept = waits ? 0 : shape.blocks;
+  made->waiting = waits ? shape.blocks : 0;
+  made->until = run->until;
+  made->first_grain = run->first;
+  for (std::size_t word = 0; word < shape.words(); ++word) {
+    const auto left = shape.blocks - word * 64;
+    const auto all = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+    made->free()[word] = waits ? 0 : all;
+    made->held_back()[word] = waits ? all : 0;
+    made->live()[word].store(0, k_relaxed);
+  }
+  for (region_heap::index each = 0; each < shape.grains; ++each) {
+    regions_.table()[run->first + each].set_slab(*made, size_class);
+  }
+  return central_[size_class].add(*made, out);
+}
+
+// Slabs that have all their blocks, as a list by `after`.
+void pool::dissolve(slab* whole) noexcept {
+  auto& table = regions_.table();
+  while (whole != nullptr) {
+    auto* gone = std::exchange(whole, whole->after);
+    const auto first = gone->first_grain;
+    const auto grains = shapes_[table[first].span.load(k_relaxed)].grains;
+    for (region_heap::index each = 0; each < grains; ++each) {
+      table[first + each].is.store(grain::state::none, k_relaxed);
+    }
+    table[first].span.store(grains, k_relaxed);
+    const auto until = gone->waiting == 0 ? ticket{} : gone->until;
+    give_slab_record(*gone);
+    regions_.give(first, until);
+  }
+}
+
+ticket pool::behind(queue* on) noexcept {
+  if (on == nullptr) {
+    return {};
+  }
+  const auto slot = slots_->find(on);
+  return slot == queue_slots::k_quiet ? slots_->fence_behind(*on) : slots_->next(slot);
+}
+
+void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept {
+  if (!blocks.empty()) {
+    dissolve(central_[size_class].give(blocks, freed));
+  }
+}
+
+// Before the driver is asked for more: what this thread keeps may be joined to what is free, and
+// what waits for other queues may have been waited for long enough.
+result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
+                                        queue* on) {
+  const auto whom = slots_->find(on);
+  for (bool gathered = false;; gathered = true) {
+    if (const auto found = regions_.take(count, alignment, whom); found.count != 0) {
+      return found;
+    }
+    if (gathered) {
+      ISTHMUS_TRY(grow(count, alignment));
+    } else {
+      lane::empty_own(*this);
+      slots_->fence();
+      regions_.settle();
+    }
+  }
+}
+
+// What lies in regions too short for this may make room for one that is not.
+result<void> pool::grow(region_heap::index count, std::size_t alignment) {
+  auto grown = regions_.grow(count, alignment);
+  if (!grown && grown.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && trim(0) != 0) {
+    return regions_.grow(count, alignment);
+  }
+  return grown;
+}
+
+result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queue* on) {
+  constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
+  if (nbytes > k_most_bytes || alignment > k_most_bytes) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                "a pool keeps no block of {} aligned to {}: at most {}", describe_bytes(nbytes),
+                describe_bytes(alignment), describe_bytes(k_most_bytes));
+  }
+  const auto count = static_cast<region_heap::index>(grains_for(nbytes));
+  if (auto* mine = lane_for(lane_key(on)); mine != nullptr && alignment <= k_grain_bytes) {
+    for (std::size_t back = 0; back < lane::k_runs; ++back) {
+      auto& cached = mine->runs[(mine->newest - back) % lane::k_runs];
+      if (cached.count == count) {
+        mine->cached_grains -= count;
+        cached.count = 0;
+        regions_.table()[cached.first].is.store(grain::state::live, k_relaxed);
+        return static_cast<void*>(cached.base);
+      }
+    }
+  }
+  auto run = take_run(count, alignment, on);
+  ISTHMUS_TRY(run);
+  return static_cast<void*>(run->base);
+}
+
+void pool::flush_runs(lane& mine) noexcept {
+  const auto freed = slots_->next(mine.slot);
+  for (auto& cached : mine.runs) {
+    if (cached.count != 0) {
+      regions_.give(cached.first, freed);
+      cached.count = 0;
+    }
+  }
+  mine.cached_grains = 0;
+}
+
+result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
+  auto* in = process_page_map.find(pointer);
+  if (in == nullptr || !regions_.has(in)) {
+    return not_ours(pointer);
+  }
+  if (in->is.load(k_relaxed) == grain::state::slab) [[likely]] {
+    return free_block(*in, pointer, on);
+  }
+  if (in->is_recorded()) {
+    if (auto known = process_registry().find(pointer)) {
+      return take_back_recorded(*known, pointer, on);
+    }
+    if (process_registry().is_dying(pointer)) {
+      return freed_before(pointer);
+    }
+  }
+  return in->is_slab() ? free_block(*in, pointer, on) : free_run(*in, pointer, on);
+}
+
+result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
+  const auto size_class = in.span.load(k_relaxed);
+  if (checks_) {
+    auto* owner = in.in_slab();
+    const auto block = owner == nullptr ? slab::k_no_block : owner->block_at(pointer);
+    if (block == slab::k_no_block) {
+      return inner(pointer);
+    }
+    if (!owner->mark_dead(block)) {
+      return freed_before(pointer);
+    }
+  }
+  auto* mine = lane_behind(on);
+  if (mine == nullptr) {
+    put_back(size_class, {&pointer, 1}, behind(on));
+    return {};
+  }
+  auto& bin = mine->bins[size_class];
+  if (bin.count == bin.most) [[unlikely]] {
+    const auto batch = bin.most / 2;  // the oldest, which are the coldest
+    put_back(size_class, {bin.blocks.data(), batch}, slots_->next(mine->slot));
+    std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
+    bin.count -= batch;
+  }
+  bin.blocks[bin.count++] = pointer;
+  return {};
+}
+
+result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
+  auto* first = first_of_run(&in);
+  if (first == nullptr) {
+    return freed_before(pointer);
+  }
+  if (first != &in || address(pointer) % k_grain_bytes != 0) {
+    return inner(pointer);
+  }
+  auto was = first->is.load(k_relaxed);
+  do {
+    if (was == grain::state::cached) {
+      return freed_before(pointer);
+    }
+  } while (!first->is.compare_exchange_weak(was, grain::state::cached, k_relaxed));
+  const auto count = first->span.load(k_relaxed);
+  auto* mine = lane_behind(on);
+  if (mine == nullptr) {
+    regions_.give(regions_.table().number_of(first), behind(on));
+    return {};
+  }
+  auto& oldest = mine->runs[++mine->newest % lane::k_runs];
+  if (oldest.count != 0) {
+    mine->cached_grains -= oldest.count;
+    regions_.give(oldest.first, slots_->next(mine->slot));
+  }
+  oldest = {static_cast<std::byte*>(pointer), regions_.table().number_of(first), count};
+  mine->cached_grains += count;
+  if (mine->cached_grains > std::max<std::size_t>(lane::k_most_cached_grains, count)) {
+    oldest.count = 0;  // the newest stays alone
+    flush_runs(*mine);
+    oldest.count = count;
+    mine->cached_grains = count;
+  }
+  return {};
+}
+
+result<ref<allocation>> pool::record(const pooled_block& of) {
+  const std::lock_guard hold{records_lock_};
+  if (auto known = process_registry().find(of.start)) {
+    return known;  // by another thread, meanwhile
+  }
+  if (!records_queue_) {
+    auto made = home().create_queue(where());
+    ISTHMUS_TRY(made);
+    records_queue_ = *std::move(made);
+  }
+  return allocation::record(*records_queue_, {of.start, of.nbytes, classes_.unit(), kind()}, *this);
+}
+
+std::size_t pool::trim(std::size_t keep) noexcept {
+  lane::empty_own(*this);
+  for (unsigned each = 0; each < classes_.count(); ++each) {
+    dissolve(central_[each].flush());
+  }
+  slots_->fence();
+  regions_.settle();
+  return regions_.trim(keep);
+}
+
+memory_resource::memory_usage pool::usage() noexcept {
+  return {regions_.held_bytes(), regions_.free_bytes()};
+}
+
+}  // namespace isthmus

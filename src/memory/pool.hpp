@@ -1,0 +1,152 @@
+#pragma once
+// The pool: a memory resource that keeps what is freed for what comes next.
+//
+// Choose it for everything that allocates more than once: a warm allocation and its free take some
+// ten nanoseconds, whatever the driver's take. Requests up to 256 KiB come from slabs of their size
+// class by way of the thread's lane; larger ones are runs of grains, of which a lane keeps the last
+// few. All metadata is on the host, beside the memory. Safe for threads.
+//
+// A free never allocates or fails, and calls a driver only for a lent queue, whose fence it
+// submits. What is freed behind work on a queue is good there at once, and elsewhere when that work
+// has ended (queue_slots.hpp). Memory goes back to the driver by `trim`, where the pool finds none
+// when it has to grow, and with the pool.
+
+#include <array>
+#include <mutex>
+
+#include "memory/lane.hpp"
+#include "memory/pooled.hpp"
+#include "memory/reaper.hpp"
+#include "memory/region_heap.hpp"
+
+namespace isthmus {
+
+class pool final : public memory_resource, public reclaimable {
+ public:
+  struct options {
+    std::size_t growth_bytes = std::size_t{32} << 20;  // asked of the driver at a time, at least
+    std::size_t initial_bytes = 0;                     // asked at once
+    std::size_t limit_bytes = SIZE_MAX;                // of the driver's, never more
+    bool checks = true;  // finds frees of what is no block or was freed; some 3 ns
+  };
+
+  [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
+                                                const options& how);
+  // For `create`.
+  pool(context& home, device& where, usm_kind kind, const options& how);
+
+  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       queue& on) override;
+  // The same where this thread's lane has it: null, or false, where it takes more, as for whatever
+  // is an error. Pre: not in a forked child.
+  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept;
+  [[nodiscard]] bool deallocate_warm(void* pointer, queue* on) noexcept;
+  [[nodiscard]] bool orders_frees() const noexcept override { return true; }
+  // INVALID_ARGUMENT for what is no block of this pool's, lies inside one, or was freed.
+  result<void> deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept override;
+
+  // The record of a block that was handed out without one. Errors as `context::create_queue`.
+  [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
+
+  [[nodiscard]] memory_usage usage() noexcept override;
+  // Regions that are free as a whole; this thread's lanes are emptied first.
+  std::size_t trim(std::size_t keep) noexcept override;
+
+  // For lanes; under their lock.
+  [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
+  [[nodiscard]] lane* lanes() const noexcept { return lanes_; }
+  void set_lanes(lane* first) noexcept { lanes_ = first; }
+  void lay_out(lane& mine) const noexcept;
+  void empty(lane& mine) noexcept;
+
+ private:
+  ~pool() override;
+  void last_reference_gone() noexcept override;
+  void let_go() noexcept override;
+
+  [[nodiscard]] lane* lane_for(queue* key) noexcept {
+    auto* last = detail::last_lane;
+    return last->serves(*this, key) ? last : lane::find(*this, key);
+  }
+  // Null where a free needs a fence of its own.
+  [[nodiscard]] lane* lane_behind(queue* on) noexcept {
+    auto* key = lane_key(on);
+    return on != nullptr && key == nullptr ? nullptr : lane_for(key);
+  }
+  [[nodiscard]] result<void*> allocate_block(unsigned size_class, queue* on);
+  [[nodiscard]] result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, queue* on);
+  // At least one block, at most as many as `out` has room for.
+  [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
+  [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
+  [[nodiscard]] result<void> grow(region_heap::index count, std::size_t alignment);
+  [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
+                                                  queue* on);
+
+  // Where no lane takes it: a ticket behind all work on the queue.
+  [[nodiscard]] ticket behind(queue* on) noexcept;
+  [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
+  [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
+  void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept;
+  void dissolve(slab* whole) noexcept;
+  void flush_runs(lane& mine) noexcept;
+
+  const size_classes classes_;
+  const bool checks_;
+  const ref<queue_slots> slots_;
+  region_heap regions_;
+  std::array<slab_shape, size_classes::k_most> shapes_{};
+  std::array<central_list, size_classes::k_most> central_{};
+  lane* lanes_ = nullptr;
+  int tries_to_go_ = 0;
+
+  std::mutex records_lock_;
+  ref<queue> records_queue_;  // of blocks that get their record late
+};
+
+inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
+  auto& mine = *detail::last_lane;
+  if (!mine.serves(*this, on) || alignment > classes_.unit() ||
+      (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent()) {
+    return nullptr;
+  }
+  if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // 0 bytes too
+    return mine.take_last_run(nbytes, regions_.table());
+  }
+  auto& bin = mine.bins[classes_.class_of(nbytes)];
+  if (bin.count == 0) [[unlikely]] {
+    return nullptr;
+  }
+  auto* block = bin.blocks[--bin.count];
+  if (checks_) {
+    auto& owner = *process_page_map.find(block)->in_slab();
+    owner.mark_live(owner.number_of(block));
+  }
+  return block;
+}
+
+inline bool pool::deallocate_warm(void* pointer, queue* on) noexcept {
+  auto& mine = *detail::last_lane;
+  auto* in = process_page_map.find(pointer);
+  if (!mine.serves(*this, on) || on == nullptr || on->lent() || in == nullptr ||
+      !regions_.has(in)) {
+    return false;
+  }
+  if (in->is.load(k_relaxed) != grain::state::slab) [[unlikely]] {
+    return mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table());
+  }
+  auto& bin = mine.bins[in->span.load(k_relaxed)];
+  if (bin.count == bin.most) [[unlikely]] {
+    return false;
+  }
+  if (checks_) {
+    auto* owner = in->in_slab();
+    const auto block = owner == nullptr ? slab::k_no_block : owner->block_at(pointer);
+    if (block == slab::k_no_block || !owner->mark_dead(block)) [[unlikely]] {
+      return false;
+    }
+  }
+  bin.blocks[bin.count++] = pointer;
+  return true;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,75 @@
+#include "memory/pooled.hpp"
+
+#include "core/sizes.hpp"
+#include "memory/page_map.hpp"
+#include "memory/pool.hpp"
+#include "memory/registry.hpp"
+#include "memory/slab.hpp"
+
+namespace isthmus {
+namespace {
+
+std::byte* start_of_grain(const void* pointer) noexcept {
+  auto* at = const_cast<std::byte*>(static_cast<const std::byte*>(pointer));
+  return at - address(pointer) % k_grain_bytes;
+}
+
+pooled_block slab_block(grain& in, const void* pointer) noexcept {
+  auto* owner = in.in_slab();
+  if (owner == nullptr) {
+    return {};
+  }
+  const auto number = owner->block_holding(pointer);
+  if (number == slab::k_no_block ||
+      (grain_table::of(&in).common().knows_live.load(k_relaxed) && !owner->is_live(number))) {
+    return {};
+  }
+  auto* start = owner->address_of(number);
+  const auto back =
+      (start_of_grain(pointer) - start_of_grain(start)) / std::ptrdiff_t{k_grain_bytes};
+  return {&in - back, start, owner->block_bytes};
+}
+
+pooled_block run_block(grain& in, const void* pointer) noexcept {
+  auto* first = first_of_run(&in);
+  if (first == nullptr || first->is.load(k_relaxed) == grain::state::cached) {
+    return {};
+  }
+  return {first, start_of_grain(pointer) - (&in - first) * std::ptrdiff_t{k_grain_bytes},
+          first->span.load(k_relaxed) * k_grain_bytes};
+}
+
+error not_allocated(const void* pointer) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "{} lies in a pool's memory that is not allocated: it was freed, or never given out",
+              pointer);
+}
+
+}  // namespace
+
+pooled_block block_holding(grain& in, const void* pointer) noexcept {
+  return in.is_slab() ? slab_block(in, pointer) : run_block(in, pointer);
+}
+
+result<ref<allocation>> allocation_at(const void* pointer) {
+  auto* in = process_page_map.find(pointer);
+  if (in == nullptr) {
+    return process_registry().find(pointer);
+  }
+  const auto found = block_holding(*in, pointer);
+  if (found.first == nullptr) {
+    return not_allocated(pointer);
+  }
+  if (found.first->is_recorded()) {
+    if (auto known = process_registry().find(pointer)) {
+      return known;
+    }
+    if (process_registry().is_dying(pointer)) {
+      return not_allocated(pointer);
+    }
+  }
+  auto from = grain_table::of(in).owner();
+  return from ? from->record(found) : not_allocated(pointer);
+}
+
+}  // namespace isthmus

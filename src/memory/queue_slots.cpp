@@ -1,0 +1,252 @@
+#include "memory/queue_slots.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+void raise_to(std::atomic<std::uint64_t>& value, std::uint64_t least) noexcept {
+  auto seen = value.load(std::memory_order_relaxed);
+  while (seen < least && !value.compare_exchange_weak(seen, least, std::memory_order_release)) {
+  }
+}
+
+}  // namespace
+
+// Counts the fences of all queues; the last passes the ticket of several.
+class queue_slots::passing_of_several final {
+ public:
+  passing_of_several(queue_slots& of, std::uint64_t number) noexcept : of_{&of}, number_{number} {}
+  void begin() noexcept { left_.fetch_add(1, std::memory_order_relaxed); }
+  // Nobody will tell of one: the ticket passes with a later fence.
+  void give_up() noexcept {
+    complete_.store(false, std::memory_order_relaxed);
+    raise_to(of_->entries_[k_several].wanted, number_ + 1);
+  }
+  void end() noexcept {
+    if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      if (complete_.load(std::memory_order_relaxed)) {
+        of_->pass(k_several, number_);
+      }
+      delete this;
+    }
+  }
+
+ private:
+  const ref<queue_slots> of_;
+  const std::uint64_t number_;
+  std::atomic<unsigned> left_{1};  // who submits them
+  std::atomic<bool> complete_{true};
+};
+
+class queue_slots::passing final : public continuation {
+ public:
+  passing(queue_slots& of, slot which, std::uint64_t number, passing_of_several* also) noexcept
+      : of_{&of}, which_{which}, number_{number}, also_{also} {}
+  void run(event&) noexcept override {
+    of_->pass(which_, number_);
+    if (also_ != nullptr) {
+      also_->end();
+    }
+    delete this;
+  }
+
+ private:
+  const ref<queue_slots> of_;
+  const slot which_;
+  const std::uint64_t number_;
+  passing_of_several* const also_;
+};
+
+void queue_slots::pass(slot of, std::uint64_t number) noexcept {
+  raise_to(entries_[of].done, number);
+}
+
+queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
+  const auto used = used_.load(std::memory_order_acquire);
+  for (slot each = k_several + 1; each < used; ++each) {
+    if (entries_[each].serial.load(std::memory_order_acquire) == on.serial()) {
+      return each;
+    }
+  }
+  // What queues that have gone left behind waits for fences that nobody else may ask for.
+  auto found = enter(on);
+  if (found == k_quiet || found % k_fence_every == 0) {
+    fence();
+  }
+  return found != k_quiet ? found : enter(on);
+}
+
+// Only pools still know the queue, and nothing waits for it.
+bool queue_slots::is_over(const entry& in) noexcept {
+  return in.lanes.load(std::memory_order_acquire) == 0 && in.on->known_to_pools_alone() &&
+         in.wanted.load(std::memory_order_relaxed) <= in.done.load(std::memory_order_relaxed);
+}
+
+// A new queue lets go of one that is over, so that as many are kept as are in use.
+queue_slots::slot queue_slots::enter(queue& on) noexcept {
+  ref<queue> gone;  // after the lock
+  const std::lock_guard hold{lock_};
+  const auto used = used_.load(std::memory_order_relaxed);
+  slot found = k_quiet;
+  for (slot each = k_several + 1; each < used; ++each) {
+    const auto& in = entries_[each];
+    if (in.serial.load(std::memory_order_relaxed) == on.serial()) {
+      return each;
+    }
+    if (found == k_quiet && is_over(in)) {
+      found = each;
+    }
+  }
+  if (found == k_quiet && used < k_most) {
+    found = used;
+    used_.store(used + 1, std::memory_order_release);
+  }
+  if (found != k_quiet) {
+    auto& in = entries_[found];
+    gone = std::exchange(in.on, ref<queue>{&on});
+    on.note_pool();
+    if (gone) {
+      gone->forget_pool();
+    }
+    in.serial.store(on.serial(), std::memory_order_release);
+  }
+  return found;
+}
+
+queue_slots::slot queue_slots::find(queue* on) noexcept {
+  return on == nullptr || on->lent() ? k_quiet : entry_of(*on);
+}
+
+// Counting up comes before the driver is asked, so that what is freed later than that gets a later
+// number.
+ticket queue_slots::next(slot of) noexcept {
+  if (of == k_quiet) {
+    return {};
+  }
+  auto& in = entries_[of];
+  const auto number = in.issued.load(std::memory_order_acquire) + 1;
+  raise_to(in.wanted, number);
+  return {of, number};
+}
+
+ticket queue_slots::joined(ticket a, ticket b) noexcept {
+  if (a.slot() == b.slot()) {
+    return a.number() < b.number() ? b : a;
+  }
+  if (passed(a)) {
+    return passed(b) ? ticket{} : b;
+  }
+  return passed(b) ? a : next(k_several);
+}
+
+void queue_slots::submit(slot of, passing_of_several* also) noexcept {
+  auto& in = entries_[of];
+  const auto number = in.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
+  if (!try_submit(of, number, also)) {
+    raise_to(in.wanted, number + 1);  // with the next, which stands for this one too
+    if (also != nullptr) {
+      also->give_up();
+    }
+  }
+}
+
+bool queue_slots::try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept try {
+  ref<queue> on;
+  {
+    const std::lock_guard hold{lock_};
+    on = entries_[of].on;
+  }
+  if (os::drivers_are_gone()) {
+    return false;
+  }
+  auto ended = on->pending();
+  if (!ended && ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
+    pass(of, number);  // nothing runs there any more
+    return true;
+  }
+  auto* told = ended ? new (std::nothrow) passing{*this, of, number, also} : nullptr;
+  if (told == nullptr) {
+    return false;
+  }
+  if (also != nullptr) {
+    also->begin();
+  }
+  (*ended)->on_complete(*told);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void queue_slots::fence() noexcept {
+  passing_of_several* also = nullptr;
+  auto& several = entries_[k_several];
+  if (several.wanted.load(std::memory_order_acquire) >
+      several.issued.load(std::memory_order_relaxed)) {
+    const auto number = several.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
+    also = new (std::nothrow) passing_of_several{*this, number};
+    if (also == nullptr) {
+      raise_to(several.wanted, number + 1);
+    }
+  }
+  const auto used = used_.load(std::memory_order_acquire);
+  for (slot each = k_several + 1; each < used; ++each) {
+    const auto& in = entries_[each];
+    if (also != nullptr ||
+        in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
+      submit(each, also);
+    }
+  }
+  if (also != nullptr) {
+    also->end();
+  }
+}
+
+ticket queue_slots::fence_behind(queue& on) noexcept {
+  const auto of = entry_of(on);
+  if (of != k_quiet) {
+    const auto made = next(of);
+    submit(of, nullptr);
+    return made;
+  }
+  try {
+    if (on.wait(std::nullopt)) {
+      return {};
+    }
+  } catch (const std::bad_alloc&) {
+    // As where the driver cannot tell.
+  }
+  return ticket::never();
+}
+
+std::vector<ref<event>> queue_slots::running() {
+  std::vector<ref<event>> found;
+  const auto used = used_.load(std::memory_order_acquire);
+  const auto waited_for = [](const entry& in) {
+    return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
+  };
+  const bool all = waited_for(entries_[k_several]);
+  for (slot each = k_several + 1; each < used; ++each) {
+    const auto& in = entries_[each];
+    if (all || waited_for(in)) {
+      if (auto ended = in.on->pending()) {
+        found.push_back(*std::move(ended));
+      }
+    }
+  }
+  return found;
+}
+
+void queue_slots::forget_queues() noexcept {
+  const auto used = used_.load(std::memory_order_acquire);
+  for (slot each = k_several + 1; each < used; ++each) {
+    const auto gone = std::exchange(entries_[each].on, nullptr);
+    gone->forget_pool();
+  }
+}
+
+}  // namespace isthmus

@@ -1,0 +1,115 @@
+#pragma once
+// Queue order in a pool: who may have memory that was freed behind work which may still run.
+//
+// A queue that memory is freed behind has a slot, and the memory a ticket: the slot, and the number
+// of the queue's fence that has passed only when that work has ended. On its own queue memory is
+// good at once, since what uses it next comes behind that work; elsewhere once the fence has
+// passed, which is a plain load. A free submits nothing: fences are submitted where somebody found
+// too little memory that is good for him (`fence`).
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "backend/queue.hpp"
+#include "core/spin_lock.hpp"
+
+namespace isthmus {
+
+class ticket {
+ public:
+  // Nothing uses the memory.
+  constexpr ticket() noexcept = default;
+  constexpr ticket(unsigned slot, std::uint64_t number) noexcept
+      : bits_{std::uint64_t{slot} << k_number_bits | number} {}
+
+  // Passes at no time: of memory that somebody may still use, and nobody can tell.
+  [[nodiscard]] static constexpr ticket never() noexcept;
+
+  [[nodiscard]] constexpr unsigned slot() const noexcept {
+    return static_cast<unsigned>(bits_ >> k_number_bits);
+  }
+  [[nodiscard]] constexpr std::uint64_t number() const noexcept {
+    return bits_ & ((std::uint64_t{1} << k_number_bits) - 1);
+  }
+  friend constexpr bool operator==(ticket, ticket) noexcept = default;
+
+ private:
+  static constexpr unsigned k_number_bits = 48;
+  std::uint64_t bits_ = 0;
+};
+
+// Safe for threads. Counted, since fences on their way outlive their pool.
+class queue_slots final : public ref_counted {
+ public:
+  using slot = unsigned;
+  static constexpr slot k_quiet = 0;    // no queue's
+  static constexpr slot k_several = 1;  // of memory behind more than one queue: all of the pool's
+
+  // k_quiet for none and for lent queues, on which strangers' work may be, in any order: there too
+  // memory is good only when its fence has passed. Also where all slots are in use.
+  [[nodiscard]] slot find(queue* on) noexcept;
+  // While a lane keeps memory freed behind the slot's queue, for which there is no ticket yet, the
+  // slot serves no other queue.
+  void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
+  void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
+
+  // For memory that is freed behind all work on the slot's queue.
+  [[nodiscard]] ticket next(slot of) noexcept;
+  [[nodiscard]] bool passed(ticket of) const noexcept {
+    return of.number() <= entries_[of.slot()].done.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] bool good(ticket of, slot whom) const noexcept {
+    return of.slot() == whom || passed(of);
+  }
+  // Whether one ticket of the two stands for both.
+  [[nodiscard]] bool joins(ticket a, ticket b) const noexcept {
+    return a.slot() == b.slot() || passed(a) || passed(b);
+  }
+  // What stands for both, at worst a ticket of several.
+  [[nodiscard]] ticket joined(ticket a, ticket b) noexcept;
+
+  // Submits the fences that tickets are waiting for. Calls the driver: outside all locks. One that
+  // it refuses is submitted with the next; memory then stays with its own queue.
+  void fence() noexcept;
+  // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
+  // quiet if it has. Waits where there is neither slot nor memory for it.
+  [[nodiscard]] ticket fence_behind(queue& on) noexcept;
+  // The ends of what is on the queues that tickets still wait for. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<ref<event>> running();
+  // When the pool goes: fences on their way may outlive it, on threads that must not let a queue go.
+  void forget_queues() noexcept;
+
+ private:
+  static constexpr slot k_most = 1024;
+  static constexpr slot k_fence_every = 64;
+  struct alignas(64) entry {
+    std::atomic<std::uint64_t> serial{0};  // the queue's
+    std::atomic<std::uint64_t> wanted{0};  // the highest number given out
+    std::atomic<std::uint64_t> issued{0};
+    std::atomic<std::uint64_t> done{0};
+    std::atomic<std::uint32_t> lanes{0};
+    ref<queue> on;
+  };
+  class passing;
+  class passing_of_several;
+
+  ~queue_slots() override = default;
+  [[nodiscard]] slot enter(queue& on) noexcept;
+  [[nodiscard]] static bool is_over(const entry& in) noexcept;
+  [[nodiscard]] slot entry_of(queue& on) noexcept;
+  void submit(slot of, passing_of_several* also) noexcept;
+  [[nodiscard]] bool try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept;
+  void pass(slot of, std::uint64_t number) noexcept;
+
+  spin_lock lock_;  // over entering a queue
+  std::atomic<slot> used_{k_several + 1};
+  std::array<entry, k_most> entries_{};
+};
+
+constexpr ticket ticket::never() noexcept {
+  return {queue_slots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
+}
+
+}  // namespace isthmus

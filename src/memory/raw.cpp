@@ -1,0 +1,58 @@
+#include "memory/raw.hpp"
+
+#include "memory/registry.hpp"
+
+namespace isthmus {
+
+result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t alignment,
+                       queue& on) {
+  if (from.orders_frees()) {
+    return from.allocate(nbytes, alignment, on);
+  }
+  auto made = allocation::create(on, {from.kind(), nbytes, alignment}, &from);
+  ISTHMUS_TRY(made);
+  (*made)->hold_by_pointer();
+  return (*made)->what().base;
+}
+
+result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes, queue* behind) {
+  if (from.orders_frees()) {
+    return from.deallocate(pointer, nbytes, behind);
+  }
+  const auto known = process_registry().find(pointer);
+  if (!known || !known->came_from(from)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no memory of this resource's, or was freed before", pointer);
+  }
+  return take_back_recorded(*known, pointer, behind);
+}
+
+result<void> take_back_recorded(allocation& known, const void* pointer, queue* behind) noexcept
+    try {
+  const auto& what = known.what();
+  if (what.base != pointer) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} lies inside the allocation at {}: free the pointer that was allocated", pointer,
+                what.base);
+  }
+  std::vector<ref<event>> running;
+  if (behind != nullptr) {
+    auto told = behind->unfinished(running);
+    if (!told && told.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
+      return told;  // somebody may still use it
+    }
+  }
+  auto& uses = known.uses();
+  for (const auto& each : running) {
+    uses.add({0, {0, what.nbytes}, true}, each, uses.begin());
+  }
+  if (!known.drop_pointer()) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} was freed before, or belongs to a buffer: free that", pointer);
+  }
+  return {};
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
+}  // namespace isthmus

@@ -1,0 +1,229 @@
+#include "memory/run_heap.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace isthmus {
+namespace {
+
+using state = grain::state;
+
+}  // namespace
+
+run_heap::list run_heap::list_for(index count) noexcept {
+  if (count < k_lists) {
+    return {0, count};
+  }
+  const auto last_bit = static_cast<unsigned>(std::bit_width(count)) - 1;
+  return {last_bit - k_lists_bits + 1, (count >> (last_bit - k_lists_bits)) & (k_lists - 1)};
+}
+
+void run_heap::link(index first, index count) noexcept {
+  auto& head = table_[first];
+  const auto [doubling, part] = list_for(count);
+  auto& top = heads_.at(doubling).at(part);
+  head.span.store(count, k_relaxed);
+  head.set_links(k_none, top);
+  if (top != k_none) {
+    table_[top].set_links(first, table_[top].after());
+  }
+  top = first;
+  parts_.at(doubling) |= 1U << part;
+  doublings_ |= 1U << doubling;
+  if (count > 1) {
+    table_[first + count - 1].span.store(count - 1, k_relaxed);
+    table_[first + count - 1].is.store(state::free_last, k_relaxed);
+  }
+  head.is.store(state::free_head, k_relaxed);
+  free_ += count;
+}
+
+void run_heap::unlink(index first) noexcept {
+  const auto count = table_[first].span.load(k_relaxed);
+  const auto [doubling, part] = list_for(count);
+  const auto before = table_[first].before();
+  const auto after = table_[first].after();
+  if (before == k_none) {
+    heads_.at(doubling).at(part) = after;
+  } else {
+    table_[before].set_links(table_[before].before(), after);
+  }
+  if (after != k_none) {
+    table_[after].set_links(before, table_[after].after());
+  }
+  if (heads_.at(doubling).at(part) == k_none) {
+    parts_.at(doubling) &= ~(1U << part);
+    if (parts_.at(doubling) == 0) {
+      doublings_ &= ~(1U << doubling);
+    }
+  }
+  // What looks a stale pointer up must not take it for the beginning of anything.
+  table_[first].is.store(state::none, k_relaxed);
+  table_[first + count - 1].is.store(state::none, k_relaxed);
+  free_ -= count;
+}
+
+// What is in it was checked against the head's span, so what an earlier run left needs no clearing.
+void run_heap::mark_taken(index first, index count) noexcept {
+  for (index back = 1; back < count; ++back) {
+    table_[first + back].span.store(back, k_relaxed);
+    table_[first + back].is.store(state::body, k_relaxed);
+  }
+  table_[first].span.store(count, k_relaxed);
+  table_[first].is.store(state::live, k_relaxed);
+}
+
+// Among the first few of a list.
+run_heap::index run_heap::good_in(list in, index count, queue_slots::slot whom) const noexcept {
+  constexpr int k_most_looks = 8;
+  auto at = heads_.at(in.doubling).at(in.part);
+  for (int looks = 0; at != k_none && looks < k_most_looks; ++looks) {
+    if (table_[at].span.load(k_relaxed) >= count && slots_->good(tickets_[at], whom)) {
+      return at;
+    }
+    at = table_[at].after();
+  }
+  return k_none;
+}
+
+// Goes on to the next longer list that is not empty; false behind the last.
+bool run_heap::next_longer(list& than) const noexcept {
+  const auto above = [](std::uint32_t bits, unsigned bit) {
+    return bit + 1 < 32 ? bits & (~std::uint32_t{0} << (bit + 1)) : 0;
+  };
+  if (const auto parts = above(parts_.at(than.doubling), than.part); parts != 0) {
+    than.part = static_cast<unsigned>(std::countr_zero(parts));
+    return true;
+  }
+  const auto doublings = above(doublings_, than.doubling);
+  if (doublings == 0) {
+    return false;
+  }
+  than.doubling = static_cast<unsigned>(std::countr_zero(doublings));
+  than.part = static_cast<unsigned>(std::countr_zero(parts_.at(than.doubling)));
+  return true;
+}
+
+run_heap::index run_heap::find(index count, queue_slots::slot whom) const noexcept {
+  auto in = list_for(count);
+  do {
+    if (const auto found = good_in(in, count, whom); found != k_none) {
+      return found;
+    }
+  } while (next_longer(in));
+  return k_none;
+}
+
+void run_heap::add(index first, index count) noexcept {
+  tickets_[first] = {};
+  link(first, count);
+}
+
+void run_heap::remove(index first) noexcept { unlink(first); }
+
+bool run_heap::is_free(index first, index count) const noexcept {
+  const auto& head = table_[first];
+  return head.is.load(k_relaxed) == state::free_head && head.span.load(k_relaxed) == count;
+}
+
+run_heap::index run_heap::take(index count, queue_slots::slot whom) noexcept {
+  const auto found = find(count, whom);
+  if (found == k_none) {
+    return k_none;
+  }
+  const auto had = table_[found].span.load(k_relaxed);
+  unlink(found);
+  if (had > count) {
+    tickets_[found + count] = tickets_[found];
+    link(found + count, had - count);
+  }
+  mark_taken(found, count);
+  return found;
+}
+
+run_heap::index run_heap::keep(index first, index skip, index count) noexcept {
+  const auto had = table_[first].span.load(k_relaxed);
+  const auto taken = tickets_[first];
+  tickets_[first + skip] = taken;
+  mark_taken(first + skip, count);
+  if (skip + count < had) {
+    mark_taken(first + skip + count, had - skip - count);
+    give(first + skip + count, taken);
+  }
+  if (skip != 0) {
+    mark_taken(first, skip);
+    give(first, taken);
+  }
+  return first + skip;
+}
+
+// The first of the free run that ends right before; k_none if none does.
+run_heap::index run_heap::first_before(index first) const noexcept {
+  const auto& last = table_[first - 1];
+  const auto is = last.is.load(k_relaxed);
+  if (is == state::free_head) {
+    return first - 1;
+  }
+  return is == state::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
+}
+
+// A free run that is in no list, with the neighbours that it can be joined with, into its list.
+run_heap::index run_heap::join(index first) noexcept {
+  auto count = table_[first].span.load(k_relaxed);
+  auto when = tickets_[first];
+  const auto behind = first + count;
+  if (table_[behind].is.load(k_relaxed) == state::free_head &&
+      slots_->joins(when, tickets_[behind])) {
+    when = slots_->joined(when, tickets_[behind]);
+    count += table_[behind].span.load(k_relaxed);
+    unlink(behind);
+  }
+  if (const auto before = first_before(first);
+      before != k_none && slots_->joins(when, tickets_[before])) {
+    when = slots_->joined(when, tickets_[before]);
+    count += first - before;
+    unlink(before);
+    first = before;
+  }
+  tickets_[first] = when;
+  link(first, count);
+  return first;
+}
+
+void run_heap::give(index first, ticket freed) noexcept {
+  table_[first].is.store(state::none, k_relaxed);
+  tickets_[first] = freed;
+  static_cast<void>(join(first));
+}
+
+void run_heap::settle(index first, index count) noexcept {
+  const auto end = first + count;
+  for (auto at = first; at < end;) {
+    const auto is = table_[at].is.load(k_relaxed);
+    const bool begins = is == state::free_head || table_[at].begins_run();
+    const auto behind = at + (begins ? table_[at].span.load(k_relaxed) : 1);
+    if (is == state::free_head && behind < end &&
+        table_[behind].is.load(k_relaxed) == state::free_head &&
+        slots_->joins(tickets_[at], tickets_[behind])) {
+      unlink(at);
+      at = join(at);
+    } else {
+      at = behind;
+    }
+  }
+}
+
+run_heap::index run_heap::longest() const noexcept {
+  if (doublings_ == 0) {
+    return 0;
+  }
+  const auto doubling = static_cast<unsigned>(std::bit_width(doublings_)) - 1;
+  const auto part = static_cast<unsigned>(std::bit_width(parts_.at(doubling))) - 1;
+  index most = 0;
+  for (auto at = heads_.at(doubling).at(part); at != k_none; at = table_[at].after()) {
+    most = std::max(most, table_[at].span.load(k_relaxed));
+  }
+  return most;
+}
+
+}  // namespace isthmus

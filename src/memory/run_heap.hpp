@@ -1,0 +1,77 @@
+#pragma once
+// Runs of grains: found, split and joined in constant time.
+//
+// Two-level segregated fit (Masmano et al., 2004) with all bookkeeping in the table of grains:
+// lists of free runs by length, sixteen to every doubling, and bitmaps of the lists that are not
+// empty. The first run of a request's own list is tried before the next longer list is, which finds
+// exact lengths again. A run is joined with its free neighbours as it is freed, but for those that
+// wait for another queue than it does (queue_slots.hpp); `settle` joins these later.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "memory/grain_table.hpp"
+
+namespace isthmus {
+
+// Not safe for threads: a pool's lock stands around it. Nothing here allocates or fails.
+class run_heap {
+ public:
+  using index = grain_table::index;
+  static constexpr index k_none = grain_table::k_none;
+
+  // `tickets` has one for every record of the table; those of firsts count.
+  run_heap(grain* table, ticket* tickets, queue_slots& slots) noexcept
+      : table_{table}, tickets_{tickets}, slots_{&slots} {}
+
+  // A new region, free as a whole. Pre: the records before and behind it stay `none`.
+  void add(index first, index count) noexcept;
+  // Takes a region out again. Pre: it is free as a whole.
+  void remove(index first) noexcept;
+  [[nodiscard]] bool is_free(index first, index count) const noexcept;
+
+  // The first grain of a run of `count` that is good for the queue in slot `whom`; it is live then,
+  // and keeps its ticket. k_none if no run is long enough. Looks at a few runs of a length at most,
+  // so that it may miss one behind others that wait.
+  [[nodiscard]] index take(index count, queue_slots::slot whom) noexcept;
+  [[nodiscard]] ticket ticket_of(index first) const noexcept { return tickets_[first]; }
+  // Keeps `count` grains from `skip` on of a run that was taken, and gives back the rest.
+  index keep(index first, index skip, index count) noexcept;
+  // Pre: the first of a run that was taken.
+  void give(index first, ticket freed) noexcept;
+  // Joins what could not be joined when it was freed and can be now, of one region.
+  void settle(index first, index count) noexcept;
+
+  [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
+  [[nodiscard]] index longest() const noexcept;
+
+ private:
+  static constexpr unsigned k_lists_bits = 4;
+  static constexpr unsigned k_lists = 1U << k_lists_bits;  // to a doubling
+  static constexpr unsigned k_doublings = 32 - k_lists_bits + 1;
+  struct list {
+    unsigned doubling;
+    unsigned part;
+  };
+
+  [[nodiscard]] static list list_for(index count) noexcept;
+  [[nodiscard]] index find(index count, queue_slots::slot whom) const noexcept;
+  [[nodiscard]] index good_in(list in, index count, queue_slots::slot whom) const noexcept;
+  [[nodiscard]] bool next_longer(list& than) const noexcept;
+  [[nodiscard]] index first_before(index first) const noexcept;
+  index join(index first) noexcept;
+  void link(index first, index count) noexcept;
+  void unlink(index first) noexcept;
+  void mark_taken(index first, index count) noexcept;
+
+  grain* table_;
+  ticket* tickets_;
+  queue_slots* slots_;
+  std::uint64_t free_ = 0;
+  std::uint32_t doublings_ = 0;  // those with a list that is not empty
+  std::array<std::uint32_t, k_doublings> parts_{};
+  std::array<std::array<index, k_lists>, k_doublings> heads_{};
+};
+
+}  // namespace isthmus

@@ -1,0 +1,64 @@
+#include "memory/slab_store.hpp"
+
+#include <array>
+#include <mutex>
+#include <new>
+
+#include "core/sizes.hpp"
+#include "core/spin_lock.hpp"
+#include "memory/size_class.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus {
+namespace {
+
+// The finest classes: those of any larger unit are among them.
+constexpr size_classes k_classes{size_classes::k_smallest_unit};
+
+class slab_store {
+ public:
+  [[nodiscard]] slab* take(const slab_shape& shape) noexcept {
+    const std::lock_guard hold{lock_};
+    auto& spare = spare_.at(k_classes.class_of(shape.block_bytes));
+    if (spare != nullptr) {
+      return std::exchange(spare, spare->after);
+    }
+    auto* place = cut(round_up(slab::bytes_for(shape), slab::k_line));
+    return place == nullptr ? nullptr : new (place) slab{shape};
+  }
+  void give(slab& unused) noexcept {
+    const std::lock_guard hold{lock_};
+    auto& spare = spare_.at(k_classes.class_of(unused.block_bytes));
+    unused.after = std::exchange(spare, &unused);
+  }
+
+ private:
+  static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
+
+  [[nodiscard]] std::byte* cut(std::size_t nbytes) noexcept {
+    if (left_ < nbytes) {
+      auto pages = os::map_sparse_pages(k_chunk_bytes);
+      if (!pages) {
+        return nullptr;
+      }
+      next_ = static_cast<std::byte*>(*pages) + slab::k_offset;
+      left_ = k_chunk_bytes - slab::k_offset;
+    }
+    left_ -= nbytes;
+    return std::exchange(next_, next_ + nbytes);
+  }
+
+  spin_lock lock_;
+  std::array<slab*, size_classes::k_most> spare_{};
+  std::byte* next_ = nullptr;
+  std::size_t left_ = 0;
+};
+
+constinit slab_store process_store;
+
+}  // namespace
+
+slab* take_slab_record(const slab_shape& shape) noexcept { return process_store.take(shape); }
+void give_slab_record(slab& unused) noexcept { process_store.give(unused); }
+
+}  // namespace isthmus

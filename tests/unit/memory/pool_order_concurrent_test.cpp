@@ -1,0 +1,258 @@
+// Memory that is freed while work on it is still to come: on its own queue it is good at once,
+// elsewhere only when that work has ended. The simulated device holds every effect back till its
+// last moment, so that memory that changed hands too early shows as wrong bytes.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "memory/live_counts.hpp"
+#include "memory/pool.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::sim_test {
+namespace {
+
+fill_pattern byte_pattern(unsigned value) {
+  fill_pattern made;
+  made.nbytes = 1;
+  made.bytes[0] = static_cast<std::byte>(value);
+  return made;
+}
+
+void finish(queue& on) { EXPECT_TRUE(expect_value(on.pending())->wait({})); }
+
+class pool_order : public testing::Test {
+ protected:
+  [[nodiscard]] ref<queue> another_queue() {
+    return expect_value(sim_.home->create_queue(*sim_.where));
+  }
+  [[nodiscard]] ref<pool> make(pool::options how = {}) {
+    return expect_value(pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE, how));
+  }
+  // Nothing on the queue runs before the gate is completed.
+  static void hold_up(queue& on, const ref<host_event>& gate) {
+    const std::vector<ref<event>> after{gate};
+    static_cast<void>(expect_value(on.fence(after)));
+  }
+
+  static void take_and_give(pool& from, queue& on, std::size_t nbytes) {
+    EXPECT_TRUE(from.deallocate(expect_value(from.allocate(nbytes, 0, on)), nbytes, &on));
+  }
+
+  rig sim_{"effect=late"};
+};
+
+TEST_F(pool_order, is_the_queues_own) {
+  const auto from = make();
+  const auto first = another_queue();
+  const auto second = another_queue();
+  for (const std::size_t nbytes :
+       {std::size_t{1000}, std::size_t{100} << 10, std::size_t{3} << 20}) {
+    const auto gate = make_ref<host_event>();
+    hold_up(*first, gate);
+    auto* block = expect_value(from->allocate(nbytes, 0, *first));
+    EXPECT_TRUE(from->deallocate(block, nbytes, first.get()));
+    auto* elsewhere = expect_value(from->allocate(nbytes, 0, *second));
+    EXPECT_NE(elsewhere, block) << "work on the first queue may still write it";
+    EXPECT_EQ(expect_value(from->allocate(nbytes, 0, *first)), block);
+    EXPECT_TRUE(from->deallocate(block, nbytes, first.get()));
+    EXPECT_TRUE(from->deallocate(elsewhere, nbytes, second.get()));
+    gate->finish({});
+    finish(*first);
+  }
+}
+
+TEST_F(pool_order, memory_goes_to_other_queues_once_the_work_has_ended) {
+  constexpr std::size_t k_nbytes = std::size_t{8} << 20;
+  const auto from = make({.growth_bytes = k_nbytes});
+  const auto first = another_queue();
+  const auto second = another_queue();
+  const auto gate = make_ref<host_event>();
+  hold_up(*first, gate);
+  EXPECT_TRUE(
+      from->deallocate(expect_value(from->allocate(k_nbytes, 0, *first)), k_nbytes, first.get()));
+  lane::empty_own(*from);
+  EXPECT_TRUE(
+      from->deallocate(expect_value(from->allocate(k_nbytes, 0, *second)), k_nbytes, second.get()));
+  EXPECT_EQ(from->usage().held_bytes, 2 * k_nbytes) << "the first waits";
+  gate->finish({});
+  finish(*first);
+  from->trim(SIZE_MAX);
+  std::vector<void*> both;
+  for (int each = 0; each < 2; ++each) {
+    both.push_back(expect_value(from->allocate(k_nbytes, 0, *second)));
+  }
+  EXPECT_EQ(from->usage().held_bytes, 2 * k_nbytes);
+  for (auto* each : both) {
+    EXPECT_TRUE(from->deallocate(each, k_nbytes, second.get()));
+  }
+}
+
+TEST_F(pool_order, nothing_goes_back_to_the_driver_under_work) {
+  const auto from = make();
+  const auto on = another_queue();
+  const auto gate = make_ref<host_event>();
+  hold_up(*on, gate);
+  EXPECT_TRUE(from->deallocate(expect_value(from->allocate(1000, 0, *on)), 1000, on.get()));
+  EXPECT_EQ(from->trim(0), 0U);
+  gate->finish({});
+  finish(*on);
+  from->trim(0);
+  EXPECT_EQ(from->usage().held_bytes, 0U);
+}
+
+// What is left of a pool after its last reference, once nothing runs any more.
+void expect_that_all_goes(const live_total& before) {
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (process_live_counts().total(ISTHMUS_KIND_UNKNOWN).bytes != before.bytes &&
+         std::chrono::steady_clock::now() < patience) {
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(process_live_counts().total(ISTHMUS_KIND_UNKNOWN).bytes, before.bytes);
+}
+
+TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
+  const auto before = process_live_counts().total(ISTHMUS_KIND_UNKNOWN);
+  const std::vector<ref<queue>> busy{another_queue(), another_queue()};
+  const auto busiest = another_queue();
+  const auto gate = make_ref<host_event>();
+  const auto last_gate = make_ref<host_event>();
+  {
+    const auto from = make();
+    take_and_give(*from, *busiest, 1000);
+    lane::empty_own(*from);
+    from->trim(SIZE_MAX);  // nothing of it waits for the busiest queue
+    hold_up(*busiest, last_gate);
+    std::vector<void*> blocks;
+    for (int each = 0; each < 100; ++each) {
+      blocks.push_back(expect_value(from->allocate(1000, 0, *busy[0])));
+    }
+    for (const auto& each : busy) {
+      hold_up(*each, gate);
+    }
+    for (std::size_t each = 0; each < blocks.size(); ++each) {
+      EXPECT_TRUE(from->deallocate(blocks[each], 1000, busy[each % 2].get()));
+    }
+  }
+  gate->finish({});
+  for (const auto& each : busy) {
+    finish(*each);
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  last_gate->finish({});
+  finish(*busiest);
+  expect_that_all_goes(before);
+}
+
+TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_others) {
+  constexpr std::size_t k_block = std::size_t{256} << 10;
+  const auto from = make({.growth_bytes = std::size_t{64} << 20});
+  const auto mine = another_queue();
+  const auto others = another_queue();
+  const auto gate = make_ref<host_event>();
+  hold_up(*mine, gate);
+  hold_up(*others, gate);
+  std::vector<void*> blocks;
+  for (int each = 0; each < 64; ++each) {
+    blocks.push_back(expect_value(from->allocate(k_block, 0, *others)));
+  }
+  auto* kept = expect_value(from->allocate(1, 0, *others));
+  auto* run = expect_value(from->allocate(std::size_t{40} << 20, 0, *mine));
+  for (std::size_t each = 0; each < blocks.size(); ++each) {
+    if (each % 4 != 0) {  // so that no slab is whole
+      EXPECT_TRUE(from->deallocate(blocks[each], k_block, others.get()));
+    }
+  }
+  EXPECT_TRUE(from->deallocate(run, 1, mine.get()));
+  lane::empty_own(*from);
+  const auto held = from->usage().held_bytes;
+  std::vector<void*> found;
+  for (int each = 0; each < 100; ++each) {
+    found.push_back(expect_value(from->allocate(k_block, 0, *mine)));
+  }
+  EXPECT_EQ(from->usage().held_bytes, held);
+  gate->finish({});
+  for (auto* each : found) {
+    EXPECT_TRUE(from->deallocate(each, k_block, mine.get()));
+  }
+  for (std::size_t each = 0; each < blocks.size(); each += 4) {
+    EXPECT_TRUE(from->deallocate(blocks[each], k_block, others.get()));
+  }
+  EXPECT_TRUE(from->deallocate(kept, 1, others.get()));
+  finish(*mine);
+  finish(*others);
+}
+
+TEST_F(pool_order, more_queues_than_there_are_slots_come_and_go_without_a_wait) {
+  const auto first = make();
+  const auto second = make();
+  for (int each = 0; each < 2200; ++each) {
+    const auto on = another_queue();
+    take_and_give(*first, *on, 128);
+    take_and_give(*second, *on, 128);
+  }
+  const auto on = another_queue();
+  const auto gate = make_ref<host_event>();
+  hold_up(*on, gate);
+  take_and_give(*first, *on, 128);
+  take_and_give(*first, *on, 4096);
+  gate->finish({});
+  finish(*on);
+}
+
+struct sent {
+  std::size_t offset;
+  std::size_t nbytes;
+  std::byte value;
+};
+
+// Writes a block, copies it out and frees it, all without a wait; what came out is looked at last.
+void write_copy_and_free(pool& from, queue& on, unsigned seed, int rounds) {
+  std::mt19937 random{seed};
+  std::vector<std::byte> out(std::size_t{24} << 20);
+  std::vector<sent> all;
+  std::size_t used = 0;
+  for (int round = 0; round < rounds; ++round) {
+    const auto nbytes = std::size_t{1} << (8 + random() % (random() % 16 == 0 ? 13 : 9));
+    if (used + nbytes > out.size()) {
+      break;
+    }
+    auto* block = expect_value(from.allocate(nbytes, 0, on));
+    const auto value = static_cast<unsigned>(1 + random() % 255);
+    static_cast<void>(expect_value(on.fill(block, byte_pattern(value), nbytes, {})));
+    static_cast<void>(expect_value(on.copy(out.data() + used, block, nbytes, {})));
+    EXPECT_TRUE(from.deallocate(block, nbytes, &on));
+    all.push_back({used, nbytes, static_cast<std::byte>(value)});
+    used += nbytes;
+    if (random() % 64 == 0) {
+      lane::empty_own(from);
+    }
+  }
+  finish(on);
+  for (const auto& each : all) {
+    const auto* first = out.data() + each.offset;
+    ASSERT_TRUE(
+        std::all_of(first, first + each.nbytes, [&](std::byte one) { return one == each.value; }))
+        << each.nbytes << " bytes were written by somebody else";
+  }
+}
+
+TEST_F(pool_order, no_block_changes_hands_under_work) {
+  const auto from = make({.growth_bytes = std::size_t{4} << 20});
+  std::vector<std::thread> threads;
+  for (unsigned each = 0; each < 4; ++each) {
+    threads.emplace_back(
+        [&, each, on = another_queue()] { write_copy_and_free(*from, *on, each + 1, 1500); });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  from->trim(0);
+}
+
+}  // namespace
+}  // namespace isthmus::sim_test

@@ -1,0 +1,158 @@
+#include "memory/run_heap.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <vector>
+
+namespace isthmus {
+namespace {
+
+using index = run_heap::index;
+
+// The same, as a map of which grains are taken.
+class model {
+ public:
+  explicit model(std::vector<bool> usable) : usable_{std::move(usable)}, taken_(usable_.size()) {}
+
+  [[nodiscard]] bool fits(index count) const {
+    index run = 0;
+    for (std::size_t at = 0; at < usable_.size(); ++at) {
+      run = usable_[at] && !taken_[at] ? run + 1 : 0;
+      if (run >= count) {
+        return true;
+      }
+    }
+    return false;
+  }
+  // A fit that takes the first of its own list or a longer one may miss a run of the own list.
+  [[nodiscard]] bool fits_surely(index count) const { return fits(count + count / 16 + 1); }
+  void take(index first, index count) {
+    for (auto at = first; at < first + count; ++at) {
+      ASSERT_TRUE(usable_[at] && !taken_[at]) << at << " was handed out twice";
+      taken_[at] = true;
+    }
+    runs_[first] = count;
+  }
+  void give(index first) {
+    for (auto at = first; at < first + runs_.at(first); ++at) {
+      taken_[at] = false;
+    }
+    runs_.erase(first);
+  }
+  [[nodiscard]] const std::map<index, index>& runs() const { return runs_; }
+  [[nodiscard]] std::uint64_t free_grains() const {
+    std::uint64_t found = 0;
+    for (std::size_t at = 0; at < usable_.size(); ++at) {
+      found += usable_[at] && !taken_[at] ? 1U : 0U;
+    }
+    return found;
+  }
+
+ private:
+  std::vector<bool> usable_;
+  std::vector<bool> taken_;
+  std::map<index, index> runs_;
+};
+
+index run_of(std::vector<grain>& table, index at) {
+  const auto* first = first_of_run(&table[at]);
+  return first == nullptr ? run_heap::k_none : static_cast<index>(first - table.data());
+}
+
+class run_heap_test : public testing::Test {
+ protected:
+  static constexpr index k_grains = 700;
+  std::vector<grain> table_ = std::vector<grain>(k_grains);
+  std::vector<ticket> tickets_{table_.size()};
+  ref<queue_slots> slots_ = make_ref<queue_slots>();
+  run_heap heap_{table_.data(), tickets_.data(), *slots_};
+};
+
+TEST_F(run_heap_test, gives_nothing_before_it_has_a_region) {
+  EXPECT_EQ(heap_.take(1, queue_slots::k_quiet), run_heap::k_none);
+  EXPECT_EQ(heap_.longest(), 0U);
+}
+
+TEST_F(run_heap_test, joins_what_lies_side_by_side) {
+  heap_.add(1, 100);
+  const auto a = heap_.take(30, queue_slots::k_quiet);
+  const auto b = heap_.take(30, queue_slots::k_quiet);
+  const auto c = heap_.take(40, queue_slots::k_quiet);
+  EXPECT_EQ(heap_.take(1, queue_slots::k_quiet), run_heap::k_none);
+  heap_.give(a, {});
+  heap_.give(c, {});
+  EXPECT_FALSE(heap_.is_free(1, 100));
+  heap_.give(b, {});
+  EXPECT_TRUE(heap_.is_free(1, 100));
+  EXPECT_EQ(heap_.longest(), 100U);
+}
+
+TEST_F(run_heap_test, never_joins_two_regions) {
+  heap_.add(1, 10);
+  heap_.add(12, 10);
+  EXPECT_EQ(heap_.take(11, queue_slots::k_quiet), run_heap::k_none);
+  const auto a = heap_.take(10, queue_slots::k_quiet);
+  const auto b = heap_.take(10, queue_slots::k_quiet);
+  heap_.give(a, {});
+  heap_.give(b, {});
+  EXPECT_TRUE(heap_.is_free(1, 10));
+  EXPECT_TRUE(heap_.is_free(12, 10));
+  heap_.remove(1);
+  EXPECT_EQ(heap_.free_grains(), 10U);
+}
+
+TEST_F(run_heap_test, an_exact_length_is_found_again) {
+  heap_.add(1, 500);
+  const auto a = heap_.take(37, queue_slots::k_quiet);
+  static_cast<void>(heap_.take(1, queue_slots::k_quiet));  // so that it is not joined
+  heap_.give(a, {});
+  EXPECT_EQ(heap_.take(37, queue_slots::k_quiet), a);
+}
+
+TEST_F(run_heap_test, does_what_the_model_does) {
+  std::mt19937 random{7};
+  std::vector<bool> usable(k_grains, false);
+  for (const auto& [first, count] : {std::pair{1U, 300U}, {302U, 1U}, {304U, 390U}}) {
+    heap_.add(first, count);
+    std::fill_n(usable.begin() + first, count, true);
+  }
+  model known{usable};
+  for (int step = 0; step < 30'000; ++step) {
+    if (random() % 2 == 0) {
+      const auto count = static_cast<index>(1 + random() % (random() % 4 == 0 ? 200 : 12));
+      const auto skip = static_cast<index>(random() % 8 == 0 ? random() % 5 : 0);
+      auto first = heap_.take(count + 2 * skip, queue_slots::k_quiet);
+      if (first == run_heap::k_none) {
+        ASSERT_FALSE(known.fits_surely(count + 2 * skip)) << count;
+        continue;
+      }
+      if (skip != 0) {
+        first = heap_.keep(first, skip, count);
+      }
+      known.take(first, count);
+    } else if (!known.runs().empty()) {
+      const auto chosen = std::next(known.runs().begin(),
+                                    static_cast<std::ptrdiff_t>(random() % known.runs().size()));
+      const auto first = chosen->first;
+      heap_.give(first, {});
+      known.give(first);
+    }
+    ASSERT_EQ(heap_.free_grains(), known.free_grains());
+    if (step % 64 == 0) {
+      std::vector<index> owner(k_grains, run_heap::k_none);
+      for (const auto& [first, count] : known.runs()) {
+        std::fill_n(owner.begin() + first, count, first);
+      }
+      for (index at = 1; at < k_grains; ++at) {
+        ASSERT_EQ(run_of(table_, at), owner[at]) << at;
+      }
+      ASSERT_TRUE(known.fits(heap_.longest()) && !known.fits(heap_.longest() + 1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isthmus
