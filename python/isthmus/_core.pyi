@@ -498,17 +498,12 @@ def current_queue() -> Queue:
     DeviceNotFoundError.
     """
 
-class ProviderResource:
+class MemoryResource:
     """
-    The driver's own allocator: ProviderResource(kind="device", device=None,
-    context=None).
-
-    `device` None: the first of `context`, else the current one; `context` None: the
-    device's default one. Raises UnsupportedError for a kind that the device has not. Used
-    as Buffer(nbytes, resource=...); safe to use from any thread.
+    Hands out memory of one kind, in one context, on one device: what ProviderResource and
+    PoolResource have in common. Used as Buffer(nbytes, resource=...); safe to use from any
+    thread. It lives as long as what was made of it.
     """
-
-    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
 
     @property
     def kind(self) -> str:
@@ -530,6 +525,51 @@ class ProviderResource:
         """
         Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
         """
+
+    def __repr__(self) -> str: ...
+
+class ProviderResource(MemoryResource):
+    """
+    The driver's own allocator: ProviderResource(kind="device", device=None,
+    context=None).
+
+    `device` None: the first of `context`, else the current one; `context` None: the
+    device's default one. Raises UnsupportedError for a kind that the device has not.
+    """
+
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
+
+class PoolResource(MemoryResource):
+    """
+    Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
+    context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True).
+
+    `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
+    at once, at least `growth_bytes` (None: 32 MiB) at a time later, and never more than
+    `limit_bytes` in all (None: no limit). `checked=False` does not look for misuse of small
+    blocks. Requests up to 256 KiB take at most 1/8 more than they ask for, larger ones are
+    rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on that
+    queue, elsewhere when that work has ended. Raises USMAllocationError where the driver
+    has too little or the limit is met, UnsupportedError as ProviderResource.
+    """
+
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | None = None, limit_bytes: int | None = None, checked: bool = True) -> None: ...
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that it has of the driver's."""
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of these that no buffer, thread or size class has."""
+
+    def trim(self, keep_bytes: int = 0) -> int:
+        """
+        Gives what is free back to the driver while more than `keep_bytes` are held; the
+        bytes given back. What other threads keep for themselves stays.
+        """
+
+    def __repr__(self) -> str: ...
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """
@@ -559,7 +599,7 @@ class Buffer:
     operation also waits for those on this buffer that other queues were given before.
     """
 
-    def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: ProviderResource | None = None) -> None: ...
+    def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, alignment: int = 0, resource: MemoryResource | None = None) -> None: ...
 
     def __len__(self) -> int: ...
 

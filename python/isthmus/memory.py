@@ -8,9 +8,11 @@ memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means rea
 from __future__ import annotations
 
 from ._core import (
+    MemoryResource,
     MemoryUSMDevice,
     MemoryUSMHost,
     MemoryUSMShared,
+    PoolResource,
     ProviderResource,
     USMAllocationError,
     as_usm_memory,
@@ -18,14 +20,23 @@ from ._core import (
 )
 
 __all__ = [
+    "MemoryResource",
     "MemoryUSMDevice",
     "MemoryUSMHost",
     "MemoryUSMShared",
+    "PoolResource",
     "ProviderResource",
     "USMAllocationError",
     "as_usm_memory",
     "live",
 ]
 
-for _public in (MemoryUSMDevice, MemoryUSMHost, MemoryUSMShared, ProviderResource):
+for _public in (
+    MemoryResource,
+    MemoryUSMDevice,
+    MemoryUSMHost,
+    MemoryUSMShared,
+    PoolResource,
+    ProviderResource,
+):
     _public.__module__ = __name__

@@ -359,7 +359,7 @@ void bind_buffer(nb::module_& module) {
       nb::arg("alignment") = 0, nb::arg("resource") = nb::none(),
       nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "
               "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
-              "ProviderResource | None = None) -> None"));
+              "MemoryResource | None = None) -> None"));
   bind_properties(bound);
   bind_methods(bound);
   bind_buffer_transfers(bound);

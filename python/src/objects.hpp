@@ -58,6 +58,8 @@ struct resource {
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   nb::object queue_object;  // where it is used without one being named
 };
+struct provider_resource : resource {};
+struct pool_resource : resource {};
 
 // Bound classes, for checks and for making instances; borrowed, they live as long as the module.
 struct bound_types {

@@ -1,6 +1,7 @@
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "current.hpp"
+#include "gil.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -26,23 +27,99 @@ nb::object device_for(nb::handle on, nb::handle within) {
   return wrap(std::move(first));
 }
 
-void init_provider(resource* self, nb::handle kind, nb::handle on, nb::handle in) {
-  const auto of_kind = to_kind(kind);
-  const nb::handle within = in.is_none() ? nb::handle{} : in;
-  if (within.is_valid() && context_of(within) == nullptr) {
-    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                 Py_TYPE(within.ptr())->tp_name);
+// What a resource is for, from the arguments that all of them take.
+struct purpose {
+  isthmus_kind_t kind;
+  nb::object where;
+  context_handle usual;  // where none is named
+  isthmus_context_t* within = nullptr;
+  nb::object queue;
+
+  purpose(nb::handle of_kind, nb::handle on, nb::handle in) : kind{to_kind(of_kind)} {
+    const nb::handle named = in.is_none() ? nb::handle{} : in;
+    if (named.is_valid() && context_of(named) == nullptr) {
+      raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
+                   Py_TYPE(named.ptr())->tp_name);
+    }
+    where = device_for(on, named);
+    if (named.is_valid()) {
+      within = context_of(named)->raw.get();
+    } else {
+      check(isthmus_context_default(device_raw(), usual.out()));
+      within = usual.get();
+    }
+    queue = queue_in(*device_of(where), named);
   }
-  const nb::object where = device_for(on, within);
-  const auto& device_raw = device_of(where)->raw;
-  context_handle usual;
-  if (!within.is_valid()) {
-    check(isthmus_context_default(device_raw.get(), usual.out()));
+  [[nodiscard]] isthmus_device_t* device_raw() const noexcept {
+    return device_of(where)->raw.get();
   }
+};
+
+void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::handle in) {
+  purpose what{kind, on, in};
   resource_handle made;
-  check(isthmus_resource_provider(within.is_valid() ? context_of(within)->raw.get() : usual.get(),
-                                  device_raw.get(), of_kind, made.out()));
-  new (self) resource{std::move(made), of_kind, queue_in(*device_of(where), within)};
+  check(isthmus_resource_provider(what.within, what.device_raw(), what.kind, made.out()));
+  new (self) provider_resource{{std::move(made), what.kind, std::move(what.queue)}};
+}
+
+void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
+               nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
+               bool checked) {
+  purpose what{kind, on, in};
+  isthmus_pool_options_t options{};
+  options.struct_size = sizeof options;
+  options.initial_bytes = to_size(initial_bytes, "initial_bytes");
+  options.growth_bytes = to_size_or(growth_bytes, "growth_bytes", 0);
+  options.limit_bytes = to_size_or(limit_bytes, "limit_bytes", 0);
+  if (!limit_bytes.is_none() && options.limit_bytes == 0) {
+    raise_python(PyExc_ValueError, "limit_bytes must be above 0, or None for no limit");
+  }
+  options.flags = checked ? 0 : ISTHMUS_POOL_UNCHECKED;
+  resource_handle made;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_resource_pool(what.within, what.device_raw(), what.kind, &options, made.out());
+  }
+  check(status);
+  new (self) pool_resource{{std::move(made), what.kind, std::move(what.queue)}};
+}
+
+isthmus_resource_info_t info_of(const resource& of) {
+  isthmus_resource_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_resource_query(of.raw.get(), &info));
+  return info;
+}
+
+std::uint64_t trim(const pool_resource& self, nb::handle keep_bytes) {
+  const auto keep = to_size(keep_bytes, "keep_bytes");
+  std::uint64_t given_back = 0;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_resource_trim(self.raw.get(), keep, &given_back);
+  }
+  check(status);
+  return given_back;
+}
+
+nb::object resource_repr(nb::handle object) {
+  const auto& self = *instance_of<resource>(types.resource, object);
+  const auto where = describe(*device_of(queue_of(self.queue_object)->device_object));
+  return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%s of %U memory on %s>",
+                                        Py_TYPE(object.ptr())->tp_name, kind_name(self.kind).ptr(),
+                                        where.c_str()));
+}
+
+nb::object pool_repr(nb::handle object) {
+  const auto& self = nb::cast<const pool_resource&>(object);
+  const nb::object begin = resource_repr(object);
+  const nb::object most = nb::borrow(begin[nb::slice(0, -1)]);
+  const auto info = info_of(self);
+  return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", most.ptr(),
+                                        static_cast<unsigned long long>(info.held_bytes),
+                                        static_cast<unsigned long long>(info.free_bytes)));
 }
 
 nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignment,
@@ -64,20 +141,13 @@ nb::object live(nb::handle kind) {
 }  // namespace
 
 void bind_resource(nb::module_& module) {
-  nb::class_<resource> bound(
-      module, "ProviderResource",
-      "The driver's own allocator: ProviderResource(kind=\"device\", device=None,\n"
-      "context=None).\n\n"
-      "`device` None: the first of `context`, else the current one; `context` None: the\n"
-      "device's default one. Raises UnsupportedError for a kind that the device has not. Used\n"
-      "as Buffer(nbytes, resource=...); safe to use from any thread.");
-  types.resource = bound;
-  bound
-      .def("__init__", &init_provider, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
-           nb::arg("context") = nb::none(),
-           nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
-                   "context: Context | None = None) -> None"))
-      .def_prop_ro(
+  nb::class_<resource> base(
+      module, "MemoryResource",
+      "Hands out memory of one kind, in one context, on one device: what ProviderResource and\n"
+      "PoolResource have in common. Used as Buffer(nbytes, resource=...); safe to use from any\n"
+      "thread. It lives as long as what was made of it.");
+  types.resource = base;
+  base.def_prop_ro(
           "kind", [](const resource& self) { return kind_name(self.kind); },
           nb::sig("def kind(self) -> str"), "The kind of its memory.")
       .def_prop_ro(
@@ -96,7 +166,48 @@ void bind_resource(nb::module_& module) {
            nb::sig(
                "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
                "Buffer"),
-           "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).");
+           "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).")
+      .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
+  nb::class_<provider_resource, resource>(
+      module, "ProviderResource",
+      "The driver's own allocator: ProviderResource(kind=\"device\", device=None,\n"
+      "context=None).\n\n"
+      "`device` None: the first of `context`, else the current one; `context` None: the\n"
+      "device's default one. Raises UnsupportedError for a kind that the device has not.")
+      .def("__init__", &init_provider, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
+           nb::arg("context") = nb::none(),
+           nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
+                   "context: Context | None = None) -> None"));
+  nb::class_<pool_resource, resource>(
+      module, "PoolResource",
+      "Keeps what is freed for what comes next: PoolResource(kind=\"device\", device=None,\n"
+      "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True).\n\n"
+      "`device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver\n"
+      "at once, at least `growth_bytes` (None: 32 MiB) at a time later, and never more than\n"
+      "`limit_bytes` in all (None: no limit). `checked=False` does not look for misuse of small\n"
+      "blocks. Requests up to 256 KiB take at most 1/8 more than they ask for, larger ones are\n"
+      "rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on that\n"
+      "queue, elsewhere when that work has ended. Raises USMAllocationError where the driver\n"
+      "has too little or the limit is met, UnsupportedError as ProviderResource.")
+      .def("__init__", &init_pool, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
+           nb::arg("context") = nb::none(), nb::kw_only(), nb::arg("initial_bytes") = 0,
+           nb::arg("growth_bytes") = nb::none(), nb::arg("limit_bytes") = nb::none(),
+           nb::arg("checked") = true,
+           nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
+                   "context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | "
+                   "None = None, limit_bytes: int | None = None, checked: bool = True) -> None"))
+      .def_prop_ro(
+          "held_bytes", [](const pool_resource& self) { return info_of(self).held_bytes; },
+          nb::sig("def held_bytes(self) -> int"), "Bytes that it has of the driver's.")
+      .def_prop_ro(
+          "free_bytes", [](const pool_resource& self) { return info_of(self).free_bytes; },
+          nb::sig("def free_bytes(self) -> int"),
+          "Bytes of these that no buffer, thread or size class has.")
+      .def("trim", &trim, nb::arg("keep_bytes") = 0,
+           nb::sig("def trim(self, keep_bytes: int = 0) -> int"),
+           "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
+           "bytes given back. What other threads keep for themselves stays.")
+      .def("__repr__", &pool_repr, nb::sig("def __repr__(self) -> str"));
   module.def(
       "live", &live, nb::arg("kind") = nb::none(),
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),

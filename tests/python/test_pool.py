@@ -1,0 +1,183 @@
+"""PoolResource: what it gives, tells and refuses, and that its memory outlives it as it must."""
+
+from __future__ import annotations
+
+import gc
+import threading
+
+import numpy as np
+import pytest
+from support import sim
+
+import isthmus
+from isthmus import Buffer, Context, Device, Queue
+from isthmus.memory import MemoryResource, PoolResource, ProviderResource, USMAllocationError
+
+MIB = 1 << 20
+
+
+def test_buffers_of_a_pool(dev: Device, kind: str) -> None:
+    pool = PoolResource(kind, dev)
+    assert isinstance(pool, MemoryResource)
+    assert (pool.kind, pool.device, pool.held_bytes, pool.free_bytes) == (kind, dev, 0, 0)
+    wanted = {}
+    for nbytes in (1, 100, 4096, 100_000, 300_000, 5 * MIB):
+        data = np.random.default_rng(nbytes).integers(0, 256, nbytes, np.uint8)
+        buffer = Buffer(nbytes, resource=pool) if nbytes % 2 else pool.allocate(nbytes)
+        buffer.copy_from(data)
+        wanted[buffer] = data
+    for buffer, data in wanted.items():
+        back = np.empty(buffer.nbytes, np.uint8)
+        buffer.copy_to(back)
+        assert np.array_equal(back, data)
+        assert buffer.kind == kind
+    assert pool.held_bytes >= 5 * MIB
+    assert f"of {kind} memory on {dev.filter}" in repr(pool)
+    assert f"{pool.held_bytes} bytes held" in repr(pool)
+
+
+def test_what_is_freed_is_given_again(q: Queue, kind: str) -> None:
+    pool = PoolResource(kind, q.device)
+    for nbytes in (64, 10_000, 3 * MIB):
+        first = pool.allocate(nbytes, queue=q)
+        address = first.ptr
+        first.free()
+        held = pool.held_bytes
+        again = pool.allocate(nbytes, queue=q)
+        assert again.ptr == address
+        assert pool.held_bytes == held
+
+
+def test_trim_gives_all_back(q: Queue, kind: str) -> None:
+    pool = PoolResource(kind, q.device, growth_bytes=MIB)
+    buffers = [pool.allocate(100_000, queue=q) for _ in range(40)]
+    held = pool.held_bytes
+    assert held >= 40 * 100_000
+    assert pool.trim() < held, "buffers live"
+    del buffers
+    q.wait()
+    assert pool.trim(2 * MIB) > 0
+    assert 0 < pool.held_bytes <= 3 * MIB
+    pool.trim()
+    assert pool.held_bytes == 0
+
+
+def test_sizes_of_a_pool(q: Queue, kind: str) -> None:
+    pool = PoolResource(
+        kind, q.device, initial_bytes=2 * MIB, growth_bytes=MIB, limit_bytes=4 * MIB
+    )
+    assert pool.held_bytes >= 2 * MIB
+    buffers = [pool.allocate(MIB // 2, queue=q) for _ in range(5)]
+    with pytest.raises(USMAllocationError, match=r"at most 4.*limit"):
+        buffers.extend(pool.allocate(MIB // 2, queue=q) for _ in range(5))
+    assert pool.held_bytes <= 4 * MIB
+    with pytest.raises(USMAllocationError):
+        PoolResource(kind, q.device, initial_bytes=8 * MIB, limit_bytes=4 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"initial_bytes": -1}, ValueError),
+        ({"growth_bytes": -1}, ValueError),
+        ({"limit_bytes": 0}, ValueError),
+        ({"limit_bytes": 2**64}, OverflowError),
+        ({"growth_bytes": "1"}, TypeError),
+        ({"initial_bytes": 2**62}, USMAllocationError),
+        ({"kind": "odd"}, ValueError),
+        ({"device": 3.5}, TypeError),
+        ({"context": 1}, TypeError),
+        ({"frob": 1}, TypeError),
+    ],
+    ids=repr,
+)
+def test_bad_options(options: dict[str, object], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        PoolResource(**{"kind": "host", "device": "host"} | options)  # type: ignore[arg-type]
+
+
+def test_bad_requests(q: Queue, kind: str) -> None:
+    pool = PoolResource(kind, q.device)
+    for nbytes, error in ((-1, ValueError), (2**63, OverflowError), (2**62, USMAllocationError)):
+        with pytest.raises(error):
+            pool.allocate(nbytes, queue=q)
+    with pytest.raises(ValueError, match="24"):
+        pool.allocate(10, alignment=24, queue=q)
+    with pytest.raises(ValueError, match="-1"):
+        pool.trim(-1)
+    assert pool.allocate(0, queue=q).nbytes == 0
+    with pytest.raises(isthmus.WrongContextError):
+        pool.allocate(10, queue=Queue(sim()))
+    assert pool.held_bytes == 0
+
+
+def test_a_pool_of_a_context(dev: Device, kind: str) -> None:
+    context = Context(dev)
+    pool = PoolResource(kind, dev, context)
+    assert pool.context == context
+    buffer = pool.allocate(1000)
+    assert buffer.queue.context == context
+
+
+def test_buffers_outlive_the_name_of_their_pool(q: Queue, kind: str) -> None:
+    buffer = PoolResource(kind, q.device).allocate(1000, queue=q)
+    gc.collect()
+    buffer.fill(7)
+    assert bytes(buffer) == b"\7" * 1000 if kind != "device" else True
+
+
+def test_work_goes_on_when_buffers_and_pool_are_gone(
+    q: Queue, kind: str, gate: isthmus.Event
+) -> None:
+    if "wait_for_host" not in q.device.capabilities:
+        pytest.skip("nothing can be held up")
+    data = np.arange(10_000, dtype=np.int32)
+    out = np.zeros_like(data)
+    pool = PoolResource(kind, q.device)
+    q.fence(after=[gate])
+    buffer = pool.allocate(data.nbytes, queue=q)
+    buffer.copy_from(data, blocking=False)
+    event = buffer.copy_to(out, blocking=False)
+    del buffer, pool
+    gate.complete()
+    event.wait(20)
+    assert np.array_equal(out, data)
+
+
+def test_threads_share_a_pool(dev: Device, kind: str) -> None:
+    pool = PoolResource(kind, dev, growth_bytes=MIB)
+    faults: list[str] = []
+
+    def work(seed: int) -> None:
+        queue = Queue(dev, context=pool.context)
+        random = np.random.default_rng(seed)
+        mine: list[tuple[Buffer, int]] = []
+        for _ in range(150):
+            nbytes = int(random.integers(1, 60_000))
+            buffer = pool.allocate(nbytes, queue=queue)
+            value = int(random.integers(0, 256))
+            buffer.fill(value)
+            mine.append((buffer, value))
+            if len(mine) > 10:
+                old, expected = mine.pop(int(random.integers(len(mine))))
+                got = np.empty(old.nbytes, np.uint8)
+                old.copy_to(got)
+                if not (got == expected).all():
+                    faults.append(f"{old} is not filled with {expected}")
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not faults
+
+
+def test_resources_are_told_apart() -> None:
+    assert repr(ProviderResource("host", "host")) == (
+        "<isthmus.memory.ProviderResource of host memory on host:cpu:0>"
+    )
+    with pytest.raises(TypeError):
+        MemoryResource()
+    with pytest.raises(TypeError, match=r"resource of isthmus\.memory"):
+        Buffer(10, resource=PoolResource)  # type: ignore[arg-type]
