@@ -78,7 +78,8 @@ class queue_slots final : public ref_counted {
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
   // The ends of what is on the queues that tickets still wait for. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ref<event>> running();
-  // When the pool goes: fences on their way may outlive it, on threads that must not let a queue go.
+  // When the pool goes: fences on their way may outlive it, on threads that must not let a queue
+  // go.
   void forget_queues() noexcept;
 
  private:

@@ -297,7 +297,7 @@ TEST_F(pool_test, a_forked_child_ends_whoever_held_a_lock) {
   for (int each = 0; each < 40; ++each) {
     const auto child = fork();
     if (child == 0) {
-      alarm(20);  // a child that hangs is killed
+      alarm(20);     // a child that hangs is killed
       std::exit(0);  // with this thread's thread-local objects
     }
     int status = 0;
