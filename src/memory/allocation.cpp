@@ -4,6 +4,7 @@
 #include "core/sizes.hpp"
 #include "memory/grain.hpp"
 #include "memory/page_map.hpp"
+#include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/reaper.hpp"
 #include "memory/registry.hpp"
@@ -21,8 +22,11 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
 
 void give_back(queue& on, const allocation_request& request, memory_resource* from,
                void* pointer) noexcept {
-  if (from != nullptr) {
-    static_cast<void>(from->deallocate(pointer, request.nbytes, on.lent() ? nullptr : &on));
+  auto* behind = on.lent() ? nullptr : &on;
+  if (from != nullptr && from->as_pool() != nullptr) {
+    from->as_pool()->take_in(pointer, behind);
+  } else if (from != nullptr) {
+    static_cast<void>(from->deallocate(pointer, request.nbytes, behind));
   } else {
     provider_deallocate(on.home(), on.where(), request.kind, pointer, request.nbytes);
   }

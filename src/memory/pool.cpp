@@ -301,6 +301,11 @@ result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
   return in->is_slab() ? free_block(*in, pointer, on) : free_run(*in, pointer, on);
 }
 
+void pool::take_in(void* pointer, queue* on) noexcept {
+  auto& in = *process_page_map.find(pointer);
+  static_cast<void>(in.is_slab() ? free_block(in, pointer, on) : free_run(in, pointer, on));
+}
+
 result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
   const auto size_class = in.span.load(k_relaxed);
   if (checks_) {

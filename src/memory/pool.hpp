@@ -45,6 +45,9 @@ class pool final : public memory_resource, public reclaimable {
   // INVALID_ARGUMENT for what is no block of this pool's, lies inside one, or was freed.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept override;
 
+  // The same for a block whose record has let it go: nobody looks for one.
+  void take_in(void* pointer, queue* on) noexcept;
+
   // The record of a block that was handed out without one. Errors as `context::create_queue`.
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 

@@ -85,8 +85,9 @@ struct slab {
   // The number of the block that holds `pointer`; k_no_block behind the last. Exact: an offset is
   // below 2**21 and a reciprocal too large by less than 2**18 / 2**k_shift.
   [[nodiscard]] std::uint32_t block_holding(const void* pointer) const noexcept {
-    const auto number = number_of(pointer);
-    return number < blocks ? number : k_no_block;
+    // By the offset: a stale pointer's may be anything.
+    const auto within = std::uint64_t{blocks} * block_bytes;
+    return offset_of(pointer) < within ? number_of(pointer) : k_no_block;
   }
   // The same, of what is in a block.
   [[nodiscard]] std::uint32_t number_of(const void* pointer) const noexcept {
