@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,26 @@ HOST_KINDS = ("shared", "host")
 # A sanitizer keeps what was freed for a while, and ends the process for RTLD_DEEPBIND.
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 ROOT = Path(__file__).resolve().parents[2]
+
+
+def others_sleep() -> bool:
+    """Whether no thread but the calling one runs."""
+    caller = threading.get_native_id()
+    for thread in Path("/proc/self/task").iterdir():
+        try:
+            status = (thread / "stat").read_text()
+        except (FileNotFoundError, ProcessLookupError):  # it ends right now
+            return False
+        # The state comes behind the name, which may hold anything: proc(5).
+        if int(thread.name) != caller and not status.rpartition(") ")[2].startswith("S"):
+            return False
+    return True
+
+
+if SANITIZED:
+    # AddressSanitizer's allocator has fork handlers since LLVM 18 only (llvm-project#75290): before,
+    # where another thread holds one of its locks, the child waits for ever at its next free.
+    os.register_at_fork(before=lambda: until(others_sleep))
 
 
 def sim(**options: Any) -> Device:
