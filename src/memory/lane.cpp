@@ -149,6 +149,18 @@ lane* lane::find(pool& of, queue* key) noexcept {
   return found;
 }
 
+void* lane::take_run(std::size_t grains, grain_table& table) noexcept {
+  for (std::size_t back = 0; back < k_runs; ++back) {
+    auto& kept = runs[(newest - back) % k_runs];
+    if (kept.count == grains) {
+      cached_grains -= std::exchange(kept.count, 0);
+      table[kept.first].is.store(grain::state::live, k_relaxed);
+      return kept.base;
+    }
+  }
+  return nullptr;
+}
+
 void lane::empty_own(pool& of) noexcept {
   if (!thread_is_ending && !on_library_thread()) {
     lanes_of_this_thread().empty(of);

@@ -49,6 +49,8 @@ class lane {
 
   // The run kept last, if it has the length of a request: live then. Null if not.
   [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
+  // The same among all that are kept, the newest first.
+  [[nodiscard]] void* take_run(std::size_t grains, grain_table& table) noexcept;
   // Keeps a live run that begins there, if there is room; false if not, or if none begins there.
   [[nodiscard]] bool keep_run(grain& first, std::byte* base, grain_table& table) noexcept;
 

@@ -268,6 +268,20 @@ TEST_F(pool_test, regions_too_short_make_room_for_a_longer_one) {
   ASSERT_TRUE(from->deallocate(longer, 4 * k_mib, queue_.get()));
 }
 
+TEST_F(pool_test, free_regions_that_do_not_serve_go_back_before_more_is_asked_for) {
+  const auto from = make({.growth_bytes = k_mib});
+  std::vector<void*> all;
+  for (int each = 0; each < 4; ++each) {
+    all.push_back(take(*from, 8 * k_mib));
+  }
+  for (auto* each : all) {
+    ASSERT_TRUE(from->deallocate(each, 8 * k_mib, queue_.get()));
+  }
+  auto* longer = take(*from, 16 * k_mib);
+  EXPECT_EQ(from->usage().held_bytes, 32 * k_mib) << "two of four made room";
+  ASSERT_TRUE(from->deallocate(longer, 16 * k_mib, queue_.get()));
+}
+
 TEST_F(pool_test, trims_to_what_is_asked) {
   const auto from = make({.growth_bytes = k_mib, .initial_bytes = 3 * k_mib});
   EXPECT_EQ(from->trim(SIZE_MAX), 0U);
