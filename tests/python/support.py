@@ -43,8 +43,8 @@ def others_sleep() -> bool:
 
 
 if SANITIZED:
-    # AddressSanitizer's allocator has fork handlers since LLVM 18 only (llvm-project#75290): before,
-    # where another thread holds one of its locks, the child waits for ever at its next free.
+    # AddressSanitizer's allocator has fork handlers since LLVM 18 only (llvm-project#75290): in
+    # older ones, where a thread holds one of its locks at a fork, the child hangs at its next free.
     os.register_at_fork(before=lambda: until(others_sleep))
 
 
