@@ -407,6 +407,40 @@ typedef struct isthmus_pointer_info_s {
 ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                                    isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
 
+/* ---- traces ---------------------------------------------------------------------------------- */
+
+/* A trace is a recorded sequence of allocations and frees, played against a memory resource. */
+enum { ISTHMUS_TRACE_FREE = 0, ISTHMUS_TRACE_ALLOCATE = 1 };
+typedef struct isthmus_trace_event_s {
+  uint64_t nbytes; /* of an allocation, above 0 */
+  uint32_t id;     /* of the block, below the number of events; another block's once it is freed */
+  uint16_t queue;  /* which of those given; a free need not be on the allocation's */
+  uint16_t action;
+} isthmus_trace_event_t;
+/* What was seen right after an event. */
+typedef struct isthmus_trace_sample_s {
+  uint64_t held_bytes; /* of the driver's, of the resource's kind: the resource's own from before,
+                        * and what the process took since */
+  uint64_t ns;         /* that the event took, less what reading the clock takes */
+} isthmus_trace_sample_t;
+typedef struct isthmus_replay_result_s {
+  size_t struct_size;
+  uint64_t ns;              /* all events together */
+  uint64_t peak_held_bytes; /* of the samples; 0 without */
+  uint64_t maps;            /* times that the process took memory of this kind from the driver */
+  uint64_t unmaps;          /* and gave some back; up to the last event */
+} isthmus_replay_result_t;
+/* Plays the events in order on the calling thread, and blocks meanwhile. `samples` NULL: timed as a
+ * whole, no clock read between events; else one for each event is filled in. All queues belong to
+ * the resource's context. What lives after the last event, or where one fails, is freed.
+ * INVALID_ARGUMENT, with the number of the event, before anything is played: a block is allocated
+ * while it is there or with 0 bytes, or freed while it is not; an id, a queue or an action is none.
+ * An allocation's error as it is. Other threads may use the resource; what they do counts in. */
+ISTHMUS_API isthmus_status_t isthmus_resource_replay(
+    isthmus_resource_t* resource, isthmus_queue_t* const* queues, size_t queue_count,
+    const isthmus_trace_event_t* events, size_t event_count, isthmus_trace_sample_t* samples,
+    isthmus_replay_result_t* result) ISTHMUS_NOEXCEPT;
+
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* `alignment` 0 or less: the device's own, else a power of two. `queue` NULL: the default queue.

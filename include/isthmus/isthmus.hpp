@@ -22,3 +22,4 @@
 #include <isthmus/sim.hpp>
 #include <isthmus/status.hpp>
 #include <isthmus/submit.hpp>
+#include <isthmus/trace.hpp>

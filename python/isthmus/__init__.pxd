@@ -8,7 +8,7 @@
 # What each function does is told in isthmus.h.
 
 from libc.stddef cimport size_t
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr_t
 
 cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef int32_t isthmus_status_t
@@ -114,6 +114,27 @@ cdef extern from "isthmus/isthmus.h" nogil:
         void* base
         size_t nbytes
         isthmus_device_t* device
+
+    enum:
+        ISTHMUS_TRACE_FREE
+        ISTHMUS_TRACE_ALLOCATE
+
+    ctypedef struct isthmus_trace_event_t:
+        uint64_t nbytes
+        uint32_t id
+        uint16_t queue
+        uint16_t action
+
+    ctypedef struct isthmus_trace_sample_t:
+        uint64_t held_bytes
+        uint64_t ns
+
+    ctypedef struct isthmus_replay_result_t:
+        size_t struct_size
+        uint64_t ns
+        uint64_t peak_held_bytes
+        uint64_t maps
+        uint64_t unmaps
 
     ctypedef struct isthmus_buffer_info_t:
         size_t struct_size
@@ -226,6 +247,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
         size_t alignment, isthmus_queue_t* queue, void** pointer)
     void isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer, size_t nbytes,
         size_t alignment, isthmus_queue_t* queue)
+    isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
+        isthmus_queue_t* const * queues, size_t queue_count, const isthmus_trace_event_t* events,
+        size_t event_count, isthmus_trace_sample_t* samples, isthmus_replay_result_t* result)
     void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes)
     isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
         isthmus_pointer_info_t* info)

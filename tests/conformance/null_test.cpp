@@ -193,6 +193,29 @@ TEST_F(null, memory) {
   EXPECT_TRUE(refused(isthmus_result_allocate(SIZE_MAX, &pointer), ISTHMUS_ERROR_OUT_OF_MEMORY));
 }
 
+TEST_F(null, replays) {
+  const im::resource host = im::resource::provider(queue_.context(), im::kind::host);
+  isthmus_queue_t* queue = queue_.get();
+  isthmus_queue_t* none = nullptr;
+  const isthmus_trace_event_t event{8, 0, 0, ISTHMUS_TRACE_ALLOCATE};
+  isthmus_replay_result_t seen{};
+  seen.struct_size = sizeof seen;
+  const auto play = [&](isthmus_resource_t* from, isthmus_queue_t* const* queues,
+                        const isthmus_trace_event_t* events, isthmus_replay_result_t* result) {
+    return isthmus_resource_replay(from, queues, 1, events, 1, nullptr, result);
+  };
+  EXPECT_TRUE(refused(play(nullptr, &queue, &event, &seen), k_invalid, {"resource"}));
+  EXPECT_TRUE(refused(play(host.get(), nullptr, &event, &seen), k_invalid, {"queues"}));
+  EXPECT_TRUE(refused(play(host.get(), &none, &event, &seen), k_invalid, {"queue"}));
+  EXPECT_TRUE(refused(play(host.get(), &queue, nullptr, &seen), k_invalid, {"events"}));
+  EXPECT_TRUE(refused(play(host.get(), &queue, &event, nullptr), k_invalid, {"result"}));
+  seen.struct_size = sizeof seen - 1;
+  EXPECT_TRUE(refused(play(host.get(), &queue, &event, &seen), k_invalid, {"39", "40"}));
+  seen.struct_size = sizeof seen;
+  EXPECT_EQ(isthmus_resource_replay(host.get(), nullptr, 0, nullptr, 0, nullptr, &seen),
+            ISTHMUS_OK);
+}
+
 TEST_F(null, buffers) {
   isthmus_buffer_t* made = nullptr;
   isthmus_buffer_info_t info{};

@@ -70,7 +70,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 20) {
+    switch (from_.byte() % 21) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -90,6 +90,7 @@ class machine {
       case 16: return take();
       case 17: return give_back();
       case 18: return trim();
+      case 19: return play();
       default: return submit();
     }
   }
@@ -202,7 +203,7 @@ class machine {
     keep(gates_, made, isthmus_event_release);
   }
   void open_gate() {
-    const auto code = static_cast<isthmus_status_t>(from_.byte() % 20) - 16;
+    const auto code = static_cast<isthmus_status_t>(from_.byte() % 21) - 16;
     expect_documented(
         isthmus_event_complete(any(gates_), code, from_.byte() % 2 ? "why" : nullptr));
   }
@@ -314,6 +315,22 @@ class machine {
     isthmus_resource_t* of = any(pools_);
     expect_documented(isthmus_resource_query(of, &info));
     require(info.free_bytes <= info.held_bytes);
+  }
+  void play() {
+    isthmus_trace_event_t events[16];
+    isthmus_trace_sample_t samples[16];
+    const std::size_t count = from_.byte() % 17;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint8_t what = from_.byte();
+      events[i] = {from_.size(), what % 8U, static_cast<std::uint16_t>(what >> 4 & 1),
+                   static_cast<std::uint16_t>(what == 255 ? 2 : what >> 3 & 1)};
+    }
+    isthmus_queue_t* const on[] = {any(queues_), any(queues_)};
+    isthmus_replay_result_t seen{};
+    seen.struct_size = from_.byte() == 255 ? 1 : sizeof seen;
+    const bool looks = from_.byte() % 2 == 0;
+    expect_documented(isthmus_resource_replay(any(pools_), on, 2, events, count,
+                                              looks ? samples : nullptr, &seen));
   }
   void submit() {
     isthmus_buffer_t* buffer = any(buffers_);

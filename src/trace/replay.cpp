@@ -1,0 +1,178 @@
+#include "trace/replay.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <vector>
+
+#include "memory/live_counts.hpp"
+#include "memory/raw.hpp"
+
+namespace isthmus {
+namespace {
+
+using ticks = std::chrono::steady_clock;
+
+std::uint64_t ns_since(ticks::time_point start) noexcept {
+  return static_cast<std::uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(ticks::now() - start).count());
+}
+
+// What two readings of the clock tell of nothing in between.
+std::uint64_t ns_of_clock() noexcept {
+  auto least = ~std::uint64_t{0};
+  for (int each = 0; each < 1000; ++each) {
+    least = std::min(least, ns_since(ticks::now()));
+  }
+  return least;
+}
+
+// What an event names is there: nothing that is played has to be looked at again.
+[[nodiscard]] result<void> check_names(std::size_t number, const trace_event& one,
+                                       std::size_t events, std::size_t queues) {
+  if (one.action > ISTHMUS_TRACE_ALLOCATE) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "event {} of the trace has action {}, neither 0 (free) nor 1 (allocate)", number,
+                one.action);
+  }
+  if (one.id >= events) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "event {} of the trace has id {}, not below the number of events, {}", number,
+                one.id, events);
+  }
+  if (one.queue >= queues) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace is on queue {} of {}",
+                number, one.queue, queues);
+  }
+  return {};
+}
+
+[[nodiscard]] result<void> check_all(std::span<const trace_event> events, std::size_t queues) {
+  std::vector<bool> live(events.size());
+  for (std::size_t number = 0; number < events.size(); ++number) {
+    const auto& one = events[number];
+    ISTHMUS_TRY(check_names(number, one, events.size(), queues));
+    const bool allocates = one.action == ISTHMUS_TRACE_ALLOCATE;
+    if (allocates == live[one.id]) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace {} block {}, which is {}",
+                  number, allocates ? "allocates" : "frees", one.id,
+                  allocates ? "there" : "not there");
+    }
+    if (allocates && one.nbytes == 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "event {} of the trace allocates 0 bytes",
+                  number);
+    }
+    live[one.id] = allocates;
+  }
+  return {};
+}
+
+// The blocks that live while a trace plays; gives them back where it ends.
+class player {
+ public:
+  player(memory_resource& from, std::span<queue* const> queues, std::size_t events)
+      : from_{from}, queues_{queues}, blocks_(events) {}
+  player(const player&) = delete;
+  player& operator=(const player&) = delete;
+  ~player() {
+    for (auto& each : blocks_) {
+      static_cast<void>(give_back(each));
+    }
+  }
+
+  // Pre: checked.
+  [[nodiscard]] result<void> play(const trace_event& next) {
+    auto& place = blocks_[next.id];
+    auto* on = queues_[next.queue];
+    if (next.action == ISTHMUS_TRACE_FREE) {
+      place.on = on;
+      return give_back(place);
+    }
+    auto made = hand_out(from_, next.nbytes, 0, *on);
+    ISTHMUS_TRY(made);
+    place = {*made, next.nbytes, on};
+    return {};
+  }
+
+ private:
+  struct block {
+    void* memory = nullptr;
+    std::uint64_t nbytes = 0;
+    queue* on = nullptr;  // behind whose work it is freed
+  };
+  result<void> give_back(block& gone) {
+    auto* memory = std::exchange(gone.memory, nullptr);
+    return memory == nullptr ? result<void>{} : take_back(from_, memory, gone.nbytes, gone.on);
+  }
+
+  memory_resource& from_;
+  const std::span<queue* const> queues_;
+  std::vector<block> blocks_;  // by id
+};
+
+// What the process has of the driver's, of the kind that is played with.
+class usage_meter {
+ public:
+  explicit usage_meter(memory_resource& of)
+      : kind_{of.kind()}, before_{now()}, own_{of.usage().held_bytes} {}
+
+  // The resource's own and what came since; other threads may have given back more than that.
+  [[nodiscard]] std::uint64_t held_bytes() const noexcept {
+    const auto with_own = now().bytes + own_;
+    return with_own - std::min(with_own, before_.bytes);
+  }
+  [[nodiscard]] std::uint64_t maps() const noexcept { return now().made - before_.made; }
+  [[nodiscard]] std::uint64_t unmaps() const noexcept {
+    const auto then = now();
+    return (then.made - then.count) - (before_.made - before_.count);
+  }
+
+ private:
+  [[nodiscard]] live_total now() const noexcept { return process_live_counts().total(kind_); }
+
+  const usm_kind kind_;
+  const live_total before_;
+  const std::uint64_t own_;
+};
+
+[[nodiscard]] result<replay_result> play_all(player& with, std::span<const trace_event> events) {
+  const auto start = ticks::now();
+  for (const auto& each : events) {
+    ISTHMUS_TRY(with.play(each));
+  }
+  return replay_result{.ns = ns_since(start)};
+}
+
+[[nodiscard]] result<replay_result> play_and_sample(player& with, const usage_meter& meter,
+                                                    std::span<const trace_event> events,
+                                                    std::span<trace_sample> samples) {
+  const auto overhead = ns_of_clock();
+  replay_result all;
+  for (std::size_t number = 0; number < events.size(); ++number) {
+    const auto start = ticks::now();
+    auto played = with.play(events[number]);
+    const auto taken = ns_since(start);
+    ISTHMUS_TRY(played);
+    samples[number] = {meter.held_bytes(), taken - std::min(taken, overhead)};
+    all.ns += samples[number].ns;
+    all.peak_held_bytes = std::max(all.peak_held_bytes, samples[number].held_bytes);
+  }
+  return all;
+}
+
+}  // namespace
+
+result<replay_result> replay(memory_resource& from, std::span<queue* const> queues,
+                             std::span<const trace_event> events, std::span<trace_sample> samples) {
+  ISTHMUS_TRY(check_all(events, queues.size()));
+  const usage_meter meter{from};
+  player with{from, queues, events.size()};
+  auto played =
+      samples.empty() ? play_all(with, events) : play_and_sample(with, meter, events, samples);
+  if (played) {
+    played->maps = meter.maps();
+    played->unmaps = meter.unmaps();
+  }
+  return played;
+}
+
+}  // namespace isthmus
