@@ -577,6 +577,9 @@ def live(kind: str | None = None) -> tuple[int, int]:
     free waits for work in flight counts.
     """
 
+def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
+    """isthmus_resource_replay; (ns, maps, unmaps)."""
+
 class Buffer:
     """
     One USM allocation: untyped bytes that a host and its devices share.

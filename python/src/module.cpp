@@ -62,6 +62,7 @@ NB_MODULE(_core, module) {
   bind_submit(module);
   bind_current(module);
   bind_resource(module);
+  bind_replay(module);
   bind_buffer(module);
   bind_memory(module);
   bind_sim(module);

@@ -97,6 +97,7 @@ void bind_context(nb::module_& module);
 void bind_queue(nb::module_& module);
 void bind_event(nb::module_& module);
 void bind_resource(nb::module_& module);
+void bind_replay(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_sim(nb::module_& module);

@@ -1,0 +1,202 @@
+"""Readers of trace files. Whatever a file holds, nothing in it is run."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from . import _plain_pickle
+from ._trace import ALLOCATE, FREE, MOST_EVENTS, Event, Trace, TraceError, from_events, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["load"]
+
+_MOST_BYTES = 1 << 30  # of a file
+_MOST_HEADER = 1 << 14  # of an array in an .npz file; NumPy's own limit is 10,000
+_MOST_LINE = 1 << 12  # of a log, in characters
+_CHUNK = 1 << 16  # events that are Python objects at a time
+
+
+def load(path: str | Path) -> Trace:
+    """The trace in a file, by the end of its name.
+
+    ``.npz``: arrays of integers ``op`` (1 allocate, 0 free), ``id``, ``size`` in bytes and, if
+    there are streams, ``stream``. ``.csv``: the columns Action (allocate, free), Pointer, Size and,
+    if there are streams, Stream, as RMM logs them; others are not looked at, failed allocations
+    are left out. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
+    (``torch.cuda.memory._dump_snapshot``), the first device that has a history; frees of what was
+    allocated before the history begins are left out.
+
+    A file has at most 1 GiB and 16,777,216 events. Raises TraceError for one that holds no trace,
+    OSError for one that cannot be read. Safe for files of strangers.
+    """
+    file = Path(path)
+    reader = _READERS.get(file.suffix.lower())
+    if reader is None:
+        raise TraceError(f"{file}: its name must end in one of {', '.join(sorted(_READERS))}")
+    with file.open("rb") as stream:
+        data = stream.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise TraceError(f"{file}: more than {_MOST_BYTES} bytes")
+    events, unit = reader
+    try:
+        return from_events(file.stem, events(data), unit)
+    except TraceError as fault:
+        raise TraceError(f"{file}: {fault}") from None
+    except Exception as fault:  # of zipfile, NumPy and the pickle: garbage can raise nearly any
+        raise TraceError(f"{file}: no {file.suffix} file of a trace: {_told(fault)}") from fault
+
+
+def _told(fault: Exception) -> str:
+    return " ".join(f"{type(fault).__name__}: {fault}".split())[:200]
+
+
+def _npz(data: bytes) -> Iterator[Event]:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        columns = [_column(archive, name) for name in ("op", "id", "size")]
+        streams = "stream.npy" in archive.namelist()
+        columns.append(_column(archive, "stream") if streams else np.zeros(len(columns[0]), "u1"))
+    lengths = [len(each) for each in columns]
+    if len(set(lengths)) != 1:
+        raise TraceError(f"op, id, size and stream have {lengths} elements")
+    for begin in range(0, lengths[0], _CHUNK):
+        parts = [each[begin : begin + _CHUNK].tolist() for each in columns]
+        yield from zip(itertools.count(begin), *parts, strict=False)
+
+
+def _column(archive: zipfile.ZipFile, name: str) -> np.ndarray[Any, Any]:
+    """Never decompresses more than the events that are allowed."""
+    file = f"{name}.npy"
+    found = archive.namelist().count(file)
+    if found != 1:
+        raise TraceError(f"{found} arrays {name!r}, there must be one")
+    info = archive.getinfo(file)
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise TraceError(f"array {name!r} is compressed in another way than NumPy does")
+    most = MOST_EVENTS * 8 + _MOST_HEADER
+    with archive.open(info) as member:
+        raw = member.read(most + 1)
+    if len(raw) > most:
+        raise TraceError(f"array {name!r} has more than the {MOST_EVENTS} elements allowed")
+    return _array(name, raw)
+
+
+def _array(name: str, raw: bytes) -> np.ndarray[Any, Any]:
+    stream = io.BytesIO(raw)
+    version = np.lib.format.read_magic(stream)
+    if version == (1, 0):
+        shape, _, dtype = np.lib.format.read_array_header_1_0(stream)
+    else:
+        shape, _, dtype = np.lib.format.read_array_header_2_0(stream)
+    if len(shape) != 1 or dtype.kind not in "ui":
+        raise TraceError(
+            f"array {name!r} of {shown(str(dtype))} with {len(shape)} dimensions: it must be of "
+            f"integers, with one"
+        )
+    array = np.frombuffer(raw, dtype, offset=stream.tell())
+    if len(array) != shape[0]:
+        raise TraceError(f"array {name!r} has {len(array)} elements and says {shown(shape[0])}")
+    return array
+
+
+def _csv(data: bytes) -> Iterator[Event]:
+    at: dict[str, int] = {}
+    for line, row in _rows(data):
+        if not at:
+            at = _places(row)
+        elif len(row) != len(at):
+            raise TraceError(f"line {line}: {len(row)} fields, the first line has {len(at)}")
+        elif (action := row[at["Action"]]) != "allocate failure":
+            yield line, *_of_row(row, action, at, line)
+    if not at:
+        raise TraceError("no line in it")
+
+
+def _rows(data: bytes) -> Iterator[tuple[int, list[str]]]:
+    """Lines that are not empty, with their numbers. A log quotes nothing."""
+    # What is no UTF-8 is kept as it is: it only names blocks and streams.
+    text = io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", "surrogateescape")
+    for number, line in enumerate(iter(lambda: text.readline(_MOST_LINE + 1), ""), 1):
+        if len(line) > _MOST_LINE:
+            raise TraceError(f"line {number} has more than {_MOST_LINE} characters")
+        if line.strip():
+            yield number, [each.strip() for each in line.split(",")]
+
+
+def _places(names: list[str]) -> dict[str, int]:
+    """Where the columns are; that of streams may be missing."""
+    at = {name: place for place, name in enumerate(names)}
+    for name in ("Action", "Pointer", "Size"):
+        if name not in at:
+            raise TraceError(f"no column {name!r} in the first line")
+    if len(at) != len(names):
+        again = next(name for name in names if names.count(name) > 1)
+        raise TraceError(f"{names.count(again)} columns {shown(again)} in the first line")
+    return at
+
+
+def _of_row(
+    row: list[str], action: str, at: dict[str, int], line: int
+) -> tuple[int, str, int, str]:
+    if action not in ("allocate", "free"):
+        raise TraceError(f"line {line}: action {shown(action)} is none")
+    pointer, size = row[at["Pointer"]], row[at["Size"]]
+    if not pointer:
+        raise TraceError(f"line {line}: no pointer")
+    if not (size.isascii() and size.isdecimal() and len(size) <= 20):
+        raise TraceError(f"line {line}: size {shown(size)} is no number of bytes")
+    stream = row[at["Stream"]] if "Stream" in at else ""
+    return ALLOCATE if action == "allocate" else FREE, pointer, int(size), stream
+
+
+def _snapshot(data: bytes) -> Iterator[Event]:
+    live: set[int] = set()
+    for number, entry in enumerate(_history(_plain_pickle.loads(data))):
+        action = entry.get("action") if isinstance(entry, dict) else None
+        if not isinstance(action, str):
+            raise TraceError(f"entry {number} of the history has no action: {shown(entry)}")
+        # The program's own free; free_completed comes when other streams have passed, too.
+        if action not in ("alloc", "free_requested"):
+            continue
+        address, nbytes = (_integer(entry, key, number) for key in ("addr", "size"))
+        stream = _integer(entry, "stream", number) if "stream" in entry else 0
+        if action == "alloc":
+            if nbytes:
+                live.add(address)
+            yield number, ALLOCATE, address, nbytes, stream
+        elif address in live:
+            live.remove(address)
+            yield number, FREE, address, nbytes, stream
+
+
+def _history(snapshot: Any) -> list[Any]:
+    histories = snapshot.get("device_traces") if isinstance(snapshot, dict) else None
+    if not isinstance(histories, (list, tuple)):
+        raise TraceError("no memory snapshot of PyTorch: it has no 'device_traces'")
+    for each in histories:
+        if isinstance(each, (list, tuple)) and each:
+            return list(each)
+    raise TraceError("no history: call torch.cuda.memory._record_memory_history first")
+
+
+def _integer(entry: dict[Any, Any], key: str, number: int) -> int:
+    value = entry.get(key)
+    if type(value) is not int:
+        raise TraceError(f"entry {number} of the history: {key} {shown(value)} is no integer")
+    return value
+
+
+# What reads a file's bytes, and what it counts.
+_READERS: dict[str, tuple[Callable[[bytes], Iterator[Event]], str]] = {
+    ".npz": (_npz, "event"),
+    ".csv": (_csv, "line"),
+    ".pickle": (_snapshot, "entry"),
+    ".pkl": (_snapshot, "entry"),
+}

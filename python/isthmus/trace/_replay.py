@@ -1,0 +1,88 @@
+"""Plays a trace against a memory resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isthmus import Queue
+from isthmus._core import _replay
+
+from ._trace import EVENT
+
+if TYPE_CHECKING:
+    from isthmus.memory import MemoryResource
+
+    from ._trace import Trace
+
+__all__ = ["Replay", "replay"]
+
+_SAMPLE = np.dtype([("held_bytes", "u8"), ("ns", "u8")])  # isthmus_trace_sample_t
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What was seen. ``held`` (bytes) and ``ns`` have an element for each event of the trace."""
+
+    trace: Trace
+    mean_ns: float  # of an event, of the second play
+    held: np.ndarray[Any, Any]
+    ns: np.ndarray[Any, Any]
+    maps: int  # times that memory was taken from the driver
+    unmaps: int  # times that some was given back, up to the last event
+
+    @property
+    def peak_held_bytes(self) -> int:
+        """The most of ``held``; 0 for no events."""
+        return int(self.held.max(initial=0))
+
+    @property
+    def ratio(self) -> float:
+        """Peak bytes held of the driver's over peak bytes requested; 0 for no events."""
+        return self.peak_held_bytes / max(self.trace.peak_requested_bytes, 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Numbers alone, for ``--json``."""
+        seen = self.ns if len(self.ns) else np.zeros(1)
+        p50, p99, most = (float(each) for each in np.percentile(seen, [50, 99, 100]))
+        return {
+            "trace": self.trace.name,
+            "events": len(self.ns),
+            "queues": self.trace.queues,
+            "mean_ns": self.mean_ns,
+            "p50_ns": p50,
+            "p99_ns": p99,
+            "max_ns": most,
+            "peak_requested_bytes": self.trace.peak_requested_bytes,
+            "peak_held_bytes": self.peak_held_bytes,
+            "ratio": self.ratio,
+            "maps": self.maps,
+            "unmaps": self.unmaps,
+        }
+
+
+def replay(trace: Trace, resource: MemoryResource) -> Replay:
+    """Plays all events twice: with a look after each, then once more for the time of them all.
+
+    What the resource holds before counts as held; so does what other threads of this process
+    take meanwhile, of its kind. Blocks without the interpreter's lock, and Ctrl-C does not
+    interrupt it; nothing stays allocated. Raises isthmus.memory.USMAllocationError where the memory
+    does not suffice, ValueError for events that cannot have happened.
+    """
+    if trace.events.dtype != EVENT:
+        raise ValueError(f"events have the dtype {trace.events.dtype}, it must be EVENT")
+    queues = tuple(Queue(resource.device, context=resource.context) for _ in range(trace.queues))
+    events = np.array(trace.events, order="C").view(np.uint8)  # aligned, and nobody else's
+    samples = np.zeros(len(trace.events), _SAMPLE)
+    _, maps, unmaps = _replay(resource, queues, events, samples.view(np.uint8))
+    total_ns, _, _ = _replay(resource, queues, events, None)
+    return Replay(
+        trace,
+        total_ns / max(len(samples), 1),
+        samples["held_bytes"].copy(),
+        samples["ns"].copy(),
+        maps,
+        unmaps,
+    )

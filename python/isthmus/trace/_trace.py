@@ -1,0 +1,135 @@
+"""A trace: what every reader makes, and what is played."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from reprlib import repr as shown  # short, whatever a file holds, and without control characters
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+__all__ = [
+    "ALLOCATE",
+    "EVENT",
+    "FREE",
+    "MOST_EVENTS",
+    "Event",
+    "Trace",
+    "TraceError",
+    "from_events",
+    "shown",
+]
+
+FREE, ALLOCATE = 0, 1
+# isthmus_trace_event_t
+EVENT = np.dtype([("nbytes", "u8"), ("id", "u4"), ("queue", "u2"), ("action", "u2")])
+_PACKED = Struct("=QIHH")
+# Some GiB while it is read: what a file may cost, however little of the disk it takes.
+MOST_EVENTS = 1 << 24
+_MOST_QUEUES = 1024
+_MOST_BYTES = 2**63 - 1
+
+# (place in the file, ALLOCATE or FREE, name of the block, bytes, name of the stream)
+Event = tuple[int, int, "Hashable", int, "Hashable"]
+
+
+class TraceError(ValueError):
+    """A file that is no trace, or a trace that cannot have happened; names file, place, value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """Events in the order in which they happened: ``events`` has the dtype ``EVENT``.
+
+    An id stands for one block from its allocation to its free, which has the block's bytes again;
+    queues are counted from 0. What ``load`` returns is checked; ``replay`` checks, too. Not to be
+    changed; safe to use from any thread.
+    """
+
+    name: str
+    events: np.ndarray[Any, Any]
+    queues: int
+
+    @cached_property
+    def requested(self) -> np.ndarray[Any, Any]:
+        """Bytes requested and not freed, after each event."""
+        nbytes = self.events["nbytes"].astype(np.int64)
+        return np.cumsum(np.where(self.events["action"] == ALLOCATE, nbytes, -nbytes))
+
+    @property
+    def peak_requested_bytes(self) -> int:
+        """The most of ``requested``; 0 for no events."""
+        return int(self.requested.max(initial=0))
+
+
+def from_events(name: str, events: Iterable[Event], unit: str = "event") -> Trace:
+    """Numbers blocks and streams; a free gets its block's bytes, whatever it says itself.
+
+    Allocations of 0 bytes take no memory: they, and their frees, are left out. Raises TraceError,
+    with ``unit`` and place, for a block that is allocated while it is there, that has less than 0
+    bytes, or that is freed while it is not there, for more than 2**63 bytes live at once, 1,024
+    streams or 16,777,216 events.
+    """
+    numbering = _Numbering()
+    place = 0
+    try:
+        for place, action, block, nbytes, stream in events:  # noqa: B007
+            numbering.add(action, block, nbytes, stream)
+    except _ImpossibleError as fault:
+        raise TraceError(f"{unit} {place}: {fault}") from None
+    packed = np.frombuffer(bytes(numbering.packed), EVENT)
+    return Trace(name, packed, max(len(numbering.queues), 1))
+
+
+class _ImpossibleError(ValueError):
+    """What cannot have happened; whoever numbers the events knows where."""
+
+
+class _Numbering:
+    """The events so far, and what is live after them."""
+
+    def __init__(self) -> None:
+        self.packed = bytearray()
+        self.queues: dict[Hashable, int] = {}
+        self._live: dict[Hashable, tuple[int, int]] = {}  # id and bytes
+        self._live_bytes = 0
+        self._ids = 0
+
+    def add(self, action: int, block: Hashable, nbytes: int, stream: Hashable) -> None:
+        if action == ALLOCATE:
+            if nbytes:
+                self._emit(ALLOCATE, *self._allocate(block, nbytes), stream)
+        elif action != FREE:
+            raise _ImpossibleError(f"op {shown(action)} is neither 1 (allocate) nor 0 (free)")
+        elif block in self._live:
+            block_id, held = self._live.pop(block)
+            self._live_bytes -= held
+            self._emit(FREE, block_id, held, stream)
+        elif nbytes:
+            raise _ImpossibleError(f"frees block {shown(block)}, which is not there")
+
+    def _allocate(self, block: Hashable, nbytes: int) -> tuple[int, int]:
+        if block in self._live:
+            raise _ImpossibleError(f"allocates block {shown(block)}, which is there")
+        if not 0 < nbytes <= _MOST_BYTES - self._live_bytes:
+            raise _ImpossibleError(
+                f"allocates {shown(nbytes)} bytes, and {self._live_bytes} live: at least 0, and "
+                f"at most 2**63 - 1 in all, can be played"
+            )
+        made = self._live[block] = (self._ids, nbytes)
+        self._live_bytes += nbytes
+        self._ids += 1
+        return made
+
+    def _emit(self, action: int, block_id: int, nbytes: int, stream: Hashable) -> None:
+        queue = self.queues.setdefault(stream, len(self.queues))
+        if queue >= _MOST_QUEUES:
+            raise _ImpossibleError(f"stream {shown(stream)}, one more than {_MOST_QUEUES}")
+        if len(self.packed) >= MOST_EVENTS * _PACKED.size:
+            raise _ImpossibleError(f"one event more than {MOST_EVENTS}")
+        self.packed += _PACKED.pack(nbytes, block_id, queue, action)

@@ -1,0 +1,89 @@
+// Traces, played: for isthmus.trace, which makes the arrays and reads them.
+
+#include <optional>
+#include <vector>
+
+#include "arguments.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "objects.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// Somebody's contiguous bytes as elements of T, held while they are used.
+template <class T>
+class elements {
+ public:
+  elements(nb::handle of, int flags) {
+    if (PyObject_GetBuffer(of.ptr(), &view_, flags) != 0) {
+      raise_set();
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(view_.buf);
+    if (const auto all = nbytes(); all % sizeof(T) != 0 || address % alignof(T) != 0) {
+      PyBuffer_Release(&view_);
+      raise_python(PyExc_ValueError, "%zu bytes are no whole number of %zu, or are not aligned",
+                   all, sizeof(T));
+    }
+  }
+  elements(const elements&) = delete;
+  elements& operator=(const elements&) = delete;
+  ~elements() { PyBuffer_Release(&view_); }
+
+  [[nodiscard]] T* data() const noexcept { return static_cast<T*>(view_.buf); }
+  [[nodiscard]] std::size_t size() const noexcept { return nbytes() / sizeof(T); }
+
+ private:
+  [[nodiscard]] std::size_t nbytes() const noexcept { return static_cast<std::size_t>(view_.len); }
+
+  Py_buffer view_{};
+};
+
+// Pre: `queues` outlives what is made.
+std::vector<isthmus_queue_t*> raw_queues(const nb::tuple& queues) {
+  std::vector<isthmus_queue_t*> raw;
+  for (nb::handle each : queues) {
+    const auto* one = queue_of(each);
+    if (one == nullptr) {
+      raise_python(PyExc_TypeError, "queues must be of Queue, not %.100s",
+                   Py_TYPE(each.ptr())->tp_name);
+    }
+    raw.push_back(one->raw.get());
+  }
+  return raw;
+}
+
+nb::tuple play(const resource& from, const nb::tuple& queues, nb::handle events,
+               nb::handle samples) {
+  const auto on = raw_queues(queues);
+  const elements<const isthmus_trace_event_t> all{events, PyBUF_SIMPLE};
+  std::optional<elements<isthmus_trace_sample_t>> seen;
+  if (!samples.is_none()) {
+    seen.emplace(samples, PyBUF_WRITABLE);
+    if (seen->size() != all.size()) {
+      raise_python(PyExc_ValueError, "%zu samples for %zu events", seen->size(), all.size());
+    }
+  }
+  isthmus_replay_result_t result{};
+  result.struct_size = sizeof result;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_resource_replay(from.raw.get(), on.data(), on.size(), all.data(), all.size(),
+                                     seen ? seen->data() : nullptr, &result);
+  }
+  check(status);
+  return nb::make_tuple(result.ns, result.maps, result.unmaps);
+}
+
+}  // namespace
+
+void bind_replay(nb::module_& module) {
+  module.def("_replay", &play, nb::arg("resource"), nb::arg("queues"), nb::arg("events"),
+             nb::arg("samples").none(),
+             nb::sig("def _replay(resource: MemoryResource, queues: tuple[Queue, ...], "
+                     "events: Any, samples: Any | None) -> tuple[int, int, int]"),
+             "isthmus_resource_replay; (ns, maps, unmaps).");
+}
+
+}  // namespace isthmus::python
