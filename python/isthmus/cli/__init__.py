@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import isthmus
 
-from . import bench, config, demo_command, info
+from . import bench, config, demo_command, info, replay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="isthmus", description=_DESCRIPTION)
     made.add_argument("--version", action="version", version=f"isthmus {isthmus.__version__}")
     commands = made.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for module in (info, bench, demo_command, config):
+    for module in (info, bench, replay, demo_command, config):
         module.add_to(commands)
     return made
 

@@ -1,0 +1,336 @@
+"""Traces, played: what is held and counted, what is refused, and the command on top."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support import ROOT, sim
+
+import isthmus
+from isthmus import Context, Device, Queue, _core
+from isthmus.cli import main
+from isthmus.memory import MemoryResource, PoolResource, ProviderResource, USMAllocationError, live
+from isthmus.trace import ALLOCATE, EVENT, FREE, Replay, Trace, load, replay
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DATA = ROOT / "bench" / "trace" / "data"
+MIB = 1 << 20
+
+
+def trace_of(*rows: tuple[int, int, int, int], queues: int = 1) -> Trace:
+    """Of (bytes, id, queue, action)."""
+    return Trace("some", np.array(list(rows), EVENT), queues)
+
+
+def random_trace(seed: int, queues: int = 3, events: int = 400, most: int = 200_000) -> Trace:
+    """Blocks of all sizes, freed on any queue, many never."""
+    random = np.random.default_rng(seed)
+    rows: list[tuple[int, int, int, int]] = []
+    there: dict[int, int] = {}
+    for number in range(events):
+        queue = int(random.integers(queues))
+        if there and random.random() < 0.45:
+            block = int(random.choice(list(there)))
+            rows.append((there.pop(block), block, queue, FREE))
+        else:
+            there[number] = int(np.exp(random.uniform(0, np.log(most))))
+            rows.append((there[number], number, queue, ALLOCATE))
+    return trace_of(*rows, queues=queues)
+
+
+def counts(trace: Trace) -> tuple[int, int]:
+    """Allocations and frees."""
+    allocations = int((trace.events["action"] == ALLOCATE).sum())
+    return allocations, len(trace.events) - allocations
+
+
+def check_numbers(seen: Replay) -> None:
+    told = seen.as_dict()
+    assert 0 <= told["p50_ns"] <= told["p99_ns"] <= told["max_ns"] == seen.ns.max()
+    assert told["mean_ns"] > 0
+    assert told["peak_held_bytes"] == seen.held.max()
+    assert told["ratio"] == seen.held.max() / seen.trace.requested.max()
+    assert len(seen.held) == len(seen.ns) == told["events"]
+    json.dumps(told, allow_nan=False)
+
+
+def test_of_the_driver_what_is_requested_is_held(dev: Device, kind: str) -> None:
+    for seed in range(3):
+        trace = random_trace(seed)
+        before = live()
+        seen = replay(trace, ProviderResource(kind, dev))
+        assert live() == before
+        assert seen.held.tolist() == trace.requested.tolist()
+        assert seen.ratio == 1
+        assert (seen.maps, seen.unmaps) == counts(trace)
+        check_numbers(seen)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_a_pool_holds_no_less(dev: Device, kind: str, checked: bool) -> None:
+    for seed in range(3):
+        trace = random_trace(seed)
+        pool = PoolResource(kind, dev, growth_bytes=MIB, checked=checked)
+        seen = replay(trace, pool)
+        assert (seen.held >= trace.requested).all()
+        assert seen.held[-1] <= pool.held_bytes
+        assert 0 < seen.maps < counts(trace)[0]
+        check_numbers(seen)
+        pool.trim()
+        assert pool.held_bytes == 0, "nothing stays allocated"
+
+
+def test_what_a_pool_had_before_is_held(dev: Device, kind: str) -> None:
+    pool = PoolResource(kind, dev, initial_bytes=8 * MIB)
+    had = pool.held_bytes
+    seen = replay(trace_of((100, 0, 0, ALLOCATE), (100, 0, 0, FREE)), pool)
+    assert seen.held.tolist() == [had, had]
+    assert (seen.maps, seen.unmaps) == (0, 0)
+    assert seen.ratio == had / 100
+
+
+def test_what_is_given_back_meanwhile_does_not_wrap(dev: Device, kind: str) -> None:
+    """Live memory that others free is not less than none."""
+    other = isthmus.Buffer(64 * MIB, kind=kind, device=dev)
+    events = np.zeros(20_000, EVENT)
+    events["nbytes"], events["action"] = 64, np.tile([ALLOCATE, FREE], 10_000)
+    thread = threading.Timer(0.005, other.free)
+    thread.start()
+    seen = replay(Trace("long", events, 1), ProviderResource(kind, dev))
+    thread.join()
+    assert seen.held.max() <= 64
+
+
+@pytest.mark.parametrize("name", ["gpt_finetune", "dataframe", "streams"])
+@pytest.mark.parametrize("where", ["host", "sim"])
+def test_the_traces_of_the_benchmarks(name: str, where: str) -> None:
+    device = Device("host") if where == "host" else sim(capacity="64GiB")
+    trace = load(DATA / f"{name}.npz")
+    seen = replay(trace, ProviderResource("device", device))
+    assert seen.held.tolist() == trace.requested.tolist()
+    assert (seen.maps, seen.unmaps) == counts(trace)
+    seen = replay(trace, PoolResource("device", device))
+    assert (seen.held >= trace.requested).all()
+    assert 1 <= seen.ratio < 2
+    assert seen.maps < counts(trace)[0] / 100
+    check_numbers(seen)
+
+
+def test_no_memory_in_the_midst() -> None:
+    device = sim(capacity="1MiB")
+    trace = trace_of(*((100_000, number, 0, ALLOCATE) for number in range(20)))
+    before = live()
+    pool = PoolResource("device", device)
+    for resource in (ProviderResource("device", device), pool):
+        with pytest.raises(USMAllocationError, match="of 1 MiB"):
+            replay(trace, resource)
+    pool.trim()
+    assert pool.held_bytes == 0
+    assert live() == before
+    isthmus.Buffer(900_000, device=device)
+
+
+def test_a_driver_that_fails() -> None:
+    device = sim(fail="allocate:3")
+    before = live()
+    with pytest.raises(USMAllocationError):
+        replay(random_trace(1), ProviderResource("device", device))
+    assert live() == before
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([(10, 0, 0, FREE)], "event 0 of the trace frees block 0, which is not there"),
+        ([(10, 0, 0, ALLOCATE)] * 2, "event 1 of the trace allocates block 0, which is there"),
+        ([(0, 0, 0, ALLOCATE)], "event 0 of the trace allocates 0 bytes"),
+        ([(10, 1, 0, ALLOCATE)], "event 0 of the trace has id 1, not below the number of events"),
+        ([(10, 0, 1, ALLOCATE)], "event 0 of the trace is on queue 1 of 1"),
+        ([(10, 0, 0, 7)], "event 0 of the trace has action 7"),
+    ],
+)
+def test_a_trace_of_ones_own_is_checked(rows: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        replay(trace_of(*rows), ProviderResource("host", "host"))
+
+
+def test_events_of_another_type() -> None:
+    for events in (np.zeros(4, "u8"), np.zeros(4, EVENT.newbyteorder())):
+        with pytest.raises(ValueError, match="dtype"):
+            replay(Trace("some", events, 1), ProviderResource("host", "host"))
+
+
+def test_no_events() -> None:
+    seen = replay(trace_of(), PoolResource("host", "host"))
+    told = seen.as_dict()
+    assert (told["events"], told["ratio"], told["max_ns"], told["maps"]) == (0, 0, 0, 0)
+    json.dumps(told, allow_nan=False)
+
+
+def test_a_context_of_ones_own(dev: Device, kind: str) -> None:
+    context = Context(dev)
+    trace = random_trace(5)
+    assert replay(trace, ProviderResource(kind, dev, context)).ratio == 1
+
+
+def test_bad_input_of_the_module(dev: Device) -> None:
+    resource = ProviderResource(dev.kinds[0], dev)
+    queues = (Queue(dev),)
+    events = np.array([(10, 0, 0, ALLOCATE)], EVENT).view(np.uint8)
+    with pytest.raises(isthmus.WrongContextError, match="queue 1"):
+        _core._replay(resource, (*queues, Queue(sim())), events, None)
+    with pytest.raises(TypeError, match="must be of Queue, not NoneType"):
+        _core._replay(resource, (None,), events, None)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="15 bytes are no whole number of 16"):
+        _core._replay(resource, queues, events[:15], None)
+    with pytest.raises(ValueError, match="not aligned"):
+        _core._replay(resource, queues, np.zeros(40, np.uint8)[3:19], None)
+    for samples in (np.zeros(0, np.uint8), np.zeros(32, np.uint8)):
+        with pytest.raises(ValueError, match="samples for 1 events"):
+            _core._replay(resource, queues, events, samples)
+    for wrong in (bytes(16), 5, None):
+        with pytest.raises((BufferError, TypeError)):
+            _core._replay(resource, queues, None if wrong is None else events, wrong or [])
+    with pytest.raises(TypeError):
+        _core._replay(None, queues, events, None)  # type: ignore[arg-type]
+    assert isinstance(resource, MemoryResource)
+
+
+def test_threads_play_at_once(dev: Device, kind: str) -> None:
+    pool = PoolResource(kind, dev, growth_bytes=MIB)
+    faults: list[BaseException] = []
+
+    def play(seed: int) -> None:
+        try:
+            replay(random_trace(seed), pool)
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=play, args=(seed,)) for seed in range(4)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert not faults
+    assert pool.trim() >= 0
+
+
+# ---- the command ---------------------------------------------------------------------------------
+
+HEADINGS = "resource ns p50 p99 max requested held ratio maps unmaps"
+STREAMS = str(DATA / "streams.npz")
+KEYS = {"trace", "events", "queues", "mean_ns", "p50_ns", "p99_ns", "max_ns", "maps", "unmaps"}
+KEYS |= {"peak_requested_bytes", "peak_held_bytes", "ratio", "resource", "device", "kind"}
+
+
+def test_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", STREAMS, "--device", "host", "--kind", "host", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert set(told) == KEYS
+    assert (told["resource"], told["kind"], told["device"]) == ("pool", "host", "host:cpu:0")
+    assert (told["trace"], told["queues"]) == ("streams", 8)
+    assert told["ratio"] == told["peak_held_bytes"] / told["peak_requested_bytes"]
+
+
+def test_json_of_several(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", STREAMS, "--device", "host", "--compare", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [each["resource"] for each in told] == ["pool", "unchecked", "provider"]
+    assert all(set(each) == KEYS for each in told)
+    assert told[2]["ratio"] == 1
+    assert told[0]["ratio"] == told[1]["ratio"] >= 1
+
+
+def test_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", STREAMS, "--device", "host", "--compare"]) == 0
+    told = capsys.readouterr().out
+    title = "streams: 33,650 events, 8 queues, device memory of host:cpu:0"
+    rows = [line.split() for line in told.splitlines()]
+    assert title in told
+    assert " ".join(rows[2]) == HEADINGS
+    assert [row[0] for row in rows[4:7]] == ["pool", "unchecked", "provider"]
+    assert rows[6][-3:] == ["1.000", "16,825", "16,825"]
+
+
+@pytest.mark.parametrize("name", ["pool", "unchecked", "provider"])
+def test_resource(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = ["--resource", name, "--growth", "1", "--device", "host", "--json"]
+    assert main(["replay", STREAMS, *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["resource"] == name
+    assert (told["maps"] == 16_825) == (name == "provider")
+
+
+def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    for name in ("both.png", "both.svg"):
+        options = ["--compare", "--device", "host", "--plot", str(tmp_path / name)]
+        assert main(["replay", STREAMS, *options]) == 0
+        assert (tmp_path / name).stat().st_size > 10_000
+    assert "held by provider, 1.000 times at the peak" in (tmp_path / "both.svg").read_text()
+    capsys.readouterr()
+    options = ["--device", "host", "--plot", str(tmp_path / "both.frob")]
+    assert main(["replay", STREAMS, *options]) == 1
+    assert "frob" in capsys.readouterr().err
+
+
+def test_plot_of_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    (tmp_path / "empty.csv").write_text("Action,Pointer,Size\n")
+    options = ["--device", "host", "--plot", str(tmp_path / "empty.png")]
+    assert main(["replay", str(tmp_path / "empty.csv"), *options]) == 0
+    assert (tmp_path / "empty.png").exists()
+
+
+def test_no_matplotlib_is_told_before_anything_is_played(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert main(["replay", STREAMS, "--device", "host", "--plot", "x.png"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("isthmus: ")
+    assert "matplotlib" in told.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["absent.npz"], "absent.npz"),
+        (["trace.txt"], ".csv, .npz, .pickle, .pkl"),
+        ([STREAMS, "--device", "opencl:accelerator:7"], "opencl:accelerator:7"),
+        ([STREAMS, "--device", "host", "--growth", "-1"], "growth_bytes"),
+        ([str(DATA / "dataframe.npz"), "--device", "sim"], "1 GiB"),
+    ],
+)
+def test_failures_are_one_line(
+    arguments: list[str], part: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", *arguments]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith("isthmus: ")
+    assert told.err.count("\n") == 1
+    assert part in told.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        [STREAMS, "--resource", "frob"],
+        [STREAMS, "--kind", "frob"],
+        [STREAMS, "--compare", "--resource", "pool"],
+        [STREAMS, "--growth", "much"],
+    ],
+)
+def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", *arguments]) == 2
+    assert "usage:" in capsys.readouterr().err
