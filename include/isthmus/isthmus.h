@@ -384,7 +384,7 @@ typedef struct isthmus_resource_info_s {
   size_t struct_size;
   isthmus_kind_t kind;
   isthmus_device_t* device; /* borrowed */
-  uint64_t held_bytes;      /* of the driver's; a provider holds none */
+  uint64_t held_bytes;      /* of the driver's; of a provider: what it handed out */
   uint64_t free_bytes;      /* of those, what no caller, thread or size class has */
 } isthmus_resource_info_t;
 ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
@@ -419,16 +419,15 @@ typedef struct isthmus_trace_event_s {
 } isthmus_trace_event_t;
 /* What was seen right after an event. */
 typedef struct isthmus_trace_sample_s {
-  uint64_t held_bytes; /* of the driver's, of the resource's kind: the resource's own from before,
-                        * and what the process took since */
+  uint64_t held_bytes; /* that the resource has of the driver's */
   uint64_t ns;         /* that the event took, less what reading the clock takes */
 } isthmus_trace_sample_t;
 typedef struct isthmus_replay_result_s {
   size_t struct_size;
   uint64_t ns;              /* all events together */
   uint64_t peak_held_bytes; /* of the samples; 0 without */
-  uint64_t maps;            /* times that the process took memory of this kind from the driver */
-  uint64_t unmaps;          /* and gave some back; up to the last event */
+  uint64_t maps;            /* times that the driver gave the resource memory */
+  uint64_t unmaps;          /* times that it got some back; up to the last event */
 } isthmus_replay_result_t;
 /* Plays the events in order on the calling thread, and blocks meanwhile. `samples` NULL: timed as a
  * whole, no clock read between events; else one for each event is filled in. All queues belong to

@@ -6,8 +6,8 @@
 //   std::vector<isthmus::trace_sample> samples(events.size());
 //   const auto seen = isthmus::replay(pool, std::array{queue}, events, samples);
 //
-// Cost: that of the allocations, and with samples of two looks at the clock and one at the
-// process' memory for each event. Threads: any; replay blocks its own.
+// Cost: that of the allocations, and with samples of two looks at the clock and one at what the
+// resource holds for each event. Threads: any; replay blocks its own.
 #pragma once
 
 #include <isthmus/resource.hpp>

@@ -59,6 +59,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CAN_RUN_FUNCTIONS
         ISTHMUS_CAN_LEND_HANDLES
 
+    enum:
+        ISTHMUS_POOL_UNCHECKED
+
     ctypedef struct isthmus_platform_t:
         pass
     ctypedef struct isthmus_device_t:
@@ -77,6 +80,20 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef struct isthmus_owner_t:
         void* object
         void (*release)(void* object) noexcept nogil
+
+    ctypedef struct isthmus_pool_options_t:
+        size_t struct_size
+        uint64_t initial_bytes
+        uint64_t growth_bytes
+        uint64_t limit_bytes
+        uint32_t flags
+
+    ctypedef struct isthmus_resource_info_t:
+        size_t struct_size
+        isthmus_kind_t kind
+        isthmus_device_t* device
+        uint64_t held_bytes
+        uint64_t free_bytes
 
     ctypedef struct isthmus_platform_info_t:
         size_t struct_size
@@ -241,12 +258,18 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void* isthmus_event_native(isthmus_event_t* event)
     isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
         device, isthmus_kind_t kind, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
+        isthmus_kind_t kind, const isthmus_pool_options_t* options, isthmus_resource_t** resource)
     void isthmus_resource_retain(isthmus_resource_t* resource)
     void isthmus_resource_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
         size_t alignment, isthmus_queue_t* queue, void** pointer)
-    void isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer, size_t nbytes,
-        size_t alignment, isthmus_queue_t* queue)
+    isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
+        size_t nbytes, size_t alignment, isthmus_queue_t* queue)
+    isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
+        uint64_t* given_back)
+    isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
+        isthmus_resource_info_t* info)
     isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
         isthmus_queue_t* const * queues, size_t queue_count, const isthmus_trace_event_t* events,
         size_t event_count, isthmus_trace_sample_t* samples, isthmus_replay_result_t* result)

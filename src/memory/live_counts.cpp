@@ -16,13 +16,13 @@ live_counts::shard& live_counts::shard_of(const void* pointer) noexcept {
 
 void live_counts::add(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
   auto& mine = shard_of(pointer);
-  mine.made[index_of(kind)].fetch_add(1, std::memory_order_relaxed);
+  mine.count[index_of(kind)].fetch_add(1, std::memory_order_relaxed);
   mine.bytes[index_of(kind)].fetch_add(nbytes, std::memory_order_relaxed);
 }
 
 void live_counts::remove(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {
   auto& mine = shard_of(pointer);
-  mine.gone[index_of(kind)].fetch_add(1, std::memory_order_release);
+  mine.count[index_of(kind)].fetch_sub(1, std::memory_order_relaxed);
   mine.bytes[index_of(kind)].fetch_sub(nbytes, std::memory_order_relaxed);
 }
 
@@ -31,11 +31,7 @@ live_total live_counts::total(usm_kind kind) const noexcept {
   for (const auto& each : shards_) {
     for (std::size_t index = 0; index < k_kinds; ++index) {
       if (kind == ISTHMUS_KIND_UNKNOWN || index == index_of(kind)) {
-        // `gone` first, so that whoever is seen to go was seen to come: the count is never below 0.
-        const auto gone = each.gone[index].load(std::memory_order_acquire);
-        const auto made = each.made[index].load(std::memory_order_relaxed);
-        sum.count += made - gone;
-        sum.made += made;
+        sum.count += each.count[index].load(std::memory_order_relaxed);
         sum.bytes += each.bytes[index].load(std::memory_order_relaxed);
       }
     }

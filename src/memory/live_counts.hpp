@@ -13,7 +13,6 @@ namespace isthmus {
 struct live_total {
   std::uint64_t count = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t made = 0;  // ever; those gone are made - count
 };
 
 class live_counts {
@@ -26,8 +25,7 @@ class live_counts {
  private:
   static constexpr std::size_t k_kinds = 3;
   struct alignas(64) shard {
-    std::array<std::atomic<std::uint64_t>, k_kinds> made{};
-    std::array<std::atomic<std::uint64_t>, k_kinds> gone{};
+    std::array<std::atomic<std::uint64_t>, k_kinds> count{};
     std::array<std::atomic<std::uint64_t>, k_kinds> bytes{};
   };
   [[nodiscard]] shard& shard_of(const void* pointer) noexcept;

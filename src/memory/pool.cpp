@@ -393,7 +393,7 @@ std::size_t pool::trim(std::size_t keep) noexcept {
 }
 
 memory_resource::memory_usage pool::usage() noexcept {
-  return {regions_.held_bytes(), regions_.free_bytes()};
+  return {regions_.held_bytes(), regions_.free_bytes(), regions_.maps(), regions_.unmaps()};
 }
 
 }  // namespace isthmus

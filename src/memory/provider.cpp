@@ -78,12 +78,24 @@ void provider_deallocate(context& home, device& where, usm_kind kind, void* poin
 }
 
 result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queue&) {
-  return provider_allocate(home(), where(), {kind(), nbytes, alignment});
+  auto pointer = provider_allocate(home(), where(), {kind(), nbytes, alignment});
+  if (pointer) {
+    held_.fetch_add(nbytes, std::memory_order_relaxed);
+    maps_.fetch_add(1, std::memory_order_relaxed);
+  }
+  return pointer;
 }
 
 result<void> provider::deallocate(void* pointer, std::size_t nbytes, queue*) noexcept {
   provider_deallocate(home(), where(), kind(), pointer, nbytes);
+  held_.fetch_sub(nbytes, std::memory_order_relaxed);
+  unmaps_.fetch_add(1, std::memory_order_relaxed);
   return {};
+}
+
+memory_resource::memory_usage provider::usage() noexcept {
+  return {held_.load(std::memory_order_relaxed), 0, maps_.load(std::memory_order_relaxed),
+          unmaps_.load(std::memory_order_relaxed)};
 }
 
 }  // namespace isthmus

@@ -18,6 +18,12 @@ class provider final : public memory_resource {
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] memory_usage usage() noexcept override;
+
+ private:
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::uint64_t> maps_{0};
+  std::atomic<std::uint64_t> unmaps_{0};
 };
 
 }  // namespace isthmus

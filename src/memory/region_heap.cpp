@@ -9,7 +9,6 @@
 #include "os/virtual_memory.hpp"
 
 namespace isthmus {
-namespace {}  // namespace
 
 result<void> region_heap::open() {
   auto table = grain_table::take();
@@ -100,6 +99,7 @@ result<region_heap::region> region_heap::ask_driver(std::size_t nbytes) {
     held_.fetch_sub(asked, std::memory_order_relaxed);
     return given.take_error();
   }
+  maps_.fetch_add(1, std::memory_order_relaxed);
   auto* base = static_cast<std::byte*>(*given);
   return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)), 0,
                 static_cast<index>(nbytes / k_grain_bytes)};
@@ -180,6 +180,7 @@ bool region_heap::take_out(std::size_t keep, region& out) noexcept {
 }
 
 void region_heap::give_back(const region& gone) noexcept {
+  unmaps_.fetch_add(1, std::memory_order_relaxed);
   if (!os::drivers_are_gone()) {
     provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
   }

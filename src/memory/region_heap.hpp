@@ -65,6 +65,13 @@ class region_heap {
   [[nodiscard]] std::size_t held_bytes() const noexcept {
     return held_.load(std::memory_order_relaxed);
   }
+  // Regions that the driver gave so far, and that it got back.
+  [[nodiscard]] std::uint64_t maps() const noexcept {
+    return maps_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t unmaps() const noexcept {
+    return unmaps_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::size_t free_bytes() noexcept;
 
  private:
@@ -92,6 +99,8 @@ class region_heap {
   queue_slots& slots_;
   grain_table* table_ = nullptr;
   std::atomic<std::size_t> held_{0};
+  std::atomic<std::uint64_t> maps_{0};
+  std::atomic<std::uint64_t> unmaps_{0};
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
   std::vector<region> regions_;  // by their first grain

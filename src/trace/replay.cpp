@@ -4,7 +4,6 @@
 #include <chrono>
 #include <vector>
 
-#include "memory/live_counts.hpp"
 #include "memory/raw.hpp"
 
 namespace isthmus {
@@ -109,31 +108,6 @@ class player {
   std::vector<block> blocks_;  // by id
 };
 
-// What the process has of the driver's, of the kind that is played with.
-class usage_meter {
- public:
-  explicit usage_meter(memory_resource& of)
-      : kind_{of.kind()}, before_{now()}, own_{of.usage().held_bytes} {}
-
-  // The resource's own and what came since; other threads may have given back more than that.
-  [[nodiscard]] std::uint64_t held_bytes() const noexcept {
-    const auto with_own = now().bytes + own_;
-    return with_own - std::min(with_own, before_.bytes);
-  }
-  [[nodiscard]] std::uint64_t maps() const noexcept { return now().made - before_.made; }
-  [[nodiscard]] std::uint64_t unmaps() const noexcept {
-    const auto then = now();
-    return (then.made - then.count) - (before_.made - before_.count);
-  }
-
- private:
-  [[nodiscard]] live_total now() const noexcept { return process_live_counts().total(kind_); }
-
-  const usm_kind kind_;
-  const live_total before_;
-  const std::uint64_t own_;
-};
-
 [[nodiscard]] result<replay_result> play_all(player& with, std::span<const trace_event> events) {
   const auto start = ticks::now();
   for (const auto& each : events) {
@@ -142,7 +116,7 @@ class usage_meter {
   return replay_result{.ns = ns_since(start)};
 }
 
-[[nodiscard]] result<replay_result> play_and_sample(player& with, const usage_meter& meter,
+[[nodiscard]] result<replay_result> play_and_sample(player& with, memory_resource& from,
                                                     std::span<const trace_event> events,
                                                     std::span<trace_sample> samples) {
   const auto overhead = ns_of_clock();
@@ -152,7 +126,7 @@ class usage_meter {
     auto played = with.play(events[number]);
     const auto taken = ns_since(start);
     ISTHMUS_TRY(played);
-    samples[number] = {meter.held_bytes(), taken - std::min(taken, overhead)};
+    samples[number] = {from.usage().held_bytes, taken - std::min(taken, overhead)};
     all.ns += samples[number].ns;
     all.peak_held_bytes = std::max(all.peak_held_bytes, samples[number].held_bytes);
   }
@@ -164,13 +138,14 @@ class usage_meter {
 result<replay_result> replay(memory_resource& from, std::span<queue* const> queues,
                              std::span<const trace_event> events, std::span<trace_sample> samples) {
   ISTHMUS_TRY(check_all(events, queues.size()));
-  const usage_meter meter{from};
+  const auto before = from.usage();
   player with{from, queues, events.size()};
   auto played =
-      samples.empty() ? play_all(with, events) : play_and_sample(with, meter, events, samples);
+      samples.empty() ? play_all(with, events) : play_and_sample(with, from, events, samples);
   if (played) {
-    played->maps = meter.maps();
-    played->unmaps = meter.unmaps();
+    const auto after = from.usage();
+    played->maps = after.maps - before.maps;
+    played->unmaps = after.unmaps - before.unmaps;
   }
   return played;
 }

@@ -42,21 +42,21 @@ TEST_P(replays, of_the_driver_hold_what_was_requested) {
 }
 
 TEST_P(replays, of_a_pool_hold_all_that_it_has) {
-  constexpr std::uint64_t k_mib = 1 << 20;
+  constexpr std::uint64_t k_step = 1 << 20;
   std::vector<im::trace_event> events;
-  for (std::uint32_t id = 0; id < 64; ++id) events.push_back(allocate(id, k_mib / 8, id % 2));
+  for (std::uint32_t id = 0; id < 64; ++id) events.push_back(allocate(id, k_step / 8, id % 2));
   for (std::uint32_t id = 0; id < 64; ++id) events.push_back(release(id, (id + 1) % 2));
   const std::array queues{queue_, im::queue(device_)};
   for (im::kind kind : kinds()) {
-    const auto pool = im::resource::pool(queue_.context(), kind,
-                                         {.initial_bytes = k_mib, .growth_bytes = k_mib}, device_);
+    const auto pool = im::resource::pool(
+        queue_.context(), kind, {.initial_bytes = k_step, .growth_bytes = k_step}, device_);
     const auto first = pool.usage().held;
     std::vector<im::trace_sample> samples(events.size());
     const auto seen = im::replay(pool, queues, events, samples);
     EXPECT_EQ(samples.front().held_bytes, first) << "what it had before is held, too";
     EXPECT_EQ(seen.peak_held, samples[63].held_bytes);
-    EXPECT_GE(seen.peak_held, 8 * k_mib);
-    EXPECT_LE(seen.peak_held, 10 * k_mib);
+    EXPECT_GE(seen.peak_held, 8 * k_step);
+    EXPECT_LE(seen.peak_held, 10 * k_step);
     EXPECT_EQ(samples.back().held_bytes, pool.usage().held);
     EXPECT_GE(seen.maps, 7u);
     const auto again = im::replay(pool, queues, events);

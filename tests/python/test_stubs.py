@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import os
+import re
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -147,3 +148,14 @@ def test_documented() -> None:
         for name, member in vars(cls).items():
             if not name.startswith("_"):
                 assert inspect.getdoc(member), f"{cls.__name__}.{name}"
+
+
+def test_cython_sees_all_of_the_c_interface() -> None:
+    comment = re.compile(r"/\*.*?\*/|#[^\n]*", re.S)
+    header = comment.sub("", (ROOT / "include" / "isthmus" / "isthmus.h").read_text())
+    seen = comment.sub("", (ROOT / "python" / "isthmus" / "__init__.pxd").read_text())
+    functions, constants = r"\bisthmus_\w+(?=\()", r"\bISTHMUS_[A-Z_0-9]+(?=\s*=)"
+    for pattern in (functions, constants, r"\bisthmus_\w+_t(?=;)"):
+        wanted = set(re.findall(pattern, header))
+        assert wanted
+        assert wanted <= set(re.findall(r"\w+", seen))
