@@ -41,10 +41,7 @@ def load(path: str | Path) -> Trace:
     reader = _READERS.get(file.suffix.lower())
     if reader is None:
         raise TraceError(f"{file}: its name must end in one of {', '.join(sorted(_READERS))}")
-    with file.open("rb") as stream:
-        data = stream.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
-        raise TraceError(f"{file}: more than {_MOST_BYTES} bytes")
+    data = _bytes_of(file)
     events, unit = reader
     try:
         return from_events(file.stem, events(data), unit)
@@ -52,6 +49,19 @@ def load(path: str | Path) -> Trace:
         raise TraceError(f"{file}: {fault}") from None
     except Exception as fault:  # of zipfile, NumPy and the pickle: garbage can raise nearly any
         raise TraceError(f"{file}: no {file.suffix} file of a trace: {_told(fault)}") from fault
+
+
+def _bytes_of(file: Path) -> bytes:
+    """In parts: to ask for all that is allowed takes as much memory, however short the file is."""
+    parts: list[bytes] = []
+    left = _MOST_BYTES
+    with file.open("rb") as stream:
+        while part := stream.read(1 << 20):
+            left -= len(part)
+            if left < 0:
+                raise TraceError(f"{file}: more than {_MOST_BYTES} bytes")
+            parts.append(part)
+    return b"".join(parts)
 
 
 def _told(fault: Exception) -> str:
