@@ -50,7 +50,5 @@ inline replay_result replay(const resource& from, std::span<const queue> queues,
   return {std::chrono::nanoseconds(result.ns), result.peak_held_bytes, result.maps, result.unmaps};
 }
 
-static_assert(std::is_trivially_copyable_v<trace_event>);
-
 }  // namespace v1
 }  // namespace isthmus

@@ -153,9 +153,7 @@ void* lane::take_run(std::size_t grains, grain_table& table) noexcept {
   for (std::size_t back = 0; back < k_runs; ++back) {
     auto& kept = runs[(newest - back) % k_runs];
     if (kept.count == grains) {
-      cached_grains -= std::exchange(kept.count, 0);
-      table[kept.first].is.store(grain::state::live, k_relaxed);
-      return kept.base;
+      return hand_out(kept, table);
     }
   }
   return nullptr;

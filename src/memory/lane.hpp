@@ -69,6 +69,10 @@ class lane {
   std::uint32_t newest = 0;
   std::array<run, k_runs> runs{};
   std::array<bin, size_classes::k_most> bins{};
+
+ private:
+  // To the next caller. Pre: it is kept.
+  [[nodiscard]] void* hand_out(run& kept, grain_table& table) noexcept;
 };
 
 // 2**48 for 0 bytes.
@@ -76,15 +80,19 @@ class lane {
   return (nbytes - 1) / k_grain_bytes + 1;
 }
 
+inline void* lane::hand_out(run& kept, grain_table& table) noexcept {
+  table[kept.first].is.store(grain::state::live, k_relaxed);
+  cached_grains -= std::exchange(kept.count, 0);
+  return kept.base;
+}
+
 inline void* lane::take_last_run(std::size_t nbytes, grain_table& table) noexcept {
   auto& last = runs[newest % k_runs];
   if (last.count == 0 || last.count != grains_for(nbytes)) {
     return nullptr;
   }
-  table[last.first].is.store(grain::state::live, k_relaxed);
-  cached_grains -= std::exchange(last.count, 0);
   --newest;
-  return last.base;
+  return hand_out(last, table);
 }
 
 inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) noexcept {

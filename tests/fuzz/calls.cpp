@@ -203,7 +203,7 @@ class machine {
     keep(gates_, made, isthmus_event_release);
   }
   void open_gate() {
-    const auto code = static_cast<isthmus_status_t>(from_.byte() % 21) - 16;
+    const auto code = static_cast<isthmus_status_t>(from_.byte() % 20) - 16;
     expect_documented(
         isthmus_event_complete(any(gates_), code, from_.byte() % 2 ? "why" : nullptr));
   }

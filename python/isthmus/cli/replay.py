@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _HELP = "plays recorded allocations: the time of each, memory held over memory requested"
 _RESOURCES = ("pool", "unchecked", "provider")
-_COLUMNS = ("resource", ">ns", ">p50", ">p99", ">max", ">requested", ">held", ">ratio", ">maps")
+_NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
 _STYLES = ("-", "--", ":")  # two resources may hold the same
 _MOST_POINTS = 4000  # of a line in a picture: more than it has dots
 
@@ -83,7 +83,8 @@ def _print(played: dict[str, Replay], device: str, kind: str) -> None:
     queues = "1 queue" if first.trace.queues == 1 else f"{first.trace.queues} queues"
     title = f"{first.trace.name}: {len(first.ns):,} events, {queues}, "
     rows = [_cells(name, each.as_dict()) for name, each in played.items()]
-    print_table(f"{title}{kind} memory of {device}", (*_COLUMNS, ">unmaps"), rows)
+    columns = ("resource", *(f">{name}" for name in _NUMBERS))
+    print_table(f"{title}{kind} memory of {device}", columns, rows)
     print_line()
     print_line("ns: of an event, the mean of a second play with no clock in it; p50, p99, max: of")
     print_line(

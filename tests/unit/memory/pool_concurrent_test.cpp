@@ -40,6 +40,17 @@ class pool_test : public testing::Test {
     return *got;
   }
 
+  // So many blocks that live at once, and then none of them.
+  void take_and_give_all(pool& from, int count, std::size_t nbytes) {
+    std::vector<void*> all;
+    for (int each = 0; each < count; ++each) {
+      all.push_back(take(from, nbytes));
+    }
+    for (auto* each : all) {
+      ASSERT_TRUE(from.deallocate(each, nbytes, queue_.get()));
+    }
+  }
+
   device* device_ = nullptr;
   ref<queue> queue_;
 };
@@ -257,26 +268,14 @@ TEST_F(pool_test, what_a_thread_keeps_for_no_queue_is_found_before_the_limit_is)
 
 TEST_F(pool_test, regions_too_short_make_room_for_a_longer_one) {
   const auto from = make({.growth_bytes = 2 * k_mib, .limit_bytes = 6 * k_mib});
-  std::vector<void*> all;
-  for (int each = 0; each < 3; ++each) {
-    all.push_back(take(*from, 2 * k_mib));
-  }
-  for (auto* each : all) {
-    ASSERT_TRUE(from->deallocate(each, 2 * k_mib, queue_.get()));
-  }
+  ASSERT_NO_FATAL_FAILURE(take_and_give_all(*from, 3, 2 * k_mib));
   auto* longer = take(*from, 4 * k_mib);
   ASSERT_TRUE(from->deallocate(longer, 4 * k_mib, queue_.get()));
 }
 
 TEST_F(pool_test, free_regions_that_do_not_serve_go_back_before_more_is_asked_for) {
   const auto from = make({.growth_bytes = k_mib});
-  std::vector<void*> all;
-  for (int each = 0; each < 4; ++each) {
-    all.push_back(take(*from, 8 * k_mib));
-  }
-  for (auto* each : all) {
-    ASSERT_TRUE(from->deallocate(each, 8 * k_mib, queue_.get()));
-  }
+  ASSERT_NO_FATAL_FAILURE(take_and_give_all(*from, 4, 8 * k_mib));
   auto* longer = take(*from, 16 * k_mib);
   EXPECT_EQ(from->usage().held_bytes, 32 * k_mib) << "two of four made room";
   ASSERT_TRUE(from->deallocate(longer, 16 * k_mib, queue_.get()));
