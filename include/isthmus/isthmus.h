@@ -138,7 +138,8 @@ enum {
   ISTHMUS_CAN_PROFILE = 1 << 7, /* events know their times */
   ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
   ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9, /* functions given to a queue may touch device memory */
-  ISTHMUS_CAN_LEND_HANDLES = 1 << 10  /* contexts and queues have native handles */
+  ISTHMUS_CAN_LEND_HANDLES = 1 << 10, /* contexts and queues have native handles */
+  ISTHMUS_CAN_REMAP = 1 << 11         /* its memory can move between addresses: pools do so */
 };
 
 typedef struct isthmus_device_info_s {
@@ -341,14 +342,17 @@ isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, 
 /* A pool keeps what is freed for what comes next: an allocation and its free take some ten
  * nanoseconds, whatever the driver's take. Requests up to 256 KiB are rounded up to a size class
  * (at most 1/8 more), larger ones to 64 KiB. Memory freed behind work on a queue is reused at once
- * on that queue, elsewhere when that work has ended. Safe for threads. */
+ * on that queue, elsewhere when that work has ended. Where the device has ISTHMUS_CAN_REMAP, free
+ * memory moves to where a larger request needs it. Safe for threads. */
 enum {
-  ISTHMUS_POOL_UNCHECKED = 1u /* does not look for misuse of small blocks; some 3 ns less */
+  ISTHMUS_POOL_UNCHECKED = 1u << 0, /* does not look for misuse of small blocks; some 3 ns less */
+  ISTHMUS_POOL_NO_REMAP = 1u << 1   /* its memory stays where it is */
 };
 typedef struct isthmus_pool_options_s {
   size_t struct_size;
   uint64_t initial_bytes; /* asked of the driver at once; 0: none */
-  uint64_t growth_bytes;  /* asked at a time, at least; 0: 32 MiB */
+  uint64_t growth_bytes;  /* asked at a time, at least; 0: 32 MiB, or 1/128 of what it holds if its
+                             memory can move */
   uint64_t limit_bytes;   /* never held more; 0: no limit */
   uint32_t flags;
 } isthmus_pool_options_t;
@@ -426,8 +430,9 @@ typedef struct isthmus_replay_result_s {
   size_t struct_size;
   uint64_t ns;              /* all events together */
   uint64_t peak_held_bytes; /* of the samples; 0 without */
-  uint64_t maps;            /* times that the driver gave the resource memory */
-  uint64_t unmaps;          /* times that it got some back; up to the last event */
+  uint64_t maps;            /* times that the driver gave the resource memory, or mapped some where
+                             * it was needed */
+  uint64_t unmaps;          /* times that it got some back, or took some from where it was */
 } isthmus_replay_result_t;
 /* Plays the events in order on the calling thread, and blocks meanwhile. `samples` NULL: timed as a
  * whole, no clock read between events; else one for each event is filled in. All queues belong to

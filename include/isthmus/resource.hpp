@@ -22,9 +22,10 @@ inline namespace v1 {
 
 struct pool_options {
   std::uint64_t initial_bytes = 0;  // asked of the driver at once
-  std::uint64_t growth_bytes = 0;   // asked at a time, at least; 0: 32 MiB
+  std::uint64_t growth_bytes = 0;   // asked at a time, at least; 0: isthmus_pool_options_t says
   std::uint64_t limit_bytes = 0;    // never held more; 0: no limit
   bool checked = true;              // looks for misuse of small blocks too; some 3 ns
+  bool remap = true;                // moves free memory to where it is needed, if the device can
 };
 
 // What a resource has of the driver's, in bytes.
@@ -53,7 +54,8 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     options.initial_bytes = how.initial_bytes;
     options.growth_bytes = how.growth_bytes;
     options.limit_bytes = how.limit_bytes;
-    options.flags = how.checked ? 0 : static_cast<std::uint32_t>(ISTHMUS_POOL_UNCHECKED);
+    options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+                    (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
     return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of), &options);
   }

@@ -68,6 +68,7 @@ enum class capability : std::uint64_t {
   tell_free_memory = ISTHMUS_CAN_TELL_FREE_MEMORY,
   run_functions = ISTHMUS_CAN_RUN_FUNCTIONS,
   lend_handles = ISTHMUS_CAN_LEND_HANDLES,
+  remap = ISTHMUS_CAN_REMAP,
 };
 
 }  // namespace v1

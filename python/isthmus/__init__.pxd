@@ -58,9 +58,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CAN_TELL_FREE_MEMORY
         ISTHMUS_CAN_RUN_FUNCTIONS
         ISTHMUS_CAN_LEND_HANDLES
+        ISTHMUS_CAN_REMAP
 
     enum:
         ISTHMUS_POOL_UNCHECKED
+        ISTHMUS_POOL_NO_REMAP
 
     ctypedef struct isthmus_platform_t:
         pass

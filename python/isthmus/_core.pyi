@@ -542,18 +542,21 @@ class ProviderResource(MemoryResource):
 class PoolResource(MemoryResource):
     """
     Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
-    context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True).
+    context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
+    remap=True).
 
     `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
-    at once, at least `growth_bytes` (None: 32 MiB) at a time later, and never more than
-    `limit_bytes` in all (None: no limit). `checked=False` does not look for misuse of small
-    blocks. Requests up to 256 KiB take at most 1/8 more than they ask for, larger ones are
-    rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on that
-    queue, elsewhere when that work has ended. Raises USMAllocationError where the driver
-    has too little or the limit is met, UnsupportedError as ProviderResource.
+    at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
+    can move) at a time later, and never more than `limit_bytes` in all (None: no limit).
+    `checked=False` does not look for misuse of small blocks. Where the device has the
+    capability "remap", free memory moves to where a larger request needs it; not with
+    `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
+    ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on
+    that queue, elsewhere when that work has ended. Raises USMAllocationError where the
+    driver has too little or the limit is met, UnsupportedError as ProviderResource.
     """
 
-    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | None = None, limit_bytes: int | None = None, checked: bool = True) -> None: ...
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | None = None, limit_bytes: int | None = None, checked: bool = True, remap: bool = True) -> None: ...
 
     @property
     def held_bytes(self) -> int:

@@ -24,6 +24,7 @@ constexpr capability k_capabilities[] = {
     {ISTHMUS_CAN_TELL_FREE_MEMORY, "tell_free_memory"},
     {ISTHMUS_CAN_RUN_FUNCTIONS, "run_functions"},
     {ISTHMUS_CAN_LEND_HANDLES, "lend_handles"},
+    {ISTHMUS_CAN_REMAP, "remap"},
 };
 
 void init_device(device* self, nb::handle filter) {

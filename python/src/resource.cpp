@@ -64,7 +64,7 @@ void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::
 
 void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
-               bool checked) {
+               bool checked, bool remap) {
   purpose what{kind, on, in};
   isthmus_pool_options_t options{};
   options.struct_size = sizeof options;
@@ -74,7 +74,8 @@ void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle i
   if (!limit_bytes.is_none() && options.limit_bytes == 0) {
     raise_python(PyExc_ValueError, "limit_bytes must be above 0, or None for no limit");
   }
-  options.flags = checked ? 0 : ISTHMUS_POOL_UNCHECKED;
+  options.flags = (checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+                  (remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
   resource_handle made;
   isthmus_status_t status;
   {
@@ -181,21 +182,25 @@ void bind_resource(nb::module_& module) {
   nb::class_<pool_resource, resource>(
       module, "PoolResource",
       "Keeps what is freed for what comes next: PoolResource(kind=\"device\", device=None,\n"
-      "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True).\n\n"
+      "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
+      "remap=True).\n\n"
       "`device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver\n"
-      "at once, at least `growth_bytes` (None: 32 MiB) at a time later, and never more than\n"
-      "`limit_bytes` in all (None: no limit). `checked=False` does not look for misuse of small\n"
-      "blocks. Requests up to 256 KiB take at most 1/8 more than they ask for, larger ones are\n"
-      "rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on that\n"
-      "queue, elsewhere when that work has ended. Raises USMAllocationError where the driver\n"
-      "has too little or the limit is met, UnsupportedError as ProviderResource.")
+      "at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory\n"
+      "can move) at a time later, and never more than `limit_bytes` in all (None: no limit).\n"
+      "`checked=False` does not look for misuse of small blocks. Where the device has the\n"
+      "capability \"remap\", free memory moves to where a larger request needs it; not with\n"
+      "`remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger\n"
+      "ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on\n"
+      "that queue, elsewhere when that work has ended. Raises USMAllocationError where the\n"
+      "driver has too little or the limit is met, UnsupportedError as ProviderResource.")
       .def("__init__", &init_pool, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
            nb::arg("context") = nb::none(), nb::kw_only(), nb::arg("initial_bytes") = 0,
            nb::arg("growth_bytes") = nb::none(), nb::arg("limit_bytes") = nb::none(),
-           nb::arg("checked") = true,
+           nb::arg("checked") = true, nb::arg("remap") = true,
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
                    "context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | "
-                   "None = None, limit_bytes: int | None = None, checked: bool = True) -> None"))
+                   "None = None, limit_bytes: int | None = None, checked: bool = True, "
+                   "remap: bool = True) -> None"))
       .def_prop_ro(
           "held_bytes", [](const pool_resource& self) { return info_of(self).held_bytes; },
           nb::sig("def held_bytes(self) -> int"), "Bytes that it has of the driver's.")

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "backend/chunk_source.hpp"
 #include "backend/device.hpp"
 #include "backend/event.hpp"
 #include "core/owner.hpp"
@@ -54,6 +55,9 @@ class context : public ref_counted {
   // Where a function that a queue runs may touch the bytes at `pointer`: elsewhere if device memory
   // has another face for the device's own side.
   [[nodiscard]] virtual void* function_address(void* pointer) noexcept { return pointer; }
+
+  // For memory of this kind that can move; null where the driver has none. The context's own.
+  [[nodiscard]] virtual chunk_source* chunks(device&, usm_kind) noexcept { return nullptr; }
 
   [[nodiscard]] result<ref<queue>> create_queue(device& where);
 

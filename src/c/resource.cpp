@@ -47,18 +47,18 @@ result<pool::options> options_of(const isthmus_pool_options_t* given) {
   if (given->struct_size < sizeof *given) {
     return is_too_small("options", given->struct_size, sizeof *given);
   }
-  if (const auto unknown = given->flags & ~std::uint32_t{ISTHMUS_POOL_UNCHECKED}; unknown != 0) {
+  constexpr std::uint32_t k_known = ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP;
+  if ((given->flags & ~k_known) != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has bits that mean nothing",
                 given->flags);
   }
-  if (given->growth_bytes != 0) {
-    how.growth_bytes = given->growth_bytes;
-  }
+  how.growth_bytes = given->growth_bytes;
   if (given->limit_bytes != 0) {
     how.limit_bytes = given->limit_bytes;
   }
   how.initial_bytes = given->initial_bytes;
   how.checks = (given->flags & ISTHMUS_POOL_UNCHECKED) == 0;
+  how.remaps = (given->flags & ISTHMUS_POOL_NO_REMAP) == 0;
   return how;
 }
 

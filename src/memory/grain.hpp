@@ -2,7 +2,7 @@
 // The record of one grain, 64 KiB of a pool's address space: what lies there.
 //
 // A pool keeps its grains' records in one table, so that neighbours in memory are neighbours in the
-// table; regions are kept apart by a record that stays `none`. Written under the lock of the run
+// table; regions are kept apart by a record that is never free. Written under the lock of the run
 // heap, but for what a run's or block's owner changes: `live`, `recorded` and `cached`, and `slab`
 // to `slab_recorded`. Read at any time, by whoever has an address.
 

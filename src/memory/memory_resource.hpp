@@ -33,8 +33,8 @@ class memory_resource : public ref_counted {
   struct memory_usage {
     std::size_t held_bytes = 0;  // of the driver's
     std::size_t free_bytes = 0;  // of those, for anybody: in use by no caller, thread or slab
-    std::uint64_t maps = 0;      // how often the driver gave memory so far
-    std::uint64_t unmaps = 0;    // how often it got some back
+    std::uint64_t maps = 0;    // how often the driver gave memory so far, or mapped some elsewhere
+    std::uint64_t unmaps = 0;  // how often it got some back, or took some from where it was
   };
   [[nodiscard]] virtual memory_usage usage() noexcept { return {}; }
   // Gives what is free back to the driver while more than `keep` bytes are held; bytes given back.

@@ -26,7 +26,7 @@ page_map::leaf* page_map::leaf_for(std::size_t at) {
   return found;
 }
 
-result<void> page_map::enter(const void* begin, std::size_t count, grain* first) {
+result<void> page_map::prepare(const void* begin, std::size_t count) {
   const auto from = address(begin) >> k_grain_bits;
   if ((from + count - 1) >> (k_leaf_bits + k_root_bits) != 0) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
@@ -38,18 +38,20 @@ result<void> page_map::enter(const void* begin, std::size_t count, grain* first)
       return error::no_memory();
     }
   }
-  for (std::size_t index = 0; index < count; ++index) {
-    auto& entry = (*leaf_for(from + index))[(from + index) & (k_leaf_grains - 1)];
-    entry.store(first + index, std::memory_order_release);
-  }
   return {};
+}
+
+void page_map::enter(const void* begin, std::size_t count, grain* first) noexcept {
+  const auto from = address(begin) >> k_grain_bits;
+  for (std::size_t index = 0; index < count; ++index) {
+    entry_of(from + index).store(first + index, std::memory_order_release);
+  }
 }
 
 void page_map::remove(const void* begin, std::size_t count) noexcept {
   const auto from = address(begin) >> k_grain_bits;
   for (auto at = from; at < from + count; ++at) {
-    auto* in = root_[at >> k_leaf_bits].load(std::memory_order_relaxed);
-    (*in)[at & (k_leaf_grains - 1)].store(nullptr, std::memory_order_release);
+    entry_of(at).store(nullptr, std::memory_order_release);
   }
 }
 

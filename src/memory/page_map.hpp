@@ -35,10 +35,12 @@ class page_map {
                          : (*in)[at & (k_leaf_grains - 1)].load(std::memory_order_acquire);
   }
 
-  // Enters `count` grains from `begin` on, whose records follow each other from `first` on.
-  // OUT_OF_MEMORY, and then nothing is entered; UNSUPPORTED for addresses beyond the map's.
-  // Pre: `begin` at a multiple of a grain; none of them is in the map.
-  [[nodiscard]] result<void> enter(const void* begin, std::size_t count, grain* first);
+  // Room for `count` grains from `begin` on. OUT_OF_MEMORY; UNSUPPORTED for addresses beyond the
+  // map's.
+  [[nodiscard]] result<void> prepare(const void* begin, std::size_t count);
+  // Enters them; their records follow each other from `first` on. Pre: prepared; `begin` at a
+  // multiple of a grain; none of them is in the map.
+  void enter(const void* begin, std::size_t count, grain* first) noexcept;
   void remove(const void* begin, std::size_t count) noexcept;
 
  private:
@@ -48,6 +50,10 @@ class page_map {
   using leaf = std::array<std::atomic<grain*>, k_leaf_grains>;
 
   [[nodiscard]] leaf* leaf_for(std::size_t at);
+  // Pre: prepared.
+  [[nodiscard]] std::atomic<grain*>& entry_of(std::size_t at) noexcept {
+    return (*root_[at >> k_leaf_bits].load(std::memory_order_relaxed))[at & (k_leaf_grains - 1)];
+  }
 
   // Of the loader's zeroed pages, of which only those touched take memory.
   std::array<std::atomic<leaf*>, std::size_t{1} << k_root_bits> root_{};

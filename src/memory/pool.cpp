@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstring>
 #include <mutex>
 
 #include "memory/raw.hpp"
@@ -60,7 +59,8 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       classes_{unit_for(where)},
       checks_{how.checks},
       slots_{make_ref<queue_slots>()},
-      regions_{home, where, kind, {how.growth_bytes, how.limit_bytes}, *slots_} {
+      source_{home, where, kind, {how.growth_bytes, how.limit_bytes}, how.remaps},
+      regions_{source_, *slots_} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     const auto bytes = classes_.bytes_of(each);
     shapes_.at(each) = slab_shape::of(bytes);
@@ -94,7 +94,7 @@ void pool::let_go() noexcept {
     const auto running =
         slots_->running();  // before the trim: what ends meanwhile counts as running
     trim(0);
-    if (regions_.held_bytes() == 0) {
+    if (source_.held_bytes() == 0) {
       delete this;
     } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
       reclaim_after(*this, running);
@@ -238,13 +238,14 @@ result<region_heap::run> pool::take_run(region_heap::index count, std::size_t al
   }
 }
 
-// As much as is asked for goes back first, of regions that are free and did not serve: recorded
-// training held 1.5 times what it had requested without this, and 1.05 times with it. Where the
-// driver has too little, or the limit is met, all of them do.
+// Where memory cannot move, as much goes back first of regions that are free and did not serve:
+// recorded training held 1.5 times what it requested without this, and 1.05 times with it.
 result<void> pool::grow(region_heap::index count, std::size_t alignment) {
-  const auto needed = std::size_t{count} * k_grain_bytes;
-  const auto held = regions_.held_bytes();
-  regions_.trim(held > needed ? held - needed : 0);
+  if (!source_.moves()) {
+    const auto needed = std::size_t{count} * k_grain_bytes;
+    const auto held = source_.held_bytes();
+    regions_.trim(held > needed ? held - needed : 0);
+  }
   auto grown = regions_.grow(count, alignment);
   if (!grown && grown.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && trim(0) != 0) {
     return regions_.grow(count, alignment);
@@ -393,7 +394,7 @@ std::size_t pool::trim(std::size_t keep) noexcept {
 }
 
 memory_resource::memory_usage pool::usage() noexcept {
-  return {regions_.held_bytes(), regions_.free_bytes(), regions_.maps(), regions_.unmaps()};
+  return {source_.held_bytes(), regions_.free_bytes(), source_.maps(), source_.unmaps()};
 }
 
 }  // namespace isthmus

@@ -9,7 +9,8 @@
 // A free never allocates or fails, and calls a driver only for a lent queue, whose fence it
 // submits. What is freed behind work on a queue is good there at once, and elsewhere when that work
 // has ended (queue_slots.hpp). Memory goes back to the driver by `trim`, where the pool finds none
-// when it has to grow, and with the pool.
+// when it has to grow, and with the pool. Where it can move, what is free becomes one
+// (region_heap.hpp).
 
 #include <array>
 #include <mutex>
@@ -24,10 +25,11 @@ namespace isthmus {
 class pool final : public memory_resource, public reclaimable {
  public:
   struct options {
-    std::size_t growth_bytes = std::size_t{32} << 20;  // asked of the driver at a time, at least
-    std::size_t initial_bytes = 0;                     // asked at once
-    std::size_t limit_bytes = SIZE_MAX;                // of the driver's, never more
-    bool checks = true;  // finds frees of what is no block or was freed; some 3 ns
+    std::size_t growth_bytes = 0;        // asked of the driver at a time, at least; 0: by itself
+    std::size_t initial_bytes = 0;       // asked at once
+    std::size_t limit_bytes = SIZE_MAX;  // of the driver's, never more
+    bool checks = true;                  // finds frees of what is no block or was freed; some 3 ns
+    bool remaps = true;  // moves free memory to where it is needed, if the driver can
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
@@ -96,6 +98,7 @@ class pool final : public memory_resource, public reclaimable {
   const size_classes classes_;
   const bool checks_;
   const ref<queue_slots> slots_;
+  region_source source_;
   region_heap regions_;
   std::array<slab_shape, size_classes::k_most> shapes_{};
   std::array<central_list, size_classes::k_most> central_{};

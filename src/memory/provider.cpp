@@ -52,29 +52,74 @@ error host_is_full(const device& where, const allocation_request& request) {
 
 }  // namespace
 
-result<void*> provider_allocate(context& home, device& where, const allocation_request& request) {
-  const bool of_the_host = host_promise::concerns(where, request.kind);
-  if (of_the_host && !promise().take(request.nbytes)) {
+namespace {
+
+// What `ask` gets of the driver, counted in the host's memory if it lies there.
+template <class Ask>
+auto promised(context& home, device& where, const allocation_request& request,
+              Ask&& ask) -> decltype(ask()) {
+  if (!host_promise::concerns(where, request.kind)) {
+    return ask();
+  }
+  if (!promise().take(request.nbytes)) {
     // A bad kind or alignment is told first, as for a size that fits.
     auto would = home.check(where, request);
     return would ? std::move(would) : host_is_full(where, request);
   }
-  auto pointer = home.allocate(where, request);
+  auto given = ask();
+  if (!given) {
+    promise().give_back(request.nbytes);
+  }
+  return given;
+}
+
+void forget(const device& where, usm_kind kind, const void* pointer, std::size_t nbytes) noexcept {
+  process_live_counts().remove(pointer, kind, nbytes);
+  if (host_promise::concerns(where, kind)) {
+    promise().give_back(nbytes);
+  }
+}
+
+}  // namespace
+
+result<void*> provider_allocate(context& home, device& where, const allocation_request& request) {
+  auto pointer = promised(home, where, request, [&] { return home.allocate(where, request); });
   if (pointer) {
     process_live_counts().add(*pointer, request.kind, request.nbytes);
-  } else if (of_the_host) {
-    promise().give_back(request.nbytes);
   }
   return pointer;
 }
 
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
                          std::size_t nbytes) noexcept {
-  process_live_counts().remove(pointer, kind, nbytes);
   home.deallocate(pointer, kind, nbytes);
-  if (host_promise::concerns(where, kind)) {
-    promise().give_back(nbytes);
-  }
+  forget(where, kind, pointer, nbytes);
+}
+
+result<void> provider_create(chunk_source& from, context& home, device& where,
+                             const allocation_request& request, void* at) {
+  ISTHMUS_TRY(promised(home, where, request, [&] { return from.create(at, request.nbytes); }));
+  process_live_counts().add(at, request.kind, request.nbytes);
+  return {};
+}
+
+void provider_destroy(chunk_source& from, device& where, usm_kind kind, void* at,
+                      std::size_t nbytes) noexcept {
+  from.destroy(at, nbytes);
+  forget(where, kind, at, nbytes);
+}
+
+// First the parts: a total that is read meanwhile is never below what there is.
+void provider_divided(usm_kind kind, std::span<std::byte> front,
+                      std::span<std::byte> rest) noexcept {
+  process_live_counts().add(front.data(), kind, front.size());
+  process_live_counts().add(rest.data(), kind, rest.size());
+  process_live_counts().remove(front.data(), kind, front.size() + rest.size());
+}
+
+void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noexcept {
+  process_live_counts().add(to, kind, nbytes);
+  process_live_counts().remove(from, kind, nbytes);
 }
 
 result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queue&) {

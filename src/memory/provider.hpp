@@ -1,6 +1,8 @@
 #pragma once
 // The provider: raw driver allocations, counted, and refused before the machine runs out of memory.
 
+#include <span>
+
 #include "memory/memory_resource.hpp"
 
 namespace isthmus {
@@ -11,6 +13,16 @@ namespace isthmus {
                                               const allocation_request& request);
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
                          std::size_t nbytes) noexcept;
+
+// The same for chunks: at addresses that are reserved.
+[[nodiscard]] result<void> provider_create(chunk_source& from, context& home, device& where,
+                                           const allocation_request& request, void* at);
+void provider_destroy(chunk_source& from, device& where, usm_kind kind, void* at,
+                      std::size_t nbytes) noexcept;
+// What is one chunk counts as two from here on.
+void provider_divided(usm_kind kind, std::span<std::byte> front,
+                      std::span<std::byte> rest) noexcept;
+void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noexcept;
 
 class provider final : public memory_resource {
  public:

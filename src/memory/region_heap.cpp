@@ -2,13 +2,24 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 
 #include "core/sizes.hpp"
-#include "memory/provider.hpp"
-#include "os/process.hpp"
-#include "os/virtual_memory.hpp"
 
 namespace isthmus {
+namespace {
+
+std::size_t total_bytes(const std::vector<region>& of) noexcept {
+  return std::accumulate(of.begin(), of.end(), std::size_t{0},
+                         [](std::size_t sum, const region& each) { return sum + each.nbytes(); });
+}
+
+}  // namespace
+
+error region_heap::beyond_all(std::size_t nbytes) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool keeps at most {}, not {}",
+              describe_bytes(k_most_bytes), describe_bytes(nbytes));
+}
 
 result<void> region_heap::open() {
   auto table = grain_table::take();
@@ -21,7 +32,7 @@ result<void> region_heap::open() {
 region_heap::~region_heap() {
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
-    give_back(each);
+    source_.give_back(each);
   }
   if (table_ != nullptr) {
     table_->give_back();
@@ -29,11 +40,14 @@ region_heap::~region_heap() {
 }
 
 // Pre: under the lock; a region has it.
+std::vector<region>::const_iterator region_heap::region_of(index number) const noexcept {
+  return std::prev(
+      std::upper_bound(regions_.begin(), regions_.end(), number,
+                       [](index wanted, const region& each) { return wanted < each.first; }));
+}
+
 std::byte* region_heap::address_of(index first) const noexcept {
-  const auto behind =
-      std::upper_bound(regions_.begin(), regions_.end(), first,
-                       [](index number, const region& each) { return number < each.first; });
-  const auto& in = *std::prev(behind);
+  const auto& in = *region_of(first);
   return in.base + std::size_t{first - in.first} * k_grain_bytes;
 }
 
@@ -62,54 +76,21 @@ void region_heap::give(index first, ticket freed) noexcept {
 
 void region_heap::settle() noexcept {
   const std::lock_guard hold{lock_};
-  for (const auto& each : regions_) {
-    runs_.settle(each.first, each.count);
-  }
-}
-
-// Counts the bytes as held before the driver is asked, so that threads that grow at the same moment
-// stay within the limit together.
-bool region_heap::claim(std::size_t nbytes) noexcept {
-  auto held = held_.load(std::memory_order_relaxed);
-  do {
-    if (nbytes > how_.limit_bytes || held > how_.limit_bytes - nbytes) {
-      return false;
+  for (auto each = regions_.begin(); each != regions_.end();) {
+    const auto first = each->first;  // of a row: runs go over the borders in it
+    auto behind = first;
+    for (; each != regions_.end() && each->first == behind; ++each) {
+      behind += each->count;
     }
-  } while (!held_.compare_exchange_weak(held, held + nbytes, std::memory_order_relaxed));
-  return true;
-}
-
-error region_heap::beyond_limit(std::size_t nbytes) const {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
-              "buffers, ask for less or raise its limit",
-              kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
-              describe_bytes(held_bytes()), describe_bytes(how_.limit_bytes));
-}
-
-// Pre: whole grains. The driver may not align to grains: then one more is asked for.
-result<region_heap::region> region_heap::ask_driver(std::size_t nbytes) {
-  const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
-  const std::size_t asked = aligns ? nbytes : nbytes + k_grain_bytes;
-  if (!claim(asked)) {
-    return beyond_limit(asked);
+    runs_.settle(first, behind - first);
   }
-  auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
-  if (!given) {
-    held_.fetch_sub(asked, std::memory_order_relaxed);
-    return given.take_error();
-  }
-  maps_.fetch_add(1, std::memory_order_relaxed);
-  auto* base = static_cast<std::byte*>(*given);
-  return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)), 0,
-                static_cast<index>(nbytes / k_grain_bytes)};
 }
 
 // The first number of `count` free ones, with one of no region on either side. Pre: under the lock.
 region_heap::index region_heap::find_numbers(index count) noexcept {
   index from = 1;
   for (const auto& each : regions_) {
-    if (each.first - from > count) {
+    if (each.first >= from && each.first - from > count) {
       return from;
     }
     from = each.first + each.count + 1;
@@ -117,82 +98,148 @@ region_heap::index region_heap::find_numbers(index count) noexcept {
   return grain_table::k_grains - from > count ? from : run_heap::k_none;
 }
 
-result<void> region_heap::enter(region made) try {
-  std::vector<region> all;
+// A row of regions that lie side by side, as one free run.
+result<void> region_heap::enter(std::vector<region>& row) {
+  const auto nbytes = total_bytes(row);
+  const auto count = static_cast<index>(nbytes / k_grain_bytes);
+  auto* const base = row.front().base;
+  ISTHMUS_TRY(process_page_map.prepare(base, count));
   const std::lock_guard hold{lock_};
-  all.reserve(regions_.size() + 1);
-  made.first = find_numbers(made.count);
-  if (made.first == run_heap::k_none) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool keeps at most {}",
-                describe_bytes(std::size_t{grain_table::k_grains} * k_grain_bytes));
+  regions_.reserve(regions_.size() + row.size());
+  const auto first = find_numbers(count);
+  if (first == run_heap::k_none) {
+    return beyond_all(nbytes);
   }
-  ISTHMUS_TRY(process_page_map.enter(made.base, made.count, &(*table_)[made.first]));
+  auto number = first;
+  for (auto& each : row) {
+    each.first = number;
+    number += each.count;
+  }
   const auto before = [](const region& a, const region& b) { return a.first < b.first; };
-  all = regions_;
-  all.insert(std::upper_bound(all.begin(), all.end(), made, before), made);
-  all.swap(regions_);
-  runs_.add(made.first, made.count);
+  regions_.insert(std::upper_bound(regions_.begin(), regions_.end(), row.front(), before),
+                  row.begin(), row.end());
+  process_page_map.enter(base, count, &(*table_)[first]);
+  runs_.add(first, count);
+  row.clear();
   return {};
-} catch (const std::bad_alloc&) {
-  return error::no_memory();
 }
 
 result<void> region_heap::grow(index count, std::size_t alignment) {
   const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
   const auto needed = count * k_grain_bytes + slack;
-  if (needed < how_.growth_bytes && grow_by(how_.growth_bytes)) {
-    return {};
+  if (needed > k_most_bytes) {
+    return beyond_all(needed);
   }
-  return grow_by(needed);
+  const auto wanted = source_.growth_for(needed);
+  if (source_.moves()) {
+    return assemble(needed, wanted);
+  }
+  return wanted > needed && grow_by(wanted) ? result<void>{} : grow_by(needed);
 }
 
-result<void> region_heap::grow_by(std::size_t nbytes) {
-  if (nbytes > std::size_t{grain_table::k_grains} * k_grain_bytes) {
-    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool keeps at most {}, not {}",
-                describe_bytes(std::size_t{grain_table::k_grains} * k_grain_bytes),
-                describe_bytes(nbytes));
+result<void> region_heap::grow_by(std::size_t nbytes) try {
+  if (nbytes > k_most_bytes) {
+    return beyond_all(nbytes);
   }
-  auto made = ask_driver(round_up(std::max<std::size_t>(nbytes, 1), k_grain_bytes));
+  if (source_.moves()) {
+    return assemble(nbytes, nbytes);
+  }
+  std::vector<region> row(1);
+  auto made = source_.allocate(nbytes);
   ISTHMUS_TRY(made);
-  auto entered = enter(*made);
+  row.front() = *made;
+  auto entered = enter(row);
   if (!entered) {
-    held_.fetch_sub(made->driver_bytes, std::memory_order_relaxed);
-    give_back(*made);
+    source_.give_back(*made);
   }
   return entered;
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
 }
 
-bool region_heap::take_out(std::size_t keep, region& out) noexcept {
-  const std::lock_guard hold{lock_};
-  const auto free = std::find_if(regions_.begin(), regions_.end(), [&](const region& each) {
-    return held_bytes() - each.driver_bytes >= keep && runs_.is_free(each.first, each.count) &&
-           slots_.passed(runs_.ticket_of(each.first));
+// Pre: under the lock. By number.
+std::vector<region_heap::unused> region_heap::find_unused() const {
+  std::vector<unused> found;
+  found.reserve(regions_.size());
+  const bool divides = source_.divides();
+  runs_.visit_free(1, [&](index first, index count, ticket until) {
+    if (!slots_.passed(until)) {
+      return;
+    }
+    const auto end = first + count;
+    for (auto at = region_of(first); at != regions_.end() && at->first < end; ++at) {
+      const auto from = std::max(first, at->first);
+      const auto to = std::min(end, at->first + at->count);
+      if (to - from == at->count || (divides && to - from >= k_least_part)) {
+        found.push_back({static_cast<std::size_t>(at - regions_.begin()), from, to - from, first});
+      }
+    }
   });
-  if (free == regions_.end()) {
-    return false;
-  }
-  out = *free;
-  runs_.remove(out.first);
-  process_page_map.remove(out.base, out.count);
-  held_.fetch_sub(out.driver_bytes, std::memory_order_relaxed);
-  regions_.erase(free);
-  return true;
+  std::sort(found.begin(), found.end(),
+            [](const unused& a, const unused& b) { return a.first < b.first; });
+  return found;
 }
 
-void region_heap::give_back(const region& gone) noexcept {
-  unmaps_.fetch_add(1, std::memory_order_relaxed);
-  if (!os::drivers_are_gone()) {
-    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
+// Pre: under the lock; by number. What was one free run may be several from here on.
+std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
+  std::vector<region> taken;
+  std::vector<region> left;
+  taken.reserve(which.size());
+  left.reserve(regions_.size() + which.size());
+  auto was = run_heap::k_none;
+  auto left_of_it = was;
+  auto next = which.begin();
+  for (std::size_t position = 0; position < regions_.size(); ++position) {
+    auto rest = regions_[position];
+    for (; next != which.end() && next->position == position; ++next) {
+      const auto run_now = next->run == was ? left_of_it : next->run;
+      was = next->run;
+      runs_.remove(run_now, next->first, next->count);
+      left_of_it = next->first + next->count;
+      if (next->first != rest.first) {
+        left.push_back(source_.cut(rest, next->first - rest.first));
+      }
+      taken.push_back(next->count == rest.count ? std::exchange(rest, {})
+                                                : source_.cut(rest, next->count));
+      process_page_map.remove(taken.back().base, taken.back().count);
+    }
+    if (rest.count != 0) {
+      left.push_back(rest);
+    }
   }
+  regions_.swap(left);
+  return taken;
 }
 
-std::size_t region_heap::trim(std::size_t keep) noexcept {
+std::vector<region> region_heap::take_to_trim(std::size_t keep) {
+  const std::lock_guard hold{lock_};
+  std::vector<unused> which;
+  auto held = source_.held_bytes();
+  for (auto each : find_unused()) {
+    const auto& in = regions_[each.position];
+    const auto room = held > keep ? held - keep : 0;
+    auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_grain_bytes;
+    if (nbytes > room && source_.divides() && room >= k_least_part * k_grain_bytes) {
+      each.count = static_cast<index>(room / k_grain_bytes);
+      nbytes = each.count * k_grain_bytes;
+    }
+    if (nbytes <= room) {
+      held -= nbytes;
+      which.push_back(each);
+    }
+  }
+  return take_out(which);
+}
+
+std::size_t region_heap::trim(std::size_t keep) noexcept try {
   std::size_t given_back = 0;
-  for (region gone{}; take_out(keep, gone);) {
-    give_back(gone);
+  for (const auto& gone : take_to_trim(keep)) {
+    source_.give_back(gone);
     given_back += gone.driver_bytes;
   }
   return given_back;
+} catch (const std::bad_alloc&) {
+  return 0;
 }
 
 std::size_t region_heap::free_bytes() noexcept {

@@ -1,15 +1,19 @@
 #pragma once
 // The run heap of a pool over regions that it gets from the driver, and their entry in the page
 // map.
+//
+// Regions that can move are chunks in reserved addresses: a run goes over the borders of chunks
+// that lie side by side. Where no free run is long enough, free chunks are moved into new
+// addresses, one behind the other, and only what is missing is asked of the driver. So fragments do
+// not add up: as in GMLake (Guo et al., 2024), but by whole chunks, and while they are free.
 
 #include <cstddef>
 #include <mutex>
 #include <vector>
 
 #include "core/spin_lock.hpp"
-#include "memory/grain_table.hpp"
-#include "memory/memory_resource.hpp"
 #include "memory/page_map.hpp"
+#include "memory/region_source.hpp"
 #include "memory/run_heap.hpp"
 
 namespace isthmus {
@@ -25,14 +29,9 @@ class region_heap {
     ticket until;  // what still is on it
   };
 
-  struct sizes {
-    std::size_t growth_bytes;  // asked of the driver at a time, at least
-    std::size_t limit_bytes;   // of the driver's, never more
-  };
-
-  region_heap(context& home, device& where, usm_kind kind, const sizes& how,
-              queue_slots& slots) noexcept
-      : home_{home}, where_{where}, kind_{kind}, how_{how}, slots_{slots} {}
+  // All that it holds comes from `source`, which outlives it.
+  region_heap(region_source& source, queue_slots& slots) noexcept
+      : source_{source}, slots_{slots} {}
   // All regions go back. Pre: nothing in them is in use.
   ~region_heap();
   region_heap(const region_heap&) = delete;
@@ -46,10 +45,9 @@ class region_heap {
   [[nodiscard]] run take(index count, std::size_t alignment, queue_slots::slot whom) noexcept;
   // Joins neighbours that waited for different queues and wait no more.
   void settle() noexcept;
-  // A region more, in which such a run fits. OUT_OF_MEMORY beyond the limit; errors as the
-  // driver's.
+  // Makes a free run in which such a run fits. Errors as `region_source::allocate`.
   [[nodiscard]] result<void> grow(index count, std::size_t alignment);
-  // The same, of at least so many bytes.
+  // A region of at least so many bytes.
   [[nodiscard]] result<void> grow_by(std::size_t nbytes);
   void give(index first, ticket freed) noexcept;
   // Gives regions that are free as a whole back to the driver while more than `keep` bytes are
@@ -62,45 +60,36 @@ class region_heap {
   [[nodiscard]] bool has(const grain* record) const noexcept {
     return &grain_table::of(record) == table_;
   }
-  [[nodiscard]] std::size_t held_bytes() const noexcept {
-    return held_.load(std::memory_order_relaxed);
-  }
-  // Regions that the driver gave so far, and that it got back.
-  [[nodiscard]] std::uint64_t maps() const noexcept {
-    return maps_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::uint64_t unmaps() const noexcept {
-    return unmaps_.load(std::memory_order_relaxed);
-  }
   [[nodiscard]] std::size_t free_bytes() noexcept;
 
  private:
-  struct region {
-    void* from_driver;
-    std::size_t driver_bytes;
-    std::byte* base;
+  class assembly;
+  static constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
+  // In grains, of a chunk that divides: less is not worth a mapping of its own, of which a process
+  // on Linux has some 65,000. A whole chunk may be smaller: it leaves none behind.
+  static constexpr index k_least_part = 32;
+  // A region that nothing uses, or a part of one that divides.
+  struct unused {
+    std::size_t position;  // of the region
     index first;
     index count;
+    index run;  // the free run that it lies in
   };
 
-  [[nodiscard]] bool claim(std::size_t nbytes) noexcept;
-  [[nodiscard]] error beyond_limit(std::size_t nbytes) const;
-  [[nodiscard]] result<region> ask_driver(std::size_t nbytes);
-  [[nodiscard]] result<void> enter(region made);
+  [[nodiscard]] static error beyond_all(std::size_t nbytes);
+  [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted, bool moves = true);
+  [[nodiscard]] result<void> enter(std::vector<region>& row);
   [[nodiscard]] index find_numbers(index count) noexcept;
-  [[nodiscard]] bool take_out(std::size_t keep, region& out) noexcept;
-  void give_back(const region& gone) noexcept;
+  [[nodiscard]] std::vector<unused> find_unused() const;
+  [[nodiscard]] std::vector<region> take_out(const std::vector<unused>& which);
+  [[nodiscard]] std::vector<region> take_to_move(std::size_t needed);
+  [[nodiscard]] std::vector<region> take_to_trim(std::size_t keep);
+  [[nodiscard]] std::vector<region>::const_iterator region_of(index number) const noexcept;
   [[nodiscard]] std::byte* address_of(index first) const noexcept;
 
-  context& home_;
-  device& where_;
-  const usm_kind kind_;
-  const sizes how_;
+  region_source& source_;
   queue_slots& slots_;
   grain_table* table_ = nullptr;
-  std::atomic<std::size_t> held_{0};
-  std::atomic<std::uint64_t> maps_{0};
-  std::atomic<std::uint64_t> unmaps_{0};
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
   std::vector<region> regions_;  // by their first grain

@@ -119,11 +119,17 @@ void run_heap::add(index first, index count) noexcept {
   link(first, count);
 }
 
-void run_heap::remove(index first) noexcept { unlink(first); }
-
-bool run_heap::is_free(index first, index count) const noexcept {
-  const auto& head = table_[first];
-  return head.is.load(k_relaxed) == state::free_head && head.span.load(k_relaxed) == count;
+void run_heap::remove(index run, index first, index count) noexcept {
+  const auto behind = first + count;
+  const auto end = run + table_[run].span.load(k_relaxed);
+  unlink(run);
+  if (run != first) {
+    link(run, first - run);
+  }
+  if (behind != end) {
+    tickets_[behind] = tickets_[run];
+    link(behind, end - behind);
+  }
 }
 
 run_heap::index run_heap::take(index count, queue_slots::slot whom) noexcept {
@@ -211,19 +217,6 @@ void run_heap::settle(index first, index count) noexcept {
       at = behind;
     }
   }
-}
-
-run_heap::index run_heap::longest() const noexcept {
-  if (doublings_ == 0) {
-    return 0;
-  }
-  const auto doubling = static_cast<unsigned>(std::bit_width(doublings_)) - 1;
-  const auto part = static_cast<unsigned>(std::bit_width(parts_.at(doubling))) - 1;
-  index most = 0;
-  for (auto at = heads_.at(doubling).at(part); at != k_none; at = table_[at].after()) {
-    most = std::max(most, table_[at].span.load(k_relaxed));
-  }
-  return most;
 }
 
 }  // namespace isthmus

@@ -27,9 +27,12 @@ class run_heap {
 
   // A new region, free as a whole. Pre: the records before and behind it stay `none`.
   void add(index first, index count) noexcept;
-  // Takes a region out again. Pre: it is free as a whole.
-  void remove(index first) noexcept;
-  [[nodiscard]] bool is_free(index first, index count) const noexcept;
+  // Takes a region out again. Pre: it lies in the free run that begins at `run`; what is left of
+  // that before and behind it stays.
+  void remove(index run, index first, index count) noexcept;
+  // visit(first, count, ticket) for every free run of at least so many.
+  template <class Visit>
+  void visit_free(index at_least, Visit&& visit) const;
 
   // The first grain of a run of `count` that is good for the queue in slot `whom`; it is live then,
   // and keeps its ticket. k_none if no run is long enough. Looks at a few runs of a length at most,
@@ -44,7 +47,6 @@ class run_heap {
   void settle(index first, index count) noexcept;
 
   [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
-  [[nodiscard]] index longest() const noexcept;
 
  private:
   static constexpr unsigned k_lists_bits = 4;
@@ -73,5 +75,17 @@ class run_heap {
   std::array<std::uint32_t, k_doublings> parts_{};
   std::array<std::array<index, k_lists>, k_doublings> heads_{};
 };
+
+template <class Visit>
+void run_heap::visit_free(index at_least, Visit&& visit) const {
+  auto in = list_for(at_least);
+  do {
+    for (auto at = heads_.at(in.doubling).at(in.part); at != k_none; at = table_[at].after()) {
+      if (const auto count = table_[at].span.load(k_relaxed); count >= at_least) {
+        visit(at, count, tickets_[at]);
+      }
+    }
+  } while (next_longer(in));
+}
 
 }  // namespace isthmus

@@ -45,6 +45,17 @@ result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   return first + head;
 }
 
+// Addresses that the kernel let go of; false where something lies, be it a stranger's or, if the
+// kernel had not let go, nothing but our own reservation: the two look alike.
+bool reserve_again(void* at, std::size_t nbytes) noexcept {
+  constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+  void* const got = mmap(at, nbytes, PROT_NONE, k_flags, -1, 0);
+  if (got != MAP_FAILED && got != at) {
+    munmap(got, nbytes);  // a kernel before 4.17 takes the flag for a hint
+  }
+  return got == at;
+}
+
 std::size_t whole_pages(std::size_t nbytes) noexcept { return round_up(nbytes, page_size()); }
 
 }  // namespace
@@ -70,9 +81,7 @@ result<void*> map_pages(std::size_t nbytes, std::size_t alignment) {
     munmap(*start, whole);
     return failure;
   }
-  if (whole >= k_huge_page) {
-    madvise(*start, whole, MADV_HUGEPAGE);
-  }
+  prefer_huge_pages(*start, whole);
   return start;
 }
 
@@ -105,6 +114,44 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
 
 void unmap_pages(void* pointer, std::size_t nbytes) noexcept {
   munmap(pointer, whole_pages(nbytes));
+}
+
+result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment) {
+  return reserve_aligned(whole_pages(nbytes), alignment);
+}
+
+result<void> commit_pages(void* at, std::size_t nbytes) {
+  if (mprotect(at, nbytes, PROT_READ | PROT_WRITE) != 0) {
+    return no_pages("mprotect", nbytes);
+  }
+  return {};
+}
+
+void prefer_huge_pages(void* at, std::size_t nbytes) noexcept {
+  if (nbytes >= k_huge_page) {
+    madvise(at, nbytes, MADV_HUGEPAGE);
+  }
+}
+
+void decommit_pages(void* at, std::size_t nbytes) noexcept {
+  constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  if (mmap(at, nbytes, PROT_NONE, k_flags, -1, 0) == MAP_FAILED) {
+    madvise(at, nbytes, MADV_DONTNEED);  // out of mappings: the memory goes at least
+  }
+}
+
+result<void> move_pages(void* from, void* to, std::size_t nbytes, bool& to_lost) {
+  constexpr int k_keep_old = 4;  // MREMAP_DONTUNMAP, Linux 5.7: older headers lack it
+  to_lost = false;
+  if (mremap(from, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | k_keep_old, to) == MAP_FAILED) {
+    auto failure = errno == EINVAL ? fail(ISTHMUS_ERROR_UNSUPPORTED,
+                                          "the kernel moves no pages: Linux 5.7 does")
+                                   : no_pages("mremap", nbytes);
+    to_lost = !reserve_again(to, nbytes);
+    return failure;
+  }
+  decommit_pages(from, nbytes);
+  return {};
 }
 
 result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {

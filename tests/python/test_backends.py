@@ -20,6 +20,7 @@ CAPABILITIES = {
     "tell_free_memory",
     "run_functions",
     "lend_handles",
+    "remap",
 }
 
 

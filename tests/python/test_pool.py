@@ -75,6 +75,20 @@ def test_sizes_of_a_pool(q: Queue, kind: str) -> None:
         PoolResource(kind, q.device, initial_bytes=8 * MIB, limit_bytes=4 * MIB)
 
 
+def test_what_is_free_moves_to_where_it_is_needed(q: Queue, kind: str) -> None:
+    if "remap" not in q.device.capabilities:
+        pytest.skip("its memory cannot move")
+    held = {}
+    for remap in (True, False):
+        pool = PoolResource(kind, q.device, growth_bytes=4 * MIB, limit_bytes=48 * MIB, remap=remap)
+        blocks = [pool.allocate(4 * MIB, queue=q) for _ in range(12)]
+        del blocks[::2]  # so that it lies in pieces
+        blocks.append(pool.allocate(22 * MIB, queue=q))
+        held[remap] = pool.held_bytes // MIB
+    # What stays where it is goes back, for a region that is as large as is asked for.
+    assert held == {True: 48, False: 46}
+
+
 @pytest.mark.parametrize(
     ("options", "error"),
     [

@@ -116,12 +116,18 @@ def test_the_traces_of_the_benchmarks(name: str, where: str) -> None:
     seen = replay(trace, ProviderResource("device", device))
     assert seen.held.tolist() == trace.requested.tolist()
     assert (seen.maps, seen.unmaps) == counts(trace)
-    seen = replay(trace, PoolResource("device", device))
-    assert (seen.held >= trace.requested).all()
-    # With several queues it matters when their fences pass.
-    assert 1 <= seen.ratio < (1.5 if trace.queues == 1 else 4)
-    assert seen.maps < counts(trace)[0] / 100
-    check_numbers(seen)
+    moved, unmoved = (
+        replay(trace, PoolResource("device", device, remap=remap)) for remap in (True, False)
+    )
+    for seen in (moved, unmoved):
+        assert (seen.held >= trace.requested).all()
+        # With several queues it matters when their fences pass.
+        assert 1 <= seen.ratio < (1.5 if trace.queues == 1 else 4)
+        check_numbers(seen)
+    assert unmoved.maps < counts(trace)[0] / 100
+    assert moved.maps < counts(trace)[0] / 5
+    if trace.queues == 1:
+        assert moved.ratio < unmoved.ratio
 
 
 def test_no_memory_in_the_midst() -> None:
@@ -243,9 +249,9 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 def test_json_of_several(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["replay", STREAMS, "--device", "host", "--compare", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert [each["resource"] for each in told] == ["pool", "unchecked", "provider"]
+    assert [each["resource"] for each in told] == ["pool", "unchecked", "unmoved", "provider"]
     assert all(set(each) == KEYS for each in told)
-    assert told[2]["ratio"] == 1
+    assert told[3]["ratio"] == 1
     assert min(each["ratio"] for each in told) == 1
 
 
@@ -256,11 +262,11 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
     rows = [line.split() for line in told.splitlines()]
     assert title in told
     assert " ".join(rows[2]) == HEADINGS
-    assert [row[0] for row in rows[4:7]] == ["pool", "unchecked", "provider"]
-    assert rows[6][-3:] == ["1.000", "16,825", "16,825"]
+    assert [row[0] for row in rows[4:8]] == ["pool", "unchecked", "unmoved", "provider"]
+    assert rows[7][-3:] == ["1.000", "16,825", "16,825"]
 
 
-@pytest.mark.parametrize("name", ["pool", "unchecked", "provider"])
+@pytest.mark.parametrize("name", ["pool", "unchecked", "unmoved", "provider"])
 def test_resource(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     options = ["--resource", name, "--growth", "1", "--device", "host", "--json"]
     assert main(["replay", STREAMS, *options]) == 0

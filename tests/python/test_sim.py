@@ -45,12 +45,13 @@ def test_small_copies_wait_without_the_interpreters_lock() -> None:
     assert buffer.tobytes() == b"x" * 64
 
 
-@pytest.mark.parametrize("option", ["kinds", "usm", "wait_for_host"])
+@pytest.mark.parametrize("option", ["kinds", "usm", "wait_for_host", "remap"])
 def test_what_a_device_lacks(option: str) -> None:
     lacking = {
         "kinds": sim(kinds="host"),
         "usm": sim(usm=0),
         "wait_for_host": sim(wait_for_host=0),
+        "remap": sim(remap=0),
     }[option]
     name = "device_kind" if option == "kinds" else option
     assert name in sim().capabilities

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from isthmus.trace import Replay
 
 _HELP = "plays recorded allocations: the time of each, memory held over memory requested"
-_RESOURCES = ("pool", "unchecked", "provider")
+_RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
-_STYLES = ("-", "--", ":")  # two resources may hold the same
+_STYLES = ("-", "--", "-.", ":")  # two resources may hold the same
 _MOST_POINTS = 4000  # of a line in a picture: more than it has dots
 
 
@@ -75,7 +75,13 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
     if name == "provider":
         return ProviderResource(kind, device)
     growth_bytes = None if growth is None else growth << 20
-    return PoolResource(kind, device, growth_bytes=growth_bytes, checked=name == "pool")
+    return PoolResource(
+        kind,
+        device,
+        growth_bytes=growth_bytes,
+        checked=name != "unchecked",
+        remap=name != "unmoved",
+    )
 
 
 def _print(played: dict[str, Replay], device: str, kind: str) -> None:

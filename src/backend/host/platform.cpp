@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "backend/host/chunks.hpp"
 #include "backend/host/open.hpp"
 #include "backend/host/worker.hpp"
 #include "backend/queue.hpp"
@@ -94,6 +95,7 @@ class host_context final : public context {
 
   pointer_facts query(const void*) noexcept override { return {}; }
   bool takes_host_memory() const noexcept override { return true; }
+  chunk_source* chunks(device&, usm_kind) noexcept override { return movable_chunks(); }
 
  protected:
   result<void*> do_allocate(device& where, const allocation_request& request) override {
@@ -143,6 +145,9 @@ device_properties describe_host() {
                       ISTHMUS_CAN_USM | ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_PREFETCH |
                       ISTHMUS_CAN_PROFILE | ISTHMUS_CAN_TELL_FREE_MEMORY |
                       ISTHMUS_CAN_RUN_FUNCTIONS;
+  if (movable_chunks() != nullptr) {
+    host.capabilities |= ISTHMUS_CAN_REMAP;
+  }
   host.memory_bytes = memory.total;
   host.max_allocation_bytes = memory.total;
   host.base_alignment = 64;

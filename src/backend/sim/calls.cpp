@@ -10,8 +10,8 @@ namespace isthmus::sim {
 namespace {
 
 constexpr std::array<const char*, k_calls> k_names = {
-    "allocate", "free",  "context",  "queue",  "copy", "copy_2d",  "fill",
-    "fence",    "event", "prefetch", "advise", "any",  "violation"};
+    "allocate", "free",  "context",  "queue",  "copy", "copy_2d", "fill",
+    "fence",    "event", "prefetch", "advise", "map",  "any",     "violation"};
 
 }  // namespace
 

@@ -26,6 +26,7 @@ enum class call : std::uint8_t {
   event,
   prefetch,
   advise,
+  map,
   any,
   violation
 };

@@ -1,17 +1,30 @@
 #include "backend/sim/context.hpp"
 
+#include <algorithm>
+
 #include "backend/sim/memory.hpp"
 #include "backend/sim/queue.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus::sim {
 
+context::context(std::vector<isthmus::device*> members, isthmus::platform* whole)
+    : isthmus::context{std::move(members), whole} {
+  for (auto* each : devices()) {
+    if (each->can(ISTHMUS_CAN_REMAP)) {
+      for (const auto kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+        chunks_.push_back(std::make_unique<sim::chunks>(this, *each, kind));
+      }
+    }
+  }
+}
+
 context::~context() {
   for (auto* member : devices()) {
     engine_of(*member).drain(this);
   }
   for (const auto& leftover : address_book::only().remove_all(this)) {
-    engine_of(leftover->home()).give_back(leftover->kind(), leftover->nbytes());
+    engine_of(leftover->home()).give_back(leftover->kind(), leftover->held_bytes());
   }
 }
 
@@ -54,6 +67,12 @@ pointer_facts context::query(const void* pointer) noexcept {
 void* context::function_address(void* pointer) noexcept {
   const auto found = address_book::only().find(pointer, this);
   return found ? found->open(pointer) : pointer;
+}
+
+chunk_source* context::chunks(isthmus::device& where, usm_kind kind) noexcept {
+  const auto found = std::find_if(chunks_.begin(), chunks_.end(),
+                                  [&](const auto& each) { return each->are_of(where, kind); });
+  return found == chunks_.end() ? nullptr : found->get();
 }
 
 result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool part) {

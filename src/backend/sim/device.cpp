@@ -12,6 +12,9 @@ std::uint64_t capabilities(const options& chosen) noexcept {
   if (chosen.usm) {
     able |= ISTHMUS_CAN_USM;
   }
+  if (chosen.remap) {
+    able |= ISTHMUS_CAN_REMAP;
+  }
   if (chosen.wait_for_host) {
     // Functions run between two fences, the second of which waits for the host.
     able |= ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_RUN_FUNCTIONS;
@@ -29,6 +32,9 @@ std::string lacks(const options& chosen) {
   }
   if (!chosen.wait_for_host) {
     missing.emplace_back("queues cannot wait for the host (wait_for_host=0): callers wait instead");
+  }
+  if (!chosen.remap) {
+    missing.emplace_back("memory cannot move (remap=0)");
   }
   return joined(missing, "; ");
 }

@@ -24,15 +24,15 @@ error used_after_free() {
           "use after free: memory of this operation was freed before it had ended"};
 }
 
-void begin_use(const place& end) noexcept {
+void begin_use(const place& end) {
   if (end.of) {
-    end.of->begin_use();
+    end.of->begin_use(end.offset, end.nbytes);
   }
 }
 
 void end_use(const place& end) noexcept {
   if (end.of) {
-    end.of->end_use();
+    end.of->end_use(end.offset, end.nbytes);
   }
 }
 

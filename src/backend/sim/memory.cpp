@@ -22,17 +22,41 @@ constexpr std::size_t k_pages_from = std::size_t{1} << 20;
 
 }  // namespace
 
+void soil(std::byte* fresh, std::size_t nbytes) noexcept {
+  std::memset(fresh, k_dirt, std::min(nbytes, k_soiled));
+}
+
 result<std::shared_ptr<allocation>> allocation::make(const void* context, isthmus::device& home,
                                                      const allocation_request& request) {
   std::shared_ptr<allocation> made{new allocation{context, home, request}};
   if (auto mapped = made->map(); !mapped) {
     return mapped.take_error();
   }
-  std::memset(made->open_, k_dirt, std::min(request.nbytes, k_soiled));
+  soil(made->open_, request.nbytes);
   return made;
 }
 
-bool allocation::small() const noexcept { return request_.nbytes < k_pages_from; }
+result<std::shared_ptr<allocation>> allocation::reserve(const void* context, isthmus::device& home,
+                                                        const allocation_request& request) {
+  std::shared_ptr<allocation> made{new allocation{context, home, request}};
+  made->chunks_ = std::make_unique<mapped_chunks>();
+  ISTHMUS_TRY(made->map_nothing());
+  return made;
+}
+
+bool allocation::small() const noexcept { return !chunks_ && request_.nbytes < k_pages_from; }
+
+result<void> allocation::map_nothing() {
+  auto open = os::reserve_addresses(request_.nbytes, request_.alignment);
+  ISTHMUS_TRY(open);
+  open_ = base_ = static_cast<std::byte*>(*open);
+  if (request_.kind == ISTHMUS_KIND_DEVICE) {
+    auto hidden = os::reserve_addresses(request_.nbytes, request_.alignment);
+    ISTHMUS_TRY(hidden);
+    base_ = static_cast<std::byte*>(*hidden);
+  }
+  return {};
+}
 
 result<void> allocation::map() {
   if (request_.kind == ISTHMUS_KIND_DEVICE) {
@@ -60,7 +84,7 @@ result<void> allocation::map() {
 
 // The hidden face of device memory belongs to the book from the time of `add`.
 allocation::~allocation() {
-  if (open_ == nullptr) {
+  if (open_ == nullptr || keeps_addresses_.load(std::memory_order_relaxed)) {
     return;
   }
   if (request_.kind == ISTHMUS_KIND_DEVICE || !small()) {
@@ -154,7 +178,7 @@ result<place> address_book::resolve(const void* pointer, std::size_t nbytes, con
   const std::lock_guard hold{lock_};
   const auto at = touched_by(start, nbytes);
   if (at == entries_.end()) {
-    return place{bytes, nullptr};
+    return place{bytes, nullptr, 0, 0};
   }
   const auto& [first, held] = *at;
   if (!held.live) {
@@ -170,7 +194,13 @@ result<place> address_book::resolve(const void* pointer, std::size_t nbytes, con
                 "invalid pointer: {} bytes at {} do not lie within the {} bytes at {}", nbytes,
                 fmt::ptr(pointer), held.nbytes, fmt::ptr(held.live->base()));
   }
-  return place{held.live->open(bytes), held.live};
+  const auto offset = start - first;
+  if (const auto* chunks = held.live->chunks();
+      chunks != nullptr && !chunks->cover(offset, nbytes)) {
+    return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: no memory lies behind all {} bytes at {}",
+                nbytes, fmt::ptr(pointer));
+  }
+  return place{held.live->open(bytes), held.live, offset, nbytes};
 }
 
 }  // namespace isthmus::sim

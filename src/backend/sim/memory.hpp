@@ -16,15 +16,22 @@
 #include <vector>
 
 #include "backend/context.hpp"
+#include "backend/sim/mapped_chunks.hpp"
 #include "core/status.hpp"
 
 namespace isthmus::sim {
+
+// Fills fresh memory as a driver's is: not with zeros.
+void soil(std::byte* fresh, std::size_t nbytes) noexcept;
 
 class allocation {
  public:
   // `context` and `home` are compared, never looked into.
   [[nodiscard]] static result<std::shared_ptr<allocation>> make(const void* context, device& home,
                                                                 const allocation_request& request);
+  // Addresses alone, for chunks.
+  [[nodiscard]] static result<std::shared_ptr<allocation>> reserve(
+      const void* context, device& home, const allocation_request& request);
   allocation(const allocation&) = delete;
   allocation& operator=(const allocation&) = delete;
   ~allocation();
@@ -39,9 +46,31 @@ class allocation {
   [[nodiscard]] const void* context() const noexcept { return context_; }
   [[nodiscard]] device& home() const noexcept { return home_; }
 
-  // Operations that use it and have not ended.
-  void begin_use() noexcept { uses_.fetch_add(1, std::memory_order_relaxed); }
-  void end_use() noexcept { uses_.fetch_sub(1, std::memory_order_relaxed); }
+  // Bytes with memory behind them.
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return chunks_ ? chunks_->total_bytes() : request_.nbytes;
+  }
+  // Null for memory that is one piece.
+  [[nodiscard]] mapped_chunks* chunks() const noexcept { return chunks_.get(); }
+  // They may be somebody else's in part: they stay mapped for ever.
+  void keep_addresses() noexcept { keeps_addresses_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t offset_of(const void* pointer) const noexcept {
+    return static_cast<std::size_t>(static_cast<const std::byte*>(pointer) - base_);
+  }
+
+  // Operations that use it and have not ended, from an offset on.
+  void begin_use(std::size_t offset, std::size_t nbytes) {
+    uses_.fetch_add(1, std::memory_order_relaxed);
+    if (chunks_) {
+      chunks_->begin_use(offset, nbytes);
+    }
+  }
+  void end_use(std::size_t offset, std::size_t nbytes) noexcept {
+    uses_.fetch_sub(1, std::memory_order_relaxed);
+    if (chunks_) {
+      chunks_->end_use(offset, nbytes);
+    }
+  }
   [[nodiscard]] bool in_use() const noexcept { return uses_.load(std::memory_order_relaxed) != 0; }
   void mark_freed() noexcept { freed_.store(true, std::memory_order_relaxed); }
   [[nodiscard]] bool freed() const noexcept { return freed_.load(std::memory_order_relaxed); }
@@ -50,6 +79,7 @@ class allocation {
   allocation(const void* context, device& home, const allocation_request& request) noexcept
       : context_{context}, home_{home}, request_{request} {}
   [[nodiscard]] result<void> map();
+  [[nodiscard]] result<void> map_nothing();
   [[nodiscard]] bool small() const noexcept;
 
   const void* context_;
@@ -57,8 +87,10 @@ class allocation {
   allocation_request request_;
   std::byte* base_ = nullptr;
   std::byte* open_ = nullptr;
+  std::unique_ptr<mapped_chunks> chunks_;
   std::atomic<std::uint32_t> uses_{0};
   std::atomic<bool> freed_{false};
+  std::atomic<bool> keeps_addresses_{false};
 };
 
 // One end of an operation: where its bytes are, and what must stay mapped for it; null for memory
@@ -66,6 +98,8 @@ class allocation {
 struct place {
   std::byte* at = nullptr;
   std::shared_ptr<allocation> of;
+  std::size_t offset = 0;  // in it
+  std::size_t nbytes = 0;
 };
 
 class address_book {

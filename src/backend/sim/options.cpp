@@ -80,6 +80,7 @@ result<void> set_wait_for_host(const item& given, options& to) {
   return set_flag(given, to.wait_for_host);
 }
 result<void> set_usm(const item& given, options& to) { return set_flag(given, to.usm); }
+result<void> set_remap(const item& given, options& to) { return set_flag(given, to.remap); }
 
 result<void> set_effect(const item& given, options& to) {
   if (given.value == "early") {
@@ -171,6 +172,7 @@ constexpr option_rule k_rules[] = {
     {"seed", set_seed, true},
     {"usm", set_usm, false},
     {"wait_for_host", set_wait_for_host, false},
+    {"remap", set_remap, false},
 };
 
 error unknown_option(std::string_view key) {

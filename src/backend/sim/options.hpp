@@ -28,6 +28,7 @@ struct options {
   std::uint64_t kinds = k_all_kinds;  // ISTHMUS_CAN_*_KIND
   bool wait_for_host = true;
   bool usm = true;
+  bool remap = true;
   // May change.
   std::uint64_t bandwidth = 16'000'000'000;  // bytes per second between host and device
   std::uint64_t device_bandwidth = 400'000'000'000;

@@ -46,7 +46,7 @@ TEST(sim_options, every_option) {
       "devices=3,capacity=64MiB, bandwidth=12.5GB/s,device_bandwidth=2TiB/s,latency=1.5ms "
       ",engines=1,"
       "seed=18446744073709551615,effect=late,fail=copy:3,fail=any:1,lost=7,wait_for_host=0,"
-      "kinds=host+device,usm=0",
+      "kinds=host+device,usm=0,remap=0",
       source::environment);
   EXPECT_EQ(chosen.devices, 3U);
   EXPECT_EQ(chosen.capacity, 64U << 20);
@@ -63,6 +63,7 @@ TEST(sim_options, every_option) {
   EXPECT_EQ(chosen.lost_after, 7U);
   EXPECT_FALSE(chosen.wait_for_host);
   EXPECT_FALSE(chosen.usm);
+  EXPECT_FALSE(chosen.remap);
   EXPECT_EQ(chosen.kinds, std::uint64_t{ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_HOST_KIND});
   EXPECT_EQ(read("lost=now").lost_after, 0U);
   EXPECT_EQ(read("effect=random").when, effect::random);

@@ -42,6 +42,9 @@ class model {
     }
     runs_.erase(first);
   }
+  void set_usable(index first, index count, bool usable) {
+    std::fill_n(usable_.begin() + first, count, usable);
+  }
   [[nodiscard]] const std::map<index, index>& runs() const { return runs_; }
   [[nodiscard]] std::uint64_t free_grains() const {
     std::uint64_t found = 0;
@@ -64,6 +67,15 @@ index run_of(std::vector<grain>& table, index at) {
 
 class run_heap_test : public testing::Test {
  protected:
+  using run = std::pair<index, index>;  // first, count
+  [[nodiscard]] std::vector<run> free_runs(index at_least = 1) const {
+    std::vector<run> found;
+    heap_.visit_free(at_least,
+                     [&](index first, index count, ticket) { found.emplace_back(first, count); });
+    std::sort(found.begin(), found.end());
+    return found;
+  }
+
   static constexpr index k_grains = 700;
   std::vector<grain> table_ = std::vector<grain>(k_grains);
   std::vector<ticket> tickets_{table_.size()};
@@ -73,7 +85,7 @@ class run_heap_test : public testing::Test {
 
 TEST_F(run_heap_test, gives_nothing_before_it_has_a_region) {
   EXPECT_EQ(heap_.take(1, queue_slots::k_quiet), run_heap::k_none);
-  EXPECT_EQ(heap_.longest(), 0U);
+  EXPECT_TRUE(free_runs().empty());
 }
 
 TEST_F(run_heap_test, joins_what_lies_side_by_side) {
@@ -84,10 +96,10 @@ TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   EXPECT_EQ(heap_.take(1, queue_slots::k_quiet), run_heap::k_none);
   heap_.give(a, {});
   heap_.give(c, {});
-  EXPECT_FALSE(heap_.is_free(1, 100));
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {61, 40}}));
+  EXPECT_EQ(free_runs(31), (std::vector<run>{{61, 40}}));
   heap_.give(b, {});
-  EXPECT_TRUE(heap_.is_free(1, 100));
-  EXPECT_EQ(heap_.longest(), 100U);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 100}}));
 }
 
 TEST_F(run_heap_test, never_joins_two_regions) {
@@ -98,10 +110,22 @@ TEST_F(run_heap_test, never_joins_two_regions) {
   const auto b = heap_.take(10, queue_slots::k_quiet);
   heap_.give(a, {});
   heap_.give(b, {});
-  EXPECT_TRUE(heap_.is_free(1, 10));
-  EXPECT_TRUE(heap_.is_free(12, 10));
-  heap_.remove(1);
-  EXPECT_EQ(heap_.free_grains(), 10U);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 10}, {12, 10}}));
+  heap_.remove(1, 1, 10);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{12, 10}}));
+}
+
+TEST_F(run_heap_test, what_lies_around_a_removed_region_stays) {
+  heap_.add(1, 100);
+  heap_.remove(1, 41, 20);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 40}, {61, 40}}));
+  EXPECT_EQ(heap_.free_grains(), 80U);
+  heap_.remove(1, 1, 10);
+  heap_.remove(61, 91, 10);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}}));
+  const auto a = heap_.take(30, queue_slots::k_quiet);
+  heap_.give(a, {});
+  EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}})) << "joined over a hole";
 }
 
 TEST_F(run_heap_test, an_exact_length_is_found_again) {
@@ -120,8 +144,26 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     std::fill_n(usable.begin() + first, count, true);
   }
   model known{usable};
+  std::vector<run> removed;
   for (int step = 0; step < 30'000; ++step) {
-    if (random() % 2 == 0) {
+    if (random() % 16 == 0) {
+      const auto free = free_runs(3);
+      if (removed.size() < 6 && !free.empty()) {
+        const auto [first, count] = free[random() % free.size()];
+        const auto skip = static_cast<index>(random() % (count / 2));
+        const run gone{first + skip, 1 + static_cast<index>(random() % (count - skip))};
+        heap_.remove(first, gone.first, gone.second);
+        known.set_usable(gone.first, gone.second, false);
+        removed.push_back(gone);
+      } else if (!removed.empty()) {  // smaller than it was, so that regions stay apart
+        const auto [first, count] = removed.back();
+        removed.pop_back();
+        if (count > 2) {
+          heap_.add(first + 1, count - 2);
+          known.set_usable(first + 1, count - 2, true);
+        }
+      }
+    } else if (random() % 2 == 0) {
       const auto count = static_cast<index>(1 + random() % (random() % 4 == 0 ? 200 : 12));
       const auto skip = static_cast<index>(random() % 8 == 0 ? random() % 5 : 0);
       auto first = heap_.take(count + 2 * skip, queue_slots::k_quiet);
@@ -149,7 +191,11 @@ TEST_F(run_heap_test, does_what_the_model_does) {
       for (index at = 1; at < k_grains; ++at) {
         ASSERT_EQ(run_of(table_, at), owner[at]) << at;
       }
-      ASSERT_TRUE(known.fits(heap_.longest()) && !known.fits(heap_.longest() + 1));
+      std::uint64_t seen = 0;
+      for (const auto& [first, count] : free_runs()) {
+        seen += count;
+      }
+      ASSERT_EQ(seen, known.free_grains());
     }
   }
 }

@@ -1,9 +1,14 @@
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 
+#include "core/sanitizers.hpp"
 #include "core/sizes.hpp"
 #include "os/futex.hpp"
 #include "os/notify.hpp"
@@ -50,6 +55,57 @@ TEST(pages, refuse_what_no_machine_has) {
   EXPECT_EQ(map_pages(SIZE_MAX, 4096).failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(map_two_faced(std::size_t{1} << 62, 4096).failure().code(),
             ISTHMUS_ERROR_OUT_OF_MEMORY);
+}
+
+class moved_pages : public testing::Test {
+ protected:
+  static constexpr std::size_t k_nbytes = std::size_t{1} << 20;
+  void SetUp() override {
+    auto range = reserve_addresses(2 * k_nbytes, std::size_t{1} << 16);
+    ASSERT_TRUE(range);
+    from_ = static_cast<char*>(*range);
+    to_ = from_ + k_nbytes;
+    ASSERT_TRUE(commit_pages(from_, k_nbytes));
+    from_[0] = 'a';
+    from_[k_nbytes - 1] = 'z';
+  }
+  void TearDown() override { unmap_pages(from_, 2 * k_nbytes); }
+  [[nodiscard]] static bool is_mapped(void* at) {
+    unsigned char resident = 0;
+    return mincore(at, page_size(), &resident) == 0;
+  }
+
+  char* from_ = nullptr;
+  char* to_ = nullptr;
+};
+
+TEST_F(moved_pages, take_what_is_in_them_along) {
+  bool to_lost = true;
+  auto moved = move_pages(from_, to_, k_nbytes, to_lost);
+  if (!moved && moved.failure().code() == ISTHMUS_ERROR_UNSUPPORTED) {
+    GTEST_SKIP() << moved.failure().message();
+  }
+  ASSERT_TRUE(moved) << moved.failure().message();
+  EXPECT_FALSE(to_lost);
+  EXPECT_EQ(to_[0], 'a');
+  EXPECT_EQ(to_[k_nbytes - 1], 'z');
+  EXPECT_TRUE(is_mapped(from_)) << "nobody else may come there";
+  EXPECT_DEATH(static_cast<volatile char*>(from_)[0] = 1, "");
+}
+
+TEST_F(moved_pages, stay_where_the_kernel_refuses) {
+  if (k_address_sanitizer || k_thread_sanitizer) {
+    GTEST_SKIP() << "the sanitizer itself needs memory";
+  }
+  const auto under_a_limit = [&] {
+    const rlimit none{0, RLIM_INFINITY};  // of private memory that can be written
+    setrlimit(RLIMIT_DATA, &none);
+    bool to_lost = false;
+    const bool moved = static_cast<bool>(move_pages(from_, to_, k_nbytes, to_lost));
+    const bool stayed = from_[0] == 'a' && from_[k_nbytes - 1] == 'z';
+    std::_Exit(!moved && stayed && (to_lost || is_mapped(to_)) ? 0 : 1);
+  };
+  EXPECT_EXIT(under_a_limit(), testing::ExitedWithCode(0), "");
 }
 
 TEST(two_faced_pages, fault_on_the_hidden_face_only) {

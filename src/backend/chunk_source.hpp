@@ -1,0 +1,40 @@
+#pragma once
+// Memory that can move: addresses are reserved apart from the memory behind them, which comes in
+// chunks, and a chunk can be taken to other addresses without a copy. CUDA calls this virtual
+// memory management.
+
+#include <cstddef>
+
+#include "core/status.hpp"
+
+namespace isthmus {
+
+// One kind of memory of one device. Safe for threads. All sizes and addresses are multiples of the
+// granularity; `at` and `to` lie in a reservation, where no chunk is.
+class chunk_source {
+ public:
+  chunk_source() = default;
+  chunk_source(const chunk_source&) = delete;
+  chunk_source& operator=(const chunk_source&) = delete;
+  virtual ~chunk_source() = default;
+
+  [[nodiscard]] virtual std::size_t granularity() const noexcept = 0;  // bytes, a power of two
+  // Whether a part of a chunk moves and goes like a whole one, and reserved addresses behind the
+  // last chunk can be released alone. Then the granularity is 64 KiB.
+  [[nodiscard]] virtual bool divides() const noexcept { return false; }
+
+  // Post: aligned, to the granularity at least. OUT_OF_MEMORY without addresses.
+  [[nodiscard]] virtual result<void*> reserve(std::size_t nbytes, std::size_t alignment) = 0;
+  // Pre: no chunk is in it.
+  virtual void release(void* base, std::size_t nbytes) noexcept = 0;
+
+  // A new chunk. Errors: OUT_OF_MEMORY, DEVICE_LOST, DRIVER.
+  [[nodiscard]] virtual result<void> create(void* at, std::size_t nbytes) = 0;
+  // A chunk, and what is in it. In an error it stays where it is, and nothing may come to `to` or
+  // behind it any more: the addresses may be lost. Pre: nothing uses it.
+  [[nodiscard]] virtual result<void> move(void* from, void* to, std::size_t nbytes) = 0;
+  // Pre: nothing uses it.
+  virtual void destroy(void* at, std::size_t nbytes) noexcept = 0;
+};
+
+}  // namespace isthmus

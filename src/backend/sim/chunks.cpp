@@ -1,0 +1,102 @@
+#include "backend/sim/chunks.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend/sim/device.hpp"
+#include "backend/sim/memory.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::sim {
+namespace {
+
+error no_reservation(const void* at) {
+  return fail(ISTHMUS_ERROR_DRIVER, "invalid pointer: {} lies in no reserved addresses", at);
+}
+
+}  // namespace
+
+result<void*> chunks::reserve(std::size_t nbytes, std::size_t alignment) {
+  ISTHMUS_TRY(engine_of(where_).begin(call::map));
+  auto made =
+      allocation::reserve(context_, where_, {kind_, nbytes, std::max(alignment, granularity())});
+  ISTHMUS_TRY(made);
+  void* const base = (*made)->base();
+  address_book::only().add(*std::move(made));
+  return base;
+}
+
+void chunks::release(void* base, std::size_t nbytes) noexcept {
+  auto& home = engine_of(where_);
+  static_cast<void>(home.begin(call::free));
+  const auto found = address_book::only().remove(base, context_);
+  if (!found || found->nbytes() != nbytes || found->held_bytes() != 0) {
+    home.record_violation();
+  }
+}
+
+result<void> chunks::create(void* at, std::size_t nbytes) {
+  auto& home = engine_of(where_);
+  ISTHMUS_TRY(home.begin(call::allocate));
+  const auto in = address_book::only().find(at, context_);
+  if (!in || in->chunks() == nullptr) {
+    return no_reservation(at);
+  }
+  ISTHMUS_TRY(home.reserve({kind_, nbytes, 0}));
+  const auto offset = in->offset_of(at);
+  auto made = in->chunks()->add(offset, nbytes) ? os::commit_pages(in->open(at), nbytes)
+                                                : result<void>{error::no_memory()};
+  if (!made) {
+    static_cast<void>(in->chunks()->remove(offset, nbytes));
+    home.give_back(kind_, nbytes);
+    return made;
+  }
+  soil(in->open(at), nbytes);
+  return {};
+}
+
+// Whoever moves memory under an operation would find it out by lost data on hardware.
+result<void> chunks::move(void* from, void* to, std::size_t nbytes) {
+  auto& home = engine_of(where_);
+  ISTHMUS_TRY(home.begin(call::map));
+  const auto out = address_book::only().find(from, context_);
+  const auto in = address_book::only().find(to, context_);
+  if (!out || out->chunks() == nullptr || !in || in->chunks() == nullptr) {
+    return no_reservation(out ? to : from);
+  }
+  if (out->chunks()->in_use(out->offset_of(from), nbytes)) {
+    home.record_violation();
+  }
+  if (!in->chunks()->add(in->offset_of(to), nbytes)) {
+    return error::no_memory();
+  }
+  bool to_lost = false;
+  if (auto moved = os::move_pages(out->open(from), in->open(to), nbytes, to_lost); !moved) {
+    static_cast<void>(in->chunks()->remove(in->offset_of(to), nbytes));
+    if (to_lost) {
+      in->keep_addresses();
+    }
+    return moved;
+  }
+  if (!out->chunks()->remove(out->offset_of(from), nbytes)) {
+    home.record_violation();
+  }
+  return {};
+}
+
+void chunks::destroy(void* at, std::size_t nbytes) noexcept {
+  auto& home = engine_of(where_);
+  static_cast<void>(home.begin(call::free));
+  const auto in = address_book::only().find(at, context_);
+  const bool was = in && in->chunks() != nullptr;
+  if (!was || in->chunks()->in_use(in->offset_of(at), nbytes) ||
+      !in->chunks()->remove(in->offset_of(at), nbytes)) {
+    home.record_violation();
+  }
+  if (was) {
+    os::decommit_pages(in->open(at), nbytes);
+    home.give_back(kind_, nbytes);
+  }
+}
+
+}  // namespace isthmus::sim

@@ -1,0 +1,165 @@
+// A region heap's growth where memory can move: free chunks in new addresses, one behind the other,
+// and new ones behind them.
+
+#include <algorithm>
+#include <new>
+#include <numeric>
+
+#include "core/sizes.hpp"
+#include "memory/region_heap.hpp"
+
+namespace isthmus {
+namespace {
+
+// Of a chunk that does not divide, as one block in it keeps all of it from moving. On recorded
+// training, 64 MiB held 1.06 times what was requested with 11 maps and unmaps in 1,000 operations,
+// 8 MiB 1.014 times with 68, 2 MiB 1.004 times with 261.
+constexpr std::size_t k_most_in_chunk = std::size_t{8} << 20;
+
+}  // namespace
+
+// What is not entered in the end goes back to the driver: it was free, so nothing is lost.
+class region_heap::assembly {
+ public:
+  assembly(region_source& source, std::vector<region> to_move) noexcept
+      : source_{source}, to_move_{std::move(to_move)} {}
+  assembly(const assembly&) = delete;
+  assembly& operator=(const assembly&) = delete;
+  ~assembly() {
+    for (const auto& each : to_move_) {
+      source_.give_back(each);
+    }
+    for (const auto& each : row_) {
+      source_.give_back(each);
+    }
+    if (in_ != nullptr) {
+      source_.let_go(*in_);
+    }
+  }
+
+  // What is too small to be worth a mapping goes back: as a whole chunk it leaves none behind.
+  void give_back_dust() noexcept {
+    std::erase_if(to_move_, [&](const region& each) {
+      const bool is_dust = source_.divides() && each.count < k_least_part;
+      if (is_dust) {
+        source_.give_back(each);
+      }
+      return is_dust;
+    });
+  }
+  [[nodiscard]] result<void> reserve(std::size_t nbytes) {
+    row_.reserve(to_move_.size() + (source_.divides() ? 0 : nbytes / k_most_in_chunk) + 2);
+    auto made = source_.reserve(nbytes);
+    ISTHMUS_TRY(made);
+    in_ = *made;
+    return {};
+  }
+  // Where one does not move nothing may come behind it: it goes back, as do all that are left.
+  void move() noexcept {
+    for (; !to_move_.empty(); to_move_.pop_back()) {
+      if (!is_cut_off_ && source_.move(to_move_.back(), *in_, filled_)) {
+        add(to_move_.back());
+      } else {
+        is_cut_off_ = true;
+        source_.give_back(to_move_.back());
+      }
+    }
+  }
+  // Up to so many in all.
+  [[nodiscard]] result<void> create(std::size_t nbytes) {
+    while (filled_ < nbytes) {
+      const auto most = source_.divides() ? nbytes : k_most_in_chunk;
+      auto made = source_.create(*in_, filled_, std::min(nbytes - filled_, most));
+      ISTHMUS_TRY(made);
+      add(*made);
+    }
+    return {};
+  }
+  [[nodiscard]] std::size_t room() const noexcept { return in_->nbytes; }
+  void shorten() noexcept { source_.shorten(*in_, filled_); }
+  [[nodiscard]] bool is_cut_off() const noexcept { return is_cut_off_; }
+  [[nodiscard]] std::vector<region>& row() noexcept { return row_; }
+  [[nodiscard]] std::size_t filled() const noexcept { return filled_; }
+  [[nodiscard]] std::size_t at_hand() const noexcept {
+    return std::accumulate(to_move_.begin(), to_move_.end(), std::size_t{0},
+                           [](std::size_t sum, const region& each) { return sum + each.nbytes(); });
+  }
+
+ private:
+  void add(const region& next) {
+    filled_ += next.nbytes();
+    row_.push_back(next);
+  }
+
+  region_source& source_;
+  std::vector<region> to_move_;
+  std::vector<region> row_;
+  reservation* in_ = nullptr;
+  std::size_t filled_ = 0;
+  bool is_cut_off_ = false;
+};
+
+// One that is enough by itself; else the longest first, as fewer have to move, and as the last the
+// shortest that is enough. What is over stays in one piece behind the run: cut off, it would be one
+// more to move next time.
+std::vector<region> region_heap::take_to_move(std::size_t needed) {
+  const std::lock_guard hold{lock_};
+  auto all = find_unused();
+  std::stable_sort(all.begin(), all.end(),
+                   [](const unused& a, const unused& b) { return a.count > b.count; });
+  std::vector<unused> chosen;
+  chosen.reserve(all.size());
+  const auto wanted = static_cast<index>(round_up(needed, k_grain_bytes) / k_grain_bytes);
+  auto missing = wanted;
+  const unused* last = nullptr;
+  for (const auto& each : all) {
+    if (each.count <= missing) {
+      missing -= each.count;
+      chosen.push_back(each);
+    } else {
+      last = &each;
+    }
+  }
+  if (last != nullptr && (missing != 0 || last->count >= wanted)) {
+    if (last->count >= wanted) {
+      chosen.clear();
+    }
+    chosen.push_back(*last);
+  }
+  std::sort(chosen.begin(), chosen.end(),
+            [](const unused& a, const unused& b) { return a.first < b.first; });
+  return take_out(chosen);
+}
+
+// Beside what moves nothing is asked for but what is missing. What came together in an error is
+// free memory like any other.
+result<void> region_heap::assemble(std::size_t needed, std::size_t wanted, bool moves) try {
+  assembly made{source_, moves ? take_to_move(needed) : std::vector<region>{}};
+  made.give_back_dust();
+  const auto at_hand = made.at_hand();
+  const auto whole = std::max(round_up(needed, source_.unit()), at_hand);
+  const auto most = std::clamp(at_hand != 0 ? whole : round_up(wanted, source_.unit()), whole,
+                               std::max(whole, k_most_bytes));
+  if (!made.reserve(most)) {
+    ISTHMUS_TRY(made.reserve(whole));
+  }
+  made.move();
+  result<void> done;
+  if (!made.is_cut_off() && made.filled() < needed) {
+    done = made.create(made.room());
+    if (!done && made.filled() < needed) {
+      done = made.create(whole);
+    }
+  }
+  made.shorten();
+  const bool enough = made.filled() >= needed;
+  auto entered = made.row().empty() ? result<void>{} : enter(made.row());
+  if (made.is_cut_off() && !enough) {
+    return assemble(needed, wanted, false);
+  }
+  return enough ? std::move(entered) : std::move(done);
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
+}  // namespace isthmus

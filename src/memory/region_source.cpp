@@ -1,0 +1,157 @@
+#include "memory/region_source.hpp"
+
+#include <algorithm>
+
+#include "core/sizes.hpp"
+#include "memory/provider.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+chunk_source* chunks_for(context& home, device& where, usm_kind kind) noexcept {
+  auto* found = home.chunks(where, kind);
+  const bool fits = found != nullptr && found->granularity() % k_grain_bytes == 0 &&
+                    (!found->divides() || found->granularity() == k_grain_bytes);
+  return fits ? found : nullptr;
+}
+
+}  // namespace
+
+region_source::region_source(context& home, device& where, usm_kind kind, const sizes& how,
+                             bool remaps) noexcept
+    : home_{home},
+      where_{where},
+      kind_{kind},
+      how_{how},
+      chunks_{remaps ? chunks_for(home, where, kind) : nullptr} {}
+
+// Separate allocations are few and large, as what is left in one does not help another. Chunks are
+// small, and their sizes whole huge pages, which CUDA maps and the host is fast with.
+std::size_t region_source::growth_for(std::size_t needed) const noexcept {
+  if (how_.growth_bytes != 0 || !moves()) {
+    const auto growth = how_.growth_bytes != 0 ? how_.growth_bytes : 32 * k_mib;
+    return std::max(needed, growth);
+  }
+  const auto growth = std::clamp(held_bytes() / 128, 2 * k_mib, 32 * k_mib);
+  return round_up(std::max(needed, growth), 2 * k_mib);
+}
+
+// Counts the bytes as held before the driver is asked, so that threads that grow at the same moment
+// stay within the limit together.
+result<void> region_source::claim(std::size_t nbytes) {
+  auto held = held_bytes();
+  do {
+    if (nbytes > how_.limit_bytes || held > how_.limit_bytes - nbytes) {
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                  "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
+                  "buffers, ask for less or raise its limit",
+                  kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
+                  describe_bytes(held), describe_bytes(how_.limit_bytes));
+    }
+  } while (!held_.compare_exchange_weak(held, held + nbytes, std::memory_order_relaxed));
+  return {};
+}
+
+// The driver may not align to grains: then one more is asked for.
+result<region> region_source::allocate(std::size_t nbytes) {
+  const auto whole = round_up(nbytes, k_grain_bytes);
+  const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
+  const std::size_t asked = aligns ? whole : whole + k_grain_bytes;
+  ISTHMUS_TRY(claim(asked));
+  auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
+  if (!given) {
+    held_.fetch_sub(asked, std::memory_order_relaxed);
+    return given.take_error();
+  }
+  maps_.fetch_add(1, std::memory_order_relaxed);
+  auto* base = static_cast<std::byte*>(*given);
+  return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)),
+                static_cast<grain_table::index>(whole / k_grain_bytes)};
+}
+
+region region_source::cut(region& whole, grain_table::index count) noexcept {
+  whole.in->users.fetch_add(1, std::memory_order_relaxed);
+  auto front = whole;
+  front.count = count;
+  front.driver_bytes = front.nbytes();
+  whole.first += count;
+  whole.count -= count;
+  whole.base += front.driver_bytes;
+  whole.from_driver = whole.base;
+  whole.driver_bytes -= front.driver_bytes;
+  provider_divided(kind_, {front.base, front.driver_bytes}, {whole.base, whole.driver_bytes});
+  return front;
+}
+
+void region_source::give_back(const region& gone) noexcept {
+  if (os::drivers_are_gone()) {
+    return;
+  }
+  if (gone.in == nullptr) {
+    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
+  } else {
+    provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
+    let_go(*gone.in);
+  }
+  unmaps_.fetch_add(1, std::memory_order_relaxed);
+  held_.fetch_sub(gone.driver_bytes, std::memory_order_relaxed);
+}
+
+result<reservation*> region_source::reserve(std::size_t nbytes) {
+  const auto whole = round_up(nbytes, chunks_->granularity());
+  auto base = chunks_->reserve(whole, k_grain_bytes);
+  ISTHMUS_TRY(base);
+  auto* made = new (std::nothrow) reservation{static_cast<std::byte*>(*base), whole};
+  if (made == nullptr) {
+    chunks_->release(*base, whole);
+    return error::no_memory();
+  }
+  return made;
+}
+
+void region_source::let_go(reservation& of) noexcept {
+  if (of.users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+    chunks_->release(of.base, of.nbytes);
+    delete &of;
+  }
+}
+
+void region_source::shorten(reservation& of, std::size_t nbytes) noexcept {
+  const auto whole = round_up(nbytes, chunks_->granularity());
+  if (chunks_->divides() && whole < of.nbytes) {
+    chunks_->release(of.base + whole, of.nbytes - whole);
+    of.nbytes = whole;
+  }
+}
+
+result<region> region_source::create(reservation& in, std::size_t offset, std::size_t nbytes) {
+  const auto whole = round_up(nbytes, chunks_->granularity());
+  ISTHMUS_TRY(claim(whole));
+  auto* const at = in.base + offset;
+  auto made = provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at);
+  if (!made) {
+    held_.fetch_sub(whole, std::memory_order_relaxed);
+    return made.take_error();
+  }
+  maps_.fetch_add(1, std::memory_order_relaxed);
+  in.users.fetch_add(1, std::memory_order_relaxed);
+  return region{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes), &in};
+}
+
+result<void> region_source::move(region& which, reservation& to, std::size_t offset) {
+  auto* const at = to.base + offset;
+  ISTHMUS_TRY(chunks_->move(which.base, at, which.driver_bytes));
+  maps_.fetch_add(1, std::memory_order_relaxed);
+  unmaps_.fetch_add(1, std::memory_order_relaxed);
+  provider_moved(kind_, which.base, at, which.driver_bytes);
+  to.users.fetch_add(1, std::memory_order_relaxed);
+  auto* const left = std::exchange(which.in, &to);
+  which.from_driver = which.base = at;
+  let_go(*left);
+  return {};
+}
+
+}  // namespace isthmus

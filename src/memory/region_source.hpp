@@ -1,0 +1,89 @@
+#pragma once
+// Where a pool's regions come from: the driver's allocations, or chunks that can move.
+
+#include <atomic>
+
+#include "memory/grain_table.hpp"
+#include "memory/memory_resource.hpp"
+#include "memory/page_map.hpp"
+
+namespace isthmus {
+
+// Addresses for chunks that lie side by side; they go when the last of their users does.
+struct reservation {
+  std::byte* base;
+  std::size_t nbytes;
+  std::atomic<std::uint32_t> users{1};  // its chunks, and whoever is putting them there
+};
+
+// Whole grains of the driver's memory, which go back, or move, as a whole.
+struct region {
+  void* from_driver;
+  std::size_t driver_bytes;
+  std::byte* base;
+  grain_table::index count;
+  reservation* in = nullptr;  // null: it cannot move
+  grain_table::index first = grain_table::k_none;
+
+  [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
+};
+
+// Safe for threads. Every call but the counts may call the driver: outside all locks.
+class region_source {
+ public:
+  struct sizes {
+    std::size_t growth_bytes;  // asked of the driver at a time, at least; 0: by itself
+    std::size_t limit_bytes;   // of the driver's, never more
+  };
+  region_source(context& home, device& where, usm_kind kind, const sizes& how,
+                bool remaps) noexcept;
+
+  // Whether its regions are chunks.
+  [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
+  // Bytes that a chunk is a multiple of. Pre: it moves.
+  [[nodiscard]] std::size_t unit() const noexcept { return chunks_->granularity(); }
+  [[nodiscard]] bool divides() const noexcept { return moves() && chunks_->divides(); }
+  // Cuts `count` grains off the front of a chunk; the rest stays in `whole`. Pre: it divides.
+  [[nodiscard]] region cut(region& whole, grain_table::index count) noexcept;
+  // How much to ask for where so much is needed.
+  [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
+
+  // One that cannot move. OUT_OF_MEMORY beyond the limit; errors as the driver's.
+  [[nodiscard]] result<region> allocate(std::size_t nbytes);
+  void give_back(const region& gone) noexcept;
+
+  // Pre, from here on: it moves. With one user, the caller, till `let_go`.
+  [[nodiscard]] result<reservation*> reserve(std::size_t nbytes);
+  void let_go(reservation& of) noexcept;
+  // Lets go of what lies behind so many bytes, if the driver can. Pre: no chunk is there.
+  void shorten(reservation& of, std::size_t nbytes) noexcept;
+  // A new chunk; errors as `allocate`.
+  [[nodiscard]] result<region> create(reservation& in, std::size_t offset, std::size_t nbytes);
+  // In an error it stays where it is. Pre: nothing uses it.
+  [[nodiscard]] result<void> move(region& which, reservation& to, std::size_t offset);
+
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return held_.load(std::memory_order_relaxed);
+  }
+  // So far; a chunk that moves counts in both.
+  [[nodiscard]] std::uint64_t maps() const noexcept {
+    return maps_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t unmaps() const noexcept {
+    return unmaps_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  [[nodiscard]] result<void> claim(std::size_t nbytes);
+
+  context& home_;
+  device& where_;
+  const usm_kind kind_;
+  const sizes how_;
+  chunk_source* const chunks_;
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::uint64_t> maps_{0};
+  std::atomic<std::uint64_t> unmaps_{0};
+};
+
+}  // namespace isthmus

@@ -1,0 +1,346 @@
+// Free memory of a pool that moves to where a larger request needs it: on the host, whose chunks
+// divide, and on a simulated device, whose chunks do not and which notes what moves under work.
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "backend/drivers.hpp"
+#include "memory/live_counts.hpp"
+#include "memory/pool.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::sim_test {
+namespace {
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+struct taken {
+  void* start;
+  std::size_t nbytes;
+};
+
+class holder {
+ public:
+  holder(ref<pool> from, queue& on) : from_{std::move(from)}, on_{on} {}
+  holder(const holder&) = delete;
+  holder& operator=(const holder&) = delete;
+  ~holder() {
+    for (const auto& each : all_) {
+      give(each);
+    }
+  }
+
+  [[nodiscard]] pool& from() const noexcept { return *from_; }
+  [[nodiscard]] std::size_t held() const { return from_->usage().held_bytes; }
+  std::byte* take(std::size_t nbytes) {
+    all_.push_back({expect_value(from_->allocate(nbytes, 0, on_)), nbytes});
+    return static_cast<std::byte*>(all_.back().start);
+  }
+  // Every other one, so that what is free lies in pieces.
+  void take_and_give_every_other(std::size_t count, std::size_t nbytes) {
+    std::vector<taken> gone;
+    for (std::size_t each = 0; each < 2 * count; ++each) {
+      take(nbytes);
+      if (each % 2 != 0) {
+        gone.push_back(all_.back());
+        all_.pop_back();
+      }
+    }
+    for (const auto& each : gone) {
+      give(each);
+    }
+  }
+  void give_last() {
+    give(all_.back());
+    all_.pop_back();
+  }
+
+ private:
+  void give(const taken& gone) { EXPECT_TRUE(from_->deallocate(gone.start, gone.nbytes, &on_)); }
+
+  ref<pool> from_;
+  queue& on_;
+  std::vector<taken> all_;
+};
+
+[[nodiscard]] ref<pool> pool_on(queue& on, usm_kind kind, const pool::options& how) {
+  return expect_value(pool::create(on.home(), on.where(), kind, how));
+}
+
+class pool_remap : public testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string_view{GetParam()} == "host") {
+      auto* device = expect_value(find_device("host"));
+      if (!device->can(ISTHMUS_CAN_REMAP)) {
+        GTEST_SKIP() << "the kernel moves no pages";
+      }
+      on_ = ref<queue>{expect_value(device->default_queue())};
+    } else {
+      sim_.emplace(GetParam());
+      on_ = ref<queue>{sim_->on};
+    }
+  }
+  [[nodiscard]] ref<pool> make(const pool::options& how = {},
+                               usm_kind kind = ISTHMUS_KIND_DEVICE) const {
+    return pool_on(*on_, kind, how);
+  }
+
+  std::optional<rig> sim_;
+  ref<queue> on_;
+};
+
+TEST_P(pool_remap, pieces_become_one_run) {
+  for (const usm_kind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+    holder with{make({}, kind), *on_};
+    with.take_and_give_every_other(8, 4 * k_mib);
+    const auto held = with.held();
+    with.take(30 * k_mib);
+    EXPECT_EQ(with.held(), held);
+    with.give_last();
+    with.take(34 * k_mib);
+    EXPECT_LE(with.held(), held + 4 * k_mib) << "what is missing, and no more";
+  }
+}
+
+TEST_P(pool_remap, can_be_switched_off) {
+  holder with{make({.growth_bytes = 4 * k_mib, .remaps = false}), *on_};
+  with.take_and_give_every_other(8, 4 * k_mib);
+  const auto before = with.from().usage();
+  with.take(30 * k_mib);
+  const auto after = with.from().usage();
+  EXPECT_EQ(after.maps - before.maps, 1U);
+  EXPECT_EQ(after.unmaps - before.unmaps, 7U) << "as many as go into the new one";
+}
+
+TEST_P(pool_remap, what_is_in_use_stays_where_it_is) {
+  holder with{make({}, ISTHMUS_KIND_SHARED), *on_};
+  std::vector<std::byte*> kept;
+  for (int each = 0; each < 12; ++each) {
+    kept.push_back(with.take(3 * k_mib + k_mib / 2));
+    std::memset(kept.back(), each, 3 * k_mib + k_mib / 2);
+    with.take(2 * k_mib);
+    with.give_last();
+    with.take(20 * k_mib);
+    with.give_last();
+  }
+  for (int each = 0; each < 12; ++each) {
+    for (std::size_t at = 0; at < 3 * k_mib + k_mib / 2; at += 509) {
+      ASSERT_EQ(kept[static_cast<std::size_t>(each)][at], static_cast<std::byte>(each)) << at;
+    }
+  }
+}
+
+TEST_P(pool_remap, a_limit_is_met_by_moving) {
+  holder with{make({.growth_bytes = k_mib, .limit_bytes = 64 * k_mib}), *on_};
+  with.take_and_give_every_other(16, 2 * k_mib);
+  EXPECT_EQ(with.held(), 64 * k_mib);
+  with.take(32 * k_mib);
+  EXPECT_EQ(with.held(), 64 * k_mib);
+  expect_failure(with.from().allocate(k_mib, 0, *on_), ISTHMUS_ERROR_OUT_OF_MEMORY, "at most");
+}
+
+TEST_P(pool_remap, any_of_it_goes_back) {
+  const auto before = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  {
+    holder with{make(), *on_};
+    with.take_and_give_every_other(8, 4 * k_mib);
+    with.take(20 * k_mib);
+    const auto free = with.from().usage().free_bytes;
+    const auto held = with.held();
+    const auto given_back = with.from().trim(0);
+    EXPECT_EQ(with.held(), held - given_back);
+    EXPECT_GE(given_back + 8 * k_mib, free);
+    with.take(10 * k_mib);
+  }
+  const auto after = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  EXPECT_EQ(after.bytes, before.bytes);
+  EXPECT_EQ(after.count, before.count);
+}
+
+TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
+  holder with{make({.initial_bytes = 64 * k_mib}), *on_};
+  const auto given_back = with.from().trim(32 * k_mib);
+  EXPECT_EQ(with.held(), 64 * k_mib - given_back);
+  EXPECT_EQ(with.held(), 32 * k_mib);
+  with.take(16 * k_mib);
+  with.from().trim(0);
+  EXPECT_LE(with.held(), 24 * k_mib);
+}
+
+TEST_P(pool_remap, an_address_that_memory_has_left_is_nobodys) {
+  const auto from = make();
+  auto* const block = expect_value(from->allocate(8 * k_mib, 0, *on_));
+  EXPECT_TRUE(from->deallocate(block, 8 * k_mib, on_.get()));
+  from->trim(0);
+  EXPECT_EQ(process_page_map.find(block), nullptr);
+  expect_failure(from->deallocate(block, 8 * k_mib, on_.get()), ISTHMUS_ERROR_INVALID_ARGUMENT,
+                 "no memory of this pool");
+}
+
+// What is cut must heal: random sizes held 1.8 times what was live, and ever more, before it did.
+TEST_P(pool_remap, random_sizes_do_not_wear_it_down) {
+  std::mt19937_64 random{3};
+  const auto from = make({.limit_bytes = 900 * k_mib});
+  std::vector<taken> live;
+  std::size_t bytes = 0;
+  std::size_t most = 0;
+  const auto give = [&](std::size_t which) {
+    std::swap(live[which], live.back());
+    bytes -= live.back().nbytes;
+    EXPECT_TRUE(from->deallocate(live.back().start, live.back().nbytes, on_.get()));
+    live.pop_back();
+  };
+  for (int step = 0; step < 6000; ++step) {
+    const auto nbytes = (std::size_t{320} << 10) << random() % 7;
+    const auto odd = nbytes + random() % nbytes;
+    while (bytes + odd > 400 * k_mib) {
+      give(random() % live.size());
+    }
+    live.push_back({expect_value(from->allocate(odd, 0, *on_)), odd});
+    bytes += odd;
+    most = std::max(most, bytes);
+  }
+  EXPECT_LE(from->usage().held_bytes, most + most / (sim_ ? 2 : 4));
+  while (!live.empty()) {
+    give(0);
+  }
+}
+
+TEST_P(pool_remap, more_growth_than_there_are_addresses_is_only_a_wish) {
+  for (const std::size_t growth : {std::size_t{1} << 50, std::size_t{1} << 60}) {
+    holder with{make({.growth_bytes = growth, .limit_bytes = 64 * k_mib}), *on_};
+    for (int each = 0; each < 30; ++each) {
+      with.take(2 * k_mib);
+    }
+    EXPECT_LE(with.held(), 64 * k_mib);
+  }
+}
+
+// Blocks of all sizes, on two threads, half of them freed by the other one.
+TEST_P(pool_remap, blocks_never_overlap) {
+  const auto from = make({.limit_bytes = 256 * k_mib}, ISTHMUS_KIND_HOST);
+  std::mutex lock;
+  std::vector<taken> between;
+  const auto churn = [&](unsigned seed) {
+    std::mt19937_64 random{seed};
+    std::vector<taken> mine;
+    const auto give = [&](const taken& gone) {
+      const auto* first = static_cast<std::uint64_t*>(gone.start);
+      EXPECT_EQ(first[0], reinterpret_cast<std::uintptr_t>(gone.start) ^ gone.nbytes);
+      EXPECT_EQ(first[gone.nbytes / 8 - 1], first[0]);
+      EXPECT_TRUE(from->deallocate(gone.start, gone.nbytes, on_.get()));
+    };
+    for (int step = 0; step < 1500; ++step) {
+      const auto nbytes = std::size_t{4096} << random() % 14;
+      if (auto got = from->allocate(nbytes, 0, *on_); got && random() % 16 != 0) {
+        auto* words = static_cast<std::uint64_t*>(*got);
+        words[0] = words[nbytes / 8 - 1] = reinterpret_cast<std::uintptr_t>(*got) ^ nbytes;
+        mine.push_back({*got, nbytes});
+      } else if (got) {
+        EXPECT_TRUE(from->deallocate(*got, nbytes, on_.get()));
+      }
+      while (mine.size() > 24) {
+        std::swap(mine.back(), mine[random() % mine.size()]);
+        const std::lock_guard hold{lock};
+        between.push_back(mine.back());
+        mine.pop_back();
+        std::swap(between.back(), between[random() % between.size()]);
+        give(between.back());
+        between.pop_back();
+      }
+    }
+    for (const auto& each : mine) {
+      give(each);
+    }
+  };
+  std::thread other{churn, 1};
+  churn(2);
+  other.join();
+  EXPECT_TRUE(between.empty());
+  from->trim(0);
+  other = std::thread{[&] { from->trim(0); }};
+  other.join();
+}
+
+std::string name_of(const testing::TestParamInfo<const char*>& info) {
+  const std::string options{info.param};
+  return options == "host" ? options : options.find("late") == std::string::npos ? "sim" : "late";
+}
+INSTANTIATE_TEST_SUITE_P(drivers, pool_remap,
+                         testing::Values("host", "capacity=1GiB", "capacity=1GiB,effect=late"),
+                         name_of);
+
+TEST(pool_remap_sim, a_device_that_is_full_in_pieces_serves_one_large_block) {
+  const rig sim{"capacity=64MiB"};
+  holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib}), *sim.on};
+  with.take_and_give_every_other(16, 2 * k_mib);
+  with.take(32 * k_mib);
+}
+
+TEST(pool_remap_sim, one_without_it_does_not) {
+  const rig sim{"capacity=64MiB,remap=0"};
+  EXPECT_FALSE(sim.where->can(ISTHMUS_CAN_REMAP));
+  holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.initial_bytes = 64 * k_mib}), *sim.on};
+  with.take_and_give_every_other(16, 2 * k_mib);
+  expect_failure(with.from().allocate(32 * k_mib, 0, *sim.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
+}
+
+// Neither the chunk that work still uses, nor what would be written late.
+TEST(pool_remap_sim, nothing_moves_under_work) {
+  const rig sim{"effect=late"};
+  const auto second = expect_value(sim.home->create_queue(*sim.where));
+  const auto from = pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib});
+  const auto gate = make_ref<host_event>();
+  const std::vector<ref<event>> after{gate};
+  static_cast<void>(expect_value(sim.on->fence(after)));
+  fill_pattern ones;
+  ones.nbytes = 1;
+  for (int each = 0; each < 8; ++each) {
+    auto* block = expect_value(from->allocate(4 * k_mib, 0, *sim.on));
+    static_cast<void>(expect_value(sim.on->fill(block, ones, 4 * k_mib, {})));
+    EXPECT_TRUE(from->deallocate(block, 4 * k_mib, sim.on.get()));
+  }
+  const auto moves = sim.calls("map");
+  auto* large = expect_value(from->allocate(24 * k_mib, 0, *second));
+  EXPECT_EQ(sim.calls("map"), moves + 1) << "addresses, and nothing moved";
+  gate->finish({});
+  EXPECT_TRUE(expect_value(sim.on->pending())->wait({}));
+  EXPECT_TRUE(from->deallocate(large, 24 * k_mib, second.get()));
+}
+
+// Each call of the driver fails in turn: the request is refused or served, and nothing is lost.
+TEST(pool_remap_sim, any_call_may_fail) {
+  for (std::uint64_t nth = 1;; ++nth) {
+    rig sim{"capacity=96MiB"};
+    std::uint64_t calls = 0;
+    {
+      holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.growth_bytes = 2 * k_mib}), *sim.on};
+      with.take_and_give_every_other(8, 3 * k_mib);
+      const auto before = sim.calls("any");
+      sim.configure("fail=any:" + std::to_string(nth));
+      auto large = with.from().allocate(40 * k_mib, 0, *sim.on);
+      calls = sim.calls("any") - before;
+      if (large) {
+        EXPECT_TRUE(with.from().deallocate(*large, 40 * k_mib, sim.on.get()));
+      } else {
+        EXPECT_STRNE(large.failure().message(), "");
+        large = with.from().allocate(40 * k_mib, 0, *sim.on);
+        EXPECT_TRUE(large) << "the fault has passed: " << large.failure().message();
+        EXPECT_TRUE(with.from().deallocate(*large, 40 * k_mib, sim.on.get()));
+      }
+      EXPECT_EQ(expect_value(state_of_simulated_device(*sim.where)).device_bytes, with.held());
+    }
+    EXPECT_EQ(expect_value(state_of_simulated_device(*sim.where)).device_bytes, 0U) << nth;
+    if (nth > calls) {
+      EXPECT_GT(nth, 10U) << "it did move";
+      break;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::sim_test
