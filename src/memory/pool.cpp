@@ -94,7 +94,7 @@ void pool::let_go() noexcept {
     const auto running =
         slots_->running();  // before the trim: what ends meanwhile counts as running
     trim(0);
-    if (source_.held_bytes() == 0) {
+    if (source_.counts().held_bytes() == 0) {
       delete this;
     } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
       reclaim_after(*this, running);
@@ -241,10 +241,8 @@ result<region_heap::run> pool::take_run(region_heap::index count, std::size_t al
 // Where memory cannot move, as much goes back first of regions that are free and did not serve:
 // recorded training held 1.5 times what it requested without this, and 1.05 times with it.
 result<void> pool::grow(region_heap::index count, std::size_t alignment) {
-  if (!source_.moves()) {
-    const auto needed = std::size_t{count} * k_grain_bytes;
-    const auto held = source_.held_bytes();
-    regions_.trim(held > needed ? held - needed : 0);
+  if (const auto held = source_.counts().held_bytes(); !source_.moves()) {
+    regions_.trim(held - std::min(held, std::size_t{count} * k_grain_bytes));
   }
   auto grown = regions_.grow(count, alignment);
   if (!grown && grown.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && trim(0) != 0) {
@@ -394,7 +392,8 @@ std::size_t pool::trim(std::size_t keep) noexcept {
 }
 
 memory_resource::memory_usage pool::usage() noexcept {
-  return {source_.held_bytes(), regions_.free_bytes(), source_.maps(), source_.unmaps()};
+  const auto& counts = source_.counts();
+  return {counts.held_bytes(), regions_.free_bytes(), counts.maps(), counts.unmaps()};
 }
 
 }  // namespace isthmus

@@ -50,10 +50,6 @@ error host_is_full(const device& where, const allocation_request& request) {
       describe_bytes(promise().promised()), describe_bytes(promise().limit()));
 }
 
-}  // namespace
-
-namespace {
-
 // What `ask` gets of the driver, counted in the host's memory if it lies there.
 template <class Ask>
 auto promised(context& home, device& where, const allocation_request& request,
@@ -125,22 +121,19 @@ void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noe
 result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queue&) {
   auto pointer = provider_allocate(home(), where(), {kind(), nbytes, alignment});
   if (pointer) {
-    held_.fetch_add(nbytes, std::memory_order_relaxed);
-    maps_.fetch_add(1, std::memory_order_relaxed);
+    counts_.took(nbytes);
   }
   return pointer;
 }
 
 result<void> provider::deallocate(void* pointer, std::size_t nbytes, queue*) noexcept {
   provider_deallocate(home(), where(), kind(), pointer, nbytes);
-  held_.fetch_sub(nbytes, std::memory_order_relaxed);
-  unmaps_.fetch_add(1, std::memory_order_relaxed);
+  counts_.gave_back(nbytes);
   return {};
 }
 
 memory_resource::memory_usage provider::usage() noexcept {
-  return {held_.load(std::memory_order_relaxed), 0, maps_.load(std::memory_order_relaxed),
-          unmaps_.load(std::memory_order_relaxed)};
+  return {counts_.held_bytes(), 0, counts_.maps(), counts_.unmaps()};
 }
 
 }  // namespace isthmus

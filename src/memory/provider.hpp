@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "memory/driver_counts.hpp"
 #include "memory/memory_resource.hpp"
 
 namespace isthmus {
@@ -33,9 +34,7 @@ class provider final : public memory_resource {
   [[nodiscard]] memory_usage usage() noexcept override;
 
  private:
-  std::atomic<std::size_t> held_{0};
-  std::atomic<std::uint64_t> maps_{0};
-  std::atomic<std::uint64_t> unmaps_{0};
+  driver_counts counts_;
 };
 
 }  // namespace isthmus

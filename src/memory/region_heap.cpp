@@ -214,7 +214,7 @@ std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
 std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   const std::lock_guard hold{lock_};
   std::vector<unused> which;
-  auto held = source_.held_bytes();
+  auto held = source_.counts().held_bytes();
   for (auto each : find_unused()) {
     const auto& in = regions_[each.position];
     const auto room = held > keep ? held - keep : 0;

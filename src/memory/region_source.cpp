@@ -35,24 +35,19 @@ std::size_t region_source::growth_for(std::size_t needed) const noexcept {
     const auto growth = how_.growth_bytes != 0 ? how_.growth_bytes : 32 * k_mib;
     return std::max(needed, growth);
   }
-  const auto growth = std::clamp(held_bytes() / 128, 2 * k_mib, 32 * k_mib);
+  const auto growth = std::clamp(counts_.held_bytes() / 128, 2 * k_mib, 32 * k_mib);
   return round_up(std::max(needed, growth), 2 * k_mib);
 }
 
-// Counts the bytes as held before the driver is asked, so that threads that grow at the same moment
-// stay within the limit together.
 result<void> region_source::claim(std::size_t nbytes) {
-  auto held = held_bytes();
-  do {
-    if (nbytes > how_.limit_bytes || held > how_.limit_bytes - nbytes) {
-      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                  "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
-                  "buffers, ask for less or raise its limit",
-                  kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
-                  describe_bytes(held), describe_bytes(how_.limit_bytes));
-    }
-  } while (!held_.compare_exchange_weak(held, held + nbytes, std::memory_order_relaxed));
-  return {};
+  if (counts_.claim(nbytes, how_.limit_bytes)) {
+    return {};
+  }
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+              "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
+              "buffers, ask for less or raise its limit",
+              kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
+              describe_bytes(counts_.held_bytes()), describe_bytes(how_.limit_bytes));
 }
 
 // The driver may not align to grains: then one more is asked for.
@@ -63,10 +58,10 @@ result<region> region_source::allocate(std::size_t nbytes) {
   ISTHMUS_TRY(claim(asked));
   auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
   if (!given) {
-    held_.fetch_sub(asked, std::memory_order_relaxed);
+    counts_.unclaim(asked);
     return given.take_error();
   }
-  maps_.fetch_add(1, std::memory_order_relaxed);
+  counts_.took_claimed();
   auto* base = static_cast<std::byte*>(*given);
   return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)),
                 static_cast<grain_table::index>(whole / k_grain_bytes)};
@@ -96,8 +91,7 @@ void region_source::give_back(const region& gone) noexcept {
     provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
     let_go(*gone.in);
   }
-  unmaps_.fetch_add(1, std::memory_order_relaxed);
-  held_.fetch_sub(gone.driver_bytes, std::memory_order_relaxed);
+  counts_.gave_back(gone.driver_bytes);
 }
 
 result<reservation*> region_source::reserve(std::size_t nbytes) {
@@ -133,10 +127,10 @@ result<region> region_source::create(reservation& in, std::size_t offset, std::s
   auto* const at = in.base + offset;
   auto made = provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at);
   if (!made) {
-    held_.fetch_sub(whole, std::memory_order_relaxed);
+    counts_.unclaim(whole);
     return made.take_error();
   }
-  maps_.fetch_add(1, std::memory_order_relaxed);
+  counts_.took_claimed();
   in.users.fetch_add(1, std::memory_order_relaxed);
   return region{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes), &in};
 }
@@ -144,8 +138,7 @@ result<region> region_source::create(reservation& in, std::size_t offset, std::s
 result<void> region_source::move(region& which, reservation& to, std::size_t offset) {
   auto* const at = to.base + offset;
   ISTHMUS_TRY(chunks_->move(which.base, at, which.driver_bytes));
-  maps_.fetch_add(1, std::memory_order_relaxed);
-  unmaps_.fetch_add(1, std::memory_order_relaxed);
+  counts_.moved();
   provider_moved(kind_, which.base, at, which.driver_bytes);
   to.users.fetch_add(1, std::memory_order_relaxed);
   auto* const left = std::exchange(which.in, &to);

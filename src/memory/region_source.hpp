@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "memory/driver_counts.hpp"
 #include "memory/grain_table.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/page_map.hpp"
@@ -62,16 +63,8 @@ class region_source {
   // In an error it stays where it is. Pre: nothing uses it.
   [[nodiscard]] result<void> move(region& which, reservation& to, std::size_t offset);
 
-  [[nodiscard]] std::size_t held_bytes() const noexcept {
-    return held_.load(std::memory_order_relaxed);
-  }
-  // So far; a chunk that moves counts in both.
-  [[nodiscard]] std::uint64_t maps() const noexcept {
-    return maps_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::uint64_t unmaps() const noexcept {
-    return unmaps_.load(std::memory_order_relaxed);
-  }
+  // A chunk that moves counts in both maps and unmaps.
+  [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
 
  private:
   [[nodiscard]] result<void> claim(std::size_t nbytes);
@@ -81,9 +74,7 @@ class region_source {
   const usm_kind kind_;
   const sizes how_;
   chunk_source* const chunks_;
-  std::atomic<std::size_t> held_{0};
-  std::atomic<std::uint64_t> maps_{0};
-  std::atomic<std::uint64_t> unmaps_{0};
+  driver_counts counts_;
 };
 
 }  // namespace isthmus

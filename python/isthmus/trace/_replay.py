@@ -66,9 +66,9 @@ class Replay:
 def replay(trace: Trace, resource: MemoryResource) -> Replay:
     """Plays all events twice: with a look after each, then once more for the time of them all.
 
-    What the resource holds before counts as held. Blocks without the interpreter's lock, and Ctrl-C does not
-    interrupt it; nothing stays allocated. Raises isthmus.memory.USMAllocationError where the memory
-    does not suffice, ValueError for events that cannot have happened.
+    What the resource holds before counts as held. Blocks without the interpreter's lock, and Ctrl-C
+    does not interrupt it; nothing stays allocated. Raises isthmus.memory.USMAllocationError where
+    the memory does not suffice, ValueError for events that cannot have happened.
     """
     if trace.events.dtype != EVENT:
         raise ValueError(f"events have the dtype {trace.events.dtype}, it must be EVENT")

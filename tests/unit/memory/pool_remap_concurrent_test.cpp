@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <random>
 #include <thread>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "backend/drivers.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
+#include "os/virtual_memory.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::sim_test {
@@ -162,13 +164,40 @@ TEST_P(pool_remap, any_of_it_goes_back) {
 }
 
 TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
-  holder with{make({.initial_bytes = 64 * k_mib}), *on_};
-  const auto given_back = with.from().trim(32 * k_mib);
-  EXPECT_EQ(with.held(), 64 * k_mib - given_back);
-  EXPECT_EQ(with.held(), 32 * k_mib);
-  with.take(16 * k_mib);
-  with.from().trim(0);
-  EXPECT_LE(with.held(), 24 * k_mib);
+  const auto before = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  {
+    holder with{make({.initial_bytes = 64 * k_mib}), *on_};
+    const auto given_back = with.from().trim(32 * k_mib);
+    EXPECT_EQ(with.held(), 64 * k_mib - given_back);
+    EXPECT_EQ(with.held(), 32 * k_mib);
+    with.take(16 * k_mib);
+    with.from().trim(0);
+    EXPECT_LE(with.held(), 24 * k_mib);
+  }
+  const auto after = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  EXPECT_EQ(after.bytes, before.bytes);
+  EXPECT_EQ(after.count, before.count) << "of what was one chunk, and then several";
+}
+
+std::size_t reserved_bytes() {
+  std::size_t pages = 0;
+  std::ifstream{"/proc/self/statm"} >> pages;
+  return pages * os::page_size();
+}
+
+TEST_P(pool_remap, addresses_go_with_what_was_in_them) {
+  const auto play = [&] {
+    holder with{make(), *on_};
+    with.take_and_give_every_other(8, 4 * k_mib);
+    with.take(30 * k_mib);
+    with.from().trim(0);
+  };
+  play();
+  const auto before = reserved_bytes();
+  for (int each = 0; each < 40; ++each) {
+    play();
+  }
+  EXPECT_LT(reserved_bytes(), before + 400 * k_mib) << "30 MiB at least were left in each";
 }
 
 TEST_P(pool_remap, an_address_that_memory_has_left_is_nobodys) {

@@ -1,0 +1,58 @@
+#pragma once
+// What a resource has of the driver's memory, and how often it went to and fro.
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+namespace isthmus {
+
+class driver_counts {
+ public:
+  void took(std::size_t nbytes) noexcept {
+    held_.fetch_add(nbytes, std::memory_order_relaxed);
+    mapped();
+  }
+  void gave_back(std::size_t nbytes) noexcept {
+    held_.fetch_sub(nbytes, std::memory_order_relaxed);
+    unmapped();
+  }
+  void moved() noexcept {
+    mapped();
+    unmapped();
+  }
+
+  // Counts bytes before the driver is asked for them, so that those who ask at the same moment stay
+  // within `limit` together; false if they would not.
+  [[nodiscard]] bool claim(std::size_t nbytes, std::size_t limit) noexcept {
+    auto held = held_bytes();
+    do {
+      if (nbytes > limit || held > limit - nbytes) {
+        return false;
+      }
+    } while (!held_.compare_exchange_weak(held, held + nbytes, std::memory_order_relaxed));
+    return true;
+  }
+  void took_claimed() noexcept { mapped(); }
+  void unclaim(std::size_t nbytes) noexcept { held_.fetch_sub(nbytes, std::memory_order_relaxed); }
+
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return held_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t maps() const noexcept {
+    return maps_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t unmaps() const noexcept {
+    return unmaps_.load(std::memory_order_relaxed);
+  }
+
+ private:
+  void mapped() noexcept { maps_.fetch_add(1, std::memory_order_relaxed); }
+  void unmapped() noexcept { unmaps_.fetch_add(1, std::memory_order_relaxed); }
+
+  std::atomic<std::size_t> held_{0};
+  std::atomic<std::uint64_t> maps_{0};
+  std::atomic<std::uint64_t> unmaps_{0};
+};
+
+}  // namespace isthmus
