@@ -48,8 +48,8 @@ TEST_P(replays, of_a_pool_hold_all_that_it_has) {
   for (std::uint32_t id = 0; id < 64; ++id) events.push_back(release(id, (id + 1) % 2));
   const std::array queues{queue_, im::queue(device_)};
   for (im::kind kind : kinds()) {
-    const auto pool = im::resource::pool(queue_.context(), kind,
-                                         {.initial_bytes = k_step, .growth_bytes = k_step}, device_);
+    const auto pool = im::resource::pool(
+        queue_.context(), kind, {.initial_bytes = k_step, .growth_bytes = k_step}, device_);
     const auto first = pool.usage().held;
     std::vector<im::trace_sample> samples(events.size());
     const auto seen = im::replay(pool, queues, events, samples);
