@@ -1,78 +1,34 @@
 #include "memory/provider.hpp"
 
-#include "core/sizes.hpp"
+#include "memory/host_memory.hpp"
 #include "memory/live_counts.hpp"
-#include "os/virtual_memory.hpp"
 
 namespace isthmus {
 namespace {
-
-// Promised memory that lies in the host's: what CPU drivers call device memory does too.
-class host_promise {
- public:
-  [[nodiscard]] static bool concerns(const device& where, usm_kind kind) noexcept {
-    return kind != ISTHMUS_KIND_DEVICE || where.properties().type == ISTHMUS_DEVICE_CPU;
-  }
-  [[nodiscard]] bool take(std::size_t nbytes) noexcept {
-    if (nbytes > limit_) {
-      return false;
-    }
-    if (promised_.fetch_add(nbytes, std::memory_order_relaxed) > limit_ - nbytes) {
-      promised_.fetch_sub(nbytes, std::memory_order_relaxed);
-      return false;
-    }
-    return true;
-  }
-  void give_back(std::size_t nbytes) noexcept {
-    promised_.fetch_sub(nbytes, std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::size_t promised() const noexcept {
-    return promised_.load(std::memory_order_relaxed);
-  }
-  [[nodiscard]] std::size_t limit() const noexcept { return limit_; }
-
- private:
-  const std::size_t limit_ = os::physical_memory().total;
-  std::atomic<std::size_t> promised_{0};
-};
-
-host_promise& promise() noexcept {
-  static auto* const only = new host_promise;
-  return *only;
-}
-
-error host_is_full(const device& where, const allocation_request& request) {
-  return fail(
-      ISTHMUS_ERROR_OUT_OF_MEMORY,
-      "cannot allocate {} of {} memory on {}: it lies in the host's memory, of which {} of {} are "
-      "promised to live allocations; free buffers, or ask for less",
-      describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter,
-      describe_bytes(promise().promised()), describe_bytes(promise().limit()));
-}
 
 // What `ask` gets of the driver, counted in the host's memory if it lies there.
 template <class Ask>
 auto promised(context& home, device& where, const allocation_request& request,
               Ask&& ask) -> decltype(ask()) {
-  if (!host_promise::concerns(where, request.kind)) {
+  if (!host_memory::holds(where, request.kind)) {
     return ask();
   }
-  if (!promise().take(request.nbytes)) {
+  if (auto taken = host_memory::only().take(where, request); !taken) {
     // A bad kind or alignment is told first, as for a size that fits.
     auto would = home.check(where, request);
-    return would ? std::move(would) : host_is_full(where, request);
+    return would ? std::move(would) : taken.take_error();
   }
   auto given = ask();
   if (!given) {
-    promise().give_back(request.nbytes);
+    host_memory::only().give_back(where, request.nbytes);
   }
   return given;
 }
 
 void forget(const device& where, usm_kind kind, const void* pointer, std::size_t nbytes) noexcept {
   process_live_counts().remove(pointer, kind, nbytes);
-  if (host_promise::concerns(where, kind)) {
-    promise().give_back(nbytes);
+  if (host_memory::holds(where, kind)) {
+    host_memory::only().give_back(where, nbytes);
   }
 }
 

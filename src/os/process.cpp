@@ -9,7 +9,7 @@
 namespace isthmus::os {
 
 namespace detail {
-std::atomic<bool> forked{false};
+std::atomic<std::uint32_t> forks{0};
 std::atomic<bool> ending{false};
 }  // namespace detail
 
@@ -41,7 +41,7 @@ driver_call::~driver_call() { calls_under_way.fetch_sub(1, std::memory_order_seq
 
 void watch_forks() noexcept {
   [[maybe_unused]] static const int registered = pthread_atfork(
-      nullptr, nullptr, [] { detail::forked.store(true, std::memory_order_relaxed); });
+      nullptr, nullptr, [] { detail::forks.fetch_add(1, std::memory_order_relaxed); });
 }
 
 void watch_process() noexcept {

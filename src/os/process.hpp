@@ -6,11 +6,12 @@
 // lock. And once `main` has returned the drivers' own static objects are being destroyed.
 
 #include <atomic>
+#include <cstdint>
 
 namespace isthmus::os {
 
 namespace detail {
-extern std::atomic<bool> forked;
+extern std::atomic<std::uint32_t> forks;
 extern std::atomic<bool> ending;
 }  // namespace detail
 
@@ -19,9 +20,11 @@ void watch_forks() noexcept;
 // Arms both; called each time a driver was opened, so that our end comes before the driver's own.
 void watch_process() noexcept;
 
-[[nodiscard]] inline bool is_forked_child() noexcept {
-  return detail::forked.load(std::memory_order_relaxed);
+// How many forks lie between the process that armed the first and this one.
+[[nodiscard]] inline std::uint32_t forks() noexcept {
+  return detail::forks.load(std::memory_order_relaxed);
 }
+[[nodiscard]] inline bool is_forked_child() noexcept { return forks() != 0; }
 // Pre-condition of every call that gives something back to a driver.
 [[nodiscard]] inline bool drivers_are_gone() noexcept {
   return is_forked_child() || detail::ending.load(std::memory_order_relaxed);

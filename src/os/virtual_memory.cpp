@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
-#include <optional>
 
 #include "core/sizes.hpp"
 
@@ -185,47 +183,6 @@ result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
 void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept {
   munmap(pages.hidden, whole_pages(nbytes));
   munmap(pages.open, whole_pages(nbytes));
-}
-
-namespace {
-
-// The first number in a file of the kernel's; none for "max" or where the file is not there.
-std::optional<std::size_t> number_in_file(const char* path) noexcept {
-  std::FILE* file = std::fopen(path, "re");
-  if (file == nullptr) {
-    return std::nullopt;
-  }
-  std::size_t value = 0;
-  const bool read = std::fscanf(file, "%zu", &value) == 1;
-  std::fclose(file);
-  return read ? std::optional{value} : std::nullopt;
-}
-
-// Of this process's own cgroup as its namespace shows it, version 2 or 1.
-std::size_t cgroup_limit() noexcept {
-  const auto limit = number_in_file("/sys/fs/cgroup/memory.max");
-  return limit.value_or(
-      number_in_file("/sys/fs/cgroup/memory/memory.limit_in_bytes").value_or(SIZE_MAX));
-}
-
-std::size_t available_kib() noexcept {
-  std::size_t kib = 0;
-  if (std::FILE* file = std::fopen("/proc/meminfo", "re")) {
-    char line[128];
-    while (std::fgets(line, sizeof line, file) != nullptr &&
-           std::sscanf(line, "MemAvailable: %zu kB", &kib) != 1) {
-    }
-    std::fclose(file);
-  }
-  return kib;
-}
-
-}  // namespace
-
-memory_status physical_memory() noexcept {
-  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size();
-  const auto total = std::min(pages, cgroup_limit());
-  return {total, std::min(total, available_kib() * 1024)};
 }
 
 }  // namespace isthmus::os

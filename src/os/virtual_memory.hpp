@@ -45,12 +45,4 @@ struct two_faced {
 [[nodiscard]] result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment);
 void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept;
 
-// Physical memory in bytes that this process may use, its cgroup's limit included, and what of it
-// is available without swapping.
-struct memory_status {
-  std::size_t total = 0;
-  std::size_t available = 0;
-};
-[[nodiscard]] memory_status physical_memory() noexcept;
-
 }  // namespace isthmus::os

@@ -13,7 +13,7 @@
 #include "core/aligned_memory.hpp"
 #include "core/bytes.hpp"
 #include "core/sizes.hpp"
-#include "os/virtual_memory.hpp"
+#include "os/available_memory.hpp"
 
 namespace isthmus::host {
 namespace {

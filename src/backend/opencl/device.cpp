@@ -7,7 +7,7 @@
 
 #include "core/sizes.hpp"
 #include "core/text.hpp"
-#include "os/virtual_memory.hpp"
+#include "os/available_memory.hpp"
 
 namespace isthmus::opencl {
 namespace {

@@ -119,12 +119,6 @@ TEST(two_faced_pages, fault_on_the_hidden_face_only) {
   unmap_two_faced(*pages, 10'000);
 }
 
-TEST(memory, is_known) {
-  const auto memory = physical_memory();
-  EXPECT_GT(memory.available, 0U);
-  EXPECT_LE(memory.available, memory.total);
-}
-
 TEST(notify, writes_one_to_a_copy_of_the_descriptor) {
   const int descriptor = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   auto own = duplicate_descriptor(descriptor);

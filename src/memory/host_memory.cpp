@@ -1,0 +1,108 @@
+#include "memory/host_memory.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/sizes.hpp"
+#include "core/text.hpp"
+
+namespace isthmus {
+namespace {
+
+// To look takes some 10 us, as long as a driver takes for a small allocation. So all together may
+// take this much, less what they gave back, between one look and the next.
+constexpr std::size_t k_allowance = std::size_t{1} << 20;
+
+constexpr std::size_t less(std::size_t from, std::size_t what) noexcept {
+  return from > what ? from - what : 0;
+}
+
+bool is_cpu(const device& where) noexcept { return where.properties().type == ISTHMUS_DEVICE_CPU; }
+
+error refuse(const device& where, const allocation_request& request, const std::string& reason) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+              "cannot allocate {} of {} memory on {}: it lies in the host's memory, of which {}; "
+              "free buffers, or ask for less",
+              describe_bytes(request.nbytes), kind_name(request.kind), where.properties().filter,
+              reason);
+}
+
+}  // namespace
+
+host_memory& host_memory::only() {
+  static auto* const made =
+      new host_memory{os::process_memory_bounds(), os::physical_memory().total};
+  return *made;
+}
+
+bool host_memory::holds(const device& where, usm_kind kind) noexcept {
+  return kind != ISTHMUS_KIND_DEVICE || is_cpu(where);
+}
+
+result<void> host_memory::take(const device& where, const allocation_request& request) {
+  const auto nbytes = request.nbytes;
+  auto promised = promised_.load(std::memory_order_relaxed);
+  do {
+    if (nbytes > total_ || promised > total_ - nbytes) {
+      return refuse(where, request,
+                    formatted("{} of {} are promised to live allocations", describe_bytes(promised),
+                              describe_bytes(total_)));
+    }
+  } while (
+      !promised_.compare_exchange_weak(promised, promised + nbytes, std::memory_order_relaxed));
+  if (is_cpu(where)) {
+    in_process_.fetch_add(nbytes, std::memory_order_relaxed);
+  }
+  auto taken = ride(nbytes) ? result<void>{} : look(where, request);
+  if (!taken) {
+    forget(where, nbytes);
+  }
+  return taken;
+}
+
+void host_memory::forget(const device& where, std::size_t nbytes) noexcept {
+  promised_.fetch_sub(nbytes, std::memory_order_relaxed);
+  if (is_cpu(where)) {
+    in_process_.fetch_sub(nbytes, std::memory_order_relaxed);
+  }
+}
+
+void host_memory::give_back(const device& where, std::size_t nbytes) noexcept {
+  forget(where, nbytes);
+  auto left = allowance_.load(std::memory_order_relaxed);
+  while (left < k_allowance &&
+         !allowance_.compare_exchange_weak(left, left + std::min(nbytes, k_allowance - left),
+                                           std::memory_order_relaxed)) {
+  }
+}
+
+bool host_memory::ride(std::size_t nbytes) noexcept {
+  auto left = allowance_.load(std::memory_order_relaxed);
+  while (nbytes <= left) {
+    if (allowance_.compare_exchange_weak(left, left - nbytes, std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What was promised and not touched yet the kernel still counts as available. How much that is
+// nobody tells, but no less than what was promised beyond all that the process has.
+result<void> host_memory::look(const device& where, const allocation_request& request) {
+  const auto promised = in_process_.load(std::memory_order_relaxed);
+  auto wanted = std::max(request.nbytes, less(promised, bounds_.resident()));
+  const auto room = bounds_.room(wanted + k_allowance);
+  if (wanted > room.bytes && wanted > request.nbytes) {
+    wanted = std::max(request.nbytes, less(wanted, bounds_.swapped()));
+  }
+  if (wanted > room.bytes) {
+    return refuse(
+        where, request,
+        formatted("{} are available by {}, with {} of live allocations not written to yet",
+                  describe_bytes(room.bytes), room.bound, describe_bytes(wanted - request.nbytes)));
+  }
+  allowance_.store(std::min(k_allowance, room.bytes - wanted), std::memory_order_relaxed);
+  return {};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,181 @@
+#include "os/available_memory.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "os/cgroup_files.hpp"
+#include "os/process.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::os {
+namespace {
+
+constexpr const char* k_machine = "MemAvailable";
+// Version 1 has no word for no limit: there it is the largest number of whole pages.
+constexpr std::uint64_t k_no_limit = std::uint64_t{1} << 62;
+
+struct file_names {
+  cgroup_version version;
+  const char* limit;
+  const char* usage;
+  const char* inactive;
+};
+constexpr file_names k_versions[] = {
+    {cgroup_version::two, "/memory.max", "/memory.current", "inactive_file"},
+    {cgroup_version::one, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
+     "total_inactive_file"}};
+
+std::string whole_text(const std::string& path) {
+  std::string text;
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  char part[4096];
+  for (ssize_t got = 1; file >= 0 && got > 0;) {
+    got = ::read(file, part, sizeof part);
+    text.append(part, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+  }
+  if (file >= 0) {
+    close(file);
+  }
+  return text;
+}
+
+// Of a line that tells KiB.
+std::optional<std::size_t> bytes_behind(std::string_view text, std::string_view key) noexcept {
+  const auto kib = number_behind(text, key);
+  return kib ? std::optional{*kib > SIZE_MAX / 1024 ? SIZE_MAX : *kib * 1024} : std::nullopt;
+}
+
+constexpr std::size_t less(std::size_t from, std::size_t what) noexcept {
+  return from > what ? from - what : 0;
+}
+
+}  // namespace
+
+kept_file::kept_file(const std::string& path) noexcept
+    : descriptor_{open(path.c_str(), O_RDONLY | O_CLOEXEC)} {}
+
+kept_file::kept_file(kept_file&& other) noexcept
+    : descriptor_{std::exchange(other.descriptor_, -1)} {}
+
+kept_file::~kept_file() {
+  if (is_open()) {
+    close(descriptor_);
+  }
+}
+
+std::string_view kept_file::read(char* room, std::size_t nbytes) const noexcept {
+  const auto got = is_open() ? pread(descriptor_, room, nbytes, 0) : -1;
+  return {room, static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+}
+
+memory_bounds::memory_bounds(const std::string& root)
+    : machine_{root + "/proc/meminfo"},
+      process_pages_{root + "/proc/self/statm"},
+      process_status_{root + "/proc/self/status"} {
+  const auto groups = whole_text(root + "/proc/self/cgroup");
+  const auto mounts = whole_text(root + "/proc/self/mountinfo");
+  for (const auto& names : k_versions) {
+    const auto path = cgroup_path(groups, names.version);
+    if (!path) {
+      continue;
+    }
+    for (auto& folder : cgroup_folders(mounts, *path, names.version)) {
+      const auto place = root + folder;
+      level found{std::move(folder), names.inactive, kept_file{place + names.limit},
+                  kept_file{place + names.usage}, kept_file{place + "/memory.stat"}};
+      if (found.limit.is_open() && found.usage.is_open()) {
+        levels_.push_back(std::move(found));
+      }
+    }
+  }
+}
+
+std::size_t memory_bounds::level::most() const noexcept {
+  char text[64];
+  const auto told = number_in(limit.read(text));
+  return told && *told < k_no_limit ? *told : SIZE_MAX;
+}
+
+// The statistics are dear, and only add to what is left without them.
+std::size_t memory_bounds::level::room(std::size_t enough) const noexcept {
+  const auto allowed = most();
+  if (allowed == SIZE_MAX) {
+    return SIZE_MAX;
+  }
+  char text[8192];
+  const auto used = number_in(usage.read(text)).value_or(0);
+  const auto left = less(allowed, used);
+  if (left >= enough) {
+    return left;
+  }
+  const auto dropped = number_behind(statistics.read(text), inactive).value_or(0);
+  return less(allowed, less(used, dropped));
+}
+
+memory_room memory_bounds::room(std::size_t enough) const noexcept {
+  memory_room least;
+  char text[512];  // it is the third line
+  if (const auto bytes = bytes_behind(machine_.read(text), "MemAvailable:")) {
+    least = {*bytes, k_machine};
+  }
+  for (const auto& each : levels_) {
+    if (const auto bytes = each.room(enough); bytes < least.bytes) {
+      least = {bytes, each.folder.c_str()};
+    }
+  }
+  return least;
+}
+
+std::size_t memory_bounds::limit() const noexcept {
+  std::size_t least = SIZE_MAX;
+  for (const auto& each : levels_) {
+    least = std::min(least, each.most());
+  }
+  return least;
+}
+
+std::size_t memory_bounds::resident() const noexcept {
+  char text[128];
+  return second_number_in(process_pages_.read(text)).value_or(0) * page_size();
+}
+
+std::size_t memory_bounds::swapped() const noexcept {
+  char text[4096];
+  return bytes_behind(process_status_.read(text), "VmSwap:").value_or(0);
+}
+
+// In a forked child the groups may be others, and what was kept tells of the parent. The parent's
+// files stay open there: a daemon closes all descriptors, and the numbers are other files by now.
+const memory_bounds& process_memory_bounds() {
+  struct found {
+    std::uint32_t forks;
+    memory_bounds bounds;
+    const found* before;
+  };
+  static std::atomic<const found*> current{nullptr};
+  watch_forks();
+  const auto* known = current.load(std::memory_order_acquire);
+  if (known == nullptr || known->forks != forks()) {
+    const auto* made = new found{forks(), memory_bounds{""}, known};
+    if (current.compare_exchange_strong(known, made, std::memory_order_acq_rel)) {
+      known = made;
+    } else {
+      delete made;
+    }
+  }
+  return known->bounds;
+}
+
+memory_status physical_memory() {
+  const auto& bounds = process_memory_bounds();
+  const auto pages = static_cast<std::size_t>(sysconf(_SC_PHYS_PAGES)) * page_size();
+  const auto total = std::min(pages, bounds.limit());
+  return {total, std::min(total, bounds.room().bytes)};
+}
+
+}  // namespace isthmus::os

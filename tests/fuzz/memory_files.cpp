@@ -1,0 +1,48 @@
+// Any text as the kernel's files on memory and control groups: what is told of it lies within it.
+#include <cstdlib>
+#include <string_view>
+#include "os/cgroup_files.hpp"
+
+using namespace isthmus::os;
+
+namespace {
+
+void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+// Each folder is the one before without its last name, and none leaves its mount.
+void expect_folders(std::string_view mounts, std::string_view path, cgroup_version of) {
+  const auto folders = cgroup_folders(mounts, path, of);
+  for (std::size_t each = 0; each < folders.size(); ++each) {
+    require(folders[each].starts_with('/'));
+    if (each == 0) continue;
+    const auto& longer = folders[each - 1];
+    const auto& folder = folders[each];
+    require(folder == "/" || longer.starts_with(folder + "/"));
+    const auto name = longer.substr(folder == "/" ? 1 : folder.size() + 1);
+    require(name.find('/') == name.npos && name != "..");
+  }
+}
+
+}  // namespace
+
+// Up to the first NUL it is the list of groups, behind it that of mounts.
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  const std::string_view all(reinterpret_cast<const char*>(data), size);
+  const auto end = all.find('\0');
+  const auto groups = all.substr(0, end);
+  const auto mounts = end == all.npos ? std::string_view{} : all.substr(end + 1);
+  for (const auto of : {cgroup_version::one, cgroup_version::two}) {
+    const auto path = cgroup_path(groups, of);
+    if (path) {
+      require(path->starts_with('/') && groups.find(*path) != groups.npos);
+      expect_folders(mounts, *path, of);
+    }
+  }
+  const auto number = number_in(all);
+  require(!number || (all[0] >= '0' && all[0] <= '9'));
+  (void)number_behind(all, "inactive_file");
+  (void)second_number_in(all);
+  return 0;
+}

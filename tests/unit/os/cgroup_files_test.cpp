@@ -1,0 +1,117 @@
+#include "os/cgroup_files.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace isthmus::os {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(number, stands_at_the_front_with_white_space_behind_it) {
+  EXPECT_EQ(number_in("0\n"), 0U);
+  EXPECT_EQ(number_in("18446744073709551615\n"), UINT64_MAX);
+  EXPECT_EQ(number_in("12 34"), 12U);
+  for (const char* damaged :
+       {"", "\n", "max\n", "-1\n", " 1\n", "12", "12x\n", "0x10\n", "18446744073709551616\n"}) {
+    EXPECT_FALSE(number_in(damaged)) << '"' << damaged << '"';
+  }
+}
+
+TEST(number_behind_a_key, is_found_on_its_own_line) {
+  constexpr auto statistics =
+      "active_file 1\ninactive_file 4096\ntotal_inactive_file 8192\nshmem 7\n";
+  EXPECT_EQ(number_behind(statistics, "inactive_file"), 4096U);
+  EXPECT_EQ(number_behind(statistics, "total_inactive_file"), 8192U);
+  EXPECT_EQ(number_behind("MemTotal:  9 kB\nMemAvailable:   6 kB\n", "MemAvailable:"), 6U);
+}
+
+TEST(number_behind_a_key, is_none_where_the_text_is_damaged) {
+  for (const char* damaged :
+       {"", "inactive_file", "inactive_file\n", "inactive_file \n", "inactive_file 40",
+        "inactive_file -1\n", "inactive_files 3\n", "inactive_file x\n", "inactive_file \n5\n"}) {
+    EXPECT_FALSE(number_behind(damaged, "inactive_file")) << '"' << damaged << '"';
+  }
+}
+
+TEST(second_number, is_that_of_resident_pages) {
+  EXPECT_EQ(second_number_in("765 407 378 5 0 123 0\n"), 407U);
+  for (const char* damaged : {"", "765", "765 ", "765 4", "765 x 3\n"}) {
+    EXPECT_FALSE(second_number_in(damaged)) << '"' << damaged << '"';
+  }
+}
+
+TEST(group, is_that_of_its_version) {
+  constexpr auto both = "9:name=memory:/no\n4:cpu,memory:/one:two\n0::/unified.slice/a b\n";
+  EXPECT_EQ(cgroup_path(both, cgroup_version::one), "/one:two");
+  EXPECT_EQ(cgroup_path(both, cgroup_version::two), "/unified.slice/a b");
+  EXPECT_FALSE(cgroup_path("3:cpu:/x\n", cgroup_version::one));
+  EXPECT_FALSE(cgroup_path("3:cpu:/x\n", cgroup_version::two));
+  for (const char* damaged :
+       {"", ":", "0", "0::", "0::x\n", "4:memory\n", "4:memory:\n", "::/\n"}) {
+    EXPECT_FALSE(cgroup_path(damaged, cgroup_version::one)) << '"' << damaged << '"';
+    EXPECT_FALSE(cgroup_path(damaged, cgroup_version::two)) << '"' << damaged << '"';
+  }
+}
+
+constexpr auto k_two = "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n";
+constexpr auto k_one =
+    "35 31 0:32 / /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
+    "36 31 0:33 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n";
+
+TEST(folders, go_from_the_own_group_to_the_root) {
+  EXPECT_THAT(
+      cgroup_folders(k_two, "/a.slice/b.scope", cgroup_version::two),
+      ElementsAre("/sys/fs/cgroup/a.slice/b.scope", "/sys/fs/cgroup/a.slice", "/sys/fs/cgroup"));
+  EXPECT_THAT(cgroup_folders(k_one, "/job", cgroup_version::one),
+              ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
+  EXPECT_THAT(cgroup_folders(k_two, "/", cgroup_version::two), ElementsAre("/sys/fs/cgroup"));
+}
+
+TEST(folders, begin_below_what_a_container_is_shown) {
+  constexpr auto shown =
+      "36 31 0:33 /docker/1f /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n";
+  EXPECT_THAT(cgroup_folders(shown, "/docker/1f", cgroup_version::one),
+              ElementsAre("/sys/fs/cgroup/memory"));
+  EXPECT_THAT(cgroup_folders(shown, "/docker/1f/job", cgroup_version::one),
+              ElementsAre("/sys/fs/cgroup/memory/job", "/sys/fs/cgroup/memory"));
+  EXPECT_THAT(cgroup_folders(shown, "/docker/1fe", cgroup_version::one), IsEmpty());
+  EXPECT_THAT(cgroup_folders(shown, "/", cgroup_version::one), IsEmpty());
+}
+
+TEST(folders, are_of_the_mount_that_shows_most) {
+  const std::string several = "1 1 0:1 /a /part rw - cgroup2 none rw\n" + std::string{k_two} +
+                              "1 1 0:1 /a/b /less rw - cgroup2 none rw\n";
+  EXPECT_THAT(cgroup_folders(several, "/a/b", cgroup_version::two),
+              ElementsAre("/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"));
+}
+
+TEST(folders, may_have_any_name_and_any_fields_before_them) {
+  constexpr auto odd =
+      "1 1 0:1 / /my\\040groups\\134x rw master:1 propagate_from:2 - cgroup2 a rw\n";
+  EXPECT_THAT(cgroup_folders(odd, "/j", cgroup_version::two),
+              ElementsAre("/my groups\\x/j", "/my groups\\x"));
+  EXPECT_THAT(cgroup_folders("1 1 0:1 / / rw - cgroup2 a rw\n", "/j", cgroup_version::two),
+              ElementsAre("/j", "/"));
+}
+
+TEST(folders, are_none_for_a_group_outside_of_the_namespace) {
+  EXPECT_THAT(cgroup_folders(k_two, "/../other", cgroup_version::two), IsEmpty());
+  EXPECT_THAT(
+      cgroup_folders("1 1 0:1 /.. /sys/fs/cgroup rw - cgroup2 a rw\n", "/", cgroup_version::two),
+      IsEmpty());
+}
+
+TEST(folders, are_none_where_the_text_is_damaged) {
+  for (const char* damaged :
+       {"", "\n", "29 23 0:26 / /sys/fs/cgroup rw - \n", "29 23 0:26 / /sys/fs/cgroup rw cgroup2",
+        "29 23 0:26 x y rw - cgroup2 a rw\n", "- cgroup2 a rw\n", "29 23 0:26 / - cgroup2 a rw\n",
+        "1 1 0:1 / /sys/fs/cgroup rw - cgroup a rw,memory.x\n"}) {
+    EXPECT_THAT(cgroup_folders(damaged, "/", cgroup_version::one), IsEmpty()) << damaged;
+    EXPECT_THAT(cgroup_folders(damaged, "/", cgroup_version::two), IsEmpty()) << damaged;
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::os
