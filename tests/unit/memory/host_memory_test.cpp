@@ -15,7 +15,7 @@
 #include "support/kernel_files.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
-namespace isthmus {
+namespace isthmus::host_memory_test {
 namespace {
 
 using sim_test::expect_failure;
@@ -23,9 +23,9 @@ using sim_test::expect_value;
 
 constexpr std::size_t k_mib = std::size_t{1} << 20;
 
-class host_memory_test : public ::testing::Test {
+class host_memory_of_numbers : public ::testing::Test {
  protected:
-  host_memory_test() { available(100 * k_mib); }
+  host_memory_of_numbers() { available(100 * k_mib); }
 
   void available(std::size_t nbytes) { files.machine(nbytes / 1024); }
   // What of the process lies in memory.
@@ -43,7 +43,7 @@ class host_memory_test : public ::testing::Test {
   device* where = expect_value(find_device("host"));
 };
 
-TEST_F(host_memory_test, is_refused_beyond_what_is_available) {
+TEST_F(host_memory_of_numbers, is_refused_beyond_what_is_available) {
   expect_failure(take(101 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
                  "cannot allocate 101 MiB (105906176 bytes) of host memory on host:cpu:0: it lies "
                  "in the host's memory, of which 100 MiB (104857600 bytes) are available by "
@@ -51,7 +51,7 @@ TEST_F(host_memory_test, is_refused_beyond_what_is_available) {
   EXPECT_TRUE(take(100 * k_mib));
 }
 
-TEST_F(host_memory_test, is_looked_at_for_each_large_allocation) {
+TEST_F(host_memory_of_numbers, is_looked_at_for_each_large_allocation) {
   process(500 * k_mib);
   EXPECT_TRUE(take(50 * k_mib));
   available(20 * k_mib);
@@ -59,7 +59,7 @@ TEST_F(host_memory_test, is_looked_at_for_each_large_allocation) {
   EXPECT_TRUE(take(20 * k_mib));
 }
 
-TEST_F(host_memory_test, that_was_promised_and_not_touched_is_not_available) {
+TEST_F(host_memory_of_numbers, that_was_promised_and_not_touched_is_not_available) {
   EXPECT_TRUE(take(60 * k_mib));
   expect_failure(take(60 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY,
                  "with 60 MiB (62914560 bytes) of live allocations not written to yet");
@@ -70,13 +70,13 @@ TEST_F(host_memory_test, that_was_promised_and_not_touched_is_not_available) {
   EXPECT_TRUE(take(60 * k_mib));
 }
 
-TEST_F(host_memory_test, that_was_swapped_out_was_touched) {
+TEST_F(host_memory_of_numbers, that_was_swapped_out_was_touched) {
   EXPECT_TRUE(take(90 * k_mib));
   process(10 * k_mib, 80 * k_mib);
   EXPECT_TRUE(take(90 * k_mib));
 }
 
-TEST_F(host_memory_test, is_refused_beyond_all_of_it) {
+TEST_F(host_memory_of_numbers, is_refused_beyond_all_of_it) {
   available(5000 * k_mib);
   process(2000 * k_mib);
   EXPECT_TRUE(take(900 * k_mib));
@@ -85,7 +85,7 @@ TEST_F(host_memory_test, is_refused_beyond_all_of_it) {
   EXPECT_TRUE(take(100 * k_mib));
 }
 
-TEST_F(host_memory_test, is_not_lost_by_a_refusal) {
+TEST_F(host_memory_of_numbers, is_not_lost_by_a_refusal) {
   for (int each = 0; each < 100; ++each) {
     EXPECT_FALSE(take(101 * k_mib));
     EXPECT_FALSE(take(1001 * k_mib));
@@ -93,7 +93,7 @@ TEST_F(host_memory_test, is_not_lost_by_a_refusal) {
   EXPECT_TRUE(take(100 * k_mib));
 }
 
-TEST_F(host_memory_test, is_looked_at_once_for_some_small_allocations) {
+TEST_F(host_memory_of_numbers, is_looked_at_once_for_some_small_allocations) {
   process(500 * k_mib);
   EXPECT_TRUE(take(2 * k_mib));
   available(0);
@@ -108,7 +108,7 @@ TEST_F(host_memory_test, is_looked_at_once_for_some_small_allocations) {
   expect_failure(take(2 * k_mib), ISTHMUS_ERROR_OUT_OF_MEMORY, "0 bytes are available");
 }
 
-TEST_F(host_memory_test, small_allocations_do_not_go_beyond_what_was_left) {
+TEST_F(host_memory_of_numbers, small_allocations_do_not_go_beyond_what_was_left) {
   EXPECT_TRUE(take(100 * k_mib - 1000));
   EXPECT_FALSE(take(1001));
   EXPECT_TRUE(take(1000));
@@ -137,4 +137,4 @@ TEST(host_memory, of_the_machine_is_never_promised_as_a_whole) {
 }
 
 }  // namespace
-}  // namespace isthmus
+}  // namespace isthmus::host_memory_test

@@ -9,7 +9,7 @@
 #include "os/virtual_memory.hpp"
 #include "support/kernel_files.hpp"
 
-namespace isthmus::os {
+namespace isthmus::os::available_memory_test {
 namespace {
 
 constexpr std::size_t k_mib = std::size_t{1} << 20;
@@ -158,4 +158,4 @@ TEST(physical_memory, is_known) {
 }
 
 }  // namespace
-}  // namespace isthmus::os
+}  // namespace isthmus::os::available_memory_test
