@@ -19,20 +19,23 @@ class chunk_source {
   virtual ~chunk_source() = default;
 
   [[nodiscard]] virtual std::size_t granularity() const noexcept = 0;  // bytes, a power of two
-  // Whether a part of a chunk moves and goes like a whole one, and reserved addresses behind the
-  // last chunk can be released alone. Then the granularity is 64 KiB.
+  // Whether a part of a chunk moves and goes like a whole one, and addresses belong to what lies
+  // there: `move` and `destroy` let go of those that a chunk leaves, and who reserved releases
+  // those where he put none. Then the granularity is 64 KiB.
   [[nodiscard]] virtual bool divides() const noexcept { return false; }
 
   // Post: aligned, to the granularity at least. OUT_OF_MEMORY without addresses.
   [[nodiscard]] virtual result<void*> reserve(std::size_t nbytes, std::size_t alignment) = 0;
-  // Pre: no chunk is in it.
+  // Pre: no chunk is in it; what was reserved, as a whole, unless it divides.
   virtual void release(void* base, std::size_t nbytes) noexcept = 0;
 
   // A new chunk. Errors: OUT_OF_MEMORY, DEVICE_LOST, DRIVER.
   [[nodiscard]] virtual result<void> create(void* at, std::size_t nbytes) = 0;
-  // A chunk, and what is in it. In an error it stays where it is, and nothing may come to `to` or
-  // behind it any more: the addresses may be lost. Pre: nothing uses it.
-  [[nodiscard]] virtual result<void> move(void* from, void* to, std::size_t nbytes) = 0;
+  // A chunk, and what is in it. In an error it stays where it is; if `to_lost` is true then, the
+  // addresses may be somebody else's by now: nothing may come there, and they are never released.
+  // Pre: nothing uses it. May throw std::bad_alloc, and then nothing was done.
+  [[nodiscard]] virtual result<void> move(void* from, void* to, std::size_t nbytes,
+                                          bool& to_lost) = 0;
   // Pre: nothing uses it.
   virtual void destroy(void* at, std::size_t nbytes) noexcept = 0;
 };

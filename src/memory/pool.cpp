@@ -224,29 +224,29 @@ void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket f
 result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
                                         queue* on) {
   const auto whom = slots_->find(on);
-  for (bool gathered = false;; gathered = true) {
-    if (const auto found = regions_.take(count, alignment, whom); found.count != 0) {
-      return found;
-    }
+  for (const bool gathered : {false, true}) {
     if (gathered) {
-      ISTHMUS_TRY(grow(count, alignment));
-    } else {
       lane::empty_own(*this);
       slots_->fence();
       regions_.settle();
     }
+    if (const auto found = regions_.take(count, alignment, whom); found.count != 0) {
+      return found;
+    }
   }
+  return grow(count, alignment, whom);
 }
 
 // Where memory cannot move, as much goes back first of regions that are free and did not serve:
 // recorded training held 1.5 times what it requested without this, and 1.05 times with it.
-result<void> pool::grow(region_heap::index count, std::size_t alignment) {
+result<region_heap::run> pool::grow(region_heap::index count, std::size_t alignment,
+                                    queue_slots::slot whom) {
   if (const auto held = source_.counts().held_bytes(); !source_.moves()) {
     regions_.trim(held - std::min(held, std::size_t{count} * k_grain_bytes));
   }
-  auto grown = regions_.grow(count, alignment);
+  auto grown = regions_.grow(count, alignment, whom);
   if (!grown && grown.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && trim(0) != 0) {
-    return regions_.grow(count, alignment);
+    return regions_.grow(count, alignment, whom);
   }
   return grown;
 }

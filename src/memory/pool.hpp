@@ -54,7 +54,7 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 
   [[nodiscard]] memory_usage usage() noexcept override;
-  // Regions that are free as a whole; this thread's lanes are emptied first.
+  // As `region_heap::trim`; this thread's lanes are emptied first.
   std::size_t trim(std::size_t keep) noexcept override;
 
   // For lanes; under their lock.
@@ -83,7 +83,8 @@ class pool final : public memory_resource, public reclaimable {
   // At least one block, at most as many as `out` has room for.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
-  [[nodiscard]] result<void> grow(region_heap::index count, std::size_t alignment);
+  [[nodiscard]] result<region_heap::run> grow(region_heap::index count, std::size_t alignment,
+                                              queue_slots::slot whom);
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
 

@@ -55,47 +55,51 @@ class region_heap::assembly {
     return {};
   }
   // Where one does not move nothing may come behind it: it goes back, as do all that are left.
-  void move() noexcept {
+  void move() {
     for (; !to_move_.empty(); to_move_.pop_back()) {
-      if (!is_cut_off_ && source_.move(to_move_.back(), *in_, filled_)) {
-        add(to_move_.back());
+      if (!is_cut_off_ && source_.move(to_move_.back(), *in_)) {
+        row_.push_back(to_move_.back());
       } else {
         is_cut_off_ = true;
         source_.give_back(to_move_.back());
       }
     }
   }
-  // Up to so many in all.
-  [[nodiscard]] result<void> create(std::size_t nbytes) {
-    while (filled_ < nbytes) {
-      const auto most = source_.divides() ? nbytes : k_most_in_chunk;
-      auto made = source_.create(*in_, filled_, std::min(nbytes - filled_, most));
-      ISTHMUS_TRY(made);
-      add(*made);
+  // Up to `wanted` bytes in all; where that fails, what is more than `needed` goes back again.
+  [[nodiscard]] result<void> create(std::size_t wanted, std::size_t needed) {
+    const auto most = source_.divides() ? wanted : k_most_in_chunk;
+    while (filled() < wanted) {
+      auto made = source_.create(*in_, std::min(wanted - filled(), most));
+      if (!made) {
+        cut_back(needed);
+        return filled() >= needed ? result<void>{} : result<void>{made.take_error()};
+      }
+      row_.push_back(*made);
     }
     return {};
   }
   [[nodiscard]] std::size_t room() const noexcept { return in_->nbytes; }
-  void shorten() noexcept { source_.shorten(*in_, filled_); }
   [[nodiscard]] bool is_cut_off() const noexcept { return is_cut_off_; }
   [[nodiscard]] std::vector<region>& row() noexcept { return row_; }
-  [[nodiscard]] std::size_t filled() const noexcept { return filled_; }
+  [[nodiscard]] std::size_t filled() const noexcept { return in_->filled; }
   [[nodiscard]] std::size_t at_hand() const noexcept {
     return std::accumulate(to_move_.begin(), to_move_.end(), std::size_t{0},
                            [](std::size_t sum, const region& each) { return sum + each.nbytes(); });
   }
 
  private:
-  void add(const region& next) {
-    filled_ += next.nbytes();
-    row_.push_back(next);
+  void cut_back(std::size_t needed) noexcept {
+    while (!row_.empty() && filled() - row_.back().nbytes() >= needed) {
+      in_->filled -= row_.back().nbytes();
+      source_.give_back(row_.back());
+      row_.pop_back();
+    }
   }
 
   region_source& source_;
   std::vector<region> to_move_;
   std::vector<region> row_;
   reservation* in_ = nullptr;
-  std::size_t filled_ = 0;
   bool is_cut_off_ = false;
 };
 
@@ -132,9 +136,10 @@ std::vector<region> region_heap::take_to_move(std::size_t needed) {
 }
 
 // Beside what moves nothing is asked for but what is missing. What came together in an error is
-// free memory like any other.
-result<void> region_heap::assemble(std::size_t needed, std::size_t wanted, bool moves) try {
-  assembly made{source_, moves ? take_to_move(needed) : std::vector<region>{}};
+// free memory like any other. False if what moves was cut off short of what is needed.
+result<bool> region_heap::assemble_from(std::vector<region> to_move, std::size_t needed,
+                                        std::size_t wanted) {
+  assembly made{source_, std::move(to_move)};
   made.give_back_dust();
   const auto at_hand = made.at_hand();
   const auto whole = std::max(round_up(needed, source_.unit()), at_hand);
@@ -146,18 +151,26 @@ result<void> region_heap::assemble(std::size_t needed, std::size_t wanted, bool 
   made.move();
   result<void> done;
   if (!made.is_cut_off() && made.filled() < needed) {
-    done = made.create(made.room());
-    if (!done && made.filled() < needed) {
-      done = made.create(whole);
+    done = made.create(made.room(), whole);
+    if (!done) {
+      done = made.create(whole, whole);
     }
   }
-  made.shorten();
   const bool enough = made.filled() >= needed;
-  auto entered = made.row().empty() ? result<void>{} : enter(made.row());
-  if (made.is_cut_off() && !enough) {
-    return assemble(needed, wanted, false);
+  if (!made.row().empty()) {
+    ISTHMUS_TRY(enter(made.row()));
   }
-  return enough ? std::move(entered) : std::move(done);
+  ISTHMUS_TRY(done);
+  return enough;
+}
+
+result<void> region_heap::assemble(std::size_t needed, std::size_t wanted) try {
+  auto moved = assemble_from(take_to_move(needed), needed, wanted);
+  ISTHMUS_TRY(moved);
+  if (!*moved) {
+    ISTHMUS_TRY(assemble_from({}, needed, wanted));
+  }
+  return {};
 } catch (const std::bad_alloc&) {
   return error::no_memory();
 }

@@ -105,7 +105,6 @@ result<void> region_heap::enter(std::vector<region>& row) {
   auto* const base = row.front().base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
   const std::lock_guard hold{lock_};
-  regions_.reserve(regions_.size() + row.size());
   const auto first = find_numbers(count);
   if (first == run_heap::k_none) {
     return beyond_all(nbytes);
@@ -124,7 +123,20 @@ result<void> region_heap::enter(std::vector<region>& row) {
   return {};
 }
 
-result<void> region_heap::grow(index count, std::size_t alignment) {
+// What one thread took out to move, another cannot see: one at a time, and each looks first at what
+// the one before it brought.
+result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
+                                           queue_slots::slot whom) {
+  const std::lock_guard one_at_a_time{growing_};
+  for (;;) {
+    if (const auto found = take(count, alignment, whom); found.count != 0) {
+      return found;
+    }
+    ISTHMUS_TRY(grow_for(count, alignment));
+  }
+}
+
+result<void> region_heap::grow_for(index count, std::size_t alignment) {
   const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
   const auto needed = count * k_grain_bytes + slack;
   if (needed > k_most_bytes) {
@@ -134,10 +146,15 @@ result<void> region_heap::grow(index count, std::size_t alignment) {
   if (source_.moves()) {
     return assemble(needed, wanted);
   }
-  return wanted > needed && grow_by(wanted) ? result<void>{} : grow_by(needed);
+  return wanted > needed && add_region(wanted) ? result<void>{} : add_region(needed);
 }
 
-result<void> region_heap::grow_by(std::size_t nbytes) try {
+result<void> region_heap::grow_by(std::size_t nbytes) {
+  const std::lock_guard one_at_a_time{growing_};
+  return add_region(nbytes);
+}
+
+result<void> region_heap::add_region(std::size_t nbytes) try {
   if (nbytes > k_most_bytes) {
     return beyond_all(nbytes);
   }
@@ -183,6 +200,9 @@ std::vector<region_heap::unused> region_heap::find_unused() const {
 // Pre: under the lock; by number. What was one free run may be several from here on.
 std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
   std::vector<region> taken;
+  if (which.empty()) {
+    return taken;
+  }
   std::vector<region> left;
   taken.reserve(which.size());
   left.reserve(regions_.size() + which.size());
@@ -231,15 +251,60 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   return take_out(which);
 }
 
-std::size_t region_heap::trim(std::size_t keep) noexcept try {
+// The next region that is free as a whole and fits in `room` bytes; none: an empty one. Pre: under
+// the lock.
+region region_heap::take_whole(std::size_t room) noexcept {
+  auto found = regions_.end();
+  auto inside = run_heap::k_none;
+  runs_.visit_free(1, [&](index first, index count, ticket until) {
+    for (auto at = regions_.begin(); found == regions_.end() && at != regions_.end(); ++at) {
+      if (at->first >= first && at->first + at->count <= first + count &&
+          at->driver_bytes <= room && slots_.passed(until)) {
+        found = at;
+        inside = first;
+      }
+    }
+  });
+  if (found == regions_.end()) {
+    return {};
+  }
+  const auto taken = *found;
+  runs_.remove(inside, taken.first, taken.count);
+  process_page_map.remove(taken.base, taken.count);
+  regions_.erase(found);
+  return taken;
+}
+
+// Where the host has no memory for lists: slow, and whole regions alone.
+std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
   std::size_t given_back = 0;
-  for (const auto& gone : take_to_trim(keep)) {
+  for (;;) {
+    const auto held = source_.counts().held_bytes();
+    region gone;
+    {
+      const std::lock_guard hold{lock_};
+      gone = take_whole(held - std::min(held, keep));
+    }
+    if (gone.count == 0) {
+      return given_back;
+    }
     source_.give_back(gone);
     given_back += gone.driver_bytes;
   }
-  return given_back;
-} catch (const std::bad_alloc&) {
-  return 0;
+}
+
+std::size_t region_heap::trim(std::size_t keep) noexcept {
+  const std::lock_guard one_at_a_time{growing_};
+  try {
+    std::size_t given_back = 0;
+    for (const auto& gone : take_to_trim(keep)) {
+      source_.give_back(gone);
+      given_back += gone.driver_bytes;
+    }
+    return given_back;
+  } catch (const std::bad_alloc&) {
+    return trim_one_by_one(keep);
+  }
 }
 
 std::size_t region_heap::free_bytes() noexcept {

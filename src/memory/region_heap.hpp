@@ -45,13 +45,14 @@ class region_heap {
   [[nodiscard]] run take(index count, std::size_t alignment, queue_slots::slot whom) noexcept;
   // Joins neighbours that waited for different queues and wait no more.
   void settle() noexcept;
-  // Makes a free run in which such a run fits. Errors as `region_source::allocate`.
-  [[nodiscard]] result<void> grow(index count, std::size_t alignment);
+  // Such a run in any case: of what another thread brought meanwhile, else of more memory. Errors
+  // as `region_source::allocate`.
+  [[nodiscard]] result<run> grow(index count, std::size_t alignment, queue_slots::slot whom);
   // A region of at least so many bytes.
   [[nodiscard]] result<void> grow_by(std::size_t nbytes);
   void give(index first, ticket freed) noexcept;
-  // Gives regions that are free as a whole back to the driver while more than `keep` bytes are
-  // held; bytes given back.
+  // Gives free memory back to the driver while more than `keep` bytes are held: whole regions and,
+  // where they divide, parts of a size that is worth it. Bytes given back.
   std::size_t trim(std::size_t keep) noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
@@ -77,19 +78,26 @@ class region_heap {
   };
 
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
-  [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted, bool moves = true);
+  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment);
+  [[nodiscard]] result<void> add_region(std::size_t nbytes);
+  [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted);
+  [[nodiscard]] result<bool> assemble_from(std::vector<region> to_move, std::size_t needed,
+                                           std::size_t wanted);
   [[nodiscard]] result<void> enter(std::vector<region>& row);
   [[nodiscard]] index find_numbers(index count) noexcept;
   [[nodiscard]] std::vector<unused> find_unused() const;
   [[nodiscard]] std::vector<region> take_out(const std::vector<unused>& which);
   [[nodiscard]] std::vector<region> take_to_move(std::size_t needed);
   [[nodiscard]] std::vector<region> take_to_trim(std::size_t keep);
+  [[nodiscard]] region take_whole(std::size_t room) noexcept;
+  std::size_t trim_one_by_one(std::size_t keep) noexcept;
   [[nodiscard]] std::vector<region>::const_iterator region_of(index number) const noexcept;
   [[nodiscard]] std::byte* address_of(index first) const noexcept;
 
   region_source& source_;
   queue_slots& slots_;
   grain_table* table_ = nullptr;
+  std::mutex growing_;  // around what calls the driver; before the lock
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
   std::vector<region> regions_;  // by their first grain

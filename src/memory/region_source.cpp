@@ -68,7 +68,6 @@ result<region> region_source::allocate(std::size_t nbytes) {
 }
 
 region region_source::cut(region& whole, grain_table::index count) noexcept {
-  whole.in->users.fetch_add(1, std::memory_order_relaxed);
   auto front = whole;
   front.count = count;
   front.driver_bytes = front.nbytes();
@@ -85,10 +84,12 @@ void region_source::give_back(const region& gone) noexcept {
   if (os::drivers_are_gone()) {
     return;
   }
-  if (gone.in == nullptr) {
-    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
-  } else {
+  if (moves()) {
     provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
+  } else {
+    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
+  }
+  if (gone.in != nullptr) {
     let_go(*gone.in);
   }
   counts_.gave_back(gone.driver_bytes);
@@ -107,43 +108,58 @@ result<reservation*> region_source::reserve(std::size_t nbytes) {
 }
 
 void region_source::let_go(reservation& of) noexcept {
-  if (of.users.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-    chunks_->release(of.base, of.nbytes);
-    delete &of;
+  if (of.users.fetch_sub(1, std::memory_order_acq_rel) != 1) {
+    return;
+  }
+  const auto owned = divides() ? of.filled : 0;  // by chunks
+  if (of.nbytes != owned) {
+    chunks_->release(of.base + owned, of.nbytes - owned);
+  }
+  delete &of;
+}
+
+void region_source::fill(reservation& in, std::size_t nbytes) noexcept {
+  in.filled += nbytes;
+  if (!divides()) {
+    in.users.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-void region_source::shorten(reservation& of, std::size_t nbytes) noexcept {
-  const auto whole = round_up(nbytes, chunks_->granularity());
-  if (chunks_->divides() && whole < of.nbytes) {
-    chunks_->release(of.base + whole, of.nbytes - whole);
-    of.nbytes = whole;
-  }
-}
-
-result<region> region_source::create(reservation& in, std::size_t offset, std::size_t nbytes) {
+result<region> region_source::create(reservation& in, std::size_t nbytes) {
   const auto whole = round_up(nbytes, chunks_->granularity());
   ISTHMUS_TRY(claim(whole));
-  auto* const at = in.base + offset;
+  auto* const at = in.base + in.filled;
   auto made = provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at);
   if (!made) {
     counts_.unclaim(whole);
     return made.take_error();
   }
   counts_.took_claimed();
-  in.users.fetch_add(1, std::memory_order_relaxed);
-  return region{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes), &in};
+  fill(in, whole);
+  return region{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes),
+                divides() ? nullptr : &in};
 }
 
-result<void> region_source::move(region& which, reservation& to, std::size_t offset) {
-  auto* const at = to.base + offset;
-  ISTHMUS_TRY(chunks_->move(which.base, at, which.driver_bytes));
+result<void> region_source::move(region& which, reservation& to) {
+  auto* const at = to.base + to.filled;
+  bool lost = false;
+  auto moved = chunks_->move(which.base, at, which.driver_bytes, lost);
+  if (lost && divides()) {  // what lies behind is ours still
+    const auto behind = to.filled + which.driver_bytes;
+    if (behind != to.nbytes) {
+      chunks_->release(to.base + behind, to.nbytes - behind);
+    }
+    to.nbytes = to.filled;
+  }
+  ISTHMUS_TRY(moved);
   counts_.moved();
   provider_moved(kind_, which.base, at, which.driver_bytes);
-  to.users.fetch_add(1, std::memory_order_relaxed);
-  auto* const left = std::exchange(which.in, &to);
+  fill(to, which.driver_bytes);
   which.from_driver = which.base = at;
-  let_go(*left);
+  if (auto* const left = which.in) {
+    which.in = &to;
+    let_go(*left);
+  }
   return {};
 }
 

@@ -10,20 +10,22 @@
 
 namespace isthmus {
 
-// Addresses for chunks that lie side by side; they go when the last of their users does.
+// Addresses for chunks that lie side by side. Where chunks divide each owns the addresses that it
+// lies at; elsewhere all go when the last user does.
 struct reservation {
   std::byte* base;
   std::size_t nbytes;
+  std::size_t filled = 0;               // by chunks, from the first byte on
   std::atomic<std::uint32_t> users{1};  // its chunks, and whoever is putting them there
 };
 
 // Whole grains of the driver's memory, which go back, or move, as a whole.
 struct region {
-  void* from_driver;
-  std::size_t driver_bytes;
-  std::byte* base;
-  grain_table::index count;
-  reservation* in = nullptr;  // null: it cannot move
+  void* from_driver = nullptr;
+  std::size_t driver_bytes = 0;
+  std::byte* base = nullptr;
+  grain_table::index count = 0;
+  reservation* in = nullptr;  // of a chunk that does not divide
   grain_table::index first = grain_table::k_none;
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
@@ -53,21 +55,22 @@ class region_source {
   [[nodiscard]] result<region> allocate(std::size_t nbytes);
   void give_back(const region& gone) noexcept;
 
-  // Pre, from here on: it moves. With one user, the caller, till `let_go`.
+  // Pre, from here on: it moves. One thread fills a reservation, from the first byte on, and then
+  // lets go of it.
   [[nodiscard]] result<reservation*> reserve(std::size_t nbytes);
   void let_go(reservation& of) noexcept;
-  // Lets go of what lies behind so many bytes, if the driver can. Pre: no chunk is there.
-  void shorten(reservation& of, std::size_t nbytes) noexcept;
   // A new chunk; errors as `allocate`.
-  [[nodiscard]] result<region> create(reservation& in, std::size_t offset, std::size_t nbytes);
-  // In an error it stays where it is. Pre: nothing uses it.
-  [[nodiscard]] result<void> move(region& which, reservation& to, std::size_t offset);
+  [[nodiscard]] result<region> create(reservation& in, std::size_t nbytes);
+  // In an error it stays where it is, and nothing more may come into the reservation. Pre: nothing
+  // uses it. May throw std::bad_alloc, and then nothing was done.
+  [[nodiscard]] result<void> move(region& which, reservation& to);
 
   // A chunk that moves counts in both maps and unmaps.
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
 
  private:
   [[nodiscard]] result<void> claim(std::size_t nbytes);
+  void fill(reservation& in, std::size_t nbytes) noexcept;
 
   context& home_;
   device& where_;

@@ -138,17 +138,20 @@ void decommit_pages(void* at, std::size_t nbytes) noexcept {
   }
 }
 
-result<void> move_pages(void* from, void* to, std::size_t nbytes, bool& to_lost) {
+result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages left, bool& to_lost) {
   constexpr int k_keep_old = 4;  // MREMAP_DONTUNMAP, Linux 5.7: older headers lack it
+  const int keep = left == left_pages::reserved ? k_keep_old : 0;
   to_lost = false;
-  if (mremap(from, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | k_keep_old, to) == MAP_FAILED) {
+  if (mremap(from, nbytes, nbytes, MREMAP_MAYMOVE | MREMAP_FIXED | keep, to) == MAP_FAILED) {
     auto failure = errno == EINVAL ? fail(ISTHMUS_ERROR_UNSUPPORTED,
                                           "the kernel moves no pages: Linux 5.7 does")
                                    : no_pages("mremap", nbytes);
     to_lost = !reserve_again(to, nbytes);
     return failure;
   }
-  decommit_pages(from, nbytes);
+  if (left == left_pages::reserved) {
+    decommit_pages(from, nbytes);
+  }
   return {};
 }
 

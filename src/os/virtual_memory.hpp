@@ -30,11 +30,14 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
 // The addresses are reserved, as before.
 void decommit_pages(void* at, std::size_t nbytes) noexcept;
-// Committed pages, with what is in them, to other reserved addresses; those that they leave are
-// reserved. In an error the pages stay, but `to` may be anybody's: the kernel lets go of it before
-// it tries, and another thread may have been quicker. `to_lost` tells; then nobody may touch or
-// unmap it. UNSUPPORTED before Linux 5.7. Pre: whole pages, no overlap.
-[[nodiscard]] result<void> move_pages(void* from, void* to, std::size_t nbytes, bool& to_lost);
+// What becomes of addresses that pages leave.
+enum class left_pages { reserved, unmapped };
+// Committed pages, with what is in them, to other reserved addresses. In an error the pages stay,
+// but `to` may be anybody's: the kernel lets go of it before it tries, and another thread may have
+// been quicker. `to_lost` tells; then nobody may touch or unmap it. UNSUPPORTED before Linux 5.7
+// where addresses stay reserved. Pre: whole pages, no overlap.
+[[nodiscard]] result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages left,
+                                      bool& to_lost);
 
 // Two mappings of the same pages: `hidden` faults on any access and only gives the memory its
 // address, `open` is where the bytes are reached.

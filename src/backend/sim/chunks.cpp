@@ -56,7 +56,8 @@ result<void> chunks::create(void* at, std::size_t nbytes) {
 }
 
 // Whoever moves memory under an operation would find it out by lost data on hardware.
-result<void> chunks::move(void* from, void* to, std::size_t nbytes) {
+result<void> chunks::move(void* from, void* to, std::size_t nbytes, bool& to_lost) {
+  to_lost = false;
   auto& home = engine_of(where_);
   ISTHMUS_TRY(home.begin(call::map));
   const auto out = address_book::only().find(from, context_);
@@ -70,8 +71,9 @@ result<void> chunks::move(void* from, void* to, std::size_t nbytes) {
   if (!in->chunks()->add(in->offset_of(to), nbytes)) {
     return error::no_memory();
   }
-  bool to_lost = false;
-  if (auto moved = os::move_pages(out->open(from), in->open(to), nbytes, to_lost); !moved) {
+  if (auto moved =
+          os::move_pages(out->open(from), in->open(to), nbytes, os::left_pages::reserved, to_lost);
+      !moved) {
     static_cast<void>(in->chunks()->remove(in->offset_of(to), nbytes));
     if (to_lost) {
       in->keep_addresses();

@@ -20,7 +20,7 @@ class chunks final : public chunk_source {
   [[nodiscard]] result<void*> reserve(std::size_t nbytes, std::size_t alignment) override;
   void release(void* base, std::size_t nbytes) noexcept override;
   [[nodiscard]] result<void> create(void* at, std::size_t nbytes) override;
-  [[nodiscard]] result<void> move(void* from, void* to, std::size_t nbytes) override;
+  [[nodiscard]] result<void> move(void* from, void* to, std::size_t nbytes, bool& to_lost) override;
   void destroy(void* at, std::size_t nbytes) noexcept override;
 
  private:

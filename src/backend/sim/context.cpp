@@ -61,6 +61,12 @@ pointer_facts context::query(const void* pointer) noexcept {
   if (!found) {
     return {};
   }
+  if (auto* const chunks = found->chunks()) {
+    const auto part = chunks->stretch_at(found->offset_of(pointer));
+    return part.nbytes == 0 ? pointer_facts{}
+                            : pointer_facts{found->kind(), found->base() + part.offset, part.nbytes,
+                                            &found->home()};
+  }
   return {found->kind(), found->base(), found->nbytes(), &found->home()};
 }
 

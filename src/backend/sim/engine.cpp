@@ -36,11 +36,14 @@ engine::engine(std::string filter, const options& chosen)
   change(chosen);
 }
 
-// An agenda that is declared before the lock is worked off after it was given back.
+// An agenda that is declared before the lock is worked off after it was given back. Made only where
+// there is something to do: a free needs no memory.
 result<void> engine::begin(call kind) {
-  agenda next;
+  std::optional<agenda> next;
   const std::lock_guard hold{lock_};
-  heed_loss(next);
+  if (log_.lost() && !lost_) {
+    heed_loss(next.emplace());
+  }
   if (lost_ && kind != call::free) {
     return lost_error();
   }

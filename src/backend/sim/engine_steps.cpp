@@ -70,7 +70,12 @@ void engine::enqueue(const ref<operation>& submitted, wait_list after, isthmus::
     made.keep_ = ref<isthmus::queue>{&from};
   }
   begin_use(made.work_.destination);
-  begin_use(made.work_.source);
+  try {
+    begin_use(made.work_.source);
+  } catch (const std::bad_alloc&) {
+    end_use(made.work_.destination);
+    throw;
+  }
   on.waiting.push_back(submitted);
 }
 

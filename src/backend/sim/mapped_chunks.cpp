@@ -1,6 +1,7 @@
 #include "backend/sim/mapped_chunks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <new>
 #include <numeric>
 
@@ -38,6 +39,24 @@ bool mapped_chunks::cover(std::size_t offset, std::size_t nbytes) const noexcept
     }
   }
   return offset < at->first + at->second || nbytes == 0;
+}
+
+mapped_chunks::part mapped_chunks::stretch_at(std::size_t offset) const noexcept {
+  const std::lock_guard hold{lock_};
+  auto first = chunks_.upper_bound(offset);
+  if (first == chunks_.begin() || offset >= std::prev(first)->first + std::prev(first)->second) {
+    return {};
+  }
+  auto behind = first--;
+  while (first != chunks_.begin() &&
+         std::prev(first)->first + std::prev(first)->second == first->first) {
+    --first;
+  }
+  auto end = std::prev(behind)->first + std::prev(behind)->second;
+  for (; behind != chunks_.end() && behind->first == end; ++behind) {
+    end += behind->second;
+  }
+  return {first->first, end - first->first};
 }
 
 std::size_t mapped_chunks::total_bytes() const noexcept {

@@ -19,17 +19,19 @@ class mapped_chunks {
   [[nodiscard]] bool cover(std::size_t offset, std::size_t nbytes) const noexcept;
   [[nodiscard]] std::size_t total_bytes() const noexcept;
 
+  struct part {
+    std::size_t offset = 0;
+    std::size_t nbytes = 0;
+    friend bool operator==(const part&, const part&) = default;
+  };
+  // The chunks around an offset that lie side by side; no bytes where none is.
+  [[nodiscard]] part stretch_at(std::size_t offset) const noexcept;
+
   void begin_use(std::size_t offset, std::size_t nbytes);
   void end_use(std::size_t offset, std::size_t nbytes) noexcept;
   [[nodiscard]] bool in_use(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
-  struct part {
-    std::size_t offset;
-    std::size_t nbytes;
-    friend bool operator==(const part&, const part&) = default;
-  };
-
   mutable std::mutex lock_;
   std::map<std::size_t, std::size_t> chunks_;  // bytes by offset
   std::vector<part> uses_;

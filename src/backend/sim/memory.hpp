@@ -60,10 +60,10 @@ class allocation {
 
   // Operations that use it and have not ended, from an offset on.
   void begin_use(std::size_t offset, std::size_t nbytes) {
-    uses_.fetch_add(1, std::memory_order_relaxed);
     if (chunks_) {
       chunks_->begin_use(offset, nbytes);
     }
+    uses_.fetch_add(1, std::memory_order_relaxed);
   }
   void end_use(std::size_t offset, std::size_t nbytes) noexcept {
     uses_.fetch_sub(1, std::memory_order_relaxed);

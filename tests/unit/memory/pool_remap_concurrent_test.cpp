@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -185,6 +187,21 @@ std::size_t reserved_bytes() {
   return pages * os::page_size();
 }
 
+// A small block where a large one was, again and again: what lay around it moves on.
+TEST_P(pool_remap, small_blocks_keep_no_addresses) {
+  if (sim_) {
+    GTEST_SKIP() << "a chunk that does not divide keeps the addresses that it was reserved with";
+  }
+  holder with{make(), *on_};
+  const auto before = reserved_bytes();
+  for (int each = 0; each < 60; ++each) {
+    with.take(400 * k_mib);
+    with.give_last();
+    with.take(320 << 10);
+  }
+  EXPECT_LT(reserved_bytes(), before + 1000 * k_mib) << "60 times 400 MiB before";
+}
+
 TEST_P(pool_remap, addresses_go_with_what_was_in_them) {
   const auto play = [&] {
     holder with{make(), *on_};
@@ -239,13 +256,74 @@ TEST_P(pool_remap, random_sizes_do_not_wear_it_down) {
   }
 }
 
-TEST_P(pool_remap, more_growth_than_there_are_addresses_is_only_a_wish) {
-  for (const std::size_t growth : {std::size_t{1} << 50, std::size_t{1} << 60}) {
+TEST_P(pool_remap, more_growth_than_there_is_is_only_a_wish) {
+  for (const std::size_t growth :
+       {std::size_t{128} << 20, std::size_t{1} << 50, std::size_t{1} << 60}) {
     holder with{make({.growth_bytes = growth, .limit_bytes = 64 * k_mib}), *on_};
+    with.take(k_mib);
+    EXPECT_LE(with.held(), 8 * k_mib);
     for (int each = 0; each < 30; ++each) {
       with.take(2 * k_mib);
     }
     EXPECT_LE(with.held(), 64 * k_mib);
+  }
+}
+
+// Each alone is served: 40 MiB lie free in each of three places, and two threads want 60 MiB each;
+// where chunks do not divide, some of them are in part in use.
+TEST_P(pool_remap, threads_that_grow_at_once_take_nothing_from_one_another) {
+  const std::size_t spare = (sim_ ? 24 : 4) * k_mib;
+  for (int round = 0; round < 20; ++round) {
+    const auto from = make({.limit_bytes = 123 * k_mib + spare});
+    std::vector<taken> pins;
+    std::vector<taken> gone;
+    for (int each = 0; each < 3; ++each) {
+      gone.push_back({expect_value(from->allocate(40 * k_mib, 0, *on_)), 40 * k_mib});
+      pins.push_back({expect_value(from->allocate(k_mib, 0, *on_)), k_mib});
+    }
+    const auto give = [&](const taken& each) {
+      EXPECT_TRUE(from->deallocate(each.start, each.nbytes, on_.get()));
+    };
+    std::for_each(gone.begin(), gone.end(), give);
+    const auto want = [&] {
+      auto got = from->allocate(60 * k_mib, 0, *on_);
+      EXPECT_TRUE(got) << got.failure().message();
+      return got ? *got : nullptr;
+    };
+    void* others = nullptr;
+    std::thread other{[&] { others = want(); }};
+    auto* const mine = want();
+    other.join();
+    for (auto* each : {mine, others}) {
+      if (each != nullptr) {
+        give({each, 60 * k_mib});
+      }
+    }
+    std::for_each(pins.begin(), pins.end(), give);
+  }
+}
+
+TEST_P(pool_remap, threads_that_trim_at_once_leave_what_is_to_be_kept) {
+  for (const bool remaps : {true, false}) {
+    for (int round = 0; round < 20; ++round) {
+      const auto from = make({.growth_bytes = 8 * k_mib, .remaps = remaps});
+      {
+        holder with{from, *on_};
+        for (int each = 0; each < 16; ++each) {
+          with.take(8 * k_mib);
+        }
+      }
+      from->trim(SIZE_MAX);
+      std::vector<std::thread> threads;
+      for (int each = 0; each < 4; ++each) {
+        threads.emplace_back([&] { from->trim(64 * k_mib); });
+      }
+      for (auto& each : threads) {
+        each.join();
+      }
+      EXPECT_GE(from->usage().held_bytes, 56 * k_mib);
+      EXPECT_LE(from->usage().held_bytes, 64 * k_mib);
+    }
   }
 }
 
@@ -254,6 +332,7 @@ TEST_P(pool_remap, blocks_never_overlap) {
   const auto from = make({.limit_bytes = 256 * k_mib}, ISTHMUS_KIND_HOST);
   std::mutex lock;
   std::vector<taken> between;
+  std::atomic<int> served{0};
   const auto churn = [&](unsigned seed) {
     std::mt19937_64 random{seed};
     std::vector<taken> mine;
@@ -268,6 +347,7 @@ TEST_P(pool_remap, blocks_never_overlap) {
       if (auto got = from->allocate(nbytes, 0, *on_); got && random() % 16 != 0) {
         auto* words = static_cast<std::uint64_t*>(*got);
         words[0] = words[nbytes / 8 - 1] = reinterpret_cast<std::uintptr_t>(*got) ^ nbytes;
+        ++served;
         mine.push_back({*got, nbytes});
       } else if (got) {
         EXPECT_TRUE(from->deallocate(*got, nbytes, on_.get()));
@@ -290,6 +370,7 @@ TEST_P(pool_remap, blocks_never_overlap) {
   churn(2);
   other.join();
   EXPECT_TRUE(between.empty());
+  EXPECT_GT(served, 1000) << "or nothing was tested";
   from->trim(0);
   other = std::thread{[&] { from->trim(0); }};
   other.join();
@@ -316,6 +397,22 @@ TEST(pool_remap_sim, one_without_it_does_not) {
   holder with{pool_on(*sim.on, ISTHMUS_KIND_DEVICE, {.initial_bytes = 64 * k_mib}), *sim.on};
   with.take_and_give_every_other(16, 2 * k_mib);
   expect_failure(with.from().allocate(32 * k_mib, 0, *sim.on), ISTHMUS_ERROR_OUT_OF_MEMORY);
+}
+
+// No driver's answer for addresses that memory has left.
+TEST(pool_remap_sim, a_hole_is_no_memory) {
+  const rig sim{""};
+  const auto from = pool_on(*sim.on, ISTHMUS_KIND_SHARED, {});
+  auto* const low = expect_value(from->allocate(8 * k_mib, 0, *sim.on));
+  auto* const high = expect_value(from->allocate(8 * k_mib, 0, *sim.on));
+  EXPECT_EQ(sim.home->query(high).kind, ISTHMUS_KIND_SHARED);
+  EXPECT_TRUE(from->deallocate(high, 8 * k_mib, sim.on.get()));
+  EXPECT_GT(from->trim(0), 0U);
+  EXPECT_EQ(sim.home->query(high).kind, ISTHMUS_KIND_UNKNOWN);
+  const auto known = sim.home->query(static_cast<std::byte*>(low) + k_mib);
+  EXPECT_EQ(known.kind, ISTHMUS_KIND_SHARED);
+  EXPECT_LE(known.nbytes, 16 * k_mib);
+  EXPECT_TRUE(from->deallocate(low, 8 * k_mib, sim.on.get()));
 }
 
 // Neither the chunk that work still uses, nor what would be written late.

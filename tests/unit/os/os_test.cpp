@@ -81,7 +81,7 @@ class moved_pages : public testing::Test {
 
 TEST_F(moved_pages, take_what_is_in_them_along) {
   bool to_lost = true;
-  auto moved = move_pages(from_, to_, k_nbytes, to_lost);
+  auto moved = move_pages(from_, to_, k_nbytes, left_pages::reserved, to_lost);
   if (!moved && moved.failure().code() == ISTHMUS_ERROR_UNSUPPORTED) {
     GTEST_SKIP() << moved.failure().message();
   }
@@ -93,6 +93,14 @@ TEST_F(moved_pages, take_what_is_in_them_along) {
   EXPECT_DEATH(static_cast<volatile char*>(from_)[0] = 1, "");
 }
 
+TEST_F(moved_pages, may_let_go_of_where_they_were) {
+  bool to_lost = true;
+  ASSERT_TRUE(move_pages(from_, to_, k_nbytes, left_pages::unmapped, to_lost));
+  EXPECT_FALSE(to_lost);
+  EXPECT_EQ(to_[0], 'a');
+  EXPECT_FALSE(is_mapped(from_));
+}
+
 TEST_F(moved_pages, stay_where_the_kernel_refuses) {
   if (k_address_sanitizer || k_thread_sanitizer) {
     GTEST_SKIP() << "the sanitizer itself needs memory";
@@ -101,7 +109,7 @@ TEST_F(moved_pages, stay_where_the_kernel_refuses) {
     const rlimit one_byte{1, RLIM_INFINITY};  // of private memory that can be written; 0: no limit
     setrlimit(RLIMIT_DATA, &one_byte);
     bool to_lost = false;
-    if (move_pages(from_, to_, k_nbytes, to_lost)) {
+    if (move_pages(from_, to_, k_nbytes, left_pages::reserved, to_lost)) {
       std::_Exit(2);
     }
     const bool stayed = from_[0] == 'a' && from_[k_nbytes - 1] == 'z';
