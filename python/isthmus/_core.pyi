@@ -8,6 +8,8 @@ from typing import Any, SupportsIndex
 
 from typing_extensions import Self
 
+from .memory import Allocator
+
 __version__: str
 __pyx_capi__: dict[str, Any]
 
@@ -65,7 +67,7 @@ class AbandonedError(Error, RuntimeError):
 
 class CallbackError(Error, RuntimeError):
     """
-    A function given to a queue did not run, or a host event was made to fail. A function's own exception is raised as it is.
+    A function given to a queue did not run, a host event was made to fail, or what a resource of your own gave was no memory of its kind. A function's own exception is raised as it is.
     """
 
 class ForkedError(Error, RuntimeError):
@@ -500,9 +502,9 @@ def current_queue() -> Queue:
 
 class MemoryResource:
     """
-    Hands out memory of one kind, in one context, on one device: what ProviderResource and
-    PoolResource have in common. Used as Buffer(nbytes, resource=...); safe to use from any
-    thread. It lives as long as what was made of it.
+    Hands out memory of one kind, in one context, on one device: what all resources have in
+    common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as
+    long as what was made of it.
     """
 
     @property
@@ -524,6 +526,20 @@ class MemoryResource:
     def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
         Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        """
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that it keeps of the driver's; a provider keeps none."""
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of these that no buffer, thread or size class has."""
+
+    def trim(self, keep_bytes: int = 0) -> int:
+        """
+        Gives what is free back to the driver while more than `keep_bytes` are held; the
+        bytes given back. What other threads keep for themselves stays.
         """
 
     def __repr__(self) -> str: ...
@@ -555,21 +571,161 @@ class PoolResource(MemoryResource):
 
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | None = None, limit_bytes: int | None = None, checked: bool = True) -> None: ...
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that it has of the driver's."""
-
-    @property
-    def free_bytes(self) -> int:
-        """Bytes of these that no buffer, thread or size class has."""
-
-    def trim(self, keep_bytes: int = 0) -> int:
-        """
-        Gives what is free back to the driver while more than `keep_bytes` are held; the
-        bytes given back. What other threads keep for themselves stays.
-        """
-
     def __repr__(self) -> str: ...
+
+class AdaptorResource(MemoryResource):
+    """
+    A resource over another, whose kind, device, context and queue it has: what the classes
+    below have in common. What it hands out goes back to it, and through it to what it stands
+    on.
+    """
+
+    @property
+    def upstream(self) -> MemoryResource:
+        """What it stands on."""
+
+class StatisticsScope:
+    """
+    What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by
+    this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,
+    wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones
+    count too. May be read at any time, on any thread. Entered once.
+    """
+
+    @property
+    def current_bytes(self) -> int:
+        """Bytes live now, as requested."""
+
+    @property
+    def current_count(self) -> int:
+        """Allocations live now."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes live at a time."""
+
+    @property
+    def peak_count(self) -> int:
+        """The most allocations live at a time."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all allocations so far."""
+
+    @property
+    def total_count(self) -> int:
+        """Allocations so far."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+class StatisticsResource(AdaptorResource):
+    """
+    Counts what goes through it: StatisticsResource(upstream).
+
+    Counts are exact, with threads too. Buffers count till their memory goes back, when the
+    work on it has ended.
+    """
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
+    @property
+    def current_bytes(self) -> int:
+        """Bytes live now, as requested."""
+
+    @property
+    def current_count(self) -> int:
+        """Allocations live now."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes live at a time."""
+
+    @property
+    def peak_count(self) -> int:
+        """The most allocations live at a time."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all allocations so far."""
+
+    @property
+    def total_count(self) -> int:
+        """Allocations so far."""
+
+    def reset(self) -> None:
+        """The peaks become what is live now, the totals 0."""
+
+    def statistics(self) -> StatisticsScope:
+        """A scope, to be entered: `with resource.statistics() as s:`."""
+
+class LimitResource(AdaptorResource):
+    """
+    Bounds what is live at a time: LimitResource(upstream, limit_bytes).
+
+    What would exceed it, as requested, raises USMAllocationError, which names the request,
+    the limit and what is in use.
+    """
+
+    def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None: ...
+
+    @property
+    def limit_bytes(self) -> int:
+        """The most bytes that are live at a time."""
+
+    @property
+    def in_use_bytes(self) -> int:
+        """Bytes live now."""
+
+class FallbackResource(AdaptorResource):
+    """
+    Asks a second resource where the first has no memory: FallbackResource(first, second).
+
+    The second is of the same context; where it is of another kind, a Buffer tells the kind
+    that it has. Raises WrongContextError.
+    """
+
+    def __init__(self, first: MemoryResource, second: MemoryResource) -> None: ...
+
+    @property
+    def second(self) -> MemoryResource:
+        """What is asked where `upstream` has none."""
+
+class CustomResource(MemoryResource):
+    """
+    A resource of your own: CustomResource(allocator, kind="device", device=None,
+    context=None).
+
+    `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,
+    or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,
+    queue)` takes it back, when no work uses it any more; what it raises goes to
+    sys.unraisablehook. Both are called on any thread, several at a time; neither while the
+    interpreter ends, nor in a forked child. Where the allocator has them, `usage()` returns
+    (held, free) bytes and `trim(keep_bytes)` the bytes given back. `device` and `context` as
+    for ProviderResource.
+
+    What allocate raises is raised by Buffer(). What it returns is checked: CallbackError for
+    0, for an address that is not aligned, for memory that is not of this kind as far as the
+    driver can tell. It may return the address of a part of a Buffer, which then lives as long
+    as the part.
+    """
+
+    def __init__(self, allocator: Allocator, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
+
+    @property
+    def allocator(self) -> Allocator:
+        """The object that it calls."""
+
+class FailureCallbackResource(AdaptorResource):
+    """
+    Asks a function where there is no memory: FailureCallbackResource(upstream, function).
+
+    `function(nbytes)` is called on the thread that asked, with no lock held; it may free and
+    allocate, and returns whether to try again. What it raises ends the request.
+    """
+
+    def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) -> None: ...
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """

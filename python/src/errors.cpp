@@ -73,8 +73,8 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
      {&PyExc_RuntimeError, &none_of_them},
-     "A function given to a queue did not run, or a host event was made to fail. A function's own "
-     "exception is raised as it is."},
+     "A function given to a queue did not run, a host event was made to fail, or what a resource of "
+     "your own gave was no memory of its kind. A function's own exception is raised as it is."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",
      {&PyExc_RuntimeError, &none_of_them},
@@ -103,7 +103,42 @@ nb::object make_error_type(nb::handle module, const error_class& from) {
   return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), from.doc, bases.ptr(), nullptr));
 }
 
+// A thread that ends with one keeps it: its end has not the lock to let go.
+struct carried_exception {
+  PyObject* object = nullptr;
+  std::string text;
+};
+thread_local carried_exception carried;
+
 }  // namespace
+
+nb::object take_exception(nb::python_error& failed, std::string& text) {
+  failed.restore();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace != nullptr) {
+    PyException_SetTraceback(value, trace);
+  }
+  const nb::object told = nb::steal(PyObject_Str(value));
+  const char* chars = told.is_valid() ? PyUnicode_AsUTF8(told.ptr()) : nullptr;
+  PyErr_Clear();
+  text = std::string{reinterpret_cast<PyTypeObject*>(type)->tp_name} + ": " +
+         (chars != nullptr ? chars : "?");
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return nb::steal(value);
+}
+
+const char* carry_exception(nb::python_error& failed) noexcept try {
+  nb::object raised = take_exception(failed, carried.text);
+  Py_XDECREF(std::exchange(carried.object, raised.release().ptr()));
+  return carried.text.c_str();
+} catch (const std::bad_alloc&) {
+  return "MemoryError";
+}
+
+void drop_carried() noexcept { Py_CLEAR(carried.object); }
 
 PyObject* error_type(isthmus_status_t status) noexcept {
   for (std::size_t i = 0; i < k_error_count; ++i) {
@@ -123,6 +158,11 @@ nb::object error_object(isthmus_status_t status) {
 }
 
 void raise_status(isthmus_status_t status) {
+  if (carried.object != nullptr && carried.text == isthmus_error_message()) {
+    const nb::object raised = nb::steal(std::exchange(carried.object, nullptr));
+    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
+    raise_set();
+  }
   nb::object made = error_object(status);
   if (made.is_valid()) {
     PyErr_SetObject(error_type(status), made.ptr());

@@ -3,6 +3,8 @@
 
 #include "common.hpp"
 
+#include <string>
+
 namespace isthmus::python {
 
 // Throws the exception of `status` with the library's message of this thread.
@@ -12,6 +14,14 @@ inline void check(isthmus_status_t status) {
     raise_status(status);
   }
 }
+
+// An exception that is caught: the object, with its traceback, and its type and text.
+[[nodiscard]] nb::object take_exception(nb::python_error& failed, std::string& text);
+// Keeps an exception for the call of the library's that this thread is in: `raise_status` raises it
+// where the library's message is its text, which this gives and which lasts till the next one.
+[[nodiscard]] const char* carry_exception(nb::python_error& failed) noexcept;
+// Nobody is to raise it any more. Needs the interpreter's lock.
+void drop_carried() noexcept;
 
 // Throws `type` with a message as of PyErr_Format.
 [[noreturn]] void raise_python(PyObject* type, const char* format, ...);

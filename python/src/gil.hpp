@@ -61,6 +61,33 @@ class gate {
   std::atomic<bool> closed_{false};
 };
 
+// Calls of the library's into Python.
+extern gate callbacks_gate;
+
+// While it lives the thread has the interpreter's lock, for a call of the library's into Python;
+// false once the interpreter is ending.
+class callback_lock {
+ public:
+  callback_lock() noexcept : entered_{callbacks_gate.enter()} {
+    if (entered_) {
+      state_ = take_lock([] { return PyGILState_Ensure(); });
+    }
+  }
+  callback_lock(const callback_lock&) = delete;
+  callback_lock& operator=(const callback_lock&) = delete;
+  ~callback_lock() {
+    if (entered_) {
+      PyGILState_Release(state_);
+      callbacks_gate.leave();
+    }
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return entered_; }
+
+ private:
+  bool entered_;
+  PyGILState_STATE state_{};
+};
+
 // Whether this is a forked child of the process that imported the module.
 [[nodiscard]] bool is_forked_child() noexcept;
 

@@ -22,7 +22,7 @@ void at_exit() {
   if (is_forked_child()) {
     return;
   }
-  stop_python_functions();
+  stop_callbacks();
   {
     const gil_release released;
     isthmus_stop_functions();

@@ -14,10 +14,8 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-namespace {
-
-// NULL: the context's first.
-result<device*> device_for(context& home, isthmus_device_t* chosen, isthmus_kind_t kind) {
+result<device*> isthmus::c::device_for(context& home, isthmus_device_t* chosen,
+                                       isthmus_kind_t kind) {
   auto* where = chosen == nullptr ? home.devices().front() : object(chosen);
   if (!home.has(*where)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
@@ -28,6 +26,8 @@ result<device*> device_for(context& home, isthmus_device_t* chosen, isthmus_kind
   }
   return where;
 }
+
+namespace {
 
 error wrong_context(const queue& on) {
   return fail(ISTHMUS_ERROR_WRONG_CONTEXT,

@@ -5,6 +5,7 @@
 #include "memory/grain.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
+#include "memory/pooled.hpp"
 #include "memory/provider.hpp"
 #include "memory/reaper.hpp"
 #include "memory/registry.hpp"
@@ -58,7 +59,12 @@ result<ref<allocation>> allocation::create(queue& on, const allocation_request& 
   const auto alignment =
       request.alignment != 0 ? request.alignment : on.where().properties().base_alignment;
   try {
-    auto made = make_ref<allocation>(on, facts{*pointer, request.nbytes, alignment, request.kind});
+    const auto kind = from != nullptr ? from->kind_of(*pointer) : request.kind;
+    auto made = make_ref<allocation>(on, facts{*pointer, request.nbytes, alignment, kind});
+    if (auto bad = from != nullptr && !from->orders_frees() ? made->lie_within_known() : error{}) {
+      give_back(on, request, from, *pointer);
+      return bad;
+    }
     made->enter(from);
     return made;
   } catch (const std::bad_alloc&) {
@@ -71,8 +77,24 @@ void allocation::enter(memory_resource* from) {
   process_registry().add(*this);
   origin_ = origin::ours;
   from_ = ref<memory_resource>{from};
-  if (auto* in = process_page_map.find(what_.base)) {
+  if (auto* in = process_page_map.find(what_.base); in != nullptr && !within_) {
     in->mark_recorded();
+  }
+}
+
+error allocation::lie_within_known() {
+  auto outer = allocation_at(what_.base);
+  if (!outer) {
+    return outer.take_error();
+  }
+  lie_within(*std::move(outer));
+  return {};
+}
+
+void allocation::lie_within(ref<allocation> outer) {
+  if (outer) {
+    outer->view_began(*on_);
+    within_ = std::move(outer);
   }
 }
 
@@ -99,10 +121,8 @@ bool allocation::drop_pointer() noexcept {
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
                                           ref<allocation> within) {
   auto made = make_ref<allocation>(on, what);
-  if (within) {
-    within->view_began(on);
-    made->within_ = std::move(within);  // a pointer is looked up as that one's
-  } else {
+  made->lie_within(std::move(within));
+  if (!made->within_) {  // else a pointer is looked up as that one's
     process_registry().add(*made);
   }
   made->origin_ = origin::foreign;
@@ -229,7 +249,7 @@ void allocation::let_go() noexcept {
 
 // Known till here, so that who frees it twice meanwhile can be told.
 void allocation::reclaim() noexcept {
-  if (!within_) {
+  if (origin_ == origin::ours || !within_) {
     process_registry().remove(*this);
   }
   if (origin_ == origin::ours) {

@@ -29,7 +29,8 @@ class allocation final : public ref_counted, public reclaimable {
   // For `create` and `adopt`, which also make it known.
   allocation(queue& on, const facts& what);
 
-  // From a memory resource, or (null) from the driver. Errors as `context::allocate`.
+  // From a memory resource, or (null) from the driver. Errors as `context::allocate`. What a
+  // resource cuts out of an allocation already known is that one's, as below.
   [[nodiscard]] static result<ref<allocation>> create(queue& on, const allocation_request& request,
                                                       memory_resource* from);
   // The record of a block that a resource has handed out without one; the block's pointer stands
@@ -80,6 +81,8 @@ class allocation final : public ref_counted, public reclaimable {
   void last_reference_gone() noexcept override;
   [[nodiscard]] std::vector<ref<queue>> lent_queues();
   void enter(memory_resource* from);
+  void lie_within(ref<allocation> outer);
+  [[nodiscard]] error lie_within_known();
   [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   void retire();

@@ -29,6 +29,10 @@ class memory_resource : public ref_counted {
   // `orders_frees` is false. What did not come from here, or was given back before, is
   // INVALID_ARGUMENT as far as the resource can tell, and then nothing is done.
   virtual result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept = 0;
+  // The kind of what it handed out there, which may be another than its own.
+  [[nodiscard]] virtual usm_kind kind_of([[maybe_unused]] const void* pointer) noexcept {
+    return kind_;
+  }
 
   struct memory_usage {
     std::size_t held_bytes = 0;  // of the driver's

@@ -1,5 +1,6 @@
 #include "memory/raw.hpp"
 
+#include "core/sizes.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -19,8 +20,8 @@ result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes,
   if (from.orders_frees()) {
     return from.deallocate(pointer, nbytes, behind);
   }
-  const auto known = process_registry().find(pointer);
-  if (!known || !known->came_from(from)) {
+  const auto known = process_registry().find(pointer, from);
+  if (!known) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is no memory of this resource's, or was freed before", pointer);
   }
@@ -43,8 +44,9 @@ result<void> take_back_recorded(allocation& known, const void* pointer, queue* b
     }
   }
   auto& uses = known.uses();
+  const auto begin = address(what.base) - address(known.start_of_uses());
   for (const auto& each : running) {
-    uses.add({0, {0, what.nbytes}, true}, each, uses.begin());
+    uses.add({0, {begin, begin + what.nbytes}, true}, each, uses.begin());
   }
   if (!known.drop_pointer()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -1,0 +1,345 @@
+// Resources of the caller's own: what they are asked, what of theirs is refused, when they are given
+// memory back.
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_kib = 1024;
+
+class custom_resources : public on_backend {};
+INSTANTIATE_ON_BACKENDS(custom_resources);
+
+// What a source was asked, and what it has given out.
+struct journal {
+  std::mutex lock;
+  std::map<void*, std::size_t> live;
+  int given = 0;
+  int taken = 0;
+  bool gone = false;
+
+  void give(void* pointer, std::size_t nbytes) {
+    const std::lock_guard hold(lock);
+    EXPECT_TRUE(live.emplace(pointer, nbytes).second) << "given out twice";
+    ++given;
+  }
+  void take(void* pointer, std::size_t nbytes) {
+    const std::lock_guard hold(lock);
+    const auto found = live.find(pointer);
+    ASSERT_NE(found, live.end()) << "never given out, or taken before";
+    EXPECT_EQ(found->second, nbytes);
+    live.erase(found);
+    ++taken;
+  }
+  std::size_t live_count() {
+    const std::lock_guard hold(lock);
+    return live.size();
+  }
+};
+
+// Passes on what another resource gives.
+struct passing {
+  im::resource from;
+  std::shared_ptr<journal> log = std::make_shared<journal>();
+  std::shared_ptr<bool> watch = nullptr;
+
+  void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
+    EXPECT_GT(nbytes, 0u);
+    EXPECT_TRUE(alignment != 0 && (alignment & (alignment - 1)) == 0) << alignment;
+    EXPECT_TRUE(on);
+    void* pointer = from.allocate(nbytes, alignment, on);
+    log->give(pointer, nbytes);
+    return pointer;
+  }
+  void deallocate(void* pointer, std::size_t nbytes, const im::queue& on) noexcept {
+    log->take(pointer, nbytes);
+    EXPECT_TRUE(on);
+    from.deallocate(pointer, nbytes, 0, on);
+  }
+  im::memory_usage usage() noexcept { return {1234, 34}; }
+  std::uint64_t trim(std::uint64_t keep) noexcept { return 1000 - keep; }
+};
+
+bool patiently(const std::function<bool()>& holds) {
+  const auto patience = std::chrono::steady_clock::now() + 10s;
+  while (!holds() && std::chrono::steady_clock::now() < patience) std::this_thread::sleep_for(1ms);
+  return holds();
+}
+
+TEST_P(custom_resources, pass_on_what_others_give) {
+  for (im::kind kind : kinds()) {
+    const im::context home = queue_.context();
+    for (const im::resource& upstream : {im::resource::provider(home, kind, device_),
+                                         im::resource::pool(home, kind, {}, device_)}) {
+      passing source{upstream};
+      const im::resource from = im::custom(home, kind, source, device_);
+      std::vector<void*> bare;
+      for (std::size_t nbytes : {std::size_t{1}, std::size_t{1000}, 300 * k_kib}) {
+        void* memory = from.allocate(nbytes, 64, queue_);
+        EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
+        EXPECT_EQ(im::query(memory).kind, kind);
+        bare.push_back(memory);
+        im::buffer buffer(nbytes, kind, {.on = queue_, .from = from});
+        const bytes data = noise(nbytes);
+        write(buffer, data);
+        EXPECT_TRUE(same(read(buffer), data));
+        EXPECT_EQ(im::query(buffer.pointer()).kind, kind);
+      }
+      from.deallocate(bare[0], 1, 64, queue_);
+      from.deallocate(bare[1], 1000, 64, queue_);
+      from.deallocate(bare[2], 300 * k_kib, 64, queue_);
+      queue_.wait();
+      EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+      EXPECT_EQ(source.log->given, 6);
+      EXPECT_EQ(source.log->taken, 6);
+      EXPECT_EQ(from.allocate(0, 0, queue_), nullptr) << "and nobody is asked";
+      EXPECT_EQ(source.log->given, 6);
+      EXPECT_EQ(from.usage().held, 1234u);
+      EXPECT_EQ(from.usage().free, 34u);
+      EXPECT_EQ(from.trim(100), 900u);
+    }
+  }
+}
+
+// Cuts equal pieces out of one buffer.
+struct cutting {
+  im::buffer whole;
+  std::size_t piece;
+  std::shared_ptr<std::vector<std::size_t>> unused;
+
+  cutting(const im::queue& on, im::kind kind, const im::resource& from, std::size_t nbytes,
+          std::size_t count)
+      : whole(nbytes * count, kind, {.on = on, .from = from}),
+        piece(nbytes),
+        unused(std::make_shared<std::vector<std::size_t>>()) {
+    for (std::size_t i = 0; i < count; ++i) unused->push_back(i);
+  }
+  void* allocate(std::size_t nbytes, std::size_t, const im::queue&) {
+    if (nbytes > piece || unused->empty()) throw std::bad_alloc();
+    const std::size_t number = unused->back();
+    unused->pop_back();
+    return static_cast<std::byte*>(whole.pointer()) + number * piece;
+  }
+  void deallocate(void* pointer, std::size_t, const im::queue&) noexcept {
+    const auto offset = static_cast<std::byte*>(pointer) - static_cast<std::byte*>(whole.pointer());
+    unused->push_back(static_cast<std::size_t>(offset) / piece);
+  }
+};
+
+TEST_P(custom_resources, may_cut_a_buffer_into_pieces) {
+  constexpr std::size_t k_piece = 96 * k_kib;
+  for (im::kind kind : kinds()) {
+    for (const im::resource& under :
+         {im::resource(), im::resource::pool(queue_.context(), kind, {}, device_)}) {
+      cutting source(queue_, kind, under, k_piece, 4);
+      const auto unused = source.unused;
+      im::resource from = im::custom(queue_.context(), kind, std::move(source), device_);
+      std::vector<im::buffer> all;
+      std::vector<bytes> wanted;
+      for (unsigned i = 0; i < 4; ++i) {
+        all.emplace_back(k_piece, kind, im::buffer_options{.on = queue_, .from = from});
+        wanted.push_back(noise(k_piece, i));
+        write(all.back(), wanted.back());
+      }
+      EXPECT_TRUE(throws(im::status::out_of_memory,
+                         [&] { im::buffer(10, kind, {.on = queue_, .from = from}); }));
+      for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(read(all[i]), wanted[i]));
+      all.erase(all.begin() + 1, all.end());
+      queue_.wait();
+      EXPECT_TRUE(patiently([&] { return unused->size() == 3; }));
+      void* bare = from.allocate(k_piece, 0, queue_);
+      const bytes data = noise(k_piece, 9);
+      bytes back(k_piece);
+      const isthmus_place_t there{nullptr, bare, 0};
+      const isthmus_place_t here{nullptr, const_cast<std::byte*>(data.data()), 0};
+      const isthmus_place_t out{nullptr, back.data(), 0};
+      im::detail::check(isthmus_copy(queue_.get(), &there, &here, k_piece, nullptr, nullptr));
+      im::detail::check(isthmus_copy(queue_.get(), &out, &there, k_piece, nullptr, nullptr));
+      EXPECT_TRUE(same(back, data));
+      EXPECT_TRUE(same(read(all[0]), wanted[0])) << "its neighbour";
+      EXPECT_TRUE(throws(im::status::invalid_argument, {"inside"}, [&] {
+        from.deallocate(static_cast<std::byte*>(bare) + 1, k_piece, 0, queue_);
+      }));
+      from.deallocate(bare, k_piece, 0, queue_);
+      EXPECT_TRUE(throws(im::status::invalid_argument, {"before"},
+                         [&] { from.deallocate(bare, k_piece, 0, queue_); }));
+      from = {};
+      EXPECT_TRUE(same(read(all[0]), wanted[0])) << "a piece keeps the whole alive";
+    }
+  }
+}
+
+TEST_P(custom_resources, get_memory_back_only_when_no_work_uses_it) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
+  for (im::kind kind : kinds()) {
+    passing source{im::resource::provider(queue_.context(), kind, device_)};
+    const im::resource from = im::custom(queue_.context(), kind, source, device_);
+    im::host_event gate;
+    void* block = nullptr;
+    {
+      im::buffer buffer(1000, kind, {.on = queue_, .from = from});
+      block = from.allocate(1000, 0, queue_);
+      const im::event filled = im::fill_async(buffer, 1.0f, {.after = {gate}});
+      from.deallocate(block, 1000, 0, queue_);
+    }
+    EXPECT_EQ(source.log->taken, 0) << "work on the queue is still to come";
+    gate.complete();
+    queue_.wait();
+    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+  }
+}
+
+// Gives what a test says.
+struct saying {
+  std::function<void*(std::size_t)> says;
+  std::shared_ptr<std::vector<void*>> taken = std::make_shared<std::vector<void*>>();
+
+  void* allocate(std::size_t nbytes, std::size_t, const im::queue&) { return says(nbytes); }
+  void deallocate(void* pointer, std::size_t, const im::queue&) noexcept {
+    taken->push_back(pointer);
+  }
+};
+
+TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
+  for (im::kind kind : kinds()) {
+    const im::context home = queue_.context();
+    const im::buffer whole(8 * k_kib, kind, {.on = queue_, .alignment = 4096});
+    auto* start = static_cast<std::byte*>(whole.pointer());
+    const auto refused = [&](void* given, const std::string& says) {
+      saying source{[=](std::size_t) { return given; }};
+      const im::resource from = im::custom(home, kind, source, device_);
+      const bool told =
+          throws(im::status::callback, {says}, [&] { (void)from.allocate(4 * k_kib, 64, queue_); });
+      EXPECT_EQ(source.taken->size(), given == nullptr ? 0u : 1u) << "it goes back";
+      return told;
+    };
+    EXPECT_TRUE(refused(nullptr, "NULL"));
+    EXPECT_TRUE(refused(start + 32, "not aligned to 64"));
+    EXPECT_TRUE(refused(start + 6 * k_kib, "run past the end"));
+    for (im::kind other : kinds()) {
+      if (other == kind) continue;
+      const im::buffer odd(8 * k_kib, other, {.on = queue_, .alignment = 4096});
+      EXPECT_TRUE(refused(odd.pointer(), std::string(im::name(other))));
+    }
+    alignas(4096) static std::byte strange[8 * k_kib];
+    if (im::query(strange, home).kind != kind) {
+      EXPECT_TRUE(refused(strange, "memory"));
+    }
+    const im::device apart = im::sim_device("");
+    const im::queue there(apart);
+    const im::buffer far(8 * k_kib, im::kind::device, {.on = there, .alignment = 4096});
+    EXPECT_TRUE(refused(far.pointer(), "no memory of its context"));
+  }
+}
+
+TEST_P(custom_resources, fail_as_they_say) {
+  const im::kind kind = kinds().front();
+  const auto told = [&](std::function<void*(std::size_t)> says, im::status status,
+                        const char* text) {
+    const im::resource from = im::custom(queue_.context(), kind, saying{std::move(says)}, device_);
+    return throws(status, {text}, [&] { im::buffer(64, kind, {.on = queue_, .from = from}); }) &&
+           throws(status, {text}, [&] { (void)from.allocate(64, 0, queue_); });
+  };
+  EXPECT_TRUE(told([](std::size_t) -> void* { throw std::runtime_error("odd"); },
+                   im::status::callback, "odd"));
+  EXPECT_TRUE(told([](std::size_t) -> void* { throw std::bad_alloc(); }, im::status::out_of_memory,
+                   "bad_alloc"));
+  EXPECT_TRUE(told([](std::size_t) -> void* { throw im::unsupported("not that"); },
+                   im::status::unsupported, "not that"));
+  EXPECT_TRUE(
+      told([](std::size_t) -> void* { throw 1; }, im::status::callback, "no std::exception"));
+  int asked = 0;
+  const im::resource from =
+      im::custom(queue_.context(), kind,
+                 saying{[&](std::size_t) -> void* { return ++asked, nullptr; }}, device_);
+  EXPECT_TRUE(
+      throws(im::status::invalid_argument, {"24"}, [&] { (void)from.allocate(10, 24, queue_); }));
+  EXPECT_TRUE(throws(im::status::out_of_memory,
+                     [&] { (void)from.allocate(std::size_t{1} << 62, 0, queue_); }));
+  EXPECT_EQ(asked, 0) << "what no memory could fulfil is not asked of it";
+}
+
+struct c_state {
+  isthmus_status_t status = ISTHMUS_OK;
+  int released = 0;
+};
+
+isthmus_status_t c_allocate(void* object, std::size_t, std::size_t, isthmus_queue_t*, void**,
+                            const char**) {
+  return static_cast<c_state*>(object)->status;
+}
+void c_deallocate(void*, void*, std::size_t, isthmus_queue_t*) {}
+
+TEST_P(custom_resources, of_c_are_checked) {
+  const im::context home = queue_.context();
+  const auto kind = static_cast<isthmus_kind_t>(kinds().front());
+  c_state state;
+  const isthmus_owner_t owner{&state,
+                              [](void* object) { ++static_cast<c_state*>(object)->released; }};
+  isthmus_resource_operations_t table{};
+  isthmus_resource_t* made = nullptr;
+  const auto create = [&] {
+    return isthmus_resource_custom(home.get(), nullptr, kind, &table, owner, &made);
+  };
+  EXPECT_EQ(create(), ISTHMUS_ERROR_INVALID_ARGUMENT) << "struct_size 0";
+  table.struct_size = sizeof table;
+  EXPECT_EQ(create(), ISTHMUS_ERROR_INVALID_ARGUMENT) << "no allocate";
+  table.allocate = &c_allocate;
+  EXPECT_EQ(create(), ISTHMUS_ERROR_INVALID_ARGUMENT) << "no deallocate";
+  EXPECT_EQ(state.released, 3) << "also when the call fails";
+  table.deallocate = &c_deallocate;
+  ASSERT_EQ(create(), ISTHMUS_OK);
+  void* memory = nullptr;
+  for (const isthmus_status_t odd : {1, 5, -17, -1000}) {
+    state.status = odd;
+    EXPECT_EQ(isthmus_resource_allocate(made, 64, 0, queue_.get(), &memory),
+              ISTHMUS_ERROR_CALLBACK);
+  }
+  state.status = ISTHMUS_ERROR_TIMEOUT;
+  EXPECT_EQ(isthmus_resource_allocate(made, 64, 0, queue_.get(), &memory), ISTHMUS_ERROR_TIMEOUT);
+  EXPECT_TRUE(contains(isthmus_error_message(), "no message"));
+  EXPECT_EQ(memory, nullptr);
+  isthmus_resource_info_t info{};
+  info.struct_size = sizeof info;
+  EXPECT_EQ(isthmus_resource_query(made, &info), ISTHMUS_OK);
+  EXPECT_EQ(info.held_bytes, 0u);
+  EXPECT_EQ(state.released, 3);
+  isthmus_resource_release(made);
+  EXPECT_EQ(state.released, 4);
+}
+
+TEST_P(custom_resources, serve_threads) {
+  for (im::kind kind : kinds()) {
+    passing source{im::resource::pool(queue_.context(), kind, {}, device_)};
+    const im::resource from = im::custom(queue_.context(), kind, source, device_);
+    const auto work = [&](unsigned seed) {
+      std::mt19937 random(seed);
+      std::vector<std::pair<void*, std::size_t>> mine;
+      for (int i = 0; i < 300; ++i) {
+        const std::size_t nbytes = 1 + random() % (100 * k_kib);
+        mine.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
+        std::swap(mine[random() % mine.size()], mine.back());
+        if (random() % 2 == 0) {
+          from.deallocate(mine.back().first, mine.back().second, 0, queue_);
+          mine.pop_back();
+        }
+        const im::buffer buffer(nbytes, kind, {.on = queue_, .from = from});
+      }
+      for (const auto& [pointer, nbytes] : mine) from.deallocate(pointer, nbytes, 0, queue_);
+    };
+    std::vector<std::thread> threads;
+    for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
+    for (std::thread& each : threads) each.join();
+    queue_.wait();
+    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+  }
+}
+
+}  // namespace
