@@ -7,11 +7,15 @@
 //
 // Choose count() to learn what a part of a program uses, limit() to bound it, fall_back() where
 // slower memory is better than none, on_failure() to make room, custom() for an allocator that the
-// library does not have. Cost: a call each, and atomic operations: four for an allocation and two
-// for a free by count(), one each by limit(). Threads: any, but for statistics_scope.
+// library does not have, align() and sort_by_size() to choose where requests go by their size,
+// log_to() to replay what a program did. Cost: a call each, and atomic operations: four for an
+// allocation and two for a free by count(), one each by limit(); a lock by log_to(). Threads: any,
+// but for statistics_scope.
 #pragma once
 
 #include <isthmus/resource.hpp>
+
+#include <vector>
 
 namespace isthmus {
 inline namespace v1 {
@@ -203,6 +207,35 @@ struct limit_state {
 [[nodiscard]] inline resource fall_back(const resource& first, const resource& second) {
   return detail::make<resource>(isthmus_resource_fallback, first.get(), second.get());
 }
+
+// Aligns requests of at least `from_bytes` to `alignment` or more. Throws invalid_argument.
+[[nodiscard]] inline resource align(const resource& upstream, std::size_t alignment,
+                                    std::size_t from_bytes = 0) {
+  return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, from_bytes);
+}
+
+// Requests of at most `most_bytes` go to `from`.
+struct bin {
+  std::size_t most_bytes = 0;
+  resource from;
+};
+// Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
+// all of one context and kind. Throws wrong_context, invalid_argument.
+[[nodiscard]] inline resource sort_by_size(const resource& upstream, const std::vector<bin>& bins) {
+  std::vector<isthmus_bin_t> raw;
+  for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});
+  return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
+}
+
+// Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the
+// last rows with the last reference, or as the process exits. Throws invalid_argument for a file
+// that cannot be made.
+[[nodiscard]] inline resource log_to(const resource& upstream, const std::string& path) {
+  return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
+}
+// Throws invalid_argument for a resource that log_to() did not make, and where the file could not
+// be written.
+inline void flush_log(const resource& logged) { detail::check(isthmus_log_flush(logged.get())); }
 
 // Calls `function(nbytes)` where upstream has not the memory; it returns whether to try again, and
 // may free and allocate. What it throws ends the request.

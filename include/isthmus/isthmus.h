@@ -478,6 +478,34 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
+/* Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where they
+ * ask for it. */
+ISTHMUS_API isthmus_status_t isthmus_resource_aligned(
+    isthmus_resource_t* upstream, size_t alignment, size_t from_bytes,
+    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* Requests of at most `most_bytes` go to `resource`. */
+typedef struct isthmus_bin_s {
+  size_t most_bytes;
+  isthmus_resource_t* resource;
+} isthmus_bin_t;
+/* Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
+ * all of one context and kind. `nbytes` of a deallocation must be what allocate was given: it says
+ * where the memory goes back to. */
+ISTHMUS_API isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream,
+                                                      const isthmus_bin_t* bins, size_t count,
+                                                      isthmus_resource_t** resource)
+    ISTHMUS_NOEXCEPT;
+
+/* Writes a row of each allocation, failure and free to a file, which is made or emptied, in the
+ * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
+ * a time by threads that allocate, when they are flushed, with the last reference, and when the
+ * process ends by `exit`. INVALID_ARGUMENT for a file that cannot be made. */
+ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
+                                                  isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* INVALID_ARGUMENT for a resource that keeps no log, or whose file could not be written. */
+ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+
 /* Called with the size that upstream refused with OUT_OF_MEMORY, on the thread that asked, with no
  * lock held: it may free and allocate. `*retry` (0 before) is set to 1 for another try. Returns
  * ISTHMUS_OK, or an error that the request then ends with, with a message copied from `message`. */

@@ -14,10 +14,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from ._core import (
     AdaptorResource,
+    AlignedResource,
+    BinningResource,
     CustomResource,
     FailureCallbackResource,
     FallbackResource,
     LimitResource,
+    LogResource,
     MemoryResource,
     MemoryUSMDevice,
     MemoryUSMHost,
@@ -36,11 +39,14 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AdaptorResource",
+    "AlignedResource",
     "Allocator",
+    "BinningResource",
     "CustomResource",
     "FailureCallbackResource",
     "FallbackResource",
     "LimitResource",
+    "LogResource",
     "MemoryResource",
     "MemoryUSMDevice",
     "MemoryUSMHost",
@@ -73,10 +79,13 @@ class Allocator(Protocol):
 
 for _public in (
     AdaptorResource,
+    AlignedResource,
+    BinningResource,
     CustomResource,
     FailureCallbackResource,
     FallbackResource,
     LimitResource,
+    LogResource,
     MemoryResource,
     MemoryUSMDevice,
     MemoryUSMHost,

@@ -115,16 +115,14 @@ void init_statistics(statistics_resource* self, nb::handle upstream) {
   const auto& under = require_resource(upstream, "upstream");
   resource_handle made;
   check(isthmus_resource_statistics(under.raw.get(), made.out()));
-  new (self) statistics_resource{
-      {{std::move(made), under.kind, under.queue_object, under.mixed}, nb::borrow(upstream)}};
+  new (self) statistics_resource{over(upstream, std::move(made))};
 }
 
 void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_bytes) {
   const auto& under = require_resource(upstream, "upstream");
   resource_handle made;
   check(isthmus_resource_limit(under.raw.get(), to_size(limit_bytes, "limit_bytes"), made.out()));
-  new (self) limit_resource{
-      {{std::move(made), under.kind, under.queue_object, under.mixed}, nb::borrow(upstream)}};
+  new (self) limit_resource{over(upstream, std::move(made))};
 }
 
 void init_fallback(fallback_resource* self, nb::handle first, nb::handle second) {
@@ -133,9 +131,8 @@ void init_fallback(fallback_resource* self, nb::handle first, nb::handle second)
   const bool mixed = one.mixed || other.mixed || one.kind != other.kind;
   resource_handle made;
   check(isthmus_resource_fallback(one.raw.get(), other.raw.get(), made.out()));
-  new (self)
-      fallback_resource{{{std::move(made), one.kind, one.queue_object, mixed}, nb::borrow(first)},
-                        nb::borrow(second)};
+  new (self) fallback_resource{over(first, std::move(made)), nb::borrow(second)};
+  self->mixed = mixed;
 }
 
 std::uint64_t in_use_of(const limit_resource& self) {
@@ -221,6 +218,7 @@ void bind_adaptors(nb::module_& module) {
           "second", [](const fallback_resource& self) { return self.second; },
           nb::sig("def second(self) -> MemoryResource"),
           "What is asked where `upstream` has none.");
+  bind_sorted_adaptors(module);
   bind_custom(module);
 }
 

@@ -8,6 +8,7 @@
 #include "current.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
+#include "resources.hpp"
 #include "scopes.hpp"
 
 namespace isthmus::python {
@@ -55,6 +56,11 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from) {
   drain_deferred();
   const auto& on = *queue_of(queue);
+  nb::object chosen;
+  if (from == nullptr && resources_in_use) {
+    chosen = current_resource(kind, on);
+    from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
+  }
   auto* raw = from != nullptr ? from->raw.get() : nullptr;
   buffer_handle made;
   isthmus_status_t status;

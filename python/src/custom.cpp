@@ -147,8 +147,7 @@ void init_failure(failure_resource* self, nb::handle upstream, nb::handle functi
   resource_handle made;
   check(isthmus_resource_on_failure(under.raw.get(), &ask, defer_owner(new held_object{function}),
                                     made.out()));
-  new (self) failure_resource{
-      {{std::move(made), under.kind, under.queue_object, under.mixed}, nb::borrow(upstream)}};
+  new (self) failure_resource{over(upstream, std::move(made))};
 }
 
 }  // namespace

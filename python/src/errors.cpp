@@ -73,8 +73,8 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
      {&PyExc_RuntimeError, &none_of_them},
-     "A function given to a queue did not run, a host event was made to fail, or what a resource of "
-     "your own gave was no memory of its kind. A function's own exception is raised as it is."},
+     "A function given to a queue did not run, a host event was made to fail, or what a resource "
+     "of your own gave was no memory of its kind. A function's own exception is raised as it is."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",
      {&PyExc_RuntimeError, &none_of_them},

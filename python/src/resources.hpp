@@ -23,6 +23,21 @@ struct purpose {
 // TypeError for what is no resource.
 [[nodiscard]] const resource& require_resource(nb::handle given, const char* what);
 
+// What stands on `upstream`.
+[[nodiscard]] inline adaptor_resource over(nb::handle upstream, resource_handle made) {
+  const auto& under = *nb::inst_ptr<resource>(upstream);
+  return {{std::move(made), under.kind, under.queue_object, under.mixed}, nb::borrow(upstream)};
+}
+
+// Whether `using` or `set_resource` was ever called.
+extern bool resources_in_use;
+// The resource that buffers of that kind on that queue come from where none is named; not valid for
+// the driver's own.
+[[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const queue& on);
+void forget_resources() noexcept;
+
+void bind_current_resource(nb::module_& module);
+void bind_sorted_adaptors(nb::module_& module);
 void bind_custom(nb::module_& module);
 void bind_adaptors(nb::module_& module);
 

@@ -1,10 +1,13 @@
 // Memory resources over others, and of the caller's own.
 
 #include "c/common.hpp"
+#include "memory/adaptors/aligned_resource.hpp"
+#include "memory/adaptors/binning_resource.hpp"
 #include "memory/adaptors/custom_resource.hpp"
 #include "memory/adaptors/failure_resource.hpp"
 #include "memory/adaptors/fallback_resource.hpp"
 #include "memory/adaptors/limit_resource.hpp"
+#include "memory/adaptors/log_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -12,12 +15,18 @@ using namespace isthmus::c;
 
 namespace {
 
+template <class Adaptor>
+result<void> give_made(isthmus_resource_t** out, result<ref<Adaptor>> made) {
+  ISTHMUS_TRY(made);
+  return give(result<ref<memory_resource>>{*std::move(made)}, out);
+}
+
 template <class Adaptor, class... Args>
 result<void> give_new(isthmus_resource_t** out, Args&&... args) {
   if (os::is_forked_child()) {
     return refuse_child();
   }
-  return give(result<ref<memory_resource>>{make_ref<Adaptor>(std::forward<Args>(args)...)}, out);
+  return give_made(out, result{make_ref<Adaptor>(std::forward<Args>(args)...)});
 }
 
 result<custom_resource::operations> operations_of(const isthmus_resource_operations_t& given) {
@@ -179,6 +188,68 @@ isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_re
           object(first)->where().properties().filter, object(second)->where().properties().filter);
     }
     return give_new<fallback_resource>(resource, *object(first), *object(second));
+  });
+}
+
+isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
+                                          size_t from_bytes,
+                                          isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    auto& under = *object(upstream);
+    if (auto bad = under.home().check(under.where(), {under.kind(), 0, alignment})) {
+      return bad;
+    }
+    return give_new<aligned_resource>(resource, under, alignment, from_bytes);
+  });
+}
+
+isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins,
+                                          size_t count, isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (count != 0) {
+      ISTHMUS_NEEDS(bins);
+    }
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    std::vector<binning_resource::bin> all;
+    for (size_t index = 0; index < count; ++index) {
+      ISTHMUS_NEEDS(bins[index].resource);
+      all.push_back({bins[index].most_bytes, ref{object(bins[index].resource)}});
+    }
+    return give_made(resource, binning_resource::create(*object(upstream), std::move(all)));
+  });
+}
+
+isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
+                                      isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(path);
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give_made(resource, log_resource::create(*object(upstream), path));
+  });
+}
+
+isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto* log = dynamic_cast<log_resource*>(object(resource));
+    if (log == nullptr) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "this resource keeps no log: make one with isthmus_resource_log");
+    }
+    return log->flush();
   });
 }
 

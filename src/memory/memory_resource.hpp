@@ -11,7 +11,7 @@ class pool;
 class memory_resource : public ref_counted {
  public:
   memory_resource(context& home, device& where, usm_kind kind, pool* self = nullptr)
-      : home_{&home}, where_{where}, kind_{kind}, self_{self} {}
+      : memory_resource{home, where, kind, self, self != nullptr} {}
 
   [[nodiscard]] context& home() const noexcept { return *home_; }
   [[nodiscard]] device& where() const noexcept { return where_; }
@@ -24,7 +24,7 @@ class memory_resource : public ref_counted {
                                                queue& on) = 0;
   // Whether memory is freed behind the work on a queue, which uses it still. If not, only memory
   // that nothing uses is given back: whoever does so waits.
-  [[nodiscard]] virtual bool orders_frees() const noexcept { return false; }
+  [[nodiscard]] bool orders_frees() const noexcept { return orders_frees_; }
   // Behind all work on `behind`, of this context; null: nothing uses it, always so if
   // `orders_frees` is false. What did not come from here, or was given back before, is
   // INVALID_ARGUMENT as far as the resource can tell, and then nothing is done.
@@ -44,10 +44,15 @@ class memory_resource : public ref_counted {
   // Gives what is free back to the driver while more than `keep` bytes are held; bytes given back.
   virtual std::size_t trim([[maybe_unused]] std::size_t keep) noexcept { return 0; }
 
+ protected:
+  memory_resource(context& home, device& where, usm_kind kind, pool* self, bool orders_frees)
+      : home_{&home}, where_{where}, kind_{kind}, orders_frees_{orders_frees}, self_{self} {}
+
  private:
   ref<context> home_;
   device& where_;
   usm_kind kind_;
+  const bool orders_frees_;
   pool* const self_;
 };
 

@@ -41,7 +41,6 @@ class pool final : public memory_resource, public reclaimable {
   // is an error. Pre: not in a forked child.
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept;
   [[nodiscard]] bool deallocate_warm(void* pointer, queue* on) noexcept;
-  [[nodiscard]] bool orders_frees() const noexcept override { return true; }
   // INVALID_ARGUMENT for what is no block of this pool's, lies inside one, or was freed.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept override;
 

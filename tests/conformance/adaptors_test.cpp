@@ -355,7 +355,7 @@ TEST_P(adaptors, ask_a_function_where_there_is_no_memory) {
       cache.pop_back();
       return true;
     });
-    for (int i = 0; i < 3; ++i) cache.push_back(patient.allocate(3000, 0, queue_));
+    for (int i = 0; i < 3; ++i) cache.push_back(limited.allocate(3000, 0, queue_));
     void* large = patient.allocate(7000, 0, queue_);
     EXPECT_EQ(asked, std::vector<std::size_t>(2, 7000));
     EXPECT_TRUE(throws(im::status::out_of_memory, {"9000", "10001"},

@@ -10,11 +10,8 @@ namespace isthmus {
 class fallback_resource final : public adaptor {
  public:
   fallback_resource(memory_resource& first, memory_resource& second)
-      : adaptor{first}, second_{&second} {}
+      : adaptor{first, first.orders_frees() && second.orders_frees()}, second_{&second} {}
 
-  [[nodiscard]] bool orders_frees() const noexcept override {
-    return adaptor::orders_frees() && second_->orders_frees();
-  }
   [[nodiscard]] usm_kind kind_of(const void* pointer) noexcept override {
     return from_second_.has(pointer) ? second_->kind_of(pointer) : adaptor::kind_of(pointer);
   }
