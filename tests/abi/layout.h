@@ -69,6 +69,10 @@ FIELD(isthmus_statistics_t, peak_count, 32, 8)
 FIELD(isthmus_statistics_t, total_bytes, 40, 8)
 FIELD(isthmus_statistics_t, total_count, 48, 8)
 
+SIZE(isthmus_bin_t, 16)
+FIELD(isthmus_bin_t, most_bytes, 0, 8)
+FIELD(isthmus_bin_t, resource, 8, 8)
+
 SIZE(isthmus_place_t, 24)
 FIELD(isthmus_place_t, buffer, 0, 8)
 FIELD(isthmus_place_t, pointer, 8, 8)
