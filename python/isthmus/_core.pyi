@@ -4,6 +4,7 @@
 
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
 from collections.abc import Callable, Generator, Sequence
+from os import PathLike
 from typing import Any, SupportsIndex
 
 from typing_extensions import Self
@@ -692,6 +693,45 @@ class FallbackResource(AdaptorResource):
     def second(self) -> MemoryResource:
         """What is asked where `upstream` has none."""
 
+class AlignedResource(AdaptorResource):
+    """
+    Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where
+    they ask for it: AlignedResource(upstream, alignment, from_bytes=0).
+    """
+
+    def __init__(self, upstream: MemoryResource, alignment: int, from_bytes: int = 0) -> None: ...
+
+class BinningResource(AdaptorResource):
+    """
+    Chooses by size: BinningResource(upstream, {256: small, 65536: medium}).
+
+    Each request goes to the resource of the smallest number of bytes that it does not exceed,
+    else to upstream. All are of one context and kind: WrongContextError.
+    """
+
+    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource]) -> None: ...
+
+    @property
+    def bins(self) -> dict[int, MemoryResource]:
+        """A copy of what it was given."""
+
+class LogResource(AdaptorResource):
+    """
+    Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's
+    logs: LogResource(upstream, path).
+
+    Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written
+    some thousands at a time, by flush(), with the last reference, and when the process exits.
+    Raises InvalidArgumentError for a file that cannot be made.
+    """
+
+    def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> None: ...
+
+    def flush(self) -> None:
+        """
+        Writes all rows so far. Raises InvalidArgumentError where the file takes no more.
+        """
+
 class CustomResource(MemoryResource):
     """
     A resource of your own: CustomResource(allocator, kind="device", device=None,
@@ -733,6 +773,31 @@ def live(kind: str | None = None) -> tuple[int, int]:
     free waits for work in flight counts.
     """
 
+class using:
+    """
+    `with isthmus.using(resource):` - buffers of its kind and context for which no resource is
+    named come from it, in this thread or asyncio task and in tasks that it starts meanwhile.
+    Nests; resources of other kinds and contexts stay as they are.
+    """
+
+    def __init__(self, resource: MemoryResource) -> None: ...
+
+    def __enter__(self) -> MemoryResource: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+def set_resource(resource: MemoryResource) -> None:
+    """
+    From here on buffers of its kind and context for which no resource is named come from
+    it, in every thread; `using` goes before. A ProviderResource: the driver, again.
+    """
+
+def current_resource(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> MemoryResource | None:
+    """
+    What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the
+    driver.
+    """
+
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
     """isthmus_resource_replay; (ns, maps, unmaps)."""
 
@@ -745,8 +810,9 @@ class Buffer:
     `nbytes` may be 0. `kind`: "device" (device only), "shared" (moves to where it is
     used) or "host" (host memory that devices reach). `device` (a Device or filter string)
     or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,
-    0 or less: the device's own. `resource`: where the memory comes from, None: the driver;
-    its kind is then the default. What the bytes hold at first is not defined.
+    0 or less: the device's own. `resource`: where the memory comes from, None: the current
+    one (isthmus.using), else the driver; its kind is then the default. What the bytes hold at
+    first is not defined.
 
     Raises ValueError for a negative size or a bad alignment or kind, OverflowError from
     2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind

@@ -12,8 +12,6 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_kib = 1024;
-
 class custom_resources : public on_backend {};
 INSTANTIATE_ON_BACKENDS(custom_resources);
 
@@ -67,7 +65,7 @@ struct passing {
   std::uint64_t trim(std::uint64_t keep) noexcept { return 1000 - keep; }
 };
 
-bool patiently(const std::function<bool()>& holds) {
+bool comes_true(const std::function<bool()>& holds) {
   const auto patience = std::chrono::steady_clock::now() + 10s;
   while (!holds() && std::chrono::steady_clock::now() < patience) std::this_thread::sleep_for(1ms);
   return holds();
@@ -81,7 +79,7 @@ TEST_P(custom_resources, pass_on_what_others_give) {
       passing source{upstream};
       const im::resource from = im::custom(home, kind, source, device_);
       std::vector<void*> bare;
-      for (std::size_t nbytes : {std::size_t{1}, std::size_t{1000}, 300 * k_kib}) {
+      for (std::size_t nbytes : {std::size_t{1}, std::size_t{1000}, std::size_t{300'000}}) {
         void* memory = from.allocate(nbytes, 64, queue_);
         EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % 64, 0u);
         EXPECT_EQ(im::query(memory).kind, kind);
@@ -94,9 +92,9 @@ TEST_P(custom_resources, pass_on_what_others_give) {
       }
       from.deallocate(bare[0], 1, 64, queue_);
       from.deallocate(bare[1], 1000, 64, queue_);
-      from.deallocate(bare[2], 300 * k_kib, 64, queue_);
+      from.deallocate(bare[2], 300'000, 64, queue_);
       queue_.wait();
-      EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+      EXPECT_TRUE(comes_true([&] { return source.log->live_count() == 0; }));
       EXPECT_EQ(source.log->given, 6);
       EXPECT_EQ(source.log->taken, 6);
       EXPECT_EQ(from.allocate(0, 0, queue_), nullptr) << "and nobody is asked";
@@ -134,7 +132,7 @@ struct cutting {
 };
 
 TEST_P(custom_resources, may_cut_a_buffer_into_pieces) {
-  constexpr std::size_t k_piece = 96 * k_kib;
+  constexpr std::size_t k_piece = 98'304;
   for (im::kind kind : kinds()) {
     for (const im::resource& under :
          {im::resource(), im::resource::pool(queue_.context(), kind, {}, device_)}) {
@@ -153,7 +151,7 @@ TEST_P(custom_resources, may_cut_a_buffer_into_pieces) {
       for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(read(all[i]), wanted[i]));
       all.erase(all.begin() + 1, all.end());
       queue_.wait();
-      EXPECT_TRUE(patiently([&] { return unused->size() == 3; }));
+      EXPECT_TRUE(comes_true([&] { return unused->size() == 3; }));
       void* bare = from.allocate(k_piece, 0, queue_);
       const bytes data = noise(k_piece, 9);
       bytes back(k_piece);
@@ -192,7 +190,7 @@ TEST_P(custom_resources, get_memory_back_only_when_no_work_uses_it) {
     EXPECT_EQ(source.log->taken, 0) << "work on the queue is still to come";
     gate.complete();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+    EXPECT_TRUE(comes_true([&] { return source.log->live_count() == 0; }));
   }
 }
 
@@ -210,31 +208,31 @@ struct saying {
 TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
   for (im::kind kind : kinds()) {
     const im::context home = queue_.context();
-    const im::buffer whole(8 * k_kib, kind, {.on = queue_, .alignment = 4096});
+    const im::buffer whole(8192, kind, {.on = queue_, .alignment = 4096});
     auto* start = static_cast<std::byte*>(whole.pointer());
     const auto refused = [&](void* given, const std::string& says) {
       saying source{[=](std::size_t) { return given; }};
       const im::resource from = im::custom(home, kind, source, device_);
       const bool told =
-          throws(im::status::callback, {says}, [&] { (void)from.allocate(4 * k_kib, 64, queue_); });
+          throws(im::status::callback, {says}, [&] { (void)from.allocate(4096, 64, queue_); });
       EXPECT_EQ(source.taken->size(), given == nullptr ? 0u : 1u) << "it goes back";
       return told;
     };
     EXPECT_TRUE(refused(nullptr, "NULL"));
     EXPECT_TRUE(refused(start + 32, "not aligned to 64"));
-    EXPECT_TRUE(refused(start + 6 * k_kib, "run past the end"));
+    EXPECT_TRUE(refused(start + 6144, "run past the end"));
     for (im::kind other : kinds()) {
       if (other == kind) continue;
-      const im::buffer odd(8 * k_kib, other, {.on = queue_, .alignment = 4096});
+      const im::buffer odd(8192, other, {.on = queue_, .alignment = 4096});
       EXPECT_TRUE(refused(odd.pointer(), std::string(im::name(other))));
     }
-    alignas(4096) static std::byte strange[8 * k_kib];
+    alignas(4096) static std::byte strange[8192];
     if (im::query(strange, home).kind != kind) {
       EXPECT_TRUE(refused(strange, "memory"));
     }
     const im::device apart = im::sim_device("");
     const im::queue there(apart);
-    const im::buffer far(8 * k_kib, im::kind::device, {.on = there, .alignment = 4096});
+    const im::buffer far(8192, im::kind::device, {.on = there, .alignment = 4096});
     EXPECT_TRUE(refused(far.pointer(), "no memory of its context"));
   }
 }
@@ -323,7 +321,7 @@ TEST_P(custom_resources, serve_threads) {
       std::mt19937 random(seed);
       std::vector<std::pair<void*, std::size_t>> mine;
       for (int i = 0; i < 300; ++i) {
-        const std::size_t nbytes = 1 + random() % (100 * k_kib);
+        const std::size_t nbytes = 1 + random() % (102'400);
         mine.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
         std::swap(mine[random() % mine.size()], mine.back());
         if (random() % 2 == 0) {
@@ -338,7 +336,7 @@ TEST_P(custom_resources, serve_threads) {
     for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
     for (std::thread& each : threads) each.join();
     queue_.wait();
-    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+    EXPECT_TRUE(comes_true([&] { return source.log->live_count() == 0; }));
   }
 }
 

@@ -13,8 +13,6 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_kib = 1024;
-
 class sorted_adaptors : public on_backend {
  protected:
   std::vector<im::resource> upstreams(im::kind kind) const {
@@ -30,7 +28,7 @@ TEST_P(sorted_adaptors, align_large_requests) {
     for (const im::resource& upstream : upstreams(kind)) {
       const std::size_t most = std::min<std::uint64_t>(device_.info().max_alignment, 4096);
       const im::resource aligned = im::align(upstream, most, 1000);
-      for (std::size_t nbytes : {std::size_t{999}, std::size_t{1000}, 100 * k_kib}) {
+      for (std::size_t nbytes : {std::size_t{999}, std::size_t{1000}, std::size_t{100'000}}) {
         std::vector<void*> all;
         for (int i = 0; i < 5; ++i) {
           all.push_back(aligned.allocate(nbytes, 0, queue_));
