@@ -480,9 +480,9 @@ isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
 
 /* Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where they
  * ask for it. */
-ISTHMUS_API isthmus_status_t isthmus_resource_aligned(
-    isthmus_resource_t* upstream, size_t alignment, size_t from_bytes,
-    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t
+isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment, size_t from_bytes,
+                         isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Requests of at most `most_bytes` go to `resource`. */
 typedef struct isthmus_bin_s {
@@ -492,10 +492,9 @@ typedef struct isthmus_bin_s {
 /* Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
  * all of one context and kind. `nbytes` of a deallocation must be what allocate was given: it says
  * where the memory goes back to. */
-ISTHMUS_API isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream,
-                                                      const isthmus_bin_t* bins, size_t count,
-                                                      isthmus_resource_t** resource)
-    ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t
+isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins, size_t count,
+                         isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Writes a row of each allocation, failure and free to a file, which is made or emptied, in the
  * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
