@@ -390,6 +390,7 @@ typedef struct isthmus_resource_info_s {
 } isthmus_resource_info_t;
 ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                                     isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
+
 /* ---- memory resources over others, and of the caller's own ----------------------------------- */
 
 /* What a resource of the caller's own does. Called from any thread, several at a time, and from

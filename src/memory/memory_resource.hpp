@@ -39,6 +39,14 @@ class memory_resource : public ref_counted {
     std::size_t free_bytes = 0;  // of those, for anybody: in use by no caller, thread or slab
     std::uint64_t maps = 0;      // how often the driver gave memory so far
     std::uint64_t unmaps = 0;    // how often it got some back
+
+    memory_usage& operator+=(const memory_usage& other) noexcept {
+      held_bytes += other.held_bytes;
+      free_bytes += other.free_bytes;
+      maps += other.maps;
+      unmaps += other.unmaps;
+      return *this;
+    }
   };
   [[nodiscard]] virtual memory_usage usage() noexcept { return {}; }
   // Gives what is free back to the driver while more than `keep` bytes are held; bytes given back.

@@ -6,21 +6,14 @@
 #include <map>
 #include <sstream>
 
-#include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/upstreams.hpp"
 
 namespace {
 
 using namespace support;
 
-class sorted_adaptors : public on_backend {
- protected:
-  std::vector<im::resource> upstreams(im::kind kind) const {
-    const im::context home = queue_.context();
-    return {im::resource::pool(home, kind, {}, device_),
-            im::resource::provider(home, kind, device_)};
-  }
-};
+class sorted_adaptors : public on_upstreams {};
 INSTANTIATE_ON_BACKENDS(sorted_adaptors);
 
 TEST_P(sorted_adaptors, align_large_requests) {

@@ -9,7 +9,7 @@ import pytest
 from support import python, until
 
 import isthmus
-from isthmus import Buffer, Queue
+from isthmus import Buffer, Queue, trace
 from isthmus.memory import (
     AlignedResource,
     BinningResource,
@@ -82,6 +82,22 @@ def test_log(q: Queue, kind: str, tmp_path: Path) -> None:
         LogResource(logged, tmp_path / "none" / "log.csv")
     with pytest.raises(TypeError):
         LogResource(logged, 3)  # type: ignore[arg-type]
+
+
+def test_a_log_is_a_trace(q: Queue, kind: str, tmp_path: Path) -> None:
+    logged = LogResource(PoolResource(kind, q.device), tmp_path / "log.csv")
+    buffers = [logged.allocate(nbytes, queue=q) for nbytes in (1000, 70_000, 30)]
+    for each in buffers:
+        each.free()
+    q.wait()
+    logged.flush()
+    recorded = trace.load(tmp_path / "log.csv")
+    assert recorded.peak_requested_bytes == 71_030
+    again = LogResource(PoolResource(kind, q.device), tmp_path / "again.csv")
+    trace.replay(recorded, again)  # which plays it twice
+    again.flush()
+    played = trace.load(tmp_path / "again.csv").events[["nbytes", "action"]]
+    assert played.tolist() == 2 * recorded.events[["nbytes", "action"]].tolist()
 
 
 @pytest.mark.parametrize("end", ["", "\nraise SystemExit(0)", "\nif os.fork() == 0: os._exit(0)"])

@@ -72,9 +72,7 @@ result<void> binning_resource::deallocate(void* pointer, std::size_t nbytes,
 memory_resource::memory_usage binning_resource::usage() noexcept {
   auto sum = adaptor::usage();
   for (const auto& each : bins_) {
-    const auto one = each.resource->usage();
-    sum.held_bytes += one.held_bytes;
-    sum.free_bytes += one.free_bytes;
+    sum += each.resource->usage();
   }
   return sum;
 }

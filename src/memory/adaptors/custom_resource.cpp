@@ -73,12 +73,11 @@ result<void> custom_resource::deallocate(void* pointer, std::size_t nbytes,
 }
 
 memory_resource::memory_usage custom_resource::usage() noexcept {
-  std::uint64_t held = 0;
-  std::uint64_t unused = 0;
+  memory_usage now;
   if (how_.usage != nullptr) {
-    how_.usage(keep_.object(), &held, &unused);
+    how_.usage(keep_.object(), &now.held_bytes, &now.free_bytes);
   }
-  return {held, unused};
+  return now;
 }
 
 std::size_t custom_resource::trim(std::size_t keep) noexcept {

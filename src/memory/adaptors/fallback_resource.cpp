@@ -40,9 +40,9 @@ result<void> fallback_resource::deallocate(void* pointer, std::size_t nbytes,
 }
 
 memory_resource::memory_usage fallback_resource::usage() noexcept {
-  const auto first = adaptor::usage();
-  const auto second = second_->usage();
-  return {first.held_bytes + second.held_bytes, first.free_bytes + second.free_bytes};
+  auto sum = adaptor::usage();
+  sum += second_->usage();
+  return sum;
 }
 
 // The second first: what it has serves only where the first has none.

@@ -18,7 +18,7 @@ namespace isthmus {
 
 class log_resource final : public adaptor {
  public:
-  // NOT_FOUND for a file that cannot be made; one that is there is emptied.
+  // INVALID_ARGUMENT for a file that cannot be made; one that is there is emptied.
   [[nodiscard]] static result<ref<log_resource>> create(memory_resource& upstream,
                                                         const char* path);
   // Takes the open file over.
@@ -27,7 +27,7 @@ class log_resource final : public adaptor {
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  // DRIVER if the file takes no more.
+  // INVALID_ARGUMENT if the file takes no more.
   result<void> flush();
 
  private:
