@@ -2,8 +2,8 @@
 // thread and on two at once.
 //
 // Every contestant runs the same window in turn, in one process, and no block is touched. A counter
-// `<name>_ns` is the least time for an allocation with its free that any window took: the cost where
-// nobody disturbs. `pool_ns` is that of the bare pool.
+// `<name>_ns` is the least time for an allocation with its free that any window took: the cost
+// where nobody disturbs. `pool_ns` is that of the bare pool.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -39,11 +39,13 @@ const std::vector<contestant>& contestants() {
     const im::resource pool = im::resource::pool(on_host().context(), im::kind::host);
     return std::vector<contestant>{
         {"pool", pool},
-        {"statistics", im::count(pool)},
-        {"limit", im::limit(pool, std::uint64_t{1} << 40)},
-        {"fallback", im::fall_back(pool, pool)},
-        {"on_failure", im::on_failure(pool, [](std::size_t) { return false; })},
-        {"statistics_over_limit", im::count(im::limit(pool, std::uint64_t{1} << 40))}};
+        {"statistics", im::resource::statistics(pool)},
+        {"limit", im::resource::limit(pool, std::uint64_t{1} << 40)},
+        {"fallback", im::resource::fallback(pool, pool)},
+        {"failure_callback",
+         im::resource::failure_callback(pool, [](std::size_t) { return false; })},
+        {"statistics_over_limit",
+         im::resource::statistics(im::resource::limit(pool, std::uint64_t{1} << 40))}};
   }();
   return all;
 }

@@ -1,34 +1,21 @@
 // Memory resources over others, and of your own; all are values like any `resource`.
 //
 //   auto pool = isthmus::resource::pool(queue.context(), isthmus::kind::device);
-//   auto counted = isthmus::count(isthmus::limit(pool, 1 << 30));
+//   auto counted = isthmus::resource::statistics(isthmus::resource::limit(pool, 1 << 30));
 //   isthmus::buffer buffer(1000, isthmus::kind::device, {.on = queue, .from = counted});
 //   assert(isthmus::statistics_of(counted).current_bytes == 1000);
 //
-// Choose count() to learn what a part of a program uses, limit() to bound it, fall_back() where
-// slower memory is better than none, on_failure() to make room, custom() for an allocator that the
-// library does not have, align() and sort_by_size() to choose where requests go by their size,
-// log_to() to replay what a program did. Cost: a call each, and atomic operations: four for an
-// allocation and two for a free by count(), one each by limit(); a lock by log_to(). Threads: any,
-// but for statistics_scope.
+// Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
+// slower memory is better than none, failure_callback() to make room, custom() for an allocator
+// that the library does not have, aligned() and binning() to choose by size, log() to replay what a
+// program did. Cost: over a pool a call each, and what docs/resources.md tells; a lock by log().
+// Threads: any, but for statistics_scope.
 #pragma once
 
 #include <isthmus/resource.hpp>
 
-#include <vector>
-
 namespace isthmus {
 inline namespace v1 {
-
-// What custom() takes. `allocate` gives memory of the resource's kind, aligned, or throws:
-// out_of_memory or std::bad_alloc where none is left. `deallocate` is called when no work uses the
-// memory any more, on any thread; its queue may be empty. Both may be called on several threads at
-// a time. Where there are members usage() and trim(keep_bytes), usage and trim are theirs.
-template <class T>
-concept memory_source = requires(T& source, void* pointer, std::size_t number, const queue& on) {
-  { source.allocate(number, number, on) } -> std::same_as<void*>;
-  { source.deallocate(pointer, number, on) } noexcept;
-} && std::is_nothrow_destructible_v<T>;
 
 namespace detail {
 
@@ -91,14 +78,13 @@ struct source_operations {
     made.struct_size = sizeof made;
     made.allocate = &allocate;
     made.deallocate = &deallocate;
-    if constexpr (requires(Source& of) {
-                    { of.usage() } noexcept -> std::same_as<memory_usage>;
-                  }) {
+    if constexpr (requires(Source& of) { of.usage(); }) {
+      static_assert(noexcept(std::declval<Source&>().usage()), "usage() of a source is noexcept");
       made.usage = &usage;
     }
-    if constexpr (requires(Source& of) {
-                    { of.trim(std::uint64_t{0}) } noexcept -> std::convertible_to<std::uint64_t>;
-                  }) {
+    if constexpr (requires(Source& of) { of.trim(std::uint64_t{0}); }) {
+      static_assert(noexcept(std::declval<Source&>().trim(std::uint64_t{0})),
+                    "trim(keep_bytes) of a source is noexcept");
       made.trim = &trim;
     }
     return made;
@@ -112,8 +98,7 @@ struct source_operations {
 // of this kind as far as the driver can tell.
 template <class Source>
   requires memory_source<std::decay_t<Source>>
-[[nodiscard]] resource custom(const context& context, kind of, Source&& source,
-                              const device& where = device()) {
+resource resource::custom(const context& context, kind of, Source&& source, const device& where) {
   const isthmus_resource_operations_t table =
       detail::source_operations<std::decay_t<Source>>::table();
   return detail::make<resource>(isthmus_resource_custom, context.get(), where.get(),
@@ -121,8 +106,9 @@ template <class Source>
                                 detail::make_owner(std::forward<Source>(source)));
 }
 
-// Counts what goes through it, exactly, with threads too.
-[[nodiscard]] inline resource count(const resource& upstream) {
+// Counts what goes through it. With threads too the counts are exact, each by itself, as long as
+// memory goes back where it came from; a scope goes slower than a thread in none.
+inline resource resource::statistics(const resource& upstream) {
   return detail::make<resource>(isthmus_resource_statistics, upstream.get());
 }
 
@@ -151,7 +137,7 @@ template <class Noun>
 }
 }  // namespace detail
 
-// Throws invalid_argument for a resource that count() did not make.
+// Throws invalid_argument for a resource that statistics() did not make.
 [[nodiscard]] inline statistics statistics_of(const resource& counted) {
   return detail::read_statistics(&isthmus_statistics_query, counted.get());
 }
@@ -165,7 +151,7 @@ inline void reset_statistics(const resource& counted) {
 // order.
 class statistics_scope {
  public:
-  // Throws invalid_argument for a resource that count() did not make.
+  // Throws invalid_argument for a resource that statistics() did not make.
   explicit statistics_scope(const resource& counted) : outer_(isthmus_scope_swap(nullptr)) {
     const isthmus_status_t made = isthmus_scope_create(counted.get(), outer_, &raw_);
     isthmus_scope_swap(made == ISTHMUS_OK ? raw_ : outer_);
@@ -188,7 +174,7 @@ class statistics_scope {
 };
 
 // Throws out_of_memory for what would make more than `limit_bytes` live at a time.
-[[nodiscard]] inline resource limit(const resource& upstream, std::uint64_t limit_bytes) {
+inline resource resource::limit(const resource& upstream, std::uint64_t limit_bytes) {
   return detail::make<resource>(isthmus_resource_limit, upstream.get(), limit_bytes);
 }
 struct limit_state {
@@ -204,24 +190,19 @@ struct limit_state {
 
 // Asks `second`, of the same context and of any kind, where `first` has no memory. Throws
 // wrong_context.
-[[nodiscard]] inline resource fall_back(const resource& first, const resource& second) {
+inline resource resource::fallback(const resource& first, const resource& second) {
   return detail::make<resource>(isthmus_resource_fallback, first.get(), second.get());
 }
 
 // Aligns requests of at least `from_bytes` to `alignment` or more. Throws invalid_argument.
-[[nodiscard]] inline resource align(const resource& upstream, std::size_t alignment,
-                                    std::size_t from_bytes = 0) {
+inline resource resource::aligned(const resource& upstream, std::size_t alignment,
+                                  std::size_t from_bytes) {
   return detail::make<resource>(isthmus_resource_aligned, upstream.get(), alignment, from_bytes);
 }
 
-// Requests of at most `most_bytes` go to `from`.
-struct bin {
-  std::size_t most_bytes = 0;
-  resource from;
-};
 // Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
 // all of one context and kind. Throws wrong_context, invalid_argument.
-[[nodiscard]] inline resource sort_by_size(const resource& upstream, const std::vector<bin>& bins) {
+inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
   for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
@@ -230,25 +211,25 @@ struct bin {
 // Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the
 // last rows with the last reference, or as the process exits. Throws invalid_argument for a file
 // that cannot be made.
-[[nodiscard]] inline resource log_to(const resource& upstream, const std::string& path) {
+inline resource resource::log(const resource& upstream, const std::string& path) {
   return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
 }
-// Throws invalid_argument for a resource that log_to() did not make, and where the file could not
-// be written.
+// Throws invalid_argument for a resource that log() did not make, driver_error where rows were lost
+// since the last time, because the file took no more.
 inline void flush_log(const resource& logged) { detail::check(isthmus_log_flush(logged.get())); }
 
 // Calls `function(nbytes)` where upstream has not the memory; it returns whether to try again, and
 // may free and allocate. What it throws ends the request.
 template <class Function>
   requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
-[[nodiscard]] resource on_failure(const resource& upstream, Function&& function) {
+resource resource::failure_callback(const resource& upstream, Function&& function) {
   using stored = std::decay_t<Function>;
   const isthmus_failure_function_t call = [](void* object, std::size_t nbytes, int* retry,
                                              const char** message) {
     return detail::run_guarded(message,
                                [&] { *retry = (*static_cast<stored*>(object))(nbytes) ? 1 : 0; });
   };
-  return detail::make<resource>(isthmus_resource_on_failure, upstream.get(), call,
+  return detail::make<resource>(isthmus_resource_failure_callback, upstream.get(), call,
                                 detail::make_owner(std::forward<Function>(function)));
 }
 

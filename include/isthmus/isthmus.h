@@ -384,6 +384,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
 typedef struct isthmus_resource_info_s {
   size_t struct_size;
   isthmus_kind_t kind;
+  uint32_t kinds;           /* that it may give: 1u << kind, and the same of each other one */
   isthmus_device_t* device; /* borrowed */
   uint64_t held_bytes;      /* of the driver's; of a provider: what it handed out */
   uint64_t free_bytes;      /* of those, what no caller, thread or size class has */
@@ -401,7 +402,7 @@ typedef struct isthmus_resource_operations_s {
    * the request names none). It is used by work on `queue` and may be used by work on others.
    * Returns ISTHMUS_OK, or any error with a message copied from `message` (may be NULL):
    * OUT_OF_MEMORY where it has none left. What is NULL, is aligned otherwise, or is of another kind
-   * as far as the driver can tell is refused, with CALLBACK, and given back. */
+   * or device as far as the driver can tell is refused, with CALLBACK, and given back. */
   isthmus_status_t (*allocate)(void* object, size_t nbytes, size_t alignment,
                                isthmus_queue_t* queue, void** pointer, const char** message);
   /* Takes back what `allocate` gave, with the size asked for. No work uses it any more; `queue`
@@ -423,12 +424,13 @@ isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device, is
 
 /* The resources below stand on another, which they keep alive and whose kind, context and device
  * they have. What they hand out is given back to them, not to what they stand on; of a pool's
- * blocks the pool cannot tell which of several resources over it handed them out. Usage and trim
- * are those of what they stand on. */
+ * blocks the pool cannot tell which of several resources over it handed them out, and then their
+ * counts are wrong, but no count goes below 0. Usage and trim are those of what is at the bottom,
+ * each once. */
 
-/* Counts what goes through it. The counts are exact, with threads too; `nbytes` of a deallocation
- * must be what allocate was given. Buffers count till their memory goes back: when the work on it
- * has ended. */
+/* Counts what goes through it. The counts are exact, each by itself, with threads too; `nbytes` of
+ * a deallocation must be what allocate was given. Buffers count till their memory goes back: when
+ * the work on it has ended. */
 ISTHMUS_API isthmus_status_t isthmus_resource_statistics(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 typedef struct isthmus_statistics_s {
@@ -448,15 +450,16 @@ ISTHMUS_API isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resour
     ISTHMUS_NOEXCEPT;
 /* Counts what is allocated from `resource`, which counts, by threads while they are in the scope,
  * and that memory's end, wherever and whenever it comes. Who is in a scope is in its `outer` one
- * too (NULL: none; it may be of another resource). INVALID_ARGUMENT as above. */
+ * too (NULL: none; it may be of another resource), which it keeps alive with those around it.
+ * INVALID_ARGUMENT as above. */
 ISTHMUS_API isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource,
                                                   isthmus_scope_t* outer,
                                                   isthmus_scope_t** scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_scope_retain(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_scope_release(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
-/* The calling thread is in `scope` from here on (NULL: in none), which the caller keeps alive;
- * gives the one that it was in, NULL for none. Takes some nanoseconds: run-times of coroutines may
- * call it at each switch. */
+/* The calling thread is in `scope` from here on (NULL: in none), which the caller keeps alive till
+ * the thread has left it; gives the one that it was in, NULL for none. Takes some nanoseconds:
+ * run-times of coroutines may call it at each switch. */
 ISTHMUS_API isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
                                                  isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
@@ -500,10 +503,13 @@ isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins
 /* Writes a row of each allocation, failure and free to a file, which is made or emptied, in the
  * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
  * a time by threads that allocate, when they are flushed, with the last reference, and when the
- * process ends by `exit`. INVALID_ARGUMENT for a file that cannot be made. */
+ * process ends by `exit`; any other end loses those that were not. INVALID_ARGUMENT for a file that
+ * cannot be made. */
 ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
-/* INVALID_ARGUMENT for a resource that keeps no log, or whose file could not be written. */
+/* Writes all rows up to the first free that is under way on another thread. INVALID_ARGUMENT for a
+ * resource that keeps no log; DRIVER, once, where rows were lost since the last time, because the
+ * file took no more. */
 ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
 /* Called with the size that upstream refused with OUT_OF_MEMORY, on the thread that asked, with no
@@ -511,9 +517,9 @@ ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) IST
  * ISTHMUS_OK, or an error that the request then ends with, with a message copied from `message`. */
 typedef isthmus_status_t (*isthmus_failure_function_t)(void* object, size_t nbytes, int* retry,
                                                        const char** message);
-ISTHMUS_API isthmus_status_t
-isthmus_resource_on_failure(isthmus_resource_t* upstream, isthmus_failure_function_t function,
-                            isthmus_owner_t owner, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_resource_failure_callback(
+    isthmus_resource_t* upstream, isthmus_failure_function_t function, isthmus_owner_t owner,
+    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* ---- what is known of memory ----------------------------------------------------------------- */
 

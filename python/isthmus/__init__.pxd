@@ -93,6 +93,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef struct isthmus_resource_info_t:
         size_t struct_size
         isthmus_kind_t kind
+        uint32_t kinds
         isthmus_device_t* device
         uint64_t held_bytes
         uint64_t free_bytes
@@ -325,7 +326,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
         isthmus_resource_t** resource)
     isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource)
-    isthmus_status_t isthmus_resource_on_failure(isthmus_resource_t* upstream,
+    isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
         isthmus_failure_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
         isthmus_queue_t* const * queues, size_t queue_count, const isthmus_trace_event_t* events,

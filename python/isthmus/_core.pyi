@@ -590,7 +590,9 @@ class StatisticsScope:
     What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by
     this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,
     wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones
-    count too. May be read at any time, on any thread. Entered once.
+    count too. May be read at any time, on any thread. Entered once. What native code allocates
+    itself counts in the scopes that it is in by the C interface; Buffers made meanwhile count
+    there where no scope of Python's is entered.
     """
 
     @property
@@ -729,7 +731,9 @@ class LogResource(AdaptorResource):
 
     def flush(self) -> None:
         """
-        Writes all rows so far. Raises InvalidArgumentError where the file takes no more.
+        Writes all rows up to the first free that is under way on another thread. Raises
+        DriverError, once, where rows were lost since the last time, because the file took no
+        more.
         """
 
 class CustomResource(MemoryResource):
@@ -740,15 +744,19 @@ class CustomResource(MemoryResource):
     `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,
     or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,
     queue)` takes it back, when no work uses it any more; what it raises goes to
-    sys.unraisablehook. Both are called on any thread, several at a time; neither while the
-    interpreter ends, nor in a forked child. Where the allocator has them, `usage()` returns
-    (held, free) bytes and `trim(keep_bytes)` the bytes given back. `device` and `context` as
-    for ProviderResource.
+    sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,
+    several at a time; neither while the interpreter ends, nor in a forked child. Where the
+    allocator has them, `usage()` returns (held, free) bytes and `trim(keep_bytes)` the bytes
+    given back. `device` and `context` as for ProviderResource.
 
-    What allocate raises is raised by Buffer(). What it returns is checked: CallbackError for
-    0, for an address that is not aligned, for memory that is not of this kind as far as the
-    driver can tell. It may return the address of a part of a Buffer, which then lives as long
-    as the part.
+    What allocate raises is raised by Buffer(), and what usage and trim raise by who asks.
+    What it returns is checked: CallbackError for 0, for an address that is not aligned, for
+    memory that is not of this kind and device as far as the driver can tell. It may return
+    the address of a part of a Buffer, which then lives as long as the part. Buffers that these
+    methods make come from the driver where no resource is named.
+
+    The allocator lives as long as the resource and its memory. An object that holds a resource
+    of itself is never collected: let the allocator be an object of its own.
     """
 
     def __init__(self, allocator: Allocator, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
@@ -762,7 +770,9 @@ class FailureCallbackResource(AdaptorResource):
     Asks a function where there is no memory: FailureCallbackResource(upstream, function).
 
     `function(nbytes)` is called on the thread that asked, with no lock held; it may free and
-    allocate, and returns whether to try again. What it raises ends the request.
+    allocate (from the driver where no resource is named), and returns whether to try again.
+    What it raises ends the request. It lives as long as the resource and its memory: a method
+    of an object that holds the resource keeps both for ever.
     """
 
     def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) -> None: ...
@@ -775,9 +785,10 @@ def live(kind: str | None = None) -> tuple[int, int]:
 
 class using:
     """
-    `with isthmus.using(resource):` - buffers of its kind and context for which no resource is
-    named come from it, in this thread or asyncio task and in tasks that it starts meanwhile.
-    Nests; resources of other kinds and contexts stay as they are.
+    `with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:
+    of any) for which no resource is named come from it, in this thread or asyncio task and in
+    tasks that it starts meanwhile. Nests; other resources stay as they are. Functions that a
+    resource calls, an allocator's or a failure callback, are in none.
     """
 
     def __init__(self, resource: MemoryResource) -> None: ...
@@ -788,8 +799,9 @@ class using:
 
 def set_resource(resource: MemoryResource) -> None:
     """
-    From here on buffers of its kind and context for which no resource is named come from
-    it, in every thread; `using` goes before. A ProviderResource: the driver, again.
+    From here on buffers of its kind, context and device (of host kind: of any) for which no
+    resource is named come from it, in every thread; `using` goes before. A
+    ProviderResource: the driver, again.
     """
 
 def current_resource(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> MemoryResource | None:

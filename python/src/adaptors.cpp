@@ -1,15 +1,16 @@
 // Memory resources over others: statistics and their scopes, limit, fallback.
 
 #include "arguments.hpp"
-#include "errors.hpp"
+#include "context_stack.hpp"
 #include "resources.hpp"
 #include "scopes.hpp"
 
 namespace isthmus::python {
 
-bool scopes_in_use = false;
-
 namespace {
+
+// Whether any was ever entered.
+bool scopes_in_use = false;
 
 struct statistics_resource : adaptor_resource {};
 struct limit_resource : adaptor_resource {};
@@ -19,57 +20,29 @@ struct fallback_resource : adaptor_resource {
 
 struct statistics_scope {
   nb::object counted;
-  counted_handle<isthmus_scope_t> raw{};
-  nb::object outer{};  // the one that was the context's; while entered
+  scope_handle raw{};
 };
 nb::handle scope_type;
 
-// The statistics_scope object that a context is in, or None.
-PyObject* scope_variable = nullptr;
-
-nb::object scope_of_context() {
-  PyObject* found = nullptr;
-  if (PyContextVar_Get(scope_variable, nullptr, &found) != 0) {
-    raise_set();
-  }
-  return nb::steal(found);
-}
-
-void set_scope_of_context(nb::handle scope) {
-  PyObject* token = PyContextVar_Set(scope_variable, scope.ptr());
-  if (token == nullptr) {
-    raise_set();
-  }
-  Py_DECREF(token);
-}
+context_stack scopes;  // of statistics_scope
 
 isthmus_scope_t* raw_scope(nb::handle object) {
   return object.is_none() ? nullptr : nb::inst_ptr<statistics_scope>(object)->raw.get();
 }
 
-nb::object enter_scope(nb::object object) {
-  auto& self = *nb::inst_ptr<statistics_scope>(object);
-  if (self.raw) {
+nb::object enter_scope(nb::pointer_and_handle<statistics_scope> self) {
+  if (self.p->raw) {
     raise_python(PyExc_RuntimeError, "a scope is entered once: call statistics() for another");
   }
-  nb::object outer = scope_of_context();
-  check(isthmus_scope_create(nb::inst_ptr<resource>(self.counted)->raw.get(), raw_scope(outer),
-                             self.raw.out()));
-  set_scope_of_context(object);
-  self.outer = std::move(outer);
+  check(isthmus_scope_create(nb::inst_ptr<resource>(self.p->counted)->raw.get(),
+                             raw_scope(scopes.top()), self.p->raw.out()));
+  scopes.push(self.h);
   scopes_in_use = true;
-  return object;
+  return nb::borrow(self.h);
 }
 
-void leave_scope(nb::handle object, nb::args) {
-  auto& self = *nb::inst_ptr<statistics_scope>(object);
-  if (!scope_of_context().is(object)) {
-    raise_python(PyExc_RuntimeError,
-                 "this scope is not the innermost here: leave scopes in the reverse order, in the "
-                 "thread or task that entered them");
-  }
-  set_scope_of_context(self.outer);
-  self.outer = nb::object{};
+void leave_scope(nb::pointer_and_handle<statistics_scope> self, nb::args) {
+  scopes.pop(self.h, "scopes");
 }
 
 isthmus_statistics_t counts_of(const statistics_resource& self) {
@@ -128,11 +101,9 @@ void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_byte
 void init_fallback(fallback_resource* self, nb::handle first, nb::handle second) {
   const auto& one = require_resource(first, "first");
   const auto& other = require_resource(second, "second");
-  const bool mixed = one.mixed || other.mixed || one.kind != other.kind;
   resource_handle made;
   check(isthmus_resource_fallback(one.raw.get(), other.raw.get(), made.out()));
   new (self) fallback_resource{over(first, std::move(made)), nb::borrow(second)};
-  self->mixed = mixed;
 }
 
 std::uint64_t in_use_of(const limit_resource& self) {
@@ -153,7 +124,10 @@ void bind_statistics(nb::module_& module) {
       "What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by\n"
       "this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,\n"
       "wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones\n"
-      "count too. May be read at any time, on any thread. Entered once.");
+      "count too. May be read at any time, on any thread. Entered once. What native code "
+      "allocates\n"
+      "itself counts in the scopes that it is in by the C interface; Buffers made meanwhile count\n"
+      "there where no scope of Python's is entered.");
   scope_type = scope;
   bind_counts<statistics_scope>(scope);
   scope.def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
@@ -173,20 +147,21 @@ void bind_statistics(nb::module_& module) {
           nb::sig("def reset(self) -> None"), "The peaks become what is live now, the totals 0.")
       .def(
           "statistics",
-          [](nb::object self) { return make_instance<statistics_scope>(scope_type, self); },
+          [](nb::pointer_and_handle<statistics_resource> self) {
+            return make_instance<statistics_scope>(scope_type, nb::borrow(self.h));
+          },
           nb::sig("def statistics(self) -> StatisticsScope"),
           "A scope, to be entered: `with resource.statistics() as s:`.");
 }
 
 }  // namespace
 
-isthmus_scope_t* current_scope() { return raw_scope(scope_of_context()); }
+scope_handle current_scope() {
+  return scopes_in_use ? scope_handle::retained(raw_scope(scopes.top())) : scope_handle{};
+}
 
 void bind_adaptors(nb::module_& module) {
-  scope_variable = PyContextVar_New("isthmus.statistics", Py_None);
-  if (scope_variable == nullptr) {
-    raise_set();
-  }
+  scopes.create("isthmus.statistics");
   nb::class_<adaptor_resource, resource>(
       module, "AdaptorResource",
       "A resource over another, whose kind, device, context and queue it has: what the classes\n"
@@ -218,7 +193,7 @@ void bind_adaptors(nb::module_& module) {
           "second", [](const fallback_resource& self) { return self.second; },
           nb::sig("def second(self) -> MemoryResource"),
           "What is asked where `upstream` has none.");
-  bind_sorted_adaptors(module);
+  bind_request_adaptors(module);
   bind_custom(module);
 }
 

@@ -1,6 +1,7 @@
 // Making buffers: new ones, adopted ones, other views of one.
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "arguments.hpp"
@@ -53,7 +54,8 @@ buffer::~buffer() {
 }
 
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, const resource* from) {
+                      std::int64_t alignment, nb::object queue, const resource* from,
+                      kinds_allowed allowed) {
   drain_deferred();
   const auto& on = *queue_of(queue);
   nb::object chosen;
@@ -62,6 +64,10 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
   }
   auto* raw = from != nullptr ? from->raw.get() : nullptr;
+  std::optional<carrying> exceptions;
+  if (from != nullptr) {
+    exceptions.emplace();
+  }
   buffer_handle made;
   isthmus_status_t status;
   {
@@ -70,9 +76,14 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
     status = isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
   }
   check(status);
-  if (from != nullptr) {
-    drop_carried();
-    kind = from->mixed ? kind_of(made.get()) : kind;
+  if (from != nullptr && from->stands_on_others) {
+    const auto wanted = std::exchange(kind, kind_of(made.get()));
+    if (kind != wanted && allowed == kinds_allowed::wanted_alone) {
+      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY),
+                   "there is no '%U' memory left, and the resource in use gave '%U' memory: "
+                   "isthmus.Buffer may have that",
+                   kind_name(wanted).ptr(), kind_name(kind).ptr());
+    }
   }
   new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
 }
@@ -85,7 +96,8 @@ void construct_buffer(buffer* where, const buffer_request& request) {
     kind = to_kind(request.kind);
   }
   const auto alignment = to_alignment(request.alignment);
-  construct_buffer(where, nbytes, kind, alignment, queue_for(request, from), from);
+  construct_buffer(where, nbytes, kind, alignment, queue_for(request, from), from,
+                   kinds_allowed::any);
 }
 
 void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner) {

@@ -1,9 +1,10 @@
 // Where buffers come from when no resource is named: what `with using(resource):` set for this
-// thread or task, else what was set for the process, else the driver.
+// thread or task, else what was set for the process, else the driver. On the stack None stands for
+// the driver: for functions that are asked for memory, which else might ask themselves.
 
 #include "arguments.hpp"
+#include "context_stack.hpp"
 #include "current.hpp"
-#include "errors.hpp"
 #include "resources.hpp"
 
 namespace isthmus::python {
@@ -16,40 +17,26 @@ struct using_resource {
   nb::object resource;
 };
 
-// The variable holds a stack, (resource, the stack below) or None, as that of the current queue.
-PyObject* using_stack = nullptr;
-// Of the process: one resource for each context and kind, the one set last.
+context_stack using_stack;
+// Of the process: one resource for each kind, context and device, the one set last.
 PyObject* process_resources = nullptr;
-
-nb::object stack_of_context() {
-  PyObject* stack = nullptr;
-  if (PyContextVar_Get(using_stack, nullptr, &stack) != 0) {
-    raise_set();
-  }
-  return nb::steal(stack);
-}
-
-void set_stack_of_context(nb::handle stack) {
-  PyObject* token = PyContextVar_Set(using_stack, stack.ptr());
-  if (token == nullptr) {
-    raise_set();
-  }
-  Py_DECREF(token);
-}
 
 isthmus_context_t* context_raw(const queue& of) { return context_of(of.context_object)->raw.get(); }
 
-bool serves(const resource& candidate, isthmus_kind_t kind, isthmus_context_t* within) {
+// Host memory is of no device.
+bool serves(const resource& candidate, isthmus_kind_t kind, const queue& on) {
+  const auto& its = *queue_of(candidate.queue_object);
   return candidate.kind == kind &&
-         isthmus_context_key(context_raw(*queue_of(candidate.queue_object))) ==
-             isthmus_context_key(within);
+         isthmus_context_key(context_raw(its)) == isthmus_context_key(context_raw(on)) &&
+         (kind == ISTHMUS_KIND_HOST || its.device_object.equal(on.device_object));
 }
 
-nb::object find_in_stack(isthmus_kind_t kind, isthmus_context_t* within) {
-  const nb::object stack = stack_of_context();
-  for (PyObject* at = stack.ptr(); at != Py_None; at = PyTuple_GET_ITEM(at, 1)) {
-    PyObject* top = PyTuple_GET_ITEM(at, 0);
-    if (serves(*nb::inst_ptr<resource>(top), kind, within)) {
+// None: the driver. Not valid: whatever the process has.
+nb::object find_in_stack(isthmus_kind_t kind, const queue& on) {
+  const nb::object stack = using_stack.all();
+  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
+    const nb::handle top = context_stack::top_of(at);
+    if (top.is_none() || serves(*nb::inst_ptr<resource>(top), kind, on)) {
       return nb::borrow(top);
     }
   }
@@ -57,9 +44,9 @@ nb::object find_in_stack(isthmus_kind_t kind, isthmus_context_t* within) {
 }
 
 // -1: none.
-Py_ssize_t place_in_process(isthmus_kind_t kind, isthmus_context_t* within) {
+Py_ssize_t place_in_process(isthmus_kind_t kind, const queue& on) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(process_resources); ++i) {
-    if (serves(*nb::inst_ptr<resource>(PyList_GET_ITEM(process_resources, i)), kind, within)) {
+    if (serves(*nb::inst_ptr<resource>(PyList_GET_ITEM(process_resources, i)), kind, on)) {
       return i;
     }
   }
@@ -72,25 +59,18 @@ void init_using(using_resource* self, nb::handle chosen) {
 }
 
 nb::object enter_using(const using_resource& self) {
-  set_stack_of_context(nb::make_tuple(self.resource, stack_of_context()));
+  using_stack.push(self.resource);
   resources_in_use = true;
   return self.resource;
 }
 
 void leave_using(const using_resource& self, nb::args) {
-  const nb::object stack = stack_of_context();
-  if (stack.is_none() || PyTuple_GET_ITEM(stack.ptr(), 0) != self.resource.ptr()) {
-    raise_python(PyExc_RuntimeError,
-                 "%R is not the one used here: leave resources in the reverse order, in the thread "
-                 "or task that entered them",
-                 self.resource.ptr());
-  }
-  set_stack_of_context(nb::borrow(PyTuple_GET_ITEM(stack.ptr(), 1)));
+  using_stack.pop(self.resource, "resources");
 }
 
 void set_resource(nb::handle chosen) {
   const auto& wanted = require_resource(chosen, "resource");
-  const auto place = place_in_process(wanted.kind, context_raw(*queue_of(wanted.queue_object)));
+  const auto place = place_in_process(wanted.kind, *queue_of(wanted.queue_object));
   const int failed =
       place < 0 ? PyList_Append(process_resources, chosen.ptr())
                 : PyList_SetItem(process_resources, place, nb::borrow(chosen).release().ptr());
@@ -112,13 +92,30 @@ nb::object current_resource(isthmus_kind_t kind, const queue& on) {
   if (!resources_in_use) {
     return {};
   }
-  auto* within = context_raw(on);
-  nb::object found = find_in_stack(kind, within);
+  nb::object found = find_in_stack(kind, on);
   if (found.is_valid()) {
-    return found;
+    return found.is_none() ? nb::object{} : found;
   }
-  const auto place = place_in_process(kind, within);
+  const auto place = place_in_process(kind, on);
   return place < 0 ? nb::object{} : nb::borrow(PyList_GET_ITEM(process_resources, place));
+}
+
+using_the_driver::using_the_driver()
+    : before_{resources_in_use ? using_stack.all() : nb::object{}} {
+  if (before_.is_valid()) {
+    using_stack.push(nb::none());
+  }
+}
+
+using_the_driver::~using_the_driver() {
+  if (!before_.is_valid()) {
+    return;
+  }
+  try {
+    using_stack.set(before_);
+  } catch (nb::python_error& failed) {
+    failed.discard_as_unraisable("isthmus.using");
+  }
 }
 
 void forget_resources() noexcept {
@@ -128,16 +125,17 @@ void forget_resources() noexcept {
 }
 
 void bind_current_resource(nb::module_& module) {
-  using_stack = PyContextVar_New("isthmus.using", Py_None);
+  using_stack.create("isthmus.using");
   process_resources = PyList_New(0);
-  if (using_stack == nullptr || process_resources == nullptr) {
+  if (process_resources == nullptr) {
     raise_set();
   }
   nb::class_<using_resource>(
       module, "using",
-      "`with isthmus.using(resource):` - buffers of its kind and context for which no resource is\n"
-      "named come from it, in this thread or asyncio task and in tasks that it starts meanwhile.\n"
-      "Nests; resources of other kinds and contexts stay as they are.")
+      "`with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:\n"
+      "of any) for which no resource is named come from it, in this thread or asyncio task and in\n"
+      "tasks that it starts meanwhile. Nests; other resources stay as they are. Functions that a\n"
+      "resource calls, an allocator's or a failure callback, are in none.")
       .def("__init__", &init_using, nb::arg("resource").none(),
            nb::sig("def __init__(self, resource: MemoryResource) -> None"))
       .def("__enter__", &enter_using, nb::sig("def __enter__(self) -> MemoryResource"))
@@ -145,8 +143,9 @@ void bind_current_resource(nb::module_& module) {
   module.def(
       "set_resource", &set_resource, nb::arg("resource").none(),
       nb::sig("def set_resource(resource: MemoryResource) -> None"),
-      "From here on buffers of its kind and context for which no resource is named come from\n"
-      "it, in every thread; `using` goes before. A ProviderResource: the driver, again.");
+      "From here on buffers of its kind, context and device (of host kind: of any) for which no\n"
+      "resource is named come from it, in every thread; `using` goes before. A\n"
+      "ProviderResource: the driver, again.");
   module.def(
       "current_resource", &resource_now, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
       nb::arg("queue") = nb::none(),

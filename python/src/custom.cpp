@@ -26,7 +26,8 @@ nb::object queue_or_none(isthmus_queue_t* raw) {
 }
 
 // Calls Python for the library, on whichever thread: an exception is carried to the call that the
-// library was in.
+// library was in. A Buffer that is made there comes from no resource but one that is named: else
+// who is asked for memory might ask himself.
 template <class Body>
 isthmus_status_t call_back(const char** message, Body body) noexcept {
   const callback_lock lock;
@@ -35,20 +36,24 @@ isthmus_status_t call_back(const char** message, Body body) noexcept {
     return ISTHMUS_ERROR_CALLBACK;
   }
   try {
+    const using_the_driver meanwhile;
     body();
     return ISTHMUS_OK;
   } catch (nb::python_error& failed) {
     const bool no_memory = failed.matches(PyExc_MemoryError);
     *message = carry_exception(failed);
     return no_memory ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_CALLBACK;
-  } catch (const std::exception&) {
+  } catch (const std::bad_alloc&) {
     *message = "MemoryError";
     return ISTHMUS_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception&) {
+    *message = "a call into Python failed, and not with one of its exceptions";
+    return ISTHMUS_ERROR_CALLBACK;
   }
 }
 
-// The same where nobody can be told but sys.unraisablehook. May be called while an exception is
-// under way, which stays.
+// The same where the library cannot be told: sys.unraisablehook is. May be called while an
+// exception is under way, which stays.
 template <class Body>
 void call_back_unraisable(nb::handle of, Body body) noexcept {
   const callback_lock lock;
@@ -58,6 +63,7 @@ void call_back_unraisable(nb::handle of, Body body) noexcept {
   PyObject *type, *value, *trace;
   PyErr_Fetch(&type, &value, &trace);
   try {
+    const using_the_driver meanwhile;
     body();
   } catch (nb::python_error& failed) {
     failed.restore();
@@ -67,6 +73,17 @@ void call_back_unraisable(nb::handle of, Body body) noexcept {
     PyErr_WriteUnraisable(of.ptr());
   }
   PyErr_Restore(type, value, trace);
+}
+
+// The same, but for a caller in Python, who looks for what was carried.
+template <class Body>
+void call_back_told_apart(nb::handle of, Body body) noexcept {
+  if (is_carrying()) {
+    const char* message = nullptr;
+    static_cast<void>(call_back(&message, body));
+  } else {
+    call_back_unraisable(of, body);
+  }
 }
 
 isthmus_status_t allocate(void* owner, size_t nbytes, size_t alignment, isthmus_queue_t* queue,
@@ -86,16 +103,17 @@ void deallocate(void* owner, void* pointer, size_t nbytes, isthmus_queue_t* queu
 }
 
 void usage(void* owner, std::uint64_t* held_bytes, std::uint64_t* free_bytes) noexcept {
-  call_back_unraisable(held_by(owner), [&] {
+  call_back_told_apart(held_by(owner), [=] {
     const nb::object told = held_by(owner).attr("usage")();
-    *held_bytes = to_size(told[0], "held bytes");
+    const auto held = to_size(told[0], "held bytes");
     *free_bytes = to_size(told[1], "free bytes");
+    *held_bytes = held;
   });
 }
 
 std::uint64_t trim(void* owner, std::uint64_t keep_bytes) noexcept {
   std::uint64_t given_back = 0;
-  call_back_unraisable(held_by(owner), [&] {
+  call_back_told_apart(held_by(owner), [&] {
     given_back = to_size(held_by(owner).attr("trim")(keep_bytes), "bytes given back");
   });
   return given_back;
@@ -123,8 +141,8 @@ void init_custom(custom_resource* self, nb::handle allocator, nb::handle kind, n
   resource_handle made;
   check(isthmus_resource_custom(what.within, what.device_raw(), what.kind, &table,
                                 defer_owner(new held_object{allocator}), made.out()));
-  new (self) custom_resource{{std::move(made), what.kind, std::move(what.queue), false},
-                             nb::borrow(allocator)};
+  new (self)
+      custom_resource{{std::move(made), what.kind, std::move(what.queue)}, nb::borrow(allocator)};
 }
 
 isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** message) noexcept {
@@ -138,16 +156,16 @@ isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** messag
   });
 }
 
-void init_failure(failure_resource* self, nb::handle upstream, nb::handle function) {
+void init_failure(failure_callback_resource* self, nb::handle upstream, nb::handle function) {
   const auto& under = require_resource(upstream, "upstream");
   if (PyCallable_Check(function.ptr()) == 0) {
     raise_python(PyExc_TypeError, "function must be callable, not %.100s",
                  Py_TYPE(function.ptr())->tp_name);
   }
   resource_handle made;
-  check(isthmus_resource_on_failure(under.raw.get(), &ask, defer_owner(new held_object{function}),
-                                    made.out()));
-  new (self) failure_resource{over(upstream, std::move(made))};
+  check(isthmus_resource_failure_callback(under.raw.get(), &ask,
+                                          defer_owner(new held_object{function}), made.out()));
+  new (self) failure_callback_resource{over(upstream, std::move(made))};
 }
 
 }  // namespace
@@ -160,14 +178,19 @@ void bind_custom(nb::module_& module) {
       "`allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,\n"
       "or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,\n"
       "queue)` takes it back, when no work uses it any more; what it raises goes to\n"
-      "sys.unraisablehook. Both are called on any thread, several at a time; neither while the\n"
-      "interpreter ends, nor in a forked child. Where the allocator has them, `usage()` returns\n"
-      "(held, free) bytes and `trim(keep_bytes)` the bytes given back. `device` and `context` as\n"
-      "for ProviderResource.\n\n"
-      "What allocate raises is raised by Buffer(). What it returns is checked: CallbackError for\n"
-      "0, for an address that is not aligned, for memory that is not of this kind as far as the\n"
-      "driver can tell. It may return the address of a part of a Buffer, which then lives as long\n"
-      "as the part.")
+      "sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,\n"
+      "several at a time; neither while the interpreter ends, nor in a forked child. Where the\n"
+      "allocator has them, `usage()` returns (held, free) bytes and `trim(keep_bytes)` the bytes\n"
+      "given back. `device` and `context` as for ProviderResource.\n\n"
+      "What allocate raises is raised by Buffer(), and what usage and trim raise by who asks.\n"
+      "What it returns is checked: CallbackError for 0, for an address that is not aligned, for\n"
+      "memory that is not of this kind and device as far as the driver can tell. It may return\n"
+      "the address of a part of a Buffer, which then lives as long as the part. Buffers that "
+      "these\n"
+      "methods make come from the driver where no resource is named.\n\n"
+      "The allocator lives as long as the resource and its memory. An object that holds a "
+      "resource\n"
+      "of itself is never collected: let the allocator be an object of its own.")
       .def("__init__", &init_custom, nb::arg("allocator"), nb::arg("kind") = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(),
            nb::sig("def __init__(self, allocator: Allocator, kind: str = 'device', device: Device "
@@ -175,11 +198,13 @@ void bind_custom(nb::module_& module) {
       .def_prop_ro(
           "allocator", [](const custom_resource& self) { return self.allocator; },
           nb::sig("def allocator(self) -> Allocator"), "The object that it calls.");
-  nb::class_<failure_resource, adaptor_resource>(
+  nb::class_<failure_callback_resource, adaptor_resource>(
       module, "FailureCallbackResource",
       "Asks a function where there is no memory: FailureCallbackResource(upstream, function).\n\n"
       "`function(nbytes)` is called on the thread that asked, with no lock held; it may free and\n"
-      "allocate, and returns whether to try again. What it raises ends the request.")
+      "allocate (from the driver where no resource is named), and returns whether to try again.\n"
+      "What it raises ends the request. It lives as long as the resource and its memory: a method\n"
+      "of an object that holds the resource keeps both for ever.")
       .def("__init__", &init_failure, nb::arg("upstream").none(), nb::arg("function").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) "
                    "-> None"));

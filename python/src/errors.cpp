@@ -103,12 +103,13 @@ nb::object make_error_type(nb::handle module, const error_class& from) {
   return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), from.doc, bases.ptr(), nullptr));
 }
 
-// A thread that ends with one keeps it: its end has not the lock to let go.
-struct carried_exception {
-  PyObject* object = nullptr;
-  std::string text;
-};
-thread_local carried_exception carried;
+thread_local carrying* innermost = nullptr;
+thread_local std::string text_of_last;
+
+[[noreturn]] void raise_object(nb::handle exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  raise_set();
+}
 
 }  // namespace
 
@@ -130,15 +131,43 @@ nb::object take_exception(nb::python_error& failed, std::string& text) {
   return nb::steal(value);
 }
 
+carrying::carrying() noexcept : outer_{std::exchange(innermost, this)} {}
+carrying::~carrying() { innermost = outer_; }
+
+void carrying::raise() const {
+  if (exception_.is_valid()) {
+    raise_object(exception_);
+  }
+}
+
+struct carried {
+  static void put(nb::object exception) {
+    innermost->exception_ = std::move(exception);
+    innermost->text_ = text_of_last;
+  }
+  // Of the library's message, or as the cause of `made`.
+  static void attach(nb::handle made) {
+    if (innermost == nullptr || !innermost->exception_.is_valid()) {
+      return;
+    }
+    if (innermost->text_ == isthmus_error_message()) {
+      raise_object(innermost->exception_);
+    }
+    PyException_SetCause(made.ptr(), innermost->exception_.release().ptr());
+  }
+};
+
 const char* carry_exception(nb::python_error& failed) noexcept try {
-  nb::object raised = take_exception(failed, carried.text);
-  Py_XDECREF(std::exchange(carried.object, raised.release().ptr()));
-  return carried.text.c_str();
+  nb::object exception = take_exception(failed, text_of_last);
+  if (innermost != nullptr) {
+    carried::put(std::move(exception));
+  }
+  return text_of_last.c_str();
 } catch (const std::bad_alloc&) {
   return "MemoryError";
 }
 
-void drop_carried() noexcept { Py_CLEAR(carried.object); }
+bool is_carrying() noexcept { return innermost != nullptr; }
 
 PyObject* error_type(isthmus_status_t status) noexcept {
   for (std::size_t i = 0; i < k_error_count; ++i) {
@@ -158,13 +187,9 @@ nb::object error_object(isthmus_status_t status) {
 }
 
 void raise_status(isthmus_status_t status) {
-  if (carried.object != nullptr && carried.text == isthmus_error_message()) {
-    const nb::object raised = nb::steal(std::exchange(carried.object, nullptr));
-    PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(raised.ptr())), raised.ptr());
-    raise_set();
-  }
   nb::object made = error_object(status);
   if (made.is_valid()) {
+    carried::attach(made);
     PyErr_SetObject(error_type(status), made.ptr());
   }
   raise_set();

@@ -65,10 +65,13 @@ class gate {
 extern gate callbacks_gate;
 
 // While it lives the thread has the interpreter's lock, for a call of the library's into Python;
-// false once the interpreter is ending.
+// false once the interpreter is ending. A thread that Python knows holds up the interpreter's end
+// no more than any other of its threads: what stops those stops it where it asks for the lock.
 class callback_lock {
  public:
-  callback_lock() noexcept : entered_{callbacks_gate.enter()} {
+  callback_lock() noexcept
+      : known_{PyGILState_GetThisThreadState() != nullptr},
+        entered_{known_ ? !callbacks_gate.closed() : callbacks_gate.enter()} {
     if (entered_) {
       state_ = take_lock([] { return PyGILState_Ensure(); });
     }
@@ -78,13 +81,16 @@ class callback_lock {
   ~callback_lock() {
     if (entered_) {
       PyGILState_Release(state_);
+    }
+    if (entered_ && !known_) {
       callbacks_gate.leave();
     }
   }
   [[nodiscard]] explicit operator bool() const noexcept { return entered_; }
 
  private:
-  bool entered_;
+  const bool known_;
+  const bool entered_;
   PyGILState_STATE state_{};
 };
 

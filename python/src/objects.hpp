@@ -56,8 +56,8 @@ struct event {
 struct resource {
   resource_handle raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  nb::object queue_object;  // where it is used without one being named
-  bool mixed = false;       // may give memory of other kinds too
+  nb::object queue_object;        // where it is used without one being named
+  bool stands_on_others = false;  // and may give memory of other kinds too
 };
 struct provider_resource : resource {};
 struct pool_resource : resource {};
@@ -67,7 +67,7 @@ struct custom_resource : resource {
 struct adaptor_resource : resource {
   nb::object upstream;
 };
-struct failure_resource : adaptor_resource {};
+struct failure_callback_resource : adaptor_resource {};
 
 // Bound classes, for checks and for making instances; borrowed, they live as long as the module.
 struct bound_types {

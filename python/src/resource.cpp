@@ -90,7 +90,9 @@ void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle i
 isthmus_resource_info_t info_of(const resource& of) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
+  const carrying exceptions;
   check(isthmus_resource_query(of.raw.get(), &info));
+  exceptions.raise();
   return info;
 }
 
@@ -98,27 +100,28 @@ std::uint64_t trim(const resource& self, nb::handle keep_bytes) {
   const auto keep = to_size(keep_bytes, "keep_bytes");
   std::uint64_t given_back = 0;
   isthmus_status_t status;
+  const carrying exceptions;
   {
     const gil_release released;
     status = isthmus_resource_trim(self.raw.get(), keep, &given_back);
   }
   check(status);
+  exceptions.raise();
   return given_back;
 }
 
 nb::object resource_repr(nb::handle object) {
-  const auto& self = *instance_of<resource>(types.resource, object);
+  const auto& self = require_resource(object, "self");
   const auto where = describe(*device_of(queue_of(self.queue_object)->device_object));
   return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%s of %U memory on %s>",
                                         Py_TYPE(object.ptr())->tp_name, kind_name(self.kind).ptr(),
                                         where.c_str()));
 }
 
-nb::object pool_repr(nb::handle object) {
-  const auto& self = nb::cast<const pool_resource&>(object);
-  const nb::object begin = resource_repr(object);
+nb::object pool_repr(nb::pointer_and_handle<pool_resource> self) {
+  const nb::object begin = resource_repr(self.h);
   const nb::object most = nb::borrow(begin[nb::slice(0, -1)]);
-  const auto info = info_of(self);
+  const auto info = info_of(*self.p);
   return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", most.ptr(),
                                         static_cast<unsigned long long>(info.held_bytes),
                                         static_cast<unsigned long long>(info.free_bytes)));
@@ -129,7 +132,7 @@ nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignmen
   const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
   nb::object made = nb::inst_alloc(types.buffer);
   construct_buffer(nb::inst_ptr<buffer>(made), to_size(nbytes, "nbytes"), self.kind,
-                   to_alignment(alignment), on, &self);
+                   to_alignment(alignment), on, &self, kinds_allowed::any);
   nb::inst_mark_ready(made);
   return made;
 }

@@ -26,7 +26,7 @@ struct purpose {
 // What stands on `upstream`.
 [[nodiscard]] inline adaptor_resource over(nb::handle upstream, resource_handle made) {
   const auto& under = *nb::inst_ptr<resource>(upstream);
-  return {{std::move(made), under.kind, under.queue_object, under.mixed}, nb::borrow(upstream)};
+  return {{std::move(made), under.kind, under.queue_object, true}, nb::borrow(upstream)};
 }
 
 // Whether `using` or `set_resource` was ever called.
@@ -35,9 +35,20 @@ extern bool resources_in_use;
 // the driver's own.
 [[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const queue& on);
 void forget_resources() noexcept;
+// While it lives, that is the driver's, in this context.
+class using_the_driver {
+ public:
+  using_the_driver();
+  using_the_driver(const using_the_driver&) = delete;
+  using_the_driver& operator=(const using_the_driver&) = delete;
+  ~using_the_driver();
+
+ private:
+  nb::object before_;
+};
 
 void bind_current_resource(nb::module_& module);
-void bind_sorted_adaptors(nb::module_& module);
+void bind_request_adaptors(nb::module_& module);
 void bind_custom(nb::module_& module);
 void bind_adaptors(nb::module_& module);
 

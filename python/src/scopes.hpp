@@ -6,26 +6,26 @@
 
 namespace isthmus::python {
 
-extern bool scopes_in_use;
-// The scope that this context is in, NULL for none; borrowed while the context stays as it is.
-[[nodiscard]] isthmus_scope_t* current_scope();
+// The scope that this context is in; empty for none.
+[[nodiscard]] scope_handle current_scope();
 
-// While it lives the thread is in its context's scope for the library. Needs the interpreter's lock
-// to be made, not to go.
+// While it lives the thread is in its context's scope for the library, where the context is in one.
+// Holds it: a function that is asked for memory meanwhile may leave it. Needs the interpreter's
+// lock to be made, not to go.
 class within_scope {
  public:
   within_scope()
-      : entered_{scopes_in_use}, outer_{entered_ ? isthmus_scope_swap(current_scope()) : nullptr} {}
+      : scope_{current_scope()}, outer_{scope_ ? isthmus_scope_swap(scope_.get()) : nullptr} {}
   within_scope(const within_scope&) = delete;
   within_scope& operator=(const within_scope&) = delete;
   ~within_scope() {
-    if (entered_) {
+    if (scope_) {
       isthmus_scope_swap(outer_);
     }
   }
 
  private:
-  const bool entered_;
+  const scope_handle scope_;
   isthmus_scope_t* const outer_;
 };
 

@@ -4,7 +4,7 @@
 #include "memory/adaptors/aligned_resource.hpp"
 #include "memory/adaptors/binning_resource.hpp"
 #include "memory/adaptors/custom_resource.hpp"
-#include "memory/adaptors/failure_resource.hpp"
+#include "memory/adaptors/failure_callback_resource.hpp"
 #include "memory/adaptors/fallback_resource.hpp"
 #include "memory/adaptors/limit_resource.hpp"
 #include "memory/adaptors/log_resource.hpp"
@@ -119,7 +119,7 @@ isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scop
     ISTHMUS_NEEDS(scope);
     auto counts = counting(resource);
     ISTHMUS_TRY(counts);
-    return give(result{make_ref<counting_scope>(**counts, object(outer))}, scope);
+    return give(result{make_ref<statistics_scope>(**counts, object(outer))}, scope);
   });
 }
 
@@ -136,7 +136,7 @@ void isthmus_scope_release(isthmus_scope_t* scope) noexcept {
 }
 
 isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) noexcept {
-  return handle(counting_scope::swap_current(object(scope)));
+  return handle(statistics_scope::swap_current(object(scope)));
 }
 
 isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
@@ -198,6 +198,9 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(resource);
     auto& under = *object(upstream);
+    if (alignment == 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "alignment must be a power of two, not 0");
+    }
     if (auto bad = under.home().check(under.where(), {under.kind(), 0, alignment})) {
       return bad;
     }
@@ -253,15 +256,16 @@ isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
   });
 }
 
-isthmus_status_t isthmus_resource_on_failure(isthmus_resource_t* upstream,
-                                             isthmus_failure_function_t function,
-                                             isthmus_owner_t keep,
-                                             isthmus_resource_t** resource) noexcept {
+isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
+                                                   isthmus_failure_function_t function,
+                                                   isthmus_owner_t keep,
+                                                   isthmus_resource_t** resource) noexcept {
   owner kept{keep};
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(upstream);
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(resource);
-    return give_new<failure_resource>(resource, *object(upstream), function, std::move(kept));
+    return give_new<failure_callback_resource>(resource, *object(upstream), function,
+                                               std::move(kept));
   });
 }

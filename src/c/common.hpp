@@ -28,7 +28,7 @@ ISTHMUS_HANDLE(isthmus_queue_t, queue)
 ISTHMUS_HANDLE(isthmus_event_t, event)
 ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
-ISTHMUS_HANDLE(isthmus_scope_t, counting_scope)
+ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 

@@ -21,15 +21,14 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
   return provider_allocate(on.home(), on.where(), request);
 }
 
-void give_back(queue& on, const allocation_request& request, memory_resource* from,
-               void* pointer) noexcept {
+void give_back(queue& on, const allocation::facts& what, memory_resource* from) noexcept {
   auto* behind = on.lent() ? nullptr : &on;
   if (from != nullptr && from->as_pool() != nullptr) {
-    from->as_pool()->take_in(pointer, behind);
+    from->as_pool()->take_in(what.base, behind);
   } else if (from != nullptr) {
-    static_cast<void>(from->deallocate(pointer, request.nbytes, behind));
+    static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
   } else {
-    provider_deallocate(on.home(), on.where(), request.kind, pointer, request.nbytes);
+    provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
   }
 }
 
@@ -53,24 +52,33 @@ bool allocation::contains(const void* pointer) const noexcept {
 result<ref<allocation>> allocation::create(queue& on, const allocation_request& request,
                                            memory_resource* from) {
   auto pointer = take(on, request, from);
-  if (!pointer) {
-    return pointer.take_error();
+  ISTHMUS_TRY(pointer);
+  return take_over(on, {*pointer, request.nbytes, request.alignment, request.kind}, from);
+}
+
+result<ref<allocation>> allocation::take_over(queue& on, facts what, memory_resource* from) {
+  if (what.alignment == 0) {
+    what.alignment = on.where().properties().base_alignment;
   }
-  const auto alignment =
-      request.alignment != 0 ? request.alignment : on.where().properties().base_alignment;
-  try {
-    const auto kind = from != nullptr ? from->kind_of(*pointer) : request.kind;
-    auto made = make_ref<allocation>(on, facts{*pointer, request.nbytes, alignment, kind});
-    if (auto bad = from != nullptr && !from->orders_frees() ? made->lie_within_known() : error{}) {
-      give_back(on, request, from, *pointer);
-      return bad;
-    }
-    made->enter(from);
-    return made;
-  } catch (const std::bad_alloc&) {
-    give_back(on, request, from, *pointer);
-    throw;
+  auto made = record_new(on, what, from);
+  if (!made) {
+    give_back(on, what, from);
   }
+  return made;
+}
+
+result<ref<allocation>> allocation::record_new(queue& on, facts what,
+                                               memory_resource* from) noexcept try {
+  auto* giver = from != nullptr ? &from->giver_of(what.base, what.nbytes) : nullptr;
+  what.kind = giver != nullptr ? giver->kind() : what.kind;
+  auto made = make_ref<allocation>(on, what);
+  if (giver != nullptr && giver->cuts()) {
+    ISTHMUS_TRY(made->lie_within_known());
+  }
+  made->enter(from);
+  return made;
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
 }
 
 void allocation::enter(memory_resource* from) {
@@ -82,11 +90,9 @@ void allocation::enter(memory_resource* from) {
   }
 }
 
-error allocation::lie_within_known() {
+result<void> allocation::lie_within_known() {
   auto outer = allocation_at(what_.base);
-  if (!outer) {
-    return outer.take_error();
-  }
+  ISTHMUS_TRY(outer);
   lie_within(*std::move(outer));
   return {};
 }
@@ -201,7 +207,8 @@ result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<ev
 }
 
 result<std::vector<ref<event>>> allocation::still_running() {
-  auto running = uses().pending();
+  const auto begin = address(what_.base) - address(start_of_uses());
+  auto running = uses().pending({begin, begin + what_.nbytes});
   ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
   return running;
 }
@@ -253,7 +260,7 @@ void allocation::reclaim() noexcept {
     process_registry().remove(*this);
   }
   if (origin_ == origin::ours) {
-    give_back(*on_, {what_.kind, what_.nbytes, what_.alignment}, from_.get(), what_.base);
+    give_back(*on_, what_, from_.get());
   }
   delete this;
 }

@@ -8,5 +8,5 @@ struct heap {
 };
 
 isthmus::resource make(const isthmus::context& context) {
-  return isthmus::custom(context, isthmus::kind::host, heap());
+  return isthmus::resource::custom(context, isthmus::kind::host, heap());
 }

@@ -12,7 +12,7 @@ INSTANTIATE_ON_BACKENDS(adaptors);
 TEST_P(adaptors, limit_what_is_live) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
-      const im::resource limited = im::limit(upstream, 10'000);
+      const im::resource limited = im::resource::limit(upstream, 10'000);
       void* first = limited.allocate(6000, 0, queue_);
       EXPECT_TRUE(throws(im::status::out_of_memory, {"4001", "6000", "10000"},
                          [&] { (void)limited.allocate(4001, 0, queue_); }));
@@ -26,7 +26,7 @@ TEST_P(adaptors, limit_what_is_live) {
       EXPECT_EQ(im::limit_of(limited).in_use_bytes, 6000u);
       limited.deallocate(first, 6000, 0, queue_);
       EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u);
-      EXPECT_THROW((void)im::limit(limited, 1 << 20).allocate(20'000, 0, queue_),
+      EXPECT_THROW((void)im::resource::limit(limited, 1 << 20).allocate(20'000, 0, queue_),
                    im::out_of_memory);
       EXPECT_THROW((void)limited.allocate(10, 24, queue_), im::invalid_argument);
       EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u) << "upstream's failure is taken back";
@@ -38,8 +38,9 @@ TEST_P(adaptors, limit_what_is_live) {
 TEST_P(adaptors, limit_threads) {
   const im::kind kind = kinds().front();
   constexpr std::uint64_t k_limit = 20 * k_kib;
-  const im::resource limited = im::limit(im::count(upstreams(kind)[0]), k_limit);
-  const im::resource counted = im::count(limited);
+  const im::resource below = im::resource::statistics(upstreams(kind)[0]);
+  const im::resource limited = im::resource::limit(below, k_limit);
+  const im::resource counted = im::resource::statistics(limited);
   const auto work = [&](unsigned seed) {
     std::mt19937 random(seed);
     for (int i = 0; i < 2000; ++i) {
@@ -56,16 +57,20 @@ TEST_P(adaptors, limit_threads) {
   for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
   for (std::thread& each : threads) each.join();
   EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u);
-  EXPECT_LE(im::statistics_of(counted).peak_bytes, k_limit + 3 * 9 * k_kib);
+  EXPECT_LE(im::statistics_of(counted).peak_bytes, k_limit);
+  EXPECT_LE(im::statistics_of(below).peak_bytes, k_limit);
+  EXPECT_GT(im::statistics_of(counted).peak_bytes, 8 * k_kib);
 }
 
 TEST_P(adaptors, fall_back_and_give_back_where_it_came_from) {
   for (im::kind kind : kinds()) {
     for (im::kind other : kinds()) {
       for (const im::resource& second_upstream : upstreams(other)) {
-        const im::resource first = im::count(im::limit(upstreams(kind)[0], 10'000));
-        const im::resource second = im::count(im::limit(second_upstream, 5000));
-        const im::resource both = im::fall_back(first, second);
+        const im::resource first =
+            im::resource::statistics(im::resource::limit(upstreams(kind)[0], 10'000));
+        const im::resource second =
+            im::resource::statistics(im::resource::limit(second_upstream, 5000));
+        const im::resource both = im::resource::fallback(first, second);
         void* a = both.allocate(9000, 0, queue_);
         void* b = both.allocate(4000, 0, queue_);
         EXPECT_EQ(im::query(a).kind, kind);
@@ -98,14 +103,15 @@ TEST_P(adaptors, fall_back_and_give_back_where_it_came_from) {
   const im::device apart = im::sim_device("");
   const im::resource far =
       im::resource::provider(im::queue(apart).context(), im::kind::device, apart);
-  EXPECT_THROW((void)im::fall_back(upstreams(kinds().front())[0], far), im::wrong_context);
+  EXPECT_THROW((void)im::resource::fallback(upstreams(kinds().front())[0], far), im::wrong_context);
 }
 
 TEST_P(adaptors, fall_back_among_threads) {
   const im::kind kind = kinds().front();
-  const im::resource first = im::count(im::limit(upstreams(kind)[0], 30 * k_kib));
-  const im::resource second = im::count(upstreams(kind)[0]);
-  const im::resource both = im::fall_back(first, second);
+  const im::resource first =
+      im::resource::statistics(im::resource::limit(upstreams(kind)[0], 30 * k_kib));
+  const im::resource second = im::resource::statistics(upstreams(kind)[0]);
+  const im::resource both = im::resource::fallback(first, second);
   std::mutex lock;
   std::vector<std::pair<void*, std::size_t>> between;
   const auto work = [&](unsigned seed) {
@@ -135,10 +141,10 @@ TEST_P(adaptors, fall_back_among_threads) {
 TEST_P(adaptors, ask_a_function_where_there_is_no_memory) {
   const im::kind kind = kinds().front();
   for (const im::resource& upstream : upstreams(kind)) {
-    const im::resource limited = im::limit(upstream, 10'001);
+    const im::resource limited = im::resource::limit(upstream, 10'001);
     std::vector<void*> cache;
     std::vector<std::size_t> asked;
-    const im::resource patient = im::on_failure(limited, [&](std::size_t nbytes) {
+    const im::resource patient = im::resource::failure_callback(limited, [&](std::size_t nbytes) {
       asked.push_back(nbytes);
       limited.deallocate(limited.allocate(1, 0, queue_), 1, 0, queue_);
       if (cache.empty()) return false;
@@ -156,10 +162,59 @@ TEST_P(adaptors, ask_a_function_where_there_is_no_memory) {
     EXPECT_EQ(asked.size(), 4u) << "asked for lack of memory alone";
     patient.deallocate(large, 7000, 0, queue_);
     EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u);
-    const im::resource odd =
-        im::on_failure(limited, [](std::size_t) -> bool { throw im::unsupported("not here"); });
+    const im::resource odd = im::resource::failure_callback(
+        limited, [](std::size_t) -> bool { throw im::unsupported("not here"); });
     EXPECT_TRUE(throws(im::status::unsupported, {"not here"},
                        [&] { (void)odd.allocate(20'000, 0, queue_); }));
+  }
+}
+
+TEST_P(adaptors, over_one_pool_have_what_it_has_once) {
+  for (im::kind kind : kinds()) {
+    const im::resource pool = upstreams(kind)[0];
+    const im::resource other = im::resource::pool(queue_.context(), kind, {}, device_);
+    const im::resource bins = im::resource::binning(
+        pool,
+        {{1000, im::resource::statistics(pool)}, {100'000, im::resource::limit(pool, 1 << 20)}});
+    const im::resource both = im::resource::fallback(bins, im::resource::fallback(other, pool));
+    bins.deallocate(bins.allocate(500, 0, queue_), 500, 0, queue_);
+    const std::uint64_t held = pool.usage().held;
+    EXPECT_EQ(bins.usage().held, held);
+    EXPECT_EQ(bins.usage().free, pool.usage().free);
+    EXPECT_EQ(bins.trim(held), 0u);
+    EXPECT_EQ(pool.usage().held, held);
+    other.deallocate(other.allocate(1, 0, queue_), 1, 0, queue_);
+    EXPECT_EQ(both.usage().held, held + other.usage().held);
+    EXPECT_GT(both.trim(held), 0u) << "the second's first";
+    EXPECT_EQ(pool.usage().held, held);
+    EXPECT_EQ(other.usage().held, 0u);
+    EXPECT_EQ(both.trim(), held);
+    EXPECT_EQ(both.usage().held, 0u);
+  }
+}
+
+TEST_P(adaptors, tell_all_kinds_that_they_may_give) {
+  std::uint32_t all = 0;
+  for (im::kind kind : kinds()) {
+    const im::resource one = im::resource::statistics(upstreams(kind)[1]);
+    isthmus_resource_info_t info{};
+    info.struct_size = sizeof info;
+    im::detail::check(isthmus_resource_query(one.get(), &info));
+    EXPECT_EQ(info.kinds, 1u << static_cast<unsigned>(kind));
+    all |= info.kinds;
+    for (im::kind other : kinds()) {
+      const im::resource mixed = im::resource::aligned(
+          im::resource::fallback(im::resource::limit(one, 0), upstreams(other)[0]), 64);
+      im::detail::check(isthmus_resource_query(mixed.get(), &info));
+      EXPECT_EQ(info.kinds, 1u << static_cast<unsigned>(kind) | 1u << static_cast<unsigned>(other));
+      if (kind == im::kind::device || other == im::kind::device) {
+        EXPECT_THROW(im::host_resource(mixed, queue_), im::unsupported);
+        continue;
+      }
+      im::host_resource memory(mixed, queue_);
+      const std::pmr::vector<int> values(100, 3, &memory);
+      EXPECT_EQ(values[99], 3);
+    }
   }
 }
 
@@ -169,8 +224,9 @@ TEST_P(adaptors, stand_on_one_another) {
     im::resource top;
     {
       im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
-      top = im::count(im::fall_back(im::limit(im::count(pool), 50'000),
-                                    im::on_failure(pool, [](std::size_t) { return false; })));
+      top = im::resource::statistics(im::resource::fallback(
+          im::resource::limit(im::resource::statistics(pool), 50'000),
+          im::resource::failure_callback(pool, [](std::size_t) { return false; })));
     }
     std::vector<im::buffer> all;
     for (int i = 0; i < 20; ++i) all.emplace_back(4000, kind, im::buffer_options{queue_, 0, top});
@@ -197,11 +253,11 @@ TEST_P(adaptors, are_refused_what_is_no_resource) {
             ISTHMUS_ERROR_INVALID_ARGUMENT);
   int released = 0;
   const isthmus_owner_t owner{&released, [](void* object) { ++*static_cast<int*>(object); }};
-  EXPECT_EQ(isthmus_resource_on_failure(upstream.get(), nullptr, owner, &made),
+  EXPECT_EQ(isthmus_resource_failure_callback(upstream.get(), nullptr, owner, &made),
             ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(released, 1);
   EXPECT_EQ(made, nullptr);
-  const im::resource counted = im::count(upstream);
+  const im::resource counted = im::resource::statistics(upstream);
   isthmus_statistics_t small{};
   EXPECT_EQ(isthmus_statistics_query(counted.get(), &small), ISTHMUS_ERROR_INVALID_ARGUMENT);
   EXPECT_EQ(isthmus_scope_create(counted.get(), nullptr, nullptr), ISTHMUS_ERROR_INVALID_ARGUMENT);

@@ -1,12 +1,12 @@
-// Resources of the caller's own: what they are asked, what of theirs is refused, when they are given
-// memory back.
+// Resources of the caller's own: what they are asked, what of theirs is refused, when they are
+// given memory back.
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 
-#include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/upstreams.hpp"
 
 namespace {
 
@@ -65,19 +65,13 @@ struct passing {
   std::uint64_t trim(std::uint64_t keep) noexcept { return 1000 - keep; }
 };
 
-bool comes_true(const std::function<bool()>& holds) {
-  const auto patience = std::chrono::steady_clock::now() + 10s;
-  while (!holds() && std::chrono::steady_clock::now() < patience) std::this_thread::sleep_for(1ms);
-  return holds();
-}
-
 TEST_P(custom_resources, pass_on_what_others_give) {
   for (im::kind kind : kinds()) {
     const im::context home = queue_.context();
     for (const im::resource& upstream : {im::resource::provider(home, kind, device_),
                                          im::resource::pool(home, kind, {}, device_)}) {
       passing source{upstream};
-      const im::resource from = im::custom(home, kind, source, device_);
+      const im::resource from = im::resource::custom(home, kind, source, device_);
       std::vector<void*> bare;
       for (std::size_t nbytes : {std::size_t{1}, std::size_t{1000}, std::size_t{300'000}}) {
         void* memory = from.allocate(nbytes, 64, queue_);
@@ -94,7 +88,7 @@ TEST_P(custom_resources, pass_on_what_others_give) {
       from.deallocate(bare[1], 1000, 64, queue_);
       from.deallocate(bare[2], 300'000, 64, queue_);
       queue_.wait();
-      EXPECT_TRUE(comes_true([&] { return source.log->live_count() == 0; }));
+      EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
       EXPECT_EQ(source.log->given, 6);
       EXPECT_EQ(source.log->taken, 6);
       EXPECT_EQ(from.allocate(0, 0, queue_), nullptr) << "and nobody is asked";
@@ -138,7 +132,7 @@ TEST_P(custom_resources, may_cut_a_buffer_into_pieces) {
          {im::resource(), im::resource::pool(queue_.context(), kind, {}, device_)}) {
       cutting source(queue_, kind, under, k_piece, 4);
       const auto unused = source.unused;
-      im::resource from = im::custom(queue_.context(), kind, std::move(source), device_);
+      im::resource from = im::resource::custom(queue_.context(), kind, std::move(source), device_);
       std::vector<im::buffer> all;
       std::vector<bytes> wanted;
       for (unsigned i = 0; i < 4; ++i) {
@@ -151,7 +145,7 @@ TEST_P(custom_resources, may_cut_a_buffer_into_pieces) {
       for (unsigned i = 0; i < 4; ++i) EXPECT_TRUE(same(read(all[i]), wanted[i]));
       all.erase(all.begin() + 1, all.end());
       queue_.wait();
-      EXPECT_TRUE(comes_true([&] { return unused->size() == 3; }));
+      EXPECT_TRUE(patiently([&] { return unused->size() == 3; }));
       void* bare = from.allocate(k_piece, 0, queue_);
       const bytes data = noise(k_piece, 9);
       bytes back(k_piece);
@@ -178,7 +172,7 @@ TEST_P(custom_resources, get_memory_back_only_when_no_work_uses_it) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   for (im::kind kind : kinds()) {
     passing source{im::resource::provider(queue_.context(), kind, device_)};
-    const im::resource from = im::custom(queue_.context(), kind, source, device_);
+    const im::resource from = im::resource::custom(queue_.context(), kind, source, device_);
     im::host_event gate;
     void* block = nullptr;
     {
@@ -190,7 +184,54 @@ TEST_P(custom_resources, get_memory_back_only_when_no_work_uses_it) {
     EXPECT_EQ(source.log->taken, 0) << "work on the queue is still to come";
     gate.complete();
     queue_.wait();
-    EXPECT_TRUE(comes_true([&] { return source.log->live_count() == 0; }));
+    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
+  }
+}
+
+TEST_P(custom_resources, get_a_piece_back_while_work_uses_others) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
+  constexpr std::size_t k_piece = 4096;
+  const im::kind kind = kinds().front();
+  cutting source(queue_, kind, {}, k_piece, 2);
+  const auto unused = source.unused;
+  const im::resource from =
+      im::resource::custom(queue_.context(), kind, std::move(source), device_);
+  const im::queue other(device_);
+  im::host_event gate;
+  {
+    const im::buffer busy(k_piece, kind, {.on = queue_, .from = from});
+    const im::buffer quiet(k_piece, kind, {.on = other, .from = from});
+    (void)im::fill_async(busy, 1.0f, {.after = {gate}});
+    im::fill(quiet, 1.0f);
+  }
+  EXPECT_TRUE(patiently([&] { return unused->size() == 1; }));
+  gate.complete();
+  queue_.wait();
+  EXPECT_TRUE(patiently([&] { return unused->size() == 2; }));
+}
+
+TEST_P(custom_resources, may_leave_a_scope_while_they_are_asked) {
+  for (im::kind kind : kinds()) {
+    const im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
+    isthmus_scope_t* scope = nullptr;
+    const auto leave = [&] {
+      isthmus_scope_swap(nullptr);
+      isthmus_scope_release(std::exchange(scope, nullptr));
+    };
+    const im::resource asked =
+        im::resource::failure_callback(im::resource::limit(pool, 999), [&](std::size_t) {
+          leave();
+          return false;
+        });
+    const im::resource counted = im::resource::statistics(im::resource::fallback(asked, pool));
+    im::detail::check(isthmus_scope_create(counted.get(), nullptr, &scope));
+    isthmus_scope_swap(scope);
+    void* block = counted.allocate(1000, 0, queue_);
+    EXPECT_EQ(scope, nullptr);
+    EXPECT_EQ(isthmus_scope_swap(nullptr), nullptr);
+    EXPECT_EQ(im::statistics_of(counted).current_bytes, 1000u);
+    counted.deallocate(block, 1000, 0, queue_);
+    EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
   }
 }
 
@@ -212,7 +253,7 @@ TEST_P(custom_resources, are_refused_what_is_no_memory_of_theirs) {
     auto* start = static_cast<std::byte*>(whole.pointer());
     const auto refused = [&](void* given, const std::string& says) {
       saying source{[=](std::size_t) { return given; }};
-      const im::resource from = im::custom(home, kind, source, device_);
+      const im::resource from = im::resource::custom(home, kind, source, device_);
       const bool told =
           throws(im::status::callback, {says}, [&] { (void)from.allocate(4096, 64, queue_); });
       EXPECT_EQ(source.taken->size(), given == nullptr ? 0u : 1u) << "it goes back";
@@ -241,7 +282,8 @@ TEST_P(custom_resources, fail_as_they_say) {
   const im::kind kind = kinds().front();
   const auto told = [&](std::function<void*(std::size_t)> says, im::status status,
                         const char* text) {
-    const im::resource from = im::custom(queue_.context(), kind, saying{std::move(says)}, device_);
+    const im::resource from =
+        im::resource::custom(queue_.context(), kind, saying{std::move(says)}, device_);
     return throws(status, {text}, [&] { im::buffer(64, kind, {.on = queue_, .from = from}); }) &&
            throws(status, {text}, [&] { (void)from.allocate(64, 0, queue_); });
   };
@@ -255,8 +297,8 @@ TEST_P(custom_resources, fail_as_they_say) {
       told([](std::size_t) -> void* { throw 1; }, im::status::callback, "no std::exception"));
   int asked = 0;
   const im::resource from =
-      im::custom(queue_.context(), kind,
-                 saying{[&](std::size_t) -> void* { return ++asked, nullptr; }}, device_);
+      im::resource::custom(queue_.context(), kind,
+                           saying{[&](std::size_t) -> void* { return ++asked, nullptr; }}, device_);
   EXPECT_TRUE(
       throws(im::status::invalid_argument, {"24"}, [&] { (void)from.allocate(10, 24, queue_); }));
   EXPECT_TRUE(throws(im::status::out_of_memory,
@@ -316,7 +358,7 @@ TEST_P(custom_resources, of_c_are_checked) {
 TEST_P(custom_resources, serve_threads) {
   for (im::kind kind : kinds()) {
     passing source{im::resource::pool(queue_.context(), kind, {}, device_)};
-    const im::resource from = im::custom(queue_.context(), kind, source, device_);
+    const im::resource from = im::resource::custom(queue_.context(), kind, source, device_);
     const auto work = [&](unsigned seed) {
       std::mt19937 random(seed);
       std::vector<std::pair<void*, std::size_t>> mine;
@@ -336,7 +378,7 @@ TEST_P(custom_resources, serve_threads) {
     for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
     for (std::thread& each : threads) each.join();
     queue_.wait();
-    EXPECT_TRUE(comes_true([&] { return source.log->live_count() == 0; }));
+    EXPECT_TRUE(patiently([&] { return source.log->live_count() == 0; }));
   }
 }
 

@@ -47,8 +47,9 @@ TEST_P(replays, of_resources_over_others_see_all_of_these) {
   for (im::kind kind : kinds()) {
     const auto driver = im::resource::provider(queue_.context(), kind, device_);
     const auto other = im::resource::provider(queue_.context(), kind, device_);
-    for (const auto& from : {im::count(driver), im::fall_back(im::limit(driver, 1000), other),
-                             im::sort_by_size(driver, {{1000, other}})}) {
+    for (const auto& from : {im::resource::statistics(driver),
+                             im::resource::fallback(im::resource::limit(driver, 1000), other),
+                             im::resource::binning(driver, {{1000, other}})}) {
       const auto seen = im::replay(from, std::array{queue_}, events);
       EXPECT_EQ(seen.maps, 3u);
       EXPECT_EQ(seen.unmaps, 3u);

@@ -1,4 +1,5 @@
 // A resource that counts, and scopes of threads.
+#include <atomic>
 #include <deque>
 
 #include "support/bytes.hpp"
@@ -14,7 +15,7 @@ INSTANTIATE_ON_BACKENDS(counting);
 TEST_P(counting, counts_as_a_simple_model) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
-      const im::resource counted = im::count(upstream);
+      const im::resource counted = im::resource::statistics(upstream);
       im::statistics model;
       std::vector<std::pair<void*, std::size_t>> live;
       std::mt19937 random(7);
@@ -50,7 +51,7 @@ TEST_P(counting, counts_as_a_simple_model) {
 TEST_P(counting, counts_buffers_till_their_memory_goes_back) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
-      const im::resource counted = im::count(upstream);
+      const im::resource counted = im::resource::statistics(upstream);
       {
         const im::buffer buffer(1000, kind, {.on = queue_, .from = counted});
         im::fill(buffer, 1.0f);
@@ -78,7 +79,7 @@ TEST_P(counting, counts_buffers_till_their_memory_goes_back) {
 TEST_P(counting, counts_no_failure_and_no_misuse) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
-      const im::resource counted = im::count(upstream);
+      const im::resource counted = im::resource::statistics(upstream);
       EXPECT_THROW((void)counted.allocate(std::size_t{1} << 62, 0, queue_), im::out_of_memory);
       EXPECT_THROW((void)counted.allocate(10, 24, queue_), im::invalid_argument);
       EXPECT_TRUE(counts(im::statistics_of(counted), {}));
@@ -88,7 +89,7 @@ TEST_P(counting, counts_no_failure_and_no_misuse) {
       for (void* wrong : {static_cast<void*>(&local), static_cast<void*>(memory + 1)}) {
         EXPECT_THROW(counted.deallocate(wrong, 1000, 0, queue_), im::invalid_argument);
       }
-      const im::resource other = im::count(upstreams(kind)[0]);
+      const im::resource other = im::resource::statistics(upstreams(kind)[0]);
       EXPECT_THROW(other.deallocate(memory, 1000, 0, queue_), im::invalid_argument);
       EXPECT_TRUE(counts(im::statistics_of(other), {}));
       EXPECT_TRUE(counts(im::statistics_of(counted), one));
@@ -104,7 +105,7 @@ TEST_P(counting, counts_no_failure_and_no_misuse) {
 
 TEST_P(counting, knows_blocks_that_operations_met_as_pointers) {
   for (im::kind kind : kinds()) {
-    const im::resource counted = im::count(upstreams(kind)[0]);
+    const im::resource counted = im::resource::statistics(upstreams(kind)[0]);
     void* block = counted.allocate(64 * k_kib, 0, queue_);
     const isthmus_place_t there{nullptr, block, 0};
     const unsigned char zero = 0;
@@ -118,8 +119,8 @@ TEST_P(counting, knows_blocks_that_operations_met_as_pointers) {
 TEST_P(counting, counts_within_scopes) {
   const im::kind kind = kinds().front();
   for (const im::resource& upstream : upstreams(kind)) {
-    const im::resource counted = im::count(upstream);
-    const im::resource other = im::count(upstream);
+    const im::resource counted = im::resource::statistics(upstream);
+    const im::resource other = im::resource::statistics(upstream);
     void* before = counted.allocate(100, 0, queue_);
     void* kept = nullptr;
     {
@@ -151,9 +152,90 @@ TEST_P(counting, counts_within_scopes) {
   EXPECT_THROW(im::reset_statistics(upstreams(kind)[0]), im::invalid_argument);
 }
 
+TEST_P(counting, scopes_within_scopes_without_end) {
+  const im::resource counted = im::resource::statistics(upstreams(kinds().front())[0]);
+  isthmus_scope_t* innermost = nullptr;
+  for (int i = 0; i < 500'000; ++i) {
+    isthmus_scope_t* outer = innermost;
+    im::detail::check(isthmus_scope_create(counted.get(), outer, &innermost));
+    isthmus_scope_release(outer);
+  }
+  isthmus_scope_release(innermost);
+}
+
+TEST_P(counting, counts_no_less_than_nothing) {
+  for (im::kind kind : kinds()) {
+    const im::resource pool = upstreams(kind)[0];
+    const im::resource counted = im::resource::statistics(pool);
+    const im::resource limited = im::resource::limit(pool, 1000);
+    void* blocks[2] = {pool.allocate(500, 0, queue_), pool.allocate(500, 0, queue_)};
+    counted.deallocate(blocks[0], 500, 0, queue_);  // the pool takes back what is its own
+    limited.deallocate(blocks[1], 500, 0, queue_);
+    EXPECT_TRUE(counts(im::statistics_of(counted), {}));
+    EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u);
+    limited.deallocate(limited.allocate(1000, 0, queue_), 1000, 0, queue_);
+    EXPECT_EQ(im::limit_of(limited).in_use_bytes, 0u);
+  }
+}
+
+TEST_P(counting, counts_no_peak_that_never_was) {
+  for (im::kind kind : kinds()) {
+    const im::resource counted =
+        im::resource::statistics(im::resource::limit(upstreams(kind)[0], 1000));
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 3; ++i) {
+      threads.emplace_back([&] {
+        for (int round = 0; round < 3000; ++round) {
+          try {
+            counted.deallocate(counted.allocate(1000, 0, queue_), 1000, 0, queue_);
+          } catch (const im::out_of_memory&) {
+          }
+        }
+      });
+    }
+    for (std::thread& each : threads) each.join();
+    EXPECT_EQ(im::statistics_of(counted).peak_count, 1u);
+    EXPECT_EQ(im::statistics_of(counted).peak_bytes, 1000u);
+    EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
+  }
+}
+
+TEST_P(counting, resets_among_threads) {
+  const im::kind kind = kinds().front();
+  const im::resource counted = im::resource::statistics(upstreams(kind)[0]);
+  constexpr std::size_t k_threads = 3, k_blocks = 1000;
+  std::atomic<std::size_t> left{k_threads};
+  std::vector<std::thread> threads;
+  std::vector<std::vector<void*>> live(k_threads);
+  for (std::size_t i = 0; i < k_threads; ++i) {
+    threads.emplace_back([&, i] {
+      for (std::size_t block = 0; block < k_blocks; ++block) {
+        live[i].push_back(counted.allocate(100, 0, queue_));
+        counted.deallocate(counted.allocate(70, 0, queue_), 70, 0, queue_);
+      }
+      --left;
+    });
+  }
+  while (left != 0) {
+    im::reset_statistics(counted);
+    const im::statistics now = im::statistics_of(counted);
+    EXPECT_GE(now.peak_bytes, now.current_bytes);
+    EXPECT_GE(now.peak_count, now.current_count);
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(im::statistics_of(counted).current_bytes, 100 * k_threads * k_blocks);
+  im::reset_statistics(counted);
+  EXPECT_TRUE(
+      counts(im::statistics_of(counted), {100 * k_threads * k_blocks, k_threads * k_blocks,
+                                          100 * k_threads * k_blocks, k_threads * k_blocks, 0, 0}));
+  for (const auto& each : live) {
+    for (void* block : each) counted.deallocate(block, 100, 0, queue_);
+  }
+}
+
 TEST_P(counting, counts_exactly_with_threads) {
   for (im::kind kind : kinds()) {
-    const im::resource counted = im::count(upstreams(kind)[0]);
+    const im::resource counted = im::resource::statistics(upstreams(kind)[0]);
     constexpr int k_threads = 4, k_rounds = 2000;
     std::vector<std::thread> threads;
     for (unsigned seed = 0; seed < k_threads; ++seed) {

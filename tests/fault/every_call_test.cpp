@@ -2,6 +2,7 @@
 // hangs, and what says it succeeded has the right bytes.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/upstreams.hpp"
 
 namespace {
 
@@ -152,9 +153,10 @@ class scenario {
       attempt([&] {
         const im::resource pool = im::resource::pool(context_, kind, {.growth_bytes = 1 << 20});
         const im::resource mine =
-            im::custom(context_, kind, passing{im::resource::provider(context_, kind)});
-        counted = im::count(im::on_failure(im::fall_back(im::limit(pool, 3 * k_bytes), mine),
-                                           [](std::size_t) { return false; }));
+            im::resource::custom(context_, kind, passing{im::resource::provider(context_, kind)});
+        counted = im::resource::statistics(im::resource::failure_callback(
+            im::resource::fallback(im::resource::limit(pool, 3 * k_bytes), mine),
+            [](std::size_t) { return false; }));
       });
       if (!counted) continue;
       std::vector<void*> blocks;
@@ -163,9 +165,14 @@ class scenario {
       }
       EXPECT_EQ(im::statistics_of(counted).current_count, blocks.size());
       for (void* block : blocks) {
+        int tries = 0;
         while (!attempt([&] { counted.deallocate(block, k_bytes, 0, second_); })) {
+          ASSERT_LT(++tries, k_most_calls);
         }
       }
+      attempt([&] { (void)im::buffer(k_bytes, kind, {.on = first_, .from = counted}); });
+      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
       attempt([&] {
         all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = counted}), {}});
       });

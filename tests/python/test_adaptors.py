@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
+import gc
 import threading
 from typing import TYPE_CHECKING
 
@@ -17,6 +20,7 @@ from isthmus.memory import (
     FailureCallbackResource,
     FallbackResource,
     LimitResource,
+    MemoryResource,
     PoolResource,
     ProviderResource,
     StatisticsResource,
@@ -106,6 +110,61 @@ def test_scopes_are_entered_once_and_left_in_order(dev: Device) -> None:
         two.__exit__(None, None, None)
     with pytest.raises(TypeError):
         StatisticsScope()
+
+
+def test_scopes_left_in_a_copied_context(dev: Device) -> None:
+    counted = StatisticsResource(PoolResource("host", "host"))
+    with counted.statistics() as outer, counted.statistics() as inner:
+        contextvars.copy_context().run(inner.__exit__, None, None, None)
+        kept = counted.allocate(100)
+    assert (inner.total_bytes, outer.total_bytes) == (100, 100)
+    counted.allocate(7)
+    assert outer.total_bytes == 100
+    kept.free()
+    assert (inner.current_bytes, outer.current_bytes) == (0, 0)
+
+
+async def test_scopes_left_in_a_task(dev: Device) -> None:
+    counted = StatisticsResource(PoolResource("host", "host"))
+    with contextlib.ExitStack() as stack:
+        scope = stack.enter_context(counted.statistics())
+
+        async def leaves() -> None:
+            stack.pop_all().close()
+            counted.allocate(10)
+
+        await asyncio.create_task(leaves())
+        counted.allocate(3)
+    assert scope.total_bytes == 3, "the task left it, the others are in it"
+
+
+def test_a_scope_is_left_while_memory_is_looked_for(q: Queue, kind: str, make: Make) -> None:
+    upstream = make(kind, q.device)
+    stack = contextlib.ExitStack()
+
+    def leave(nbytes: int) -> bool:
+        stack.close()
+        gc.collect()
+        return False
+
+    none = FailureCallbackResource(LimitResource(upstream, 0), leave)
+    counted = StatisticsResource(FallbackResource(none, upstream))
+    with contextlib.suppress(RuntimeError):  # since the context is the caller's
+        stack.enter_context(counted.statistics())
+    buffer = counted.allocate(100, queue=q)
+    assert counted.current_bytes == 100
+    buffer.free()
+    assert until(lambda: counted.current_bytes == 0)
+
+
+def test_methods_of_other_objects() -> None:
+    for method in (StatisticsScope.__enter__, StatisticsResource.statistics):
+        with pytest.raises(TypeError):
+            method(object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        StatisticsScope.__exit__(object(), None, None, None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        MemoryResource.__repr__(object())  # type: ignore[arg-type]
 
 
 def test_scopes_of_threads_are_their_own(dev: Device, kind: str) -> None:

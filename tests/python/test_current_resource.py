@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 
 import numpy as np
 import pytest
-from support import python, sim
+from support import python, sim, until
 
 from isthmus import Buffer, Context, Device, Queue, current_resource, using
-from isthmus.memory import MemoryUSMHost, PoolResource, StatisticsResource
+from isthmus.memory import (
+    CustomResource,
+    FailureCallbackResource,
+    FallbackResource,
+    LimitResource,
+    MemoryUSMDevice,
+    MemoryUSMHost,
+    PoolResource,
+    StatisticsResource,
+    USMAllocationError,
+)
 
 
 def counted_pool(
@@ -58,6 +69,57 @@ def test_the_dpctl_classes_come_from_it_too() -> None:
         copied = MemoryUSMHost(memory, copy=True)
     assert pool.total_bytes == 200
     assert np.asarray(copied).nbytes == 100
+
+
+def test_the_dpctl_classes_have_their_kind_or_none() -> None:
+    device = sim()
+    mixed = FallbackResource(
+        LimitResource(PoolResource("device", device), 1000), PoolResource("host", device)
+    )
+    with using(mixed):
+        memory = MemoryUSMDevice(1000, queue=mixed.queue)
+        with pytest.raises(USMAllocationError, match=r"'device'.*'host'"):
+            MemoryUSMDevice(100, queue=mixed.queue)
+        with pytest.raises(USMAllocationError):
+            MemoryUSMDevice(memory, copy=True)
+        with pytest.raises(USMAllocationError):
+            copy.copy(memory)
+        assert Buffer(100, kind="device", queue=mixed.queue).kind == "host"
+
+
+def test_who_is_asked_for_memory_is_in_none(dev: Device, kind: str) -> None:
+    class Chunks:
+        def __init__(self) -> None:
+            self.live: dict[int, Buffer] = {}
+
+        def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
+            assert current_resource(kind, queue=queue) is None
+            buffer = Buffer(nbytes, kind=kind, queue=queue)
+            with using(counted):
+                assert current_resource(kind, queue=queue) is counted
+            self.live[buffer.ptr] = buffer
+            return buffer.ptr
+
+        def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
+            del self.live[pointer]
+
+    chunks = Chunks()
+    counted = StatisticsResource(CustomResource(chunks, kind, dev))
+    with using(counted):
+        buffer = Buffer(100, kind=kind, device=dev)
+        assert current_resource(kind, dev) is counted
+        assert counted.current_bytes == 100
+        buffer.free()
+        assert until(lambda: not chunks.live)
+        seen = []
+        none = LimitResource(counted, 0)
+        asks = FailureCallbackResource(
+            none, lambda nbytes: seen.append(Buffer(nbytes, kind=kind, device=dev)) is not None
+        )
+        with using(asks), pytest.raises(USMAllocationError):
+            Buffer(10, kind=kind, device=dev)
+        assert seen
+        assert counted.total_count == 1
 
 
 def test_leaving_in_another_order(dev: Device, kind: str) -> None:

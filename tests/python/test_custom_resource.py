@@ -258,6 +258,48 @@ def test_usage_and_trim_are_its_own(q: Queue, kind: str) -> None:
     assert (plain.held_bytes, plain.free_bytes, plain.trim()) == (0, 0, 0)
 
 
+def test_what_usage_and_trim_raise_is_raised(q: Queue, kind: str) -> None:
+    class Odd(Saying):
+        def usage(self) -> tuple[int, int]:
+            raise KeyboardInterrupt
+
+        def trim(self, keep_bytes: int) -> int:
+            raise LookupError(keep_bytes)
+
+    resource = CustomResource(Odd(int), kind, q.device)
+    for over in (resource, StatisticsResource(resource)):
+        with pytest.raises(KeyboardInterrupt):
+            _ = over.held_bytes
+        with pytest.raises(LookupError, match="5"):
+            over.trim(5)
+
+
+def test_exceptions_are_kept_no_longer_than_they_are_raised(q: Queue, kind: str) -> None:
+    class Large:
+        pass
+
+    seen: list[weakref.ref[Large]] = []
+
+    def refuse(nbytes: int) -> int:
+        local = Large()
+        seen.append(weakref.ref(local))
+        raise MemoryError("none here")
+
+    custom = CustomResource(Saying(refuse), kind, q.device)
+    small = LimitResource(PoolResource(kind, q.device), 1)
+    with pytest.raises(isthmus.USMAllocationError, match=r"none here.*instead") as raised:
+        FallbackResource(custom, small).allocate(100, queue=q)
+    assert isinstance(raised.value.__cause__, MemoryError)
+    assert "refuse" in "".join(traceback.format_exception(raised.value))
+    with pytest.raises(isthmus.USMAllocationError) as other:
+        small.allocate(100, queue=q)
+    assert other.value.__cause__ is None
+    del raised, other
+    FallbackResource(custom, PoolResource(kind, q.device)).allocate(100, queue=q)
+    gc.collect()
+    assert [each() for each in seen] == [None, None]
+
+
 def test_bad_allocators(dev: Device) -> None:
     with pytest.raises(TypeError, match="method allocate, which int has not"):
         CustomResource(3)  # type: ignore[arg-type]

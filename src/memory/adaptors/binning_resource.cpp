@@ -5,17 +5,6 @@
 #include "core/sizes.hpp"
 
 namespace isthmus {
-namespace {
-
-bool all_order_frees(const memory_resource& upstream,
-                     const std::vector<binning_resource::bin>& bins) noexcept {
-  return upstream.orders_frees() && std::all_of(bins.begin(), bins.end(), [](const auto& each) {
-           return each.resource->orders_frees();
-         });
-}
-
-}  // namespace
-
 result<ref<binning_resource>> binning_resource::create(memory_resource& upstream,
                                                        std::vector<bin> bins) {
   for (std::size_t each = 0; each < bins.size(); ++each) {
@@ -36,60 +25,38 @@ result<ref<binning_resource>> binning_resource::create(memory_resource& upstream
   return make_ref<binning_resource>(upstream, std::move(bins));
 }
 
-binning_resource::binning_resource(memory_resource& upstream, std::vector<bin> bins)
-    : adaptor{upstream, all_order_frees(upstream, bins)}, bins_{std::move(bins)} {}
+memory_resource::nature binning_resource::nature_of(const memory_resource& upstream,
+                                                    const std::vector<bin>& bins) noexcept {
+  nature all{upstream.orders_frees(), upstream.kinds()};
+  for (const auto& each : bins) {
+    all.orders_frees = all.orders_frees && each.resource->orders_frees();
+    all.kinds |= each.resource->kinds();
+  }
+  return all;
+}
 
-memory_resource* binning_resource::bin_for(std::size_t nbytes) const noexcept {
+binning_resource::binning_resource(memory_resource& upstream, std::vector<bin> bins)
+    : adaptor{upstream, nature_of(upstream, bins)}, bins_{std::move(bins)} {
+  bases_.add(upstream);
+  for (const auto& each : bins_) {
+    bases_.add(*each.resource);
+  }
+}
+
+memory_resource& binning_resource::resource_for(std::size_t nbytes) const noexcept {
   const auto found =
       std::lower_bound(bins_.begin(), bins_.end(), nbytes,
                        [](const bin& each, std::size_t size) { return each.most_bytes < size; });
-  return found == bins_.end() ? nullptr : found->resource.get();
-}
-
-// Of those that fall back to other kinds the one that has the pointer there tells.
-usm_kind binning_resource::kind_of(const void* pointer) noexcept {
-  for (const auto& each : bins_) {
-    if (const auto told = each.resource->kind_of(pointer); told != kind()) {
-      return told;
-    }
-  }
-  return adaptor::kind_of(pointer);
+  return found == bins_.end() ? upstream() : *found->resource;
 }
 
 result<void*> binning_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto* from = bin_for(nbytes);
-  return from != nullptr ? from->allocate(nbytes, alignment, on)
-                         : adaptor::allocate(nbytes, alignment, on);
+  return resource_for(nbytes).allocate(nbytes, alignment, on);
 }
 
 result<void> binning_resource::deallocate(void* pointer, std::size_t nbytes,
                                           queue* behind) noexcept {
-  auto* from = bin_for(nbytes);
-  return from != nullptr ? from->deallocate(pointer, nbytes, behind)
-                         : adaptor::deallocate(pointer, nbytes, behind);
-}
-
-memory_resource::memory_usage binning_resource::usage() noexcept {
-  auto sum = adaptor::usage();
-  for (const auto& each : bins_) {
-    sum += each.resource->usage();
-  }
-  return sum;
-}
-
-// Each keeps what the others, as they are then, leave of it.
-std::size_t binning_resource::trim(std::size_t keep) noexcept {
-  std::size_t given_back = 0;
-  const auto trim_one = [&](auto held, auto&& trim_to) {
-    const auto others = usage().held_bytes - held;
-    given_back += trim_to(keep - std::min(keep, others));
-  };
-  for (const auto& each : bins_) {
-    trim_one(each.resource->usage().held_bytes,
-             [&](std::size_t most) { return each.resource->trim(most); });
-  }
-  trim_one(adaptor::usage().held_bytes, [&](std::size_t most) { return adaptor::trim(most); });
-  return given_back;
+  return resource_for(nbytes).deallocate(pointer, nbytes, behind);
 }
 
 }  // namespace isthmus

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/bases.hpp"
 
 namespace isthmus {
 
@@ -21,18 +22,32 @@ class binning_resource final : public adaptor {
   // For `create`.
   binning_resource(memory_resource& upstream, std::vector<bin> bins);
 
-  [[nodiscard]] usm_kind kind_of(const void* pointer) noexcept override;
+  void collect_bases(std::vector<memory_resource*>& out) override { bases_.collect(out); }
+  [[nodiscard]] memory_resource& giver_of(const void* pointer,
+                                          std::size_t nbytes) noexcept override {
+    return resource_for(nbytes).giver_of(pointer, nbytes);
+  }
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  [[nodiscard]] memory_usage usage() noexcept override;
-  std::size_t trim(std::size_t keep) noexcept override;
+  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                    queue* on) noexcept override {
+    return take_warm(resource_for(nbytes), nbytes, alignment, on);
+  }
+  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+                                     queue* on) noexcept override {
+    return give_back_warm(resource_for(nbytes), pointer, nbytes, on);
+  }
+  [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
+  std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
 
  private:
-  // Null: upstream.
-  [[nodiscard]] memory_resource* bin_for(std::size_t nbytes) const noexcept;
+  [[nodiscard]] static nature nature_of(const memory_resource& upstream,
+                                        const std::vector<bin>& bins) noexcept;
+  [[nodiscard]] memory_resource& resource_for(std::size_t nbytes) const noexcept;
 
   const std::vector<bin> bins_;
+  bases bases_;
 };
 
 }  // namespace isthmus

@@ -13,7 +13,8 @@ isthmus_queue_t* handle_of(queue* on) noexcept { return reinterpret_cast<isthmus
 
 }  // namespace
 
-error custom_resource::check(const void* pointer, const allocation_request& asked) {
+result<void> custom_resource::check(const void* pointer, const allocation_request& asked) noexcept
+    try {
   if (pointer == nullptr) {
     return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource gave NULL for {}, and no error",
                 describe_bytes(asked.nbytes));
@@ -23,7 +24,13 @@ error custom_resource::check(const void* pointer, const allocation_request& aske
                 "a custom resource gave {}, which is not aligned to {}, for {}", pointer,
                 asked.alignment, describe_bytes(asked.nbytes));
   }
-  const auto known = facts_of(home(), pointer);
+  return check_place(facts_of(home(), pointer), pointer, asked);
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
+result<void> custom_resource::check_place(const pointer_facts& known, const void* pointer,
+                                          const allocation_request& asked) {
   if (known.kind == ISTHMUS_KIND_UNKNOWN) {
     return fail(ISTHMUS_ERROR_CALLBACK,
                 "a custom resource gave {}, which is no memory of its context on {}", pointer,
@@ -32,6 +39,10 @@ error custom_resource::check(const void* pointer, const allocation_request& aske
   if (known.kind != asked.kind) {
     return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource of {} memory gave {}, {} memory",
                 kind_name(asked.kind), pointer, kind_name(known.kind));
+  }
+  if (known.kind != ISTHMUS_KIND_HOST && known.home != nullptr && known.home != &where()) {
+    return fail(ISTHMUS_ERROR_CALLBACK, "a custom resource for {} gave {}, which is memory of {}",
+                where().properties().filter, pointer, known.home->properties().filter);
   }
   if (known.nbytes != 0 &&
       !lies_within(address(pointer) - address(known.base), asked.nbytes, known.nbytes)) {
@@ -56,13 +67,14 @@ result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignmen
   if (told != ISTHMUS_OK) {
     return users_error("a custom resource", told, message);
   }
-  if (auto bad = check(pointer, asked)) {
-    if (pointer != nullptr) {
-      how_.deallocate(keep_.object(), pointer, nbytes, handle_of(&on));
-    }
-    return bad;
+  auto checked = check(pointer, asked);
+  if (checked) {
+    return pointer;
   }
-  return pointer;
+  if (pointer != nullptr) {
+    how_.deallocate(keep_.object(), pointer, nbytes, handle_of(&on));
+  }
+  return checked.take_error();
 }
 
 result<void> custom_resource::deallocate(void* pointer, std::size_t nbytes,

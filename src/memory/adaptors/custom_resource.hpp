@@ -13,6 +13,7 @@ class custom_resource final : public memory_resource {
   custom_resource(context& home, device& where, usm_kind kind, const operations& how, owner keep)
       : memory_resource{home, where, kind}, how_{how}, keep_{std::move(keep)} {}
 
+  [[nodiscard]] bool cuts() const noexcept override { return true; }
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
@@ -20,7 +21,9 @@ class custom_resource final : public memory_resource {
   std::size_t trim(std::size_t keep) noexcept override;
 
  private:
-  [[nodiscard]] error check(const void* pointer, const allocation_request& asked);
+  [[nodiscard]] result<void> check(const void* pointer, const allocation_request& asked) noexcept;
+  [[nodiscard]] result<void> check_place(const pointer_facts& known, const void* pointer,
+                                         const allocation_request& asked);
 
   const operations how_;
   const owner keep_;

@@ -1,8 +1,14 @@
 #include "memory/adaptors/fallback_resource.hpp"
 
-#include <algorithm>
-
 namespace isthmus {
+
+fallback_resource::fallback_resource(memory_resource& first, memory_resource& second)
+    : adaptor{first,
+              {first.orders_frees() && second.orders_frees(), first.kinds() | second.kinds()}},
+      second_{&second} {
+  bases_.add(first);
+  bases_.add(second);
+}
 
 result<void*> fallback_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
   auto memory = adaptor::allocate(nbytes, alignment, on);
@@ -37,20 +43,6 @@ result<void> fallback_resource::deallocate(void* pointer, std::size_t nbytes,
     from_second_.put_back(std::move(noted));
   }
   return freed;
-}
-
-memory_resource::memory_usage fallback_resource::usage() noexcept {
-  auto sum = adaptor::usage();
-  sum += second_->usage();
-  return sum;
-}
-
-// The second first: what it has serves only where the first has none.
-std::size_t fallback_resource::trim(std::size_t keep) noexcept {
-  const auto by_first = adaptor::usage().held_bytes;
-  const auto given_back = second_->trim(keep - std::min(keep, by_first));
-  const auto by_second = second_->usage().held_bytes;
-  return given_back + adaptor::trim(keep - std::min(keep, by_second));
 }
 
 }  // namespace isthmus

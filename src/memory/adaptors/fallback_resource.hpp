@@ -3,27 +3,40 @@
 // address; while nothing did, a free costs a load more than the first's own.
 
 #include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/bases.hpp"
 #include "memory/adaptors/pointer_table.hpp"
 
 namespace isthmus {
 
 class fallback_resource final : public adaptor {
  public:
-  fallback_resource(memory_resource& first, memory_resource& second)
-      : adaptor{first, first.orders_frees() && second.orders_frees()}, second_{&second} {}
+  fallback_resource(memory_resource& first, memory_resource& second);
 
-  [[nodiscard]] usm_kind kind_of(const void* pointer) noexcept override {
-    return from_second_.has(pointer) ? second_->kind_of(pointer) : adaptor::kind_of(pointer);
+  void collect_bases(std::vector<memory_resource*>& out) override { bases_.collect(out); }
+  [[nodiscard]] memory_resource& giver_of(const void* pointer,
+                                          std::size_t nbytes) noexcept override {
+    return from_second_.has(pointer) ? second_->giver_of(pointer, nbytes)
+                                     : adaptor::giver_of(pointer, nbytes);
   }
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  [[nodiscard]] memory_usage usage() noexcept override;
-  std::size_t trim(std::size_t keep) noexcept override;
+  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                    queue* on) noexcept override {
+    return take_warm(upstream(), nbytes, alignment, on);
+  }
+  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+                                     queue* on) noexcept override {
+    return from_second_.is_empty() && give_back_warm(upstream(), pointer, nbytes, on);
+  }
+  [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
+  // The second's first: what it has serves only where the first has none.
+  std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
 
  private:
   struct nothing {};
   const ref<memory_resource> second_;
+  bases bases_;
   pointer_table<nothing> from_second_;
 };
 

@@ -4,14 +4,24 @@
 
 namespace isthmus {
 
+// Acquires what `give_back` released: who counts over this one sees a free before the allocation
+// that it made room for.
 bool limit_resource::take(std::uint64_t nbytes, std::uint64_t& in_use) noexcept {
   in_use = in_use_.load(std::memory_order_relaxed);
   do {
     if (nbytes > most_ || in_use > most_ - nbytes) {
       return false;
     }
-  } while (!in_use_.compare_exchange_weak(in_use, in_use + nbytes, std::memory_order_relaxed));
+  } while (!in_use_.compare_exchange_weak(in_use, in_use + nbytes, std::memory_order_acq_rel,
+                                          std::memory_order_relaxed));
   return true;
+}
+
+void limit_resource::give_back(std::uint64_t nbytes) noexcept {
+  auto seen = in_use_.load(std::memory_order_relaxed);
+  while (!in_use_.compare_exchange_weak(seen, seen - std::min(seen, nbytes),
+                                        std::memory_order_acq_rel, std::memory_order_relaxed)) {
+  }
 }
 
 result<void*> limit_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
@@ -26,19 +36,39 @@ result<void*> limit_resource::allocate(std::size_t nbytes, std::size_t alignment
   try {
     auto memory = adaptor::allocate(nbytes, alignment, on);
     if (!memory) {
-      in_use_.fetch_sub(nbytes, std::memory_order_relaxed);
+      give_back(nbytes);
     }
     return memory;
   } catch (const std::bad_alloc&) {
-    in_use_.fetch_sub(nbytes, std::memory_order_relaxed);
+    give_back(nbytes);
     throw;
   }
+}
+
+void* limit_resource::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
+  std::uint64_t in_use = 0;
+  if (!take(nbytes, in_use)) {
+    return nullptr;
+  }
+  void* block = take_warm(upstream(), nbytes, alignment, on);
+  if (block == nullptr) [[unlikely]] {
+    give_back(nbytes);
+  }
+  return block;
 }
 
 result<void> limit_resource::deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept {
   auto freed = adaptor::deallocate(pointer, nbytes, behind);
   if (freed) {
-    in_use_.fetch_sub(nbytes, std::memory_order_relaxed);
+    give_back(nbytes);
+  }
+  return freed;
+}
+
+bool limit_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
+  const bool freed = give_back_warm(upstream(), pointer, nbytes, on);
+  if (freed) [[likely]] {
+    give_back(nbytes);
   }
   return freed;
 }

@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
+#include <utility>
 
 #include "os/process.hpp"
 
 namespace isthmus {
 namespace {
+
+constexpr std::uint64_t k_no_row = UINT64_MAX;
 
 // Those to be written at the end of the process. Never destroyed.
 struct open_logs {
@@ -30,19 +32,18 @@ std::uint32_t thread_number() noexcept {
 }  // namespace
 
 result<ref<log_resource>> log_resource::create(memory_resource& upstream, const char* path) {
-  auto* file = std::fopen(path, "we");
-  if (file == nullptr) {
+  file open{std::fopen(path, "we")};
+  // A forked child would write what is left in a buffer a second time.
+  if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
+      std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot make the log {}: {}", path,
                 std::strerror(errno));
   }
-  // A forked child would write what is left in a buffer a second time.
-  std::setvbuf(file, nullptr, _IONBF, 0);
-  std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", file);
-  return make_ref<log_resource>(upstream, file);
+  return make_ref<log_resource>(upstream, std::move(open));
 }
 
-log_resource::log_resource(memory_resource& upstream, std::FILE* file)
-    : adaptor{upstream}, file_{file} {
+log_resource::log_resource(memory_resource& upstream, file open)
+    : adaptor{upstream}, file_{std::move(open)} {
   auto& logs = process_logs();
   const std::lock_guard hold{logs.lock};
   [[maybe_unused]] static const int watches_end = std::atexit([] { flush_all(); });
@@ -56,7 +57,6 @@ log_resource::~log_resource() {
     std::erase(logs.all, this);
   }
   static_cast<void>(flush());
-  std::fclose(file_);
 }
 
 void log_resource::flush_all() noexcept {
@@ -91,14 +91,17 @@ result<void*> log_resource::allocate(std::size_t nbytes, std::size_t alignment, 
   }
 }
 
+void log_resource::make_room(std::size_t rows) {
+  if (rows_.capacity() < rows) {
+    rows_.reserve(std::max(rows, 2 * rows_.capacity()));
+  }
+}
+
 void log_resource::note_allocation(const row& made) {
   bool due = false;
   {
     const std::lock_guard hold{lock_};
-    const auto room = rows_.size() + live_ + 2;  // this row, and its free's
-    if (rows_.capacity() < room) {
-      rows_.reserve(std::max(room, 2 * rows_.capacity()));
-    }
+    make_room(rows_.size() + live_ + 2);  // this row, and its free's
     rows_.push_back(made);
     live_ += made.what == action::allocate ? 1 : 0;
     due = rows_.size() >= k_due;
@@ -109,24 +112,27 @@ void log_resource::note_allocation(const row& made) {
   }
 }
 
+// Rows of frees that were refused may have used up the room of others.
 std::uint64_t log_resource::begin_free(const row& begun) noexcept {
   const std::lock_guard hold{lock_};
-  // Only frees that were refused can have used up the room: their rows mean nothing.
-  if (rows_.size() == rows_.capacity()) {
-    return UINT64_MAX;
+  try {
+    make_room(rows_.size() + 1);
+    rows_.push_back(begun);
+    return first_number_ + rows_.size() - 1;
+  } catch (const std::bad_alloc&) {
+    return k_no_row;
   }
-  rows_.push_back(begun);
-  return first_number_ + rows_.size() - 1;
 }
 
 void log_resource::end_free(std::uint64_t number, bool freed) noexcept {
   const std::lock_guard hold{lock_};
-  if (number == UINT64_MAX) {
+  live_ -= freed && live_ != 0 ? 1 : 0;  // what came from elsewhere was not counted
+  if (number == k_no_row) {
+    rows_without_room_ += freed ? 1 : 0;
     return;
   }
   auto& mine = rows_[number - first_number_];
   mine.what = freed ? action::free : action::refused;
-  live_ -= freed ? 1 : 0;
   if (!freed && &mine == &rows_.back()) {
     rows_.pop_back();
   }
@@ -139,30 +145,32 @@ result<void> log_resource::deallocate(void* pointer, std::size_t nbytes, queue* 
   return freed;
 }
 
-void log_resource::take_settled(std::vector<row>& out) noexcept {
+// Pre: `writing_` is held; here and below.
+std::span<const log_resource::row> log_resource::take_settled() noexcept {
   const std::lock_guard hold{lock_};
-  const auto until = std::find_if(rows_.begin(), rows_.end(),
-                                  [](const row& each) { return each.what == action::freeing; });
-  const auto count =
-      std::min<std::size_t>(static_cast<std::size_t>(until - rows_.begin()), out.capacity());
-  const auto end = rows_.begin() + static_cast<std::ptrdiff_t>(count);
-  out.assign(rows_.begin(), end);
+  lost_rows_ += std::exchange(rows_without_room_, 0);
+  const auto most = std::min(rows_.size(), taken_.size());
+  const auto end = std::find_if(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(most),
+                                [](const row& each) { return each.what == action::freeing; });
+  const auto count = static_cast<std::size_t>(end - rows_.begin());
+  std::copy(rows_.begin(), end, taken_.begin());
   rows_.erase(rows_.begin(), end);
   first_number_ += count;
+  return {taken_.data(), count};
 }
 
-// Pre: `writing_` is held.
-void log_resource::write_settled() {
-  std::vector<row> taken;
-  taken.reserve(k_due);
+void log_resource::write_settled() noexcept {
+  std::span<const row> rows;
   do {
-    take_settled(taken);
-    write(taken);
-  } while (taken.size() == k_due);
+    rows = take_settled();
+    for (std::size_t done = 0; done < rows.size(); done += text_.size() / k_most_characters) {
+      write(rows.subspan(done, std::min(rows.size() - done, text_.size() / k_most_characters)));
+    }
+  } while (rows.size() == taken_.size());
 }
 
-void log_resource::write(const std::vector<row>& rows) {
-  fmt::memory_buffer text;
+void log_resource::write(std::span<const row> rows) noexcept {
+  char* end = text_.data();
   for (const auto& each : rows) {
     if (each.what == action::refused) {
       continue;
@@ -172,25 +180,26 @@ void log_resource::write(const std::vector<row>& rows) {
     const char* did = each.what == action::allocate ? "allocate"
                       : each.what == action::free   ? "free"
                                                     : "allocate failure";
-    fmt::format_to(std::back_inserter(text), "{},{:02}:{:02}:{:02}.{:06},{},{},{},{:#x}\n",
-                   each.thread, local.tm_hour, local.tm_min, local.tm_sec, each.time.tv_nsec / 1000,
-                   did, each.pointer, each.nbytes, each.stream);
+    end = fmt::format_to_n(end, k_most_characters, "{},{:02}:{:02}:{:02}.{:06},{},{},{},{:#x}\n",
+                           each.thread, local.tm_hour, local.tm_min, local.tm_sec,
+                           each.time.tv_nsec / 1000, did, each.pointer, each.nbytes, each.stream)
+              .out;
   }
-  if (std::fwrite(text.data(), 1, text.size(), file_) != text.size()) {
+  const auto size = static_cast<std::size_t>(end - text_.data());
+  if (std::fwrite(text_.data(), 1, size, file_.get()) != size) {
     failed_with_ = errno;
+    lost_rows_ += rows.size();
   }
 }
 
-result<void> log_resource::flush() try {
+result<void> log_resource::flush() noexcept {
   const std::lock_guard hold{writing_};
   write_settled();
-  if (failed_with_ != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the log could not be written: {}",
-                std::strerror(failed_with_));
-  }
-  return {};
-} catch (const std::bad_alloc&) {
-  return error::no_memory();
+  const auto lost = std::exchange(lost_rows_, 0);
+  const auto why = std::exchange(failed_with_, 0);
+  return lost == 0 ? result<void>{}
+                   : fail(ISTHMUS_ERROR_DRIVER, "{} rows of the log were lost: {}", lost,
+                          why != 0 ? std::strerror(why) : "no memory to keep them in");
 }
 
 }  // namespace isthmus

@@ -17,6 +17,10 @@ class pointer_table {
  public:
   using entry = typename std::map<const void*, Note>::node_type;
 
+  // Who asks for a block's note was given the block after the note was put.
+  [[nodiscard]] bool is_empty() const noexcept {
+    return count_.load(std::memory_order_relaxed) == 0;
+  }
   // Throws std::bad_alloc, and then nothing is done.
   void put(const void* pointer, Note note) {
     auto& in = shard_of(pointer);
@@ -42,8 +46,8 @@ class pointer_table {
     }
     auto& in = shard_of(taken.key());
     const std::lock_guard hold{in.lock};
-    in.notes.insert(std::move(taken));
-    count_.fetch_add(1, std::memory_order_relaxed);
+    const bool inserted = in.notes.insert(std::move(taken)).inserted;
+    count_.fetch_add(inserted ? 1 : 0, std::memory_order_relaxed);
   }
   [[nodiscard]] bool has(const void* pointer) noexcept {
     if (is_empty()) {
@@ -59,10 +63,6 @@ class pointer_table {
     std::mutex lock;
     std::map<const void*, Note> notes;
   };
-  // Who asks for a block's note was given the block after the note was put.
-  [[nodiscard]] bool is_empty() const noexcept {
-    return count_.load(std::memory_order_relaxed) == 0;
-  }
   [[nodiscard]] shard& shard_of(const void* pointer) noexcept {
     constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
     return shards_[(address(pointer) * k_spread) >> 60];

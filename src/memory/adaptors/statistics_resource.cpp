@@ -5,83 +5,66 @@
 namespace isthmus {
 namespace {
 
-thread_local constinit counting_scope* thread_scope [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit statistics_scope* thread_scope [[gnu::tls_model("initial-exec")]] = nullptr;
 
 }  // namespace
 
-void usage_counter::flow::enter(std::uint64_t amount) noexcept {
-  const auto now = current.fetch_add(amount, std::memory_order_relaxed) + amount;
-  auto most = peak.load(std::memory_order_relaxed);
-  while (now > most && !peak.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
-  }
-  total.fetch_add(amount, std::memory_order_relaxed);
-}
-
-void usage_counter::flow::reset() noexcept {
-  total.store(0, std::memory_order_relaxed);
-  peak.store(current.load(std::memory_order_relaxed), std::memory_order_relaxed);
-}
-
-void usage_counter::add(std::size_t nbytes) noexcept {
-  bytes_.enter(nbytes);
-  count_.enter(1);
-}
-
-void usage_counter::remove(std::size_t nbytes) noexcept {
-  bytes_.current.fetch_sub(nbytes, std::memory_order_relaxed);
-  count_.current.fetch_sub(1, std::memory_order_relaxed);
-}
-
-usage_counter::counts usage_counter::read() const noexcept {
-  const auto now = [](const auto& value) { return value.load(std::memory_order_relaxed); };
-  return {{now(bytes_.current), now(count_.current)},
-          {now(bytes_.peak), now(count_.peak)},
-          {now(bytes_.total), now(count_.total)}};
-}
-
-void usage_counter::reset() noexcept {
-  bytes_.reset();
-  count_.reset();
-}
-
-counting_scope::counting_scope(statistics_resource& of, counting_scope* outer)
+statistics_scope::statistics_scope(statistics_resource& of, statistics_scope* outer)
     : of_{&of}, outer_{outer}, next_{innermost_of(of, outer)} {}
 
-counting_scope* counting_scope::innermost_of(const statistics_resource& of,
-                                             counting_scope* from) noexcept {
+// One after the other: each as the last reference of the next would take a stack as deep as they
+// are nested, and tasks that each start another are nested without end.
+statistics_scope::~statistics_scope() {
+  auto outer = std::move(outer_);
+  while (outer && outer->unique()) {
+    auto further = std::move(outer->outer_);
+    outer = std::move(further);
+  }
+}
+
+statistics_scope* statistics_scope::innermost_of(const statistics_resource& of,
+                                                 statistics_scope* from) noexcept {
   while (from != nullptr && from->of_.get() != &of) {
     from = from->outer_.get();
   }
   return from;
 }
 
-counting_scope* counting_scope::swap_current(counting_scope* next) noexcept {
+statistics_scope* statistics_scope::swap_current(statistics_scope* next) noexcept {
   return std::exchange(thread_scope, next);
 }
 
-counting_scope* counting_scope::current_of(const statistics_resource& of) noexcept {
-  return innermost_of(of, thread_scope);
+ref<statistics_scope> statistics_scope::current_of(const statistics_resource& of) noexcept {
+  return ref<statistics_scope>{innermost_of(of, thread_scope)};
 }
 
-void counting_scope::add(std::size_t nbytes) noexcept {
+bool statistics_scope::thread_is_in_any() noexcept { return thread_scope != nullptr; }
+
+void statistics_scope::add(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.add(nbytes);
   }
 }
 
-void counting_scope::remove(std::size_t nbytes) noexcept {
+void statistics_scope::remove(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.remove(nbytes);
   }
 }
 
+void statistics_scope::restore(std::size_t nbytes) noexcept {
+  for (auto* each = this; each != nullptr; each = each->next_) {
+    each->counter_.restore(nbytes);
+  }
+}
+
 result<void*> statistics_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  auto* within = counting_scope::current_of(*this);
+  auto within = statistics_scope::current_of(*this);
   auto memory = adaptor::allocate(nbytes, alignment, on);
   ISTHMUS_TRY(memory);
-  if (within != nullptr) [[unlikely]] {
+  if (within) [[unlikely]] {
     try {
-      scopes_.put(*memory, ref<counting_scope>{within});
+      scopes_.put(*memory, within);
     } catch (const std::bad_alloc&) {
       static_cast<void>(adaptor::deallocate(*memory, nbytes, &on));
       throw;
@@ -92,19 +75,45 @@ result<void*> statistics_resource::allocate(std::size_t nbytes, std::size_t alig
   return memory;
 }
 
-// The note goes first: as soon as upstream has the block it may be somebody else's.
 result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
                                              queue* behind) noexcept {
   auto noted = scopes_.take(pointer);
-  auto freed = adaptor::deallocate(pointer, nbytes, behind);
-  if (!freed) {
-    scopes_.put_back(std::move(noted));
-    return freed;
-  }
+  counter_.remove(nbytes);
   if (!noted.empty()) {
     noted.mapped()->remove(nbytes);
   }
+  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  if (!freed) {
+    counter_.restore(nbytes);
+    if (!noted.empty()) {
+      noted.mapped()->restore(nbytes);
+    }
+    scopes_.put_back(std::move(noted));
+  }
+  return freed;
+}
+
+void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                         queue* on) noexcept {
+  if (statistics_scope::thread_is_in_any()) [[unlikely]] {
+    return nullptr;
+  }
+  void* block = take_warm(upstream(), nbytes, alignment, on);
+  if (block != nullptr) [[likely]] {
+    counter_.add(nbytes);
+  }
+  return block;
+}
+
+bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
+  if (!scopes_.is_empty()) [[unlikely]] {
+    return false;
+  }
   counter_.remove(nbytes);
+  const bool freed = give_back_warm(upstream(), pointer, nbytes, on);
+  if (!freed) [[unlikely]] {
+    counter_.restore(nbytes);
+  }
   return freed;
 }
 

@@ -15,7 +15,7 @@ namespace {
 class written_down : public memory_resource {
  public:
   written_down(context& home, device& where)
-      : memory_resource{home, where, ISTHMUS_KIND_HOST, nullptr, true} {}
+      : memory_resource{home, where, ISTHMUS_KIND_HOST, {true, set_of(ISTHMUS_KIND_HOST)}} {}
 
   result<void*> allocate(std::size_t nbytes, std::size_t alignment, queue& on) override {
     if (asked.size() >= fails_at) {

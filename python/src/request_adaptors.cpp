@@ -1,4 +1,4 @@
-// Memory resources that choose by size, and the log.
+// Memory resources that look at each request: aligned, binning, log.
 
 #include <algorithm>
 #include <vector>
@@ -28,19 +28,16 @@ void init_aligned(aligned_resource* self, nb::handle upstream, nb::handle alignm
 
 void init_binning(binning_resource* self, nb::handle upstream, nb::dict bins) {
   const auto& under = require_resource(upstream, "upstream");
-  bool mixed = under.mixed;
   std::vector<isthmus_bin_t> raw;
   for (const auto& [most_bytes, from] : bins) {
     const auto& known = require_resource(from, "a bin");
     raw.push_back({to_size(most_bytes, "the size of a bin"), known.raw.get()});
-    mixed = mixed || known.mixed;
   }
   std::sort(raw.begin(), raw.end(),
             [](const auto& a, const auto& b) { return a.most_bytes < b.most_bytes; });
   resource_handle made;
   check(isthmus_resource_binning(under.raw.get(), raw.data(), raw.size(), made.out()));
   new (self) binning_resource{over(upstream, std::move(made)), nb::steal(PyDict_Copy(bins.ptr()))};
-  self->mixed = mixed;
 }
 
 void init_log(log_resource* self, nb::handle upstream, nb::handle path) {
@@ -66,7 +63,7 @@ void flush(const log_resource& self) {
 
 }  // namespace
 
-void bind_sorted_adaptors(nb::module_& module) {
+void bind_request_adaptors(nb::module_& module) {
   nb::class_<aligned_resource, adaptor_resource>(
       module, "AlignedResource",
       "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where\n"
@@ -98,7 +95,9 @@ void bind_sorted_adaptors(nb::module_& module) {
            nb::sig("def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> "
                    "None"))
       .def("flush", &flush, nb::sig("def flush(self) -> None"),
-           "Writes all rows so far. Raises InvalidArgumentError where the file takes no more.");
+           "Writes all rows up to the first free that is under way on another thread. Raises\n"
+           "DriverError, once, where rows were lost since the last time, because the file took no\n"
+           "more.");
 }
 
 }  // namespace isthmus::python

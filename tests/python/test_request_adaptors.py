@@ -32,7 +32,8 @@ def test_aligned(q: Queue, kind: str) -> None:
     aligned = AlignedResource(PoolResource(kind, q.device), 2048, from_bytes=1000)
     buffers = [aligned.allocate(nbytes, queue=q) for nbytes in (1000, 5000, 70_000) * 5]
     assert all(each.ptr % 2048 == 0 for each in buffers)
-    assert not all(aligned.allocate(100, queue=q).ptr % 2048 == 0 for _ in range(2))
+    small = [aligned.allocate(100, queue=q) for _ in range(100)]
+    assert not all(each.ptr % 2048 == 0 for each in small)
     with pytest.raises(ValueError, match="24"):
         AlignedResource(PoolResource(kind, q.device), 24)
 
@@ -98,6 +99,34 @@ def test_a_log_is_a_trace(q: Queue, kind: str, tmp_path: Path) -> None:
     again.flush()
     played = trace.load(tmp_path / "again.csv").events[["nbytes", "action"]]
     assert played.tolist() == 2 * recorded.events[["nbytes", "action"]].tolist()
+
+
+def test_a_log_that_takes_no_more_says_so_once(tmp_path: Path) -> None:
+    program = f"""
+import resource, signal
+import isthmus
+from isthmus.memory import LogResource, PoolResource
+logged = LogResource(PoolResource("host", "host"), {str(tmp_path / "log.csv")!r})
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY))
+for _ in range(10):
+    logged.allocate(100)
+try:
+    logged.flush()
+except isthmus.DriverError as told:
+    print(told)
+logged.flush()
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+logged.allocate(77)
+logged.flush()
+"""
+    done = python(program)
+    assert "20 rows of the log were lost" in done.stdout
+    assert done.stdout.count("\n") == 1
+    assert (tmp_path / "log.csv").read_text().count(",77,") == 2
+    for path in ("/dev/full", tmp_path / "none" / "log.csv"):
+        with pytest.raises(isthmus.InvalidArgumentError, match="cannot make"):
+            LogResource(PoolResource("host", "host"), path)
 
 
 @pytest.mark.parametrize("end", ["", "\nraise SystemExit(0)", "\nif os.fork() == 0: os._exit(0)"])

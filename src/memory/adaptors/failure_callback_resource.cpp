@@ -1,10 +1,11 @@
-#include "memory/adaptors/failure_resource.hpp"
+#include "memory/adaptors/failure_callback_resource.hpp"
 
 #include "memory/adaptors/users_error.hpp"
 
 namespace isthmus {
 
-result<void*> failure_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+result<void*> failure_callback_resource::allocate(std::size_t nbytes, std::size_t alignment,
+                                                  queue& on) {
   for (;;) {
     auto memory = adaptor::allocate(nbytes, alignment, on);
     if (memory || memory.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {

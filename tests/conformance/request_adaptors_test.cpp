@@ -13,14 +13,14 @@ namespace {
 
 using namespace support;
 
-class sorted_adaptors : public on_upstreams {};
-INSTANTIATE_ON_BACKENDS(sorted_adaptors);
+class request_adaptors : public on_upstreams {};
+INSTANTIATE_ON_BACKENDS(request_adaptors);
 
-TEST_P(sorted_adaptors, align_large_requests) {
+TEST_P(request_adaptors, align_large_requests) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
       const std::size_t most = std::min<std::uint64_t>(device_.info().max_alignment, 4096);
-      const im::resource aligned = im::align(upstream, most, 1000);
+      const im::resource aligned = im::resource::aligned(upstream, most, 1000);
       for (std::size_t nbytes : {std::size_t{999}, std::size_t{1000}, std::size_t{100'000}}) {
         std::vector<void*> all;
         for (int i = 0; i < 5; ++i) {
@@ -32,18 +32,20 @@ TEST_P(sorted_adaptors, align_large_requests) {
       }
       EXPECT_THROW((void)aligned.allocate(2000, 24, queue_), im::invalid_argument);
     }
+    EXPECT_TRUE(throws(im::status::invalid_argument, {"0"},
+                       [&] { (void)im::resource::aligned(upstreams(kind)[0], 0); }));
     EXPECT_TRUE(throws(im::status::invalid_argument, {"24"},
-                       [&] { (void)im::align(upstreams(kind)[0], 24); }));
+                       [&] { (void)im::resource::aligned(upstreams(kind)[0], 24); }));
   }
 }
 
-TEST_P(sorted_adaptors, choose_by_size) {
+TEST_P(request_adaptors, choose_by_size) {
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
-      const im::resource small = im::count(upstreams(kind)[0]);
-      const im::resource medium = im::count(upstreams(kind)[1]);
-      const im::resource large = im::count(upstream);
-      const im::resource sorted = im::sort_by_size(large, {{100, small}, {1000, medium}});
+      const im::resource small = im::resource::statistics(upstreams(kind)[0]);
+      const im::resource medium = im::resource::statistics(upstreams(kind)[1]);
+      const im::resource large = im::resource::statistics(upstream);
+      const im::resource sorted = im::resource::binning(large, {{100, small}, {1000, medium}});
       const std::map<std::size_t, const im::resource*> goes{
           {1, &small}, {100, &small}, {101, &medium}, {1000, &medium}, {1001, &large}};
       for (const auto& [nbytes, to] : goes) {
@@ -63,13 +65,15 @@ TEST_P(sorted_adaptors, choose_by_size) {
       EXPECT_GE(sorted.usage().held, small.usage().held);
       (void)sorted.trim();
       EXPECT_EQ(small.usage().held, 0u);
-      EXPECT_TRUE(throws(im::status::invalid_argument, {"must grow"},
-                         [&] { (void)im::sort_by_size(large, {{100, small}, {100, medium}}); }));
+      EXPECT_TRUE(throws(im::status::invalid_argument, {"must grow"}, [&] {
+        (void)im::resource::binning(large, {{100, small}, {100, medium}});
+      }));
     }
   }
   if (kinds().size() < 2) return;
-  EXPECT_THROW((void)im::sort_by_size(upstreams(kinds()[0])[0], {{1, upstreams(kinds()[1])[0]}}),
-               im::wrong_context);
+  EXPECT_THROW(
+      (void)im::resource::binning(upstreams(kinds()[0])[0], {{1, upstreams(kinds()[1])[0]}}),
+      im::wrong_context);
 }
 
 // A log's rows; the file is gone afterwards.
@@ -95,11 +99,11 @@ std::string hexadecimal(const void* pointer) {
   return text.str();
 }
 
-TEST_P(sorted_adaptors, log_what_goes_through) {
+TEST_P(request_adaptors, log_what_goes_through) {
   const std::string path = path_for("rows");
   for (im::kind kind : kinds()) {
     for (const im::resource& upstream : upstreams(kind)) {
-      im::resource logged = im::log_to(upstream, path);
+      im::resource logged = im::resource::log(upstream, path);
       void* first = logged.allocate(1000, 0, queue_);
       EXPECT_THROW((void)logged.allocate(std::size_t{1} << 62, 0, queue_), im::out_of_memory);
       int local = 0;
@@ -132,16 +136,16 @@ TEST_P(sorted_adaptors, log_what_goes_through) {
   }
   std::remove(path.c_str());
   EXPECT_TRUE(throws(im::status::invalid_argument, {"/none/there"},
-                     [&] { (void)im::log_to(upstreams(kinds()[0])[0], "/none/there"); }));
+                     [&] { (void)im::resource::log(upstreams(kinds()[0])[0], "/none/there"); }));
   EXPECT_THROW(im::flush_log(upstreams(kinds()[0])[0]), im::invalid_argument);
 }
 
-TEST_P(sorted_adaptors, log_rows_of_threads_in_order) {
+TEST_P(request_adaptors, log_rows_of_threads_in_order) {
   const std::string path = path_for("threads");
   const im::kind kind = kinds().front();
   constexpr int k_rounds = 3000;
   {
-    const im::resource logged = im::log_to(upstreams(kind)[0], path);
+    const im::resource logged = im::resource::log(upstreams(kind)[0], path);
     std::mutex lock;
     std::vector<std::pair<void*, std::size_t>> between;
     const auto work = [&](unsigned seed) {
@@ -160,6 +164,12 @@ TEST_P(sorted_adaptors, log_rows_of_threads_in_order) {
     };
     std::vector<std::thread> threads;
     for (unsigned i = 1; i <= 3; ++i) threads.emplace_back(work, i);
+    threads.emplace_back([&] {
+      int local = 0;
+      for (int i = 0; i < k_rounds; ++i) {
+        EXPECT_THROW(logged.deallocate(&local, 10, 0, queue_), im::invalid_argument);
+      }
+    });
     for (std::thread& each : threads) each.join();
     for (const auto& [pointer, nbytes] : between) logged.deallocate(pointer, nbytes, 0, queue_);
   }
