@@ -71,7 +71,7 @@ enum {
   ISTHMUS_ERROR_TIMEOUT = -11,      /* the time given ran out; the operation goes on */
   ISTHMUS_ERROR_DEPENDENCY = -12,   /* an event waited for had failed, so this did not run */
   ISTHMUS_ERROR_ABANDONED = -13,    /* a host event was dropped before it was completed */
-  ISTHMUS_ERROR_CALLBACK = -14,     /* a function given to a queue failed */
+  ISTHMUS_ERROR_CALLBACK = -14,     /* a function given to the library failed */
   ISTHMUS_ERROR_FORKED = -15,       /* driver work in a forked child */
   ISTHMUS_ERROR_INTERNAL = -16      /* a fault of this library: please report it */
 };
@@ -91,6 +91,7 @@ typedef struct isthmus_context_t isthmus_context_t; /* USM belongs to a context 
 typedef struct isthmus_queue_t isthmus_queue_t;     /* in order */
 typedef struct isthmus_event_t isthmus_event_t;
 typedef struct isthmus_resource_t isthmus_resource_t; /* hands out memory of one kind */
+typedef struct isthmus_scope_t isthmus_scope_t;       /* counts what is allocated within it */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
 
 /* USM kinds; the numbers are those of SYCL's dpctl. */
@@ -387,12 +388,145 @@ ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
 typedef struct isthmus_resource_info_s {
   size_t struct_size;
   isthmus_kind_t kind;
+  uint32_t kinds;           /* that it may give: 1u << kind, and the same of each other one */
   isthmus_device_t* device; /* borrowed */
   uint64_t held_bytes;      /* of the driver's; of a provider: what it handed out */
   uint64_t free_bytes;      /* of those, what no caller, thread or size class has */
 } isthmus_resource_info_t;
 ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                                     isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
+
+/* ---- memory resources over others, and of the caller's own ----------------------------------- */
+
+/* What a resource of the caller's own does. Called from any thread, several at a time, and from
+ * threads of the library; may call the library, but must not wait there for work on a queue. */
+typedef struct isthmus_resource_operations_s {
+  size_t struct_size;
+  /* Memory of the resource's kind, aligned to `alignment`, a power of two (the device's own where
+   * the request names none). It is used by work on `queue` and may be used by work on others.
+   * Returns ISTHMUS_OK, or any error with a message copied from `message` (may be NULL):
+   * OUT_OF_MEMORY where it has none left. What is NULL, is aligned otherwise, or is of another kind
+   * or device as far as the driver can tell is refused, with CALLBACK, and given back. */
+  isthmus_status_t (*allocate)(void* object, size_t nbytes, size_t alignment,
+                               isthmus_queue_t* queue, void** pointer, const char** message);
+  /* Takes back what `allocate` gave, with the size asked for. No work uses it any more; `queue`
+   * (may be NULL) is the one that it was allocated on. Must not fail or throw. Never called once
+   * the process ends, nor in a forked child. */
+  void (*deallocate)(void* object, void* pointer, size_t nbytes, isthmus_queue_t* queue);
+  /* As isthmus_resource_query tells; NULL: holds nothing. */
+  void (*usage)(void* object, uint64_t* held_bytes, uint64_t* free_bytes);
+  /* As isthmus_resource_trim; gives the bytes given back. NULL: has nothing to give. */
+  uint64_t (*trim)(void* object, uint64_t keep_bytes);
+} isthmus_resource_operations_t;
+/* A resource that calls `operations` (copied) with `owner.object`, and releases the owner when
+ * nothing refers to the resource or its memory any more. It may give out parts of memory that it
+ * has from this library, which lives as long as these parts. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
+                        const isthmus_resource_operations_t* operations, isthmus_owner_t owner,
+                        isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* The resources below stand on another, which they keep alive and whose kind, context and device
+ * they have. What they hand out is given back to them, not to what they stand on; of a pool's
+ * blocks the pool cannot tell which of several resources over it handed them out, and then their
+ * counts are wrong, but no count goes below 0. Usage and trim are those of what is at the bottom,
+ * each once. */
+
+/* Counts what goes through it. The counts are exact, each by itself, with threads too; `nbytes` of
+ * a deallocation must be what allocate was given. Buffers count till their memory goes back: when
+ * the work on it has ended. */
+ISTHMUS_API isthmus_status_t isthmus_resource_statistics(
+    isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_statistics_s {
+  size_t struct_size;
+  uint64_t current_bytes; /* live now, as requested */
+  uint64_t current_count;
+  uint64_t peak_bytes; /* the most that were live at a time since the beginning or the reset */
+  uint64_t peak_count;
+  uint64_t total_bytes; /* allocated since then */
+  uint64_t total_count;
+} isthmus_statistics_t;
+/* INVALID_ARGUMENT for a resource that does not count. */
+ISTHMUS_API isthmus_status_t isthmus_statistics_query(
+    isthmus_resource_t* resource, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
+/* The peaks become what is live now, the totals 0. INVALID_ARGUMENT as above. */
+ISTHMUS_API isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource)
+    ISTHMUS_NOEXCEPT;
+/* Counts what is allocated from `resource`, which counts, by threads while they are in the scope,
+ * and that memory's end, wherever and whenever it comes. Who is in a scope is in its `outer` one
+ * too (NULL: none; it may be of another resource), which it keeps alive with those around it.
+ * INVALID_ARGUMENT as above. */
+ISTHMUS_API isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource,
+                                                  isthmus_scope_t* outer,
+                                                  isthmus_scope_t** scope) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_scope_retain(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_scope_release(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
+/* The calling thread is in `scope` from here on (NULL: in none), which the caller keeps alive till
+ * the thread has left it; gives the one that it was in, NULL for none. Takes some nanoseconds:
+ * run-times of coroutines may call it at each switch. */
+ISTHMUS_API isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
+                                                 isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
+
+/* Refuses with OUT_OF_MEMORY what would make more than `limit_bytes`, as requested, live at a
+ * time; the message names the request, the limit and what is in use. `nbytes` of a deallocation
+ * must be what allocate was given. */
+ISTHMUS_API isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream,
+                                                    uint64_t limit_bytes,
+                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* INVALID_ARGUMENT for a resource that limits nothing. Outputs may be NULL. */
+ISTHMUS_API isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource,
+                                                 uint64_t* limit_bytes,
+                                                 uint64_t* in_use_bytes) ISTHMUS_NOEXCEPT;
+
+/* Asks `second`, of the same context, where `first` has no memory (OUT_OF_MEMORY alone). Its kind
+ * and device are the first's; what the second gives may be of other ones, and a buffer tells the
+ * kind that it has. Memory goes back to the one that it came from. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
+                          isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where they
+ * ask for it. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment, size_t from_bytes,
+                         isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* Requests of at most `most_bytes` go to `resource`. */
+typedef struct isthmus_bin_s {
+  size_t most_bytes;
+  isthmus_resource_t* resource;
+} isthmus_bin_t;
+/* Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
+ * all of one context and kind. `nbytes` of a deallocation must be what allocate was given: it says
+ * where the memory goes back to. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins, size_t count,
+                         isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* Writes a row of each allocation, failure and free to a file, which is made or emptied, in the
+ * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
+ * a time by threads that allocate, when they are flushed, with the last reference, and when the
+ * process ends by `exit`; any other end loses those that were not. INVALID_ARGUMENT for a file that
+ * cannot be made. */
+ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
+                                                  isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* Writes all rows up to the first free that is under way on another thread. INVALID_ARGUMENT for a
+ * resource that keeps no log; DRIVER, once, where rows were lost since the last time, because the
+ * file took no more. */
+ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+
+/* Called with the size that upstream refused with OUT_OF_MEMORY, on the thread that asked, with no
+ * lock held: it may free and allocate. `*retry` (0 before) is set to 1 for another try. Returns
+ * ISTHMUS_OK, or an error that the request then ends with, with a message copied from `message`. */
+typedef isthmus_status_t (*isthmus_failure_function_t)(void* object, size_t nbytes, int* retry,
+                                                       const char** message);
+ISTHMUS_API isthmus_status_t isthmus_resource_failure_callback(
+    isthmus_resource_t* upstream, isthmus_failure_function_t function, isthmus_owner_t owner,
+    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* ---- what is known of memory ----------------------------------------------------------------- */
+
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose
  * free waits for work in flight counts as live. */
 ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,

@@ -6,6 +6,7 @@
 // v1.
 #pragma once
 
+#include <isthmus/adaptors.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/context.hpp>
 #include <isthmus/copy.hpp>

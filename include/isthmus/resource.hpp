@@ -16,9 +16,26 @@
 #include <cstdio>
 #include <memory_resource>
 #include <new>
+#include <string>
+#include <vector>
 
 namespace isthmus {
 inline namespace v1 {
+
+class resource;
+// Requests of at most `most_bytes` go to `from`.
+struct bin;
+
+// What resource::custom() takes. `allocate` gives memory of the resource's kind, aligned, or
+// throws: out_of_memory or std::bad_alloc where none is left. `deallocate` is called when no work
+// uses the memory any more, on any thread; its queue may be empty, and it must not wait for work.
+// Both may be called on several threads at a time. Members usage() and trim(keep_bytes), noexcept,
+// are the resource's where there are any.
+template <class T>
+concept memory_source = requires(T& source, void* pointer, std::size_t number, const queue& on) {
+  { source.allocate(number, number, on) } -> std::same_as<void*>;
+  { source.deallocate(pointer, number, on) } noexcept;
+} && std::is_nothrow_destructible_v<T>;
 
 struct pool_options {
   std::uint64_t initial_bytes = 0;  // asked of the driver at once
@@ -60,6 +77,22 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
                                   static_cast<isthmus_kind_t>(of), &options);
   }
 
+  // Resources over others, and of your own: adaptors.hpp.
+  [[nodiscard]] static resource statistics(const resource& upstream);
+  [[nodiscard]] static resource limit(const resource& upstream, std::uint64_t limit_bytes);
+  [[nodiscard]] static resource fallback(const resource& first, const resource& second);
+  [[nodiscard]] static resource aligned(const resource& upstream, std::size_t alignment,
+                                        std::size_t from_bytes = 0);
+  [[nodiscard]] static resource binning(const resource& upstream, const std::vector<bin>& bins);
+  [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
+  template <class Function>
+    requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
+  [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);
+  template <class Source>
+    requires memory_source<std::decay_t<Source>>
+  [[nodiscard]] static resource custom(const context& context, kind of, Source&& source,
+                                       const device& where = device());
+
   // `alignment` 0 (the device's own) or a power of two. 0 bytes give NULL.
   [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, const queue& on) const {
     void* pointer = nullptr;
@@ -90,6 +123,11 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   }
 };
 
+struct bin {
+  std::size_t most_bytes = 0;
+  resource from;
+};
+
 // What host_resource throws for lack of memory; any other failure is its isthmus::error.
 class bad_alloc : public std::bad_alloc {
  public:
@@ -103,16 +141,16 @@ class bad_alloc : public std::bad_alloc {
 // A std::pmr::memory_resource over a resource of shared or host kind.
 class host_resource final : public std::pmr::memory_resource {
  public:
-  // Throws unsupported when the host cannot touch the resource's memory.
+  // Throws unsupported when the host cannot touch all memory that the resource may give.
   host_resource(resource upstream, queue on)
       : upstream_(std::move(upstream)), queue_(std::move(on)) {
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
     detail::check(isthmus_resource_query(upstream_.get(), &info));
-    if (info.kind != ISTHMUS_KIND_SHARED && info.kind != ISTHMUS_KIND_HOST) {
+    if ((info.kinds & 1U << ISTHMUS_KIND_DEVICE) != 0) {
       raise(status::unsupported,
             "host_resource: the host cannot touch memory of device kind; "
-            "use a resource of kind shared or host");
+            "use a resource that gives shared or host memory alone");
     }
   }
 

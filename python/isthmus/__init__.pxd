@@ -76,6 +76,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         pass
     ctypedef struct isthmus_resource_t:
         pass
+    ctypedef struct isthmus_scope_t:
+        pass
     ctypedef struct isthmus_buffer_t:
         pass
 
@@ -93,9 +95,36 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef struct isthmus_resource_info_t:
         size_t struct_size
         isthmus_kind_t kind
+        uint32_t kinds
         isthmus_device_t* device
         uint64_t held_bytes
         uint64_t free_bytes
+
+    ctypedef struct isthmus_resource_operations_t:
+        size_t struct_size
+        isthmus_status_t (*allocate)(void* object, size_t nbytes, size_t alignment,
+                                     isthmus_queue_t* queue, void** pointer,
+                                     const char** message) noexcept nogil
+        void (*deallocate)(void* object, void* pointer, size_t nbytes,
+                           isthmus_queue_t* queue) noexcept nogil
+        void (*usage)(void* object, uint64_t* held_bytes, uint64_t* free_bytes) noexcept nogil
+        uint64_t (*trim)(void* object, uint64_t keep_bytes) noexcept nogil
+
+    ctypedef struct isthmus_statistics_t:
+        size_t struct_size
+        uint64_t current_bytes
+        uint64_t current_count
+        uint64_t peak_bytes
+        uint64_t peak_count
+        uint64_t total_bytes
+        uint64_t total_count
+
+    ctypedef struct isthmus_bin_t:
+        size_t most_bytes
+        isthmus_resource_t* resource
+
+    ctypedef isthmus_status_t (*isthmus_failure_function_t)(void* object, size_t nbytes, int* retry,
+                                                            const char** message) noexcept nogil
 
     ctypedef struct isthmus_platform_info_t:
         size_t struct_size
@@ -272,6 +301,35 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t* given_back)
     isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
         isthmus_resource_info_t* info)
+    isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t*
+        device, isthmus_kind_t kind, const isthmus_resource_operations_t* operations,
+        isthmus_owner_t owner, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
+        isthmus_resource_t** resource)
+    isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
+        isthmus_statistics_t* statistics)
+    isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scope_t* outer,
+        isthmus_scope_t** scope)
+    void isthmus_scope_retain(isthmus_scope_t* scope)
+    void isthmus_scope_release(isthmus_scope_t* scope)
+    isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope)
+    isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope, isthmus_statistics_t* statistics)
+    isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t limit_bytes,
+        isthmus_resource_t** resource)
+    isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* limit_bytes,
+        uint64_t* in_use_bytes)
+    isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t*
+        second, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
+        size_t from_bytes, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t*
+        bins, size_t count, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
+        isthmus_resource_t** resource)
+    isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
+        isthmus_failure_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
         isthmus_queue_t* const * queues, size_t queue_count, const isthmus_trace_event_t* events,
         size_t event_count, isthmus_trace_sample_t* samples, isthmus_replay_result_t* result)

@@ -40,8 +40,11 @@ from ._core import (
     absent,
     current_device,
     current_queue,
+    current_resource,
     devices,
     platforms,
+    set_resource,
+    using,
 )
 
 SyclQueue = Queue
@@ -77,6 +80,7 @@ __all__ = [
     "absent",
     "current_device",
     "current_queue",
+    "current_resource",
     "devices",
     "from_dlpack",
     "get_cmake_dir",
@@ -84,6 +88,8 @@ __all__ = [
     "get_library",
     "memory",
     "platforms",
+    "set_resource",
+    "using",
 ]
 
 # Messages and pickles name the public places, not the native module.

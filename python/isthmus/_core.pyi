@@ -4,9 +4,12 @@
 
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
 from collections.abc import Callable, Generator, Sequence
+from os import PathLike
 from typing import Any, SupportsIndex
 
 from typing_extensions import Self
+
+from .memory import Allocator
 
 __version__: str
 __pyx_capi__: dict[str, Any]
@@ -65,7 +68,7 @@ class AbandonedError(Error, RuntimeError):
 
 class CallbackError(Error, RuntimeError):
     """
-    A function given to a queue did not run, or a host event was made to fail. A function's own exception is raised as it is.
+    A function given to a queue did not run, a host event was made to fail, or what a resource of your own gave was no memory of its kind. A function's own exception is raised as it is.
     """
 
 class ForkedError(Error, RuntimeError):
@@ -500,9 +503,9 @@ def current_queue() -> Queue:
 
 class MemoryResource:
     """
-    Hands out memory of one kind, in one context, on one device: what ProviderResource and
-    PoolResource have in common. Used as Buffer(nbytes, resource=...); safe to use from any
-    thread. It lives as long as what was made of it.
+    Hands out memory of one kind, in one context, on one device: what all resources have in
+    common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as
+    long as what was made of it.
     """
 
     @property
@@ -524,6 +527,20 @@ class MemoryResource:
     def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
         Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        """
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes that it keeps of the driver's; a provider keeps none."""
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of these that no buffer, thread or size class has."""
+
+    def trim(self, keep_bytes: int = 0) -> int:
+        """
+        Gives what is free back to the driver while more than `keep_bytes` are held; the
+        bytes given back. What other threads keep for themselves stays.
         """
 
     def __repr__(self) -> str: ...
@@ -558,26 +575,242 @@ class PoolResource(MemoryResource):
 
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | None = None, limit_bytes: int | None = None, checked: bool = True, remap: bool = True) -> None: ...
 
-    @property
-    def held_bytes(self) -> int:
-        """Bytes that it has of the driver's."""
-
-    @property
-    def free_bytes(self) -> int:
-        """Bytes of these that no buffer, thread or size class has."""
-
-    def trim(self, keep_bytes: int = 0) -> int:
-        """
-        Gives what is free back to the driver while more than `keep_bytes` are held; the
-        bytes given back. What other threads keep for themselves stays.
-        """
-
     def __repr__(self) -> str: ...
+
+class AdaptorResource(MemoryResource):
+    """
+    A resource over another, whose kind, device, context and queue it has: what the classes
+    below have in common. What it hands out goes back to it, and through it to what it stands
+    on.
+    """
+
+    @property
+    def upstream(self) -> MemoryResource:
+        """What it stands on."""
+
+class StatisticsScope:
+    """
+    What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by
+    this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,
+    wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones
+    count too. May be read at any time, on any thread. Entered once. What native code allocates
+    itself counts in the scopes that it is in by the C interface; Buffers made meanwhile count
+    there where no scope of Python's is entered.
+    """
+
+    @property
+    def current_bytes(self) -> int:
+        """Bytes live now, as requested."""
+
+    @property
+    def current_count(self) -> int:
+        """Allocations live now."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes live at a time."""
+
+    @property
+    def peak_count(self) -> int:
+        """The most allocations live at a time."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all allocations so far."""
+
+    @property
+    def total_count(self) -> int:
+        """Allocations so far."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+class StatisticsResource(AdaptorResource):
+    """
+    Counts what goes through it: StatisticsResource(upstream).
+
+    Counts are exact, with threads too. Buffers count till their memory goes back, when the
+    work on it has ended.
+    """
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
+    @property
+    def current_bytes(self) -> int:
+        """Bytes live now, as requested."""
+
+    @property
+    def current_count(self) -> int:
+        """Allocations live now."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most bytes live at a time."""
+
+    @property
+    def peak_count(self) -> int:
+        """The most allocations live at a time."""
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of all allocations so far."""
+
+    @property
+    def total_count(self) -> int:
+        """Allocations so far."""
+
+    def reset(self) -> None:
+        """The peaks become what is live now, the totals 0."""
+
+    def statistics(self) -> StatisticsScope:
+        """A scope, to be entered: `with resource.statistics() as s:`."""
+
+class LimitResource(AdaptorResource):
+    """
+    Bounds what is live at a time: LimitResource(upstream, limit_bytes).
+
+    What would exceed it, as requested, raises USMAllocationError, which names the request,
+    the limit and what is in use.
+    """
+
+    def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None: ...
+
+    @property
+    def limit_bytes(self) -> int:
+        """The most bytes that are live at a time."""
+
+    @property
+    def in_use_bytes(self) -> int:
+        """Bytes live now."""
+
+class FallbackResource(AdaptorResource):
+    """
+    Asks a second resource where the first has no memory: FallbackResource(first, second).
+
+    The second is of the same context; where it is of another kind, a Buffer tells the kind
+    that it has. Raises WrongContextError.
+    """
+
+    def __init__(self, first: MemoryResource, second: MemoryResource) -> None: ...
+
+    @property
+    def second(self) -> MemoryResource:
+        """What is asked where `upstream` has none."""
+
+class AlignedResource(AdaptorResource):
+    """
+    Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where
+    they ask for it: AlignedResource(upstream, alignment, from_bytes=0).
+    """
+
+    def __init__(self, upstream: MemoryResource, alignment: int, from_bytes: int = 0) -> None: ...
+
+class BinningResource(AdaptorResource):
+    """
+    Chooses by size: BinningResource(upstream, {256: small, 65536: medium}).
+
+    Each request goes to the resource of the smallest number of bytes that it does not exceed,
+    else to upstream. All are of one context and kind: WrongContextError.
+    """
+
+    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource]) -> None: ...
+
+    @property
+    def bins(self) -> dict[int, MemoryResource]:
+        """A copy of what it was given."""
+
+class LogResource(AdaptorResource):
+    """
+    Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's
+    logs: LogResource(upstream, path).
+
+    Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written
+    some thousands at a time, by flush(), with the last reference, and when the process exits.
+    Raises InvalidArgumentError for a file that cannot be made.
+    """
+
+    def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> None: ...
+
+    def flush(self) -> None:
+        """
+        Writes all rows up to the first free that is under way on another thread. Raises
+        DriverError, once, where rows were lost since the last time, because the file took no
+        more.
+        """
+
+class CustomResource(MemoryResource):
+    """
+    A resource of your own: CustomResource(allocator, kind="device", device=None,
+    context=None).
+
+    `allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,
+    or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,
+    queue)` takes it back, when no work uses it any more; what it raises goes to
+    sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,
+    several at a time; neither while the interpreter ends, nor in a forked child. Where the
+    allocator has them, `usage()` returns (held, free) bytes and `trim(keep_bytes)` the bytes
+    given back. `device` and `context` as for ProviderResource.
+
+    What allocate raises is raised by Buffer(), and what usage and trim raise by who asks.
+    What it returns is checked: CallbackError for 0, for an address that is not aligned, for
+    memory that is not of this kind and device as far as the driver can tell. It may return
+    the address of a part of a Buffer, which then lives as long as the part. Buffers that these
+    methods make come from the driver where no resource is named.
+
+    The allocator lives as long as the resource and its memory. An object that holds a resource
+    of itself is never collected: let the allocator be an object of its own.
+    """
+
+    def __init__(self, allocator: Allocator, kind: str = 'device', device: Device | str | None = None, context: Context | None = None) -> None: ...
+
+    @property
+    def allocator(self) -> Allocator:
+        """The object that it calls."""
+
+class FailureCallbackResource(AdaptorResource):
+    """
+    Asks a function where there is no memory: FailureCallbackResource(upstream, function).
+
+    `function(nbytes)` is called on the thread that asked, with no lock held; it may free and
+    allocate (from the driver where no resource is named), and returns whether to try again.
+    What it raises ends the request. It lives as long as the resource and its memory: a method
+    of an object that holds the resource keeps both for ever.
+    """
+
+    def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) -> None: ...
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """
     (allocations, bytes) that live in this process, of one kind (None: all). Memory whose
     free waits for work in flight counts.
+    """
+
+class using:
+    """
+    `with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:
+    of any) for which no resource is named come from it, in this thread or asyncio task and in
+    tasks that it starts meanwhile. Nests; other resources stay as they are. Functions that a
+    resource calls, an allocator's or a failure callback, are in none.
+    """
+
+    def __init__(self, resource: MemoryResource) -> None: ...
+
+    def __enter__(self) -> MemoryResource: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+def set_resource(resource: MemoryResource) -> None:
+    """
+    From here on buffers of its kind, context and device (of host kind: of any) for which no
+    resource is named come from it, in every thread; `using` goes before. A
+    ProviderResource: the driver, again.
+    """
+
+def current_resource(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> MemoryResource | None:
+    """
+    What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the
+    driver.
     """
 
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
@@ -592,8 +825,9 @@ class Buffer:
     `nbytes` may be 0. `kind`: "device" (device only), "shared" (moves to where it is
     used) or "host" (host memory that devices reach). `device` (a Device or filter string)
     or `queue` tell where; neither: the current queue. `alignment` in bytes: a power of two,
-    0 or less: the device's own. `resource`: where the memory comes from, None: the driver;
-    its kind is then the default. What the bytes hold at first is not defined.
+    0 or less: the device's own. `resource`: where the memory comes from, None: the current
+    one (isthmus.using), else the driver; its kind is then the default. What the bytes hold at
+    first is not defined.
 
     Raises ValueError for a negative size or a bad alignment or kind, OverflowError from
     2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind

@@ -1,5 +1,8 @@
 """USM memory by the names that SYCL users know from ``dpctl.memory``, resources and counts.
 
+Resources compose: a ``StatisticsResource`` over a ``LimitResource`` over a ``PoolResource``, say,
+or over a ``CustomResource``, which is an ``Allocator`` of your own.
+
 The three classes are Buffers with dpctl's constructors, properties and methods. They differ where
 dpctl is weak: ``copy_from_host`` takes any type and shape, errors name the value and the limit,
 memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means read-only.
@@ -7,36 +10,89 @@ memory can be sliced, and the flag in ``__sycl_usm_array_interface__`` means rea
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from ._core import (
+    AdaptorResource,
+    AlignedResource,
+    BinningResource,
+    CustomResource,
+    FailureCallbackResource,
+    FallbackResource,
+    LimitResource,
+    LogResource,
     MemoryResource,
     MemoryUSMDevice,
     MemoryUSMHost,
     MemoryUSMShared,
     PoolResource,
     ProviderResource,
+    StatisticsResource,
+    StatisticsScope,
     USMAllocationError,
     as_usm_memory,
     live,
 )
 
+if TYPE_CHECKING:
+    from ._core import Queue
+
 __all__ = [
+    "AdaptorResource",
+    "AlignedResource",
+    "Allocator",
+    "BinningResource",
+    "CustomResource",
+    "FailureCallbackResource",
+    "FallbackResource",
+    "LimitResource",
+    "LogResource",
     "MemoryResource",
     "MemoryUSMDevice",
     "MemoryUSMHost",
     "MemoryUSMShared",
     "PoolResource",
     "ProviderResource",
+    "StatisticsResource",
+    "StatisticsScope",
     "USMAllocationError",
     "as_usm_memory",
     "live",
 ]
 
+
+class Allocator(Protocol):
+    """What a CustomResource calls: on any thread, several at a time.
+
+    Optional: ``usage() -> tuple[int, int]``, the bytes held and of these the free ones, and
+    ``trim(keep_bytes: int) -> int``, the bytes given back.
+    """
+
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
+        """The address of ``nbytes`` bytes aligned to a power of two; MemoryError for none left."""
+        ...
+
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
+        """Takes back what ``allocate`` gave, with the size asked for: no work uses it any more."""
+        ...
+
+
 for _public in (
+    AdaptorResource,
+    AlignedResource,
+    BinningResource,
+    CustomResource,
+    FailureCallbackResource,
+    FallbackResource,
+    LimitResource,
+    LogResource,
     MemoryResource,
     MemoryUSMDevice,
     MemoryUSMHost,
     MemoryUSMShared,
     PoolResource,
     ProviderResource,
+    StatisticsResource,
+    StatisticsScope,
 ):
     _public.__module__ = __name__

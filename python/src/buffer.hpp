@@ -57,8 +57,11 @@ struct buffer_request {
 };
 // Makes a new buffer at `where`, which nanobind has made room for.
 void construct_buffer(buffer* where, const buffer_request& request);
+// A resource may give another kind than was wanted: taken, or a USMAllocationError.
+enum class kinds_allowed { any, wanted_alone };
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, isthmus_resource_t* resource);
+                      std::int64_t alignment, nb::object queue, const resource* from,
+                      kinds_allowed allowed);
 // Buffer(...) itself: reads the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;

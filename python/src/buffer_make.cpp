@@ -1,6 +1,7 @@
 // Making buffers: new ones, adopted ones, other views of one.
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 #include "arguments.hpp"
@@ -8,6 +9,8 @@
 #include "current.hpp"
 #include "gil.hpp"
 #include "owners.hpp"
+#include "resources.hpp"
+#include "scopes.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -30,6 +33,13 @@ const resource* resource_of(nb::handle given) {
   return found;
 }
 
+isthmus_kind_t kind_of(const isthmus_buffer_t* made) {
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_buffer_info(made, &info));
+  return info.kind;
+}
+
 nb::object queue_for(const buffer_request& request, const resource* from) {
   const bool named = (request.queue.is_valid() && !request.queue.is_none()) ||
                      (request.device.is_valid() && !request.device.is_none());
@@ -44,16 +54,37 @@ buffer::~buffer() {
 }
 
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, isthmus_resource_t* from) {
+                      std::int64_t alignment, nb::object queue, const resource* from,
+                      kinds_allowed allowed) {
   drain_deferred();
   const auto& on = *queue_of(queue);
+  nb::object chosen;
+  if (from == nullptr && resources_in_use) {
+    chosen = current_resource(kind, on);
+    from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
+  }
+  auto* raw = from != nullptr ? from->raw.get() : nullptr;
+  std::optional<carrying> exceptions;
+  if (from != nullptr) {
+    exceptions.emplace();
+  }
   buffer_handle made;
   isthmus_status_t status;
   {
+    const within_scope counted;
     const gil_release released{!on.on_host || nbytes > k_quick_bytes};
-    status = isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), from, made.out());
+    status = isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
   }
   check(status);
+  if (from != nullptr && from->stands_on_others) {
+    const auto wanted = std::exchange(kind, kind_of(made.get()));
+    if (kind != wanted && allowed == kinds_allowed::wanted_alone) {
+      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY),
+                   "there is no '%U' memory left, and the resource in use gave '%U' memory: "
+                   "isthmus.Buffer may have that",
+                   kind_name(wanted).ptr(), kind_name(kind).ptr());
+    }
+  }
   new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
 }
 
@@ -65,8 +96,8 @@ void construct_buffer(buffer* where, const buffer_request& request) {
     kind = to_kind(request.kind);
   }
   const auto alignment = to_alignment(request.alignment);
-  construct_buffer(where, nbytes, kind, alignment, queue_for(request, from),
-                   from != nullptr ? from->raw.get() : nullptr);
+  construct_buffer(where, nbytes, kind, alignment, queue_for(request, from), from,
+                   kinds_allowed::any);
 }
 
 void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner) {

@@ -2,34 +2,17 @@
 
 #include <cstring>
 
+#include "context_stack.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 
 namespace isthmus::python {
 namespace {
 
-// The variable holds a stack, (Queue or Device, the stack below) or None: leaving sets the stack
-// below, so that threads and tasks may use the same object at the same time.
-PyObject* current_stack = nullptr;
+context_stack current_stack;  // of Queue and Device
 
 // Default queues that were asked for by filter. Simulated devices are left out: they come and go.
 PyObject* queue_by_filter = nullptr;
-
-nb::object top_of_stack() {
-  PyObject* stack = nullptr;
-  if (PyContextVar_Get(current_stack, nullptr, &stack) != 0) {
-    raise_set();
-  }
-  return nb::steal(stack);
-}
-
-void set_stack(nb::handle stack) {
-  PyObject* token = PyContextVar_Set(current_stack, stack.ptr());
-  if (token == nullptr) {
-    raise_set();
-  }
-  Py_DECREF(token);
-}
 
 device_handle find_device(const char* filter) {
   before_drivers(filter);
@@ -148,27 +131,21 @@ nb::object to_queue(nb::handle wanted, nb::handle device) {
 }
 
 nb::object current_queue() {
-  const nb::object stack = top_of_stack();
-  if (stack.is_none()) {
+  nb::object entry = current_stack.top();
+  if (entry.is_none()) {
     return default_queue();
   }
-  PyObject* entry = PyTuple_GET_ITEM(stack.ptr(), 0);
-  if (const auto* on = device_of(entry)) {
-    return default_queue_of(*on);
-  }
-  return nb::borrow(entry);
+  const auto* on = device_of(entry);
+  return on != nullptr ? default_queue_of(*on) : entry;
 }
 
 nb::object current_device() {
-  const nb::object stack = top_of_stack();
-  if (stack.is_none()) {
+  nb::object entry = current_stack.top();
+  if (entry.is_none()) {
     return wrap(find_device(nullptr));
   }
-  PyObject* entry = PyTuple_GET_ITEM(stack.ptr(), 0);
-  if (const auto* on = queue_of(entry)) {
-    return on->device_object;
-  }
-  return nb::borrow(entry);
+  const auto* on = queue_of(entry);
+  return on != nullptr ? on->device_object : entry;
 }
 
 void enter_current(nb::handle entry) {
@@ -176,25 +153,15 @@ void enter_current(nb::handle entry) {
     raise_python(PyExc_TypeError, "a Device or Queue is needed, not %.100s",
                  Py_TYPE(entry.ptr())->tp_name);
   }
-  set_stack(nb::make_tuple(nb::borrow(entry), top_of_stack()));
+  current_stack.push(entry);
 }
 
-void leave_current(nb::handle entry) {
-  const nb::object stack = top_of_stack();
-  if (stack.is_none() || PyTuple_GET_ITEM(stack.ptr(), 0) != entry.ptr()) {
-    raise_python(
-        PyExc_RuntimeError,
-        "%R is not the current one here: leave devices and queues in the reverse order, in "
-        "the thread or task that entered them",
-        entry.ptr());
-  }
-  set_stack(PyTuple_GET_ITEM(stack.ptr(), 1));
-}
+void leave_current(nb::handle entry) { current_stack.pop(entry, "devices and queues"); }
 
 void bind_current(nb::module_& module) {
-  current_stack = PyContextVar_New("isthmus.current", Py_None);
+  current_stack.create("isthmus.current");
   queue_by_filter = PyDict_New();
-  if (current_stack == nullptr || queue_by_filter == nullptr) {
+  if (queue_by_filter == nullptr) {
     raise_set();
   }
   module.def(

@@ -73,8 +73,8 @@ const error_class k_errors[] = {
     {ISTHMUS_ERROR_CALLBACK,
      "CallbackError",
      {&PyExc_RuntimeError, &none_of_them},
-     "A function given to a queue did not run, or a host event was made to fail. A function's own "
-     "exception is raised as it is."},
+     "A function given to a queue did not run, a host event was made to fail, or what a resource "
+     "of your own gave was no memory of its kind. A function's own exception is raised as it is."},
     {ISTHMUS_ERROR_FORKED,
      "ForkedError",
      {&PyExc_RuntimeError, &none_of_them},
@@ -103,7 +103,71 @@ nb::object make_error_type(nb::handle module, const error_class& from) {
   return nb::steal(PyErr_NewExceptionWithDoc(name.c_str(), from.doc, bases.ptr(), nullptr));
 }
 
+thread_local carrying* innermost = nullptr;
+thread_local std::string text_of_last;
+
+[[noreturn]] void raise_object(nb::handle exception) {
+  PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(exception.ptr())), exception.ptr());
+  raise_set();
+}
+
 }  // namespace
+
+nb::object take_exception(nb::python_error& failed, std::string& text) {
+  failed.restore();
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  if (trace != nullptr) {
+    PyException_SetTraceback(value, trace);
+  }
+  const nb::object told = nb::steal(PyObject_Str(value));
+  const char* chars = told.is_valid() ? PyUnicode_AsUTF8(told.ptr()) : nullptr;
+  PyErr_Clear();
+  text = std::string{reinterpret_cast<PyTypeObject*>(type)->tp_name} + ": " +
+         (chars != nullptr ? chars : "?");
+  Py_XDECREF(type);
+  Py_XDECREF(trace);
+  return nb::steal(value);
+}
+
+carrying::carrying() noexcept : outer_{std::exchange(innermost, this)} {}
+carrying::~carrying() { innermost = outer_; }
+
+void carrying::raise() const {
+  if (exception_.is_valid()) {
+    raise_object(exception_);
+  }
+}
+
+struct carried {
+  static void put(nb::object exception) {
+    innermost->exception_ = std::move(exception);
+    innermost->text_ = text_of_last;
+  }
+  // Of the library's message, or as the cause of `made`.
+  static void attach(nb::handle made) {
+    if (innermost == nullptr || !innermost->exception_.is_valid()) {
+      return;
+    }
+    if (innermost->text_ == isthmus_error_message()) {
+      raise_object(innermost->exception_);
+    }
+    PyException_SetCause(made.ptr(), innermost->exception_.release().ptr());
+  }
+};
+
+const char* carry_exception(nb::python_error& failed) noexcept try {
+  nb::object exception = take_exception(failed, text_of_last);
+  if (innermost != nullptr) {
+    carried::put(std::move(exception));
+  }
+  return text_of_last.c_str();
+} catch (const std::bad_alloc&) {
+  return "MemoryError";
+}
+
+bool is_carrying() noexcept { return innermost != nullptr; }
 
 PyObject* error_type(isthmus_status_t status) noexcept {
   for (std::size_t i = 0; i < k_error_count; ++i) {
@@ -125,6 +189,7 @@ nb::object error_object(isthmus_status_t status) {
 void raise_status(isthmus_status_t status) {
   nb::object made = error_object(status);
   if (made.is_valid()) {
+    carried::attach(made);
     PyErr_SetObject(error_type(status), made.ptr());
   }
   raise_set();

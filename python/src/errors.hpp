@@ -3,6 +3,8 @@
 
 #include "common.hpp"
 
+#include <string>
+
 namespace isthmus::python {
 
 // Throws the exception of `status` with the library's message of this thread.
@@ -12,6 +14,32 @@ inline void check(isthmus_status_t status) {
     raise_status(status);
   }
 }
+
+// An exception that is caught: the object, with its traceback, and its type and text.
+[[nodiscard]] nb::object take_exception(nb::python_error& failed, std::string& text);
+// While it lives the last exception is kept that a function of Python's, which the library called
+// on this thread, ended with: `raise_status` raises it where the library's message is its text, and
+// else as the cause of what it raises. Of several the innermost keeps. Needs the interpreter's lock
+// to be made and to go.
+class carrying {
+ public:
+  carrying() noexcept;
+  carrying(const carrying&) = delete;
+  carrying& operator=(const carrying&) = delete;
+  ~carrying();
+  // After a call that cannot tell of a failure: raises what is kept.
+  void raise() const;
+
+ private:
+  friend struct carried;
+  carrying* const outer_;
+  nb::object exception_;
+  std::string text_;
+};
+// To the innermost on this thread; without one nobody gets to know of the exception. Its text lasts
+// till the next one.
+[[nodiscard]] const char* carry_exception(nb::python_error& failed) noexcept;
+[[nodiscard]] bool is_carrying() noexcept;
 
 // Throws `type` with a message as of PyErr_Format.
 [[noreturn]] void raise_python(PyObject* type, const char* format, ...);

@@ -192,7 +192,8 @@ nb::object clone(nb::handle self) {
   const auto info = info_of(of);
   nb::object made = nb::inst_alloc(part_type(of, self));
   construct_buffer(nb::inst_ptr<buffer>(made), of.nbytes, of.kind,
-                   static_cast<std::int64_t>(info.alignment), of.queue_object, nullptr);
+                   static_cast<std::int64_t>(info.alignment), of.queue_object, nullptr,
+                   kinds_allowed::wanted_alone);
   nb::inst_mark_ready(made);
   static_cast<void>(
       copy({made, self, nb::none(), nb::int_(0), nb::int_(0)}, {nb::handle{}, nb::handle{}, true}));

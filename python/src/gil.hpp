@@ -61,6 +61,39 @@ class gate {
   std::atomic<bool> closed_{false};
 };
 
+// Calls of the library's into Python.
+extern gate callbacks_gate;
+
+// While it lives the thread has the interpreter's lock, for a call of the library's into Python;
+// false once the interpreter is ending. A thread that Python knows holds up the interpreter's end
+// no more than any other of its threads: what stops those stops it where it asks for the lock.
+class callback_lock {
+ public:
+  callback_lock() noexcept
+      : known_{PyGILState_GetThisThreadState() != nullptr},
+        entered_{known_ ? !callbacks_gate.closed() : callbacks_gate.enter()} {
+    if (entered_) {
+      state_ = take_lock([] { return PyGILState_Ensure(); });
+    }
+  }
+  callback_lock(const callback_lock&) = delete;
+  callback_lock& operator=(const callback_lock&) = delete;
+  ~callback_lock() {
+    if (entered_) {
+      PyGILState_Release(state_);
+    }
+    if (entered_ && !known_) {
+      callbacks_gate.leave();
+    }
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return entered_; }
+
+ private:
+  const bool known_;
+  const bool entered_;
+  PyGILState_STATE state_{};
+};
+
 // Whether this is a forked child of the process that imported the module.
 [[nodiscard]] bool is_forked_child() noexcept;
 

@@ -37,14 +37,16 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
                  nbytes.ptr());
   }
   construct_buffer(self, to_size(nbytes, "nbytes"), kind, to_alignment(alignment),
-                   to_queue(given_or_invalid(queue), nb::handle{}), nullptr);
+                   to_queue(given_or_invalid(queue), nb::handle{}), nullptr,
+                   kinds_allowed::wanted_alone);
 }
 
 void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::handle alignment,
                     nb::handle queue) {
   const auto& of = *buffer_of(source);
   const nb::object on = queue.is_none() ? of.queue_object : to_queue(queue, nb::handle{});
-  construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr);
+  construct_buffer(self, of.nbytes, kind, to_alignment(alignment), on, nullptr,
+                   kinds_allowed::wanted_alone);
   try {
     place to = buffer_place(*self);
     place from = buffer_place(of);

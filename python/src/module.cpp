@@ -9,6 +9,7 @@
 #include "gil.hpp"
 #include "objects.hpp"
 #include "owners.hpp"
+#include "resources.hpp"
 #include "submit.hpp"
 
 namespace isthmus::python {
@@ -22,7 +23,7 @@ void at_exit() {
   if (is_forked_child()) {
     return;
   }
-  stop_python_functions();
+  stop_callbacks();
   {
     const gil_release released;
     isthmus_stop_functions();
@@ -30,6 +31,7 @@ void at_exit() {
   stop_deferring();
   drain_deferred();
   forget_current();
+  forget_resources();
 }
 
 const char* library_path() {
@@ -62,6 +64,7 @@ NB_MODULE(_core, module) {
   bind_submit(module);
   bind_current(module);
   bind_resource(module);
+  bind_current_resource(module);
   bind_replay(module);
   bind_buffer(module);
   bind_memory(module);

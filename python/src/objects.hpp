@@ -56,10 +56,18 @@ struct event {
 struct resource {
   resource_handle raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
-  nb::object queue_object;  // where it is used without one being named
+  nb::object queue_object;        // where it is used without one being named
+  bool stands_on_others = false;  // and may give memory of other kinds too
 };
 struct provider_resource : resource {};
 struct pool_resource : resource {};
+struct custom_resource : resource {
+  nb::object allocator;
+};
+struct adaptor_resource : resource {
+  nb::object upstream;
+};
+struct failure_callback_resource : adaptor_resource {};
 
 // Bound classes, for checks and for making instances; borrowed, they live as long as the module.
 struct bound_types {

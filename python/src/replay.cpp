@@ -67,12 +67,14 @@ nb::tuple play(const resource& from, const nb::tuple& queues, nb::handle events,
   isthmus_replay_result_t result{};
   result.struct_size = sizeof result;
   isthmus_status_t status;
+  const carrying exceptions;
   {
     const gil_release released;
     status = isthmus_resource_replay(from.raw.get(), on.data(), on.size(), all.data(), all.size(),
                                      seen ? seen->data() : nullptr, &result);
   }
   check(status);
+  exceptions.raise();
   return nb::make_tuple(result.ns, result.maps, result.unmaps);
 }
 

@@ -2,6 +2,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "resources.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -27,33 +28,34 @@ nb::object device_for(nb::handle on, nb::handle within) {
   return wrap(std::move(first));
 }
 
-// What a resource is for, from the arguments that all of them take.
-struct purpose {
-  isthmus_kind_t kind;
-  nb::object where;
-  context_handle usual;  // where none is named
-  isthmus_context_t* within = nullptr;
-  nb::object queue;
+}  // namespace
 
-  purpose(nb::handle of_kind, nb::handle on, nb::handle in) : kind{to_kind(of_kind)} {
-    const nb::handle named = in.is_none() ? nb::handle{} : in;
-    if (named.is_valid() && context_of(named) == nullptr) {
-      raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
-                   Py_TYPE(named.ptr())->tp_name);
-    }
-    where = device_for(on, named);
-    if (named.is_valid()) {
-      within = context_of(named)->raw.get();
-    } else {
-      check(isthmus_context_default(device_raw(), usual.out()));
-      within = usual.get();
-    }
-    queue = queue_in(*device_of(where), named);
+purpose::purpose(nb::handle of_kind, nb::handle on, nb::handle in) : kind{to_kind(of_kind)} {
+  const nb::handle named = in.is_none() ? nb::handle{} : in;
+  if (named.is_valid() && context_of(named) == nullptr) {
+    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
+                 Py_TYPE(named.ptr())->tp_name);
   }
-  [[nodiscard]] isthmus_device_t* device_raw() const noexcept {
-    return device_of(where)->raw.get();
+  where = device_for(on, named);
+  if (named.is_valid()) {
+    within = context_of(named)->raw.get();
+  } else {
+    check(isthmus_context_default(device_raw(), usual.out()));
+    within = usual.get();
   }
-};
+  queue = queue_in(*device_of(where), named);
+}
+
+const resource& require_resource(nb::handle given, const char* what) {
+  const auto* found = instance_of<resource>(types.resource, given);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "%s must be a resource of isthmus.memory, not %.100s", what,
+                 Py_TYPE(given.ptr())->tp_name);
+  }
+  return *found;
+}
+
+namespace {
 
 void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::handle in) {
   purpose what{kind, on, in};
@@ -89,35 +91,38 @@ void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle i
 isthmus_resource_info_t info_of(const resource& of) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
+  const carrying exceptions;
   check(isthmus_resource_query(of.raw.get(), &info));
+  exceptions.raise();
   return info;
 }
 
-std::uint64_t trim(const pool_resource& self, nb::handle keep_bytes) {
+std::uint64_t trim(const resource& self, nb::handle keep_bytes) {
   const auto keep = to_size(keep_bytes, "keep_bytes");
   std::uint64_t given_back = 0;
   isthmus_status_t status;
+  const carrying exceptions;
   {
     const gil_release released;
     status = isthmus_resource_trim(self.raw.get(), keep, &given_back);
   }
   check(status);
+  exceptions.raise();
   return given_back;
 }
 
 nb::object resource_repr(nb::handle object) {
-  const auto& self = *instance_of<resource>(types.resource, object);
+  const auto& self = require_resource(object, "self");
   const auto where = describe(*device_of(queue_of(self.queue_object)->device_object));
   return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%s of %U memory on %s>",
                                         Py_TYPE(object.ptr())->tp_name, kind_name(self.kind).ptr(),
                                         where.c_str()));
 }
 
-nb::object pool_repr(nb::handle object) {
-  const auto& self = nb::cast<const pool_resource&>(object);
-  const nb::object begin = resource_repr(object);
+nb::object pool_repr(nb::pointer_and_handle<pool_resource> self) {
+  const nb::object begin = resource_repr(self.h);
   const nb::object most = nb::borrow(begin[nb::slice(0, -1)]);
-  const auto info = info_of(self);
+  const auto info = info_of(*self.p);
   return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", most.ptr(),
                                         static_cast<unsigned long long>(info.held_bytes),
                                         static_cast<unsigned long long>(info.free_bytes)));
@@ -128,7 +133,7 @@ nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignmen
   const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
   nb::object made = nb::inst_alloc(types.buffer);
   construct_buffer(nb::inst_ptr<buffer>(made), to_size(nbytes, "nbytes"), self.kind,
-                   to_alignment(alignment), on, self.raw.get());
+                   to_alignment(alignment), on, &self, kinds_allowed::any);
   nb::inst_mark_ready(made);
   return made;
 }
@@ -144,9 +149,9 @@ nb::object live(nb::handle kind) {
 void bind_resource(nb::module_& module) {
   nb::class_<resource> base(
       module, "MemoryResource",
-      "Hands out memory of one kind, in one context, on one device: what ProviderResource and\n"
-      "PoolResource have in common. Used as Buffer(nbytes, resource=...); safe to use from any\n"
-      "thread. It lives as long as what was made of it.");
+      "Hands out memory of one kind, in one context, on one device: what all resources have in\n"
+      "common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as\n"
+      "long as what was made of it.");
   types.resource = base;
   base.def_prop_ro(
           "kind", [](const resource& self) { return kind_name(self.kind); },
@@ -168,6 +173,18 @@ void bind_resource(nb::module_& module) {
                "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
                "Buffer"),
            "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).")
+      .def_prop_ro(
+          "held_bytes", [](const resource& self) { return info_of(self).held_bytes; },
+          nb::sig("def held_bytes(self) -> int"),
+          "Bytes that it keeps of the driver's; a provider keeps none.")
+      .def_prop_ro(
+          "free_bytes", [](const resource& self) { return info_of(self).free_bytes; },
+          nb::sig("def free_bytes(self) -> int"),
+          "Bytes of these that no buffer, thread or size class has.")
+      .def("trim", &trim, nb::arg("keep_bytes") = 0,
+           nb::sig("def trim(self, keep_bytes: int = 0) -> int"),
+           "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
+           "bytes given back. What other threads keep for themselves stays.")
       .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
   nb::class_<provider_resource, resource>(
       module, "ProviderResource",
@@ -201,18 +218,8 @@ void bind_resource(nb::module_& module) {
                    "context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | "
                    "None = None, limit_bytes: int | None = None, checked: bool = True, "
                    "remap: bool = True) -> None"))
-      .def_prop_ro(
-          "held_bytes", [](const pool_resource& self) { return info_of(self).held_bytes; },
-          nb::sig("def held_bytes(self) -> int"), "Bytes that it has of the driver's.")
-      .def_prop_ro(
-          "free_bytes", [](const pool_resource& self) { return info_of(self).free_bytes; },
-          nb::sig("def free_bytes(self) -> int"),
-          "Bytes of these that no buffer, thread or size class has.")
-      .def("trim", &trim, nb::arg("keep_bytes") = 0,
-           nb::sig("def trim(self, keep_bytes: int = 0) -> int"),
-           "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
-           "bytes given back. What other threads keep for themselves stays.")
       .def("__repr__", &pool_repr, nb::sig("def __repr__(self) -> str"));
+  bind_adaptors(module);
   module.def(
       "live", &live, nb::arg("kind") = nb::none(),
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),

@@ -1,5 +1,4 @@
-// Runs Python functions on the library's threads: the only ones of its threads that ever take the
-// interpreter's lock.
+// Runs Python functions on the library's threads.
 
 #include "submit.hpp"
 
@@ -14,8 +13,6 @@
 namespace isthmus::python {
 namespace {
 
-// Closed before the interpreter ends, so that no thread asks for a lock that is gone.
-gate functions_gate;
 std::atomic<int> functions_pending{0};
 
 // What a function sees of a buffer. Views that outlive the function are counted and keep the
@@ -114,23 +111,10 @@ void call_with_views(const function_call& call, const isthmus_view_t* views, std
 }
 
 void keep_exception(function_call& call, nb::python_error& failed) {
-  failed.restore();
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  PyErr_NormalizeException(&type, &value, &trace);
-  if (trace != nullptr) {
-    PyException_SetTraceback(value, trace);
-  }
-  const nb::object text = nb::steal(PyObject_Str(value));
-  const char* chars = text.is_valid() ? PyUnicode_AsUTF8(text.ptr()) : nullptr;
-  PyErr_Clear();
-  call.message = std::string{reinterpret_cast<PyTypeObject*>(type)->tp_name} + ": " +
-                 (chars != nullptr ? chars : "?");
+  nb::object raised = take_exception(failed, call.message);
   auto* told = event_of(call.event_object);
   Py_XDECREF(told->exception);
-  told->exception = value;
-  Py_XDECREF(type);
-  Py_XDECREF(trace);
+  told->exception = raised.release().ptr();
 }
 
 isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views,
@@ -154,14 +138,12 @@ isthmus_status_t run_with_lock(function_call& call, const isthmus_view_t* views,
 isthmus_status_t run_function(void* object, const isthmus_view_t* views, std::size_t count,
                               const char** message) {
   auto& call = *static_cast<function_call*>(object);
-  if (!functions_gate.enter()) {
+  const callback_lock lock;
+  if (!lock) {
     *message = "the function did not run: the interpreter is ending";
     return ISTHMUS_ERROR_CALLBACK;
   }
-  const auto lock = take_lock([] { return PyGILState_Ensure(); });
   const auto status = run_with_lock(call, views, count);
-  PyGILState_Release(lock);
-  functions_gate.leave();
   *message = call.message.c_str();
   return status;
 }
@@ -181,6 +163,9 @@ std::vector<isthmus_buffer_t*> read_buffers(function_call& call, nb::args buffer
 }
 
 }  // namespace
+
+// Closed before the interpreter ends, so that no thread asks for a lock that is gone.
+gate callbacks_gate;
 
 bool functions_under_way() noexcept {
   return functions_pending.load(std::memory_order_relaxed) != 0;
@@ -214,9 +199,9 @@ nb::object submit_function(const queue& on, nb::handle function, nb::args buffer
   return told;
 }
 
-void stop_python_functions() {
-  functions_gate.close();
-  while (!functions_gate.empty()) {
+void stop_callbacks() {
+  callbacks_gate.close();
+  while (!callbacks_gate.empty()) {
     {
       const gil_release released;
       usleep(1000);

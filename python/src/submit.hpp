@@ -7,8 +7,8 @@ namespace isthmus::python {
 
 [[nodiscard]] nb::object submit_function(const queue& on, nb::handle function, nb::args buffers,
                                          nb::handle after);
-// Lets no function begin any more and waits for those that run; Ctrl-C then ends the process.
-void stop_python_functions();
+// The library calls Python no more; waits for calls under way, and then Ctrl-C ends the process.
+void stop_callbacks();
 void bind_submit(nb::module_& module);
 
 }  // namespace isthmus::python

@@ -69,9 +69,10 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
     memory = *std::move(made);
   }
   const auto effective = alignment != 0 ? alignment : on.where().properties().base_alignment;
+  const auto kind = memory ? memory->what().kind : request.kind;
   return make_ref<buffer>(
       on, std::move(memory),
-      buffer_request{request.nbytes, request.kind, static_cast<std::int64_t>(effective)}, false);
+      buffer_request{request.nbytes, kind, static_cast<std::int64_t>(effective)}, false);
 }
 
 result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner keep) {

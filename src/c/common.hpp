@@ -9,7 +9,7 @@
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 #include "core/status.hpp"
-#include "memory/memory_resource.hpp"
+#include "memory/adaptors/statistics_resource.hpp"
 
 namespace isthmus::c {
 
@@ -28,6 +28,7 @@ ISTHMUS_HANDLE(isthmus_queue_t, queue)
 ISTHMUS_HANDLE(isthmus_event_t, event)
 ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
+ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -51,6 +52,11 @@ status guarded(Body&& body) noexcept {
 [[nodiscard]] error is_null(const char* name);
 [[nodiscard]] error is_too_small(const char* name, std::size_t given, std::size_t wanted);
 [[nodiscard]] error refuse_child();
+
+// Where a resource is made for; a NULL device is the context's first. WRONG_CONTEXT for a device of
+// another one, UNSUPPORTED for a kind that it has not.
+[[nodiscard]] result<device*> device_for(context& home, isthmus_device_t* chosen,
+                                         isthmus_kind_t kind);
 
 // Hands a made object to the caller through `out`.
 template <class T, class Handle>

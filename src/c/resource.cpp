@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "c/common.hpp"
+#include "memory/adaptors/adaptor.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
@@ -14,10 +15,8 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-namespace {
-
-// NULL: the context's first.
-result<device*> device_for(context& home, isthmus_device_t* chosen, isthmus_kind_t kind) {
+result<device*> isthmus::c::device_for(context& home, isthmus_device_t* chosen,
+                                       isthmus_kind_t kind) {
   auto* where = chosen == nullptr ? home.devices().front() : object(chosen);
   if (!home.has(*where)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of this context",
@@ -28,6 +27,8 @@ result<device*> device_for(context& home, isthmus_device_t* chosen, isthmus_kind
   }
   return where;
 }
+
+namespace {
 
 error wrong_context(const queue& on) {
   return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
@@ -148,8 +149,8 @@ namespace {
 }
 
 // Null where a call takes the long way.
-pool* warm_pool(isthmus_resource_t* resource) noexcept {
-  return resource == nullptr || os::is_forked_child() ? nullptr : object(resource)->as_pool();
+memory_resource* warm(isthmus_resource_t* resource) noexcept {
+  return resource == nullptr || os::is_forked_child() ? nullptr : object(resource);
 }
 
 }  // namespace
@@ -157,8 +158,8 @@ pool* warm_pool(isthmus_resource_t* resource) noexcept {
 isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                            size_t alignment, isthmus_queue_t* queue,
                                            void** pointer) noexcept {
-  if (auto* warm = warm_pool(resource); warm != nullptr && pointer != nullptr) [[likely]] {
-    if (void* block = warm->allocate_warm(nbytes, alignment, object(queue))) [[likely]] {
+  if (auto* from = warm(resource); from != nullptr && pointer != nullptr) [[likely]] {
+    if (void* block = take_warm(*from, nbytes, alignment, object(queue))) [[likely]] {
       *pointer = block;
       return ISTHMUS_OK;
     }
@@ -169,8 +170,8 @@ isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t 
 isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
                                              size_t nbytes, size_t,
                                              isthmus_queue_t* queue) noexcept {
-  auto* warm = warm_pool(resource);
-  return warm != nullptr && warm->deallocate_warm(pointer, object(queue))
+  auto* to = warm(resource);
+  return to != nullptr && give_back_warm(*to, pointer, nbytes, object(queue))
              ? ISTHMUS_OK
              : deallocate_cold(resource, pointer, nbytes, queue);
 }
@@ -205,6 +206,7 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
     const auto now = from.usage();
     info->kind = from.kind();
     info->device = handle(&from.where());
+    info->kinds = from.kinds();
     info->held_bytes = now.held_bytes;
     info->free_bytes = now.free_bytes;
     return {};

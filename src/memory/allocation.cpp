@@ -5,6 +5,7 @@
 #include "memory/grain.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
+#include "memory/pooled.hpp"
 #include "memory/provider.hpp"
 #include "memory/reaper.hpp"
 #include "memory/registry.hpp"
@@ -20,15 +21,14 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
   return provider_allocate(on.home(), on.where(), request);
 }
 
-void give_back(queue& on, const allocation_request& request, memory_resource* from,
-               void* pointer) noexcept {
+void give_back(queue& on, const allocation::facts& what, memory_resource* from) noexcept {
   auto* behind = on.lent() ? nullptr : &on;
   if (from != nullptr && from->as_pool() != nullptr) {
-    from->as_pool()->take_in(pointer, behind);
+    from->as_pool()->take_in(what.base, behind);
   } else if (from != nullptr) {
-    static_cast<void>(from->deallocate(pointer, request.nbytes, behind));
+    static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
   } else {
-    provider_deallocate(on.home(), on.where(), request.kind, pointer, request.nbytes);
+    provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
   }
 }
 
@@ -52,27 +52,55 @@ bool allocation::contains(const void* pointer) const noexcept {
 result<ref<allocation>> allocation::create(queue& on, const allocation_request& request,
                                            memory_resource* from) {
   auto pointer = take(on, request, from);
-  if (!pointer) {
-    return pointer.take_error();
+  ISTHMUS_TRY(pointer);
+  return take_over(on, {*pointer, request.nbytes, request.alignment, request.kind}, from);
+}
+
+result<ref<allocation>> allocation::take_over(queue& on, facts what, memory_resource* from) {
+  if (what.alignment == 0) {
+    what.alignment = on.where().properties().base_alignment;
   }
-  const auto alignment =
-      request.alignment != 0 ? request.alignment : on.where().properties().base_alignment;
-  try {
-    auto made = make_ref<allocation>(on, facts{*pointer, request.nbytes, alignment, request.kind});
-    made->enter(from);
-    return made;
-  } catch (const std::bad_alloc&) {
-    give_back(on, request, from, *pointer);
-    throw;
+  auto made = record_new(on, what, from);
+  if (!made) {
+    give_back(on, what, from);
   }
+  return made;
+}
+
+result<ref<allocation>> allocation::record_new(queue& on, facts what,
+                                               memory_resource* from) noexcept try {
+  auto* giver = from != nullptr ? &from->giver_of(what.base, what.nbytes) : nullptr;
+  what.kind = giver != nullptr ? giver->kind() : what.kind;
+  auto made = make_ref<allocation>(on, what);
+  if (giver != nullptr && giver->cuts()) {
+    ISTHMUS_TRY(made->lie_within_known());
+  }
+  made->enter(from);
+  return made;
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
 }
 
 void allocation::enter(memory_resource* from) {
   process_registry().add(*this);
   origin_ = origin::ours;
   from_ = ref<memory_resource>{from};
-  if (auto* in = process_page_map.find(what_.base)) {
+  if (auto* in = process_page_map.find(what_.base); in != nullptr && !within_) {
     in->mark_recorded();
+  }
+}
+
+result<void> allocation::lie_within_known() {
+  auto outer = allocation_at(what_.base);
+  ISTHMUS_TRY(outer);
+  lie_within(*std::move(outer));
+  return {};
+}
+
+void allocation::lie_within(ref<allocation> outer) {
+  if (outer) {
+    outer->view_began(*on_);
+    within_ = std::move(outer);
   }
 }
 
@@ -99,10 +127,8 @@ bool allocation::drop_pointer() noexcept {
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
                                           ref<allocation> within) {
   auto made = make_ref<allocation>(on, what);
-  if (within) {
-    within->view_began(on);
-    made->within_ = std::move(within);  // a pointer is looked up as that one's
-  } else {
+  made->lie_within(std::move(within));
+  if (!made->within_) {  // else a pointer is looked up as that one's
     process_registry().add(*made);
   }
   made->origin_ = origin::foreign;
@@ -181,7 +207,8 @@ result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<ev
 }
 
 result<std::vector<ref<event>>> allocation::still_running() {
-  auto running = uses().pending();
+  const auto begin = address(what_.base) - address(start_of_uses());
+  auto running = uses().pending({begin, begin + what_.nbytes});
   ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
   return running;
 }
@@ -229,11 +256,11 @@ void allocation::let_go() noexcept {
 
 // Known till here, so that who frees it twice meanwhile can be told.
 void allocation::reclaim() noexcept {
-  if (!within_) {
+  if (origin_ == origin::ours || !within_) {
     process_registry().remove(*this);
   }
   if (origin_ == origin::ours) {
-    give_back(*on_, {what_.kind, what_.nbytes, what_.alignment}, from_.get(), what_.base);
+    give_back(*on_, what_, from_.get());
   }
   delete this;
 }

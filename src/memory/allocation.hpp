@@ -29,9 +29,13 @@ class allocation final : public ref_counted, public reclaimable {
   // For `create` and `adopt`, which also make it known.
   allocation(queue& on, const facts& what);
 
-  // From a memory resource, or (null) from the driver. Errors as `context::allocate`.
+  // From a memory resource, or (null) from the driver. Errors as `context::allocate`. What a
+  // resource cuts out of an allocation already known is that one's, as below.
   [[nodiscard]] static result<ref<allocation>> create(queue& on, const allocation_request& request,
                                                       memory_resource* from);
+  // The same of memory that came from there just now, and goes back there where that fails.
+  [[nodiscard]] static result<ref<allocation>> take_over(queue& on, facts what,
+                                                         memory_resource* from);
   // The record of a block that a resource has handed out without one; the block's pointer stands
   // for a reference. Throws std::bad_alloc, and then the block is as it was.
   [[nodiscard]] static ref<allocation> record(queue& on, const facts& what, memory_resource& from);
@@ -79,7 +83,12 @@ class allocation final : public ref_counted, public reclaimable {
   ~allocation() override;
   void last_reference_gone() noexcept override;
   [[nodiscard]] std::vector<ref<queue>> lent_queues();
+  // The memory stays the caller's where it fails.
+  [[nodiscard]] static result<ref<allocation>> record_new(queue& on, facts what,
+                                                          memory_resource* from) noexcept;
   void enter(memory_resource* from);
+  void lie_within(ref<allocation> outer);
+  [[nodiscard]] result<void> lie_within_known();
   [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   void retire();

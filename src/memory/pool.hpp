@@ -41,9 +41,10 @@ class pool final : public memory_resource, public reclaimable {
                                        queue& on) override;
   // The same where this thread's lane has it: null, or false, where it takes more, as for whatever
   // is an error. Pre: not in a forked child.
-  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept;
-  [[nodiscard]] bool deallocate_warm(void* pointer, queue* on) noexcept;
-  [[nodiscard]] bool orders_frees() const noexcept override { return true; }
+  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                    queue* on) noexcept override;
+  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+                                     queue* on) noexcept override;
   // INVALID_ARGUMENT for what is no block of this pool's, lies inside one, or was freed.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept override;
 
@@ -131,7 +132,7 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
   return block;
 }
 
-inline bool pool::deallocate_warm(void* pointer, queue* on) noexcept {
+inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* on) noexcept {
   auto& mine = *detail::last_lane;
   auto* in = process_page_map.find(pointer);
   if (!mine.serves(*this, on) || on == nullptr || on->lent() || in == nullptr ||

@@ -1,26 +1,36 @@
 #include "memory/raw.hpp"
 
+#include "core/sizes.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
+namespace {
+
+// Whether that memory goes back as it is, without a record.
+bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
+  return from.orders_frees() || from.giver_of(pointer, nbytes).orders_frees();
+}
+
+}  // namespace
 
 result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t alignment,
                        queue& on) {
-  if (from.orders_frees()) {
-    return from.allocate(nbytes, alignment, on);
+  auto memory = from.allocate(nbytes, alignment, on);
+  if (!memory || goes_back_bare(from, *memory, nbytes)) {
+    return memory;
   }
-  auto made = allocation::create(on, {from.kind(), nbytes, alignment}, &from);
+  auto made = allocation::take_over(on, {*memory, nbytes, alignment, from.kind()}, &from);
   ISTHMUS_TRY(made);
   (*made)->hold_by_pointer();
-  return (*made)->what().base;
+  return memory;
 }
 
 result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes, queue* behind) {
-  if (from.orders_frees()) {
+  if (goes_back_bare(from, pointer, nbytes)) {
     return from.deallocate(pointer, nbytes, behind);
   }
-  const auto known = process_registry().find(pointer);
-  if (!known || !known->came_from(from)) {
+  const auto known = process_registry().find(pointer, from);
+  if (!known) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is no memory of this resource's, or was freed before", pointer);
   }
@@ -43,8 +53,9 @@ result<void> take_back_recorded(allocation& known, const void* pointer, queue* b
     }
   }
   auto& uses = known.uses();
+  const auto begin = address(what.base) - address(known.start_of_uses());
   for (const auto& each : running) {
-    uses.add({0, {0, what.nbytes}, true}, each, uses.begin());
+    uses.add({0, {begin, begin + what.nbytes}, true}, each, uses.begin());
   }
   if (!known.drop_pointer()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -90,10 +90,11 @@ bool registry::visit_holders(const void* pointer, Visit&& visit) noexcept {
   return false;
 }
 
-ref<allocation> registry::find(const void* pointer) noexcept {
+template <class Fits>
+ref<allocation> registry::first_holder(const void* pointer, Fits&& fits) noexcept {
   ref<allocation> found;
   visit_holders(pointer, [&](allocation& record) {
-    if (!record.try_retain()) {
+    if (!fits(record) || !record.try_retain()) {
       return false;
     }
     found = ref<allocation>::adopt(&record);
@@ -102,8 +103,17 @@ ref<allocation> registry::find(const void* pointer) noexcept {
   return found;
 }
 
+ref<allocation> registry::find(const void* pointer) noexcept {
+  return first_holder(pointer, [](const allocation& record) { return !record.within_; });
+}
+
+ref<allocation> registry::find(const void* pointer, const memory_resource& from) noexcept {
+  return first_holder(pointer, [&](const allocation& record) { return record.came_from(from); });
+}
+
 bool registry::is_dying(const void* pointer) noexcept {
-  return visit_holders(pointer, [](allocation& record) { return record.references() == 0; });
+  return visit_holders(
+      pointer, [](allocation& record) { return !record.within_ && record.references() == 0; });
 }
 
 registry& process_registry() noexcept {

@@ -20,8 +20,11 @@ class registry {
   // OUT_OF_MEMORY if the table cannot grow.
   void add(allocation& record);
   void remove(allocation& record) noexcept;
-  // The record whose [base, base + nbytes) holds `pointer`; null if none.
+  // The record whose [base, base + nbytes) holds `pointer`, none that lies within another; null if
+  // none.
   [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;
+  // The same of what came from one resource, also where it lies within another.
+  [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
   // Whether one holds it that nobody refers to any more and whose memory has not gone back yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
 
@@ -45,6 +48,9 @@ class registry {
   // The first record that may hold the pointer for which `visit` is true, under its shard's lock.
   template <class Visit>
   bool visit_holders(const void* pointer, Visit&& visit) noexcept;
+  // The first record that may hold the pointer, for which `fits` is true and which somebody holds.
+  template <class Fits>
+  ref<allocation> first_holder(const void* pointer, Fits&& fits) noexcept;
 
   static constexpr unsigned k_shard_bits = 6;
   static constexpr std::size_t k_classes = 64;

@@ -90,7 +90,7 @@ bool use_list::quiet() noexcept {
                      [](const entry& each) { return each.ended->settled(); });
 }
 
-std::vector<ref<event>> use_list::pending() {
+std::vector<ref<event>> use_list::pending(const byte_range& where) {
   std::vector<ref<event>> found;
   if (!ever_used_.load(std::memory_order_acquire)) {
     return found;
@@ -98,7 +98,9 @@ std::vector<ref<event>> use_list::pending() {
   {
     const std::lock_guard hold{lock_};
     for (const auto& each : entries_) {
-      found.push_back(each.ended);
+      if (each.what.range.overlaps(where)) {
+        found.push_back(each.ended);
+      }
     }
   }
   std::erase_if(found, [](const ref<event>& each) { return !each->pending(); });

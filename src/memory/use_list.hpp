@@ -47,8 +47,8 @@ class use_list {
   void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
   // Whether all that was added is known to have ended, without asking a driver.
   [[nodiscard]] bool quiet() noexcept;
-  // All that is pending, on whichever queue.
-  [[nodiscard]] std::vector<ref<event>> pending();
+  // All that is pending there, on whichever queue.
+  [[nodiscard]] std::vector<ref<event>> pending(const byte_range& where);
 
  private:
   struct entry {

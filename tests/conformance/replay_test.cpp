@@ -41,6 +41,22 @@ TEST_P(replays, of_the_driver_hold_what_was_requested) {
   }
 }
 
+TEST_P(replays, of_resources_over_others_see_all_of_these) {
+  const std::vector<im::trace_event> events{allocate(0, 1000), allocate(1, 9000), release(0),
+                                            allocate(0, 500),  release(1),        release(0)};
+  for (im::kind kind : kinds()) {
+    const auto driver = im::resource::provider(queue_.context(), kind, device_);
+    const auto other = im::resource::provider(queue_.context(), kind, device_);
+    for (const auto& from : {im::resource::statistics(driver),
+                             im::resource::fallback(im::resource::limit(driver, 1000), other),
+                             im::resource::binning(driver, {{1000, other}})}) {
+      const auto seen = im::replay(from, std::array{queue_}, events);
+      EXPECT_EQ(seen.maps, 3u);
+      EXPECT_EQ(seen.unmaps, 3u);
+    }
+  }
+}
+
 TEST_P(replays, of_a_pool_hold_all_that_it_has) {
   constexpr std::uint64_t k_step = 1 << 20;
   std::vector<im::trace_event> events;

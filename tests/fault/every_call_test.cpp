@@ -2,6 +2,7 @@
 // hangs, and what says it succeeded has the right bytes.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/upstreams.hpp"
 
 namespace {
 
@@ -15,6 +16,19 @@ struct tracked {
   im::buffer buffer;
   bytes want;
   bool sure = false;
+};
+
+// A resource that has what another gives.
+struct passing {
+  im::resource from;
+
+  void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
+    return from.allocate(nbytes, alignment, on);
+  }
+  void deallocate(void* pointer, std::size_t nbytes, const im::queue& on) noexcept {
+    while (isthmus_resource_deallocate(from.get(), pointer, nbytes, 0, on.get()) != ISTHMUS_OK) {
+    }
+  }
 };
 
 // One program's life on a device; every step may throw, and the next goes on without it.
@@ -36,6 +50,7 @@ class scenario {
     functions_and_hints();
     gate();
     pools();
+    over_others();
     verify();
     attempt([&] { (void)first_.wait(); });
     adopt_and_give_away();
@@ -129,6 +144,38 @@ class scenario {
       if (one.buffer.kind() != im::kind::shared) continue;
       attempt([&] { im::prefetch(one.buffer); });
       attempt([&] { im::advise(one.buffer, 0); });
+    }
+  }
+  // Resources over others and of our own: whatever fails, nothing stays counted.
+  void over_others() {
+    for (im::kind kind : {im::kind::device, im::kind::shared}) {
+      im::resource counted;
+      attempt([&] {
+        const im::resource pool = im::resource::pool(context_, kind, {.growth_bytes = 1 << 20});
+        const im::resource mine =
+            im::resource::custom(context_, kind, passing{im::resource::provider(context_, kind)});
+        counted = im::resource::statistics(im::resource::failure_callback(
+            im::resource::fallback(im::resource::limit(pool, 3 * k_bytes), mine),
+            [](std::size_t) { return false; }));
+      });
+      if (!counted) continue;
+      std::vector<void*> blocks;
+      for (int i = 0; i < 5; ++i) {
+        attempt([&] { blocks.push_back(counted.allocate(k_bytes, 0, second_)); });
+      }
+      EXPECT_EQ(im::statistics_of(counted).current_count, blocks.size());
+      for (void* block : blocks) {
+        int tries = 0;
+        while (!attempt([&] { counted.deallocate(block, k_bytes, 0, second_); })) {
+          ASSERT_LT(++tries, k_most_calls);
+        }
+      }
+      attempt([&] { (void)im::buffer(k_bytes, kind, {.on = first_, .from = counted}); });
+      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
+      attempt([&] {
+        all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = counted}), {}});
+      });
     }
   }
   // Bare blocks of a pool on both queues, and one that goes while work on its memory runs.

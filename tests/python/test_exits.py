@@ -84,6 +84,19 @@ SHAPES = {
             threading.Thread(target=work, daemon=True).start()
         time.sleep(0.02)
     """,
+    "threads that are asked for memory": """
+        from isthmus.memory import CustomResource, FailureCallbackResource, LimitResource
+        from isthmus.memory import PoolResource
+        class Waiting:
+            def allocate(self, nbytes, alignment, queue): threading.Event().wait()
+            def deallocate(self, pointer, nbytes, queue): pass
+        def wait(nbytes): threading.Event().wait()
+        limited = LimitResource(PoolResource(kind, queue.device), 10)
+        for asks in (CustomResource(Waiting(), kind, queue.device),
+                     FailureCallbackResource(limited, wait)):
+            threading.Thread(target=asks.allocate, args=[100], daemon=True).start()
+        time.sleep(0.02)
+    """,
     "exports and cycles": """
         buffer = Buffer(1 << 16, kind="host", device="host")
         array, view = np.asarray(buffer), memoryview(buffer)

@@ -72,10 +72,10 @@ TEST(use_list, pending_is_what_has_not_ended) {
   const auto second = make_ref<host_event>();
   uses.add({1, {0, 8}, true}, first, uses.begin());
   uses.add({2, {0, 8}, true}, second, uses.begin());
-  EXPECT_EQ(uses.pending().size(), 2U);
+  EXPECT_EQ(uses.pending({0, 100}).size(), 2U);
   first->finish({});
-  ASSERT_EQ(uses.pending().size(), 1U);
-  EXPECT_EQ(uses.pending().front().get(), second.get());
+  ASSERT_EQ(uses.pending({0, 100}).size(), 1U);
+  EXPECT_EQ(uses.pending({0, 100}).front().get(), second.get());
 }
 
 TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
@@ -86,7 +86,7 @@ TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
   const auto b = uses.begin();
   uses.add({1, {0, 8}, true}, first, a);
   uses.add({1, {0, 8}, true}, second, b);
-  EXPECT_EQ(uses.pending().size(), 2U);
+  EXPECT_EQ(uses.pending({0, 100}).size(), 2U);
 }
 
 }  // namespace

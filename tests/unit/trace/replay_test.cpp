@@ -14,7 +14,8 @@ namespace {
 // Hands out numbers as addresses, and tells what was asked in which order.
 class written_down : public memory_resource {
  public:
-  written_down(context& home, device& where) : memory_resource{home, where, ISTHMUS_KIND_HOST} {}
+  written_down(context& home, device& where)
+      : memory_resource{home, where, ISTHMUS_KIND_HOST, {true, set_of(ISTHMUS_KIND_HOST)}} {}
 
   result<void*> allocate(std::size_t nbytes, std::size_t alignment, queue& on) override {
     if (asked.size() >= fails_at) {
@@ -26,7 +27,6 @@ class written_down : public memory_resource {
     asked.push_back({ISTHMUS_TRACE_ALLOCATE, nbytes, &on});
     return address;
   }
-  [[nodiscard]] bool orders_frees() const noexcept override { return true; }
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override {
     EXPECT_EQ(live.at(pointer), nbytes);
     live.erase(pointer);

@@ -1,0 +1,200 @@
+// Memory resources over others: statistics and their scopes, limit, fallback.
+
+#include "arguments.hpp"
+#include "context_stack.hpp"
+#include "resources.hpp"
+#include "scopes.hpp"
+
+namespace isthmus::python {
+
+namespace {
+
+// Whether any was ever entered.
+bool scopes_in_use = false;
+
+struct statistics_resource : adaptor_resource {};
+struct limit_resource : adaptor_resource {};
+struct fallback_resource : adaptor_resource {
+  nb::object second;
+};
+
+struct statistics_scope {
+  nb::object counted;
+  scope_handle raw{};
+};
+nb::handle scope_type;
+
+context_stack scopes;  // of statistics_scope
+
+isthmus_scope_t* raw_scope(nb::handle object) {
+  return object.is_none() ? nullptr : nb::inst_ptr<statistics_scope>(object)->raw.get();
+}
+
+nb::object enter_scope(nb::pointer_and_handle<statistics_scope> self) {
+  if (self.p->raw) {
+    raise_python(PyExc_RuntimeError, "a scope is entered once: call statistics() for another");
+  }
+  check(isthmus_scope_create(nb::inst_ptr<resource>(self.p->counted)->raw.get(),
+                             raw_scope(scopes.top()), self.p->raw.out()));
+  scopes.push(self.h);
+  scopes_in_use = true;
+  return nb::borrow(self.h);
+}
+
+void leave_scope(nb::pointer_and_handle<statistics_scope> self, nb::args) {
+  scopes.pop(self.h, "scopes");
+}
+
+isthmus_statistics_t counts_of(const statistics_resource& self) {
+  isthmus_statistics_t counts{};
+  counts.struct_size = sizeof counts;
+  check(isthmus_statistics_query(self.raw.get(), &counts));
+  return counts;
+}
+
+isthmus_statistics_t counts_of(const statistics_scope& self) {
+  isthmus_statistics_t counts{};
+  counts.struct_size = sizeof counts;
+  if (self.raw) {
+    check(isthmus_scope_query(self.raw.get(), &counts));
+  }
+  return counts;
+}
+
+template <class Class, std::uint64_t isthmus_statistics_t::*Field>
+std::uint64_t count(const Class& self) {
+  return counts_of(self).*Field;
+}
+
+template <class Class, class Bound>
+void bind_counts(Bound& bound) {
+  using raw = isthmus_statistics_t;
+  bound
+      .def_prop_ro("current_bytes", &count<Class, &raw::current_bytes>,
+                   nb::sig("def current_bytes(self) -> int"), "Bytes live now, as requested.")
+      .def_prop_ro("current_count", &count<Class, &raw::current_count>,
+                   nb::sig("def current_count(self) -> int"), "Allocations live now.")
+      .def_prop_ro("peak_bytes", &count<Class, &raw::peak_bytes>,
+                   nb::sig("def peak_bytes(self) -> int"), "The most bytes live at a time.")
+      .def_prop_ro("peak_count", &count<Class, &raw::peak_count>,
+                   nb::sig("def peak_count(self) -> int"), "The most allocations live at a time.")
+      .def_prop_ro("total_bytes", &count<Class, &raw::total_bytes>,
+                   nb::sig("def total_bytes(self) -> int"), "Bytes of all allocations so far.")
+      .def_prop_ro("total_count", &count<Class, &raw::total_count>,
+                   nb::sig("def total_count(self) -> int"), "Allocations so far.");
+}
+
+void init_statistics(statistics_resource* self, nb::handle upstream) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_statistics(under.raw.get(), made.out()));
+  new (self) statistics_resource{over(upstream, std::move(made))};
+}
+
+void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_bytes) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_limit(under.raw.get(), to_size(limit_bytes, "limit_bytes"), made.out()));
+  new (self) limit_resource{over(upstream, std::move(made))};
+}
+
+void init_fallback(fallback_resource* self, nb::handle first, nb::handle second) {
+  const auto& one = require_resource(first, "first");
+  const auto& other = require_resource(second, "second");
+  resource_handle made;
+  check(isthmus_resource_fallback(one.raw.get(), other.raw.get(), made.out()));
+  new (self) fallback_resource{over(first, std::move(made)), nb::borrow(second)};
+}
+
+std::uint64_t in_use_of(const limit_resource& self) {
+  std::uint64_t in_use = 0;
+  check(isthmus_limit_query(self.raw.get(), nullptr, &in_use));
+  return in_use;
+}
+
+std::uint64_t limit_of(const limit_resource& self) {
+  std::uint64_t most = 0;
+  check(isthmus_limit_query(self.raw.get(), &most, nullptr));
+  return most;
+}
+
+void bind_statistics(nb::module_& module) {
+  nb::class_<statistics_scope> scope(
+      module, "StatisticsScope",
+      "What was allocated from a StatisticsResource within `with resource.statistics() as s:`, by\n"
+      "this thread or asyncio task and by tasks that it starts meanwhile, and that memory's end,\n"
+      "wherever and whenever it comes. Scopes nest; what an inner one counts, the outer ones\n"
+      "count too. May be read at any time, on any thread. Entered once. What native code "
+      "allocates\n"
+      "itself counts in the scopes that it is in by the C interface; Buffers made meanwhile count\n"
+      "there where no scope of Python's is entered.");
+  scope_type = scope;
+  bind_counts<statistics_scope>(scope);
+  scope.def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
+      .def("__exit__", &leave_scope, nb::sig("def __exit__(self, *exc: object) -> None"));
+  nb::class_<statistics_resource, adaptor_resource> counted(
+      module, "StatisticsResource",
+      "Counts what goes through it: StatisticsResource(upstream).\n\n"
+      "Counts are exact, with threads too. Buffers count till their memory goes back, when the\n"
+      "work on it has ended.");
+  bind_counts<statistics_resource>(counted);
+  counted
+      .def("__init__", &init_statistics, nb::arg("upstream").none(),
+           nb::sig("def __init__(self, upstream: MemoryResource) -> None"))
+      .def(
+          "reset",
+          [](const statistics_resource& self) { check(isthmus_statistics_reset(self.raw.get())); },
+          nb::sig("def reset(self) -> None"), "The peaks become what is live now, the totals 0.")
+      .def(
+          "statistics",
+          [](nb::pointer_and_handle<statistics_resource> self) {
+            return make_instance<statistics_scope>(scope_type, nb::borrow(self.h));
+          },
+          nb::sig("def statistics(self) -> StatisticsScope"),
+          "A scope, to be entered: `with resource.statistics() as s:`.");
+}
+
+}  // namespace
+
+scope_handle current_scope() {
+  return scopes_in_use ? scope_handle::retained(raw_scope(scopes.top())) : scope_handle{};
+}
+
+void bind_adaptors(nb::module_& module) {
+  scopes.create("isthmus.statistics");
+  nb::class_<adaptor_resource, resource>(
+      module, "AdaptorResource",
+      "A resource over another, whose kind, device, context and queue it has: what the classes\n"
+      "below have in common. What it hands out goes back to it, and through it to what it stands\n"
+      "on.")
+      .def_prop_ro(
+          "upstream", [](const adaptor_resource& self) { return self.upstream; },
+          nb::sig("def upstream(self) -> MemoryResource"), "What it stands on.");
+  bind_statistics(module);
+  nb::class_<limit_resource, adaptor_resource>(
+      module, "LimitResource",
+      "Bounds what is live at a time: LimitResource(upstream, limit_bytes).\n\n"
+      "What would exceed it, as requested, raises USMAllocationError, which names the request,\n"
+      "the limit and what is in use.")
+      .def("__init__", &init_limit, nb::arg("upstream").none(), nb::arg("limit_bytes").none(),
+           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None"))
+      .def_prop_ro("limit_bytes", &limit_of, nb::sig("def limit_bytes(self) -> int"),
+                   "The most bytes that are live at a time.")
+      .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),
+                   "Bytes live now.");
+  nb::class_<fallback_resource, adaptor_resource>(
+      module, "FallbackResource",
+      "Asks a second resource where the first has no memory: FallbackResource(first, second).\n\n"
+      "The second is of the same context; where it is of another kind, a Buffer tells the kind\n"
+      "that it has. Raises WrongContextError.")
+      .def("__init__", &init_fallback, nb::arg("first").none(), nb::arg("second").none(),
+           nb::sig("def __init__(self, first: MemoryResource, second: MemoryResource) -> None"))
+      .def_prop_ro(
+          "second", [](const fallback_resource& self) { return self.second; },
+          nb::sig("def second(self) -> MemoryResource"),
+          "What is asked where `upstream` has none.");
+  bind_request_adaptors(module);
+  bind_custom(module);
+}
+
+}  // namespace isthmus::python

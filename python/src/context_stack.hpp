@@ -1,0 +1,66 @@
+#pragma once
+// A stack in a context variable: what `with` set for a thread or asyncio task, the innermost on
+// top.
+//
+// The variable holds (entry, the stack below) or None. Leaving sets the stack below, and nothing is
+// kept in the entry: threads, tasks and copied contexts may enter and leave the same object.
+
+#include "errors.hpp"
+
+namespace isthmus::python {
+
+class context_stack {
+ public:
+  // Once, before any use.
+  void create(const char* name) {
+    variable_ = PyContextVar_New(name, Py_None);
+    if (variable_ == nullptr) {
+      raise_set();
+    }
+  }
+
+  [[nodiscard]] nb::object all() const {
+    PyObject* stack = nullptr;
+    if (PyContextVar_Get(variable_, nullptr, &stack) != 0) {
+      raise_set();
+    }
+    return nb::steal(stack);
+  }
+  // None for the empty one.
+  [[nodiscard]] nb::object top() const {
+    const nb::object stack = all();
+    return stack.is_none() ? stack : nb::borrow(top_of(stack));
+  }
+  // Of a stack that is not empty; borrowed from it.
+  [[nodiscard]] static nb::handle top_of(nb::handle stack) noexcept {
+    return PyTuple_GET_ITEM(stack.ptr(), 0);
+  }
+  [[nodiscard]] static nb::handle below(nb::handle stack) noexcept {
+    return PyTuple_GET_ITEM(stack.ptr(), 1);
+  }
+
+  void push(nb::handle entry) { set(nb::make_tuple(nb::borrow(entry), all())); }
+  // RuntimeError where it is not on top; `what` names such things.
+  void pop(nb::handle entry, const char* what) {
+    const nb::object stack = all();
+    if (stack.is_none() || !top_of(stack).is(entry)) {
+      raise_python(PyExc_RuntimeError,
+                   "%R is not the innermost here: leave %s in the reverse order, in the thread or "
+                   "task that entered them",
+                   entry.ptr(), what);
+    }
+    set(below(stack));
+  }
+  void set(nb::handle stack) {
+    PyObject* token = PyContextVar_Set(variable_, stack.ptr());
+    if (token == nullptr) {
+      raise_set();
+    }
+    Py_DECREF(token);
+  }
+
+ private:
+  PyObject* variable_ = nullptr;  // lives as long as the module
+};
+
+}  // namespace isthmus::python

@@ -1,0 +1,158 @@
+// Where buffers come from when no resource is named: what `with using(resource):` set for this
+// thread or task, else what was set for the process, else the driver. On the stack None stands for
+// the driver: for functions that are asked for memory, which else might ask themselves.
+
+#include "arguments.hpp"
+#include "context_stack.hpp"
+#include "current.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+
+bool resources_in_use = false;
+
+namespace {
+
+struct using_resource {
+  nb::object resource;
+};
+
+context_stack using_stack;
+// Of the process: one resource for each kind, context and device, the one set last.
+PyObject* process_resources = nullptr;
+
+isthmus_context_t* context_raw(const queue& of) { return context_of(of.context_object)->raw.get(); }
+
+// Host memory is of no device.
+bool serves(const resource& candidate, isthmus_kind_t kind, const queue& on) {
+  const auto& its = *queue_of(candidate.queue_object);
+  return candidate.kind == kind &&
+         isthmus_context_key(context_raw(its)) == isthmus_context_key(context_raw(on)) &&
+         (kind == ISTHMUS_KIND_HOST || its.device_object.equal(on.device_object));
+}
+
+// None: the driver. Not valid: whatever the process has.
+nb::object find_in_stack(isthmus_kind_t kind, const queue& on) {
+  const nb::object stack = using_stack.all();
+  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
+    const nb::handle top = context_stack::top_of(at);
+    if (top.is_none() || serves(*nb::inst_ptr<resource>(top), kind, on)) {
+      return nb::borrow(top);
+    }
+  }
+  return {};
+}
+
+// -1: none.
+Py_ssize_t place_in_process(isthmus_kind_t kind, const queue& on) {
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(process_resources); ++i) {
+    if (serves(*nb::inst_ptr<resource>(PyList_GET_ITEM(process_resources, i)), kind, on)) {
+      return i;
+    }
+  }
+  return -1;
+}
+
+void init_using(using_resource* self, nb::handle chosen) {
+  static_cast<void>(require_resource(chosen, "resource"));
+  new (self) using_resource{nb::borrow(chosen)};
+}
+
+nb::object enter_using(const using_resource& self) {
+  using_stack.push(self.resource);
+  resources_in_use = true;
+  return self.resource;
+}
+
+void leave_using(const using_resource& self, nb::args) {
+  using_stack.pop(self.resource, "resources");
+}
+
+void set_resource(nb::handle chosen) {
+  const auto& wanted = require_resource(chosen, "resource");
+  const auto place = place_in_process(wanted.kind, *queue_of(wanted.queue_object));
+  const int failed =
+      place < 0 ? PyList_Append(process_resources, chosen.ptr())
+                : PyList_SetItem(process_resources, place, nb::borrow(chosen).release().ptr());
+  if (failed != 0) {
+    raise_set();
+  }
+  resources_in_use = true;
+}
+
+nb::object resource_now(nb::handle kind, nb::handle device, nb::handle on) {
+  const nb::object queue = to_queue(on, device);
+  const nb::object found = current_resource(to_kind(kind), *queue_of(queue));
+  return found.is_valid() ? found : nb::none();
+}
+
+}  // namespace
+
+nb::object current_resource(isthmus_kind_t kind, const queue& on) {
+  if (!resources_in_use) {
+    return {};
+  }
+  nb::object found = find_in_stack(kind, on);
+  if (found.is_valid()) {
+    return found.is_none() ? nb::object{} : found;
+  }
+  const auto place = place_in_process(kind, on);
+  return place < 0 ? nb::object{} : nb::borrow(PyList_GET_ITEM(process_resources, place));
+}
+
+using_the_driver::using_the_driver()
+    : before_{resources_in_use ? using_stack.all() : nb::object{}} {
+  if (before_.is_valid()) {
+    using_stack.push(nb::none());
+  }
+}
+
+using_the_driver::~using_the_driver() {
+  if (!before_.is_valid()) {
+    return;
+  }
+  try {
+    using_stack.set(before_);
+  } catch (nb::python_error& failed) {
+    failed.discard_as_unraisable("isthmus.using");
+  }
+}
+
+void forget_resources() noexcept {
+  if (PyList_SetSlice(process_resources, 0, PyList_GET_SIZE(process_resources), nullptr) != 0) {
+    PyErr_Clear();
+  }
+}
+
+void bind_current_resource(nb::module_& module) {
+  using_stack.create("isthmus.using");
+  process_resources = PyList_New(0);
+  if (process_resources == nullptr) {
+    raise_set();
+  }
+  nb::class_<using_resource>(
+      module, "using",
+      "`with isthmus.using(resource):` - buffers of its kind, context and device (of host kind:\n"
+      "of any) for which no resource is named come from it, in this thread or asyncio task and in\n"
+      "tasks that it starts meanwhile. Nests; other resources stay as they are. Functions that a\n"
+      "resource calls, an allocator's or a failure callback, are in none.")
+      .def("__init__", &init_using, nb::arg("resource").none(),
+           nb::sig("def __init__(self, resource: MemoryResource) -> None"))
+      .def("__enter__", &enter_using, nb::sig("def __enter__(self) -> MemoryResource"))
+      .def("__exit__", &leave_using, nb::sig("def __exit__(self, *exc: object) -> None"));
+  module.def(
+      "set_resource", &set_resource, nb::arg("resource").none(),
+      nb::sig("def set_resource(resource: MemoryResource) -> None"),
+      "From here on buffers of its kind, context and device (of host kind: of any) for which no\n"
+      "resource is named come from it, in every thread; `using` goes before. A\n"
+      "ProviderResource: the driver, again.");
+  module.def(
+      "current_resource", &resource_now, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
+      nb::arg("queue") = nb::none(),
+      nb::sig("def current_resource(kind: str = 'device', device: Device | str | None = "
+              "None, queue: Queue | None = None) -> MemoryResource | None"),
+      "What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the\n"
+      "driver.");
+}
+
+}  // namespace isthmus::python

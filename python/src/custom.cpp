@@ -1,0 +1,213 @@
+// Memory resources that are Python objects, and Python functions that are asked for memory.
+
+#include <string>
+
+#include "arguments.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "owners.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// Dies with the interpreter's lock held, by way of the deferred list.
+struct held_object final : deferred {
+  explicit held_object(nb::handle held) : object{nb::borrow(held)} {}
+  nb::object object;
+};
+
+nb::handle held_by(void* owner) noexcept {
+  return static_cast<held_object*>(static_cast<deferred*>(owner))->object;
+}
+
+nb::object queue_or_none(isthmus_queue_t* raw) {
+  return raw == nullptr ? nb::none() : wrap(queue_handle::retained(raw));
+}
+
+// Calls Python for the library, on whichever thread: an exception is carried to the call that the
+// library was in. A Buffer that is made there comes from no resource but one that is named: else
+// who is asked for memory might ask himself.
+template <class Body>
+isthmus_status_t call_back(const char** message, Body body) noexcept {
+  const callback_lock lock;
+  if (!lock) {
+    *message = "a Python function was not called: the interpreter is ending";
+    return ISTHMUS_ERROR_CALLBACK;
+  }
+  try {
+    const using_the_driver meanwhile;
+    body();
+    return ISTHMUS_OK;
+  } catch (nb::python_error& failed) {
+    const bool no_memory = failed.matches(PyExc_MemoryError);
+    *message = carry_exception(failed);
+    return no_memory ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_CALLBACK;
+  } catch (const std::bad_alloc&) {
+    *message = "MemoryError";
+    return ISTHMUS_ERROR_OUT_OF_MEMORY;
+  } catch (const std::exception&) {
+    *message = "a call into Python failed, and not with one of its exceptions";
+    return ISTHMUS_ERROR_CALLBACK;
+  }
+}
+
+// The same where the library cannot be told: sys.unraisablehook is. May be called while an
+// exception is under way, which stays.
+template <class Body>
+void call_back_unraisable(nb::handle of, Body body) noexcept {
+  const callback_lock lock;
+  if (!lock) {
+    return;
+  }
+  PyObject *type, *value, *trace;
+  PyErr_Fetch(&type, &value, &trace);
+  try {
+    const using_the_driver meanwhile;
+    body();
+  } catch (nb::python_error& failed) {
+    failed.restore();
+    PyErr_WriteUnraisable(of.ptr());
+  } catch (const std::exception&) {
+    PyErr_NoMemory();
+    PyErr_WriteUnraisable(of.ptr());
+  }
+  PyErr_Restore(type, value, trace);
+}
+
+// The same, but for a caller in Python, who looks for what was carried.
+template <class Body>
+void call_back_told_apart(nb::handle of, Body body) noexcept {
+  if (is_carrying()) {
+    const char* message = nullptr;
+    static_cast<void>(call_back(&message, body));
+  } else {
+    call_back_unraisable(of, body);
+  }
+}
+
+isthmus_status_t allocate(void* owner, size_t nbytes, size_t alignment, isthmus_queue_t* queue,
+                          void** pointer, const char** message) noexcept {
+  return call_back(message, [&] {
+    const nb::object given =
+        held_by(owner).attr("allocate")(nbytes, alignment, queue_or_none(queue));
+    *pointer = to_pointer(given, "what allocate() returned");
+  });
+}
+
+void deallocate(void* owner, void* pointer, size_t nbytes, isthmus_queue_t* queue) noexcept {
+  call_back_unraisable(held_by(owner), [&] {
+    held_by(owner).attr("deallocate")(reinterpret_cast<std::uintptr_t>(pointer), nbytes,
+                                      queue_or_none(queue));
+  });
+}
+
+void usage(void* owner, std::uint64_t* held_bytes, std::uint64_t* free_bytes) noexcept {
+  call_back_told_apart(held_by(owner), [=] {
+    const nb::object told = held_by(owner).attr("usage")();
+    const auto held = to_size(told[0], "held bytes");
+    *free_bytes = to_size(told[1], "free bytes");
+    *held_bytes = held;
+  });
+}
+
+std::uint64_t trim(void* owner, std::uint64_t keep_bytes) noexcept {
+  std::uint64_t given_back = 0;
+  call_back_told_apart(held_by(owner), [&] {
+    given_back = to_size(held_by(owner).attr("trim")(keep_bytes), "bytes given back");
+  });
+  return given_back;
+}
+
+bool has_method(nb::handle object, const char* name) {
+  return nb::hasattr(object, name) && PyCallable_Check(object.attr(name).ptr()) != 0;
+}
+
+void init_custom(custom_resource* self, nb::handle allocator, nb::handle kind, nb::handle on,
+                 nb::handle in) {
+  for (const char* name : {"allocate", "deallocate"}) {
+    if (!has_method(allocator, name)) {
+      raise_python(PyExc_TypeError, "allocator must have a method %s, which %.100s has not", name,
+                   Py_TYPE(allocator.ptr())->tp_name);
+    }
+  }
+  purpose what{kind, on, in};
+  isthmus_resource_operations_t table{};
+  table.struct_size = sizeof table;
+  table.allocate = &allocate;
+  table.deallocate = &deallocate;
+  table.usage = has_method(allocator, "usage") ? &usage : nullptr;
+  table.trim = has_method(allocator, "trim") ? &trim : nullptr;
+  resource_handle made;
+  check(isthmus_resource_custom(what.within, what.device_raw(), what.kind, &table,
+                                defer_owner(new held_object{allocator}), made.out()));
+  new (self)
+      custom_resource{{std::move(made), what.kind, std::move(what.queue)}, nb::borrow(allocator)};
+}
+
+isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** message) noexcept {
+  return call_back(message, [&] {
+    const nb::object told = held_by(owner)(nbytes);
+    const int truth = PyObject_IsTrue(told.ptr());
+    if (truth < 0) {
+      raise_set();
+    }
+    *retry = truth;
+  });
+}
+
+void init_failure(failure_callback_resource* self, nb::handle upstream, nb::handle function) {
+  const auto& under = require_resource(upstream, "upstream");
+  if (PyCallable_Check(function.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "function must be callable, not %.100s",
+                 Py_TYPE(function.ptr())->tp_name);
+  }
+  resource_handle made;
+  check(isthmus_resource_failure_callback(under.raw.get(), &ask,
+                                          defer_owner(new held_object{function}), made.out()));
+  new (self) failure_callback_resource{over(upstream, std::move(made))};
+}
+
+}  // namespace
+
+void bind_custom(nb::module_& module) {
+  nb::class_<custom_resource, resource>(
+      module, "CustomResource",
+      "A resource of your own: CustomResource(allocator, kind=\"device\", device=None,\n"
+      "context=None).\n\n"
+      "`allocator.allocate(nbytes, alignment, queue)` returns the address of memory of that kind,\n"
+      "or raises: MemoryError where it has none left. `allocator.deallocate(pointer, nbytes,\n"
+      "queue)` takes it back, when no work uses it any more; what it raises goes to\n"
+      "sys.unraisablehook. It must not wait for work on a queue. Both are called on any thread,\n"
+      "several at a time; neither while the interpreter ends, nor in a forked child. Where the\n"
+      "allocator has them, `usage()` returns (held, free) bytes and `trim(keep_bytes)` the bytes\n"
+      "given back. `device` and `context` as for ProviderResource.\n\n"
+      "What allocate raises is raised by Buffer(), and what usage and trim raise by who asks.\n"
+      "What it returns is checked: CallbackError for 0, for an address that is not aligned, for\n"
+      "memory that is not of this kind and device as far as the driver can tell. It may return\n"
+      "the address of a part of a Buffer, which then lives as long as the part. Buffers that "
+      "these\n"
+      "methods make come from the driver where no resource is named.\n\n"
+      "The allocator lives as long as the resource and its memory. An object that holds a "
+      "resource\n"
+      "of itself is never collected: let the allocator be an object of its own.")
+      .def("__init__", &init_custom, nb::arg("allocator"), nb::arg("kind") = "device",
+           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(),
+           nb::sig("def __init__(self, allocator: Allocator, kind: str = 'device', device: Device "
+                   "| str | None = None, context: Context | None = None) -> None"))
+      .def_prop_ro(
+          "allocator", [](const custom_resource& self) { return self.allocator; },
+          nb::sig("def allocator(self) -> Allocator"), "The object that it calls.");
+  nb::class_<failure_callback_resource, adaptor_resource>(
+      module, "FailureCallbackResource",
+      "Asks a function where there is no memory: FailureCallbackResource(upstream, function).\n\n"
+      "`function(nbytes)` is called on the thread that asked, with no lock held; it may free and\n"
+      "allocate (from the driver where no resource is named), and returns whether to try again.\n"
+      "What it raises ends the request. It lives as long as the resource and its memory: a method\n"
+      "of an object that holds the resource keeps both for ever.")
+      .def("__init__", &init_failure, nb::arg("upstream").none(), nb::arg("function").none(),
+           nb::sig("def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) "
+                   "-> None"));
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,103 @@
+// Memory resources that look at each request: aligned, binning, log.
+
+#include <algorithm>
+#include <vector>
+
+#include "arguments.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct aligned_resource : adaptor_resource {};
+struct log_resource : adaptor_resource {};
+struct binning_resource : adaptor_resource {
+  nb::object bins;
+};
+
+void init_aligned(aligned_resource* self, nb::handle upstream, nb::handle alignment,
+                  nb::handle from_bytes) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_aligned(under.raw.get(), to_size(alignment, "alignment"),
+                                 to_size(from_bytes, "from_bytes"), made.out()));
+  new (self) aligned_resource{over(upstream, std::move(made))};
+}
+
+void init_binning(binning_resource* self, nb::handle upstream, nb::dict bins) {
+  const auto& under = require_resource(upstream, "upstream");
+  std::vector<isthmus_bin_t> raw;
+  for (const auto& [most_bytes, from] : bins) {
+    const auto& known = require_resource(from, "a bin");
+    raw.push_back({to_size(most_bytes, "the size of a bin"), known.raw.get()});
+  }
+  std::sort(raw.begin(), raw.end(),
+            [](const auto& a, const auto& b) { return a.most_bytes < b.most_bytes; });
+  resource_handle made;
+  check(isthmus_resource_binning(under.raw.get(), raw.data(), raw.size(), made.out()));
+  new (self) binning_resource{over(upstream, std::move(made)), nb::steal(PyDict_Copy(bins.ptr()))};
+}
+
+void init_log(log_resource* self, nb::handle upstream, nb::handle path) {
+  const auto& under = require_resource(upstream, "upstream");
+  PyObject* encoded = nullptr;
+  if (PyUnicode_FSConverter(path.ptr(), &encoded) == 0) {
+    raise_set();
+  }
+  const nb::object bytes = nb::steal(encoded);
+  resource_handle made;
+  check(isthmus_resource_log(under.raw.get(), PyBytes_AS_STRING(encoded), made.out()));
+  new (self) log_resource{over(upstream, std::move(made))};
+}
+
+void flush(const log_resource& self) {
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_log_flush(self.raw.get());
+  }
+  check(status);
+}
+
+}  // namespace
+
+void bind_request_adaptors(nb::module_& module) {
+  nb::class_<aligned_resource, adaptor_resource>(
+      module, "AlignedResource",
+      "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where\n"
+      "they ask for it: AlignedResource(upstream, alignment, from_bytes=0).")
+      .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
+           nb::arg("from_bytes") = 0,
+           nb::sig("def __init__(self, upstream: MemoryResource, alignment: int, from_bytes: int = "
+                   "0) -> None"));
+  nb::class_<binning_resource, adaptor_resource>(
+      module, "BinningResource",
+      "Chooses by size: BinningResource(upstream, {256: small, 65536: medium}).\n\n"
+      "Each request goes to the resource of the smallest number of bytes that it does not exceed,\n"
+      "else to upstream. All are of one context and kind: WrongContextError.")
+      .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins"),
+           nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource]) "
+                   "-> None"))
+      .def_prop_ro(
+          "bins",
+          [](const binning_resource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
+          nb::sig("def bins(self) -> dict[int, MemoryResource]"), "A copy of what it was given.");
+  nb::class_<log_resource, adaptor_resource>(
+      module, "LogResource",
+      "Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's\n"
+      "logs: LogResource(upstream, path).\n\n"
+      "Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written\n"
+      "some thousands at a time, by flush(), with the last reference, and when the process exits.\n"
+      "Raises InvalidArgumentError for a file that cannot be made.")
+      .def("__init__", &init_log, nb::arg("upstream").none(), nb::arg("path").none(),
+           nb::sig("def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> "
+                   "None"))
+      .def("flush", &flush, nb::sig("def flush(self) -> None"),
+           "Writes all rows up to the first free that is under way on another thread. Raises\n"
+           "DriverError, once, where rows were lost since the last time, because the file took no\n"
+           "more.");
+}
+
+}  // namespace isthmus::python

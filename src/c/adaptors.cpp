@@ -1,0 +1,271 @@
+// Memory resources over others, and of the caller's own.
+
+#include "c/common.hpp"
+#include "memory/adaptors/aligned_resource.hpp"
+#include "memory/adaptors/binning_resource.hpp"
+#include "memory/adaptors/custom_resource.hpp"
+#include "memory/adaptors/failure_callback_resource.hpp"
+#include "memory/adaptors/fallback_resource.hpp"
+#include "memory/adaptors/limit_resource.hpp"
+#include "memory/adaptors/log_resource.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+template <class Adaptor>
+result<void> give_made(isthmus_resource_t** out, result<ref<Adaptor>> made) {
+  ISTHMUS_TRY(made);
+  return give(result<ref<memory_resource>>{*std::move(made)}, out);
+}
+
+template <class Adaptor, class... Args>
+result<void> give_new(isthmus_resource_t** out, Args&&... args) {
+  if (os::is_forked_child()) {
+    return refuse_child();
+  }
+  return give_made(out, result{make_ref<Adaptor>(std::forward<Args>(args)...)});
+}
+
+result<custom_resource::operations> operations_of(const isthmus_resource_operations_t& given) {
+  if (given.struct_size < sizeof given) {
+    return is_too_small("operations", given.struct_size, sizeof given);
+  }
+  if (given.allocate == nullptr || given.deallocate == nullptr) {
+    return is_null(given.allocate == nullptr ? "operations->allocate" : "operations->deallocate");
+  }
+  return given;
+}
+
+result<statistics_resource*> counting(isthmus_resource_t* resource) {
+  auto* counts = dynamic_cast<statistics_resource*>(object(resource));
+  if (counts == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "this resource does not count: make one with isthmus_resource_statistics");
+  }
+  return counts;
+}
+
+result<void> tell(const usage_counter::counts& counts, isthmus_statistics_t& out) {
+  if (out.struct_size < sizeof out) {
+    return is_too_small("statistics", out.struct_size, sizeof out);
+  }
+  out.current_bytes = counts.current.bytes;
+  out.current_count = counts.current.count;
+  out.peak_bytes = counts.peak.bytes;
+  out.peak_count = counts.peak.count;
+  out.total_bytes = counts.total.bytes;
+  out.total_count = counts.total.count;
+  return {};
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device,
+                                         isthmus_kind_t kind,
+                                         const isthmus_resource_operations_t* operations,
+                                         isthmus_owner_t keep,
+                                         isthmus_resource_t** resource) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(context);
+    ISTHMUS_NEEDS(operations);
+    ISTHMUS_NEEDS(resource);
+    auto how = operations_of(*operations);
+    ISTHMUS_TRY(how);
+    auto where = device_for(*object(context), device, kind);
+    ISTHMUS_TRY(where);
+    return give_new<custom_resource>(resource, *object(context), **where, kind, *how,
+                                     std::move(kept));
+  });
+}
+
+isthmus_status_t isthmus_resource_statistics(isthmus_resource_t* upstream,
+                                             isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    return give_new<statistics_resource>(resource, *object(upstream));
+  });
+}
+
+isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
+                                          isthmus_statistics_t* statistics) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    ISTHMUS_NEEDS(statistics);
+    auto counts = counting(resource);
+    ISTHMUS_TRY(counts);
+    return tell((*counts)->read(), *statistics);
+  });
+}
+
+isthmus_status_t isthmus_statistics_reset(isthmus_resource_t* resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    auto counts = counting(resource);
+    ISTHMUS_TRY(counts);
+    (*counts)->reset();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_scope_create(isthmus_resource_t* resource, isthmus_scope_t* outer,
+                                      isthmus_scope_t** scope) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    ISTHMUS_NEEDS(scope);
+    auto counts = counting(resource);
+    ISTHMUS_TRY(counts);
+    return give(result{make_ref<statistics_scope>(**counts, object(outer))}, scope);
+  });
+}
+
+void isthmus_scope_retain(isthmus_scope_t* scope) noexcept {
+  if (scope != nullptr) {
+    object(scope)->retain();
+  }
+}
+
+void isthmus_scope_release(isthmus_scope_t* scope) noexcept {
+  if (scope != nullptr && !os::is_forked_child()) {
+    object(scope)->release();
+  }
+}
+
+isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) noexcept {
+  return handle(statistics_scope::swap_current(object(scope)));
+}
+
+isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
+                                     isthmus_statistics_t* statistics) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(scope);
+    ISTHMUS_NEEDS(statistics);
+    return tell(object(scope)->read(), *statistics);
+  });
+}
+
+isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t limit_bytes,
+                                        isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    return give_new<limit_resource>(resource, *object(upstream), limit_bytes);
+  });
+}
+
+isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* limit_bytes,
+                                     uint64_t* in_use_bytes) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    const auto* limit = dynamic_cast<const limit_resource*>(object(resource));
+    if (limit == nullptr) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "this resource limits nothing: make one with isthmus_resource_limit");
+    }
+    if (limit_bytes != nullptr) {
+      *limit_bytes = limit->most();
+    }
+    if (in_use_bytes != nullptr) {
+      *in_use_bytes = limit->in_use();
+    }
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_resource_fallback(isthmus_resource_t* first, isthmus_resource_t* second,
+                                           isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(first);
+    ISTHMUS_NEEDS(second);
+    ISTHMUS_NEEDS(resource);
+    if (object(first)->home().key() != object(second)->home().key()) {
+      return fail(
+          ISTHMUS_ERROR_WRONG_CONTEXT, "the two resources, of {} and {}, are of different contexts",
+          object(first)->where().properties().filter, object(second)->where().properties().filter);
+    }
+    return give_new<fallback_resource>(resource, *object(first), *object(second));
+  });
+}
+
+isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t alignment,
+                                          size_t from_bytes,
+                                          isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    auto& under = *object(upstream);
+    if (alignment == 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "alignment must be a power of two, not 0");
+    }
+    if (auto bad = under.home().check(under.where(), {under.kind(), 0, alignment})) {
+      return bad;
+    }
+    return give_new<aligned_resource>(resource, under, alignment, from_bytes);
+  });
+}
+
+isthmus_status_t isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins,
+                                          size_t count, isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (count != 0) {
+      ISTHMUS_NEEDS(bins);
+    }
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    std::vector<binning_resource::bin> all;
+    for (size_t index = 0; index < count; ++index) {
+      ISTHMUS_NEEDS(bins[index].resource);
+      all.push_back({bins[index].most_bytes, ref{object(bins[index].resource)}});
+    }
+    return give_made(resource, binning_resource::create(*object(upstream), std::move(all)));
+  });
+}
+
+isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
+                                      isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(path);
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give_made(resource, log_resource::create(*object(upstream), path));
+  });
+}
+
+isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto* log = dynamic_cast<log_resource*>(object(resource));
+    if (log == nullptr) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "this resource keeps no log: make one with isthmus_resource_log");
+    }
+    return log->flush();
+  });
+}
+
+isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
+                                                   isthmus_failure_function_t function,
+                                                   isthmus_owner_t keep,
+                                                   isthmus_resource_t** resource) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(function);
+    ISTHMUS_NEEDS(resource);
+    return give_new<failure_callback_resource>(resource, *object(upstream), function,
+                                               std::move(kept));
+  });
+}

@@ -1,0 +1,56 @@
+#pragma once
+// What resources over another have in common: its kind and place, and all that they do not change.
+//
+// A deallocation goes to upstream, and what it tells is told: misuse that upstream finds changes no
+// counter. Warm paths are those of the pool at the bottom, with a virtual call for each resource
+// over the lowest one.
+
+#include "memory/pool.hpp"
+
+namespace isthmus {
+
+// The pool's own without a virtual call, as the C interface has it.
+[[nodiscard]] inline void* take_warm(memory_resource& from, std::size_t nbytes,
+                                     std::size_t alignment, queue* on) noexcept {
+  auto* lowest = from.as_pool();
+  return lowest != nullptr ? lowest->allocate_warm(nbytes, alignment, on)
+                           : from.allocate_warm(nbytes, alignment, on);
+}
+[[nodiscard]] inline bool give_back_warm(memory_resource& to, void* pointer, std::size_t nbytes,
+                                         queue* on) noexcept {
+  auto* lowest = to.as_pool();
+  return lowest != nullptr ? lowest->deallocate_warm(pointer, nbytes, on)
+                           : to.deallocate_warm(pointer, nbytes, on);
+}
+
+class adaptor : public memory_resource {
+ public:
+  explicit adaptor(memory_resource& upstream)
+      : adaptor{upstream, {upstream.orders_frees(), upstream.kinds()}} {}
+  adaptor(memory_resource& upstream, nature of)
+      : memory_resource{upstream.home(), upstream.where(), upstream.kind(), of},
+        upstream_{&upstream} {}
+
+  void collect_bases(std::vector<memory_resource*>& out) override { upstream_->collect_bases(out); }
+  [[nodiscard]] memory_resource& giver_of(const void* pointer,
+                                          std::size_t nbytes) noexcept override {
+    return upstream_->giver_of(pointer, nbytes);
+  }
+  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       queue& on) override {
+    return upstream_->allocate(nbytes, alignment, on);
+  }
+  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override {
+    return upstream_->deallocate(pointer, nbytes, behind);
+  }
+  [[nodiscard]] memory_usage usage() noexcept override { return upstream_->usage(); }
+  std::size_t trim(std::size_t keep) noexcept override { return upstream_->trim(keep); }
+
+ protected:
+  [[nodiscard]] memory_resource& upstream() const noexcept { return *upstream_; }
+
+ private:
+  const ref<memory_resource> upstream_;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,26 @@
+#include "memory/adaptors/failure_callback_resource.hpp"
+
+#include "memory/adaptors/users_error.hpp"
+
+namespace isthmus {
+
+result<void*> failure_callback_resource::allocate(std::size_t nbytes, std::size_t alignment,
+                                                  queue& on) {
+  for (;;) {
+    auto memory = adaptor::allocate(nbytes, alignment, on);
+    if (memory || memory.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      return memory;
+    }
+    int retry = 0;
+    const char* message = nullptr;
+    const auto told = function_(keep_.object(), nbytes, &retry, &message);
+    if (told != ISTHMUS_OK) {
+      return users_error("the failure function", told, message);
+    }
+    if (retry == 0) {
+      return memory;
+    }
+  }
+}
+
+}  // namespace isthmus

@@ -1,0 +1,43 @@
+#pragma once
+// Asks a second resource where the first has no memory. What came from the second is noted by its
+// address; while nothing did, a free costs a load more than the first's own.
+
+#include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/bases.hpp"
+#include "memory/adaptors/pointer_table.hpp"
+
+namespace isthmus {
+
+class fallback_resource final : public adaptor {
+ public:
+  fallback_resource(memory_resource& first, memory_resource& second);
+
+  void collect_bases(std::vector<memory_resource*>& out) override { bases_.collect(out); }
+  [[nodiscard]] memory_resource& giver_of(const void* pointer,
+                                          std::size_t nbytes) noexcept override {
+    return from_second_.has(pointer) ? second_->giver_of(pointer, nbytes)
+                                     : adaptor::giver_of(pointer, nbytes);
+  }
+  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       queue& on) override;
+  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                    queue* on) noexcept override {
+    return take_warm(upstream(), nbytes, alignment, on);
+  }
+  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+                                     queue* on) noexcept override {
+    return from_second_.is_empty() && give_back_warm(upstream(), pointer, nbytes, on);
+  }
+  [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
+  // The second's first: what it has serves only where the first has none.
+  std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
+
+ private:
+  struct nothing {};
+  const ref<memory_resource> second_;
+  bases bases_;
+  pointer_table<nothing> from_second_;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,205 @@
+#include "memory/adaptors/log_resource.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::uint64_t k_no_row = UINT64_MAX;
+
+// Those to be written at the end of the process. Never destroyed.
+struct open_logs {
+  std::mutex lock;
+  std::vector<log_resource*> all;
+};
+open_logs& process_logs() {
+  static auto* const only = new open_logs;
+  return *only;
+}
+
+std::uint32_t thread_number() noexcept {
+  static std::atomic<std::uint32_t> threads{0};
+  thread_local const auto mine = threads.fetch_add(1, std::memory_order_relaxed) + 1;
+  return mine;
+}
+
+}  // namespace
+
+result<ref<log_resource>> log_resource::create(memory_resource& upstream, const char* path) {
+  file open{std::fopen(path, "we")};
+  // A forked child would write what is left in a buffer a second time.
+  if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
+      std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "cannot make the log {}: {}", path,
+                std::strerror(errno));
+  }
+  return make_ref<log_resource>(upstream, std::move(open));
+}
+
+log_resource::log_resource(memory_resource& upstream, file open)
+    : adaptor{upstream}, file_{std::move(open)} {
+  auto& logs = process_logs();
+  const std::lock_guard hold{logs.lock};
+  [[maybe_unused]] static const int watches_end = std::atexit([] { flush_all(); });
+  logs.all.push_back(this);
+}
+
+log_resource::~log_resource() {
+  auto& logs = process_logs();
+  {
+    const std::lock_guard hold{logs.lock};
+    std::erase(logs.all, this);
+  }
+  static_cast<void>(flush());
+}
+
+void log_resource::flush_all() noexcept {
+  if (os::is_forked_child()) {
+    return;
+  }
+  auto& logs = process_logs();
+  const std::lock_guard hold{logs.lock};
+  for (auto* each : logs.all) {
+    static_cast<void>(each->flush());
+  }
+}
+
+log_resource::row log_resource::row_of(action what, const void* pointer, std::size_t nbytes,
+                                       const queue* on) noexcept {
+  row made{{}, thread_number(), what, pointer, nbytes, on == nullptr ? 0 : on->key()};
+  std::timespec_get(&made.time, TIME_UTC);
+  return made;
+}
+
+result<void*> log_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  auto memory = adaptor::allocate(nbytes, alignment, on);
+  try {
+    note_allocation(row_of(memory ? action::allocate : action::failure, memory ? *memory : nullptr,
+                           nbytes, &on));
+    return memory;
+  } catch (const std::bad_alloc&) {
+    if (memory) {
+      static_cast<void>(adaptor::deallocate(*memory, nbytes, &on));
+    }
+    throw;
+  }
+}
+
+void log_resource::make_room(std::size_t rows) {
+  if (rows_.capacity() < rows) {
+    rows_.reserve(std::max(rows, 2 * rows_.capacity()));
+  }
+}
+
+void log_resource::note_allocation(const row& made) {
+  bool due = false;
+  {
+    const std::lock_guard hold{lock_};
+    make_room(rows_.size() + live_ + 2);  // this row, and its free's
+    rows_.push_back(made);
+    live_ += made.what == action::allocate ? 1 : 0;
+    due = rows_.size() >= k_due;
+  }
+  if (due && writing_.try_lock()) {
+    const std::lock_guard hold{writing_, std::adopt_lock};
+    write_settled();
+  }
+}
+
+// Rows of frees that were refused may have used up the room of others.
+std::uint64_t log_resource::begin_free(const row& begun) noexcept {
+  const std::lock_guard hold{lock_};
+  try {
+    make_room(rows_.size() + 1);
+    rows_.push_back(begun);
+    return first_number_ + rows_.size() - 1;
+  } catch (const std::bad_alloc&) {
+    return k_no_row;
+  }
+}
+
+void log_resource::end_free(std::uint64_t number, bool freed) noexcept {
+  const std::lock_guard hold{lock_};
+  live_ -= freed && live_ != 0 ? 1 : 0;  // what came from elsewhere was not counted
+  if (number == k_no_row) {
+    rows_without_room_ += freed ? 1 : 0;
+    return;
+  }
+  auto& mine = rows_[number - first_number_];
+  mine.what = freed ? action::free : action::refused;
+  if (!freed && &mine == &rows_.back()) {
+    rows_.pop_back();
+  }
+}
+
+result<void> log_resource::deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept {
+  const auto number = begin_free(row_of(action::freeing, pointer, nbytes, behind));
+  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  end_free(number, static_cast<bool>(freed));
+  return freed;
+}
+
+// Pre: `writing_` is held; here and below.
+std::span<const log_resource::row> log_resource::take_settled() noexcept {
+  const std::lock_guard hold{lock_};
+  lost_rows_ += std::exchange(rows_without_room_, 0);
+  const auto most = std::min(rows_.size(), taken_.size());
+  const auto end = std::find_if(rows_.begin(), rows_.begin() + static_cast<std::ptrdiff_t>(most),
+                                [](const row& each) { return each.what == action::freeing; });
+  const auto count = static_cast<std::size_t>(end - rows_.begin());
+  std::copy(rows_.begin(), end, taken_.begin());
+  rows_.erase(rows_.begin(), end);
+  first_number_ += count;
+  return {taken_.data(), count};
+}
+
+void log_resource::write_settled() noexcept {
+  std::span<const row> rows;
+  do {
+    rows = take_settled();
+    for (std::size_t done = 0; done < rows.size(); done += text_.size() / k_most_characters) {
+      write(rows.subspan(done, std::min(rows.size() - done, text_.size() / k_most_characters)));
+    }
+  } while (rows.size() == taken_.size());
+}
+
+void log_resource::write(std::span<const row> rows) noexcept {
+  char* end = text_.data();
+  for (const auto& each : rows) {
+    if (each.what == action::refused) {
+      continue;
+    }
+    std::tm local{};
+    localtime_r(&each.time.tv_sec, &local);
+    const char* did = each.what == action::allocate ? "allocate"
+                      : each.what == action::free   ? "free"
+                                                    : "allocate failure";
+    end = fmt::format_to_n(end, k_most_characters, "{},{:02}:{:02}:{:02}.{:06},{},{},{},{:#x}\n",
+                           each.thread, local.tm_hour, local.tm_min, local.tm_sec,
+                           each.time.tv_nsec / 1000, did, each.pointer, each.nbytes, each.stream)
+              .out;
+  }
+  const auto size = static_cast<std::size_t>(end - text_.data());
+  if (std::fwrite(text_.data(), 1, size, file_.get()) != size) {
+    failed_with_ = errno;
+    lost_rows_ += rows.size();
+  }
+}
+
+result<void> log_resource::flush() noexcept {
+  const std::lock_guard hold{writing_};
+  write_settled();
+  const auto lost = std::exchange(lost_rows_, 0);
+  const auto why = std::exchange(failed_with_, 0);
+  return lost == 0 ? result<void>{}
+                   : fail(ISTHMUS_ERROR_DRIVER, "{} rows of the log were lost: {}", lost,
+                          why != 0 ? std::strerror(why) : "no memory to keep them in");
+}
+
+}  // namespace isthmus

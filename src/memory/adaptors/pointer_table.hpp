@@ -1,0 +1,75 @@
+#pragma once
+// What a resource notes of some of its blocks, by their address. Taking a note out and putting it
+// back needs no memory. An empty table costs a load; else a lock that few threads share, and a
+// search among the notes.
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <mutex>
+
+#include "core/sizes.hpp"
+
+namespace isthmus {
+
+template <class Note>
+class pointer_table {
+ public:
+  using entry = typename std::map<const void*, Note>::node_type;
+
+  // Who asks for a block's note was given the block after the note was put.
+  [[nodiscard]] bool is_empty() const noexcept {
+    return count_.load(std::memory_order_relaxed) == 0;
+  }
+  // Throws std::bad_alloc, and then nothing is done.
+  void put(const void* pointer, Note note) {
+    auto& in = shard_of(pointer);
+    const std::lock_guard hold{in.lock};
+    if (in.notes.insert_or_assign(pointer, std::move(note)).second) {
+      count_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  // Empty if there is none.
+  [[nodiscard]] entry take(const void* pointer) noexcept {
+    if (is_empty()) [[likely]] {
+      return {};
+    }
+    auto& in = shard_of(pointer);
+    const std::lock_guard hold{in.lock};
+    auto taken = in.notes.extract(pointer);
+    count_.fetch_sub(taken.empty() ? 0 : 1, std::memory_order_relaxed);
+    return taken;
+  }
+  void put_back(entry taken) noexcept {
+    if (taken.empty()) {
+      return;
+    }
+    auto& in = shard_of(taken.key());
+    const std::lock_guard hold{in.lock};
+    const bool inserted = in.notes.insert(std::move(taken)).inserted;
+    count_.fetch_add(inserted ? 1 : 0, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool has(const void* pointer) noexcept {
+    if (is_empty()) {
+      return false;
+    }
+    auto& in = shard_of(pointer);
+    const std::lock_guard hold{in.lock};
+    return in.notes.contains(pointer);
+  }
+
+ private:
+  struct alignas(64) shard {
+    std::mutex lock;
+    std::map<const void*, Note> notes;
+  };
+  [[nodiscard]] shard& shard_of(const void* pointer) noexcept {
+    constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
+    return shards_[(address(pointer) * k_spread) >> 60];
+  }
+
+  std::array<shard, 16> shards_;
+  std::atomic<std::size_t> count_{0};
+};
+
+}  // namespace isthmus

@@ -1,0 +1,120 @@
+#include "memory/adaptors/statistics_resource.hpp"
+
+#include <utility>
+
+namespace isthmus {
+namespace {
+
+thread_local constinit statistics_scope* thread_scope [[gnu::tls_model("initial-exec")]] = nullptr;
+
+}  // namespace
+
+statistics_scope::statistics_scope(statistics_resource& of, statistics_scope* outer)
+    : of_{&of}, outer_{outer}, next_{innermost_of(of, outer)} {}
+
+// One after the other: each as the last reference of the next would take a stack as deep as they
+// are nested, and tasks that each start another are nested without end.
+statistics_scope::~statistics_scope() {
+  auto outer = std::move(outer_);
+  while (outer && outer->unique()) {
+    auto further = std::move(outer->outer_);
+    outer = std::move(further);
+  }
+}
+
+statistics_scope* statistics_scope::innermost_of(const statistics_resource& of,
+                                                 statistics_scope* from) noexcept {
+  while (from != nullptr && from->of_.get() != &of) {
+    from = from->outer_.get();
+  }
+  return from;
+}
+
+statistics_scope* statistics_scope::swap_current(statistics_scope* next) noexcept {
+  return std::exchange(thread_scope, next);
+}
+
+ref<statistics_scope> statistics_scope::current_of(const statistics_resource& of) noexcept {
+  return ref<statistics_scope>{innermost_of(of, thread_scope)};
+}
+
+bool statistics_scope::thread_is_in_any() noexcept { return thread_scope != nullptr; }
+
+void statistics_scope::add(std::size_t nbytes) noexcept {
+  for (auto* each = this; each != nullptr; each = each->next_) {
+    each->counter_.add(nbytes);
+  }
+}
+
+void statistics_scope::remove(std::size_t nbytes) noexcept {
+  for (auto* each = this; each != nullptr; each = each->next_) {
+    each->counter_.remove(nbytes);
+  }
+}
+
+void statistics_scope::restore(std::size_t nbytes) noexcept {
+  for (auto* each = this; each != nullptr; each = each->next_) {
+    each->counter_.restore(nbytes);
+  }
+}
+
+result<void*> statistics_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  auto within = statistics_scope::current_of(*this);
+  auto memory = adaptor::allocate(nbytes, alignment, on);
+  ISTHMUS_TRY(memory);
+  if (within) [[unlikely]] {
+    try {
+      scopes_.put(*memory, within);
+    } catch (const std::bad_alloc&) {
+      static_cast<void>(adaptor::deallocate(*memory, nbytes, &on));
+      throw;
+    }
+    within->add(nbytes);
+  }
+  counter_.add(nbytes);
+  return memory;
+}
+
+result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
+                                             queue* behind) noexcept {
+  auto noted = scopes_.take(pointer);
+  counter_.remove(nbytes);
+  if (!noted.empty()) {
+    noted.mapped()->remove(nbytes);
+  }
+  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  if (!freed) {
+    counter_.restore(nbytes);
+    if (!noted.empty()) {
+      noted.mapped()->restore(nbytes);
+    }
+    scopes_.put_back(std::move(noted));
+  }
+  return freed;
+}
+
+void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                         queue* on) noexcept {
+  if (statistics_scope::thread_is_in_any()) [[unlikely]] {
+    return nullptr;
+  }
+  void* block = take_warm(upstream(), nbytes, alignment, on);
+  if (block != nullptr) [[likely]] {
+    counter_.add(nbytes);
+  }
+  return block;
+}
+
+bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
+  if (!scopes_.is_empty()) [[unlikely]] {
+    return false;
+  }
+  counter_.remove(nbytes);
+  const bool freed = give_back_warm(upstream(), pointer, nbytes, on);
+  if (!freed) [[unlikely]] {
+    counter_.restore(nbytes);
+  }
+  return freed;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,12 @@
+// expect: no matching function|constraints not satisfied|template constraint failure
+// A free cannot fail: what takes memory back must not throw.
+#include <isthmus/isthmus.hpp>
+
+struct heap {
+  void* allocate(std::size_t, std::size_t, const isthmus::queue&);
+  void deallocate(void*, std::size_t, const isthmus::queue&);
+};
+
+isthmus::resource make(const isthmus::context& context) {
+  return isthmus::resource::custom(context, isthmus::kind::host, heap());
+}

@@ -1,0 +1,13 @@
+// expect: usage\(\) of a source is noexcept
+// The library asks in places where nothing can be told: a usage() that may throw is no usage().
+#include <isthmus/isthmus.hpp>
+
+struct heap {
+  void* allocate(std::size_t, std::size_t, const isthmus::queue&);
+  void deallocate(void*, std::size_t, const isthmus::queue&) noexcept;
+  isthmus::memory_usage usage();
+};
+
+isthmus::resource make(const isthmus::context& context) {
+  return isthmus::resource::custom(context, isthmus::kind::host, heap());
+}

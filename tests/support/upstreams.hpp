@@ -1,0 +1,38 @@
+#pragma once
+// What tests of resources over others share: what these stand on, and what was counted.
+#include "support/backends.hpp"
+
+namespace support {
+
+constexpr std::size_t k_kib = 1024;
+constexpr std::size_t k_mib = k_kib * k_kib;
+
+class on_upstreams : public on_backend {
+ protected:
+  // With frees in the queue's order, and without.
+  std::vector<im::resource> upstreams(im::kind kind) const {
+    const im::context home = queue_.context();
+    return {im::resource::pool(home, kind, {}, device_),
+            im::resource::provider(home, kind, device_)};
+  }
+};
+
+// Frees of buffers may have to wait for work that has just ended.
+template <class Holds>
+bool patiently(Holds holds) {
+  const auto patience = std::chrono::steady_clock::now() + 10s;
+  while (!holds() && std::chrono::steady_clock::now() < patience) std::this_thread::sleep_for(1ms);
+  return holds();
+}
+
+inline ::testing::AssertionResult counts(const im::statistics& got, const im::statistics& wanted) {
+  if (got == wanted) return ::testing::AssertionSuccess();
+  return ::testing::AssertionFailure()
+         << "current " << got.current_count << "x" << got.current_bytes << ", peak "
+         << got.peak_count << "x" << got.peak_bytes << ", total " << got.total_count << "x"
+         << got.total_bytes << "; wanted " << wanted.current_count << "x" << wanted.current_bytes
+         << ", " << wanted.peak_count << "x" << wanted.peak_bytes << ", " << wanted.total_count
+         << "x" << wanted.total_bytes;
+}
+
+}  // namespace support

@@ -1,0 +1,80 @@
+#include <gtest/gtest.h>
+
+#include "backend/drivers.hpp"
+#include "memory/adaptors/binning_resource.hpp"
+#include "memory/adaptors/custom_resource.hpp"
+#include "memory/adaptors/fallback_resource.hpp"
+#include "memory/pooled.hpp"
+#include "memory/provider.hpp"
+#include "memory/raw.hpp"
+#include "memory/registry.hpp"
+
+namespace isthmus {
+namespace {
+
+// A caller's resource that is never asked.
+custom_resource::operations never_asked() {
+  custom_resource::operations made{};
+  made.struct_size = sizeof made;
+  made.allocate = [](void*, std::size_t, std::size_t, isthmus_queue_t*, void**, const char**) {
+    return status{ISTHMUS_ERROR_OUT_OF_MEMORY};
+  };
+  made.deallocate = [](void*, void*, std::size_t, isthmus_queue_t*) { ADD_FAILURE(); };
+  return made;
+}
+
+class over_others : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto found = find_device("host");
+    ASSERT_TRUE(found);
+    auto home = (*found)->home().default_context();
+    ASSERT_TRUE(home);
+    auto made = (*home)->create_queue(**found);
+    ASSERT_TRUE(made);
+    on_ = *std::move(made);
+    auto from = pool::create(**home, **found, ISTHMUS_KIND_HOST, {});
+    ASSERT_TRUE(from);
+    pool_ = *std::move(from);
+    custom_ = make_ref<custom_resource>(**home, **found, ISTHMUS_KIND_HOST, never_asked(), owner{});
+    provider_ = make_ref<provider>(**home, **found, ISTHMUS_KIND_HOST);
+  }
+
+  ref<queue> on_;
+  ref<memory_resource> pool_, custom_, provider_;
+};
+
+// A record takes some hundred nanoseconds, and marks the pool's slab for good.
+TEST_F(over_others, blocks_of_a_pool_get_no_record) {
+  auto bins = binning_resource::create(*provider_, {{100, pool_}, {200, custom_}});
+  ASSERT_TRUE(bins);
+  for (const auto& over : {ref<memory_resource>{make_ref<fallback_resource>(*pool_, *custom_)},
+                           ref<memory_resource>{*bins}}) {
+    EXPECT_FALSE(over->orders_frees());
+    auto block = hand_out(*over, 64, 0, *on_);
+    ASSERT_TRUE(block);
+    EXPECT_FALSE(process_registry().find(*block));
+    EXPECT_FALSE(process_page_map.find(*block)->is_recorded());
+    EXPECT_EQ(&over->giver_of(*block, 64), pool_.get());
+    EXPECT_TRUE(take_back(*over, *block, 64, on_.get()));
+    EXPECT_FALSE(take_back(*over, *block, 64, on_.get()));
+  }
+  auto large = hand_out(**bins, 1000, 0, *on_);
+  ASSERT_TRUE(large);
+  EXPECT_TRUE(process_registry().find(*large)) << "the provider's free does not wait for work";
+  EXPECT_TRUE(take_back(**bins, *large, 1000, on_.get()));
+}
+
+TEST(pointer_table, is_empty_once_all_notes_were_taken) {
+  pointer_table<int> table;
+  int place = 0;
+  table.put(&place, 1);
+  auto taken = table.take(&place);
+  table.put(&place, 2);
+  table.put_back(std::move(taken));
+  EXPECT_EQ(table.take(&place).mapped(), 2);
+  EXPECT_TRUE(table.is_empty());
+}
+
+}  // namespace
+}  // namespace isthmus
