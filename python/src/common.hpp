@@ -30,6 +30,7 @@ ISTHMUS_COUNTED(context);
 ISTHMUS_COUNTED(queue);
 ISTHMUS_COUNTED(event);
 ISTHMUS_COUNTED(resource);
+ISTHMUS_COUNTED(budget);
 ISTHMUS_COUNTED(buffer);
 #undef ISTHMUS_COUNTED
 
@@ -66,6 +67,7 @@ using context_handle = counted_handle<isthmus_context_t>;
 using queue_handle = counted_handle<isthmus_queue_t>;
 using event_handle = counted_handle<isthmus_event_t>;
 using resource_handle = counted_handle<isthmus_resource_t>;
+using budget_handle = counted_handle<isthmus_budget_t>;
 using buffer_handle = counted_handle<isthmus_buffer_t>;
 
 // A new Python object of the bound class T, or of `type`, a subclass of it.

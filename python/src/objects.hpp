@@ -59,11 +59,16 @@ struct resource {
   nb::object queue_object;  // where it is used without one being named
 };
 struct provider_resource : resource {};
-struct pool_resource : resource {};
+struct pool_resource : resource {
+  std::uint64_t limit_bytes = 0;  // 0: none, as in the options
+  std::uint64_t soft_limit_bytes = 0;
+  nb::object budget_object;  // None without
+  nb::object decay;          // in seconds, as given
+};
 
 // Bound classes, for checks and for making instances; borrowed, they live as long as the module.
 struct bound_types {
-  nb::handle platform, device, context, queue, event, resource, buffer;
+  nb::handle platform, device, context, queue, event, resource, budget, buffer;
   nb::handle memory[4];  // by kind; [0] their common base
 };
 extern bound_types types;
@@ -96,6 +101,7 @@ void bind_device(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_queue(nb::module_& module);
 void bind_event(nb::module_& module);
+void bind_budget(nb::module_& module);
 void bind_resource(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_buffer(nb::module_& module);

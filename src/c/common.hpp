@@ -9,6 +9,7 @@
 #include "backend/queue.hpp"
 #include "buffer/buffer.hpp"
 #include "core/status.hpp"
+#include "memory/budget.hpp"
 #include "memory/memory_resource.hpp"
 
 namespace isthmus::c {
@@ -27,6 +28,7 @@ ISTHMUS_HANDLE(isthmus_context_t, context)
 ISTHMUS_HANDLE(isthmus_queue_t, queue)
 ISTHMUS_HANDLE(isthmus_event_t, event)
 ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
+ISTHMUS_HANDLE(isthmus_budget_t, budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)

@@ -61,6 +61,8 @@ class region_heap {
     return &grain_table::of(record) == table_;
   }
   [[nodiscard]] std::size_t free_bytes() noexcept;
+  // The least that was free at any moment since this was asked last: nobody needed that much.
+  [[nodiscard]] std::size_t least_free_bytes() noexcept;
 
  private:
   class assembly;
@@ -92,7 +94,8 @@ class region_heap {
   grain_table* table_ = nullptr;
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
-  std::vector<region> regions_;  // by their first grain
+  std::uint64_t least_free_ = 0;  // in grains
+  std::vector<region> regions_;   // by their first grain
 };
 
 }  // namespace isthmus
