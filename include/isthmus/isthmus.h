@@ -92,6 +92,7 @@ typedef struct isthmus_queue_t isthmus_queue_t;     /* in order */
 typedef struct isthmus_event_t isthmus_event_t;
 typedef struct isthmus_resource_t isthmus_resource_t; /* hands out memory of one kind */
 typedef struct isthmus_scope_t isthmus_scope_t;       /* counts what is allocated within it */
+typedef struct isthmus_budget_t isthmus_budget_t;     /* bytes that several pools share */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
 
 /* USM kinds; the numbers are those of SYCL's dpctl. */
@@ -340,6 +341,37 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
+/* Bytes as people write them: "4096", "64MiB", "1.5GiB" (B, KiB, MiB, GiB, TiB), or a share, "80%",
+ * of the memory that there is for `kind` on `device`: what the device has, or, for memory that lies
+ * in the host's, what of that this process may have, its control groups' limits included. `device`
+ * may be NULL, and `kind` anything, for what is no share. INVALID_ARGUMENT for any other text. */
+ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
+                                                 isthmus_kind_t kind,
+                                                 uint64_t* bytes) ISTHMUS_NOEXCEPT;
+
+/* A budget is a number of bytes that several pools, of any kinds and devices, may have of their
+ * drivers' memory together, in use and free alike. A pool that would go over it gives back its own
+ * free memory, then asks the others for theirs, and then fails with OUT_OF_MEMORY and a message
+ * that says which pool holds what. What threads other than the asking one keep of small and recent
+ * blocks is not free. Safe for threads; no pool waits for another. INVALID_ARGUMENT for 0 bytes. */
+ISTHMUS_API isthmus_status_t isthmus_budget_create(uint64_t limit_bytes,
+                                                   isthmus_budget_t** budget) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_budget_retain(isthmus_budget_t* budget) ISTHMUS_NOEXCEPT;
+/* Its pools keep it too. */
+ISTHMUS_API void isthmus_budget_release(isthmus_budget_t* budget) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_budget_info_s {
+  size_t struct_size;
+  uint64_t limit_bytes;
+  uint64_t held_bytes;      /* by its pools, and for blocks of pools that have gone */
+  uint64_t free_bytes;      /* of those, what no caller, thread or size class has */
+  uint64_t peak_held_bytes; /* so far */
+  uint64_t pools;           /* that live */
+  uint64_t refusals;        /* times that a pool asked for what did not fit at once */
+  uint64_t reclaimed_bytes; /* that pools gave back for others so far */
+} isthmus_budget_info_t;
+ISTHMUS_API isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
+                                                  isthmus_budget_info_t* info) ISTHMUS_NOEXCEPT;
+
 /* A pool keeps what is freed for what comes next: an allocation and its free take some ten
  * nanoseconds, whatever the driver's take. Requests up to 256 KiB are rounded up to a size class
  * (at most 1/8 more), larger ones to 64 KiB. Memory freed behind work on a queue is reused at once
@@ -356,8 +388,17 @@ typedef struct isthmus_pool_options_s {
                              memory can move */
   uint64_t limit_bytes;   /* never held more; 0: no limit */
   uint32_t flags;
+  /* Beyond it the pool gives back all that is free before it grows, and then grows by no more than
+     is needed; 0: none. At most `limit_bytes`. */
+  uint64_t soft_limit_bytes;
+  isthmus_budget_t* budget; /* shared with other pools, which keep it alive; NULL: none */
+  /* What is free and was not needed for so long goes back to the driver: within twice this time, by
+     a growth or a trim of the pool or on a thread of the library that is idle, if there is one
+     already. What threads keep of small and recent blocks stays. 0: never. */
+  uint64_t decay_ns;
 } isthmus_pool_options_t;
-/* `options` NULL: the defaults. With its last reference a pool gives its memory back to the driver,
+/* `options` NULL: the defaults; those behind `flags` may be left out, with a smaller `struct_size`.
+ * With its last reference a pool gives its memory back to the driver,
  * once the work on it has ended; blocks that were not deallocated by then stay valid and are never
  * given back. OUT_OF_MEMORY if the driver has not `initial_bytes`. */
 ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
@@ -380,8 +421,9 @@ ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* res
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-/* Gives what is free back to the driver while more than `keep_bytes` are held; what other threads
- * keep for themselves stays. `given_back` (may be NULL): bytes. A provider has nothing to give. */
+/* Gives what is free back to the driver while more than `keep_bytes` are held, and what decayed
+ * even then; what other threads keep for themselves stays. `given_back` (may be NULL): bytes. A
+ * provider has nothing to give. */
 ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
                                                    uint64_t keep_bytes,
                                                    uint64_t* given_back) ISTHMUS_NOEXCEPT;

@@ -1,12 +1,13 @@
 // Isthmus for C++20: header-only over the C ABI of isthmus.h, all of it.
 //
-// The nouns are platform, device, context, queue, event, resource and buffer; each has a header of
-// its name, which may be included alone. All are counted references: copying one is cheap and
-// shares it. Failures are exceptions (error.hpp). Names live in `isthmus`, in the inline namespace
-// v1.
+// The nouns are platform, device, context, queue, event, resource, budget and buffer; each has a
+// header of its name, which may be included alone. All are counted references: copying one is cheap
+// and shares it. Failures are exceptions (error.hpp). Names live in `isthmus`, in the inline
+// namespace v1.
 #pragma once
 
 #include <isthmus/adaptors.hpp>
+#include <isthmus/budget.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/context.hpp>
 #include <isthmus/copy.hpp>

@@ -10,9 +10,11 @@
 // nanoseconds. Threads: any.
 #pragma once
 
+#include <isthmus/budget.hpp>
 #include <isthmus/queue.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory_resource>
 #include <new>
@@ -38,11 +40,14 @@ concept memory_source = requires(T& source, void* pointer, std::size_t number, c
 } && std::is_nothrow_destructible_v<T>;
 
 struct pool_options {
-  std::uint64_t initial_bytes = 0;  // asked of the driver at once
-  std::uint64_t growth_bytes = 0;   // asked at a time, at least; 0: isthmus_pool_options_t says
-  std::uint64_t limit_bytes = 0;    // never held more; 0: no limit
-  bool checked = true;              // looks for misuse of small blocks too; some 3 ns
-  bool remap = true;                // moves free memory to where it is needed, if the device can
+  std::uint64_t initial_bytes = 0;     // asked of the driver at once
+  std::uint64_t growth_bytes = 0;      // asked at a time, at least; 0: isthmus_pool_options_t says
+  std::uint64_t limit_bytes = 0;       // never held more; 0: no limit
+  bool checked = true;                 // looks for misuse of small blocks too; some 3 ns
+  bool remap = true;                   // moves free memory to where it is needed, if the device can
+  std::uint64_t soft_limit_bytes = 0;  // beyond it free memory goes back before more is asked for
+  budget share = {};                   // held together with other pools
+  std::chrono::nanoseconds decay{0};   // what was not needed for so long goes back; 0: never
 };
 
 // What a resource has of the driver's, in bytes.
@@ -73,6 +78,10 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     options.limit_bytes = how.limit_bytes;
     options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
                     (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
+    options.soft_limit_bytes = how.soft_limit_bytes;
+    options.budget = how.share.get();
+    if (how.decay.count() < 0) raise(status::invalid_argument, "a pool's decay must be 0 or more");
+    options.decay_ns = static_cast<std::uint64_t>(how.decay.count());
     return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of), &options);
   }

@@ -78,6 +78,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         pass
     ctypedef struct isthmus_scope_t:
         pass
+    ctypedef struct isthmus_budget_t:
+        pass
     ctypedef struct isthmus_buffer_t:
         pass
 
@@ -91,6 +93,19 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t growth_bytes
         uint64_t limit_bytes
         uint32_t flags
+        uint64_t soft_limit_bytes
+        isthmus_budget_t* budget
+        uint64_t decay_ns
+
+    ctypedef struct isthmus_budget_info_t:
+        size_t struct_size
+        uint64_t limit_bytes
+        uint64_t held_bytes
+        uint64_t free_bytes
+        uint64_t peak_held_bytes
+        uint64_t pools
+        uint64_t refusals
+        uint64_t reclaimed_bytes
 
     ctypedef struct isthmus_resource_info_t:
         size_t struct_size
@@ -289,6 +304,12 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void* isthmus_event_native(isthmus_event_t* event)
     isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
         device, isthmus_kind_t kind, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
+        isthmus_kind_t kind, uint64_t* bytes)
+    isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** budget)
+    void isthmus_budget_retain(isthmus_budget_t* budget)
+    void isthmus_budget_release(isthmus_budget_t* budget)
+    isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget, isthmus_budget_info_t* info)
     isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
         isthmus_kind_t kind, const isthmus_pool_options_t* options, isthmus_resource_t** resource)
     void isthmus_resource_retain(isthmus_resource_t* resource)

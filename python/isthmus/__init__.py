@@ -13,6 +13,7 @@ import os as _os
 from . import _core, memory
 from ._core import (
     AbandonedError,
+    Budget,
     Buffer,
     CallbackError,
     ClosedError,
@@ -52,6 +53,7 @@ from_dlpack = Buffer.from_dlpack
 
 __all__ = [
     "AbandonedError",
+    "Budget",
     "Buffer",
     "CallbackError",
     "ClosedError",

@@ -31,6 +31,7 @@ ISTHMUS_COUNTED(queue);
 ISTHMUS_COUNTED(event);
 ISTHMUS_COUNTED(resource);
 ISTHMUS_COUNTED(scope);
+ISTHMUS_COUNTED(budget);
 ISTHMUS_COUNTED(buffer);
 #undef ISTHMUS_COUNTED
 
@@ -68,6 +69,7 @@ using queue_handle = counted_handle<isthmus_queue_t>;
 using event_handle = counted_handle<isthmus_event_t>;
 using resource_handle = counted_handle<isthmus_resource_t>;
 using scope_handle = counted_handle<isthmus_scope_t>;
+using budget_handle = counted_handle<isthmus_budget_t>;
 using buffer_handle = counted_handle<isthmus_buffer_t>;
 
 // A new Python object of the bound class T, or of `type`, a subclass of it.

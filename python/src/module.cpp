@@ -63,6 +63,7 @@ NB_MODULE(_core, module) {
   bind_queue(module);
   bind_submit(module);
   bind_current(module);
+  bind_budget(module);
   bind_resource(module);
   bind_current_resource(module);
   bind_replay(module);

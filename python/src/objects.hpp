@@ -60,7 +60,12 @@ struct resource {
   bool stands_on_others = false;  // and may give memory of other kinds too
 };
 struct provider_resource : resource {};
-struct pool_resource : resource {};
+struct pool_resource : resource {
+  std::uint64_t limit_bytes = 0;  // 0: none, as in the options
+  std::uint64_t soft_limit_bytes = 0;
+  nb::object budget_object;  // None without
+  nb::object decay;          // in seconds, as given
+};
 struct custom_resource : resource {
   nb::object allocator;
 };
@@ -71,7 +76,7 @@ struct failure_callback_resource : adaptor_resource {};
 
 // Bound classes, for checks and for making instances; borrowed, they live as long as the module.
 struct bound_types {
-  nb::handle platform, device, context, queue, event, resource, buffer;
+  nb::handle platform, device, context, queue, event, resource, budget, buffer;
   nb::handle memory[4];  // by kind; [0] their common base
 };
 extern bound_types types;
@@ -104,6 +109,7 @@ void bind_device(nb::module_& module);
 void bind_context(nb::module_& module);
 void bind_queue(nb::module_& module);
 void bind_event(nb::module_& module);
+void bind_budget(nb::module_& module);
 void bind_resource(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_buffer(nb::module_& module);

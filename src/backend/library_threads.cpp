@@ -1,5 +1,6 @@
 #include "backend/library_threads.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -16,6 +17,8 @@ struct function_state {
   std::size_t idle_threads = 0;
   std::size_t running = 0;
   bool stopped = false;
+  idle_work when_idle = nullptr;
+  os::clock::time_point due = os::clock::time_point::max();  // of `when_idle`
 };
 
 // Outlives every thread: never destroyed.
@@ -24,13 +27,40 @@ function_state& state() noexcept {
   return *only;
 }
 
+// Till there is work; false: only what is done when idle. Pre, and post: under the lock.
+bool wait_for_work(function_state& shared, std::unique_lock<std::mutex>& hold) {
+  while (shared.waiting.empty()) {
+    if (shared.due == os::clock::time_point::max()) {
+      shared.changed.wait(hold);
+    } else if (shared.due <= os::clock::now()) {
+      return false;
+    } else {
+      shared.changed.wait_until(hold, os::clock::time_point{shared.due});
+    }
+  }
+  return true;
+}
+
+void work_idly(function_state& shared, std::unique_lock<std::mutex>& hold) {
+  shared.due = os::clock::time_point::max();
+  const auto what = shared.when_idle;
+  hold.unlock();
+  const auto next = what();
+  hold.lock();
+  shared.due = std::min(shared.due, next.value_or(os::clock::time_point::max()));
+}
+
 void serve() {
   auto& shared = state();
   std::unique_lock hold{shared.lock};
   for (;;) {
     ++shared.idle_threads;
-    shared.changed.wait(hold, [&] { return !shared.waiting.empty(); });
+    const bool works = wait_for_work(shared, hold);
     --shared.idle_threads;
+    if (!works) {
+      work_idly(shared, hold);
+      continue;
+    }
     auto work = std::move(shared.waiting.front());
     shared.waiting.pop_front();
     hold.unlock();
@@ -60,6 +90,16 @@ void run_on_library_thread(std::function<void()> work,
     return;
   } catch (const std::exception& cause) {
     refuse(fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a function: {}", cause.what()));
+  }
+}
+
+void do_when_idle(idle_work what, os::clock::time_point when) noexcept {
+  auto& shared = state();
+  const std::lock_guard hold{shared.lock};
+  shared.when_idle = what;
+  if (when < shared.due) {
+    shared.due = when;
+    shared.changed.notify_all();
   }
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/status.hpp"
+#include "os/futex.hpp"
 
 namespace isthmus {
 
@@ -14,6 +15,12 @@ namespace isthmus {
 // the calling thread. Never blocks.
 void run_on_library_thread(std::function<void()> work,
                            const std::function<void(error)>& refuse) noexcept;
+
+// Does what is due, and tells when more will be; none: not before somebody asks for it.
+using idle_work = os::deadline (*)() noexcept;
+// Has a thread of the library that is idle do it at `when` or later, always the same work and one
+// thread at a time. No thread is started for it: till there is one it waits. Never blocks.
+void do_when_idle(idle_work what, os::clock::time_point when) noexcept;
 
 // Stands around every call of a user's function: false if they were stopped, and then it must not
 // run.

@@ -10,6 +10,8 @@
 #include "buffer/buffer.hpp"
 #include "core/status.hpp"
 #include "memory/adaptors/statistics_resource.hpp"
+#include "memory/budget.hpp"
+#include "memory/memory_resource.hpp"
 
 namespace isthmus::c {
 
@@ -27,6 +29,7 @@ ISTHMUS_HANDLE(isthmus_context_t, context)
 ISTHMUS_HANDLE(isthmus_queue_t, queue)
 ISTHMUS_HANDLE(isthmus_event_t, event)
 ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
+ISTHMUS_HANDLE(isthmus_budget_t, budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
 #undef ISTHMUS_HANDLE

@@ -1,8 +1,12 @@
 // Memory resources, live totals, what is known of a pointer, host memory for results.
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
 
 #include "c/common.hpp"
+#include "core/sizes.hpp"
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
@@ -40,26 +44,52 @@ bool same_context(const memory_resource& of, const queue& on) noexcept {
   return &of.home() == &on.home() || of.home().key() == on.home().key();
 }
 
+// As the header has them now: who was compiled before fields were added leaves these out.
+result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given) {
+  constexpr auto k_first_size = offsetof(isthmus_pool_options_t, soft_limit_bytes);
+  if (given.struct_size < k_first_size) {
+    return is_too_small("options", given.struct_size, k_first_size);
+  }
+  isthmus_pool_options_t whole{};
+  std::memcpy(&whole, &given, std::min(given.struct_size, sizeof whole));
+  return whole;
+}
+
+error check_options(const isthmus_pool_options_t& given) {
+  constexpr std::uint32_t k_known = ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP;
+  if ((given.flags & ~k_known) != 0) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has bits that mean nothing",
+                given.flags);
+  }
+  if (given.limit_bytes != 0 && given.soft_limit_bytes > given.limit_bytes) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "a soft limit of {} lies above the limit of {}: give less, or none",
+                describe_bytes(given.soft_limit_bytes), describe_bytes(given.limit_bytes));
+  }
+  return {};
+}
+
+std::size_t limit_or_none(std::uint64_t given) noexcept { return given == 0 ? SIZE_MAX : given; }
+
 result<pool::options> options_of(const isthmus_pool_options_t* given) {
   pool::options how;
   if (given == nullptr) {
     return how;
   }
-  if (given->struct_size < sizeof *given) {
-    return is_too_small("options", given->struct_size, sizeof *given);
+  auto whole = whole_options(*given);
+  ISTHMUS_TRY(whole);
+  if (auto bad = check_options(*whole)) {
+    return bad;
   }
-  constexpr std::uint32_t k_known = ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP;
-  if ((given->flags & ~k_known) != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has bits that mean nothing",
-                given->flags);
-  }
-  how.growth_bytes = given->growth_bytes;
-  if (given->limit_bytes != 0) {
-    how.limit_bytes = given->limit_bytes;
-  }
-  how.initial_bytes = given->initial_bytes;
-  how.checks = (given->flags & ISTHMUS_POOL_UNCHECKED) == 0;
-  how.remaps = (given->flags & ISTHMUS_POOL_NO_REMAP) == 0;
+  how.growth_bytes = whole->growth_bytes;
+  how.initial_bytes = whole->initial_bytes;
+  how.limit_bytes = limit_or_none(whole->limit_bytes);
+  how.soft_limit_bytes = limit_or_none(whole->soft_limit_bytes);
+  how.checks = (whole->flags & ISTHMUS_POOL_UNCHECKED) == 0;
+  how.remaps = (whole->flags & ISTHMUS_POOL_NO_REMAP) == 0;
+  how.shared = ref{object(whole->budget)};
+  how.decay = std::chrono::nanoseconds{
+      static_cast<std::int64_t>(std::min<std::uint64_t>(whole->decay_ns, INT64_MAX))};
   return how;
 }
 

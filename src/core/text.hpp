@@ -18,6 +18,9 @@ template <class... Args>
   return format_with(format, fmt::make_format_args(args...));
 }
 
+// In quotes, for messages: what is not printable or too long for one is not repeated as it is.
+[[nodiscard]] std::string quoted(std::string_view text);
+
 template <class Range>
 [[nodiscard]] std::string joined(const Range& parts, std::string_view separator) {
   std::string whole;

@@ -29,6 +29,15 @@ error refuse(const device& where, const allocation_request& request, const std::
 
 }  // namespace
 
+std::size_t memory_for(const device& where, usm_kind kind) {
+  const std::size_t own = where.properties().memory_bytes;
+  if (!host_memory::holds(where, kind)) {
+    return own;
+  }
+  const auto total = os::physical_memory().total;
+  return kind == ISTHMUS_KIND_DEVICE ? std::min(own, total) : total;
+}
+
 host_memory& host_memory::only() {
   static auto* const made =
       new host_memory{os::process_memory_bounds(), os::physical_memory().total};

@@ -10,6 +10,9 @@
 
 namespace isthmus {
 
+// All that there is for one kind on a device: its own, or what of the host's the process may have.
+[[nodiscard]] std::size_t memory_for(const device& where, usm_kind kind);
+
 // Safe for threads.
 class host_memory {
  public:

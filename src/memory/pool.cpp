@@ -48,8 +48,14 @@ result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, cons
   table.common().context_key.store(home.key(), k_relaxed);
   table.common().knows_live.store(how.checks, k_relaxed);
   table.set_owner(made.get());
+  if (how.shared) {
+    how.shared->members().join(*made);
+  }
+  if (made->window_.is_on()) {
+    decaying_pools::only().join(*made);
+  }
   if (how.initial_bytes != 0) {
-    ISTHMUS_TRY(made->regions_.grow_by(how.initial_bytes));
+    ISTHMUS_TRY(made->begin_with(how.initial_bytes));
   }
   return made;
 }
@@ -59,8 +65,11 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       classes_{unit_for(where)},
       checks_{how.checks},
       slots_{make_ref<queue_slots>()},
-      source_{home, where, kind, {how.growth_bytes, how.limit_bytes}, how.remaps},
-      regions_{source_, *slots_} {
+      source_{home,       where,
+              kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes},
+              how.shared, how.remaps},
+      regions_{source_, *slots_},
+      window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     const auto bytes = classes_.bytes_of(each);
     shapes_.at(each) = slab_shape::of(bytes);
@@ -77,6 +86,10 @@ void pool::last_reference_gone() noexcept {
   if (regions_.is_open()) {
     regions_.table().set_owner(nullptr);
   }
+  if (auto* shared = source_.shared()) {
+    shared->members().leave(*this);
+  }
+  decaying_pools::only().leave(*this);
   lane::detach_all(*this);
   if (in_continuation()) {
     retire_later(*this);  // which calls the driver
@@ -219,38 +232,6 @@ void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket f
   }
 }
 
-// Before the driver is asked for more: what this thread keeps may be joined to what is free, and
-// what waits for other queues may have been waited for long enough.
-result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
-                                        queue* on) {
-  const auto whom = slots_->find(on);
-  for (const bool gathered : {false, true}) {
-    if (gathered) {
-      lane::empty_own(*this);
-      slots_->fence();
-      regions_.settle();
-    }
-    if (const auto found = regions_.take(count, alignment, whom); found.count != 0) {
-      return found;
-    }
-  }
-  return grow(count, alignment, whom);
-}
-
-// Where memory cannot move, as much goes back first of regions that are free and did not serve:
-// recorded training held 1.5 times what it requested without this, and 1.05 times with it.
-result<region_heap::run> pool::grow(region_heap::index count, std::size_t alignment,
-                                    queue_slots::slot whom) {
-  if (const auto held = source_.counts().held_bytes(); !source_.moves()) {
-    regions_.trim(held - std::min(held, std::size_t{count} * k_grain_bytes));
-  }
-  auto grown = regions_.grow(count, alignment, whom);
-  if (!grown && grown.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && trim(0) != 0) {
-    return regions_.grow(count, alignment, whom);
-  }
-  return grown;
-}
-
 result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queue* on) {
   constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
   if (nbytes > k_most_bytes || alignment > k_most_bytes) {
@@ -379,16 +360,6 @@ result<ref<allocation>> pool::record(const pooled_block& of) {
     records_queue_ = *std::move(made);
   }
   return allocation::record(*records_queue_, {of.start, of.nbytes, classes_.unit(), kind()}, *this);
-}
-
-std::size_t pool::trim(std::size_t keep) noexcept {
-  lane::empty_own(*this);
-  for (unsigned each = 0; each < classes_.count(); ++each) {
-    dissolve(central_[each].flush());
-  }
-  slots_->fence();
-  regions_.settle();
-  return regions_.trim(keep);
 }
 
 memory_resource::memory_usage pool::usage() noexcept {

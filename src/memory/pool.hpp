@@ -9,12 +9,14 @@
 // A free never allocates or fails, and calls a driver only for a lent queue, whose fence it
 // submits. What is freed behind work on a queue is good there at once, and elsewhere when that work
 // has ended (queue_slots.hpp). Memory goes back to the driver by `trim`, where the pool finds none
-// when it has to grow, and with the pool. Where it can move, what is free becomes one
-// (region_heap.hpp).
+// when it has to grow, where another pool of its budget does, by decay, and with the pool. Where it
+// can move, what is free becomes one (region_heap.hpp).
 
 #include <array>
+#include <chrono>
 #include <mutex>
 
+#include "memory/decay.hpp"
 #include "memory/lane.hpp"
 #include "memory/pooled.hpp"
 #include "memory/reaper.hpp"
@@ -30,6 +32,11 @@ class pool final : public memory_resource, public reclaimable {
     std::size_t limit_bytes = SIZE_MAX;  // of the driver's, never more
     bool checks = true;                  // finds frees of what is no block or was freed; some 3 ns
     bool remaps = true;  // moves free memory to where it is needed, if the driver can
+    // Beyond it all that is free goes back before the driver is asked for what is needed.
+    std::size_t soft_limit_bytes = SIZE_MAX;
+    ref<budget> shared = {};  // what it holds together with other pools
+    // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
+    std::chrono::nanoseconds decay{0};
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
@@ -55,8 +62,12 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 
   [[nodiscard]] memory_usage usage() noexcept override;
-  // As `region_heap::trim`; this thread's lanes are emptied first.
+  // As `region_heap::trim`; this thread's lanes are emptied first. What decayed goes back beyond
+  // `keep` too.
   std::size_t trim(std::size_t keep) noexcept override;
+  // What nobody needed in the window that has ended; bytes given back.
+  std::size_t decay() noexcept;
+  [[nodiscard]] const decay_window& window() const noexcept { return window_; }
 
   // For lanes; under their lock.
   [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
@@ -84,8 +95,17 @@ class pool final : public memory_resource, public reclaimable {
   // At least one block, at most as many as `out` has room for.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
-  [[nodiscard]] result<region_heap::run> grow(region_heap::index count, std::size_t alignment,
-                                              queue_slots::slot whom);
+  struct wanted_run {
+    region_heap::index count;
+    std::size_t alignment;
+    queue_slots::slot whom;
+  };
+  [[nodiscard]] result<region_heap::run> grow(const wanted_run& wanted);
+  [[nodiscard]] result<void> begin_with(std::size_t nbytes);
+  void give_way(std::size_t needed) noexcept;
+  template <class Grow>
+  [[nodiscard]] auto with_room(std::size_t needed, Grow&& grow) -> decltype(grow());
+  void gather() noexcept;
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
 
@@ -102,6 +122,7 @@ class pool final : public memory_resource, public reclaimable {
   const ref<queue_slots> slots_;
   region_source source_;
   region_heap regions_;
+  decay_window window_;
   std::array<slab_shape, size_classes::k_most> shapes_{};
   std::array<central_list, size_classes::k_most> central_{};
   lane* lanes_ = nullptr;

@@ -66,6 +66,7 @@ region_heap::run region_heap::take(index count, std::size_t alignment,
     first = runs_.keep(first, static_cast<index>(skip / k_grain_bytes), count);
     base += skip;
   }
+  least_free_ = std::min(least_free_, runs_.free_grains());
   return {base, first, count, runs_.ticket_of(first)};
 }
 
@@ -310,6 +311,12 @@ std::size_t region_heap::trim(std::size_t keep) noexcept {
 std::size_t region_heap::free_bytes() noexcept {
   const std::lock_guard hold{lock_};
   return runs_.free_grains() * k_grain_bytes;
+}
+
+std::size_t region_heap::least_free_bytes() noexcept {
+  const std::lock_guard hold{lock_};
+  const auto now = runs_.free_grains();
+  return std::min(now, std::exchange(least_free_, now)) * k_grain_bytes;
 }
 
 }  // namespace isthmus

@@ -62,6 +62,8 @@ class region_heap {
     return &grain_table::of(record) == table_;
   }
   [[nodiscard]] std::size_t free_bytes() noexcept;
+  // The least that was free at any moment since this was asked last: nobody needed that much.
+  [[nodiscard]] std::size_t least_free_bytes() noexcept;
 
  private:
   class assembly;
@@ -100,7 +102,8 @@ class region_heap {
   std::mutex growing_;  // around what calls the driver; before the lock
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
-  std::vector<region> regions_;  // by their first grain
+  std::uint64_t least_free_ = 0;  // in grains
+  std::vector<region> regions_;   // by their first grain
 };
 
 }  // namespace isthmus

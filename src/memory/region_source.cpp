@@ -21,33 +21,45 @@ chunk_source* chunks_for(context& home, device& where, usm_kind kind) noexcept {
 }  // namespace
 
 region_source::region_source(context& home, device& where, usm_kind kind, const sizes& how,
-                             bool remaps) noexcept
+                             ref<budget> shared, bool remaps) noexcept
     : home_{home},
       where_{where},
       kind_{kind},
       how_{how},
+      shared_{std::move(shared)},
       chunks_{remaps ? chunks_for(home, where, kind) : nullptr} {}
 
 // Separate allocations are few and large, as what is left in one does not help another. Chunks are
 // small, and their sizes whole huge pages, which CUDA maps and the host is fast with.
 std::size_t region_source::growth_for(std::size_t needed) const noexcept {
-  if (how_.growth_bytes != 0 || !moves()) {
-    const auto growth = how_.growth_bytes != 0 ? how_.growth_bytes : 32 * k_mib;
-    return std::max(needed, growth);
-  }
-  const auto growth = std::clamp(counts_.held_bytes() / 128, 2 * k_mib, 32 * k_mib);
-  return round_up(std::max(needed, growth), 2 * k_mib);
+  const auto held = counts_.held_bytes();
+  const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, 32 * k_mib) : 32 * k_mib;
+  const auto usual = std::max(needed, how_.growth_bytes != 0 ? how_.growth_bytes : own);
+  const auto wanted = moves() && how_.growth_bytes == 0 ? round_up(usual, 2 * k_mib) : usual;
+  const auto room = how_.soft_limit_bytes - std::min(held, how_.soft_limit_bytes);
+  return std::clamp(wanted, needed, std::max(needed, room));
 }
 
 result<void> region_source::claim(std::size_t nbytes) {
-  if (counts_.claim(nbytes, how_.limit_bytes)) {
-    return {};
+  if (!counts_.claim(nbytes, how_.limit_bytes)) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
+                "buffers, ask for less or raise its limit",
+                kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
+                describe_bytes(counts_.held_bytes()), describe_bytes(how_.limit_bytes));
   }
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
-              "buffers, ask for less or raise its limit",
-              kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
-              describe_bytes(counts_.held_bytes()), describe_bytes(how_.limit_bytes));
+  if (shared_ && !shared_->claim(nbytes)) {
+    counts_.unclaim(nbytes);
+    return shared_->refusal(where_, kind_, nbytes);
+  }
+  return {};
+}
+
+void region_source::unclaim(std::size_t nbytes) noexcept {
+  counts_.unclaim(nbytes);
+  if (shared_) {
+    shared_->give_back(nbytes);
+  }
 }
 
 // The driver may not align to grains: then one more is asked for.
@@ -58,7 +70,7 @@ result<region> region_source::allocate(std::size_t nbytes) {
   ISTHMUS_TRY(claim(asked));
   auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
   if (!given) {
-    counts_.unclaim(asked);
+    unclaim(asked);
     return given.take_error();
   }
   counts_.took_claimed();
@@ -93,6 +105,9 @@ void region_source::give_back(const region& gone) noexcept {
     let_go(*gone.in);
   }
   counts_.gave_back(gone.driver_bytes);
+  if (shared_) {
+    shared_->give_back(gone.driver_bytes);
+  }
 }
 
 result<reservation*> region_source::reserve(std::size_t nbytes) {
@@ -131,7 +146,7 @@ result<region> region_source::create(reservation& in, std::size_t nbytes) {
   auto* const at = in.base + in.filled;
   auto made = provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at);
   if (!made) {
-    counts_.unclaim(whole);
+    unclaim(whole);
     return made.take_error();
   }
   counts_.took_claimed();

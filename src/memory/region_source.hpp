@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "memory/budget.hpp"
 #include "memory/driver_counts.hpp"
 #include "memory/grain_table.hpp"
 #include "memory/memory_resource.hpp"
@@ -36,9 +37,12 @@ class region_source {
  public:
   struct sizes {
     std::size_t growth_bytes;  // asked of the driver at a time, at least; 0: by itself
-    std::size_t limit_bytes;   // of the driver's, never more
+    std::size_t
+        soft_limit_bytes;     // of the driver's, beyond which it asks for no more than is needed
+    std::size_t limit_bytes;  // never more
   };
-  region_source(context& home, device& where, usm_kind kind, const sizes& how,
+  // `shared`: what it holds together with other sources; may be null.
+  region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
                 bool remaps) noexcept;
 
   // Whether its regions are chunks.
@@ -51,7 +55,7 @@ class region_source {
   // How much to ask for where so much is needed.
   [[nodiscard]] std::size_t growth_for(std::size_t needed) const noexcept;
 
-  // One that cannot move. OUT_OF_MEMORY beyond the limit; errors as the driver's.
+  // One that cannot move. OUT_OF_MEMORY beyond the limit or the budget; errors as the driver's.
   [[nodiscard]] result<region> allocate(std::size_t nbytes);
   void give_back(const region& gone) noexcept;
 
@@ -67,15 +71,19 @@ class region_source {
 
   // A chunk that moves counts in both maps and unmaps.
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
+  [[nodiscard]] const sizes& how() const noexcept { return how_; }
+  [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }
 
  private:
   [[nodiscard]] result<void> claim(std::size_t nbytes);
   void fill(reservation& in, std::size_t nbytes) noexcept;
+  void unclaim(std::size_t nbytes) noexcept;
 
   context& home_;
   device& where_;
   const usm_kind kind_;
   const sizes how_;
+  const ref<budget> shared_;
   chunk_source* const chunks_;
   driver_counts counts_;
 };

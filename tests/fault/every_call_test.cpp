@@ -180,9 +180,14 @@ class scenario {
   }
   // Bare blocks of a pool on both queues, and one that goes while work on its memory runs.
   void pools() {
+    const im::budget shared(64 << 20);
     for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
       im::resource pool;
-      attempt([&] { pool = im::resource::pool(context_, kind, {.growth_bytes = 1 << 20}); });
+      attempt([&] {
+        pool = im::resource::pool(
+            context_, kind,
+            {.growth_bytes = 1 << 20, .share = shared, .decay = std::chrono::nanoseconds(1)});
+      });
       if (!pool) continue;
       for (std::size_t nbytes : {std::size_t{500}, k_bytes, std::size_t{300} << 10}) {
         attempt(

@@ -62,6 +62,7 @@ class machine {
     for (isthmus_buffer_t* one : buffers_) isthmus_buffer_release(one);
     while (!blocks_.empty()) require(give_back(blocks_.size() - 1) == ISTHMUS_OK);
     for (isthmus_resource_t* one : pools_) isthmus_resource_release(one);
+    isthmus_budget_release(budget_);
     for (isthmus_queue_t* one : queues_) {
       require(isthmus_queue_wait(one, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
       isthmus_queue_release(one);
@@ -251,13 +252,30 @@ class machine {
     if (isthmus_buffer_disown(buffer, &pointer, &owner) != ISTHMUS_OK) return;
     owner.release(owner.object);
   }
+  // Of 1 MiB at most, so that pools come to ask one another.
+  isthmus_budget_t* budget() {
+    if (budget_ == nullptr) {
+      const isthmus_status_t code = isthmus_budget_create(from_.size() * 16, &budget_);
+      require(code == ISTHMUS_OK || code == ISTHMUS_ERROR_INVALID_ARGUMENT);
+    }
+    isthmus_budget_info_t info{};
+    info.struct_size = sizeof info;
+    if (budget_ != nullptr) {
+      require(isthmus_budget_query(budget_, &info) == ISTHMUS_OK);
+      require(info.held_bytes <= info.limit_bytes && info.held_bytes <= info.peak_held_bytes);
+    }
+    return budget_;
+  }
   void new_pool() {
     isthmus_pool_options_t options{};
     options.struct_size = from_.byte() == 255 ? 1 : sizeof options;
     options.initial_bytes = from_.byte() < 16 ? from_.size() : 0;
     options.growth_bytes = from_.byte() * std::size_t{4096};
     options.limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
-    options.flags = from_.byte() < 8 ? 2 : 0;
+    options.flags = from_.byte() % 8;
+    options.soft_limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
+    options.budget = from_.byte() < 128 ? nullptr : budget();
+    options.decay_ns = from_.byte() < 64 ? from_.byte() : 0;
     isthmus_context_t* home = nullptr;
     require(isthmus_context_default(device_, &home) == ISTHMUS_OK);
     isthmus_resource_t* made = nullptr;
@@ -363,6 +381,7 @@ class machine {
   std::vector<isthmus_event_t*> events_;
   std::vector<isthmus_event_t*> gates_;
   std::vector<isthmus_resource_t*> pools_;
+  isthmus_budget_t* budget_ = nullptr;
   std::vector<block> blocks_;
 };
 

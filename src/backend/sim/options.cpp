@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "backend/sim/quantities.hpp"
+#include "core/quantities.hpp"
 #include "core/text.hpp"
 
 namespace isthmus::sim {
@@ -13,14 +13,6 @@ struct item {
   std::string_view key;
   std::string_view value;
 };
-
-// Values stand in messages: what is not printable or too long for one is not repeated as it is.
-std::string quoted(std::string_view text) {
-  constexpr std::size_t longest = 60;
-  std::string shown{text.substr(0, longest)};
-  std::replace_if(shown.begin(), shown.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return formatted("'{}{}'", shown, text.size() > longest ? "..." : "");
-}
 
 error refused(const item& given, std::string_view allowed) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "simulated device: {}={} is not possible: give {}",

@@ -8,7 +8,6 @@
 #include <random>
 
 #include "backend/sim/open.hpp"
-#include "backend/sim/quantities.hpp"
 #include "core/text.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -74,24 +73,6 @@ TEST(sim_options, none_clears_the_faults_before_it) {
   EXPECT_TRUE(chosen.clear_faults);
   ASSERT_EQ(chosen.faults.size(), 1U);
   EXPECT_EQ(chosen.faults[0].kind, call::fill);
-}
-
-TEST(sim_options, quantities) {
-  EXPECT_EQ(parse_quantity("1.5KiB", unit::bytes), 1536U);
-  EXPECT_EQ(parse_quantity("123", unit::bytes), 123U);
-  EXPECT_EQ(parse_quantity("0", unit::time), 0U);
-  EXPECT_EQ(parse_quantity("0.001us", unit::time), 1U);
-  EXPECT_EQ(parse_quantity("2s", unit::time), 2'000'000'000U);
-  EXPECT_EQ(parse_quantity("18446744073709551615", unit::none),
-            std::numeric_limits<std::uint64_t>::max());
-  for (const auto* text : {"", "1 KiB", "KiB", ".5KiB", "1.KiB", "-1", "+1", "1e3", "0x10", "1kib",
-                           "18446744073709551616", "18446744073709551615KiB", "16777216TiB",
-                           "1.0000001KiB", "1.5.5KiB", "1,5KiB"}) {
-    EXPECT_FALSE(parse_quantity(text, unit::bytes)) << text;
-  }
-  EXPECT_FALSE(parse_quantity("5", unit::time));
-  EXPECT_FALSE(parse_quantity("1.5", unit::none));
-  EXPECT_FALSE(parse_quantity("16GB", unit::bandwidth));
 }
 
 struct refusal {

@@ -1,9 +1,9 @@
-#include "backend/sim/quantities.hpp"
+#include "core/quantities.hpp"
 
 #include <limits>
 #include <span>
 
-namespace isthmus::sim {
+namespace isthmus {
 namespace {
 
 struct suffix {
@@ -111,6 +111,18 @@ std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noex
   return value > most - rest ? std::nullopt : std::optional{value + rest};
 }
 
+std::optional<std::uint64_t> parse_share(std::string_view text, std::uint64_t whole) noexcept {
+  constexpr auto all = 100 * k_fraction_unit;
+  const auto percent = take_digits(text);
+  const auto fraction = percent ? take_fraction(text) : std::nullopt;
+  if (!fraction || text != "%" || *percent > 100) {
+    return std::nullopt;
+  }
+  const auto share = *percent * k_fraction_unit + *fraction;
+  return share > all ? std::nullopt
+                     : std::optional{whole / all * share + whole % all * share / all};
+}
+
 const char* describe(unit of) noexcept {
   switch (of) {
     case unit::bytes: return "a size in bytes, KiB, MiB, GiB or TiB (\"64MiB\")";
@@ -121,4 +133,4 @@ const char* describe(unit of) noexcept {
   }
 }
 
-}  // namespace isthmus::sim
+}  // namespace isthmus

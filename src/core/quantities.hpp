@@ -1,12 +1,12 @@
 #pragma once
-// Numbers with units, as options have them: "64MiB", "16GB/s", "5us". No locale, no overflow.
+// Numbers with units, as people write them: "64MiB", "16GB/s", "5us". No locale, no overflow.
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-namespace isthmus::sim {
+namespace isthmus {
 
 // Which units a value may have; `describe` lists them for messages.
 enum class unit { none, bytes, time, bandwidth };
@@ -15,5 +15,8 @@ enum class unit { none, bytes, time, bandwidth };
 // that is no whole one or does not fit 64 bits.
 [[nodiscard]] std::optional<std::uint64_t> parse_quantity(std::string_view text, unit of) noexcept;
 [[nodiscard]] const char* describe(unit of) noexcept;
+// "80%" or "12.5%" of `whole`, rounded down; nothing if the text is no share from 0 to 100 %.
+[[nodiscard]] std::optional<std::uint64_t> parse_share(std::string_view text,
+                                                       std::uint64_t whole) noexcept;
 
-}  // namespace isthmus::sim
+}  // namespace isthmus

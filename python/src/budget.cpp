@@ -1,0 +1,91 @@
+// Bytes that several pools share.
+
+#include "budget.hpp"
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+
+namespace isthmus::python {
+namespace {
+
+void init_budget(budget* self, nb::handle limit, nb::handle on, nb::handle kind) {
+  const nb::object where = on.is_none() ? nb::object{} : to_device(on);
+  const auto bytes = to_bytes(limit, "limit", where, to_kind(kind));
+  budget_handle made;
+  check(isthmus_budget_create(bytes, made.out()));
+  new (self) budget{std::move(made)};
+}
+
+isthmus_budget_info_t info_of(const budget& of) {
+  isthmus_budget_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_budget_query(of.raw.get(), &info));
+  return info;
+}
+
+nb::object budget_repr(const budget& self) {
+  const auto info = info_of(self);
+  return nb::steal(PyUnicode_FromFormat(
+      "<isthmus.Budget of %llu bytes, %llu held by %llu pools, %llu free>",
+      static_cast<unsigned long long>(info.limit_bytes),
+      static_cast<unsigned long long>(info.held_bytes), static_cast<unsigned long long>(info.pools),
+      static_cast<unsigned long long>(info.free_bytes)));
+}
+
+}  // namespace
+
+std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
+  if (PyUnicode_Check(value.ptr()) == 0) {
+    return to_size(value, what);
+  }
+  const char* text = PyUnicode_AsUTF8(value.ptr());
+  if (text == nullptr) {
+    raise_set();
+  }
+  std::uint64_t bytes = 0;
+  auto* const device = where.is_valid() ? device_of(where)->raw.get() : nullptr;
+  if (isthmus_bytes_parse(text, device, kind, &bytes) != ISTHMUS_OK) {
+    raise_python(PyExc_ValueError, "%s: %s", what, isthmus_error_message());
+  }
+  return bytes;
+}
+
+void bind_budget(nb::module_& module) {
+  nb::class_<budget> type(
+      module, "Budget",
+      "Bytes that several pools may have of their drivers' memory together, in use and free "
+      "alike:\n"
+      "Budget(limit, device=None, kind=\"device\"), given to PoolResource(..., budget=...).\n\n"
+      "`limit` is in bytes, or text: \"2GiB\", or \"80%\" of the memory of `kind` that `device` "
+      "has.\n"
+      "A pool that would go over it gives back its own free memory, then asks the others for\n"
+      "theirs, and then raises USMAllocationError with who holds what. What threads other than\n"
+      "the asking one keep of small and recent blocks is not free. Safe to use from any thread.");
+  types.budget = type;
+  const auto number = [&](const char* name, auto field, const char* signature, const char* text) {
+    type.def_prop_ro(
+        name, [field](const budget& self) { return info_of(self).*field; }, nb::sig(signature),
+        text);
+  };
+  type.def("__init__", &init_budget, nb::arg("limit"), nb::arg("device") = nb::none(),
+           nb::arg("kind") = "device",
+           nb::sig("def __init__(self, limit: int | str, device: Device | str | None = None, "
+                   "kind: str = 'device') -> None"));
+  number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",
+         "Bytes that its pools may hold together.");
+  number("held_bytes", &isthmus_budget_info_t::held_bytes, "def held_bytes(self) -> int",
+         "Bytes that its pools hold, and those of pools that have gone with blocks in use.");
+  number("free_bytes", &isthmus_budget_info_t::free_bytes, "def free_bytes(self) -> int",
+         "Bytes of these that no buffer, thread or size class has.");
+  number("peak_held_bytes", &isthmus_budget_info_t::peak_held_bytes,
+         "def peak_held_bytes(self) -> int", "The most that was held so far.");
+  number("pools", &isthmus_budget_info_t::pools, "def pools(self) -> int", "Pools that live.");
+  number("refusals", &isthmus_budget_info_t::refusals, "def refusals(self) -> int",
+         "Times that a pool asked for what did not fit at once.");
+  number("reclaimed_bytes", &isthmus_budget_info_t::reclaimed_bytes,
+         "def reclaimed_bytes(self) -> int", "Bytes that pools gave back for others so far.");
+  type.def("__repr__", &budget_repr, nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace isthmus::python

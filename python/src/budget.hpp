@@ -1,0 +1,17 @@
+#pragma once
+// Budgets, and numbers of bytes as people write them.
+
+#include "objects.hpp"
+
+namespace isthmus::python {
+
+struct budget {
+  budget_handle raw;
+};
+
+// An integer as `to_size` takes it, or text: "2GiB", or "80%" of the memory of `kind` that `where`,
+// a Device or nothing, has. ValueError for other text.
+[[nodiscard]] std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where,
+                                     isthmus_kind_t kind);
+
+}  // namespace isthmus::python

@@ -1,0 +1,96 @@
+// Bytes as people write them, and budgets.
+
+#include "memory/budget.hpp"
+
+#include "c/common.hpp"
+#include "core/quantities.hpp"
+#include "core/text.hpp"
+#include "memory/host_memory.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+error no_bytes(std::string_view text) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "{} is no number of bytes: give {}, or a share of 0 % "
+              "to 100 % (\"80%\")",
+              quoted(text), describe(unit::bytes));
+}
+
+result<std::uint64_t> share_of(std::string_view text, const device* where, usm_kind kind) {
+  if (!parse_share(text, 0)) {
+    return no_bytes(text);
+  }
+  if (where == nullptr || kind_capability(kind) == 0) {
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "{} of what is not known: a share needs a device and a kind of its memory, or give {}",
+        quoted(text), describe(unit::bytes));
+  }
+  return *parse_share(text, memory_for(*where, kind));
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
+                                     isthmus_kind_t kind, uint64_t* bytes) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(text);
+    ISTHMUS_NEEDS(bytes);
+    const std::string_view given{text};
+    const auto plain = parse_quantity(given, unit::bytes);
+    auto told = plain ? result<std::uint64_t>{*plain} : share_of(given, object(device), kind);
+    ISTHMUS_TRY(told);
+    *bytes = *told;
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** budget) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(budget);
+    if (limit_bytes == 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a budget of 0 bytes: give at least 1");
+    }
+    *budget = handle(make_ref<isthmus::budget>(limit_bytes).detach());
+    return {};
+  });
+}
+
+void isthmus_budget_retain(isthmus_budget_t* budget) noexcept {
+  if (budget != nullptr) {
+    object(budget)->retain();
+  }
+}
+
+void isthmus_budget_release(isthmus_budget_t* budget) noexcept {
+  if (budget != nullptr && !os::is_forked_child()) {
+    object(budget)->release();
+  }
+}
+
+isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
+                                      isthmus_budget_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(budget);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    const auto now = object(budget)->now();
+    info->limit_bytes = now.limit_bytes;
+    info->held_bytes = now.held_bytes;
+    info->free_bytes = now.free_bytes;
+    info->peak_held_bytes = now.peak_held_bytes;
+    info->pools = now.pools;
+    info->refusals = now.refusals;
+    info->reclaimed_bytes = now.reclaimed_bytes;
+    return {};
+  });
+}

@@ -1,0 +1,104 @@
+#include "memory/budget.hpp"
+
+#include <algorithm>
+#include <new>
+#include <string>
+
+#include "core/sizes.hpp"
+#include "core/text.hpp"
+#include "memory/pool.hpp"
+
+namespace isthmus {
+
+bool budget::claim(std::size_t nbytes) noexcept {
+  auto held = held_.load(std::memory_order_relaxed);
+  do {
+    if (nbytes > limit_ || held > limit_ - nbytes) {
+      refusals_.fetch_add(1, std::memory_order_relaxed);
+      return false;
+    }
+  } while (!held_.compare_exchange_weak(held, held + nbytes, std::memory_order_relaxed));
+  auto peak = peak_.load(std::memory_order_relaxed);
+  while (peak < held + nbytes &&
+         !peak_.compare_exchange_weak(peak, held + nbytes, std::memory_order_relaxed)) {
+  }
+  return true;
+}
+
+void budget::give_back(std::size_t nbytes) noexcept {
+  held_.fetch_sub(nbytes, std::memory_order_relaxed);
+}
+
+// What is held by none of the members belongs to pools that were let go and whose memory is still
+// in use.
+error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
+  const auto held = held_.load(std::memory_order_relaxed);
+  std::size_t of_members = 0;
+  std::string holders;
+  members_.look_at_each([&](pool& each) {
+    const auto has = each.usage();
+    of_members += has.held_bytes;
+    holders +=
+        formatted("{}{} by a pool of {} memory on {} ({} of it free)", holders.empty() ? "" : ", ",
+                  describe_bytes(has.held_bytes), kind_name(each.kind()),
+                  each.where().properties().filter, describe_bytes(has.free_bytes));
+  });
+  if (held > of_members) {
+    holders += formatted("{}{} by pools that have gone, for work in flight or blocks in use",
+                         holders.empty() ? "" : ", ", describe_bytes(held - of_members));
+  }
+  return fail(
+      ISTHMUS_ERROR_OUT_OF_MEMORY,
+      "a pool of {} memory on {} would need {} more, of a budget of {} of which {} are held: "
+      "{}; free buffers, ask for less or make the budget larger",
+      kind_name(kind), where.properties().filter, describe_bytes(nbytes), describe_bytes(limit_),
+      describe_bytes(held), holders);
+}
+
+// Those with the most free memory first. What goes back goes in whole regions, of which one may be
+// more than is missing.
+bool budget::make_room(const pool& asker, std::size_t nbytes) noexcept try {
+  struct candidate {
+    std::size_t free_bytes;
+    ref<pool> which;
+  };
+  std::vector<candidate> others;
+  for (auto& each : members_.alive()) {
+    if (each.get() != &asker) {
+      others.push_back({each->usage().free_bytes, std::move(each)});
+    }
+  }
+  std::sort(others.begin(), others.end(),
+            [](const candidate& a, const candidate& b) { return a.free_bytes > b.free_bytes; });
+  std::size_t given = 0;
+  for (const auto& each : others) {
+    if (given < nbytes) {
+      const auto held = each.which->usage().held_bytes;
+      const auto missing = nbytes - given;
+      given += each.which->trim(held > missing ? held - missing : 0);
+    }
+    if (given < nbytes) {
+      given += each.which->trim(0);
+    }
+  }
+  reclaimed_.fetch_add(given, std::memory_order_relaxed);
+  return given != 0;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+budget::state budget::now() {
+  state told;
+  members_.look_at_each([&](pool& each) {
+    told.free_bytes += each.usage().free_bytes;
+    ++told.pools;
+  });
+  told.limit_bytes = limit_;
+  told.held_bytes = held_.load(std::memory_order_relaxed);
+  told.peak_held_bytes = peak_.load(std::memory_order_relaxed);
+  told.refusals = refusals_.load(std::memory_order_relaxed);
+  told.reclaimed_bytes = reclaimed_.load(std::memory_order_relaxed);
+  return told;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,48 @@
+#include "core/quantities.hpp"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace isthmus {
+namespace {
+
+TEST(quantities, have_units) {
+  EXPECT_EQ(parse_quantity("1.5KiB", unit::bytes), 1536U);
+  EXPECT_EQ(parse_quantity("123", unit::bytes), 123U);
+  EXPECT_EQ(parse_quantity("0", unit::time), 0U);
+  EXPECT_EQ(parse_quantity("0.001us", unit::time), 1U);
+  EXPECT_EQ(parse_quantity("2s", unit::time), 2'000'000'000U);
+  EXPECT_EQ(parse_quantity("18446744073709551615", unit::none),
+            std::numeric_limits<std::uint64_t>::max());
+  for (const auto* text : {"", "1 KiB", "KiB", ".5KiB", "1.KiB", "-1", "+1", "1e3", "0x10", "1kib",
+                           "18446744073709551616", "18446744073709551615KiB", "16777216TiB",
+                           "1.0000001KiB", "1.5.5KiB", "1,5KiB"}) {
+    EXPECT_FALSE(parse_quantity(text, unit::bytes)) << text;
+  }
+  EXPECT_FALSE(parse_quantity("5", unit::time));
+  EXPECT_FALSE(parse_quantity("1.5", unit::none));
+  EXPECT_FALSE(parse_quantity("16GB", unit::bandwidth));
+}
+
+TEST(shares, are_of_a_whole) {
+  EXPECT_EQ(parse_share("80%", 1000), 800U);
+  EXPECT_EQ(parse_share("12.5%", 1000), 125U);
+  EXPECT_EQ(parse_share("0%", 1000), 0U);
+  EXPECT_EQ(parse_share("0.1%", 1000), 1U);
+  EXPECT_EQ(parse_share("33.333333%", 3), 0U);
+  EXPECT_EQ(parse_share("50%", 3), 1U);
+  constexpr auto most = std::numeric_limits<std::uint64_t>::max();
+  EXPECT_EQ(parse_share("100%", most), most);
+  EXPECT_EQ(parse_share("50%", most), most / 2);
+}
+
+TEST(shares, are_nothing_else) {
+  for (const auto* text : {"", "%", "80", "80 %", " 80%", "80%%", "80%x", "-1%", "101%", "100.1%",
+                           "1.%", ".5%", "1.0000001%", "1e1%", "18446744073709551616%", "80KiB"}) {
+    EXPECT_FALSE(parse_share(text, 1000)) << text;
+  }
+}
+
+}  // namespace
+}  // namespace isthmus

@@ -1,0 +1,283 @@
+// Budgets: what several pools hold together, who gives way to whom, and who is told of it.
+
+#include "memory/budget.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+#include <vector>
+
+#include "memory/pool.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::budget_test {
+namespace {
+
+using sim_test::expect_failure;
+using sim_test::expect_value;
+using sim_test::rig;
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+// Regions that neither move nor are asked for in advance, so that every number is known.
+ref<pool> member_of(const ref<budget>& shared, rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE,
+                    std::size_t initial_bytes = 0) {
+  return expect_value(pool::create(
+      *on.home, *on.where, kind,
+      {.growth_bytes = k_mib, .initial_bytes = initial_bytes, .remaps = false, .shared = shared}));
+}
+
+result<void*> take(pool& from, queue& on, std::size_t mib) {
+  return from.allocate(mib * k_mib, 0, on);
+}
+void give(pool& to, queue& on, void* pointer, std::size_t mib) {
+  EXPECT_TRUE(to.deallocate(pointer, mib * k_mib, &on));
+}
+// Taken and given back: cached.
+void warm(pool& of, queue& on, std::size_t mib) {
+  give(of, on, expect_value(take(of, on, mib)), mib);
+}
+
+TEST(budget, counts_what_is_in_use_and_what_is_free) {
+  rig sim;
+  const auto shared = make_ref<budget>(64 * k_mib);
+  const auto first = member_of(shared, sim);
+  const auto second = member_of(shared, sim, ISTHMUS_KIND_HOST);
+  auto* block = expect_value(take(*first, *sim.on, 3));
+  warm(*second, *sim.on, 2);
+  second->trim(SIZE_MAX);  // out of this thread's lane
+  auto now = shared->now();
+  EXPECT_EQ(now.limit_bytes, 64 * k_mib);
+  EXPECT_EQ(now.held_bytes, 5 * k_mib);
+  EXPECT_EQ(now.free_bytes, 2 * k_mib);
+  EXPECT_EQ(now.pools, 2U);
+  give(*first, *sim.on, block, 3);
+  first->trim(0);
+  second->trim(0);
+  now = shared->now();
+  EXPECT_EQ(now.held_bytes, 0U);
+  EXPECT_EQ(now.peak_held_bytes, 5 * k_mib);
+  EXPECT_EQ(now.refusals, 0U);
+}
+
+TEST(budget, a_pool_gives_back_its_own_before_it_asks_others) {
+  rig sim;
+  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto first = member_of(shared, sim);
+  const auto second = member_of(shared, sim);
+  warm(*first, *sim.on, 5);
+  warm(*second, *sim.on, 2);
+  auto* block = expect_value(take(*first, *sim.on, 6));
+  EXPECT_EQ(first->usage().held_bytes, 6 * k_mib);
+  EXPECT_EQ(second->usage().held_bytes, 2 * k_mib);
+  EXPECT_EQ(shared->now().reclaimed_bytes, 0U);
+  give(*first, *sim.on, block, 6);
+}
+
+TEST(budget, others_give_way_with_what_they_have_free) {
+  rig sim;
+  const auto shared = make_ref<budget>(16 * k_mib);
+  const auto first = member_of(shared, sim);
+  const auto second = member_of(shared, sim, ISTHMUS_KIND_SHARED);
+  const auto third = member_of(shared, sim, ISTHMUS_KIND_HOST);
+  auto* kept = expect_value(take(*second, *sim.on, 3));
+  warm(*first, *sim.on, 4);
+  warm(*second, *sim.on, 8);
+  auto* block = expect_value(take(*third, *sim.on, 10));
+  const auto now = shared->now();
+  EXPECT_LE(now.held_bytes, 16 * k_mib);
+  EXPECT_EQ(now.held_bytes, 13 * k_mib);
+  EXPECT_EQ(now.reclaimed_bytes, 12 * k_mib);
+  EXPECT_EQ(second->usage().held_bytes, 3 * k_mib);
+  give(*second, *sim.on, kept, 3);
+  give(*third, *sim.on, block, 10);
+}
+
+TEST(budget, does_not_ask_for_more_than_is_missing) {
+  rig sim;
+  const auto shared = make_ref<budget>(16 * k_mib);
+  const auto first = member_of(shared, sim);
+  const auto second = member_of(shared, sim);
+  std::vector<void*> blocks;
+  for (int each = 0; each < 12; ++each) {
+    blocks.push_back(expect_value(take(*first, *sim.on, 1)));
+  }
+  for (auto* each : blocks) {
+    give(*first, *sim.on, each, 1);
+  }
+  auto* block = expect_value(take(*second, *sim.on, 6));
+  EXPECT_EQ(first->usage().held_bytes, 6 * k_mib);
+  give(*second, *sim.on, block, 6);
+}
+
+TEST(budget, says_who_holds_what) {
+  rig sim;
+  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto first = member_of(shared, sim);
+  const auto second = member_of(shared, sim, ISTHMUS_KIND_HOST);
+  auto* one = expect_value(take(*first, *sim.on, 5));
+  auto* other = expect_value(take(*second, *sim.on, 2));
+  auto refused = take(*second, *sim.on, 4);
+  const std::string where = sim.where->properties().filter;
+  expect_failure(refused, ISTHMUS_ERROR_OUT_OF_MEMORY,
+                 "a pool of host memory on " + where + " would need 4 MiB");
+  expect_failure(refused, ISTHMUS_ERROR_OUT_OF_MEMORY,
+                 "of a budget of 8 MiB (8388608 bytes) of which 7 MiB (7340032 bytes) are held: "
+                 "5 MiB (5242880 bytes) by a pool of device memory on " +
+                     where + " (0 bytes of it free), 2 MiB (2097152 bytes) by a pool of host");
+  EXPECT_EQ(shared->now().held_bytes, 7 * k_mib);
+  give(*first, *sim.on, one, 5);
+  give(*second, *sim.on, other, 2);
+}
+
+TEST(budget, is_held_to_by_a_pools_first_bytes_too) {
+  rig sim;
+  const auto shared = make_ref<budget>(8 * k_mib);
+  const auto first = member_of(shared, sim, ISTHMUS_KIND_DEVICE, 6 * k_mib);
+  EXPECT_EQ(shared->now().held_bytes, 6 * k_mib);
+  const auto second = member_of(shared, sim, ISTHMUS_KIND_DEVICE, 4 * k_mib);
+  EXPECT_EQ(first->usage().held_bytes, 0U);
+  auto* block = expect_value(take(*second, *sim.on, 3));
+  const auto third = pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+                                  {.initial_bytes = 6 * k_mib, .shared = shared});
+  expect_failure(third, ISTHMUS_ERROR_OUT_OF_MEMORY, "budget");
+  EXPECT_EQ(shared->now().pools, 2U);
+  give(*second, *sim.on, block, 3);
+}
+
+TEST(budget, a_pool_at_its_own_limit_asks_nobody) {
+  rig sim;
+  const auto shared = make_ref<budget>(64 * k_mib);
+  const auto first = member_of(shared, sim);
+  const auto limited =
+      expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+                                {.limit_bytes = 2 * k_mib, .remaps = false, .shared = shared}));
+  warm(*first, *sim.on, 4);
+  expect_failure(take(*limited, *sim.on, 3), ISTHMUS_ERROR_OUT_OF_MEMORY, "at most 2 MiB");
+  EXPECT_EQ(first->usage().held_bytes, 4 * k_mib);
+}
+
+TEST(budget, moving_memory_is_counted_once) {
+  rig sim;
+  const auto shared = make_ref<budget>(48 * k_mib);
+  const auto only =
+      expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE, {.shared = shared}));
+  std::vector<void*> blocks;
+  for (int each = 0; each < 8; ++each) {
+    blocks.push_back(expect_value(take(*only, *sim.on, 4)));
+  }
+  for (int each = 0; each < 8; each += 2) {
+    give(*only, *sim.on, blocks[static_cast<std::size_t>(each)], 4);
+  }
+  auto* large = expect_value(take(*only, *sim.on, 16));
+  EXPECT_EQ(shared->now().held_bytes, only->usage().held_bytes);
+  give(*only, *sim.on, large, 16);
+  for (int each = 1; each < 8; each += 2) {
+    give(*only, *sim.on, blocks[static_cast<std::size_t>(each)], 4);
+  }
+  only->trim(0);
+  EXPECT_EQ(shared->now().held_bytes, 0U);
+}
+
+TEST(budget, counts_pools_that_have_gone_till_their_memory_has) {
+  rig sim{"effect=late"};
+  const auto shared = make_ref<budget>(8 * k_mib);
+  auto first = member_of(shared, sim);
+  const auto second = member_of(shared, sim);
+  auto* block = expect_value(take(*first, *sim.on, 6));
+  const auto gate = make_ref<host_event>();
+  const std::vector<ref<event>> after{gate};
+  ASSERT_TRUE(sim.on->fence(after));
+  give(*first, *sim.on, block, 6);
+  first = {};
+  EXPECT_EQ(shared->now().pools, 1U);
+  expect_failure(take(*second, *sim.on, 6), ISTHMUS_ERROR_OUT_OF_MEMORY,
+                 "6 MiB (6291456 bytes) by pools that have gone");
+  gate->finish({});
+  ASSERT_TRUE(sim.on->wait(std::nullopt));
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{20};
+  while (shared->now().held_bytes != 0 && std::chrono::steady_clock::now() < patience) {
+    std::this_thread::yield();  // on a thread of the library
+  }
+  EXPECT_EQ(shared->now().held_bytes, 0U);
+  give(*second, *sim.on, expect_value(take(*second, *sim.on, 6)), 6);
+}
+
+TEST(budget, loses_nothing_by_a_call_that_fails) {
+  for (int failing = 1; failing < 200; ++failing) {
+    rig sim;
+    const auto before = sim.calls("any");
+    sim.configure("fail=any:" + std::to_string(failing));
+    const auto shared = make_ref<budget>(8 * k_mib);
+    int failures = 0;
+    for (const bool remaps : {false, true}) {
+      auto first = pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+                                {.remaps = remaps, .shared = shared});
+      auto second = pool::create(*sim.home, *sim.where, ISTHMUS_KIND_SHARED,
+                                 {.remaps = remaps, .shared = shared});
+      ASSERT_TRUE(first && second);
+      for (const std::size_t mib : {2U, 5U, 3U, 6U, 1U}) {
+        for (auto* each : {&*first, &*second}) {
+          auto block = take(**each, *sim.on, mib);
+          failures += block ? 0 : 1;
+          EXPECT_LE(shared->now().held_bytes, 8 * k_mib);
+          if (block) {
+            give(**each, *sim.on, *block, mib);
+          }
+        }
+      }
+      EXPECT_EQ(shared->now().held_bytes,
+                (*first)->usage().held_bytes + (*second)->usage().held_bytes);
+    }
+    EXPECT_LE(failures, 1);
+    EXPECT_EQ(shared->now().held_bytes, 0U);
+    if (sim.calls("any") - before < static_cast<unsigned>(failing)) {
+      return;
+    }
+  }
+  FAIL() << "no run without a failure";
+}
+
+// Each needs more than half, so that each takes from the others all the time, while pools come and
+// go among them.
+TEST(budget, pools_that_ask_one_another_do_not_wait_for_one_another) {
+  rig sim{"capacity=1GiB"};
+  const auto shared = make_ref<budget>(8 * k_mib);
+  std::atomic<int> taken{0};
+  std::vector<std::thread> threads;
+  for (unsigned number = 0; number < 3; ++number) {
+    threads.emplace_back([&, number] {
+      auto on = expect_value(sim.home->create_queue(*sim.where));
+      std::mt19937 random{number};
+      auto own = member_of(shared, sim);
+      for (int each = 0; each < 300; ++each) {
+        if (number == 2 && each % 3 == 0) {
+          own = member_of(shared, sim);
+        }
+        const std::size_t mib = 1 + random() % 6;
+        if (auto block = take(*own, *on, mib)) {
+          ++taken;
+          give(*own, *on, *block, mib);
+        } else {
+          EXPECT_EQ(block.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+        }
+        if (each % 5 == 0) {
+          own->trim(0);  // its own lanes, which no other thread empties
+        }
+        EXPECT_LE(shared->now().held_bytes, 8 * k_mib);
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  EXPECT_GT(taken, 0);
+  EXPECT_EQ(shared->now().pools, 0U);
+  EXPECT_EQ(shared->now().held_bytes, 0U);
+}
+
+}  // namespace
+}  // namespace isthmus::budget_test

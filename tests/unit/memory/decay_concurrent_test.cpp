@@ -1,0 +1,186 @@
+// Free memory that nobody needed for some time goes back, and none that somebody did.
+
+#include "memory/decay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include "backend/library_threads.hpp"
+#include "memory/pool.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::decay_test {
+namespace {
+
+using namespace std::chrono_literals;
+using sim_test::expect_value;
+using sim_test::rig;
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+ref<pool> pool_with(rig& on, std::chrono::nanoseconds decay, bool remaps = false) {
+  return expect_value(pool::create(*on.home, *on.where, ISTHMUS_KIND_DEVICE,
+                                   {.growth_bytes = k_mib, .remaps = remaps, .decay = decay}));
+}
+
+std::vector<void*> take(pool& from, queue& on, std::size_t count) {
+  std::vector<void*> blocks;
+  for (std::size_t each = 0; each < count; ++each) {
+    blocks.push_back(expect_value(from.allocate(k_mib, 0, on)));
+  }
+  return blocks;
+}
+void give(pool& to, queue& on, const std::vector<void*>& blocks) {
+  for (auto* each : blocks) {
+    EXPECT_TRUE(to.deallocate(each, k_mib, &on));
+  }
+}
+
+TEST(decay_window, turns_once_its_time_has_passed) {
+  const auto before = os::clock::now();
+  decay_window window{10s};
+  const auto after = os::clock::now();
+  EXPECT_TRUE(window.is_on());
+  EXPECT_GE(window.end(), before + 10s);
+  EXPECT_LE(window.end(), after + 10s);
+  EXPECT_FALSE(window.turn(window.end() - 1ns));
+  const auto now = window.end() + 3s;
+  EXPECT_TRUE(window.turn(now));
+  EXPECT_EQ(window.end(), now + 10s);
+  EXPECT_FALSE(window.turn(now));
+}
+
+TEST(decay_window, may_be_for_ever_or_none) {
+  decay_window none{0ns};
+  EXPECT_FALSE(none.is_on());
+  EXPECT_FALSE(none.turn(os::clock::time_point::max()));
+  decay_window longest{os::clock::duration::max()};
+  EXPECT_TRUE(longest.is_on());
+  EXPECT_EQ(longest.end(), os::clock::time_point::max());
+  EXPECT_FALSE(longest.turn(os::clock::now() + 1000h));
+}
+
+// A window of 1 ns ends before the next call, whatever the machine is doing.
+TEST(decay, gives_back_what_was_free_for_a_whole_window) {
+  rig sim;
+  const auto from = pool_with(sim, 1ns);
+  give(*from, *sim.on, take(*from, *sim.on, 4));
+  EXPECT_EQ(from->trim(SIZE_MAX), 0U) << "it was in use in this window";
+  EXPECT_EQ(from->usage().held_bytes, 4 * k_mib);
+  EXPECT_EQ(from->trim(SIZE_MAX), 4 * k_mib);
+  EXPECT_EQ(from->usage().held_bytes, 0U);
+}
+
+TEST(decay, keeps_what_was_needed_for_a_moment) {
+  rig sim;
+  const auto from = pool_with(sim, 1ns);
+  give(*from, *sim.on, take(*from, *sim.on, 4));
+  EXPECT_EQ(from->trim(SIZE_MAX), 0U);
+  give(*from, *sim.on, take(*from, *sim.on, 3));
+  EXPECT_EQ(from->trim(SIZE_MAX), k_mib);
+  EXPECT_EQ(from->usage().held_bytes, 3 * k_mib);
+}
+
+TEST(decay, comes_as_the_pool_grows) {
+  rig sim;
+  const auto from = pool_with(sim, 1ns, true);
+  give(*from, *sim.on, take(*from, *sim.on, 4));
+  EXPECT_EQ(from->trim(SIZE_MAX), 0U);
+  const auto before = from->usage().held_bytes;
+  auto* large = expect_value(from->allocate(64 * k_mib, 0, *sim.on));
+  EXPECT_EQ(from->usage().held_bytes, 64 * k_mib) << "of " << before << " nothing was needed";
+  EXPECT_TRUE(from->deallocate(large, 64 * k_mib, sim.on.get()));
+}
+
+TEST(decay, does_nothing_before_its_time_or_where_there_is_none) {
+  rig sim;
+  for (const auto decay : {0ns, std::chrono::nanoseconds{1h}}) {
+    const auto from = pool_with(sim, decay);
+    give(*from, *sim.on, take(*from, *sim.on, 4));
+    for (int each = 0; each < 10; ++each) {
+      EXPECT_EQ(from->trim(SIZE_MAX), 0U);
+      EXPECT_EQ(from->decay(), 0U);
+    }
+    EXPECT_EQ(from->usage().held_bytes, 4 * k_mib);
+  }
+}
+
+TEST(decay, leaves_what_work_in_flight_uses) {
+  rig sim{"effect=late"};
+  const auto from = pool_with(sim, 1ns);
+  const auto blocks = take(*from, *sim.on, 2);
+  const auto gate = make_ref<host_event>();
+  const std::vector<ref<event>> after{gate};
+  ASSERT_TRUE(sim.on->fence(after));
+  give(*from, *sim.on, blocks);
+  for (int each = 0; each < 4; ++each) {
+    EXPECT_EQ(from->trim(SIZE_MAX), 0U);
+  }
+  gate->finish({});
+  ASSERT_TRUE(sim.on->wait(std::nullopt));
+}
+
+void start_a_library_thread() {
+  std::atomic<bool> ran{false};
+  run_on_library_thread([&] { ran = true; }, [](const error& why) { FAIL() << why.message(); });
+  while (!ran) {
+    std::this_thread::yield();
+  }
+}
+
+bool comes_to_hold(pool& of, std::size_t nbytes) {
+  const auto patience = os::clock::now() + 20s;
+  while (of.usage().held_bytes != nbytes && os::clock::now() < patience) {
+    std::this_thread::sleep_for(1ms);
+  }
+  return of.usage().held_bytes == nbytes;
+}
+
+TEST(decay, comes_on_an_idle_thread_of_the_library) {
+  start_a_library_thread();
+  rig sim;
+  const auto from = pool_with(sim, 1ms);
+  auto blocks = take(*from, *sim.on, 4);
+  auto kept = blocks.back();
+  blocks.pop_back();
+  give(*from, *sim.on, blocks);
+  from->trim(SIZE_MAX);  // out of this thread's lane
+  EXPECT_TRUE(comes_to_hold(*from, k_mib));
+  EXPECT_TRUE(from->deallocate(kept, k_mib, sim.on.get()));
+  from->trim(SIZE_MAX);
+  EXPECT_TRUE(comes_to_hold(*from, 0));
+  give(*from, *sim.on, take(*from, *sim.on, 2));  // it holds memory again
+  from->trim(SIZE_MAX);
+  EXPECT_TRUE(comes_to_hold(*from, 0));
+}
+
+TEST(decay, goes_on_beside_threads_that_allocate_and_pools_that_go) {
+  start_a_library_thread();
+  rig sim;
+  std::vector<std::thread> threads;
+  for (unsigned number = 0; number < 3; ++number) {
+    threads.emplace_back([&, number] {
+      auto on = expect_value(sim.home->create_queue(*sim.where));
+      auto from = pool_with(sim, std::chrono::microseconds{50}, number == 1);
+      for (std::size_t each = 0; each < 300; ++each) {
+        if (number == 2 && each % 10 == 0) {
+          from = pool_with(sim, std::chrono::microseconds{50});
+        }
+        give(*from, *on, take(*from, *on, 1 + each % 4));
+        if (each % 7 == 0) {
+          from->trim(SIZE_MAX);
+        }
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::decay_test
