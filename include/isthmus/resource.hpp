@@ -13,6 +13,7 @@
 #include <isthmus/queue.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <memory_resource>
 #include <new>
@@ -26,6 +27,8 @@ struct pool_options {
   std::uint64_t limit_bytes = 0;    // never held more; 0: no limit
   bool checked = true;              // looks for misuse of small blocks too; some 3 ns
   bool remap = true;                // moves free memory to where it is needed, if the device can
+  // That a request waits for work that freed memory lies behind, before there is none; 0: not.
+  std::chrono::nanoseconds wait = std::chrono::seconds{1};
 };
 
 // What a resource has of the driver's, in bytes.
@@ -56,6 +59,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     options.limit_bytes = how.limit_bytes;
     options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
                     (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
+    options.wait_ns = how.wait.count() > 0 ? how.wait.count() : -1;
     return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of), &options);
   }
@@ -70,6 +74,16 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   // invalid_argument for what did not come from here, or was deallocated before.
   void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment, const queue& on) const {
     detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, on.get()));
+  }
+
+  // The block is in use by work that the library does not know: until `work`, or all now on that
+  // queue, has completed, it is not reused, though it be freed. Throws not_found for memory that is
+  // none of the library's.
+  void record(const void* pointer, const event& work) const {
+    detail::check(isthmus_record_event(pointer, work.get()));
+  }
+  void record(const void* pointer, const queue& work) const {
+    detail::check(isthmus_record_queue(pointer, work.get()));
   }
 
   // Gives what is free back to the driver while more than `keep_bytes` are held; bytes given back.

@@ -58,6 +58,7 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
     : memory_resource{home, where, kind, this},
       classes_{unit_for(where)},
       checks_{how.checks},
+      longest_wait_{how.longest_wait},
       slots_{make_ref<queue_slots>()},
       source_{home, where, kind, {how.growth_bytes, how.limit_bytes}, how.remaps},
       regions_{source_, *slots_} {
@@ -155,8 +156,17 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
 }
 
 result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {
-  const auto taken = central_[size_class].take(out, slots_->find(on));
-  return taken != 0 ? result<std::size_t>{taken} : add_slab(size_class, out, on);
+  const auto take = [&] { return central_[size_class].take(out, slots_->find(on)); };
+  if (const auto taken = take(); taken != 0) {
+    return taken;
+  }
+  auto added = add_slab(size_class, out, on);
+  if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (const auto taken = take(); taken != 0) {  // what blocks waited for may have ended meanwhile
+      return taken;
+    }
+  }
+  return added;
 }
 
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.
@@ -217,38 +227,6 @@ void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket f
   if (!blocks.empty()) {
     dissolve(central_[size_class].give(blocks, freed));
   }
-}
-
-// Before the driver is asked for more: what this thread keeps may be joined to what is free, and
-// what waits for other queues may have been waited for long enough.
-result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
-                                        queue* on) {
-  const auto whom = slots_->find(on);
-  for (bool gathered = false;; gathered = true) {
-    if (const auto found = regions_.take(count, alignment, whom); found.count != 0) {
-      return found;
-    }
-    if (gathered) {
-      ISTHMUS_TRY(grow(count, alignment));
-    } else {
-      lane::empty_own(*this);
-      slots_->fence();
-      regions_.settle();
-    }
-  }
-}
-
-// Where memory cannot move, as much goes back first of regions that are free and did not serve:
-// recorded training held 1.5 times what it requested without this, and 1.05 times with it.
-result<void> pool::grow(region_heap::index count, std::size_t alignment) {
-  if (const auto held = source_.counts().held_bytes(); !source_.moves()) {
-    regions_.trim(held - std::min(held, std::size_t{count} * k_grain_bytes));
-  }
-  auto grown = regions_.grow(count, alignment);
-  if (!grown && grown.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && trim(0) != 0) {
-    return regions_.grow(count, alignment);
-  }
-  return grown;
 }
 
 result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queue* on) {
@@ -379,16 +357,6 @@ result<ref<allocation>> pool::record(const pooled_block& of) {
     records_queue_ = *std::move(made);
   }
   return allocation::record(*records_queue_, {of.start, of.nbytes, classes_.unit(), kind()}, *this);
-}
-
-std::size_t pool::trim(std::size_t keep) noexcept {
-  lane::empty_own(*this);
-  for (unsigned each = 0; each < classes_.count(); ++each) {
-    dissolve(central_[each].flush());
-  }
-  slots_->fence();
-  regions_.settle();
-  return regions_.trim(keep);
 }
 
 memory_resource::memory_usage pool::usage() noexcept {

@@ -13,10 +13,12 @@
 // (region_heap.hpp).
 
 #include <array>
+#include <chrono>
 #include <mutex>
 
 #include "memory/lane.hpp"
 #include "memory/pooled.hpp"
+#include "memory/pressure.hpp"
 #include "memory/reaper.hpp"
 #include "memory/region_heap.hpp"
 
@@ -30,6 +32,7 @@ class pool final : public memory_resource, public reclaimable {
     std::size_t limit_bytes = SIZE_MAX;  // of the driver's, never more
     bool checks = true;                  // finds frees of what is no block or was freed; some 3 ns
     bool remaps = true;  // moves free memory to where it is needed, if the driver can
+    std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
@@ -56,6 +59,8 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] memory_usage usage() noexcept override;
   // Regions that are free as a whole; this thread's lanes are emptied first.
   std::size_t trim(std::size_t keep) noexcept override;
+  [[nodiscard]] snapshot count() const { return regions_.count(); }
+  [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }
 
   // For lanes; under their lock.
   [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
@@ -83,6 +88,13 @@ class pool final : public memory_resource, public reclaimable {
   // At least one block, at most as many as `out` has room for.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
+  class ladder;
+  struct wanted_run {
+    region_heap::index count;
+    std::size_t alignment;
+    queue_slots::slot whom;
+  };
+  void gather() noexcept;
   [[nodiscard]] result<void> grow(region_heap::index count, std::size_t alignment);
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
@@ -97,6 +109,7 @@ class pool final : public memory_resource, public reclaimable {
 
   const size_classes classes_;
   const bool checks_;
+  const std::chrono::nanoseconds longest_wait_;
   const ref<queue_slots> slots_;
   region_source source_;
   region_heap regions_;
@@ -104,6 +117,7 @@ class pool final : public memory_resource, public reclaimable {
   std::array<central_list, size_classes::k_most> central_{};
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
+  pressure pressure_;
 
   std::mutex records_lock_;
   ref<queue> records_queue_;  // of blocks that get their record late

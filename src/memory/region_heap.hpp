@@ -15,6 +15,7 @@
 #include "memory/page_map.hpp"
 #include "memory/region_source.hpp"
 #include "memory/run_heap.hpp"
+#include "memory/snapshot.hpp"
 
 namespace isthmus {
 
@@ -61,6 +62,7 @@ class region_heap {
     return &grain_table::of(record) == table_;
   }
   [[nodiscard]] std::size_t free_bytes() noexcept;
+  [[nodiscard]] snapshot count() const;
 
  private:
   class assembly;
@@ -76,6 +78,14 @@ class region_heap {
     index run;  // the free run that it lies in
   };
 
+  struct span_of_grains {
+    index first = run_heap::k_none;
+    index count = 0;
+  };
+
+  void count_free(snapshot& seen) const;
+  [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
+  [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
   [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted, bool moves = true);
   [[nodiscard]] result<void> enter(std::vector<region>& row);
