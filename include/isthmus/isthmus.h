@@ -94,6 +94,7 @@ typedef struct isthmus_resource_t isthmus_resource_t; /* hands out memory of one
 typedef struct isthmus_scope_t isthmus_scope_t;       /* counts what is allocated within it */
 typedef struct isthmus_budget_t isthmus_budget_t;     /* bytes that several pools share */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
+typedef struct isthmus_reclaimer_t isthmus_reclaimer_t; /* a callback for when memory is short */
 
 /* USM kinds; the numbers are those of SYCL's dpctl. */
 typedef int32_t isthmus_kind_t;
@@ -396,6 +397,8 @@ typedef struct isthmus_pool_options_s {
      a growth or a trim of the pool or on a thread of the library that is idle, if there is one
      already. What threads keep of small and recent blocks stays. 0: never. */
   uint64_t decay_ns;
+  int64_t wait_ns; /* longest that a request waits for work that freed memory lies behind, before
+                      there is none; 0: 1 s, negative: not at all */
 } isthmus_pool_options_t;
 /* `options` NULL: the defaults; those behind `flags` may be left out, with a smaller `struct_size`.
  * With its last reference a pool gives its memory back to the driver,
@@ -421,6 +424,14 @@ ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* res
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+/* The block that holds `pointer` is in use by work that the library does not know: until `event`,
+ * or all now on `queue`, has completed, it is not reused, though it be freed, and operations on
+ * other queues wait. For memory in buffers there is isthmus_buffer_record_*. NOT_FOUND for memory
+ * that is none of the library's, INVALID_ARGUMENT for a pool's that is not allocated. */
+ISTHMUS_API isthmus_status_t isthmus_record_event(const void* pointer,
+                                                  isthmus_event_t* event) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_record_queue(const void* pointer,
+                                                  isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Gives what is free back to the driver while more than `keep_bytes` are held, and what decayed
  * even then; what other threads keep for themselves stays. `given_back` (may be NULL): bytes. A
  * provider has nothing to give. */
@@ -437,6 +448,60 @@ typedef struct isthmus_resource_info_s {
 } isthmus_resource_info_t;
 ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                                     isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
+/* How a pool's memory is divided, counted for the call; what others do meanwhile may be seen in
+ * part. Takes some milliseconds where it holds very much. */
+typedef struct isthmus_snapshot_s {
+  size_t struct_size;
+  uint64_t held_bytes;         /* of the driver's; all below together */
+  uint64_t live_bytes;         /* callers have it; of an unchecked pool all of its small blocks */
+  uint64_t cached_bytes;       /* by threads and in slabs of one size class, for the next caller */
+  uint64_t waiting_bytes;      /* free once the work that it was freed behind has ended */
+  uint64_t free_bytes;         /* for anybody */
+  uint64_t largest_free_bytes; /* piece of these: what one request can have at most */
+} isthmus_snapshot_t;
+/* UNSUPPORTED for a resource that is no pool. */
+ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
+    isthmus_resource_t* resource, isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
+/* Of the request that this thread's last error is about, if it was a pool's for lack of memory;
+ * else NOT_FOUND, and the last error stays. */
+ISTHMUS_API isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
+
+/* What a pool does, in this order, before it says that there is no memory. */
+typedef int32_t isthmus_rung_t;
+enum {
+  ISTHMUS_RUNG_SETTLE = 0,  /* what this thread keeps, and what waits no longer, is free */
+  ISTHMUS_RUNG_GROW = 1,    /* the driver is asked for more */
+  ISTHMUS_RUNG_TRIM = 2,    /* all that is free goes back to the driver, which is asked again */
+  ISTHMUS_RUNG_BUDGET = 3,  /* other pools of its budget give back what they have free */
+  ISTHMUS_RUNG_RECLAIM = 4, /* reclaim callbacks give memory up */
+  ISTHMUS_RUNG_WAIT = 5     /* the host waits, `wait_ns` at most; not inside a driver's callback */
+};
+/* How often a pool came to a rung, and how often it met a request there. Either may be NULL.
+ * UNSUPPORTED for a resource that is no pool; NOT_FOUND for a rung that is none. */
+ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
+                                                   isthmus_rung_t rung, uint64_t* tried,
+                                                   uint64_t* served) ISTHMUS_NOEXCEPT;
+
+/* Reclaim callbacks: asked, when a pool finds no memory, to give up what they can (a cache, say).
+ * Called on the thread that asks for memory, before it waits for anything, with no lock of the
+ * library held; by several threads at once if several find none; never from inside one, nor in a
+ * driver's callback. It may allocate and free, and must not throw. Returns about how many bytes it
+ * gave up: 0 is no error. */
+typedef struct isthmus_reclaim_request_s {
+  size_t struct_size;
+  isthmus_device_t* device; /* borrowed */
+  isthmus_kind_t kind;
+  uint64_t nbytes; /* that are needed */
+} isthmus_reclaim_request_t;
+typedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request);
+/* For all pools of the process, called with `owner.object`, behind those that were added before.
+ * The library keeps it until it is removed. */
+ISTHMUS_API isthmus_status_t
+isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
+                      isthmus_reclaimer_t** reclaimer) ISTHMUS_NOEXCEPT;
+/* Is not called any more once this returns: blocks until its calls have ended, but for one that the
+ * calling thread is inside. Lets go of the handle. */
+ISTHMUS_API void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer) ISTHMUS_NOEXCEPT;
 
 /* ---- memory resources over others, and of the caller's own ----------------------------------- */
 

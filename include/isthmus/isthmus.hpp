@@ -18,6 +18,7 @@
 #include <isthmus/fill.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/platform.hpp>
+#include <isthmus/pressure.hpp>
 #include <isthmus/queue.hpp>
 #include <isthmus/resource.hpp>
 #include <isthmus/result_memory.hpp>

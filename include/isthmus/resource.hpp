@@ -48,6 +48,8 @@ struct pool_options {
   std::uint64_t soft_limit_bytes = 0;  // beyond it free memory goes back before more is asked for
   budget share = {};                   // held together with other pools
   std::chrono::nanoseconds decay{0};   // what was not needed for so long goes back; 0: never
+  // That a request waits for work that freed memory lies behind, before there is none; 0: not.
+  std::chrono::nanoseconds wait = std::chrono::seconds{1};
 };
 
 // What a resource has of the driver's, in bytes.
@@ -82,6 +84,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     options.budget = how.share.get();
     if (how.decay.count() < 0) raise(status::invalid_argument, "a pool's decay must be 0 or more");
     options.decay_ns = static_cast<std::uint64_t>(how.decay.count());
+    options.wait_ns = how.wait.count() > 0 ? how.wait.count() : -1;
     return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of), &options);
   }
@@ -112,6 +115,16 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   // invalid_argument for what did not come from here, or was deallocated before.
   void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment, const queue& on) const {
     detail::check(isthmus_resource_deallocate(get(), pointer, nbytes, alignment, on.get()));
+  }
+
+  // The block is in use by work that the library does not know: until `work`, or all now on that
+  // queue, has completed, it is not reused, though it be freed. Throws not_found for memory that is
+  // none of the library's.
+  void record(const void* pointer, const event& work) const {
+    detail::check(isthmus_record_event(pointer, work.get()));
+  }
+  void record(const void* pointer, const queue& work) const {
+    detail::check(isthmus_record_queue(pointer, work.get()));
   }
 
   // Gives what is free back to the driver while more than `keep_bytes` are held; bytes given back.

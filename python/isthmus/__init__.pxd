@@ -82,6 +82,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         pass
     ctypedef struct isthmus_buffer_t:
         pass
+    ctypedef struct isthmus_reclaimer_t:
+        pass
 
     ctypedef struct isthmus_owner_t:
         void* object
@@ -96,6 +98,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t soft_limit_bytes
         isthmus_budget_t* budget
         uint64_t decay_ns
+        int64_t wait_ns
 
     ctypedef struct isthmus_budget_info_t:
         size_t struct_size
@@ -114,6 +117,33 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_device_t* device
         uint64_t held_bytes
         uint64_t free_bytes
+
+    ctypedef struct isthmus_snapshot_t:
+        size_t struct_size
+        uint64_t held_bytes
+        uint64_t live_bytes
+        uint64_t cached_bytes
+        uint64_t waiting_bytes
+        uint64_t free_bytes
+        uint64_t largest_free_bytes
+
+    ctypedef int32_t isthmus_rung_t
+
+    enum:
+        ISTHMUS_RUNG_SETTLE
+        ISTHMUS_RUNG_GROW
+        ISTHMUS_RUNG_TRIM
+        ISTHMUS_RUNG_BUDGET
+        ISTHMUS_RUNG_RECLAIM
+        ISTHMUS_RUNG_WAIT
+
+    ctypedef struct isthmus_reclaim_request_t:
+        size_t struct_size
+        isthmus_device_t* device
+        isthmus_kind_t kind
+        uint64_t nbytes
+
+    ctypedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request)
 
     ctypedef struct isthmus_resource_operations_t:
         size_t struct_size
@@ -318,8 +348,18 @@ cdef extern from "isthmus/isthmus.h" nogil:
         size_t alignment, isthmus_queue_t* queue, void** pointer)
     isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
         size_t nbytes, size_t alignment, isthmus_queue_t* queue)
+    isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event)
+    isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue)
     isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
         uint64_t* given_back)
+    isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
+        isthmus_snapshot_t* snapshot)
+    isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot)
+    isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
+        uint64_t* tried, uint64_t* served)
+    isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
+        isthmus_reclaimer_t** reclaimer)
+    void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer)
     isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
         isthmus_resource_info_t* info)
     isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t*

@@ -12,6 +12,7 @@
 #include "memory/adaptors/statistics_resource.hpp"
 #include "memory/budget.hpp"
 #include "memory/memory_resource.hpp"
+#include "memory/reclaimers.hpp"
 
 namespace isthmus::c {
 
@@ -32,12 +33,13 @@ ISTHMUS_HANDLE(isthmus_resource_t, memory_resource)
 ISTHMUS_HANDLE(isthmus_budget_t, budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
+ISTHMUS_HANDLE(isthmus_reclaimer_t, reclaimer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
 // Keeps the error as this thread's last one.
 status remember(error failure) noexcept;
-[[nodiscard]] const char* last_message() noexcept;
+[[nodiscard]] const error& last_failure() noexcept;
 
 // Runs the body of an entry: a `result<void>` becomes a code.
 template <class Body>

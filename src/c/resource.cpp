@@ -11,6 +11,7 @@
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
+#include "memory/pooled.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
 #include "memory/result_memory.hpp"
@@ -87,6 +88,9 @@ result<pool::options> options_of(const isthmus_pool_options_t* given) {
   how.soft_limit_bytes = limit_or_none(whole->soft_limit_bytes);
   how.checks = (whole->flags & ISTHMUS_POOL_UNCHECKED) == 0;
   how.remaps = (whole->flags & ISTHMUS_POOL_NO_REMAP) == 0;
+  if (whole->wait_ns != 0) {
+    how.longest_wait = std::chrono::nanoseconds{std::max<std::int64_t>(whole->wait_ns, 0)};
+  }
   how.shared = ref{object(whole->budget)};
   how.decay = std::chrono::nanoseconds{
       static_cast<std::int64_t>(std::min<std::uint64_t>(whole->decay_ns, INT64_MAX))};
@@ -204,6 +208,40 @@ isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void*
   return to != nullptr && give_back_warm(*to, pointer, nbytes, object(queue))
              ? ISTHMUS_OK
              : deallocate_cold(resource, pointer, nbytes, queue);
+}
+
+namespace {
+
+result<void> record(const void* pointer, const ref<event>& ended) {
+  auto known = allocation_at(pointer);
+  ISTHMUS_TRY(known);
+  if (!*known) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no memory of the library's", pointer);
+  }
+  auto& uses = (*known)->uses();
+  uses.add({0, {0, (*known)->what().nbytes}, true}, ended, uses.begin());
+  return {};
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event) noexcept {
+  return guarded([&]() -> result<void> {
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    ISTHMUS_NEEDS(event);
+    return record(pointer, ref<isthmus::event>{object(event)});
+  });
+}
+
+isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    auto reached = object(queue)->fence({});
+    ISTHMUS_TRY(reached);
+    return record(pointer, *reached);
+  });
 }
 
 isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,

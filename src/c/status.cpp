@@ -6,17 +6,17 @@
 namespace isthmus::c {
 namespace {
 
-thread_local error last_failure;
+thread_local error last;
 
 }  // namespace
 
 status remember(error failure) noexcept {
   const auto code = failure.code();
-  last_failure = std::move(failure);
+  last = std::move(failure);
   return code;
 }
 
-const char* last_message() noexcept { return last_failure.message(); }
+const error& last_failure() noexcept { return last; }
 
 error is_null(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);
@@ -61,7 +61,7 @@ const char* isthmus_version() noexcept {
 
 uint32_t isthmus_abi_version() noexcept { return ISTHMUS_ABI_VERSION; }
 
-const char* isthmus_error_message() noexcept { return isthmus::c::last_message(); }
+const char* isthmus_error_message() noexcept { return isthmus::c::last_failure().message(); }
 
 const char* isthmus_status_name(isthmus_status_t status) noexcept {
   return isthmus::status_name(status);

@@ -1,14 +1,55 @@
 #include "core/status.hpp"
 
+#include <algorithm>
+#include <array>
 #include <exception>
 #include <iterator>
 #include <new>
 
 namespace isthmus {
 
+// Room for errors that is allocated in advance: for when the host has no memory left. What does not
+// fit is cut off.
+class error::spares {
+ public:
+  static constexpr std::size_t k_bytes = sizeof(detail) + k_longest_without_memory + 1;
+  // Null if all are in use.
+  [[nodiscard]] void* take() noexcept {
+    for (auto& each : all_) {
+      if (!each.in_use.exchange(true, std::memory_order_acquire)) {
+        return each.room.data();
+      }
+    }
+    return nullptr;
+  }
+  // Whether it was one of these.
+  bool give_back(const void* room) noexcept {
+    for (auto& each : all_) {
+      if (each.room.data() == room) {
+        each.in_use.store(false, std::memory_order_release);
+        return true;
+      }
+    }
+    return false;
+  }
+
+ private:
+  struct spare {
+    alignas(detail) std::array<std::byte, k_bytes> room{};
+    std::atomic<bool> in_use{false};
+  };
+  std::array<spare, 32> all_{};
+};
+
+constinit error::spares error::spares_{};
+
 // One allocation, with the text behind the detail.
 error::detail* error::make(status code, std::string_view message) noexcept {
-  void* const memory = ::operator new(sizeof(detail) + message.size() + 1, std::nothrow);
+  void* memory = ::operator new(sizeof(detail) + message.size() + 1, std::nothrow);
+  if (memory == nullptr) {
+    memory = spares_.take();
+    message = message.substr(0, k_longest_without_memory);
+  }
   if (memory == nullptr) {
     return nullptr;
   }
@@ -33,7 +74,9 @@ error::error(const error& other) noexcept : detail_{other.detail_} {
 void error::let_go(detail* unused) noexcept {
   if (unused->holders.fetch_sub(1, std::memory_order_acq_rel) == 1) {
     unused->~detail();
-    ::operator delete(unused);
+    if (!spares_.give_back(unused)) {
+      ::operator delete(unused);
+    }
   }
 }
 
@@ -52,6 +95,10 @@ error fail_with(status code, fmt::string_view format, fmt::format_args arguments
   fmt::memory_buffer text;
   fmt::vformat_to(std::back_inserter(text), format, arguments);
   return {code, std::string_view{text.data(), text.size()}};
+} catch (const std::bad_alloc&) {
+  std::array<char, error::k_longest_without_memory> text;
+  const auto written = fmt::vformat_to_n(text.data(), text.size(), format, arguments);
+  return {code, std::string_view{text.data(), std::min(written.size, text.size())}};
 } catch (const std::exception&) {
   return error::no_memory();
 }

@@ -21,10 +21,13 @@ using status = isthmus_status_t;
 // Stable, lower-case name of a status, as `isthmus_status_name` gives it.
 [[nodiscard]] const char* status_name(status code) noexcept;
 
-// Immutable and shared: a copy costs a count. Making one never fails: where no memory is left it is
-// `no_memory` instead.
+// Immutable and shared: a copy costs a count. Making one never fails: where the host has no memory
+// left, room that was set aside takes as many as threads fail at the same time, and behind those it
+// is `no_memory`.
 class [[nodiscard]] error {
  public:
+  static constexpr std::size_t k_longest_without_memory = 1000;  // text; the rest is cut off
+
   error() noexcept = default;
   error(status code, std::string_view message) noexcept;
   // OUT_OF_MEMORY, of the host's own; allocates nothing.
@@ -45,6 +48,10 @@ class [[nodiscard]] error {
   [[nodiscard]] status code() const noexcept {
     return detail_ != nullptr ? detail_->code : ISTHMUS_OK;
   }
+  // Whether it is the same one, handed on.
+  [[nodiscard]] bool is(const error& other) const noexcept {
+    return detail_ != nullptr && detail_ == other.detail_;
+  }
   [[nodiscard]] const char* message() const noexcept {
     return detail_ != nullptr ? detail_->text : "";
   }
@@ -55,6 +62,8 @@ class [[nodiscard]] error {
     const char* text;  // lies behind the detail, or for ever
     std::atomic<std::size_t> holders;
   };
+  class spares;
+  static spares spares_;
   static detail* make(status code, std::string_view message) noexcept;
   static void let_go(detail* unused) noexcept;
 

@@ -54,6 +54,11 @@ struct grain {
     const auto now = is.load(k_relaxed);
     return now == state::live || now == state::recorded || now == state::cached;
   }
+  // The first of one that a caller has.
+  [[nodiscard]] bool is_live_run() const noexcept {
+    const auto now = is.load(k_relaxed);
+    return now == state::live || now == state::recorded;
+  }
   [[nodiscard]] bool is_recorded() const noexcept {
     const auto now = is.load(k_relaxed);
     return now == state::recorded || now == state::slab_recorded;

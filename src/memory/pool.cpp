@@ -64,6 +64,7 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
     : memory_resource{home, where, kind, this},
       classes_{unit_for(where)},
       checks_{how.checks},
+      longest_wait_{how.longest_wait},
       slots_{make_ref<queue_slots>()},
       source_{home,       where,
               kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes},
@@ -168,8 +169,17 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
 }
 
 result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {
-  const auto taken = central_[size_class].take(out, slots_->find(on));
-  return taken != 0 ? result<std::size_t>{taken} : add_slab(size_class, out, on);
+  const auto take = [&] { return central_[size_class].take(out, slots_->find(on)); };
+  if (const auto taken = take(); taken != 0) {
+    return taken;
+  }
+  auto added = add_slab(size_class, out, on);
+  if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (const auto taken = take(); taken != 0) {  // what blocks waited for may have ended meanwhile
+      return taken;
+    }
+  }
+  return added;
 }
 
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.

@@ -19,6 +19,7 @@
 #include "memory/decay.hpp"
 #include "memory/lane.hpp"
 #include "memory/pooled.hpp"
+#include "memory/pressure.hpp"
 #include "memory/reaper.hpp"
 #include "memory/region_heap.hpp"
 
@@ -37,6 +38,7 @@ class pool final : public memory_resource, public reclaimable {
     ref<budget> shared = {};  // what it holds together with other pools
     // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
     std::chrono::nanoseconds decay{0};
+    std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
@@ -68,6 +70,8 @@ class pool final : public memory_resource, public reclaimable {
   // What nobody needed in the window that has ended; bytes given back.
   std::size_t decay() noexcept;
   [[nodiscard]] const decay_window& window() const noexcept { return window_; }
+  [[nodiscard]] snapshot count() const { return regions_.count(); }
+  [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }
 
   // For lanes; under their lock.
   [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
@@ -95,6 +99,8 @@ class pool final : public memory_resource, public reclaimable {
   // At least one block, at most as many as `out` has room for.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
+  class ladder;
+
   struct wanted_run {
     region_heap::index count;
     std::size_t alignment;
@@ -104,7 +110,9 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<void> begin_with(std::size_t nbytes);
   void give_way(std::size_t needed) noexcept;
   template <class Grow>
-  [[nodiscard]] auto with_room(std::size_t needed, Grow&& grow) -> decltype(grow());
+  [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
+  [[nodiscard]] result<region_heap::run> grow_with_siblings(const wanted_run& wanted);
+  void settle() noexcept;
   void gather() noexcept;
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
@@ -119,6 +127,7 @@ class pool final : public memory_resource, public reclaimable {
 
   const size_classes classes_;
   const bool checks_;
+  const std::chrono::nanoseconds longest_wait_;
   const ref<queue_slots> slots_;
   region_source source_;
   region_heap regions_;
@@ -127,6 +136,7 @@ class pool final : public memory_resource, public reclaimable {
   std::array<central_list, size_classes::k_most> central_{};
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
+  pressure pressure_;
 
   std::mutex records_lock_;
   ref<queue> records_queue_;  // of blocks that get their record late

@@ -14,38 +14,37 @@ bool is_short(const result<Value>& of) noexcept {
 
 }  // namespace
 
-// Before the driver is asked for more: what this thread keeps may be joined to what is free, and
-// what waits for other queues may have been waited for long enough.
-result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
-                                        queue* on) {
-  const wanted_run wanted{count, alignment, slots_->find(on)};
-  for (const bool gathered : {false, true}) {
-    if (gathered) {
-      lane::empty_own(*this);
-      slots_->fence();
-      regions_.settle();
-    }
-    if (const auto found = regions_.take(count, alignment, wanted.whom); found.count != 0) {
-      return found;
+// With what is free in the other pools of the budget, if that refused: in each turn of the loop
+// some of them gave back something.
+template <class Grow>
+auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
+  auto* const shared = source_.shared();
+  for (;;) {
+    const auto refusals = shared == nullptr ? 0 : shared->refusals();
+    auto grown = grow();
+    if (!is_short(grown) || shared == nullptr || shared->refusals() == refusals ||
+        !shared->make_room(*this, needed)) {
+      return grown;
     }
   }
-  return grow(wanted);
+}
+
+result<void> pool::begin_with(std::size_t nbytes) {
+  return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
 }
 
 result<region_heap::run> pool::grow(const wanted_run& wanted) {
-  const auto needed = std::size_t{wanted.count} * k_grain_bytes;
   decay();
-  give_way(needed);
-  auto grown =
-      with_room(needed, [&] { return regions_.grow(wanted.count, wanted.alignment, wanted.whom); });
+  give_way(std::size_t{wanted.count} * k_grain_bytes);
+  auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.whom);
   if (window_.is_on()) {
     decaying_pools::only().wake(window_);
   }
   return grown;
 }
 
-result<void> pool::begin_with(std::size_t nbytes) {
-  return with_room(nbytes, [&] { return regions_.grow_by(nbytes); });
+result<region_heap::run> pool::grow_with_siblings(const wanted_run& wanted) {
+  return with_siblings(std::size_t{wanted.count} * k_grain_bytes, [&] { return grow(wanted); });
 }
 
 // Where memory cannot move, as much goes back first of regions that are free and did not serve:
@@ -60,25 +59,12 @@ void pool::give_way(std::size_t needed) noexcept {
   }
 }
 
-// Where the driver has too little, or a limit is met, all goes back that is free, then what is free
-// in the other pools of the budget. Each turn of the loop some of them gave back something.
-template <class Grow>
-auto pool::with_room(std::size_t needed, Grow&& grow) -> decltype(grow()) {
-  auto* const shared = source_.shared();
-  std::uint64_t refusals = 0;
-  const auto attempt = [&] {
-    refusals = shared == nullptr ? 0 : shared->refusals();
-    return grow();
-  };
-  auto grown = attempt();
-  if (is_short(grown) && trim(0) != 0) {
-    grown = attempt();
-  }
-  while (is_short(grown) && shared != nullptr && shared->refusals() != refusals &&
-         shared->make_room(*this, needed)) {
-    grown = attempt();
-  }
-  return grown;
+// What this thread keeps may be joined to what is free, and what waits for other queues may have
+// been waited for long enough.
+void pool::settle() noexcept {
+  lane::empty_own(*this);
+  slots_->fence();
+  regions_.settle();
 }
 
 // All that is free becomes free for anybody, but for what other threads keep.

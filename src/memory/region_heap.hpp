@@ -15,6 +15,7 @@
 #include "memory/page_map.hpp"
 #include "memory/region_source.hpp"
 #include "memory/run_heap.hpp"
+#include "memory/snapshot.hpp"
 
 namespace isthmus {
 
@@ -64,6 +65,7 @@ class region_heap {
   [[nodiscard]] std::size_t free_bytes() noexcept;
   // The least that was free at any moment since this was asked last: nobody needed that much.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;
+  [[nodiscard]] snapshot count() const;
 
  private:
   class assembly;
@@ -79,6 +81,14 @@ class region_heap {
     index run;  // the free run that it lies in
   };
 
+  struct span_of_grains {
+    index first = run_heap::k_none;
+    index count = 0;
+  };
+
+  void count_free(snapshot& seen) const;
+  [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
+  [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
   [[nodiscard]] result<void> grow_for(index count, std::size_t alignment);
   [[nodiscard]] result<void> add_region(std::size_t nbytes);

@@ -216,6 +216,28 @@ TEST_F(null, replays) {
             ISTHMUS_OK);
 }
 
+TEST_F(null, pressure) {
+  const im::resource pool = im::resource::pool(queue_.context(), im::kind::host, {}, device_);
+  isthmus_snapshot_t seen{};
+  seen.struct_size = sizeof seen;
+  EXPECT_TRUE(refused(isthmus_resource_snapshot(nullptr, &seen), k_invalid, {"resource"}));
+  EXPECT_TRUE(refused(isthmus_resource_snapshot(pool.get(), nullptr), k_invalid, {"snapshot"}));
+  EXPECT_TRUE(refused(isthmus_resource_rung(nullptr, 0, nullptr, nullptr), k_invalid));
+  EXPECT_EQ(isthmus_resource_rung(pool.get(), 0, nullptr, nullptr), ISTHMUS_OK);
+  EXPECT_TRUE(refused(isthmus_record_queue(&seen, nullptr), k_invalid, {"queue"}));
+  EXPECT_TRUE(refused(isthmus_record_event(&seen, nullptr), k_invalid, {"event"}));
+  isthmus_reclaimer_t* made = nullptr;
+  const auto gives_none = [](void*, const isthmus_reclaim_request_t*) { return std::uint64_t{0}; };
+  released = 0;
+  EXPECT_TRUE(refused(isthmus_reclaimer_add(nullptr, counted(), &made), k_invalid, {"function"}));
+  EXPECT_TRUE(refused(isthmus_reclaimer_add(gives_none, counted(), nullptr), k_invalid));
+  EXPECT_EQ(released, 2);
+  EXPECT_EQ(isthmus_reclaimer_add(gives_none, counted(), &made), ISTHMUS_OK);
+  isthmus_reclaimer_remove(made);
+  EXPECT_EQ(released, 3);
+  isthmus_reclaimer_remove(nullptr);
+}
+
 TEST_F(null, buffers) {
   isthmus_buffer_t* made = nullptr;
   isthmus_buffer_info_t info{};

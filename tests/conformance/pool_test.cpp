@@ -318,4 +318,30 @@ TEST_P(pools, serve_threads_that_free_each_others_blocks) {
   }
 }
 
+// Work that the library does not know, on a block without a buffer.
+TEST_P(pools, a_block_that_is_recorded_is_not_reused_till_the_work_has_ended) {
+  const im::resource from = im::resource::pool(
+      queue_.context(), im::kind::device, {.initial_bytes = k_mib, .limit_bytes = k_mib}, device_);
+  for (const std::size_t nbytes : {std::size_t{1000}, 700 * k_kib}) {
+    const im::host_event work;
+    auto* block = static_cast<std::byte*>(from.allocate(nbytes, 0, queue_));
+    from.record(block + nbytes / 2, work);
+    from.deallocate(block, nbytes, 0, queue_);
+    if (nbytes > 512 * k_kib) {
+      EXPECT_THROW((void)from.allocate(nbytes, 0, queue_), im::out_of_memory) << "no room for two";
+    } else {
+      auto* next = from.allocate(nbytes, 0, queue_);
+      EXPECT_NE(next, block);
+      from.deallocate(next, nbytes, 0, queue_);
+    }
+    work.complete();
+  }
+  int local = 0;
+  EXPECT_THROW(from.record(&local, queue_), im::not_found);
+  EXPECT_THROW(from.record(nullptr, queue_), im::not_found);
+  auto* freed = from.allocate(700 * k_kib, 0, queue_);
+  from.deallocate(freed, 700 * k_kib, 0, queue_);
+  EXPECT_THROW(from.record(freed, queue_), im::invalid_argument);
+}
+
 }  // namespace

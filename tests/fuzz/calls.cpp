@@ -244,6 +244,7 @@ class machine {
     isthmus_event_t* event = any(gates_);
     if (event != nullptr) expect_documented(isthmus_buffer_record_event(any(buffers_), event));
     expect_documented(isthmus_buffer_record_queue(any(buffers_), any(queues_)));
+    record_block();
   }
   void give_away() {
     void* pointer = nullptr;
@@ -276,6 +277,8 @@ class machine {
     options.soft_limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
     options.budget = from_.byte() < 128 ? nullptr : budget();
     options.decay_ns = from_.byte() < 64 ? from_.byte() : 0;
+    options.wait_ns = from_.byte() - 1;  // 0 would be a second
+    options.wait_ns = options.wait_ns == 0 ? -1 : options.wait_ns;
     isthmus_context_t* home = nullptr;
     require(isthmus_context_default(device_, &home) == ISTHMUS_OK);
     isthmus_resource_t* made = nullptr;
@@ -333,6 +336,21 @@ class machine {
     isthmus_resource_t* of = any(pools_);
     expect_documented(isthmus_resource_query(of, &info));
     require(info.free_bytes <= info.held_bytes);
+    isthmus_snapshot_t seen{};
+    seen.struct_size = sizeof seen;
+    if (isthmus_resource_snapshot(of, &seen) == ISTHMUS_OK) {
+      require(seen.live_bytes + seen.waiting_bytes + seen.free_bytes <= seen.held_bytes);
+      require(seen.largest_free_bytes <= seen.free_bytes);
+    }
+    std::uint64_t tried = 0;
+    expect_documented(isthmus_resource_rung(of, from_.byte() % 8 - 1, &tried, nullptr));
+  }
+  void record_block() {
+    if (blocks_.empty()) return;
+    const auto* memory = static_cast<unsigned char*>(blocks_.back().memory);
+    isthmus_event_t* event = any(gates_);
+    if (event != nullptr) expect_documented(isthmus_record_event(memory, event));
+    expect_documented(isthmus_record_queue(memory + from_.byte(), any(queues_)));
   }
   void play() {
     isthmus_trace_event_t events[16];

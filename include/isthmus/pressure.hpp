@@ -1,0 +1,118 @@
+// When memory is short: what a pool has, what it tries before it throws out_of_memory, and
+// callbacks of the program's that give memory up.
+//
+//   isthmus::reclaimer cache_goes([&](const auto&) noexcept { return cache.drop(); });
+//   try {
+//     pool.allocate(nbytes, 0, queue);
+//   } catch (const isthmus::out_of_memory&) {
+//     auto seen = isthmus::error_snapshot();  // live, cached, free, the largest free piece
+//   }
+//
+// Threads: any.
+#pragma once
+
+#include <isthmus/resource.hpp>
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+namespace isthmus {
+inline namespace v1 {
+
+// How a pool's memory is divided, in bytes: isthmus_snapshot_t says what each is.
+struct snapshot {
+  std::uint64_t held = 0;
+  std::uint64_t live = 0;
+  std::uint64_t cached = 0;
+  std::uint64_t waiting = 0;
+  std::uint64_t free = 0;
+  std::uint64_t largest_free = 0;
+
+  // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
+  [[nodiscard]] double fragmentation() const noexcept {
+    return free == 0 ? 0 : 1 - static_cast<double>(largest_free) / static_cast<double>(free);
+  }
+};
+
+namespace detail {
+
+inline snapshot to_snapshot(const isthmus_snapshot_t& raw) noexcept {
+  return {raw.held_bytes,    raw.live_bytes, raw.cached_bytes,
+          raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes};
+}
+
+}  // namespace detail
+
+// Throws unsupported for a resource that is no pool.
+[[nodiscard]] inline snapshot snapshot_of(const resource& pool) {
+  isthmus_snapshot_t raw{};
+  raw.struct_size = sizeof raw;
+  detail::check(isthmus_resource_snapshot(pool.get(), &raw));
+  return detail::to_snapshot(raw);
+}
+// Of the request that this thread's last error is about; nothing unless a pool had no memory.
+[[nodiscard]] inline std::optional<snapshot> error_snapshot() {
+  isthmus_snapshot_t raw{};
+  raw.struct_size = sizeof raw;
+  const auto found = isthmus_error_snapshot(&raw) == ISTHMUS_OK;
+  return found ? std::optional{detail::to_snapshot(raw)} : std::nullopt;
+}
+
+// What a pool does, in this order, before it throws out_of_memory (isthmus_rung_t).
+enum class rung : isthmus_rung_t {
+  settle = ISTHMUS_RUNG_SETTLE,
+  grow = ISTHMUS_RUNG_GROW,
+  trim = ISTHMUS_RUNG_TRIM,
+  budget = ISTHMUS_RUNG_BUDGET,
+  reclaim = ISTHMUS_RUNG_RECLAIM,
+  wait = ISTHMUS_RUNG_WAIT
+};
+struct rung_counts {
+  std::uint64_t tried = 0;
+  std::uint64_t served = 0;  // a request was met there
+};
+// Throws unsupported for a resource that is no pool.
+[[nodiscard]] inline rung_counts counts_of(const resource& pool, rung which) {
+  rung_counts counts;
+  detail::check(isthmus_resource_rung(pool.get(), static_cast<isthmus_rung_t>(which), &counts.tried,
+                                      &counts.served));
+  return counts;
+}
+
+struct reclaim_request {
+  device where;
+  kind of = kind::unknown;
+  std::uint64_t nbytes = 0;  // that are needed
+};
+
+// While it lives, all pools of the process call `function` before they wait for memory or throw: on
+// the thread that asks for it, by several threads at once if several do, never from inside such a
+// call, with no lock of the library's held. It may allocate and free; it returns about how many
+// bytes it gave up, and is noexcept.
+class reclaimer {
+ public:
+  template <class Function>
+  explicit reclaimer(Function function) {
+    static_assert(std::is_nothrow_invocable_r_v<std::uint64_t, Function&, const reclaim_request&>,
+                  "a reclaim callback is noexcept: the library cannot pass exceptions on");
+    detail::check(
+        isthmus_reclaimer_add(call<Function>, detail::make_owner(std::move(function)), &raw_));
+  }
+  reclaimer(const reclaimer&) = delete;
+  reclaimer& operator=(const reclaimer&) = delete;
+  // Blocks until its calls have ended, but for one that this thread is inside.
+  ~reclaimer() { isthmus_reclaimer_remove(raw_); }
+
+ private:
+  template <class Function>
+  static std::uint64_t call(void* object, const isthmus_reclaim_request_t* raw) {
+    return static_cast<std::uint64_t>((*static_cast<Function*>(object))(
+        reclaim_request{device::share(raw->device), static_cast<kind>(raw->kind), raw->nbytes}));
+  }
+
+  isthmus_reclaimer_t* raw_ = nullptr;
+};
+
+}  // namespace v1
+}  // namespace isthmus

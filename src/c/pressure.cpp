@@ -1,0 +1,97 @@
+// What a pool does when memory is short, and what it has: snapshots, rungs, reclaim callbacks.
+
+#include "c/common.hpp"
+#include "memory/pool.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+result<pool*> pool_of(isthmus_resource_t* resource) {
+  ISTHMUS_NEEDS(resource);
+  if (os::is_forked_child()) {
+    return refuse_child();
+  }
+  auto* const found = object(resource)->as_pool();
+  if (found == nullptr) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "the resource of {} memory on {} is no pool",
+                kind_name(object(resource)->kind()), object(resource)->where().properties().filter);
+  }
+  return found;
+}
+
+result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
+  if (out.struct_size < sizeof out) {
+    return is_too_small("snapshot", out.struct_size, sizeof out);
+  }
+  out.held_bytes = seen.held;
+  out.live_bytes = seen.live;
+  out.cached_bytes = seen.cached;
+  out.waiting_bytes = seen.waiting;
+  out.free_bytes = seen.free;
+  out.largest_free_bytes = seen.largest_free;
+  return {};
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
+                                           isthmus_snapshot_t* snapshot) noexcept {
+  return guarded([&]() -> result<void> {
+    auto from = pool_of(resource);
+    ISTHMUS_TRY(from);
+    ISTHMUS_NEEDS(snapshot);
+    return write((*from)->count(), *snapshot);
+  });
+}
+
+isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
+  const auto* const seen = snapshot_of(last_failure());
+  if (seen == nullptr) {
+    return ISTHMUS_ERROR_NOT_FOUND;  // the error that was asked about stays the last one
+  }
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(snapshot);
+    return write(*seen, *snapshot);
+  });
+}
+
+isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
+                                       uint64_t* tried, uint64_t* served) noexcept {
+  return guarded([&]() -> result<void> {
+    auto from = pool_of(resource);
+    ISTHMUS_TRY(from);
+    if (rung < 0 || static_cast<std::size_t>(rung) >= k_rungs) {
+      return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no rung: they are 0 to {}", rung, k_rungs - 1);
+    }
+    const auto counts = (*from)->under_pressure().of(static_cast<isthmus::rung>(rung));
+    if (tried != nullptr) {
+      *tried = counts.tried;
+    }
+    if (served != nullptr) {
+      *served = counts.served;
+    }
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
+                                       isthmus_reclaimer_t** reclaimer) noexcept {
+  isthmus::owner user{owner};  // released whatever happens
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(function);
+    ISTHMUS_NEEDS(reclaimer);
+    auto made = make_ref<isthmus::reclaimer>(function, std::move(user));
+    process_reclaimers().add(made);
+    return give(result<ref<isthmus::reclaimer>>{std::move(made)}, reclaimer);
+  });
+}
+
+void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer) noexcept {
+  if (reclaimer != nullptr) {
+    process_reclaimers().remove(*object(reclaimer));
+    object(reclaimer)->release();
+  }
+}

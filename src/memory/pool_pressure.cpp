@@ -1,0 +1,180 @@
+// What a pool does where it finds no run of grains: rung by rung (pressure.hpp), then the error.
+
+#include <algorithm>
+#include <chrono>
+#include <new>
+#include <string>
+
+#include "core/sizes.hpp"
+#include "memory/pool.hpp"
+#include "memory/reclaimers.hpp"
+#include "memory/snapshot.hpp"
+
+namespace isthmus {
+
+// One request on its way up.
+class pool::ladder {
+ public:
+  ladder(pool& of, const wanted_run& wanted) noexcept : of_{of}, wanted_{wanted} {}
+
+  [[nodiscard]] result<region_heap::run> climb() {
+    for (unsigned each = 0; each < k_rungs; ++each) {
+      const auto step = static_cast<rung>(each);
+      if (!may(step)) {
+        continue;
+      }
+      of_.pressure_.tried(step);
+      auto found = try_at(step);
+      if (found) {
+        of_.pressure_.served(step);
+        return found;
+      }
+      if (found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+        return found;
+      }
+      tried_ |= 1U << static_cast<unsigned>(step);
+      refusal_ = found.take_error();
+    }
+    return no_memory();
+  }
+
+ private:
+  // Inside a continuation neither the user's code nor a wait has a place.
+  [[nodiscard]] bool may(rung step) const noexcept {
+    if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
+        (step == rung::budget && of_.source_.shared() == nullptr)) {
+      return false;
+    }
+    return !in_continuation() || (step != rung::reclaim && step != rung::wait);
+  }
+
+  [[nodiscard]] result<region_heap::run> try_at(rung step) {
+    switch (step) {
+      case rung::settle: return settle();
+      case rung::grow: return of_.grow(wanted_);
+      case rung::trim: return trim();
+      case rung::budget: return of_.grow_with_siblings(wanted_);
+      case rung::reclaim: return reclaim();
+      case rung::wait: return wait();
+    }
+    return refusal_;
+  }
+
+  [[nodiscard]] result<region_heap::run> take() {
+    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, wanted_.whom);
+    return found.count != 0 ? result<region_heap::run>{found} : result<region_heap::run>{refusal_};
+  }
+  [[nodiscard]] result<region_heap::run> settle() {
+    of_.settle();
+    return take();
+  }
+  [[nodiscard]] result<region_heap::run> trim() {
+    const auto given_back = of_.trim(0);
+    trimmed_ += given_back;
+    return given_back != 0 ? of_.grow(wanted_) : result<region_heap::run>{refusal_};
+  }
+  // After somebody may have freed memory.
+  [[nodiscard]] result<region_heap::run> again() {
+    if (auto found = settle()) {
+      return found;
+    }
+    auto grown = of_.grow_with_siblings(wanted_);
+    return grown || grown.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ? std::move(grown)
+                                                                          : trim();
+  }
+
+  [[nodiscard]] result<region_heap::run> reclaim() {
+    isthmus_reclaim_request_t request{};
+    request.struct_size = sizeof request;
+    request.device = reinterpret_cast<isthmus_device_t*>(&of_.where());
+    request.kind = of_.kind();
+    request.nbytes = std::size_t{wanted_.count} * k_grain_bytes;
+    reclaimed_ = process_reclaimers().ask(request);
+    return reclaimed_.asked != 0 ? again() : result<region_heap::run>{refusal_};
+  }
+
+  // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
+  [[nodiscard]] result<region_heap::run> wait() {
+    const auto until = std::chrono::steady_clock::now() + of_.longest_wait_;
+    const auto running = of_.slots_->running();
+    for (const auto& each : running) {
+      static_cast<void>(each->wait(until));  // how it ended is told by its own event
+      if (auto found = settle()) {
+        return found;
+      }
+    }
+    return running.empty() ? result<region_heap::run>{refusal_} : again();
+  }
+
+  // What was tried, and what came of it.
+  [[nodiscard]] std::string account() const {
+    std::string text;
+    for (unsigned each = 0; each < k_rungs; ++each) {
+      if ((tried_ >> each & 1) != 0) {
+        text += text.empty() ? "" : ", ";
+        text += rung_name(static_cast<rung>(each));
+      }
+    }
+    return fmt::format("{} ({} given back, {} by {} reclaim callbacks)", text,
+                       describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
+                       reclaimed_.asked);
+  }
+  [[nodiscard]] const char* advice(const snapshot& seen) const noexcept {
+    const auto needed = std::size_t{wanted_.count} * k_grain_bytes;
+    if (seen.free >= needed) {
+      return "it is free in pieces only: ask for less at a time, or free what lies between";
+    }
+    if (seen.free + seen.waiting >= needed) {
+      return "it is free once work has ended: wait for the queues, or longer (wait_ns)";
+    }
+    if (seen.free + seen.waiting + seen.cached >= needed) {
+      return "threads and size classes keep it: trim the pool where they run";
+    }
+    return "free buffers, ask for less or raise its limit";
+  }
+  [[nodiscard]] error no_memory() const {
+    const auto seen = of_.regions_.count();
+    auto made = told(seen);
+    remember_snapshot(made, seen);
+    return made;
+  }
+  [[nodiscard]] error told(const snapshot& seen) const noexcept {
+    const auto needed = std::size_t{wanted_.count} * k_grain_bytes;
+    const auto* kind = kind_name(of_.kind());
+    const auto& where = of_.where().properties().filter;
+    try {
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                  "a pool has no {} of {} memory on {}: it holds {}, of which {} are live, {} "
+                  "cached, {} wait for work and {} are free, the largest piece {} (fragmentation "
+                  "{:.0f} %); tried {}. {}. To do: {}",
+                  describe_bytes(needed), kind, where, describe_bytes(seen.held),
+                  describe_bytes(seen.live), describe_bytes(seen.cached),
+                  describe_bytes(seen.waiting), describe_bytes(seen.free),
+                  describe_bytes(seen.largest_free), 100 * seen.fragmentation(), account(),
+                  refusal_.message(), advice(seen));
+    } catch (const std::bad_alloc&) {  // the host has none either
+      return fail(
+          ISTHMUS_ERROR_OUT_OF_MEMORY,
+          "a pool has no {} bytes of {} memory on {}: it holds {}, of which {} are live, {} "
+          "cached, {} wait for work and {} are free, the largest piece {}. To do: {}",
+          needed, kind, where, seen.held, seen.live, seen.cached, seen.waiting, seen.free,
+          seen.largest_free, advice(seen));
+    }
+  }
+
+  pool& of_;
+  const wanted_run wanted_;
+  error refusal_ = error::no_memory();
+  unsigned tried_ = 0;
+  std::size_t trimmed_ = 0;
+  reclaimers::outcome reclaimed_;
+};
+
+result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
+                                        queue* on) {
+  const wanted_run wanted{count, alignment, slots_->find(on)};
+  const auto found = regions_.take(count, alignment, wanted.whom);
+  return found.count != 0 ? result<region_heap::run>{found} : ladder{*this, wanted}.climb();
+}
+
+}  // namespace isthmus

@@ -1,0 +1,54 @@
+#pragma once
+// What a pool does before it says that there is no memory: a ladder of rungs, the cheap ones first,
+// each counted.
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace isthmus {
+
+enum class rung : unsigned {
+  settle,   // what this thread keeps, and what waited for fences that have passed, is free
+  grow,     // the driver is asked for more
+  trim,     // all that is free goes back to the driver, which is asked again
+  budget,   // other pools of its budget give back what they have free
+  reclaim,  // the program's reclaim callbacks give memory up (reclaimers.hpp)
+  wait,     // the host waits for work that freed memory lies behind, for a limited time
+};
+inline constexpr std::size_t k_rungs = 6;
+
+[[nodiscard]] constexpr const char* rung_name(rung which) noexcept {
+  constexpr std::array<const char*, k_rungs> k_names{"settle", "grow",    "trim",
+                                                     "budget", "reclaim", "wait"};
+  return k_names.at(static_cast<std::size_t>(which));
+}
+
+// Safe for threads.
+class pressure {
+ public:
+  struct counts {
+    std::uint64_t tried = 0;
+    std::uint64_t served = 0;  // a request was met by it
+  };
+  void tried(rung which) noexcept { count(which).tried.fetch_add(1, std::memory_order_relaxed); }
+  void served(rung which) noexcept { count(which).served.fetch_add(1, std::memory_order_relaxed); }
+
+  [[nodiscard]] counts of(rung which) const noexcept {
+    const auto& in = counts_.at(static_cast<std::size_t>(which));
+    return {in.tried.load(std::memory_order_relaxed), in.served.load(std::memory_order_relaxed)};
+  }
+
+ private:
+  struct counters {
+    std::atomic<std::uint64_t> tried{0};
+    std::atomic<std::uint64_t> served{0};
+  };
+  [[nodiscard]] counters& count(rung which) noexcept {
+    return counts_.at(static_cast<std::size_t>(which));
+  }
+
+  std::array<counters, k_rungs> counts_{};
+};
+
+}  // namespace isthmus

@@ -1,0 +1,87 @@
+#include "memory/reclaimers.hpp"
+
+#include <algorithm>
+
+namespace isthmus {
+namespace {
+
+// The one that this thread is inside.
+thread_local const reclaimer* inside = nullptr;
+
+}  // namespace
+
+std::uint64_t reclaimer::ask(const isthmus_reclaim_request_t& request) noexcept {
+  {
+    const std::lock_guard hold{lock_};
+    if (closed_) {
+      return 0;
+    }
+    ++running_;
+  }
+  inside = this;
+  const auto bytes = function_(user_.object(), &request);
+  inside = nullptr;
+  const std::lock_guard hold{lock_};
+  --running_;
+  ended_.notify_all();
+  return bytes;
+}
+
+void reclaimer::close() noexcept {
+  std::unique_lock hold{lock_};
+  closed_ = true;
+  ended_.wait(hold, [this] { return running_ == (inside == this ? 1U : 0U); });
+}
+
+void reclaimers::add(ref<reclaimer> made) {
+  const std::lock_guard hold{lock_};
+  all_.push_back({last_number_ + 1, std::move(made)});
+  ++last_number_;
+}
+
+void reclaimers::remove(reclaimer& gone) noexcept {
+  ref<reclaimer> last;  // after the lock: what the user gave goes with it
+  {
+    const std::lock_guard hold{lock_};
+    const auto found = std::find_if(all_.begin(), all_.end(),
+                                    [&](const entry& each) { return each.which.get() == &gone; });
+    if (found != all_.end()) {
+      last = std::move(found->which);
+      all_.erase(found);
+    }
+  }
+  gone.close();
+}
+
+std::uint64_t reclaimers::newest() noexcept {
+  const std::lock_guard hold{lock_};
+  return last_number_;
+}
+
+reclaimers::entry reclaimers::next(std::uint64_t last, std::uint64_t newest) noexcept {
+  const std::lock_guard hold{lock_};
+  const auto found = std::upper_bound(
+      all_.begin(), all_.end(), last,
+      [](std::uint64_t number, const entry& each) { return number < each.number; });
+  return found == all_.end() || found->number > newest ? entry{} : *found;
+}
+
+reclaimers::outcome reclaimers::ask(const isthmus_reclaim_request_t& request) noexcept {
+  outcome seen;
+  if (inside != nullptr) {
+    return seen;
+  }
+  const auto newest_now = newest();  // a callback may add another, for the next time
+  for (auto each = next(0, newest_now); each.which; each = next(each.number, newest_now)) {
+    seen.bytes += each.which->ask(request);
+    ++seen.asked;
+  }
+  return seen;
+}
+
+reclaimers& process_reclaimers() noexcept {
+  static auto* const only = new reclaimers;
+  return *only;
+}
+
+}  // namespace isthmus

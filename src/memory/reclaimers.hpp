@@ -1,0 +1,72 @@
+#pragma once
+// The program's reclaim callbacks: asked, when a pool finds no memory, to give up what they can.
+
+#include <isthmus/isthmus.h>
+
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "core/owner.hpp"
+#include "core/ref.hpp"
+
+namespace isthmus {
+
+// One callback. It is called on the thread that asks for memory, with no lock of the library held,
+// by several threads at once if several find none, and never from inside any callback.
+class reclaimer final : public ref_counted {
+ public:
+  // `user`'s object is passed to `function`, and released with the last reference.
+  reclaimer(isthmus_reclaim_t function, owner user) noexcept
+      : function_{function}, user_{std::move(user)} {}
+
+  // What it says that it gave up, in bytes; 0 once it is closed.
+  [[nodiscard]] std::uint64_t ask(const isthmus_reclaim_request_t& request) noexcept;
+  // It is not called from here on. Blocks until its calls have ended, but for one that this thread
+  // is inside.
+  void close() noexcept;
+
+ private:
+  ~reclaimer() override = default;
+
+  const isthmus_reclaim_t function_;
+  const owner user_;
+  std::mutex lock_;
+  std::condition_variable ended_;
+  unsigned running_ = 0;
+  bool closed_ = false;
+};
+
+// Of the whole process; never destroyed. Safe for threads.
+class reclaimers {
+ public:
+  struct outcome {
+    std::size_t asked = 0;
+    std::uint64_t bytes = 0;  // that they say they gave up
+  };
+  // Throws std::bad_alloc.
+  void add(ref<reclaimer> made);
+  // Closes it too.
+  void remove(reclaimer& gone) noexcept;
+  // Asks those that are there, in the order in which they were added; nobody from inside a
+  // callback.
+  [[nodiscard]] outcome ask(const isthmus_reclaim_request_t& request) noexcept;
+
+ private:
+  struct entry {
+    std::uint64_t number = 0;
+    ref<reclaimer> which;
+  };
+  // The first with a number above `last` and up to `newest`; an empty one if there is none.
+  [[nodiscard]] entry next(std::uint64_t last, std::uint64_t newest) noexcept;
+  [[nodiscard]] std::uint64_t newest() noexcept;
+
+  std::mutex lock_;
+  std::uint64_t last_number_ = 0;
+  std::vector<entry> all_;  // by number
+};
+[[nodiscard]] reclaimers& process_reclaimers() noexcept;
+
+}  // namespace isthmus

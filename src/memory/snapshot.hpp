@@ -1,0 +1,31 @@
+#pragma once
+// How a pool's memory is divided, counted at a moment: for the error of a request that failed, and
+// for whoever asks.
+
+#include <cstddef>
+
+#include "core/status.hpp"
+
+namespace isthmus {
+
+// In bytes. What other threads do meanwhile may be seen in part.
+struct snapshot {
+  std::size_t held = 0;          // of the driver's
+  std::size_t live = 0;          // callers have it; of an unchecked pool all of its slabs
+  std::size_t cached = 0;        // by threads and in slabs, for the next caller
+  std::size_t waiting = 0;       // free once the work that it was freed behind has ended
+  std::size_t free = 0;          // for anybody
+  std::size_t largest_free = 0;  // run of these
+
+  // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
+  [[nodiscard]] double fragmentation() const noexcept {
+    return free == 0 ? 0 : 1 - static_cast<double>(largest_free) / static_cast<double>(free);
+  }
+};
+
+// What was seen where `failure` was made, for whoever asks on this thread before its next one.
+void remember_snapshot(const error& failure, const snapshot& seen) noexcept;
+// Null if nothing was.
+[[nodiscard]] const snapshot* snapshot_of(const error& failure) noexcept;
+
+}  // namespace isthmus

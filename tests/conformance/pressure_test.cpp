@@ -1,0 +1,268 @@
+// When memory is short: what a pool has and tries, what its error tells, and reclaim callbacks.
+#include <atomic>
+#include <optional>
+#include <thread>
+
+#include "support/backends.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+class pressure : public on_backend {
+ protected:
+  [[nodiscard]] im::resource make(std::chrono::nanoseconds wait = 1s) const {
+    return im::resource::pool(queue_.context(), im::kind::device,
+                              {.initial_bytes = 8 * k_mib, .limit_bytes = 8 * k_mib, .wait = wait},
+                              device_);
+  }
+  // One of eight blocks that are all that the pool may hold.
+  struct block {
+    const im::resource& of;
+    const im::queue& on;
+    void* at = of.allocate(k_mib, 0, on);
+
+    block(const im::resource& from, const im::queue& behind) : of{from}, on{behind} {}
+    block(const block&) = delete;
+    block& operator=(const block&) = delete;
+    ~block() { give(); }
+    std::uint64_t give() noexcept {
+      const bool had = at != nullptr;
+      if (had) of.deallocate(std::exchange(at, nullptr), k_mib, 0, on);
+      return had ? k_mib : 0;
+    }
+  };
+  // A driver that aligns less holds a little more than the blocks need.
+  static void expect_near(std::uint64_t value, std::uint64_t wanted) {
+    EXPECT_GE(value, wanted);
+    EXPECT_LE(value, wanted + k_mib / 8);
+  }
+};
+INSTANTIATE_ON_BACKENDS(pressure);
+
+TEST_P(pressure, a_snapshot_adds_up) {
+  const im::resource from = make();
+  block large{from, queue_};
+  auto* small = from.allocate(1000, 0, queue_);
+  im::snapshot seen = im::snapshot_of(from);
+  expect_near(seen.live, k_mib + 1000);
+  EXPECT_LE(seen.largest_free, seen.free);
+  EXPECT_EQ(seen.held, from.usage().held);
+  EXPECT_EQ(seen.held, seen.live + seen.cached + seen.waiting + seen.free);
+  from.deallocate(small, 1000, 0, queue_);
+  large.give();
+  seen = im::snapshot_of(from);
+  EXPECT_EQ(seen.live, 0U);
+  EXPECT_GE(seen.cached, k_mib) << "this thread keeps it";
+  from.trim(0);
+  EXPECT_EQ(im::snapshot_of(from).held, 0U);
+  EXPECT_EQ(im::snapshot_of(from).fragmentation(), 0);
+}
+
+TEST_P(pressure, no_pool_has_none) {
+  const auto provider = im::resource::provider(queue_.context(), im::kind::device, device_);
+  EXPECT_THROW((void)im::snapshot_of(provider), im::unsupported);
+  EXPECT_THROW((void)im::counts_of(provider, im::rung::grow), im::unsupported);
+  const im::resource from = make();
+  EXPECT_THROW((void)im::counts_of(from, static_cast<im::rung>(5)), im::not_found);
+  EXPECT_THROW((void)im::counts_of(from, static_cast<im::rung>(-1)), im::not_found);
+  isthmus_snapshot_t small{};
+  small.struct_size = 8;
+  EXPECT_EQ(isthmus_resource_snapshot(from.get(), &small), ISTHMUS_ERROR_INVALID_ARGUMENT);
+}
+
+TEST_P(pressure, the_error_tells_what_there_is) {
+  const im::resource from = make();
+  const block first{from, queue_};
+  const block second{from, queue_};
+  try {
+    (void)from.allocate(7 * k_mib, 0, queue_);
+    FAIL() << "the pool may hold 8 MiB, and 2 of them are live";
+  } catch (const im::out_of_memory& problem) {
+    for (const char* part : {"7 MiB", "2 MiB", "8 MiB", "largest piece", "settle, grow", "To do"}) {
+      EXPECT_TRUE(contains(problem.what(), part)) << part << " in " << problem.what();
+    }
+    EXPECT_TRUE(contains(problem.what(), device_.info().filter)) << problem.what();
+  }
+  const auto seen = im::error_snapshot();
+  ASSERT_TRUE(seen);
+  expect_near(seen->live, 2 * k_mib);
+  EXPECT_THROW((void)from.allocate(1, 3, queue_), im::invalid_argument);
+  EXPECT_FALSE(im::error_snapshot()) << "the last error is another";
+}
+
+TEST_P(pressure, every_rung_is_counted) {
+  const im::resource from = make();
+  const block held{from, queue_};
+  const auto before = im::counts_of(from, im::rung::settle);
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  for (auto each :
+       {im::rung::settle, im::rung::grow, im::rung::trim, im::rung::reclaim, im::rung::wait}) {
+    EXPECT_GE(im::counts_of(from, each).tried, 1U);
+    EXPECT_EQ(im::counts_of(from, each).served, 0U);
+  }
+  EXPECT_EQ(im::counts_of(from, im::rung::settle).tried, before.tried + 1);
+}
+
+// Memory that was freed behind work of another queue.
+TEST_P(pressure, a_request_waits_for_work_for_a_limited_time) {
+  const im::queue other(queue_.context(), device_);
+  const im::resource from = make(20s);
+  const im::resource hasty = make(0s);
+  im::host_event gate;
+  (void)other.fence({gate});
+  for (const im::resource* each : {&from, &hasty}) {
+    std::vector<void*> blocks;
+    for (int i = 0; i < 7; ++i) blocks.push_back(each->allocate(k_mib, 0, other));
+    for (void* one : blocks) each->deallocate(one, k_mib, 0, other);
+  }
+  EXPECT_THROW((void)hasty.allocate(6 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_TRUE(contains(isthmus_error_message(), "once work has ended")) << isthmus_error_message();
+  EXPECT_EQ(im::counts_of(hasty, im::rung::wait).tried, 0U);
+  std::thread opener([&] {
+    while (im::counts_of(from, im::rung::wait).tried == 0) std::this_thread::sleep_for(1ms);
+    gate.complete();
+  });
+  auto* large = from.allocate(6 * k_mib, 0, queue_);
+  opener.join();
+  EXPECT_EQ(im::counts_of(from, im::rung::wait).served, 1U);
+  from.deallocate(large, 6 * k_mib, 0, queue_);
+}
+
+TEST_P(pressure, a_reclaim_callback_gives_memory_up) {
+  const im::resource from = make();
+  block cache{from, queue_};
+  im::reclaim_request asked;
+  {
+    const im::reclaimer gives([&](const im::reclaim_request& request) noexcept {
+      asked = request;
+      return cache.give();
+    });
+    auto* large = from.allocate(8 * k_mib, 0, queue_);
+    EXPECT_EQ(im::counts_of(from, im::rung::reclaim).served, 1U);
+    EXPECT_EQ(asked.where, device_);
+    EXPECT_EQ(asked.of, im::kind::device);
+    EXPECT_EQ(asked.nbytes, 8 * k_mib);
+    EXPECT_THROW((void)from.allocate(k_mib, 0, queue_), im::out_of_memory);
+    EXPECT_TRUE(contains(isthmus_error_message(), "by 1 reclaim")) << isthmus_error_message();
+    from.deallocate(large, 8 * k_mib, 0, queue_);
+  }
+  asked = {};
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_EQ(asked.nbytes, 0U) << "it was removed";
+}
+
+TEST_P(pressure, callbacks_are_asked_in_turn_and_not_from_inside_one) {
+  const im::resource from = make();
+  std::vector<int> order;
+  const auto ask_again = [&]() noexcept {
+    try {
+      (void)from.allocate(9 * k_mib, 0, queue_);
+    } catch (const im::out_of_memory&) {
+      return true;
+    }
+    return false;
+  };
+  const im::reclaimer first([&](const auto&) noexcept {
+    order.push_back(1);
+    EXPECT_TRUE(ask_again());
+    return 0;
+  });
+  const im::reclaimer second([&](const auto&) noexcept {
+    order.push_back(2);
+    return 0;
+  });
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_EQ(order, (std::vector<int>{1, 2}));
+}
+
+TEST_P(pressure, a_callback_may_remove_itself_and_others_wait_for_it) {
+  const im::resource from = make();
+  std::optional<im::reclaimer> once;
+  int calls = 0;
+  once.emplace([&](const auto&) noexcept {
+    ++calls;
+    once.reset();
+    return 0;
+  });
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_EQ(calls, 1);
+  std::atomic<bool> inside{false};
+  std::atomic<bool> may_end{false};
+  std::atomic<bool> has_ended{false};
+  once.emplace([&](const auto&) noexcept {
+    inside = true;
+    while (!may_end) std::this_thread::sleep_for(1ms);
+    has_ended = true;
+    return 0;
+  });
+  std::thread asker(
+      [&] { EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory); });
+  while (!inside) std::this_thread::sleep_for(1ms);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(20ms);
+    may_end = true;
+  });
+  once.reset();
+  EXPECT_TRUE(has_ended) << "removal waits for a call that runs";
+  asker.join();
+  opener.join();
+}
+
+TEST_P(pressure, threads_may_all_fail_at_once) {
+  const im::resource from = make(10ms);
+  const block held{from, queue_};
+  std::atomic<int> asked{0};
+  const im::reclaimer counts([&](const auto&) noexcept {
+    ++asked;
+    return 0;
+  });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 20; ++round) {
+        try {
+          (void)from.allocate(8 * k_mib, 0, queue_);
+          ADD_FAILURE() << "1 of 8 MiB is live";
+        } catch (const im::out_of_memory& problem) {
+          EXPECT_TRUE(contains(problem.what(), "To do")) << problem.what();
+          EXPECT_TRUE(im::error_snapshot());
+        }
+      }
+    });
+  }
+  for (std::thread& each : threads) each.join();
+  EXPECT_EQ(asked, 160);
+  EXPECT_EQ(im::counts_of(from, im::rung::grow).served, 0U);
+}
+
+// A slab's blocks, too, come back from another queue once its work has ended.
+TEST_P(pressure, small_blocks_are_waited_for) {
+  const im::queue other(queue_.context(), device_);
+  const im::resource from = im::resource::pool(queue_.context(), im::kind::device,
+                                               {.limit_bytes = k_mib, .wait = 20s}, device_);
+  im::host_event gate;
+  (void)other.fence({gate});
+  std::vector<void*> blocks;
+  try {
+    for (;;) blocks.push_back(from.allocate(60000, 0, other));
+  } catch (const im::out_of_memory&) {
+  }
+  ASSERT_GE(blocks.size(), 8U);
+  auto* pin = blocks.back();
+  blocks.pop_back();
+  for (void* each : blocks) from.deallocate(each, 60000, 0, other);
+  std::thread opener([&] {
+    std::this_thread::sleep_for(20ms);
+    gate.complete();
+  });
+  void* waited_for = from.allocate(60000, 0, queue_);
+  opener.join();
+  from.deallocate(waited_for, 60000, 0, queue_);
+  from.deallocate(pin, 60000, 0, other);
+}
+
+}  // namespace

@@ -1,0 +1,94 @@
+// Errors where the host has no memory left: told all the same, by as many threads as fail at once.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <new>
+#include <thread>
+#include <vector>
+
+#include "core/status.hpp"
+
+namespace {
+thread_local bool has_memory = true;
+}
+
+// NOLINTBEGIN(misc-definitions-in-headers): the program's own, for this test
+void* operator new(std::size_t nbytes, const std::nothrow_t&) noexcept {
+  return has_memory ? std::malloc(nbytes) : nullptr;
+}
+void* operator new(std::size_t nbytes) {
+  void* const memory = operator new(nbytes, std::nothrow);
+  return memory != nullptr ? memory : throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND(misc-definitions-in-headers)
+
+namespace isthmus {
+namespace {
+
+class without_memory {
+ public:
+  without_memory() { has_memory = false; }
+  without_memory(const without_memory&) = delete;
+  without_memory& operator=(const without_memory&) = delete;
+  ~without_memory() { has_memory = true; }
+};
+
+error fail_without_memory(int number) {
+  const without_memory now;
+  return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "number {} of {}", number, "some");
+}
+
+TEST(no_memory, an_error_is_told_all_the_same) {
+  const auto made = fail_without_memory(7);
+  EXPECT_EQ(made.code(), ISTHMUS_ERROR_OUT_OF_RANGE);
+  EXPECT_STREQ(made.message(), "number 7 of some");
+}
+
+TEST(no_memory, a_long_text_is_cut_off) {
+  const std::string text(5000, 'x');
+  const auto in_full = fail(ISTHMUS_ERROR_DRIVER, "{}", text);
+  EXPECT_EQ(in_full.message(), text);
+  error cut;
+  {
+    const without_memory now;
+    cut = fail(ISTHMUS_ERROR_DRIVER, "{}", text);
+  }
+  EXPECT_EQ(cut.code(), ISTHMUS_ERROR_DRIVER);
+  EXPECT_EQ(cut.message(), text.substr(0, error::k_longest_without_memory));
+}
+
+TEST(no_memory, room_is_used_again_and_what_is_more_says_no_memory) {
+  for (int round = 0; round < 3; ++round) {
+    std::vector<error> all(100);
+    int told = 0;
+    for (auto& each : all) {
+      each = fail_without_memory(round);
+      told += each.code() == ISTHMUS_ERROR_OUT_OF_RANGE ? 1 : 0;
+      EXPECT_STRNE(each.message(), "");
+    }
+    EXPECT_GE(told, 16);
+    EXPECT_LT(told, 100);
+    EXPECT_EQ(all.back().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  }
+}
+
+TEST(no_memory, threads_fail_at_once) {
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 8; ++number) {
+    threads.emplace_back([number] {
+      const auto wanted = "number " + std::to_string(number) + " of some";
+      for (int round = 0; round < 2000; ++round) {
+        EXPECT_EQ(fail_without_memory(number).message(), wanted);
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+}
+
+}  // namespace
+}  // namespace isthmus
