@@ -354,7 +354,8 @@ ISTHMUS_API isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_devic
  * drivers' memory together, in use and free alike. A pool that would go over it gives back its own
  * free memory, then asks the others for theirs, and then fails with OUT_OF_MEMORY and a message
  * that says which pool holds what. What threads other than the asking one keep of small and recent
- * blocks is not free. Safe for threads; no pool waits for another. INVALID_ARGUMENT for 0 bytes. */
+ * blocks is not free. Safe for threads; a pool waits for no other, but for a growth or a trim of it
+ * that is under way. INVALID_ARGUMENT for 0 bytes. */
 ISTHMUS_API isthmus_status_t isthmus_budget_create(uint64_t limit_bytes,
                                                    isthmus_budget_t** budget) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_budget_retain(isthmus_budget_t* budget) ISTHMUS_NOEXCEPT;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import math
 import threading
@@ -133,10 +134,8 @@ def test_a_budget_on_threads() -> None:
         try:
             pool = PoolResource(kind, "host", growth_bytes=MIB, budget=budget)
             for number in range(200):
-                try:
+                with contextlib.suppress(USMAllocationError):
                     pool.allocate((1 + number % 12) * MIB).free()
-                except USMAllocationError:
-                    pass
                 assert budget.held_bytes <= 16 * MIB
                 if number % 5 == 0:
                     pool.trim()
