@@ -501,6 +501,51 @@ def current_queue() -> Queue:
     DeviceNotFoundError.
     """
 
+class Budget:
+    """
+    Bytes that several pools may have of their drivers' memory together, in use and free alike:
+    Budget(limit, device=None, kind="device"), given to PoolResource(..., budget=...).
+
+    `limit` is in bytes, or text: "2GiB", or "80%" of the memory of `kind` that `device` has.
+    A pool that would go over it gives back its own free memory, then asks the others for
+    theirs, and then raises USMAllocationError with who holds what. What threads other than
+    the asking one keep of small and recent blocks is not free. Safe to use from any thread.
+    """
+
+    def __init__(self, limit: int | str, device: Device | str | None = None, kind: str = 'device') -> None: ...
+
+    @property
+    def limit_bytes(self) -> int:
+        """Bytes that its pools may hold together."""
+
+    @property
+    def held_bytes(self) -> int:
+        """
+        Bytes that its pools hold, and those of pools that have gone with blocks in use.
+        """
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of these that no buffer, thread or size class has."""
+
+    @property
+    def peak_held_bytes(self) -> int:
+        """The most that was held so far."""
+
+    @property
+    def pools(self) -> int:
+        """Pools that live."""
+
+    @property
+    def refusals(self) -> int:
+        """Times that a pool asked for what did not fit at once."""
+
+    @property
+    def reclaimed_bytes(self) -> int:
+        """Bytes that pools gave back for others so far."""
+
+    def __repr__(self) -> str: ...
+
 class MemoryResource:
     """
     Hands out memory of one kind, in one context, on one device: what all resources have in
@@ -537,7 +582,7 @@ class MemoryResource:
     def free_bytes(self) -> int:
         """Bytes of these that no buffer, thread or size class has."""
 
-    def trim(self, keep_bytes: int = 0) -> int:
+    def trim(self, keep_bytes: int | str = 0) -> int:
         """
         Gives what is free back to the driver while more than `keep_bytes` are held; the
         bytes given back. What other threads keep for themselves stays.
@@ -560,20 +605,44 @@ class PoolResource(MemoryResource):
     """
     Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
     context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
-    remap=True).
+    remap=True, soft_limit_bytes=None, budget=None, decay=None).
 
     `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
     at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
     can move) at a time later, and never more than `limit_bytes` in all (None: no limit).
+    Beyond `soft_limit_bytes` all that is free goes back before the pool grows, and then by
+    no more than is needed. Sizes are integers or text: "64MiB", "2GiB", or "80%" of the
+    device's memory or, for memory that lies in the host's, of what the process may have of
+    that. `budget`, a Budget, is shared with other pools. What is free and was not needed for
+    `decay` seconds (None: never) goes back within twice that time: as the pool grows or is
+    trimmed, or on a thread of the library that is idle, if there is one already.
     `checked=False` does not look for misuse of small blocks. Where the device has the
     capability "remap", free memory moves to where a larger request needs it; not with
     `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
     ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on
     that queue, elsewhere when that work has ended. Raises USMAllocationError where the
-    driver has too little or the limit is met, UnsupportedError as ProviderResource.
+    driver has too little or a limit is met, UnsupportedError as ProviderResource.
     """
 
-    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int = 0, growth_bytes: int | None = None, limit_bytes: int | None = None, checked: bool = True, remap: bool = True) -> None: ...
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None) -> None: ...
+
+    @property
+    def limit_bytes(self) -> int | None:
+        """The most it may hold; None: no limit."""
+
+    @property
+    def soft_limit_bytes(self) -> int | None:
+        """Beyond it free memory goes back before it grows; None: no such limit."""
+
+    @property
+    def budget(self) -> Budget | None:
+        """What it shares with other pools."""
+
+    @property
+    def decay(self) -> float | None:
+        """
+        Seconds after which free memory that was not needed goes back; None: never.
+        """
 
     def __repr__(self) -> str: ...
 
