@@ -483,6 +483,11 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
                                                    isthmus_rung_t rung, uint64_t* tried,
                                                    uint64_t* served) ISTHMUS_NOEXCEPT;
 
+/* With `no_wait` not 0, requests of the calling thread leave out the rungs reclaim and wait, until
+ * it is swapped again: for a caller that holds a lock which callbacks or work on queues may need,
+ * as an interpreter's. Returns what it was, 0 at first. */
+ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
+
 /* Reclaim callbacks: asked, when a pool finds no memory, to give up what they can (a cache, say).
  * Called on the thread that asks for memory, before it waits for anything, with no lock of the
  * library held; by several threads at once if several find none; never from inside one, nor in a

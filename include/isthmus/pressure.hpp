@@ -80,6 +80,19 @@ struct rung_counts {
   return counts;
 }
 
+// While it lives, requests of the thread that made it leave out the rungs reclaim and wait: for a
+// thread that holds a lock which callbacks or work on queues may need.
+class no_wait {
+ public:
+  no_wait() noexcept : before_(isthmus_no_wait_swap(1)) {}
+  no_wait(const no_wait&) = delete;
+  no_wait& operator=(const no_wait&) = delete;
+  ~no_wait() { isthmus_no_wait_swap(before_); }
+
+ private:
+  int before_;
+};
+
 struct reclaim_request {
   device where;
   kind of = kind::unknown;

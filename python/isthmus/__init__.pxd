@@ -357,6 +357,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot)
     isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
         uint64_t* tried, uint64_t* served)
+    int isthmus_no_wait_swap(int no_wait)
     isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
         isthmus_reclaimer_t** reclaimer)
     void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer)

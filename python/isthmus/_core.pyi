@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 from typing_extensions import Self
 
+from ._pressure import ReclaimRequest, RungCounts, Snapshot
 from .memory import Allocator
 
 __version__: str
@@ -27,8 +28,10 @@ class OutOfRangeError(Error, ValueError):
 
 class USMAllocationError(Error, MemoryError):
     """
-    No memory of that kind on that device; the message tells what was asked for and what is left.
+    No memory of that kind on that device; the message tells what was asked for and what is left. `snapshot` tells how the memory of the pool was divided that had none; None if none was asked.
     """
+
+    snapshot: Snapshot | None
 
 class UnsupportedError(Error, RuntimeError):
     """
@@ -605,7 +608,7 @@ class PoolResource(MemoryResource):
     """
     Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
     context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
-    remap=True, soft_limit_bytes=None, budget=None, decay=None).
+    remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0).
 
     `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
     at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
@@ -615,7 +618,9 @@ class PoolResource(MemoryResource):
     device's memory or, for memory that lies in the host's, of what the process may have of
     that. `budget`, a Budget, is shared with other pools. What is free and was not needed for
     `decay` seconds (None: never) goes back within twice that time: as the pool grows or is
-    trimmed, or on a thread of the library that is idle, if there is one already.
+    trimmed, or on a thread of the library that is idle, if there is one already. A request
+    that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed
+    memory lies behind, and lets other threads run meanwhile.
     `checked=False` does not look for misuse of small blocks. Where the device has the
     capability "remap", free memory moves to where a larger request needs it; not with
     `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
@@ -624,7 +629,7 @@ class PoolResource(MemoryResource):
     driver has too little or a limit is met, UnsupportedError as ProviderResource.
     """
 
-    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None) -> None: ...
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0) -> None: ...
 
     @property
     def limit_bytes(self) -> int | None:
@@ -642,6 +647,23 @@ class PoolResource(MemoryResource):
     def decay(self) -> float | None:
         """
         Seconds after which free memory that was not needed goes back; None: never.
+        """
+
+    @property
+    def wait(self) -> float:
+        """Seconds that a request waits for freed memory at most."""
+
+    def snapshot(self) -> Snapshot:
+        """
+        How its memory is divided now. Takes some milliseconds where it holds very much.
+        """
+
+    @property
+    def rungs(self) -> dict[str, RungCounts]:
+        """
+        How often it came to each rung that a request with no memory climbs, in their
+        order ("settle", "grow", "trim", "budget", "reclaim", "wait"), and how
+        often the request was met there.
         """
 
     def __repr__(self) -> str: ...
@@ -854,6 +876,40 @@ def live(kind: str | None = None) -> tuple[int, int]:
     (allocations, bytes) that live in this process, of one kind (None: all). Memory whose
     free waits for work in flight counts.
     """
+
+class Reclaimer:
+    """
+    A function that is asked to give memory up when a pool finds none: Reclaimer(function).
+
+    From here until it is closed or dropped all pools of the process call
+    `function(request)`, a ReclaimRequest, before they wait for memory or raise
+    USMAllocationError: on the thread that asks for it, by several threads at once if several
+    do, behind those that were made before, and behind Python's garbage collection. It may
+    allocate (from the driver where no resource is named) and free, and is not called from
+    inside another such function; it must not take a lock that a thread may hold which asks
+    for memory. It returns about how many bytes it gave up, None for 0. What it raises goes to
+    sys.unraisablehook.
+
+    A context manager: `with Reclaimer(cache.drop):`.
+    """
+
+    def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None: ...
+
+    def close(self) -> None:
+        """
+        It is not called any more: waits until its calls have ended, but for one that this
+        thread is inside. Does nothing if it is closed.
+        """
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was closed."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def __repr__(self) -> str: ...
 
 class using:
     """

@@ -29,10 +29,12 @@ from ._core import (
     ProviderResource,
     StatisticsResource,
     StatisticsScope,
+    Reclaimer,
     USMAllocationError,
     as_usm_memory,
     live,
 )
+from ._pressure import ReclaimRequest, RungCounts, Snapshot
 
 if TYPE_CHECKING:
     from ._core import Queue
@@ -53,6 +55,10 @@ __all__ = [
     "MemoryUSMShared",
     "PoolResource",
     "ProviderResource",
+    "ReclaimRequest",
+    "Reclaimer",
+    "RungCounts",
+    "Snapshot",
     "StatisticsResource",
     "StatisticsScope",
     "USMAllocationError",
@@ -92,6 +98,10 @@ for _public in (
     MemoryUSMShared,
     PoolResource,
     ProviderResource,
+    ReclaimRequest,
+    Reclaimer,
+    RungCounts,
+    Snapshot,
     StatisticsResource,
     StatisticsScope,
 ):

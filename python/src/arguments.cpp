@@ -112,20 +112,21 @@ nb::handle kind_name(isthmus_kind_t kind) noexcept {
   }
 }
 
-std::int64_t to_timeout(nb::handle seconds) {
-  if (seconds.is_none()) {
-    return -1;
-  }
+std::int64_t to_nanoseconds(nb::handle seconds, const char* what) {
   const double given = PyFloat_AsDouble(seconds.ptr());
   if (given == -1.0 && PyErr_Occurred() != nullptr) {
     raise_set();
   }
   if (std::isnan(given) || given < 0) {
-    raise_python(PyExc_ValueError, "timeout must be 0 seconds or more, or None, not %R",
-                 seconds.ptr());
+    raise_python(PyExc_ValueError, "%s must be 0 seconds or more, not %R", what, seconds.ptr());
   }
   constexpr double k_longest = 9.2e9;  // seconds that fit in 63 bits of nanoseconds
-  return given > k_longest ? -1 : static_cast<std::int64_t>(given * 1e9);
+  return given > k_longest ? k_for_ever : static_cast<std::int64_t>(given * 1e9);
+}
+
+std::int64_t to_timeout(nb::handle seconds) {
+  const auto given = seconds.is_none() ? k_for_ever : to_nanoseconds(seconds, "timeout");
+  return given == k_for_ever ? -1 : given;
 }
 
 }  // namespace isthmus::python

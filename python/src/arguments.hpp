@@ -3,6 +3,8 @@
 
 #include "common.hpp"
 
+#include <limits>
+
 namespace isthmus::python {
 
 // As a Python integer, not valid if it is none: arrays only say that they are.
@@ -23,7 +25,11 @@ namespace isthmus::python {
 // The name of a kind, interned; borrowed.
 [[nodiscard]] nb::handle kind_name(isthmus_kind_t kind) noexcept;
 
-// Seconds as nanoseconds; None and infinity: -1, for ever. ValueError for negative ones and NaN.
+// Seconds as nanoseconds; `k_for_ever` for infinity and what comes near it. ValueError for negative
+// ones and NaN.
+inline constexpr auto k_for_ever = std::numeric_limits<std::int64_t>::max();
+[[nodiscard]] std::int64_t to_nanoseconds(nb::handle seconds, const char* what);
+// The same as the library's timeouts: -1 for None and for ever.
 [[nodiscard]] std::int64_t to_timeout(nb::handle seconds);
 
 // Interned strings that are compared and looked up often.

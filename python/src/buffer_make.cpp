@@ -20,6 +20,23 @@ constexpr std::size_t k_quick_bytes = 64 * 1024;
 // Giving back so much takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
+// While it lives a pool neither waits nor calls functions, which may need the interpreter's lock.
+class no_waits {
+ public:
+  explicit no_waits(bool wanted) : wanted_{wanted}, before_{wanted ? isthmus_no_wait_swap(1) : 0} {}
+  no_waits(const no_waits&) = delete;
+  no_waits& operator=(const no_waits&) = delete;
+  ~no_waits() {
+    if (wanted_) {
+      isthmus_no_wait_swap(before_);
+    }
+  }
+
+ private:
+  const bool wanted_;
+  const int before_;
+};
+
 const resource* resource_of(nb::handle given) {
   if (!given.is_valid() || given.is_none()) {
     return nullptr;
@@ -69,11 +86,20 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
     exceptions.emplace();
   }
   buffer_handle made;
-  isthmus_status_t status;
-  {
+  const auto create = [&] {
     const within_scope counted;
-    const gil_release released{!on.on_host || nbytes > k_quick_bytes};
-    status = isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
+    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
+  };
+  const bool is_pool = from != nullptr && from->is_pool;
+  const bool is_quick = on.on_host && nbytes <= k_quick_bytes && (from == nullptr || is_pool);
+  isthmus_status_t status = ISTHMUS_ERROR_OUT_OF_MEMORY;
+  if (is_quick) {
+    const no_waits meanwhile{is_pool};
+    status = create();
+  }
+  if (!is_quick || (is_pool && status == ISTHMUS_ERROR_OUT_OF_MEMORY)) {
+    const gil_release released;
+    status = create();
   }
   check(status);
   if (from != nullptr && from->stands_on_others) {

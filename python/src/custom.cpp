@@ -1,81 +1,17 @@
 // Memory resources that are Python objects, and Python functions that are asked for memory.
 
-#include <string>
-
 #include "arguments.hpp"
-#include "errors.hpp"
-#include "gil.hpp"
-#include "owners.hpp"
+#include "callbacks.hpp"
 #include "resources.hpp"
 
 namespace isthmus::python {
 namespace {
 
-// Dies with the interpreter's lock held, by way of the deferred list.
-struct held_object final : deferred {
-  explicit held_object(nb::handle held) : object{nb::borrow(held)} {}
-  nb::object object;
-};
-
-nb::handle held_by(void* owner) noexcept {
-  return static_cast<held_object*>(static_cast<deferred*>(owner))->object;
-}
-
 nb::object queue_or_none(isthmus_queue_t* raw) {
   return raw == nullptr ? nb::none() : wrap(queue_handle::retained(raw));
 }
 
-// Calls Python for the library, on whichever thread: an exception is carried to the call that the
-// library was in. A Buffer that is made there comes from no resource but one that is named: else
-// who is asked for memory might ask himself.
-template <class Body>
-isthmus_status_t call_back(const char** message, Body body) noexcept {
-  const callback_lock lock;
-  if (!lock) {
-    *message = "a Python function was not called: the interpreter is ending";
-    return ISTHMUS_ERROR_CALLBACK;
-  }
-  try {
-    const using_the_driver meanwhile;
-    body();
-    return ISTHMUS_OK;
-  } catch (nb::python_error& failed) {
-    const bool no_memory = failed.matches(PyExc_MemoryError);
-    *message = carry_exception(failed);
-    return no_memory ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_CALLBACK;
-  } catch (const std::bad_alloc&) {
-    *message = "MemoryError";
-    return ISTHMUS_ERROR_OUT_OF_MEMORY;
-  } catch (const std::exception&) {
-    *message = "a call into Python failed, and not with one of its exceptions";
-    return ISTHMUS_ERROR_CALLBACK;
-  }
-}
-
-// The same where the library cannot be told: sys.unraisablehook is. May be called while an
-// exception is under way, which stays.
-template <class Body>
-void call_back_unraisable(nb::handle of, Body body) noexcept {
-  const callback_lock lock;
-  if (!lock) {
-    return;
-  }
-  PyObject *type, *value, *trace;
-  PyErr_Fetch(&type, &value, &trace);
-  try {
-    const using_the_driver meanwhile;
-    body();
-  } catch (nb::python_error& failed) {
-    failed.restore();
-    PyErr_WriteUnraisable(of.ptr());
-  } catch (const std::exception&) {
-    PyErr_NoMemory();
-    PyErr_WriteUnraisable(of.ptr());
-  }
-  PyErr_Restore(type, value, trace);
-}
-
-// The same, but for a caller in Python, who looks for what was carried.
+// `call_back_unraisable`, but for a caller in Python, who looks for what was carried.
 template <class Body>
 void call_back_told_apart(nb::handle of, Body body) noexcept {
   if (is_carrying()) {

@@ -4,6 +4,8 @@
 #include <cstdarg>
 #include <string>
 
+#include "pressure.hpp"
+
 namespace isthmus::python {
 namespace {
 
@@ -29,7 +31,8 @@ const error_class k_errors[] = {
      "USMAllocationError",
      {&PyExc_MemoryError, &none_of_them},
      "No memory of that kind on that device; the message tells what was asked for and what is "
-     "left."},
+     "left. `snapshot` tells how the memory of the pool was divided that had none; None if none "
+     "was asked."},
     {ISTHMUS_ERROR_UNSUPPORTED,
      "UnsupportedError",
      {&PyExc_RuntimeError, &none_of_them},
@@ -183,7 +186,11 @@ nb::object error_object(isthmus_status_t status) {
   if (message[0] == '\0') {
     message = isthmus_status_name(status);
   }
-  return nb::steal(PyObject_CallFunction(error_type(status), "s", message));
+  nb::object made = nb::steal(PyObject_CallFunction(error_type(status), "s", message));
+  if (made.is_valid() && status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    made.attr("snapshot") = snapshot_of_error();
+  }
+  return made;
 }
 
 void raise_status(isthmus_status_t status) {
@@ -213,6 +220,9 @@ void bind_errors(nb::module_& module) {
   for (std::size_t i = 0; i < k_error_count; ++i) {
     nb::object made = make_error_type(module, k_errors[i]);
     module.attr(k_errors[i].name) = made;
+    if (k_errors[i].status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      made.attr("snapshot") = nb::none();
+    }
     error_types[i] = made.release().ptr();
   }
 }

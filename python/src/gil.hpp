@@ -23,13 +23,19 @@ auto take_lock(Take take) -> decltype(take()) {
   }
 }
 
+// Whether this thread entered by one of the module's functions, which let go of the lock.
+extern thread_local constinit bool lock_is_released;
+
 class gil_release {
  public:
-  explicit gil_release(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {}
+  explicit gil_release(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {
+    lock_is_released = wanted;
+  }
   gil_release(const gil_release&) = delete;
   gil_release& operator=(const gil_release&) = delete;
   ~gil_release() {
     if (state_ != nullptr) {
+      lock_is_released = false;
       take_lock([this] { PyEval_RestoreThread(state_); });
     }
   }
@@ -71,9 +77,11 @@ class callback_lock {
  public:
   callback_lock() noexcept
       : known_{PyGILState_GetThisThreadState() != nullptr},
-        entered_{known_ ? !callbacks_gate.closed() : callbacks_gate.enter()} {
+        entered_{known_ ? !callbacks_gate.closed() : callbacks_gate.enter()},
+        was_released_{lock_is_released} {
     if (entered_) {
       state_ = take_lock([] { return PyGILState_Ensure(); });
+      lock_is_released = false;
     }
   }
   callback_lock(const callback_lock&) = delete;
@@ -81,6 +89,7 @@ class callback_lock {
   ~callback_lock() {
     if (entered_) {
       PyGILState_Release(state_);
+      lock_is_released = was_released_;
     }
     if (entered_ && !known_) {
       callbacks_gate.leave();
@@ -91,6 +100,7 @@ class callback_lock {
  private:
   const bool known_;
   const bool entered_;
+  const bool was_released_;
   PyGILState_STATE state_{};
 };
 

@@ -65,6 +65,7 @@ NB_MODULE(_core, module) {
   bind_current(module);
   bind_budget(module);
   bind_resource(module);
+  bind_pressure(module);
   bind_current_resource(module);
   bind_replay(module);
   bind_buffer(module);

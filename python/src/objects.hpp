@@ -58,6 +58,7 @@ struct resource {
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   nb::object queue_object;        // where it is used without one being named
   bool stands_on_others = false;  // and may give memory of other kinds too
+  bool is_pool = false;
 };
 struct provider_resource : resource {};
 struct pool_resource : resource {
@@ -65,6 +66,7 @@ struct pool_resource : resource {
   std::uint64_t soft_limit_bytes = 0;
   nb::object budget_object;  // None without
   nb::object decay;          // in seconds, as given
+  nb::object wait;           // the same
 };
 struct custom_resource : resource {
   nb::object allocator;
@@ -111,6 +113,7 @@ void bind_queue(nb::module_& module);
 void bind_event(nb::module_& module);
 void bind_budget(nb::module_& module);
 void bind_resource(nb::module_& module);
+void bind_pressure(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);

@@ -23,6 +23,10 @@ struct purpose {
 // TypeError for what is no resource.
 [[nodiscard]] const resource& require_resource(nb::handle given, const char* what);
 
+// What the library tells of it; raises what a function of Python's ended with that was asked.
+[[nodiscard]] isthmus_resource_info_t info_of(const resource& of);
+[[nodiscard]] nb::object resource_repr(nb::handle object);
+
 // What stands on `upstream`.
 [[nodiscard]] inline adaptor_resource over(nb::handle upstream, resource_handle made) {
   const auto& under = *nb::inst_ptr<resource>(upstream);
@@ -47,6 +51,7 @@ class using_the_driver {
   nb::object before_;
 };
 
+void bind_pool(nb::module_& module);
 void bind_current_resource(nb::module_& module);
 void bind_request_adaptors(nb::module_& module);
 void bind_custom(nb::module_& module);

@@ -39,13 +39,13 @@ class pool::ladder {
   }
 
  private:
-  // Inside a continuation neither the user's code nor a wait has a place.
+  // Inside a continuation neither the program's code nor a wait has a place.
   [[nodiscard]] bool may(rung step) const noexcept {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
         (step == rung::budget && of_.source_.shared() == nullptr)) {
       return false;
     }
-    return !in_continuation() || (step != rung::reclaim && step != rung::wait);
+    return (step != rung::reclaim && step != rung::wait) || !(no_wait || in_continuation());
   }
 
   [[nodiscard]] result<region_heap::run> try_at(rung step) {

@@ -106,6 +106,22 @@ TEST_P(pressure, every_rung_is_counted) {
   EXPECT_EQ(im::counts_of(from, im::rung::settle).tried, before.tried + 1);
 }
 
+TEST_P(pressure, who_holds_a_lock_asks_and_waits_for_nobody) {
+  const im::resource from = make();
+  std::atomic<int> asked{0};
+  const im::reclaimer counts([&](const im::reclaim_request&) noexcept { return ++asked, 0; });
+  {
+    const im::no_wait meanwhile;
+    EXPECT_EQ(isthmus_no_wait_swap(1), 1);
+    EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  }
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(im::counts_of(from, im::rung::reclaim).tried, 0U);
+  EXPECT_EQ(im::counts_of(from, im::rung::wait).tried, 0U);
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_EQ(asked, 1);
+}
+
 // Memory that was freed behind work of another queue.
 TEST_P(pressure, a_request_waits_for_work_for_a_limited_time) {
   const im::queue other(queue_.context(), device_);

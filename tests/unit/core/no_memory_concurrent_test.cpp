@@ -2,39 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <new>
 #include <thread>
 #include <vector>
 
 #include "core/status.hpp"
-
-namespace {
-thread_local bool has_memory = true;
-}
-
-// NOLINTBEGIN(misc-definitions-in-headers): the program's own, for this test
-void* operator new(std::size_t nbytes, const std::nothrow_t&) noexcept {
-  return has_memory ? std::malloc(nbytes) : nullptr;
-}
-void* operator new(std::size_t nbytes) {
-  void* const memory = operator new(nbytes, std::nothrow);
-  return memory != nullptr ? memory : throw std::bad_alloc{};
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-// NOLINTEND(misc-definitions-in-headers)
+#include "support/no_memory.hpp"
 
 namespace isthmus {
 namespace {
 
-class without_memory {
- public:
-  without_memory() { has_memory = false; }
-  without_memory(const without_memory&) = delete;
-  without_memory& operator=(const without_memory&) = delete;
-  ~without_memory() { has_memory = true; }
-};
+using support::without_memory;
 
 error fail_without_memory(int number) {
   const without_memory now;

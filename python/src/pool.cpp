@@ -1,0 +1,181 @@
+// PoolResource.
+
+#include <algorithm>
+
+#include "arguments.hpp"
+#include "budget.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "pressure.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// As text or a number; 0 for None.
+std::uint64_t to_limit(nb::handle value, const char* what, const purpose& of) {
+  if (value.is_none()) {
+    return 0;
+  }
+  const auto bytes = to_bytes(value, what, of.where, of.kind);
+  if (bytes == 0) {
+    raise_python(PyExc_ValueError, "%s must be above 0, or None for no limit", what);
+  }
+  return bytes;
+}
+
+isthmus_budget_t* to_budget(nb::handle value) {
+  const auto* given = value.is_none() ? nullptr : instance_of<budget>(types.budget, value);
+  if (given == nullptr && !value.is_none()) {
+    raise_python(PyExc_TypeError, "budget must be a Budget or None, not %.100s",
+                 Py_TYPE(value.ptr())->tp_name);
+  }
+  return given == nullptr ? nullptr : given->raw.get();
+}
+
+// In nanoseconds; 0 for None.
+std::uint64_t to_decay(nb::handle seconds) {
+  if (seconds.is_none()) {
+    return 0;
+  }
+  const auto given = PyFloat_AsDouble(seconds.ptr());
+  if (given == 0) {
+    raise_python(PyExc_ValueError, "decay must be above 0 seconds, or None for never, not %R",
+                 seconds.ptr());
+  }
+  return static_cast<std::uint64_t>(std::max<std::int64_t>(1, to_nanoseconds(seconds, "decay")));
+}
+
+// In nanoseconds, as in the options: negative for not at all.
+std::int64_t to_wait(nb::handle seconds) {
+  const auto given = to_nanoseconds(seconds, "wait");
+  return given == 0 ? -1 : given;
+}
+
+// PoolResource's arguments beside those of every resource.
+struct pool_arguments {
+  nb::handle initial_bytes, growth_bytes, limit_bytes;
+  bool checked, remap;
+  nb::handle soft_limit_bytes, budget, decay, wait;
+
+  [[nodiscard]] isthmus_pool_options_t options(const purpose& of) const {
+    isthmus_pool_options_t options{};
+    options.struct_size = sizeof options;
+    options.initial_bytes = to_bytes(initial_bytes, "initial_bytes", of.where, of.kind);
+    if (!growth_bytes.is_none()) {
+      options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", of.where, of.kind);
+    }
+    options.limit_bytes = to_limit(limit_bytes, "limit_bytes", of);
+    options.flags = (checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+                    (remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
+    options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", of);
+    options.budget = to_budget(budget);
+    options.decay_ns = to_decay(decay);
+    options.wait_ns = to_wait(wait);
+    return options;
+  }
+};
+
+void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
+               nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
+               bool checked, bool remap, nb::handle soft_limit_bytes, nb::handle shared,
+               nb::handle decay, nb::handle wait) {
+  purpose what{kind, on, in};
+  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
+                             soft_limit_bytes, shared,       decay,       wait};
+  const auto options = given.options(what);
+  resource_handle made;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_resource_pool(what.within, what.device_raw(), what.kind, &options, made.out());
+  }
+  check(status);
+  new (self) pool_resource{{std::move(made), what.kind, std::move(what.queue), false, true},
+                           options.limit_bytes,
+                           options.soft_limit_bytes,
+                           nb::borrow(shared),
+                           nb::borrow(decay),
+                           nb::borrow(wait)};
+}
+
+nb::object limit_or_none(std::uint64_t bytes) {
+  return bytes == 0 ? nb::none() : nb::object{nb::int_(bytes)};
+}
+
+nb::object pool_repr(nb::pointer_and_handle<pool_resource> self) {
+  const nb::object begin = resource_repr(self.h);
+  const nb::object most = nb::borrow(begin[nb::slice(0, -1)]);
+  const auto info = info_of(*self.p);
+  return nb::steal(PyUnicode_FromFormat("%U, %llu bytes held, %llu free>", most.ptr(),
+                                        static_cast<unsigned long long>(info.held_bytes),
+                                        static_cast<unsigned long long>(info.free_bytes)));
+}
+
+}  // namespace
+
+void bind_pool(nb::module_& module) {
+  nb::class_<pool_resource, resource>(
+      module, "PoolResource",
+      "Keeps what is freed for what comes next: PoolResource(kind=\"device\", device=None,\n"
+      "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
+      "remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0).\n\n"
+      "`device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver\n"
+      "at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory\n"
+      "can move) at a time later, and never more than `limit_bytes` in all (None: no limit).\n"
+      "Beyond `soft_limit_bytes` all that is free goes back before the pool grows, and then by\n"
+      "no more than is needed. Sizes are integers or text: \"64MiB\", \"2GiB\", or \"80%\" of the\n"
+      "device's memory or, for memory that lies in the host's, of what the process may have of\n"
+      "that. `budget`, a Budget, is shared with other pools. What is free and was not needed for\n"
+      "`decay` seconds (None: never) goes back within twice that time: as the pool grows or is\n"
+      "trimmed, or on a thread of the library that is idle, if there is one already. A request\n"
+      "that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed\n"
+      "memory lies behind, and lets other threads run meanwhile.\n"
+      "`checked=False` does not look for misuse of small blocks. Where the device has the\n"
+      "capability \"remap\", free memory moves to where a larger request needs it; not with\n"
+      "`remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger\n"
+      "ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on\n"
+      "that queue, elsewhere when that work has ended. Raises USMAllocationError where the\n"
+      "driver has too little or a limit is met, UnsupportedError as ProviderResource.")
+      .def("__init__", &init_pool, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
+           nb::arg("context") = nb::none(), nb::kw_only(), nb::arg("initial_bytes") = 0,
+           nb::arg("growth_bytes") = nb::none(), nb::arg("limit_bytes") = nb::none(),
+           nb::arg("checked") = true, nb::arg("remap") = true,
+           nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
+           nb::arg("decay") = nb::none(), nb::arg("wait") = 1.0,
+           nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
+                   "context: Context | None = None, *, initial_bytes: int | str = 0, "
+                   "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
+                   "checked: bool = True, remap: bool = True, "
+                   "soft_limit_bytes: int | str | None = None, budget: Budget | None = None, "
+                   "decay: float | None = None, wait: float = 1.0) -> None"))
+      .def_prop_ro(
+          "limit_bytes", [](const pool_resource& self) { return limit_or_none(self.limit_bytes); },
+          nb::sig("def limit_bytes(self) -> int | None"), "The most it may hold; None: no limit.")
+      .def_prop_ro(
+          "soft_limit_bytes",
+          [](const pool_resource& self) { return limit_or_none(self.soft_limit_bytes); },
+          nb::sig("def soft_limit_bytes(self) -> int | None"),
+          "Beyond it free memory goes back before it grows; None: no such limit.")
+      .def_prop_ro(
+          "budget", [](const pool_resource& self) { return self.budget_object; },
+          nb::sig("def budget(self) -> Budget | None"), "What it shares with other pools.")
+      .def_prop_ro(
+          "decay", [](const pool_resource& self) { return self.decay; },
+          nb::sig("def decay(self) -> float | None"),
+          "Seconds after which free memory that was not needed goes back; None: never.")
+      .def_prop_ro(
+          "wait", [](const pool_resource& self) { return self.wait; },
+          nb::sig("def wait(self) -> float"),
+          "Seconds that a request waits for freed memory at most.")
+      .def("snapshot", &snapshot_of_pool, nb::sig("def snapshot(self) -> Snapshot"),
+           "How its memory is divided now. Takes some milliseconds where it holds very much.")
+      .def_prop_ro(
+          "rungs", &rungs_of_pool, nb::sig("def rungs(self) -> dict[str, RungCounts]"),
+          "How often it came to each rung that a request with no memory climbs, in their\n"
+          "order (\"settle\", \"grow\", \"trim\", \"budget\", \"reclaim\", \"wait\"), and how\n"
+          "often the request was met there.")
+      .def("__repr__", &pool_repr, nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,209 @@
+// What a pool does when memory is short: snapshots, rungs, and functions of Python's, its garbage
+// collection first of all, that give memory up.
+
+#include "pressure.hpp"
+
+#include <array>
+#include <atomic>
+#include <chrono>
+
+#include "arguments.hpp"
+#include "callbacks.hpp"
+
+namespace isthmus::python {
+
+thread_local constinit bool lock_is_released = false;
+
+namespace {
+
+nb::object named_tuple(const char* name) {
+  return nb::module_::import_("isthmus._pressure").attr(name);
+}
+
+nb::object to_snapshot(const isthmus_snapshot_t& raw) {
+  return named_tuple("Snapshot")(raw.held_bytes, raw.live_bytes, raw.cached_bytes,
+                                 raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes);
+}
+
+// Ends with the interpreter's lock held, by way of the deferred list. All of it is guarded by that
+// lock.
+struct reclaim_function final : deferred {
+  explicit reclaim_function(nb::handle asked) : function{nb::borrow(asked)} {}
+  nb::object function;  // not valid once nobody is to be asked any more
+  int running = 0;
+  isthmus_reclaimer_t* to_remove = nullptr;  // by the call that ends last
+};
+
+struct reclaimer {
+  isthmus_reclaimer_t* raw = nullptr;  // null: closed
+  reclaim_function* asked = nullptr;
+
+  reclaimer(isthmus_reclaimer_t* added, reclaim_function* of) noexcept : raw{added}, asked{of} {}
+  reclaimer(const reclaimer&) = delete;
+  reclaimer& operator=(const reclaimer&) = delete;
+  // May run in a collection of garbage, on any thread: it must not wait for a function.
+  ~reclaimer() {
+    if (raw == nullptr) {
+      return;
+    }
+    const nb::object last = std::move(asked->function);
+    if (asked->running != 0) {
+      asked->to_remove = raw;
+      return;
+    }
+    const gil_release released;
+    isthmus_reclaimer_remove(raw);
+  }
+};
+
+std::uint64_t ask(reclaim_function& of, const isthmus_reclaim_request_t& request) {
+  const nb::object told = of.function(named_tuple("ReclaimRequest")(
+      wrap(device_handle::retained(request.device)), kind_name(request.kind), request.nbytes));
+  return told.is_none() ? 0 : to_size(told, "what a reclaim function returned");
+}
+
+std::uint64_t call_function(void* object, const isthmus_reclaim_request_t* request) {
+  auto& of = *static_cast<reclaim_function*>(static_cast<deferred*>(object));
+  const callback_lock lock;
+  if (!lock || !of.function.is_valid()) {
+    return 0;
+  }
+  const nb::object function = of.function;
+  std::uint64_t bytes = 0;
+  ++of.running;
+  call_back_unraisable(function, [&] { bytes = ask(of, *request); });
+  if (--of.running == 0 && of.to_remove != nullptr) {
+    const gil_release released;
+    isthmus_reclaimer_remove(of.to_remove);
+  }
+  return bytes;
+}
+
+void init_reclaimer(reclaimer* self, nb::handle function) {
+  if (PyCallable_Check(function.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "function must be callable, not %.100s",
+                 Py_TYPE(function.ptr())->tp_name);
+  }
+  auto* const asked = new reclaim_function{function};
+  isthmus_reclaimer_t* added = nullptr;
+  check(isthmus_reclaimer_add(&call_function, defer_owner(asked), &added));
+  new (self) reclaimer{added, asked};
+}
+
+void close_reclaimer(reclaimer& self) {
+  auto* const raw = std::exchange(self.raw, nullptr);
+  if (raw != nullptr) {
+    const gil_release released;
+    isthmus_reclaimer_remove(raw);
+  }
+}
+
+nb::object reclaimer_repr(const reclaimer& self) {
+  if (self.raw == nullptr) {
+    return nb::str("<isthmus.memory.Reclaimer, closed>");
+  }
+  return nb::steal(
+      PyUnicode_FromFormat("<isthmus.memory.Reclaimer of %R>", self.asked->function.ptr()));
+}
+
+std::uint64_t live_bytes() noexcept {
+  std::uint64_t bytes = 0;
+  isthmus_live(ISTHMUS_KIND_UNKNOWN, nullptr, &bytes);
+  return bytes;
+}
+
+// Python's collection of garbage as a reclaim callback. It runs destructors, so only where a thread
+// waits in one of our functions without the lock, as any other thread's Python code may run there.
+// A collection that is under way, on this thread or another, is not entered again (CPython's
+// gcmodule), and none runs where the program has said gc.disable(). One that gave nothing up is not
+// followed by another for four times as long as it took: a program that allocates until nothing is
+// left spends a fifth of its time on it at most.
+std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t*) {
+  using clock = std::chrono::steady_clock;
+  static std::atomic<clock::rep> not_before{clock::time_point::min().time_since_epoch().count()};
+  const auto begin = clock::now().time_since_epoch().count();
+  if (!lock_is_released || begin < not_before.load(std::memory_order_relaxed)) {
+    return 0;
+  }
+  const callback_lock lock;
+  if (!lock) {
+    return 0;
+  }
+  const auto before = live_bytes();
+  PyGC_Collect();
+  drain_deferred();
+  const auto after = live_bytes();
+  if (after < before) {
+    return before - after;
+  }
+  const auto end = clock::now().time_since_epoch().count();
+  not_before.store(end + 4 * (end - begin), std::memory_order_relaxed);
+  return 0;
+}
+
+}  // namespace
+
+nb::object snapshot_of_pool(const pool_resource& of) {
+  isthmus_snapshot_t raw{};
+  raw.struct_size = sizeof raw;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_resource_snapshot(of.raw.get(), &raw);
+  }
+  check(status);
+  return to_snapshot(raw);
+}
+
+nb::object snapshot_of_error() {
+  isthmus_snapshot_t raw{};
+  raw.struct_size = sizeof raw;
+  return isthmus_error_snapshot(&raw) == ISTHMUS_OK ? to_snapshot(raw) : nb::none();
+}
+
+nb::object rungs_of_pool(const pool_resource& of) {
+  constexpr std::array<const char*, 6> k_names{"settle", "grow",    "trim",
+                                               "budget", "reclaim", "wait"};
+  const nb::object counts = named_tuple("RungCounts");
+  nb::dict all;
+  for (std::size_t each = 0; each < k_names.size(); ++each) {
+    std::uint64_t tried = 0, served = 0;
+    check(isthmus_resource_rung(of.raw.get(), static_cast<isthmus_rung_t>(each), &tried, &served));
+    all[k_names.at(each)] = counts(tried, served);
+  }
+  return all;
+}
+
+void bind_pressure(nb::module_& module) {
+  isthmus_reclaimer_t* garbage = nullptr;  // for ever
+  check(isthmus_reclaimer_add(&collect_garbage, isthmus_owner_t{}, &garbage));
+  nb::class_<reclaimer>(
+      module, "Reclaimer",
+      "A function that is asked to give memory up when a pool finds none: Reclaimer(function).\n\n"
+      "From here until it is closed or dropped all pools of the process call\n"
+      "`function(request)`, a ReclaimRequest, before they wait for memory or raise\n"
+      "USMAllocationError: on the thread that asks for it, by several threads at once if several\n"
+      "do, behind those that were made before, and behind Python's garbage collection. It may\n"
+      "allocate (from the driver where no resource is named) and free, and is not called from\n"
+      "inside another such function; it must not take a lock that a thread may hold which asks\n"
+      "for memory. It returns about how many bytes it gave up, None for 0. What it raises goes to\n"
+      "sys.unraisablehook.\n\n"
+      "A context manager: `with Reclaimer(cache.drop):`.")
+      .def("__init__", &init_reclaimer, nb::arg("function").none(),
+           nb::sig("def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None"))
+      .def("close", &close_reclaimer, nb::sig("def close(self) -> None"),
+           "It is not called any more: waits until its calls have ended, but for one that this\n"
+           "thread is inside. Does nothing if it is closed.")
+      .def_prop_ro(
+          "closed", [](const reclaimer& self) { return self.raw == nullptr; },
+          nb::sig("def closed(self) -> bool"), "Whether it was closed.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](reclaimer& self, const nb::args&) { close_reclaimer(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def("__repr__", &reclaimer_repr, nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace isthmus::python

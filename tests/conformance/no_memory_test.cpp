@@ -1,0 +1,145 @@
+// The host has no memory left in the midst of a call: that is told, nothing is lost or half done,
+// and a free needs none. On back-ends that are the library's own: drivers may fail otherwise.
+#include <array>
+#include <functional>
+
+#include "support/backends.hpp"
+#include "support/no_memory.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+class no_memory : public on_backend {};
+INSTANTIATE_TEST_SUITE_P(backends, no_memory, testing::Values("host", "sim", "sim_late"),
+                         backend_label);
+
+struct block {
+  void* at;
+  std::size_t nbytes;
+  isthmus_queue_t* on;
+};
+
+// Calls of the C interface, until one fails.
+class calls {
+ public:
+  explicit calls(im::queue on) : queue_{std::move(on)} { blocks_.reserve(64); }
+  calls(const calls&) = delete;
+  calls& operator=(const calls&) = delete;
+  ~calls() {
+    for (const block& each : blocks_) {
+      EXPECT_EQ(give(each), ISTHMUS_OK);
+    }
+    isthmus_buffer_release(buffer_);
+    isthmus_queue_release(other_);
+    isthmus_resource_release(pool_);
+  }
+
+  // Whether all of them succeeded; `last` is what the last one told.
+  bool make() noexcept {
+    isthmus_pool_options_t options{};
+    options.struct_size = sizeof options;
+    options.growth_bytes = 2 * k_mib;
+    options.wait_ns = -1;
+    auto* const home = queue_.context().get();
+    return ok(isthmus_resource_pool(home, nullptr, ISTHMUS_KIND_SHARED, &options, &pool_)) &&
+           ok(isthmus_queue_create(home, nullptr, &other_));
+  }
+  bool allocate() noexcept {
+    for (std::size_t nbytes : {std::size_t{64}, std::size_t{3000}, std::size_t{70'000},
+                               std::size_t{300'000}, k_mib, 3 * k_mib, 5 * k_mib}) {
+      for (auto* on : {queue_.get(), other_}) {
+        block made{nullptr, nbytes, on};
+        if (!ok(isthmus_resource_allocate(pool_, nbytes, 0, on, &made.at))) return false;
+        blocks_.push_back(made);
+      }
+    }
+    return true;
+  }
+  bool free_every_other() noexcept {
+    for (std::size_t each = 0; each < blocks_.size(); ++each) {
+      if (!ok(give(blocks_[each]))) return false;
+      blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(each));
+    }
+    return true;
+  }
+  bool free_all() noexcept {
+    for (; !blocks_.empty(); blocks_.pop_back()) {
+      if (!ok(give(blocks_.back()))) return false;
+    }
+    return true;
+  }
+  bool use_a_buffer() noexcept {
+    const char seven = 7;
+    return ok(isthmus_buffer_create(k_mib, ISTHMUS_KIND_SHARED, 0, queue_.get(), pool_,
+                                    &buffer_)) &&
+           ok(fill(&seven)) && ok(isthmus_buffer_wait(buffer_, -1)) &&
+           ok(isthmus_buffer_free(buffer_));
+  }
+  bool trim() noexcept { return ok(isthmus_resource_trim(pool_, 0, nullptr)); }
+
+  [[nodiscard]] isthmus_status_t last() const noexcept { return last_; }
+  [[nodiscard]] std::uint64_t held() const noexcept {
+    isthmus_resource_info_t info{};
+    info.struct_size = sizeof info;
+    return isthmus_resource_query(pool_, &info) == ISTHMUS_OK ? info.held_bytes : UINT64_MAX;
+  }
+
+ private:
+  bool ok(isthmus_status_t told) noexcept { return (last_ = told) == ISTHMUS_OK; }
+  isthmus_status_t give(const block& gone) noexcept {
+    return isthmus_resource_deallocate(pool_, gone.at, gone.nbytes, 0, gone.on);
+  }
+  isthmus_status_t fill(const char* with) noexcept {
+    const isthmus_place_t whole{buffer_, nullptr, 0};
+    return isthmus_fill(queue_.get(), &whole, with, 1, k_mib, nullptr, nullptr);
+  }
+
+  const im::queue queue_;
+  isthmus_resource_t* pool_ = nullptr;
+  isthmus_queue_t* other_ = nullptr;
+  isthmus_buffer_t* buffer_ = nullptr;
+  std::vector<block> blocks_;
+  isthmus_status_t last_ = ISTHMUS_OK;
+};
+
+TEST_P(no_memory, a_free_needs_none) {
+  calls play{queue_};
+  ASSERT_TRUE(play.make() && play.allocate() && play.allocate());
+  bool freed = false;
+  {
+    const without_memory now;
+    freed = play.free_every_other() && play.free_all();
+  }
+  EXPECT_TRUE(freed) << isthmus_error_message();
+  EXPECT_TRUE(play.trim());
+  EXPECT_EQ(play.held(), 0U);
+}
+
+// Fails one allocation of the library's after the other, and all that come behind it.
+TEST_P(no_memory, any_allocation_may_fail) {
+  for (long served = 0;; ++served) {
+    calls play{queue_};
+    bool done = false;
+    bool failed = false;
+    {
+      const without_memory later{served};
+      done = play.make() && play.allocate() && play.use_a_buffer() && play.free_every_other() &&
+             play.allocate() && play.trim() && play.free_all();
+      failed = without_memory::failed();
+    }
+    if (!done) {
+      ASSERT_EQ(play.last(), ISTHMUS_ERROR_OUT_OF_MEMORY)
+          << "after " << served << ": " << isthmus_error_message();
+    }
+    if (!failed) {
+      EXPECT_TRUE(done);
+      EXPECT_GT(served, 20);
+      break;
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,40 @@
+// The program's own operator new, which can be told to have nothing left. For one file of a program.
+#pragma once
+
+#include <cstdlib>
+#include <new>
+
+namespace support {
+
+// Allocations of this thread that are served before all fail; negative: none fails.
+inline thread_local long allocations_left = -1;
+
+[[nodiscard]] inline bool has_memory() noexcept {
+  if (allocations_left > 0) --allocations_left;
+  return allocations_left != 0;
+}
+
+// While it lives the thread that made it has memory for `served` allocations.
+class without_memory {
+ public:
+  explicit without_memory(long served = 0) noexcept { allocations_left = served + 1; }
+  without_memory(const without_memory&) = delete;
+  without_memory& operator=(const without_memory&) = delete;
+  ~without_memory() { allocations_left = -1; }
+
+  [[nodiscard]] static bool failed() noexcept { return allocations_left == 0; }
+};
+
+}  // namespace support
+
+// NOLINTBEGIN(misc-definitions-in-headers): the program's own, for its tests
+void* operator new(std::size_t nbytes, const std::nothrow_t&) noexcept {
+  return support::has_memory() ? std::malloc(nbytes) : nullptr;
+}
+void* operator new(std::size_t nbytes) {
+  void* const memory = operator new(nbytes, std::nothrow);
+  return memory != nullptr ? memory : throw std::bad_alloc{};
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+// NOLINTEND(misc-definitions-in-headers)
