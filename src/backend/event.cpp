@@ -3,6 +3,8 @@
 #include <memory>
 #include <vector>
 
+#include "core/never_destroyed.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -15,7 +17,7 @@ class closed_stack final : public continuation {
   void run(event&) noexcept override {}
 };
 continuation& closed() noexcept {
-  static auto* const mark = new closed_stack;  // outlives every thread
+  static never_destroyed<closed_stack> mark;  // outlives every thread
   return *mark;
 }
 

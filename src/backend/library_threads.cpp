@@ -5,6 +5,7 @@
 #include <deque>
 #include <mutex>
 
+#include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 
 namespace isthmus {
@@ -23,7 +24,7 @@ struct function_state {
 
 // Outlives every thread: never destroyed.
 function_state& state() noexcept {
-  static auto* const only = new function_state;
+  static never_destroyed<function_state> only;
   return *only;
 }
 

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "backend/library_threads.hpp"
+#include "core/never_destroyed.hpp"
 #include "memory/pool.hpp"
 #include "os/process.hpp"
 
@@ -22,7 +23,7 @@ bool decay_window::turn(clock::time_point now) noexcept {
 }
 
 decaying_pools& decaying_pools::only() {
-  static auto* const made = new decaying_pools;
+  static never_destroyed<decaying_pools> made;
   return *made;
 }
 

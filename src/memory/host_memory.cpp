@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 #include "core/text.hpp"
 
@@ -39,8 +40,8 @@ std::size_t memory_for(const device& where, usm_kind kind) {
 }
 
 host_memory& host_memory::only() {
-  static auto* const made =
-      new host_memory{os::process_memory_bounds(), os::physical_memory().total};
+  static never_destroyed<host_memory> made{os::process_memory_bounds(),
+                                           os::physical_memory().total};
   return *made;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "memory/pool.hpp"
 #include "os/process.hpp"
@@ -18,7 +19,7 @@ namespace {
 // Guards which lane is of which pool, and the spare lanes. Held while a lane is emptied, so that
 // its pool does not go meanwhile; never over a call of the driver.
 std::mutex& lanes_lock() noexcept {
-  static auto* const only = new std::mutex;
+  static never_destroyed<std::mutex> only;
   return *only;
 }
 lane* spare_lanes = nullptr;

@@ -1,5 +1,6 @@
 #include "memory/live_counts.hpp"
 
+#include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus {
@@ -40,7 +41,7 @@ live_total live_counts::total(usm_kind kind) const noexcept {
 }
 
 live_counts& process_live_counts() noexcept {
-  static auto* const only = new live_counts;
+  static never_destroyed<live_counts> only;
   return *only;
 }
 

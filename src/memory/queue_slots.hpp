@@ -63,9 +63,9 @@ class queue_slots final : public ref_counted {
   [[nodiscard]] bool good(ticket of, slot whom) const noexcept {
     return of.slot() == whom || passed(of);
   }
-  // Whether one ticket of the two stands for both.
+  // Whether one ticket stands for both, and is good for whomever one of them was good for.
   [[nodiscard]] bool joins(ticket a, ticket b) const noexcept {
-    return a.slot() == b.slot() || passed(a) || passed(b);
+    return a.slot() == b.slot() || (passed(a) && passed(b));
   }
   // What stands for both, at worst a ticket of several.
   [[nodiscard]] ticket joined(ticket a, ticket b) noexcept;

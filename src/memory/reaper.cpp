@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -57,7 +58,7 @@ class reaper {
 namespace {
 
 reaper& process_reaper() noexcept {
-  static auto* const only = new reaper;
+  static never_destroyed<reaper> only;
   return *only;
 }
 

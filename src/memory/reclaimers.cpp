@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/never_destroyed.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -80,7 +82,7 @@ reclaimers::outcome reclaimers::ask(const isthmus_reclaim_request_t& request) no
 }
 
 reclaimers& process_reclaimers() noexcept {
-  static auto* const only = new reclaimers;
+  static never_destroyed<reclaimers> only;
   return *only;
 }
 

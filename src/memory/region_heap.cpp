@@ -56,7 +56,13 @@ region_heap::run region_heap::take(index count, std::size_t alignment,
   const auto slack =
       alignment > k_grain_bytes ? static_cast<index>(alignment / k_grain_bytes) - 1 : 0;
   const std::lock_guard hold{lock_};
+  const auto unite = [&](index row, index grains) {
+    return runs_.unite(row, grains, count + slack, whom);
+  };
   auto first = runs_.take(count + slack, whom);
+  if (first == run_heap::k_none && any_row(unite)) {
+    first = runs_.take(count + slack, whom);
+  }
   if (first == run_heap::k_none) {
     return {};
   }
@@ -75,16 +81,28 @@ void region_heap::give(index first, ticket freed) noexcept {
   runs_.give(first, freed);
 }
 
-void region_heap::settle() noexcept {
-  const std::lock_guard hold{lock_};
+// Visits rows of regions, in which runs go over the borders, until one serves. Pre: under the lock.
+template <class Visit>
+bool region_heap::any_row(Visit&& visit) noexcept {
   for (auto each = regions_.begin(); each != regions_.end();) {
-    const auto first = each->first;  // of a row: runs go over the borders in it
+    const auto first = each->first;
     auto behind = first;
     for (; each != regions_.end() && each->first == behind; ++each) {
       behind += each->count;
     }
-    runs_.settle(first, behind - first);
+    if (visit(first, behind - first)) {
+      return true;
+    }
   }
+  return false;
+}
+
+void region_heap::settle() noexcept {
+  const std::lock_guard hold{lock_};
+  any_row([&](index first, index count) {
+    runs_.settle(first, count);
+    return false;
+  });
 }
 
 // The first number of `count` free ones, with one of no region on either side. Pre: under the lock.

@@ -96,6 +96,8 @@ class region_heap {
   [[nodiscard]] result<bool> assemble_from(std::vector<region> to_move, std::size_t needed,
                                            std::size_t wanted);
   [[nodiscard]] result<void> enter(std::vector<region>& row);
+  template <class Visit>
+  bool any_row(Visit&& visit) noexcept;
   [[nodiscard]] index find_numbers(index count) noexcept;
   [[nodiscard]] std::vector<unused> find_unused() const;
   [[nodiscard]] std::vector<region> take_out(const std::vector<unused>& which);

@@ -3,6 +3,7 @@
 #include <bit>
 #include <mutex>
 
+#include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus {
@@ -117,7 +118,7 @@ bool registry::is_dying(const void* pointer) noexcept {
 }
 
 registry& process_registry() noexcept {
-  static auto* const only = new registry;
+  static never_destroyed<registry> only;
   return *only;
 }
 

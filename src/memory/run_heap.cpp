@@ -202,21 +202,56 @@ void run_heap::give(index first, ticket freed) noexcept {
   static_cast<void>(join(first));
 }
 
+// Where what begins at a record ends: a run, or a record that is in none.
+run_heap::index run_heap::behind(index first) const noexcept {
+  const auto& at = table_[first];
+  const bool begins = at.is.load(k_relaxed) == state::free_head || at.begins_run();
+  return first + (begins ? at.span.load(k_relaxed) : 1);
+}
+
 void run_heap::settle(index first, index count) noexcept {
+  const auto is_free = [this](index at) {
+    return table_[at].is.load(k_relaxed) == state::free_head;
+  };
   const auto end = first + count;
   for (auto at = first; at < end;) {
-    const auto is = table_[at].is.load(k_relaxed);
-    const bool begins = is == state::free_head || table_[at].begins_run();
-    const auto behind = at + (begins ? table_[at].span.load(k_relaxed) : 1);
-    if (is == state::free_head && behind < end &&
-        table_[behind].is.load(k_relaxed) == state::free_head &&
-        slots_->joins(tickets_[at], tickets_[behind])) {
+    const auto next = behind(at);
+    if (is_free(at) && next < end && is_free(next) && slots_->joins(tickets_[at], tickets_[next])) {
       unlink(at);
       at = join(at);
     } else {
-      at = behind;
+      at = next;
     }
   }
+}
+
+bool run_heap::unite(index first, index count, index wanted, queue_slots::slot whom) noexcept {
+  auto begin = first;  // of neighbours that are good
+  for (auto at = first; at < first + count;) {
+    const auto next = behind(at);
+    const bool is_free = table_[at].is.load(k_relaxed) == state::free_head;
+    if (!is_free || !slots_->good(tickets_[at], whom)) {
+      begin = next;
+    } else if (next - begin >= wanted) {
+      join_all(begin, next);
+      return true;
+    }
+    at = next;
+  }
+  return false;
+}
+
+// Pre: free runs only.
+void run_heap::join_all(index first, index end) noexcept {
+  ticket when;
+  for (auto at = first; at < end;) {
+    const auto next = behind(at);
+    when = slots_->joined(when, tickets_[at]);
+    unlink(at);
+    at = next;
+  }
+  tickets_[first] = when;
+  link(first, end - first);
 }
 
 }  // namespace isthmus

@@ -4,8 +4,9 @@
 // Two-level segregated fit (Masmano et al., 2004) with all bookkeeping in the table of grains:
 // lists of free runs by length, sixteen to every doubling, and bitmaps of the lists that are not
 // empty. The first run of a request's own list is tried before the next longer list is, which finds
-// exact lengths again. A run is joined with its free neighbours as it is freed, but for those that
-// wait for another queue than it does (queue_slots.hpp); `settle` joins these later.
+// exact lengths again. A run is joined with its free neighbours as it is freed, where both are good
+// for the same queues (queue_slots.hpp): what is free would wait for its neighbour's work else.
+// `settle` joins the others later, `unite` for one request.
 
 #include <array>
 #include <cstddef>
@@ -43,8 +44,11 @@ class run_heap {
   index keep(index first, index skip, index count) noexcept;
   // Pre: the first of a run that was taken.
   void give(index first, ticket freed) noexcept;
-  // Joins what could not be joined when it was freed and can be now, of one region.
+  // Joins what could not be joined when it was freed and can be now, of one row of regions.
   void settle(index first, index count) noexcept;
+  // Joins neighbours in it that are all good for the queue in slot `whom`, if they come to `wanted`
+  // grains; false if none do.
+  bool unite(index first, index count, index wanted, queue_slots::slot whom) noexcept;
 
   [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
 
@@ -62,7 +66,9 @@ class run_heap {
   [[nodiscard]] index good_in(list in, index count, queue_slots::slot whom) const noexcept;
   [[nodiscard]] bool next_longer(list& than) const noexcept;
   [[nodiscard]] index first_before(index first) const noexcept;
+  [[nodiscard]] index behind(index first) const noexcept;
   index join(index first) noexcept;
+  void join_all(index first, index end) noexcept;
   void link(index first, index count) noexcept;
   void unlink(index first) noexcept;
   void mark_taken(index first, index count) noexcept;

@@ -105,7 +105,7 @@ TEST_P(peer_defects, umf_frees_the_chunk_of_an_inner_pointer) {
 
 TEST_P(peer_defects, umf_takes_an_alignment_that_is_no_power_of_two) {
   const im::resource from = make();
-  for (std::size_t alignment : {3, 24, 48, 1000}) {
+  for (std::size_t alignment : {3U, 24U, 48U, 1000U}) {
     EXPECT_THROW((void)from.allocate(100, alignment, queue_), im::invalid_argument) << alignment;
   }
 }
@@ -231,13 +231,14 @@ TEST_P(peer_defects, rmm_joins_blocks_of_two_queues_and_forgets_what_runs) {
   EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory);
   early.complete();
   one.wait();
-  EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory)
-      << "work of the other queue runs";
+  while (im::snapshot_of(from).free < 4 * k_mib) std::this_thread::yield();
+  EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory);
   void* const free_now = from.allocate(4 * k_mib, 0, queue_);
-  EXPECT_EQ(free_now, first);
+  EXPECT_NE(free_now, second) << "work of the other queue runs";
   from.deallocate(free_now, 4 * k_mib, 0, queue_);
   late.complete();
   other.wait();
+  while (im::snapshot_of(from).waiting != 0) std::this_thread::yield();
   from.deallocate(from.allocate(8 * k_mib, 0, queue_), 8 * k_mib, 0, queue_);
 }
 

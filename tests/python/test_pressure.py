@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-
 from support import until
 
 from isthmus import Device, Queue
@@ -209,7 +208,7 @@ def test_what_is_no_function_is_refused(bad: object) -> None:
     ("wait", "error"), [(-1, ValueError), (float("nan"), ValueError), (None, TypeError)], ids=repr
 )
 def test_bad_waits(wait: float, error: type[Exception]) -> None:
-    with pytest.raises(error, match="wait|real number"):
+    with pytest.raises(error, match=r"wait|real number"):
         PoolResource("host", "host", wait=wait)
     assert PoolResource("host", "host", wait=2).wait == 2
 

@@ -6,6 +6,7 @@
 
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/platform.hpp"
+#include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -16,7 +17,7 @@ class gate_keeper {
  public:
   // Outlives every thread: never destroyed.
   static gate_keeper& only() {
-    static auto* const made = new gate_keeper;
+    static never_destroyed<gate_keeper> made;
     return *made;
   }
   // Takes over one reference. Allocates nothing, and the lock is held for a few instructions.
@@ -28,6 +29,8 @@ class gate_keeper {
   }
 
  private:
+  friend never_destroyed<gate_keeper>;
+
   gate_keeper() {
     start_thread([this] { serve(); }).detach();
   }

@@ -95,7 +95,7 @@ allocation::~allocation() {
 }
 
 address_book& address_book::only() {
-  static auto* const book = new address_book;
+  static never_destroyed<address_book> book;
   return *book;
 }
 

@@ -17,6 +17,7 @@
 
 #include "backend/context.hpp"
 #include "backend/sim/mapped_chunks.hpp"
+#include "core/never_destroyed.hpp"
 #include "core/status.hpp"
 
 namespace isthmus::sim {
@@ -126,6 +127,7 @@ class address_book {
   };
   using entries = std::map<std::uintptr_t, entry>;
 
+  friend never_destroyed<address_book>;
   address_book() = default;
   [[nodiscard]] entries::iterator touched_by(std::uintptr_t start, std::size_t nbytes);
   std::shared_ptr<allocation> bury(entries::iterator at);

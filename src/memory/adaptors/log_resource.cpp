@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/never_destroyed.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -19,7 +20,7 @@ struct open_logs {
   std::vector<log_resource*> all;
 };
 open_logs& process_logs() {
-  static auto* const only = new open_logs;
+  static never_destroyed<open_logs> only;
   return *only;
 }
 

@@ -102,6 +102,32 @@ TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 100}}));
 }
 
+TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
+  const ticket waits{2, 1};
+  heap_.add(1, 90);
+  const auto a = heap_.take(30, queue_slots::k_quiet);
+  const auto b = heap_.take(30, queue_slots::k_quiet);
+  const auto c = heap_.take(30, queue_slots::k_quiet);
+  heap_.give(a, {});
+  heap_.give(b, waits);
+  heap_.settle(1, 90);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {31, 30}}));
+  EXPECT_EQ(heap_.take(30, 3), a);
+  heap_.give(a, {});
+  heap_.give(c, ticket{3, 1});
+  for (queue_slots::slot whom : {0U, 3U}) {
+    EXPECT_FALSE(heap_.unite(1, 90, 60, whom));
+    EXPECT_EQ(heap_.take(60, whom), run_heap::k_none);
+  }
+  EXPECT_FALSE(heap_.unite(1, 90, 61, 2)) << "what lies behind waits for another queue";
+  EXPECT_EQ(heap_.take(60, 2), run_heap::k_none);
+  EXPECT_TRUE(heap_.unite(1, 90, 60, 2));
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 60}, {61, 30}}));
+  EXPECT_EQ(heap_.free_grains(), 90U);
+  EXPECT_EQ(heap_.take(60, 2), 1U);
+  EXPECT_EQ(heap_.ticket_of(1), waits);
+}
+
 TEST_F(run_heap_test, never_joins_two_regions) {
   heap_.add(1, 10);
   heap_.add(12, 10);

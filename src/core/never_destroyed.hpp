@@ -1,0 +1,28 @@
+#pragma once
+// For what outlives every thread: made in place, so that its first use needs no memory and cannot
+// fail, and never destroyed.
+
+#include <cstddef>
+#include <new>
+#include <utility>
+
+namespace isthmus {
+
+// T's constructor is noexcept where a noexcept function is its first user.
+template <class T>
+class never_destroyed {
+ public:
+  template <class... Args>
+  explicit never_destroyed(Args&&... args) noexcept(noexcept(T(std::forward<Args>(args)...))) {
+    ::new (static_cast<void*>(room_)) T(std::forward<Args>(args)...);
+  }
+  never_destroyed(const never_destroyed&) = delete;
+  never_destroyed& operator=(const never_destroyed&) = delete;
+
+  [[nodiscard]] T& operator*() noexcept { return *std::launder(reinterpret_cast<T*>(room_)); }
+
+ private:
+  alignas(T) std::byte room_[sizeof(T)];
+};
+
+}  // namespace isthmus
