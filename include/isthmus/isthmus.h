@@ -467,7 +467,8 @@ ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
  * else NOT_FOUND, and the last error stays. */
 ISTHMUS_API isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
 
-/* What a pool does, in this order, before it says that there is no memory. */
+/* What a pool does, in this order, before it says that there is no memory: nothing for a request
+ * that is above its limit or its budget's, and only settle and grow inside a driver's callback. */
 typedef int32_t isthmus_rung_t;
 enum {
   ISTHMUS_RUNG_SETTLE = 0,  /* what this thread keeps, and what waits no longer, is free */
@@ -475,7 +476,7 @@ enum {
   ISTHMUS_RUNG_TRIM = 2,    /* all that is free goes back to the driver, which is asked again */
   ISTHMUS_RUNG_BUDGET = 3,  /* other pools of its budget give back what they have free */
   ISTHMUS_RUNG_RECLAIM = 4, /* reclaim callbacks give memory up */
-  ISTHMUS_RUNG_WAIT = 5     /* the host waits, `wait_ns` at most; not inside a driver's callback */
+  ISTHMUS_RUNG_WAIT = 5     /* the host waits, `wait_ns` at most */
 };
 /* How often a pool came to a rung, and how often it met a request there. Either may be NULL.
  * UNSUPPORTED for a resource that is no pool; NOT_FOUND for a rung that is none. */
@@ -483,9 +484,9 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
                                                    isthmus_rung_t rung, uint64_t* tried,
                                                    uint64_t* served) ISTHMUS_NOEXCEPT;
 
-/* With `no_wait` not 0, requests of the calling thread leave out the rungs reclaim and wait, until
- * it is swapped again: for a caller that holds a lock which callbacks or work on queues may need,
- * as an interpreter's. Returns what it was, 0 at first. */
+/* With `no_wait` not 0, requests of the calling thread go up to the rung grow at most, until it is
+ * swapped again: those behind it may take long, and need locks that the caller may hold, as an
+ * interpreter's. Returns what it was, 0 at first. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Reclaim callbacks: asked, when a pool finds no memory, to give up what they can (a cache, say).
@@ -505,9 +506,11 @@ typedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_reques
 ISTHMUS_API isthmus_status_t
 isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
                       isthmus_reclaimer_t** reclaimer) ISTHMUS_NOEXCEPT;
-/* Is not called any more once this returns: blocks until its calls have ended, but for one that the
- * calling thread is inside. Lets go of the handle. */
-ISTHMUS_API void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer) ISTHMUS_NOEXCEPT;
+/* No call of it begins any more once this returns, and with `wait` not 0 none runs: the caller holds
+ * no lock then that a callback takes. From inside a callback, this one or another, it does not wait.
+ * Lets go of the handle, and of the owner once the last call has ended. Nothing for NULL. */
+ISTHMUS_API void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer,
+                                          int wait) ISTHMUS_NOEXCEPT;
 
 /* ---- memory resources over others, and of the caller's own ----------------------------------- */
 

@@ -80,8 +80,8 @@ struct rung_counts {
   return counts;
 }
 
-// While it lives, requests of the thread that made it leave out the rungs reclaim and wait: for a
-// thread that holds a lock which callbacks or work on queues may need.
+// While it lives, requests of the thread that made it go up to the rung grow at most: for a thread
+// that holds a lock which callbacks or work on queues may need.
 class no_wait {
  public:
   no_wait() noexcept : before_(isthmus_no_wait_swap(1)) {}
@@ -114,8 +114,9 @@ class reclaimer {
   }
   reclaimer(const reclaimer&) = delete;
   reclaimer& operator=(const reclaimer&) = delete;
-  // Blocks until its calls have ended, but for one that this thread is inside.
-  ~reclaimer() { isthmus_reclaimer_remove(raw_); }
+  // Blocks until its calls have ended: hold no lock that the function takes. Not from inside such a
+  // function, this one or another.
+  ~reclaimer() { isthmus_reclaimer_remove(raw_, 1); }
 
  private:
   template <class Function>

@@ -360,7 +360,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     int isthmus_no_wait_swap(int no_wait)
     isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
         isthmus_reclaimer_t** reclaimer)
-    void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer)
+    void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer, int wait)
     isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
         isthmus_resource_info_t* info)
     isthmus_status_t isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t*

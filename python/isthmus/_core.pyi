@@ -887,7 +887,7 @@ class Reclaimer:
     do, behind those that were made before, and behind Python's garbage collection. It may
     allocate (from the driver where no resource is named) and free, and is not called from
     inside another such function; it must not take a lock that a thread may hold which asks
-    for memory. It returns about how many bytes it gave up, None for 0. What it raises goes to
+    for memory, or closes it. It returns about how many bytes it gave up, None for 0. What it raises goes to
     sys.unraisablehook.
 
     A context manager: `with Reclaimer(cache.drop):`.
@@ -897,8 +897,8 @@ class Reclaimer:
 
     def close(self) -> None:
         """
-        It is not called any more: waits until its calls have ended, but for one that this
-        thread is inside. Does nothing if it is closed.
+        It is not called any more: waits until its calls have ended, but not from inside such
+        a function. Does nothing if it is closed. One that is dropped waits for nothing.
         """
 
     @property

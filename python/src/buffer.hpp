@@ -42,6 +42,9 @@ struct buffer {
   return kind != ISTHMUS_KIND_DEVICE;
 }
 
+// Of all buffers that have gone and were no views.
+extern std::uint64_t freed_bytes;
+
 // ClosedError for a freed one.
 [[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
 [[nodiscard]] nb::object address_of(const buffer& self);

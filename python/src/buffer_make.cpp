@@ -65,7 +65,10 @@ nb::object queue_for(const buffer_request& request, const resource* from) {
 
 }  // namespace
 
+std::uint64_t freed_bytes = 0;
+
 buffer::~buffer() {
+  freed_bytes += base.is_valid() ? 0 : nbytes;
   const gil_release released{nbytes >= k_slow_release_bytes && !base.is_valid()};
   raw = buffer_handle{};
 }

@@ -188,7 +188,11 @@ nb::object error_object(isthmus_status_t status) {
   }
   nb::object made = nb::steal(PyObject_CallFunction(error_type(status), "s", message));
   if (made.is_valid() && status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    made.attr("snapshot") = snapshot_of_error();
+    try {
+      made.attr("snapshot") = snapshot_of_error();
+    } catch (nb::python_error&) {
+      // No memory for it, or the interpreter is ending: the error is more.
+    }
   }
   return made;
 }

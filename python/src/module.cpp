@@ -9,6 +9,7 @@
 #include "gil.hpp"
 #include "objects.hpp"
 #include "owners.hpp"
+#include "pressure.hpp"
 #include "resources.hpp"
 #include "submit.hpp"
 
@@ -23,6 +24,7 @@ void at_exit() {
   if (is_forked_child()) {
     return;
   }
+  close_reclaimers();
   stop_callbacks();
   {
     const gil_release released;

@@ -4,10 +4,11 @@
 #include "pressure.hpp"
 
 #include <array>
-#include <atomic>
 #include <chrono>
+#include <set>
 
 #include "arguments.hpp"
+#include "buffer.hpp"
 #include "callbacks.hpp"
 
 namespace isthmus::python {
@@ -25,39 +26,43 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
                                  raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes);
 }
 
-// Ends with the interpreter's lock held, by way of the deferred list. All of it is guarded by that
-// lock.
+// Ends with the interpreter's lock held, by way of the deferred list. Guarded by that lock.
 struct reclaim_function final : deferred {
   explicit reclaim_function(nb::handle asked) : function{nb::borrow(asked)} {}
   nb::object function;  // not valid once nobody is to be asked any more
-  int running = 0;
-  isthmus_reclaimer_t* to_remove = nullptr;  // by the call that ends last
 };
+
+struct reclaimer;
+// Those that are not closed. Guarded by the interpreter's lock.
+std::set<reclaimer*> open_reclaimers;
 
 struct reclaimer {
   isthmus_reclaimer_t* raw = nullptr;  // null: closed
-  reclaim_function* asked = nullptr;
+  reclaim_function* asked = nullptr;   // lives till then
 
-  reclaimer(isthmus_reclaimer_t* added, reclaim_function* of) noexcept : raw{added}, asked{of} {}
+  reclaimer(isthmus_reclaimer_t* added, reclaim_function* of) : raw{added}, asked{of} {
+    open_reclaimers.insert(this);
+  }
   reclaimer(const reclaimer&) = delete;
   reclaimer& operator=(const reclaimer&) = delete;
-  // May run in a collection of garbage, on any thread: it must not wait for a function.
-  ~reclaimer() {
-    if (raw == nullptr) {
-      return;
+  // May run in a collection of garbage, on any thread, and at the interpreter's end: it waits for
+  // nobody.
+  ~reclaimer() { drop(); }
+
+  [[nodiscard]] isthmus_reclaimer_t* take() noexcept {
+    open_reclaimers.erase(this);
+    return std::exchange(raw, nullptr);
+  }
+  void drop() noexcept {
+    if (raw != nullptr) {
+      const nb::object last = std::move(asked->function);  // may run any code
+      isthmus_reclaimer_remove(take(), 0);
     }
-    const nb::object last = std::move(asked->function);
-    if (asked->running != 0) {
-      asked->to_remove = raw;
-      return;
-    }
-    const gil_release released;
-    isthmus_reclaimer_remove(raw);
   }
 };
 
-std::uint64_t ask(reclaim_function& of, const isthmus_reclaim_request_t& request) {
-  const nb::object told = of.function(named_tuple("ReclaimRequest")(
+std::uint64_t ask(nb::handle function, const isthmus_reclaim_request_t& request) {
+  const nb::object told = function(named_tuple("ReclaimRequest")(
       wrap(device_handle::retained(request.device)), kind_name(request.kind), request.nbytes));
   return told.is_none() ? 0 : to_size(told, "what a reclaim function returned");
 }
@@ -70,12 +75,7 @@ std::uint64_t call_function(void* object, const isthmus_reclaim_request_t* reque
   }
   const nb::object function = of.function;
   std::uint64_t bytes = 0;
-  ++of.running;
-  call_back_unraisable(function, [&] { bytes = ask(of, *request); });
-  if (--of.running == 0 && of.to_remove != nullptr) {
-    const gil_release released;
-    isthmus_reclaimer_remove(of.to_remove);
-  }
+  call_back_unraisable(function, [&] { bytes = ask(function, *request); });
   return bytes;
 }
 
@@ -91,12 +91,31 @@ void init_reclaimer(reclaimer* self, nb::handle function) {
 }
 
 void close_reclaimer(reclaimer& self) {
-  auto* const raw = std::exchange(self.raw, nullptr);
-  if (raw != nullptr) {
+  if (auto* const raw = self.take(); raw != nullptr) {
     const gil_release released;
-    isthmus_reclaimer_remove(raw);
+    isthmus_reclaimer_remove(raw, 1);
   }
 }
+
+int traverse(PyObject* self, visitproc visit, void* arg) noexcept {
+  Py_VISIT(Py_TYPE(self));
+  if (nb::inst_ready(self)) {
+    const auto& of = *nb::inst_ptr<reclaimer>(self);
+    Py_VISIT(of.raw != nullptr ? of.asked->function.ptr() : nullptr);
+  }
+  return 0;
+}
+
+int clear(PyObject* self) noexcept {
+  if (nb::inst_ready(self)) {
+    nb::inst_ptr<reclaimer>(self)->drop();
+  }
+  return 0;
+}
+
+PyType_Slot reclaimer_slots[] = {{Py_tp_traverse, reinterpret_cast<void*>(&traverse)},
+                                 {Py_tp_clear, reinterpret_cast<void*>(&clear)},
+                                 {0, nullptr}};
 
 nb::object reclaimer_repr(const reclaimer& self) {
   if (self.raw == nullptr) {
@@ -106,42 +125,40 @@ nb::object reclaimer_repr(const reclaimer& self) {
       PyUnicode_FromFormat("<isthmus.memory.Reclaimer of %R>", self.asked->function.ptr()));
 }
 
-std::uint64_t live_bytes() noexcept {
-  std::uint64_t bytes = 0;
-  isthmus_live(ISTHMUS_KIND_UNKNOWN, nullptr, &bytes);
-  return bytes;
-}
-
 // Python's collection of garbage as a reclaim callback. It runs destructors, so only where a thread
 // waits in one of our functions without the lock, as any other thread's Python code may run there.
 // A collection that is under way, on this thread or another, is not entered again (CPython's
-// gcmodule), and none runs where the program has said gc.disable(). One that gave nothing up is not
+// gcmodule), and none runs where the program has said gc.disable(). One that freed no buffer is not
 // followed by another for four times as long as it took: a program that allocates until nothing is
 // left spends a fifth of its time on it at most.
 std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t*) {
   using clock = std::chrono::steady_clock;
-  static std::atomic<clock::rep> not_before{clock::time_point::min().time_since_epoch().count()};
-  const auto begin = clock::now().time_since_epoch().count();
-  if (!lock_is_released || begin < not_before.load(std::memory_order_relaxed)) {
+  static auto not_before = clock::time_point::min();  // under the lock
+  if (!lock_is_released) {
     return 0;
   }
   const callback_lock lock;
-  if (!lock) {
+  const auto begin = clock::now();
+  if (!lock || begin < not_before) {
     return 0;
   }
-  const auto before = live_bytes();
+  const auto before = freed_bytes;
   PyGC_Collect();
   drain_deferred();
-  const auto after = live_bytes();
-  if (after < before) {
-    return before - after;
+  if (freed_bytes == before) {
+    const auto end = clock::now();
+    not_before = end + 4 * (end - begin);
   }
-  const auto end = clock::now().time_since_epoch().count();
-  not_before.store(end + 4 * (end - begin), std::memory_order_relaxed);
-  return 0;
+  return freed_bytes - before;
 }
 
 }  // namespace
+
+void close_reclaimers() noexcept {
+  while (!open_reclaimers.empty()) {
+    (*open_reclaimers.begin())->drop();
+  }
+}
 
 nb::object snapshot_of_pool(const pool_resource& of) {
   isthmus_snapshot_t raw{};
@@ -178,7 +195,7 @@ void bind_pressure(nb::module_& module) {
   isthmus_reclaimer_t* garbage = nullptr;  // for ever
   check(isthmus_reclaimer_add(&collect_garbage, isthmus_owner_t{}, &garbage));
   nb::class_<reclaimer>(
-      module, "Reclaimer",
+      module, "Reclaimer", nb::type_slots(reclaimer_slots), nb::is_weak_referenceable(),
       "A function that is asked to give memory up when a pool finds none: Reclaimer(function).\n\n"
       "From here until it is closed or dropped all pools of the process call\n"
       "`function(request)`, a ReclaimRequest, before they wait for memory or raise\n"
@@ -186,14 +203,15 @@ void bind_pressure(nb::module_& module) {
       "do, behind those that were made before, and behind Python's garbage collection. It may\n"
       "allocate (from the driver where no resource is named) and free, and is not called from\n"
       "inside another such function; it must not take a lock that a thread may hold which asks\n"
-      "for memory. It returns about how many bytes it gave up, None for 0. What it raises goes to\n"
+      "for memory, or closes it. It returns about how many bytes it gave up, None for 0. What it "
+      "raises goes to\n"
       "sys.unraisablehook.\n\n"
       "A context manager: `with Reclaimer(cache.drop):`.")
       .def("__init__", &init_reclaimer, nb::arg("function").none(),
            nb::sig("def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None"))
       .def("close", &close_reclaimer, nb::sig("def close(self) -> None"),
-           "It is not called any more: waits until its calls have ended, but for one that this\n"
-           "thread is inside. Does nothing if it is closed.")
+           "It is not called any more: waits until its calls have ended, but not from inside such\n"
+           "a function. Does nothing if it is closed. One that is dropped waits for nothing.")
       .def_prop_ro(
           "closed", [](const reclaimer& self) { return self.raw == nullptr; },
           nb::sig("def closed(self) -> bool"), "Whether it was closed.")

@@ -12,4 +12,7 @@ namespace isthmus::python {
 // Name to isthmus.memory.RungCounts, in the order in which they are tried.
 [[nodiscard]] nb::object rungs_of_pool(const pool_resource& of);
 
+// At the interpreter's end.
+void close_reclaimers() noexcept;
+
 }  // namespace isthmus::python

@@ -87,15 +87,19 @@ isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(function);
     ISTHMUS_NEEDS(reclaimer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
     auto made = make_ref<isthmus::reclaimer>(function, std::move(user));
     process_reclaimers().add(made);
     return give(result<ref<isthmus::reclaimer>>{std::move(made)}, reclaimer);
   });
 }
 
-void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer) noexcept {
-  if (reclaimer != nullptr) {
-    process_reclaimers().remove(*object(reclaimer));
+// A forked child has none of the threads whose calls run, nor a pool that would ask.
+void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer, int wait) noexcept {
+  if (reclaimer != nullptr && !os::is_forked_child()) {
+    process_reclaimers().remove(*object(reclaimer), wait != 0);
     object(reclaimer)->release();
   }
 }

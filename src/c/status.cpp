@@ -6,17 +6,26 @@
 namespace isthmus::c {
 namespace {
 
-thread_local error last;
+const error k_none;
+// Whether this thread is behind the end of `last`, as in destructors that call the library.
+thread_local constinit bool is_gone = false;
+struct last_error {
+  error failure;
+  ~last_error() { is_gone = true; }
+};
+thread_local last_error last;
 
 }  // namespace
 
 status remember(error failure) noexcept {
   const auto code = failure.code();
-  last = std::move(failure);
+  if (!is_gone) {
+    last.failure = std::move(failure);
+  }
   return code;
 }
 
-const error& last_failure() noexcept { return last; }
+const error& last_failure() noexcept { return is_gone ? k_none : last.failure; }
 
 error is_null(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);

@@ -38,17 +38,26 @@ class error::spares {
     alignas(detail) std::array<std::byte, k_bytes> room{};
     std::atomic<bool> in_use{false};
   };
-  std::array<spare, 32> all_{};
+  std::array<spare, 256> all_{};
 };
 
 constinit error::spares error::spares_{};
+
+// At a character's beginning.
+std::string_view error::cut(std::string_view message) noexcept {
+  auto end = std::min(message.size(), k_longest_without_memory);
+  while (end < message.size() && end > 0 && (static_cast<unsigned char>(message[end]) >> 6) == 2) {
+    --end;
+  }
+  return message.substr(0, end);
+}
 
 // One allocation, with the text behind the detail.
 error::detail* error::make(status code, std::string_view message) noexcept {
   void* memory = ::operator new(sizeof(detail) + message.size() + 1, std::nothrow);
   if (memory == nullptr) {
     memory = spares_.take();
-    message = message.substr(0, k_longest_without_memory);
+    message = cut(message);
   }
   if (memory == nullptr) {
     return nullptr;
@@ -96,7 +105,7 @@ error fail_with(status code, fmt::string_view format, fmt::format_args arguments
   fmt::vformat_to(std::back_inserter(text), format, arguments);
   return {code, std::string_view{text.data(), text.size()}};
 } catch (const std::bad_alloc&) {
-  std::array<char, error::k_longest_without_memory> text;
+  std::array<char, error::k_longest_without_memory + 1> text;
   const auto written = fmt::vformat_to_n(text.data(), text.size(), format, arguments);
   return {code, std::string_view{text.data(), std::min(written.size, text.size())}};
 } catch (const std::exception&) {

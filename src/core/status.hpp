@@ -22,8 +22,8 @@ using status = isthmus_status_t;
 [[nodiscard]] const char* status_name(status code) noexcept;
 
 // Immutable and shared: a copy costs a count. Making one never fails: where the host has no memory
-// left, room that was set aside takes as many as threads fail at the same time, and behind those it
-// is `no_memory`.
+// left, room that was set aside takes the last errors of 256 threads, and behind those it is
+// `no_memory`.
 class [[nodiscard]] error {
  public:
   static constexpr std::size_t k_longest_without_memory = 1000;  // text; the rest is cut off
@@ -64,6 +64,7 @@ class [[nodiscard]] error {
   };
   class spares;
   static spares spares_;
+  static std::string_view cut(std::string_view message) noexcept;
   static detail* make(status code, std::string_view message) noexcept;
   static void let_go(detail* unused) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "memory/grain.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
@@ -29,6 +30,12 @@ void give_back(queue& on, const allocation::facts& what, memory_resource* from) 
     static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
   } else {
     provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
+  }
+}
+
+void count_late(pool* of, int change) noexcept {
+  if (of != nullptr) {
+    of->count_late(change);
   }
 }
 
@@ -222,7 +229,11 @@ void allocation::retire() {
     reclaim();
   } else {
     unused_ = true;  // before it is handed over
+    auto* const from = from_ ? from_->as_pool() : nullptr;
+    undo told{[&] { count_late(from, -1); }};
+    count_late(from, 1);
     reclaim_after(*this, *running);
+    told.dismiss();
   }
 }
 
@@ -244,7 +255,9 @@ void allocation::last_reference_gone() noexcept {
 
 void allocation::let_go() noexcept {
   if (unused_) {
+    const auto from = from_;  // outlives this
     reclaim();
+    count_late(from ? from->as_pool() : nullptr, -1);
     return;
   }
   try {

@@ -26,6 +26,7 @@ class budget final : public ref_counted {
   // What a pool is told that would need so many more: who holds what.
   [[nodiscard]] error refusal(const device& where, usm_kind kind, std::size_t nbytes);
 
+  [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_; }
   [[nodiscard]] pool_list& members() noexcept { return members_; }
   // Has the other pools give back free memory, at least so much if they have it; whether there was
   // any.

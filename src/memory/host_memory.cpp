@@ -6,6 +6,7 @@
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 #include "core/text.hpp"
+#include "core/undo.hpp"
 
 namespace isthmus {
 namespace {
@@ -63,11 +64,12 @@ result<void> host_memory::take(const device& where, const allocation_request& re
   if (is_cpu(where)) {
     in_process_.fetch_add(nbytes, std::memory_order_relaxed);
   }
-  auto taken = ride(nbytes) ? result<void>{} : look(where, request);
-  if (!taken) {
-    forget(where, nbytes);
+  undo promise{[&] { forget(where, nbytes); }};
+  if (!ride(nbytes)) {
+    ISTHMUS_TRY(look(where, request));
   }
-  return taken;
+  promise.dismiss();
+  return {};
 }
 
 void host_memory::forget(const device& where, std::size_t nbytes) noexcept {

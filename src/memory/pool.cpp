@@ -149,23 +149,40 @@ result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& o
 }
 
 result<void*> pool::allocate_block(unsigned size_class, queue* on) {
+  auto* const mine = lane_for(lane_key(on));
   void* block = nullptr;
-  if (auto* mine = lane_for(lane_key(on)); mine != nullptr) [[likely]] {
+  if (mine != nullptr && mine->bins[size_class].count != 0) {
     auto& bin = mine->bins[size_class];
-    if (bin.count == 0) [[unlikely]] {
-      auto taken = refill(size_class, {bin.blocks.data(), bin.most / 2}, on);
-      ISTHMUS_TRY(taken);
-      bin.count = static_cast<std::uint32_t>(*taken);
-    }
     block = bin.blocks[--bin.count];
   } else {
-    ISTHMUS_TRY(refill(size_class, {&block, 1}, on));
+    const std::size_t wanted = mine != nullptr ? mine->bins[size_class].most / 2 : 1;
+    std::array<void*, central_list::k_most_in_batch> taken;
+    auto count = refill(size_class, {taken.data(), wanted}, on);
+    ISTHMUS_TRY(count);
+    block = taken[*count - 1];
+    keep(size_class, {taken.data(), *count - 1}, on);
   }
   if (checks_) {
     auto& owner = *process_page_map.find(block)->in_slab();
     owner.mark_live(owner.block_at(block));
   }
   return block;
+}
+
+// In the lane that is this thread's now: to find the blocks the program may have been called, which
+// had other uses for this thread's lanes.
+void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on) noexcept {
+  auto* const mine = blocks.empty() ? nullptr : lane_for(lane_key(on));
+  if (mine != nullptr) {
+    auto& bin = mine->bins[size_class];
+    const auto kept = std::min<std::size_t>(blocks.size(), bin.most - bin.count);
+    std::copy_n(blocks.begin(), kept, bin.blocks.begin() + bin.count);
+    bin.count += static_cast<std::uint32_t>(kept);
+    blocks = blocks.subspan(kept);
+  }
+  if (!blocks.empty()) {
+    put_back(size_class, blocks, behind(on));
+  }
 }
 
 result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {

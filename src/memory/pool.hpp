@@ -13,6 +13,7 @@
 // can move, what is free becomes one (region_heap.hpp).
 
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -60,6 +61,9 @@ class pool final : public memory_resource, public reclaimable {
   // The same for a block whose record has let it go: nobody looks for one.
   void take_in(void* pointer, queue* on) noexcept;
 
+  // Records of its blocks that went to the reaper, less those that came back from it.
+  void count_late(int change) noexcept { late_.fetch_add(change, std::memory_order_relaxed); }
+
   // The record of a block that was handed out without one. Errors as `context::create_queue`.
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 
@@ -98,6 +102,7 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, queue* on);
   // At least one block, at most as many as `out` has room for.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
+  void keep(unsigned size_class, std::span<void* const> blocks, queue* on) noexcept;
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
   class ladder;
 
@@ -137,6 +142,7 @@ class pool final : public memory_resource, public reclaimable {
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
   pressure pressure_;
+  std::atomic<int> late_{0};
 
   std::mutex records_lock_;
   ref<queue> records_queue_;  // of blocks that get their record late

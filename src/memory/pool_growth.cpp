@@ -14,16 +14,17 @@ bool is_short(const result<Value>& of) noexcept {
 
 }  // namespace
 
-// With what is free in the other pools of the budget, if that refused: in each turn of the loop
-// some of them gave back something.
+// With what is free in the other pools of the budget, if that refused. Others may take what they
+// gave back, so more than once; not for ever, as these may grow as fast as they give.
 template <class Grow>
 auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
+  constexpr int k_most_turns = 4;
   auto* const shared = source_.shared();
-  for (;;) {
+  for (int turn = 1;; ++turn) {
     const auto refusals = shared == nullptr ? 0 : shared->refusals();
     auto grown = grow();
-    if (!is_short(grown) || shared == nullptr || shared->refusals() == refusals ||
-        !shared->make_room(*this, needed)) {
+    if (!is_short(grown) || shared == nullptr || turn == k_most_turns ||
+        shared->refusals() == refusals || !shared->make_room(*this, needed)) {
       return grown;
     }
   }

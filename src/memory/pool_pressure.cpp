@@ -7,10 +7,21 @@
 
 #include "core/sizes.hpp"
 #include "memory/pool.hpp"
+#include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
 #include "memory/snapshot.hpp"
 
 namespace isthmus {
+
+namespace {
+
+std::chrono::steady_clock::time_point end_of(std::chrono::nanoseconds wait) noexcept {
+  using clock = std::chrono::steady_clock;
+  const auto now = clock::now();
+  return wait < clock::time_point::max() - now ? now + wait : clock::time_point::max();
+}
+
+}  // namespace
 
 // One request on its way up.
 class pool::ladder {
@@ -18,13 +29,17 @@ class pool::ladder {
   ladder(pool& of, const wanted_run& wanted) noexcept : of_{of}, wanted_{wanted} {}
 
   [[nodiscard]] result<region_heap::run> climb() {
+    if (auto never = of_.source_.fits(needed()); !never) {
+      refusal_ = never.take_error();
+      return no_memory();
+    }
     for (unsigned each = 0; each < k_rungs; ++each) {
       const auto step = static_cast<rung>(each);
       if (!may(step)) {
         continue;
       }
       of_.pressure_.tried(step);
-      auto found = try_at(step);
+      auto found = try_or_refuse(step);
       if (found) {
         of_.pressure_.served(step);
         return found;
@@ -39,13 +54,24 @@ class pool::ladder {
   }
 
  private:
-  // Inside a continuation neither the program's code nor a wait has a place.
+  [[nodiscard]] std::size_t needed() const noexcept {
+    return std::size_t{wanted_.count} * k_grain_bytes;
+  }
+  // Inside a continuation neither the program's code nor what may take long has a place.
   [[nodiscard]] bool may(rung step) const noexcept {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
         (step == rung::budget && of_.source_.shared() == nullptr)) {
       return false;
     }
-    return (step != rung::reclaim && step != rung::wait) || !(no_wait || in_continuation());
+    return step == rung::settle || step == rung::grow || !(no_wait || in_continuation());
+  }
+
+  [[nodiscard]] result<region_heap::run> try_or_refuse(rung step) {
+    try {
+      return try_at(step);
+    } catch (const std::bad_alloc&) {  // the host has none either
+      return error::no_memory();
+    }
   }
 
   [[nodiscard]] result<region_heap::run> try_at(rung step) {
@@ -71,7 +97,8 @@ class pool::ladder {
   [[nodiscard]] result<region_heap::run> trim() {
     const auto given_back = of_.trim(0);
     trimmed_ += given_back;
-    return given_back != 0 ? of_.grow(wanted_) : result<region_heap::run>{refusal_};
+    auto found = take();  // of slabs that it dissolved
+    return found || given_back == 0 ? std::move(found) : of_.grow(wanted_);
   }
   // After somebody may have freed memory.
   [[nodiscard]] result<region_heap::run> again() {
@@ -88,22 +115,30 @@ class pool::ladder {
     request.struct_size = sizeof request;
     request.device = reinterpret_cast<isthmus_device_t*>(&of_.where());
     request.kind = of_.kind();
-    request.nbytes = std::size_t{wanted_.count} * k_grain_bytes;
+    request.nbytes = needed();
     reclaimed_ = process_reclaimers().ask(request);
     return reclaimed_.asked != 0 ? again() : result<region_heap::run>{refusal_};
   }
 
   // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
+  // First for what was freed in the order of queues, then for what a thread of the library frees.
   [[nodiscard]] result<region_heap::run> wait() {
-    const auto until = std::chrono::steady_clock::now() + of_.longest_wait_;
-    const auto running = of_.slots_->running();
+    const auto until = end_of(of_.longest_wait_);
+    const auto running = of_.slots_->running(wanted_.whom);
     for (const auto& each : running) {
       static_cast<void>(each->wait(until));  // how it ended is told by its own event
       if (auto found = settle()) {
         return found;
       }
     }
-    return running.empty() ? result<region_heap::run>{refusal_} : again();
+    for (;;) {
+      const auto seen = reclaims();
+      auto found = again();
+      if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ||
+          of_.late_.load(std::memory_order_relaxed) <= 0 || !wait_for_reclaim(seen, until)) {
+        return found;
+      }
+    }
   }
 
   // What was tried, and what came of it.
@@ -115,19 +150,22 @@ class pool::ladder {
         text += rung_name(static_cast<rung>(each));
       }
     }
-    return fmt::format("{} ({} given back, {} by {} reclaim callbacks)", text,
-                       describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
-                       reclaimed_.asked);
+    return text.empty() ? "nothing"
+                        : fmt::format("{} ({} given back, {} by {} reclaim callbacks)", text,
+                                      describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
+                                      reclaimed_.asked);
   }
   [[nodiscard]] const char* advice(const snapshot& seen) const noexcept {
-    const auto needed = std::size_t{wanted_.count} * k_grain_bytes;
-    if (seen.free >= needed) {
+    if (seen.largest_free >= needed()) {
+      return "it has become free meanwhile: ask again";
+    }
+    if (seen.free >= needed()) {
       return "it is free in pieces only: ask for less at a time, or free what lies between";
     }
-    if (seen.free + seen.waiting >= needed) {
+    if (seen.free + seen.waiting >= needed()) {
       return "it is free once work has ended: wait for the queues, or longer (wait_ns)";
     }
-    if (seen.free + seen.waiting + seen.cached >= needed) {
+    if (seen.free + seen.waiting + seen.cached >= needed()) {
       return "threads and size classes keep it: trim the pool where they run";
     }
     return "free buffers, ask for less or raise its limit";
@@ -139,7 +177,6 @@ class pool::ladder {
     return made;
   }
   [[nodiscard]] error told(const snapshot& seen) const noexcept {
-    const auto needed = std::size_t{wanted_.count} * k_grain_bytes;
     const auto* kind = kind_name(of_.kind());
     const auto& where = of_.where().properties().filter;
     try {
@@ -147,7 +184,7 @@ class pool::ladder {
                   "a pool has no {} of {} memory on {}: it holds {}, of which {} are live, {} "
                   "cached, {} wait for work and {} are free, the largest piece {} (fragmentation "
                   "{:.0f} %); tried {}. {}. To do: {}",
-                  describe_bytes(needed), kind, where, describe_bytes(seen.held),
+                  describe_bytes(needed()), kind, where, describe_bytes(seen.held),
                   describe_bytes(seen.live), describe_bytes(seen.cached),
                   describe_bytes(seen.waiting), describe_bytes(seen.free),
                   describe_bytes(seen.largest_free), 100 * seen.fragmentation(), account(),
@@ -157,7 +194,7 @@ class pool::ladder {
           ISTHMUS_ERROR_OUT_OF_MEMORY,
           "a pool has no {} bytes of {} memory on {}: it holds {}, of which {} are live, {} "
           "cached, {} wait for work and {} are free, the largest piece {}. To do: {}",
-          needed, kind, where, seen.held, seen.live, seen.cached, seen.waiting, seen.free,
+          needed(), kind, where, seen.held, seen.live, seen.cached, seen.waiting, seen.free,
           seen.largest_free, advice(seen));
     }
   }

@@ -24,8 +24,8 @@ inline constexpr std::size_t k_rungs = 6;
   return k_names.at(static_cast<std::size_t>(which));
 }
 
-// Whether this thread's requests leave out the rungs that wait or call the program: set while it
-// holds a lock that these may need.
+// Whether this thread's requests leave out the rungs that may take long: set while it holds a lock
+// that these may need.
 inline thread_local constinit bool no_wait = false;
 
 // Safe for threads.

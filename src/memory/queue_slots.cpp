@@ -155,13 +155,15 @@ void queue_slots::submit(slot of, passing_of_several* also) noexcept {
   }
 }
 
+// Another may have the slot at any moment, or not quite have it yet.
+ref<queue> queue_slots::queue_of(slot of) noexcept {
+  const std::lock_guard hold{lock_};
+  return entries_[of].on;
+}
+
 bool queue_slots::try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept try {
-  ref<queue> on;
-  {
-    const std::lock_guard hold{lock_};
-    on = entries_[of].on;
-  }
-  if (os::drivers_are_gone()) {
+  const auto on = queue_of(of);
+  if (!on || os::drivers_are_gone()) {
     return false;
   }
   auto ended = on->pending();
@@ -223,7 +225,7 @@ ticket queue_slots::fence_behind(queue& on) noexcept {
   return ticket::never();
 }
 
-std::vector<ref<event>> queue_slots::running() {
+std::vector<ref<event>> queue_slots::running(slot whom) {
   std::vector<ref<event>> found;
   const auto used = used_.load(std::memory_order_acquire);
   const auto waited_for = [](const entry& in) {
@@ -231,11 +233,13 @@ std::vector<ref<event>> queue_slots::running() {
   };
   const bool all = waited_for(entries_[k_several]);
   for (slot each = k_several + 1; each < used; ++each) {
-    const auto& in = entries_[each];
-    if (all || waited_for(in)) {
-      if (auto ended = in.on->pending()) {
-        found.push_back(*std::move(ended));
-      }
+    const bool matters = all || (each != whom && waited_for(entries_[each]));
+    const auto on = matters ? queue_of(each) : ref<queue>{};
+    if (!on) {
+      continue;
+    }
+    if (auto ended = on->pending()) {
+      found.push_back(*std::move(ended));
     }
   }
   return found;

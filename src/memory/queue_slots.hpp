@@ -76,8 +76,9 @@ class queue_slots final : public ref_counted {
   // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
   // quiet if it has. Waits where there is neither slot nor memory for it.
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
-  // The ends of what is on the queues that tickets still wait for. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<ref<event>> running();
+  // The ends of what is on the queues that tickets still wait for, but for those that wait for
+  // `whom` alone, to which their memory is good. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<ref<event>> running(slot whom = k_quiet);
   // When the pool goes: fences on their way may outlive it, on threads that must not let a queue
   // go.
   void forget_queues() noexcept;
@@ -100,6 +101,7 @@ class queue_slots final : public ref_counted {
   [[nodiscard]] slot enter(queue& on) noexcept;
   [[nodiscard]] static bool is_over(const entry& in) noexcept;
   [[nodiscard]] slot entry_of(queue& on) noexcept;
+  [[nodiscard]] ref<queue> queue_of(slot of) noexcept;
   void submit(slot of, passing_of_several* also) noexcept;
   [[nodiscard]] bool try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept;
   void pass(slot of, std::uint64_t number) noexcept;

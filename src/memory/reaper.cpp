@@ -1,6 +1,7 @@
 #include "memory/reaper.hpp"
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -13,6 +14,11 @@ namespace isthmus {
 // A list of what is to be let go and the one thread that does it; never destroyed.
 class reaper {
  public:
+  // Each of these is pushed some time, and then let go.
+  void expect() noexcept {
+    const std::lock_guard hold{lock_};
+    ++expected_;
+  }
   void push(reclaimable& what) noexcept {
     const std::lock_guard hold{lock_};
     if (!has_thread_) {
@@ -20,6 +26,17 @@ class reaper {
     }
     what.next_ready_ = std::exchange(ready_, &what);
     changed_.notify_one();
+  }
+
+  [[nodiscard]] std::uint64_t let_go() noexcept {
+    const std::lock_guard hold{lock_};
+    return let_go_;
+  }
+  [[nodiscard]] bool wait(std::uint64_t seen,
+                          std::chrono::steady_clock::time_point until) noexcept {
+    std::unique_lock hold{lock_};
+    const auto more = [&] { return let_go_ != seen; };
+    return more() || (expected_ != 0 && ended_.wait_until(hold, until, more));
   }
 
  private:
@@ -44,6 +61,10 @@ class reaper {
         if (const os::driver_call call; call) {
           next->let_go();
         }
+        const std::lock_guard told{lock_};
+        --expected_;
+        ++let_go_;
+        ended_.notify_all();
       }
       hold.lock();
     }
@@ -51,7 +72,10 @@ class reaper {
 
   std::mutex lock_;
   std::condition_variable changed_;
+  std::condition_variable ended_;
   reclaimable* ready_ = nullptr;
+  std::uint64_t expected_ = 0;
+  std::uint64_t let_go_ = 0;
   bool has_thread_ = false;
 };
 
@@ -80,9 +104,19 @@ class handover final : public continuation {
 void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running) {
   auto ready = std::make_unique<handover>(what);
   const auto ended = end_of_all(running);
+  process_reaper().expect();
   ended->on_complete(*ready.release());
 }
 
-void retire_later(reclaimable& what) noexcept { process_reaper().push(what); }
+void retire_later(reclaimable& what) noexcept {
+  process_reaper().expect();
+  process_reaper().push(what);
+}
+
+std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
+
+bool wait_for_reclaim(std::uint64_t seen, std::chrono::steady_clock::time_point until) noexcept {
+  return process_reaper().wait(seen, until);
+}
 
 }  // namespace isthmus

@@ -29,10 +29,12 @@ std::uint64_t reclaimer::ask(const isthmus_reclaim_request_t& request) noexcept 
   return bytes;
 }
 
-void reclaimer::close() noexcept {
+void reclaimer::close(bool waits) noexcept {
   std::unique_lock hold{lock_};
   closed_ = true;
-  ended_.wait(hold, [this] { return running_ == (inside == this ? 1U : 0U); });
+  if (waits && inside == nullptr) {
+    ended_.wait(hold, [this] { return running_ == 0; });
+  }
 }
 
 void reclaimers::add(ref<reclaimer> made) {
@@ -41,7 +43,7 @@ void reclaimers::add(ref<reclaimer> made) {
   ++last_number_;
 }
 
-void reclaimers::remove(reclaimer& gone) noexcept {
+void reclaimers::remove(reclaimer& gone, bool waits) noexcept {
   ref<reclaimer> last;  // after the lock: what the user gave goes with it
   {
     const std::lock_guard hold{lock_};
@@ -52,7 +54,7 @@ void reclaimers::remove(reclaimer& gone) noexcept {
       all_.erase(found);
     }
   }
-  gone.close();
+  gone.close(waits);
 }
 
 std::uint64_t reclaimers::newest() noexcept {

@@ -24,9 +24,9 @@ class reclaimer final : public ref_counted {
 
   // What it says that it gave up, in bytes; 0 once it is closed.
   [[nodiscard]] std::uint64_t ask(const isthmus_reclaim_request_t& request) noexcept;
-  // It is not called from here on. Blocks until its calls have ended, but for one that this thread
-  // is inside.
-  void close() noexcept;
+  // It is not called from here on. Blocks until its calls have ended, if that is wanted; not from
+  // inside any: two that waited for one another would do so for ever.
+  void close(bool waits) noexcept;
 
  private:
   ~reclaimer() override = default;
@@ -49,7 +49,7 @@ class reclaimers {
   // Throws std::bad_alloc.
   void add(ref<reclaimer> made);
   // Closes it too.
-  void remove(reclaimer& gone) noexcept;
+  void remove(reclaimer& gone, bool waits) noexcept;
   // Asks those that are there, in the order in which they were added; nobody from inside a
   // callback.
   [[nodiscard]] outcome ask(const isthmus_reclaim_request_t& request) noexcept;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "memory/provider.hpp"
 #include "os/process.hpp"
 
@@ -40,6 +41,18 @@ std::size_t region_source::growth_for(std::size_t needed) const noexcept {
   return std::clamp(wanted, needed, std::max(needed, room));
 }
 
+result<void> region_source::fits(std::size_t nbytes) const {
+  const auto most = std::min(how_.limit_bytes, shared_ ? shared_->limit_bytes() : SIZE_MAX);
+  if (nbytes <= most) {
+    return {};
+  }
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+              "a pool of {} memory on {} that may hold at most {} never has {}: ask for less or "
+              "raise its limit",
+              kind_name(kind_), where_.properties().filter, describe_bytes(most),
+              describe_bytes(nbytes));
+}
+
 result<void> region_source::claim(std::size_t nbytes) {
   if (!counts_.claim(nbytes, how_.limit_bytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
@@ -68,11 +81,10 @@ result<region> region_source::allocate(std::size_t nbytes) {
   const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
   const std::size_t asked = aligns ? whole : whole + k_grain_bytes;
   ISTHMUS_TRY(claim(asked));
+  undo claimed{[&] { unclaim(asked); }};
   auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
-  if (!given) {
-    unclaim(asked);
-    return given.take_error();
-  }
+  ISTHMUS_TRY(given);
+  claimed.dismiss();
   counts_.took_claimed();
   auto* base = static_cast<std::byte*>(*given);
   return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)),
@@ -143,12 +155,10 @@ void region_source::fill(reservation& in, std::size_t nbytes) noexcept {
 result<region> region_source::create(reservation& in, std::size_t nbytes) {
   const auto whole = round_up(nbytes, chunks_->granularity());
   ISTHMUS_TRY(claim(whole));
+  undo claimed{[&] { unclaim(whole); }};
   auto* const at = in.base + in.filled;
-  auto made = provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at);
-  if (!made) {
-    unclaim(whole);
-    return made.take_error();
-  }
+  ISTHMUS_TRY(provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at));
+  claimed.dismiss();
   counts_.took_claimed();
   fill(in, whole);
   return region{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes),

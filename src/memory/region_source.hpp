@@ -70,6 +70,8 @@ class region_source {
   [[nodiscard]] result<void> move(region& which, reservation& to);
 
   // A chunk that moves counts in both maps and unmaps.
+  // OUT_OF_MEMORY for more than the limit, or the budget's, ever allows.
+  [[nodiscard]] result<void> fits(std::size_t nbytes) const;
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
   [[nodiscard]] const sizes& how() const noexcept { return how_; }
   [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }

@@ -233,9 +233,9 @@ TEST_F(null, pressure) {
   EXPECT_TRUE(refused(isthmus_reclaimer_add(gives_none, counted(), nullptr), k_invalid));
   EXPECT_EQ(released, 2);
   EXPECT_EQ(isthmus_reclaimer_add(gives_none, counted(), &made), ISTHMUS_OK);
-  isthmus_reclaimer_remove(made);
+  isthmus_reclaimer_remove(made, 1);
   EXPECT_EQ(released, 3);
-  isthmus_reclaimer_remove(nullptr);
+  isthmus_reclaimer_remove(nullptr, 1);
 }
 
 TEST_F(null, buffers) {

@@ -1,0 +1,149 @@
+// How a pool goes up the rungs: what it refuses at once, what it must find, and what may happen
+// meanwhile.
+#include <atomic>
+#include <thread>
+
+#include "support/short_memory.hpp"
+
+namespace {
+
+using namespace support;
+
+class ladder : public on_short_memory {};
+INSTANTIATE_ON_BACKENDS(ladder);
+
+TEST_P(ladder, what_is_above_the_limit_is_refused_at_once) {
+  const im::budget shared(16 * k_mib);
+  const im::resource limited = make(60s);
+  const im::resource sharing = im::resource::pool(queue_.context(), im::kind::device,
+                                                  {.share = shared, .wait = 60s}, device_);
+  for (const im::resource* each : {&limited, &sharing}) {
+    {
+      const block cached{*each, queue_};
+    }
+    const auto held = each->usage().held;
+    EXPECT_THROW((void)each->allocate(17 * k_mib, 0, queue_), im::out_of_memory);
+    EXPECT_TRUE(im::error_snapshot());
+    EXPECT_EQ(each->usage().held, held) << "nothing was given back for it";
+    for (auto rung : {im::rung::trim, im::rung::wait}) {
+      EXPECT_EQ(im::counts_of(*each, rung).tried, 0U);
+    }
+  }
+}
+
+// Slabs that are free as a whole serve a run, though nothing goes back to the driver for it.
+TEST_P(ladder, what_slabs_keep_serves_large_requests) {
+  for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{8192}, k_mib / 16, k_mib / 4}) {
+    const im::resource from = im::resource::pool(
+        queue_.context(), im::kind::device,
+        {.initial_bytes = 8 * k_mib, .limit_bytes = 8 * k_mib, .remap = false, .wait = 0s},
+        device_);
+    void* const pin = from.allocate(300'000, 0, queue_);
+    std::vector<void*> blocks(7 * k_mib / nbytes);
+    for (void*& each : blocks) each = from.allocate(nbytes, 0, queue_);
+    for (void* each : blocks) from.deallocate(each, nbytes, 0, queue_);
+    (void)queue_.fence().wait_for(30s);
+    void* const large = from.allocate(7 * k_mib, 0, queue_);
+    from.deallocate(large, 7 * k_mib, 0, queue_);
+    from.deallocate(pin, 300'000, 0, queue_);
+  }
+}
+
+// It may use as many other lanes as this thread has while a request of this thread climbs.
+TEST_P(ladder, a_callback_takes_no_lane_away) {
+  constexpr std::size_t k_queues = 40;
+  const im::resource small = im::resource::pool(queue_.context(), im::kind::device,
+                                                {.limit_bytes = k_mib, .wait = 0s}, device_);
+  const im::resource other = make();
+  std::vector<im::queue> queues;
+  for (std::size_t each = 0; each < k_queues; ++each) {
+    queues.emplace_back(queue_.context(), device_);
+  }
+  std::vector<void*> held;
+  try {
+    for (;;) held.push_back(small.allocate(1000, 0, queue_));
+  } catch (const im::out_of_memory&) {
+  }
+  const auto use_other_lanes = [&](const im::reclaim_request&) noexcept {
+    for (void* each : held) small.deallocate(each, 1000, 0, queue_);
+    held.clear();
+    for (const im::queue& on : queues) {
+      other.deallocate(other.allocate(2000, 0, on), 2000, 0, on);
+    }
+    return k_mib;
+  };
+  const im::reclaimer asked(use_other_lanes);
+  void* const first = small.allocate(2000, 0, queue_);
+  for (const im::queue& on : queues) {
+    std::vector<void*> taken(40);
+    for (void*& each : taken) each = other.allocate(2000, 0, on);
+    for (void* each : taken) EXPECT_NO_THROW(other.deallocate(each, 2000, 0, on));
+  }
+  small.deallocate(first, 2000, 0, queue_);
+  (void)queue_.fence().wait_for(30s);
+  (void)small.trim(0);
+  EXPECT_EQ(small.usage().held, 0U);
+}
+
+// Destructors of a thread's objects come behind those of the library's.
+TEST_P(ladder, a_request_may_fail_as_its_thread_ends) {
+  const im::resource from = make(0s);
+  struct last_wish {
+    const im::resource* of = nullptr;
+    const im::queue* on = nullptr;
+    ~last_wish() {
+      for (int time = 0; of != nullptr && time < 3; ++time) {
+        EXPECT_THROW((void)of->allocate(64 * k_mib, 0, *on), im::out_of_memory);
+        EXPECT_FALSE(im::error_snapshot());
+      }
+    }
+  };
+  std::thread([&] {
+    thread_local last_wish mine;
+    mine.of = &from;
+    mine.on = &queue_;
+    EXPECT_THROW((void)from.allocate(64 * k_mib, 0, queue_), im::out_of_memory);
+    EXPECT_TRUE(im::error_snapshot());
+  }).join();
+}
+
+TEST_P(ladder, queues_may_come_and_go_while_others_wait) {
+  const im::resource from = im::resource::pool(queue_.context(), im::kind::device,
+                                               {.limit_bytes = 8 * k_mib, .wait = 1ms}, device_);
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int number = 0; number < 2; ++number) {
+    threads.emplace_back([&] {
+      while (!done) {
+        const im::queue one(queue_.context(), device_);
+        const im::queue two(queue_.context(), device_);
+        std::vector<std::pair<void*, const im::queue*>> blocks;
+        try {
+          for (int each = 0; each < 200; ++each) {
+            const im::queue* const on = each % 2 != 0 ? &one : &two;
+            blocks.emplace_back(from.allocate(1000, 0, *on), on);
+          }
+        } catch (const im::out_of_memory&) {
+        }
+        const im::host_event gate;
+        (void)one.fence({gate});
+        (void)two.fence({gate});
+        for (const auto& [each, on] : blocks) from.deallocate(each, 1000, 0, *on);
+        gate.complete();
+      }
+    });
+    threads.emplace_back([&] {
+      const im::queue on(queue_.context(), device_);
+      for (int round = 0; round < 300; ++round) {
+        try {
+          from.deallocate(from.allocate(7 * k_mib, 0, on), 7 * k_mib, 0, on);
+        } catch (const im::out_of_memory&) {
+        }
+      }
+      done = true;
+    });
+  }
+  for (auto& each : threads) each.join();
+}
+
+}  // namespace

@@ -1,0 +1,43 @@
+// Pools of 8 MiB and no more, of device kind, and blocks of 1 MiB of them.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "support/backends.hpp"
+
+namespace support {
+
+inline constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+class on_short_memory : public on_backend {
+ protected:
+  [[nodiscard]] im::resource make(std::chrono::nanoseconds wait = 1s) const {
+    return im::resource::pool(queue_.context(), im::kind::device,
+                              {.initial_bytes = 8 * k_mib, .limit_bytes = 8 * k_mib, .wait = wait},
+                              device_);
+  }
+  // One of eight blocks that are all that the pool may hold.
+  struct block {
+    const im::resource& of;
+    const im::queue& on;
+    void* at = of.allocate(k_mib, 0, on);
+
+    block(const im::resource& from, const im::queue& behind) : of{from}, on{behind} {}
+    block(const block&) = delete;
+    block& operator=(const block&) = delete;
+    ~block() { give(); }
+    std::uint64_t give() noexcept {
+      const bool had = at != nullptr;
+      if (had) of.deallocate(std::exchange(at, nullptr), k_mib, 0, on);
+      return had ? k_mib : 0;
+    }
+  };
+  // A driver that aligns less holds a little more than the blocks need.
+  static void expect_near(std::uint64_t value, std::uint64_t wanted) {
+    EXPECT_GE(value, wanted);
+    EXPECT_LE(value, wanted + k_mib / 8);
+  }
+};
+
+}  // namespace support
