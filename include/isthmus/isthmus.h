@@ -506,9 +506,10 @@ typedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_reques
 ISTHMUS_API isthmus_status_t
 isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
                       isthmus_reclaimer_t** reclaimer) ISTHMUS_NOEXCEPT;
-/* No call of it begins any more once this returns, and with `wait` not 0 none runs: the caller holds
- * no lock then that a callback takes. From inside a callback, this one or another, it does not wait.
- * Lets go of the handle, and of the owner once the last call has ended. Nothing for NULL. */
+/* No call of it begins any more once this returns, and with `wait` not 0 none runs: the caller
+ * holds no lock then that a callback takes. From inside a callback, this one or another, it does
+ * not wait. Lets go of the handle, and of the owner once the last call has ended. Nothing for NULL.
+ */
 ISTHMUS_API void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer,
                                           int wait) ISTHMUS_NOEXCEPT;
 

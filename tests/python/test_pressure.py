@@ -448,7 +448,8 @@ def test_fruitless_collections_are_rare(collections: list[str]) -> None:
     pool = full("host", wait=0)
     kept = pool.allocate(6 * MIB)
     for _ in range(200):
-        fails(pool, 6 * MIB)
+        with contextlib.suppress(USMAllocationError):  # and leave no garbage, as pytest.raises does
+            pool.allocate(6 * MIB)
     assert 1 <= len(collections) < 150
     assert kept.nbytes == 6 * MIB
 
