@@ -7,8 +7,6 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
-
 class limits : public on_backend {
  protected:
   im::resource make(im::kind kind, const im::pool_options& how) const {

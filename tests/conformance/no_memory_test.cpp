@@ -10,8 +10,6 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
-
 class no_memory : public on_backend {};
 INSTANTIATE_TEST_SUITE_P(backends, no_memory, testing::Values("host", "sim", "sim_late"),
                          backend_label);

@@ -13,9 +13,6 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_kib = 1024;
-constexpr std::size_t k_mib = k_kib * k_kib;
-
 class peer_defects : public on_backend {
  protected:
   [[nodiscard]] im::resource make(const im::pool_options& how = {}) const {

@@ -9,9 +9,6 @@ namespace {
 
 using namespace support;
 
-constexpr std::size_t k_kib = 1024;
-constexpr std::size_t k_mib = k_kib * k_kib;
-
 class pools : public on_backend {
  protected:
   im::resource make(im::kind kind, const im::pool_options& how = {}) const {

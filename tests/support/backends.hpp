@@ -16,6 +16,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/sizes.hpp"
+
 namespace support {
 
 namespace im = isthmus;

@@ -8,8 +8,6 @@
 
 namespace support {
 
-inline constexpr std::size_t k_mib = std::size_t{1} << 20;
-
 class on_short_memory : public on_backend {
  protected:
   [[nodiscard]] im::resource make(std::chrono::nanoseconds wait = 1s) const {

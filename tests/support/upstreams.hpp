@@ -4,9 +4,6 @@
 
 namespace support {
 
-constexpr std::size_t k_kib = 1024;
-constexpr std::size_t k_mib = k_kib * k_kib;
-
 class on_upstreams : public on_backend {
  protected:
   // With frees in the queue's order, and without.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "memory/pool.hpp"
+#include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::budget_test {
@@ -20,7 +21,7 @@ using sim_test::expect_failure;
 using sim_test::expect_value;
 using sim_test::rig;
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
+using support::k_mib;
 
 // Regions that neither move nor are asked for in advance, so that every number is known.
 ref<pool> member_of(const ref<budget>& shared, rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE,

@@ -11,6 +11,7 @@
 
 #include "backend/library_threads.hpp"
 #include "memory/pool.hpp"
+#include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::decay_test {
@@ -20,7 +21,7 @@ using namespace std::chrono_literals;
 using sim_test::expect_value;
 using sim_test::rig;
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
+using support::k_mib;
 
 ref<pool> pool_with(rig& on, std::chrono::nanoseconds decay, bool remaps = false) {
   return expect_value(pool::create(*on.home, *on.where, ISTHMUS_KIND_DEVICE,

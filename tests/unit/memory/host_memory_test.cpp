@@ -13,6 +13,7 @@
 #include "memory/provider.hpp"
 #include "os/virtual_memory.hpp"
 #include "support/kernel_files.hpp"
+#include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::host_memory_test {
@@ -21,7 +22,7 @@ namespace {
 using sim_test::expect_failure;
 using sim_test::expect_value;
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
+using support::k_mib;
 
 class host_memory_of_numbers : public ::testing::Test {
  protected:

@@ -13,11 +13,12 @@
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "support/sizes.hpp"
 
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
+using support::k_mib;
 
 class pool_test : public testing::Test {
  protected:

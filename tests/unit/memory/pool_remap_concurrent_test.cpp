@@ -14,12 +14,13 @@
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 #include "os/virtual_memory.hpp"
+#include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::sim_test {
 namespace {
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
+using support::k_mib;
 
 struct taken {
   void* start;

@@ -8,11 +8,12 @@
 
 #include "os/virtual_memory.hpp"
 #include "support/kernel_files.hpp"
+#include "support/sizes.hpp"
 
 namespace isthmus::os::available_memory_test {
 namespace {
 
-constexpr std::size_t k_mib = std::size_t{1} << 20;
+using support::k_mib;
 
 using kernel = support::kernel_files;
 
