@@ -89,8 +89,8 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
     exceptions.emplace();
   }
   buffer_handle made;
+  const within_scope counted;
   const auto create = [&] {
-    const within_scope counted;
     return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
   };
   const bool is_pool = from != nullptr && from->is_pool;

@@ -39,7 +39,7 @@ std::uint64_t to_decay(nb::handle seconds) {
     return 0;
   }
   const auto given = PyFloat_AsDouble(seconds.ptr());
-  if (given == 0) {
+  if (!(given > 0) && PyErr_Occurred() == nullptr) {
     raise_python(PyExc_ValueError, "decay must be above 0 seconds, or None for never, not %R",
                  seconds.ptr());
   }

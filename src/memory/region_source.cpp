@@ -42,15 +42,16 @@ std::size_t region_source::growth_for(std::size_t needed) const noexcept {
 }
 
 result<void> region_source::fits(std::size_t nbytes) const {
-  const auto most = std::min(how_.limit_bytes, shared_ ? shared_->limit_bytes() : SIZE_MAX);
-  if (nbytes <= most) {
+  const auto shared = shared_ ? shared_->limit_bytes() : SIZE_MAX;
+  if (nbytes <= std::min(how_.limit_bytes, shared)) {
     return {};
   }
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "a pool of {} memory on {} that may hold at most {} never has {}: ask for less or "
-              "raise its limit",
-              kind_name(kind_), where_.properties().filter, describe_bytes(most),
-              describe_bytes(nbytes));
+              "a pool of {} memory on {} holds at most {}, by its {}, and never has {}: ask for "
+              "less or raise that",
+              kind_name(kind_), where_.properties().filter,
+              describe_bytes(std::min(how_.limit_bytes, shared)),
+              shared < how_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
 }
 
 result<void> region_source::claim(std::size_t nbytes) {

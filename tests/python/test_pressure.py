@@ -482,9 +482,9 @@ def test_a_wait_lets_other_threads_run(q: Queue, nbytes: int) -> None:
     blocks = [pool.allocate(MIB // 2, queue=other) for _ in range(15)]
     done = other.submit(go_on.wait)
     blocks.clear()
-    threading.Timer(0.1, go_on.set).start()
     taken = []
-    while not pool.rungs["wait"].served:
-        taken.append(pool.allocate(nbytes, queue=q))
+    with Reclaimer(lambda _: threading.Timer(0.1, go_on.set).start()):  # the rung before the wait
+        while not pool.rungs["wait"].served:
+            taken.append(pool.allocate(nbytes, queue=q))
     assert done.done
     assert pool.rungs["wait"] == (1, 1), "none waited in vain"

@@ -91,8 +91,9 @@ def test_every_name_of_the_stub_exists() -> None:
     for name in stub_names(ast.parse(STUB.read_text()).body):
         at: object = _core
         for part in name.split("."):
-            at = inspect.getattr_static(at, part, None)
-            if at is None and part not in ("__hash__", "__buffer__"):  # of Python 3.12 the latter
+            at = inspect.getattr_static(at, part, missing)
+            is_there = at is not missing or part == "__buffer__"  # which came with Python 3.12
+            if not is_there:
                 missing.append(name)
                 break
     assert not missing
