@@ -53,6 +53,15 @@ class Knot:
         self.itself = self
 
 
+@pytest.fixture(autouse=True, scope="module")
+def quick_collections() -> Iterator[None]:
+    """What other tests left is not looked through again in each collection."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture
 def collections() -> Iterator[list[str]]:
     """The collections of garbage that begin while the test runs, none of them by chance."""
@@ -410,7 +419,7 @@ def test_what_is_above_the_limit_is_refused_at_once(collections: list[str]) -> N
 
 def test_functions_under_many_threads() -> None:
     pool = full("host")
-    with ThreadPoolExecutor(8) as threads, Reclaimer(lambda _: gc.collect() and 0):
+    with ThreadPoolExecutor(8) as threads, Reclaimer(lambda _: 0):
         failed = list(threads.map(lambda _: fails(pool), range(64)))
     assert all(each.snapshot is not None for each in failed)
 
