@@ -83,26 +83,7 @@ class Allocator(Protocol):
         ...
 
 
-for _public in (
-    AdaptorResource,
-    AlignedResource,
-    BinningResource,
-    CustomResource,
-    FailureCallbackResource,
-    FallbackResource,
-    LimitResource,
-    LogResource,
-    MemoryResource,
-    MemoryUSMDevice,
-    MemoryUSMHost,
-    MemoryUSMShared,
-    PoolResource,
-    ProviderResource,
-    ReclaimRequest,
-    Reclaimer,
-    RungCounts,
-    Snapshot,
-    StatisticsResource,
-    StatisticsScope,
-):
-    _public.__module__ = __name__
+# Messages and pickles name the public place; errors have theirs in ``isthmus``.
+for _public in map(globals().__getitem__, __all__):
+    if isinstance(_public, type):
+        _public.__module__ = __name__

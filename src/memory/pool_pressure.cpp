@@ -1,7 +1,6 @@
 // What a pool does where it finds no run of grains: rung by rung (pressure.hpp), then the error.
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <string>
 
@@ -10,18 +9,9 @@
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
 #include "memory/snapshot.hpp"
+#include "os/futex.hpp"
 
 namespace isthmus {
-
-namespace {
-
-std::chrono::steady_clock::time_point end_of(std::chrono::nanoseconds wait) noexcept {
-  using clock = std::chrono::steady_clock;
-  const auto now = clock::now();
-  return wait < clock::time_point::max() - now ? now + wait : clock::time_point::max();
-}
-
-}  // namespace
 
 // One request on its way up.
 class pool::ladder {
@@ -123,7 +113,7 @@ class pool::ladder {
   // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
   // First for what was freed in the order of queues, then for what a thread of the library frees.
   [[nodiscard]] result<region_heap::run> wait() {
-    const auto until = end_of(of_.longest_wait_);
+    const auto until = os::deadline_after(of_.longest_wait_.count());
     const auto running = of_.slots_->running(wanted_.whom);
     for (const auto& each : running) {
       static_cast<void>(each->wait(until));  // how it ended is told by its own event

@@ -32,11 +32,17 @@ class reaper {
     const std::lock_guard hold{lock_};
     return let_go_;
   }
-  [[nodiscard]] bool wait(std::uint64_t seen,
-                          std::chrono::steady_clock::time_point until) noexcept {
+  [[nodiscard]] bool wait(std::uint64_t seen, const os::deadline& until) noexcept {
     std::unique_lock hold{lock_};
     const auto more = [&] { return let_go_ != seen; };
-    return more() || (expected_ != 0 && ended_.wait_until(hold, until, more));
+    if (more() || expected_ == 0) {
+      return more();
+    }
+    if (until) {
+      return ended_.wait_until(hold, *until, more);
+    }
+    ended_.wait(hold, more);
+    return true;
   }
 
  private:
@@ -115,7 +121,7 @@ void retire_later(reclaimable& what) noexcept {
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 
-bool wait_for_reclaim(std::uint64_t seen, std::chrono::steady_clock::time_point until) noexcept {
+bool wait_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept {
   return process_reaper().wait(seen, until);
 }
 

@@ -2,11 +2,11 @@
 // Lets go, on a thread of the library, of what operations in flight still used when nobody referred
 // to it any more: a driver's callback must not call the driver.
 
-#include <chrono>
 #include <cstdint>
 #include <vector>
 
 #include "backend/event.hpp"
+#include "os/futex.hpp"
 
 namespace isthmus {
 
@@ -29,7 +29,6 @@ void retire_later(reclaimable& what) noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Returns once more than `seen` were let go; false where no more is to come, or at `until`.
-[[nodiscard]] bool wait_for_reclaim(std::uint64_t seen,
-                                    std::chrono::steady_clock::time_point until) noexcept;
+[[nodiscard]] bool wait_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept;
 
 }  // namespace isthmus
