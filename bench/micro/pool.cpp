@@ -1,120 +1,17 @@
-// What a block of a pool on the host costs through the C interface, beside general allocators.
-//
-// Every contestant runs the same window of operations in turn, in one process, and no block is
-// touched. A counter `<name>_ns` is the least time for an operation that any window took (an
-// allocation with its free counts as one): the cost where nobody disturbs. `ratio` is the pool's
-// over malloc's. mimalloc takes part where its library is installed; jemalloc cannot, since Debian's
-// does not load into a program that runs ("cannot allocate memory in static TLS block").
-#include <benchmark/benchmark.h>
-#include <dlfcn.h>
-
-#include <algorithm>
+// What a block of a pool on the host costs through the C interface, beside general allocators
+// (contestants.hpp). An allocation with its free counts as one operation.
 #include <atomic>
-#include <chrono>
 #include <cmath>
-#include <cstdlib>
-#include <isthmus/isthmus.hpp>
-#include <limits>
-#include <memory_resource>
+#include <cstdint>
 #include <random>
-#include <string>
 #include <thread>
-#include <vector>
+#include <utility>
 
-namespace im = isthmus;
-using steady = std::chrono::steady_clock;
+#include "contestants.hpp"
 
 namespace {
 
-// Found once: looking for them at every call would cost as much as the call.
-isthmus_queue_t* on_host = nullptr;
-template <bool Checked>
-isthmus_resource_t* pool = nullptr;
-
-template <bool Checked>
-void make_pool() {
-  static im::queue queue(im::device("host"));
-  static im::resource made =
-      im::resource::pool(queue.context(), im::kind::host, {.checked = Checked});
-  on_host = queue.get();
-  pool<Checked> = made.get();
-}
-
-struct contestant {
-  std::string name;
-  void* (*take)(std::size_t nbytes);
-  void (*give)(void* memory, std::size_t nbytes);
-};
-
-template <bool Checked>
-contestant ours(const char* name) {
-  make_pool<Checked>();
-  return {name,
-          [](std::size_t nbytes) {
-            void* memory = nullptr;
-            isthmus_resource_allocate(pool<Checked>, nbytes, 0, on_host, &memory);
-            return memory;
-          },
-          [](void* memory, std::size_t nbytes) {
-            isthmus_resource_deallocate(pool<Checked>, memory, nbytes, 0, on_host);
-          }};
-}
-
-// The functions of a library opened beside the others; null where it is not installed.
-using take_function = void* (*)(std::size_t);
-using give_function = void (*)(void*);
-struct opened {
-  take_function take = nullptr;
-  give_function give = nullptr;
-
-  opened(const char* library, const char* take_name, const char* give_name) {
-    void* handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
-    if (handle == nullptr) return;
-    take = reinterpret_cast<take_function>(dlsym(handle, take_name));
-    give = reinterpret_cast<give_function>(dlsym(handle, give_name));
-  }
-};
-const opened mimalloc("libmimalloc.so.2", "mi_malloc", "mi_free");
-
-const std::vector<contestant>& contestants() {
-  static const std::vector<contestant> all = [] {
-    std::vector<contestant> found{ours<true>("pool"),
-                                  ours<false>("unchecked"),
-                                  {"malloc", [](std::size_t nbytes) { return std::malloc(nbytes); },
-                                   [](void* memory, std::size_t) { std::free(memory); }}};
-    static std::pmr::synchronized_pool_resource standard;
-    found.push_back(
-        {"pmr", [](std::size_t nbytes) { return standard.allocate(nbytes); },
-         [](void* memory, std::size_t nbytes) { standard.deallocate(memory, nbytes); }});
-    if (mimalloc.take != nullptr) {
-      found.push_back({"mimalloc", [](std::size_t nbytes) { return mimalloc.take(nbytes); },
-                       [](void* memory, std::size_t) { mimalloc.give(memory); }});
-    }
-    return found;
-  }();
-  return all;
-}
-
-// `window` runs `operations` of one contestant's; all of them in turn, in every iteration.
-template <class Window>
-void side_by_side(benchmark::State& state, double operations, Window&& window) {
-  std::vector<double> least(contestants().size(), std::numeric_limits<double>::max());
-  for (auto _ : state) {
-    for (std::size_t i = 0; i < least.size(); ++i) {
-      const auto start = steady::now();
-      window(contestants()[i], i);
-      const double taken = std::chrono::duration<double>(steady::now() - start).count();
-      least[i] = std::min(least[i], taken / operations);
-      if (i == 0) state.SetIterationTime(taken);
-    }
-  }
-  double malloc_seconds = 0;
-  for (std::size_t i = 0; i < least.size(); ++i) {
-    state.counters[contestants()[i].name + "_ns"] = least[i] * 1e9;
-    if (contestants()[i].name == "malloc") malloc_seconds = least[i];
-  }
-  state.counters["ratio"] = least[0] / malloc_seconds;
-}
+using namespace bench;
 
 constexpr int k_window = 4096;
 

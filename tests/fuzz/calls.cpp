@@ -5,50 +5,21 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <vector>
 
+#include "input.hpp"
+
 namespace {
+
+using fuzz::expect_documented;
+using fuzz::require;
 
 constexpr std::size_t k_most = 6;  // objects of each noun
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
-
-class reader {
- public:
-  reader(const unsigned char* data, std::size_t size) : data_(data), left_(size) {}
-  [[nodiscard]] bool more() const { return left_ != 0; }
-  std::uint8_t byte() {
-    if (left_ == 0) return 0;
-    --left_;
-    return *data_++;
-  }
-  // Mostly small; now and then at the edges of what a size can be.
-  std::size_t size() {
-    switch (const std::uint8_t low = byte(); low) {
-      case 255: return SIZE_MAX;
-      case 254: return std::size_t{1} << 63;
-      case 253: return std::size_t{1} << 62;
-      default: return low + (std::size_t{byte()} & 7) * 256;
-    }
-  }
-
- private:
-  const unsigned char* data_;
-  std::size_t left_;
-};
-
-void expect_documented(isthmus_status_t code) {
-  require(code <= ISTHMUS_PENDING && code > ISTHMUS_ERROR_INTERNAL);
-  require(code >= ISTHMUS_OK || *isthmus_error_message() != '\0');
-}
-
 class machine {
  public:
-  machine(reader& from, isthmus_device_t* device) : from_(from), device_(device) {
+  machine(fuzz::input& from, isthmus_device_t* device) : from_(from), device_(device) {
     require(isthmus_queue_create(nullptr, device_, &first_) == ISTHMUS_OK);
     queues_.push_back(first_);
     isthmus_queue_retain(first_);
@@ -99,14 +70,11 @@ class machine {
  private:
   template <class T>
   T* any(const std::vector<T*>& all) {
-    const std::size_t index = from_.byte();
-    return all.empty() || index == 255 ? nullptr : all[index % all.size()];
+    return from_.any(all);
   }
   template <class T>
   void keep(std::vector<T*>& all, T* made, void (*release)(T*) noexcept) {
-    if (all.size() < k_most) return all.push_back(made);
-    std::swap(all[from_.byte() % k_most], made);
-    release(made);
+    from_.keep(all, k_most, made, release);
   }
   // Host memory is whole and never freed while anything runs.
   isthmus_place_t place() {
@@ -388,7 +356,7 @@ class machine {
     void* memory;
   };
 
-  reader& from_;
+  fuzz::input& from_;
   isthmus_device_t* device_;
   isthmus_queue_t* first_ = nullptr;
   isthmus_event_t* after_ = nullptr;
@@ -414,7 +382,7 @@ isthmus_device_t* open(std::uint8_t which) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  reader from(data, size);
+  fuzz::input from(data, size);
   isthmus_device_t* device = open(from.byte());
   {
     machine calls(from, device);

@@ -1,15 +1,14 @@
 // Any text as a device filter: found, not found or refused, with a message; never anything else.
 // Simulated devices are found only by name, so a filter that names no back-end never gives one.
 #include <isthmus/isthmus.h>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
+#include "input.hpp"
+
 namespace {
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::require;
 
 // A filter that finds a device is found again under the device's own name.
 void expect_same_again(isthmus_device_t* found) {

@@ -1,15 +1,13 @@
 // Any text as the kernel's files on memory and control groups: what is told of it lies within it.
-#include <cstdlib>
 #include <string_view>
+#include "input.hpp"
 #include "os/cgroup_files.hpp"
 
 using namespace isthmus::os;
 
 namespace {
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::require;
 
 // Each folder is the one before without its last name, and none leaves its mount.
 void expect_folders(std::string_view mounts, std::string_view path, cgroup_version of) {

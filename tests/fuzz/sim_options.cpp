@@ -1,14 +1,13 @@
 // Any text as options of a simulated device: a device that works, or an error that says why not.
 #include <isthmus/isthmus.h>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
+
+#include "input.hpp"
 
 namespace {
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using fuzz::require;
 
 void expect_refused(isthmus_status_t code) {
   require(code == ISTHMUS_ERROR_INVALID_ARGUMENT && *isthmus_error_message() != '\0');

@@ -1,0 +1,190 @@
+#pragma once
+// Pools on the host and the general allocators beside them, each called through two function
+// pointers, and the way in which all benchmarks time them: every contestant runs the same window of
+// operations in turn, in one process, and no block is touched. A counter `<name>_ns` is the least
+// time for an operation that any window took: the cost where nobody disturbs. `ratio` is the
+// pool's over malloc's.
+//
+// malloc and std::pmr are always there. The others take part where their library is found;
+// `./dev bench` installs them, and what is absent is told in the benchmark's context. jemalloc wants
+// more static thread-local storage than a running program has to spare, unless GLIBC_TUNABLES gives
+// it some as `./dev bench` does.
+
+#include <benchmark/benchmark.h>
+#include <dlfcn.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <isthmus/isthmus.hpp>
+#include <limits>
+#include <memory_resource>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+struct contestant {
+  std::string name;
+  void* (*take)(std::size_t nbytes);
+  void (*give)(void* memory, std::size_t nbytes);
+};
+
+// Found once: looking for them at every call would cost as much as the call.
+inline isthmus_queue_t* on_host = nullptr;
+template <bool Checked>
+inline isthmus_resource_t* pool = nullptr;
+
+template <bool Checked>
+contestant ours(const char* name) {
+  static isthmus::queue queue(isthmus::device("host"));
+  static isthmus::resource made =
+      isthmus::resource::pool(queue.context(), isthmus::kind::host, {.checked = Checked});
+  on_host = queue.get();
+  pool<Checked> = made.get();
+  return {name,
+          [](std::size_t nbytes) {
+            void* memory = nullptr;
+            isthmus_resource_allocate(pool<Checked>, nbytes, 0, on_host, &memory);
+            return memory;
+          },
+          [](void* memory, std::size_t nbytes) {
+            isthmus_resource_deallocate(pool<Checked>, memory, nbytes, 0, on_host);
+          }};
+}
+
+// A library opened beside the program's own allocator, with its functions by name.
+class library {
+ public:
+  library(const char* who, const char* path)
+      : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND)) {
+    if (handle_ == nullptr) benchmark::AddCustomContext(who, std::string("absent: ") + dlerror());
+  }
+  [[nodiscard]] bool is_here() const { return handle_ != nullptr; }
+  template <class Function>
+  Function* function(const char* name) const {
+    auto* found = reinterpret_cast<Function*>(dlsym(handle_, name));
+    if (found == nullptr) std::abort();  // another version than the one we know
+    return found;
+  }
+
+ private:
+  void* handle_;
+};
+
+// The functions of one that has malloc and free under names of its own.
+struct general_allocator {
+  void* (*take)(std::size_t) = nullptr;
+  void (*give)(void*) = nullptr;
+
+  general_allocator(const char* who, const char* path, const char* take_name,
+                    const char* give_name) {
+    const library opened(who, path);
+    if (!opened.is_here()) return;
+    take = opened.function<void*(std::size_t)>(take_name);
+    give = opened.function<void(void*)>(give_name);
+  }
+};
+inline const general_allocator mimalloc("mimalloc", "libmimalloc.so.2", "mi_malloc", "mi_free");
+inline const general_allocator jemalloc("jemalloc", "libjemalloc.so.2", "malloc", "free");
+
+// UMF's disjoint pool, set up as its users do for a device: slabs of 2 MiB out of memory that is
+// there already. Its C interface, version 1.2, as its documentation gives it.
+struct umf_pool {
+  void* pool = nullptr;
+  void* (*take)(void* pool, std::size_t nbytes) = nullptr;
+  int (*give)(void* pool, void* memory) = nullptr;
+
+  umf_pool() {
+    const char* given = std::getenv("ISTHMUS_UMF_LIBRARY");
+    const library umf("umf", given != nullptr ? given : "libumf.so.1");
+    if (!umf.is_here()) return;
+    take = umf.function<void*(void*, std::size_t)>("umfPoolMalloc");
+    give = umf.function<int(void*, void*)>("umfPoolFree");
+    pool = make(umf, provider(umf));
+  }
+
+ private:
+  using setter = int(void* parameters, std::size_t value);
+
+  static void must(int status) {
+    if (status != 0) std::abort();
+  }
+  static void* provider(const library& umf) {
+    constexpr std::size_t k_bytes = std::size_t{16} << 30;  // of address space, mostly
+    void* memory = mmap(nullptr, k_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) std::abort();
+    void* parameters = nullptr;
+    must(umf.function<int(void*, std::size_t, void**)>("umfFixedMemoryProviderParamsCreate")(
+        memory, k_bytes, &parameters));
+    void* made = nullptr;
+    must(umf.function<int(const void*, const void*, void**)>("umfMemoryProviderCreate")(
+        umf.function<const void*()>("umfFixedMemoryProviderOps")(), parameters, &made));
+    return made;
+  }
+  static void* make(const library& umf, void* provider) {
+    void* parameters = nullptr;
+    must(umf.function<int(void**)>("umfDisjointPoolParamsCreate")(&parameters));
+    must(umf.function<setter>("umfDisjointPoolParamsSetSlabMinSize")(parameters, 2 << 20));
+    must(umf.function<setter>("umfDisjointPoolParamsSetMaxPoolableSize")(parameters, 64 << 20));
+    must(umf.function<setter>("umfDisjointPoolParamsSetMinBucketSize")(parameters, 256));
+    must(umf.function<setter>("umfDisjointPoolParamsSetCapacity")(parameters, 64));
+    void* made = nullptr;
+    must(umf.function<int(const void*, void*, const void*, int, void**)>("umfPoolCreate")(
+        umf.function<const void*()>("umfDisjointPoolOps")(), provider, parameters, 0, &made));
+    return made;
+  }
+};
+inline const umf_pool umf;
+
+// The pool first, malloc third.
+inline const std::vector<contestant>& contestants() {
+  static const std::vector<contestant> all = [] {
+    std::vector<contestant> found{ours<true>("pool"),
+                                  ours<false>("unchecked"),
+                                  {"malloc", [](std::size_t nbytes) { return std::malloc(nbytes); },
+                                   [](void* memory, std::size_t) { std::free(memory); }}};
+    static std::pmr::synchronized_pool_resource standard;
+    found.push_back(
+        {"pmr", [](std::size_t nbytes) { return standard.allocate(nbytes); },
+         [](void* memory, std::size_t nbytes) { standard.deallocate(memory, nbytes); }});
+    if (mimalloc.take != nullptr) {
+      found.push_back({"mimalloc", [](std::size_t nbytes) { return mimalloc.take(nbytes); },
+                       [](void* memory, std::size_t) { mimalloc.give(memory); }});
+    }
+    if (jemalloc.take != nullptr) {
+      found.push_back({"jemalloc", [](std::size_t nbytes) { return jemalloc.take(nbytes); },
+                       [](void* memory, std::size_t) { jemalloc.give(memory); }});
+    }
+    if (umf.pool != nullptr) {
+      found.push_back({"umf", [](std::size_t nbytes) { return umf.take(umf.pool, nbytes); },
+                       [](void* memory, std::size_t) { umf.give(umf.pool, memory); }});
+    }
+    return found;
+  }();
+  return all;
+}
+
+// `window` runs `operations` of one contestant's; all of them in turn, in every iteration.
+template <class Window>
+void side_by_side(benchmark::State& state, double operations, Window&& window) {
+  using steady = std::chrono::steady_clock;
+  std::vector<double> least(contestants().size(), std::numeric_limits<double>::max());
+  for (auto _ : state) {
+    for (std::size_t i = 0; i < least.size(); ++i) {
+      const auto start = steady::now();
+      window(contestants()[i], i);
+      const double taken = std::chrono::duration<double>(steady::now() - start).count();
+      least[i] = std::min(least[i], taken / operations);
+      if (i == 0) state.SetIterationTime(taken);
+    }
+  }
+  for (std::size_t i = 0; i < least.size(); ++i) {
+    state.counters[contestants()[i].name + "_ns"] = least[i] * 1e9;
+  }
+  state.counters["ratio"] = least[0] / least[2];
+}
+
+}  // namespace bench

@@ -1,0 +1,61 @@
+#pragma once
+// What a fuzzer's bytes are decoded by, and what every call of the C interface is held to.
+
+#include <isthmus/isthmus.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <utility>
+#include <vector>
+
+namespace fuzz {
+
+inline void require(bool holds) {
+  if (!holds) std::abort();
+}
+
+inline void expect_documented(isthmus_status_t code) {
+  require(code <= ISTHMUS_PENDING && code > ISTHMUS_ERROR_INTERNAL);
+  require(code >= ISTHMUS_OK || *isthmus_error_message() != '\0');
+}
+
+// Zeros behind its end.
+class input {
+ public:
+  input(const unsigned char* data, std::size_t size) : data_(data), left_(size) {}
+  [[nodiscard]] bool more() const { return left_ != 0; }
+  std::uint8_t byte() {
+    if (left_ == 0) return 0;
+    --left_;
+    return *data_++;
+  }
+  // Mostly small; now and then at the edges of what a size can be.
+  std::size_t size() {
+    switch (const std::uint8_t low = byte(); low) {
+      case 255: return SIZE_MAX;
+      case 254: return std::size_t{1} << 63;
+      case 253: return std::size_t{1} << 62;
+      default: return low + (std::size_t{byte()} & 7) * 256;
+    }
+  }
+  // One of the objects, or NULL.
+  template <class T>
+  T* any(const std::vector<T*>& all) {
+    const std::size_t index = byte();
+    return all.empty() || index == 255 ? nullptr : all[index % all.size()];
+  }
+  // Keeps a made object, in another's place where there are `most`.
+  template <class T>
+  void keep(std::vector<T*>& all, std::size_t most, T* made, void (*release)(T*) noexcept) {
+    if (all.size() < most) return all.push_back(made);
+    std::swap(all[byte() % most], made);
+    release(made);
+  }
+
+ private:
+  const unsigned char* data_;
+  std::size_t left_;
+};
+
+}  // namespace fuzz
