@@ -16,6 +16,11 @@ namespace {
 // 8 MiB 1.014 times with 68, 2 MiB 1.004 times with 261.
 constexpr std::size_t k_most_in_chunk = std::size_t{8} << 20;
 
+// Of what is asked for, below which a piece does not move where the driver is asked for more anyway:
+// in the one new chunk it does not come apart again. On recorded table operations 1/32 held 1.018
+// times what was requested with 47 maps and unmaps in 1,000 operations; without it 1.023 with 58.
+constexpr std::size_t k_least_share = 32;
+
 }  // namespace
 
 // What is not entered in the end goes back to the driver: it was free, so nothing is lost.
@@ -38,9 +43,11 @@ class region_heap::assembly {
   }
 
   // What is too small to be worth a mapping goes back: as a whole chunk it leaves none behind.
-  void give_back_dust() noexcept {
+  void give_back_dust(std::size_t needed) noexcept {
+    const auto share = at_hand() < needed ? needed / k_least_share : 0;
+    const auto least = std::max(k_least_part * k_grain_bytes, share);
     std::erase_if(to_move_, [&](const region& each) {
-      const bool is_dust = source_.divides() && each.count < k_least_part;
+      const bool is_dust = source_.divides() && each.nbytes() < least;
       if (is_dust) {
         source_.give_back(each);
       }
@@ -140,7 +147,7 @@ std::vector<region> region_heap::take_to_move(std::size_t needed) {
 result<bool> region_heap::assemble_from(std::vector<region> to_move, std::size_t needed,
                                         std::size_t wanted) {
   assembly made{source_, std::move(to_move)};
-  made.give_back_dust();
+  made.give_back_dust(needed);
   const auto at_hand = made.at_hand();
   const auto whole = std::max(round_up(needed, source_.unit()), at_hand);
   const auto most = std::clamp(at_hand != 0 ? whole : round_up(wanted, source_.unit()), whole,
