@@ -56,7 +56,7 @@ void pool::give_way(std::size_t needed) noexcept {
   if (held > soft - std::min(needed, soft)) {
     trim(soft - std::min(needed, soft));
   } else if (!source_.moves()) {
-    regions_.trim(held - std::min(held, needed));
+    regions_.make_way(source_.growth_for(needed));
   }
 }
 

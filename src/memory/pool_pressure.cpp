@@ -66,8 +66,8 @@ class pool::ladder {
 
   [[nodiscard]] result<region_heap::run> try_at(rung step) {
     switch (step) {
-      case rung::settle: return settle();
-      case rung::grow: return of_.grow(wanted_);
+      case rung::settle: return settle(region_heap::cut::sparing_idle);
+      case rung::grow: return grow();
       case rung::trim: return trim();
       case rung::budget: return of_.grow_with_siblings(wanted_);
       case rung::reclaim: return reclaim();
@@ -76,12 +76,21 @@ class pool::ladder {
     return refusal_;
   }
 
-  [[nodiscard]] result<region_heap::run> take() {
-    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, wanted_.whom);
+  [[nodiscard]] result<region_heap::run> take(region_heap::cut from = region_heap::cut::any) {
+    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, wanted_.whom, from);
     return found.count != 0 ? result<region_heap::run>{found} : result<region_heap::run>{refusal_};
   }
-  [[nodiscard]] result<region_heap::run> settle() {
+  [[nodiscard]] result<region_heap::run> settle(region_heap::cut from = region_heap::cut::any) {
     of_.settle();
+    return take(from);
+  }
+  // What was spared serves where the driver has no more.
+  [[nodiscard]] result<region_heap::run> grow() {
+    auto grown = of_.grow(wanted_);
+    if (grown || grown.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      return grown;
+    }
+    refusal_ = grown.take_error();
     return take();
   }
   [[nodiscard]] result<region_heap::run> trim() {

@@ -51,21 +51,32 @@ std::byte* region_heap::address_of(index first) const noexcept {
   return in.base + std::size_t{first - in.first} * k_grain_bytes;
 }
 
-region_heap::run region_heap::take(index count, std::size_t alignment,
-                                   queue_slots::slot whom) noexcept {
+// Pre: under the lock.
+bool region_heap::is_spared(index found, index count, cut from) const noexcept {
+  const auto length = runs_.length_of(found);
+  return from != cut::any && !source_.moves() && thrift_ >= k_swap_costs && length / 2 > count &&
+         length > region_source::k_usual_growth / k_grain_bytes &&
+         length == region_of(found)->count &&
+         (from == cut::sparing || slots_.passed(runs_.ticket_of(found)));
+}
+
+region_heap::run region_heap::take(index count, std::size_t alignment, queue_slots::slot whom,
+                                   cut from) noexcept {
   const auto slack =
       alignment > k_grain_bytes ? static_cast<index>(alignment / k_grain_bytes) - 1 : 0;
   const std::lock_guard hold{lock_};
   const auto unite = [&](index row, index grains) {
     return runs_.unite(row, grains, count + slack, whom);
   };
-  auto first = runs_.take(count + slack, whom);
+  thrift_ = std::min(thrift_ + (from == cut::sparing ? 1 : 0), k_most_thrift);
+  auto first = runs_.find(count + slack, whom);
   if (first == run_heap::k_none && any_row(unite)) {
-    first = runs_.take(count + slack, whom);
+    first = runs_.find(count + slack, whom);
   }
-  if (first == run_heap::k_none) {
+  if (first == run_heap::k_none || is_spared(first, count, from)) {
     return {};
   }
+  first = runs_.take(count + slack, whom);
   auto* base = address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);
@@ -148,7 +159,7 @@ result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
                                            queue_slots::slot whom) {
   const std::lock_guard one_at_a_time{growing_};
   for (;;) {
-    if (const auto found = take(count, alignment, whom); found.count != 0) {
+    if (const auto found = take(count, alignment, whom, cut::sparing_idle); found.count != 0) {
       return found;
     }
     ISTHMUS_TRY(grow_for(count, alignment));
@@ -270,15 +281,16 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   return take_out(which);
 }
 
-// The next region that is free as a whole and fits in `room` bytes; none: an empty one. Pre: under
+// The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre: under
 // the lock.
 region region_heap::take_whole(std::size_t room) noexcept {
   auto found = regions_.end();
   auto inside = run_heap::k_none;
   runs_.visit_free(1, [&](index first, index count, ticket until) {
-    for (auto at = regions_.begin(); found == regions_.end() && at != regions_.end(); ++at) {
+    for (auto at = regions_.begin(); at != regions_.end(); ++at) {
       if (at->first >= first && at->first + at->count <= first + count &&
-          at->driver_bytes <= room && slots_.passed(until)) {
+          at->driver_bytes <= room && slots_.passed(until) &&
+          (found == regions_.end() || at->count < found->count)) {
         found = at;
         inside = first;
       }
@@ -323,6 +335,25 @@ std::size_t region_heap::trim(std::size_t keep) noexcept {
     return given_back;
   } catch (const std::bad_alloc&) {
     return trim_one_by_one(keep);
+  }
+}
+
+void region_heap::make_way(std::size_t needed) noexcept {
+  std::size_t given_back = 0;
+  while (given_back < needed) {
+    region gone;
+    {
+      const std::lock_guard hold{lock_};
+      gone = take_whole(SIZE_MAX);
+      if (gone.nbytes() >= needed) {
+        thrift_ -= std::min(thrift_, k_swap_costs);
+      }
+    }
+    if (gone.count == 0) {
+      return;
+    }
+    source_.give_back(gone);
+    given_back += gone.driver_bytes;
   }
 }
 

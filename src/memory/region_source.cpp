@@ -34,7 +34,7 @@ region_source::region_source(context& home, device& where, usm_kind kind, const 
 // small, and their sizes whole huge pages, which CUDA maps and the host is fast with.
 std::size_t region_source::growth_for(std::size_t needed) const noexcept {
   const auto held = counts_.held_bytes();
-  const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, 32 * k_mib) : 32 * k_mib;
+  const auto own = moves() ? std::clamp(held / 128, 2 * k_mib, k_usual_growth) : k_usual_growth;
   const auto usual = std::max(needed, how_.growth_bytes != 0 ? how_.growth_bytes : own);
   const auto wanted = moves() && how_.growth_bytes == 0 ? round_up(usual, 2 * k_mib) : usual;
   const auto room = how_.soft_limit_bytes - std::min(held, how_.soft_limit_bytes);

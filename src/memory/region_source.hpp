@@ -41,6 +41,8 @@ class region_source {
         soft_limit_bytes;     // of the driver's, beyond which it asks for no more than is needed
     std::size_t limit_bytes;  // never more
   };
+  static constexpr std::size_t k_usual_growth = std::size_t{32} << 20;  // bytes
+
   // `shared`: what it holds together with other sources; may be null.
   region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
                 bool remaps) noexcept;

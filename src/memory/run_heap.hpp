@@ -35,9 +35,14 @@ class run_heap {
   template <class Visit>
   void visit_free(index at_least, Visit&& visit) const;
 
-  // The first grain of a run of `count` that is good for the queue in slot `whom`; it is live then,
-  // and keeps its ticket. k_none if no run is long enough. Looks at a few runs of a length at most,
-  // so that it may miss one behind others that wait.
+  // The first grain of a free run of at least `count` that is good for the queue in slot `whom`;
+  // k_none if none is long enough. Looks at a few runs of a length at most, so that it may miss one
+  // behind others that wait.
+  [[nodiscard]] index find(index count, queue_slots::slot whom) const noexcept;
+  [[nodiscard]] index length_of(index first) const noexcept {
+    return table_[first].span.load(k_relaxed);
+  }
+  // That run, cut to `count`; it is live then, and keeps its ticket.
   [[nodiscard]] index take(index count, queue_slots::slot whom) noexcept;
   [[nodiscard]] ticket ticket_of(index first) const noexcept { return tickets_[first]; }
   // Keeps `count` grains from `skip` on of a run that was taken, and gives back the rest.
@@ -62,7 +67,6 @@ class run_heap {
   };
 
   [[nodiscard]] static list list_for(index count) noexcept;
-  [[nodiscard]] index find(index count, queue_slots::slot whom) const noexcept;
   [[nodiscard]] index good_in(list in, index count, queue_slots::slot whom) const noexcept;
   [[nodiscard]] bool next_longer(list& than) const noexcept;
   [[nodiscard]] index first_before(index first) const noexcept;
