@@ -16,9 +16,10 @@ namespace {
 // 8 MiB 1.014 times with 68, 2 MiB 1.004 times with 261.
 constexpr std::size_t k_most_in_chunk = std::size_t{8} << 20;
 
-// Of what is asked for, below which a piece does not move where the driver is asked for more anyway:
-// in the one new chunk it does not come apart again. On recorded table operations 1/32 held 1.018
-// times what was requested with 47 maps and unmaps in 1,000 operations; without it 1.023 with 58.
+// Of what is asked for, below which a piece does not move where the driver is asked for more
+// anyway: in the one new chunk it does not come apart again. On recorded table operations 1/32 held
+// 1.018 times what was requested with 47 maps and unmaps in 1,000 operations; without it 1.023 with
+// 58.
 constexpr std::size_t k_least_share = 32;
 
 }  // namespace

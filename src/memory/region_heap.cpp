@@ -281,8 +281,8 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   return take_out(which);
 }
 
-// The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre: under
-// the lock.
+// The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre:
+// under the lock.
 region region_heap::take_whole(std::size_t room) noexcept {
   auto found = regions_.end();
   auto inside = run_heap::k_none;

@@ -128,8 +128,8 @@ class region_heap {
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
   std::uint64_t least_free_ = 0;  // in grains
-  // What pays for regions that go back for smaller ones: a request earns one, a swap costs sixteen, so
-  // that a program which asks in turn for much and for little does not wait for the driver each time.
+  // What pays for regions that go back for smaller ones: a request earns one, a swap costs sixteen,
+  // so that a program which asks in turn for much and for little seldom waits for the driver.
   std::uint32_t thrift_ = k_most_thrift;
   std::vector<region> regions_;  // by their first grain
 };
