@@ -82,6 +82,9 @@ class memory_resource : public ref_counted {
   [[nodiscard]] virtual memory_usage usage() noexcept { return {}; }
   // Gives what is free back to the driver while more than `keep` bytes are held; bytes given back.
   virtual std::size_t trim([[maybe_unused]] std::size_t keep) noexcept { return 0; }
+  // Looks at all that the resource knows of itself, for damage: INTERNAL for its own,
+  // INVALID_ARGUMENT for the caller's. Takes long, and may hold others up.
+  [[nodiscard]] virtual result<void> verify() { return {}; }
 
  protected:
   struct nature {

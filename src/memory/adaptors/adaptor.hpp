@@ -45,6 +45,7 @@ class adaptor : public memory_resource {
   }
   [[nodiscard]] memory_usage usage() noexcept override { return upstream_->usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return upstream_->trim(keep); }
+  [[nodiscard]] result<void> verify() override { return upstream_->verify(); }
 
  protected:
   [[nodiscard]] memory_resource& upstream() const noexcept { return *upstream_; }

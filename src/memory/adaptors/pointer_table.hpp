@@ -57,6 +57,16 @@ class pointer_table {
     const std::lock_guard hold{in.lock};
     return in.notes.contains(pointer);
   }
+  // All that are there while no thread puts or takes any; a lock stands around each call.
+  template <class Visit>
+  void visit(Visit&& each) {
+    for (auto& in : shards_) {
+      const std::lock_guard hold{in.lock};
+      for (const auto& [pointer, note] : in.notes) {
+        each(note);
+      }
+    }
+  }
 
  private:
   struct alignas(64) shard {

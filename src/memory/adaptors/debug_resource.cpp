@@ -1,0 +1,198 @@
+#include "memory/adaptors/debug_resource.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include "core/sizes.hpp"
+#include "core/threads.hpp"
+
+namespace isthmus {
+namespace {
+
+// Odd numbers that no address and few counts are made of.
+constexpr std::byte k_zone{0xFB};
+constexpr std::byte k_never_written{0xCB};
+constexpr std::byte k_freed{0xDB};
+
+void fill(std::byte* at, std::byte with, std::size_t count) noexcept {
+  std::memset(at, std::to_integer<int>(with), count);
+}
+
+// The first byte that is another; null if none is.
+const std::byte* first_other(const std::byte* at, std::byte than, std::size_t count) noexcept {
+  const auto* end = at + count;
+  const auto* found = std::find_if(at, end, [than](std::byte each) { return each != than; });
+  return found == end ? nullptr : found;
+}
+
+// Whether nothing on the queue uses what was freed behind it.
+bool is_over(queue& on) noexcept try {
+  if (on.quiet()) {
+    return true;
+  }
+  return !in_continuation() && !on_library_thread() && on.wait(std::nullopt);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+}  // namespace
+
+result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
+                                                   std::size_t kept_bytes) {
+  if ((upstream.kinds() & set_of(ISTHMUS_KIND_DEVICE)) != 0) {
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "a debug resource looks at its blocks, and the host cannot touch device memory: put "
+        "it over a resource of shared or host memory");
+  }
+  return make_ref<debug_resource>(upstream, kept_bytes);
+}
+
+// What is kept of freed blocks serves before there is no memory.
+result<std::byte*> debug_resource::take(std::size_t nbytes, std::size_t alignment, queue& on) {
+  auto given = adaptor::allocate(nbytes, alignment, on);
+  if (!given && given.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    let_go(0);
+    given = adaptor::allocate(nbytes, alignment, on);
+  }
+  ISTHMUS_TRY(given);
+  return static_cast<std::byte*>(*given);
+}
+
+result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  const auto zone = std::max(k_least_zone, alignment);
+  const bool is_plain = (alignment & (alignment - 1)) == 0;
+  if (!is_plain || nbytes > SIZE_MAX / 2 || zone > SIZE_MAX / 8) {
+    return adaptor::allocate(nbytes, alignment, on);  // which says what is wrong
+  }
+  auto base = take(nbytes + 2 * zone, alignment, on);
+  ISTHMUS_TRY(base);
+  const auto made =
+      is_over(on) ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
+  try {
+    live_.put(made.start, made);
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(adaptor::deallocate(*base, made.all_bytes(), &on));
+    throw;
+  }
+  if (made.zone != 0) {
+    fill(made.base(), k_zone, zone);
+    fill(made.start, k_never_written, nbytes);
+    fill(made.start + nbytes, k_zone, zone);
+  }
+  return static_cast<void*>(made.start);
+}
+
+result<void> debug_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
+  auto noted = live_.take(pointer);
+  if (noted.empty()) {
+    return freed_.has(pointer)
+               ? fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer)
+               : fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                      "{} is no block of this resource, or lies inside one: free the pointer that "
+                      "was allocated",
+                      pointer);
+  }
+  const auto block = noted.mapped();
+  const bool over = behind == nullptr || is_over(*behind);
+  result<void> done = damage_of_live(block);
+  if (!done) {
+    tell(done.failure());
+  } else if (block.zone == 0 || !over) {
+    done = adaptor::deallocate(block.base(), block.all_bytes(), behind);
+  } else {
+    fill(block.start, k_freed, block.nbytes);
+    keep(std::move(noted));
+    let_go(most_kept_);
+  }
+  if (!done) {
+    live_.put_back(std::move(noted));
+  }
+  return done;
+}
+
+error debug_resource::damage_of_live(const note& of) noexcept {
+  const auto* found = first_other(of.base(), k_zone, of.zone);
+  if (found == nullptr) {
+    found = first_other(of.start + of.nbytes, k_zone, of.zone);
+  }
+  return found == nullptr ? error{} : written_to(of, found, "outside of it, so it stays as it is");
+}
+
+error debug_resource::damage_of_freed(const note& of) noexcept {
+  const auto* found = first_other(of.start, k_freed, of.nbytes);
+  return found == nullptr ? damage_of_live(of) : written_to(of, found, "after it was freed");
+}
+
+error debug_resource::written_to(const note& of, const std::byte* at, const char* how) noexcept {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "something wrote to offset {} of the block of {} bytes at {}, {}", at - of.start,
+              of.nbytes, static_cast<void*>(of.start), how);
+}
+
+void debug_resource::tell(const error& what) noexcept {
+  std::fprintf(stderr, "isthmus: %s\n", what.message());
+  const std::lock_guard hold{lock_};
+  if (!found_) {
+    found_ = what;
+  }
+}
+
+// In the table of freed ones before it is in their row: whoever finds it there takes it out here.
+void debug_resource::keep(pointer_table<note>::entry freed) noexcept {
+  auto& last = freed.mapped();
+  freed_.put_back(std::move(freed));
+  const std::lock_guard hold{lock_};
+  (newest_ == nullptr ? oldest_ : newest_->next) = &last;
+  newest_ = &last;
+  kept_ += last.all_bytes();
+}
+
+debug_resource::note* debug_resource::take_oldest(std::size_t most) noexcept {
+  const std::lock_guard hold{lock_};
+  auto* const first = kept_ > most ? oldest_ : nullptr;
+  if (first != nullptr) {
+    oldest_ = first->next;
+    newest_ = oldest_ == nullptr ? nullptr : newest_;
+    kept_ -= first->all_bytes();
+  }
+  return first;
+}
+
+void debug_resource::let_go(std::size_t most) noexcept {
+  while (auto* const oldest = take_oldest(most)) {
+    const auto gone = freed_.take(oldest->start);
+    const auto& block = gone.mapped();
+    if (const auto bad = damage_of_freed(block)) {
+      tell(bad);
+    }
+    static_cast<void>(adaptor::deallocate(block.base(), block.all_bytes(), nullptr));
+  }
+}
+
+std::size_t debug_resource::trim(std::size_t keep) noexcept {
+  let_go(0);
+  return adaptor::trim(keep);
+}
+
+result<void> debug_resource::verify() {
+  error now;
+  const auto look_with = [&now](error (*damage)(const note&) noexcept) {
+    return [&now, damage](const note& of) {
+      if (!now) {
+        now = damage(of);
+      }
+    };
+  };
+  live_.visit(look_with(&damage_of_live));
+  freed_.visit(look_with(&damage_of_freed));
+  {
+    const std::lock_guard hold{lock_};
+    now = found_ ? found_ : now;
+  }
+  return now ? result<void>{std::move(now)} : adaptor::verify();
+}
+
+}  // namespace isthmus

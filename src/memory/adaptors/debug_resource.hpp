@@ -1,0 +1,79 @@
+#pragma once
+// Finds writes beside blocks and to freed ones, where the host can touch the memory.
+//
+// A block lies between two red zones, which its free looks at. Freed blocks are poisoned and kept
+// for a while before they go back, and looked at then. For that it waits: an allocation for its
+// queue, whose work may still use what the block was before, and a free for the work that it lies
+// behind. Where that cannot be waited for, in a callback, the block passes unchecked. What was
+// found is told on the standard error stream at once, since a buffer's end has nobody to tell, and
+// by `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not
+// see.
+
+#include <cstdint>
+#include <mutex>
+
+#include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/pointer_table.hpp"
+
+namespace isthmus {
+
+class debug_resource final : public adaptor {
+ public:
+  static constexpr std::size_t k_least_zone =
+      64;  // bytes; a request's alignment where that is more
+
+  // UNSUPPORTED where `upstream` may give memory that the host cannot touch.
+  // `kept_bytes`: of freed blocks, at most.
+  [[nodiscard]] static result<ref<debug_resource>> create(memory_resource& upstream,
+                                                          std::size_t kept_bytes);
+  // For `create`.
+  debug_resource(memory_resource& upstream, std::size_t kept_bytes) noexcept
+      : adaptor{upstream}, most_kept_{kept_bytes} {}
+
+  [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept override {
+    return *this;
+  }
+  [[nodiscard]] bool cuts() const noexcept override { return true; }
+  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       queue& on) override;
+  // INVALID_ARGUMENT also where a red zone was written to: then the block stays as it is.
+  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  // Freed blocks go back first.
+  std::size_t trim(std::size_t keep) noexcept override;
+  // INVALID_ARGUMENT with what was found first, now or before; else what upstream finds.
+  [[nodiscard]] result<void> verify() override;
+
+ private:
+  struct note {
+    std::byte* start;  // the caller's
+    std::size_t nbytes;
+    std::size_t zone;      // 0: it passes unchecked
+    note* next = nullptr;  // freed after it
+
+    [[nodiscard]] std::byte* base() const noexcept { return start - zone; }
+    [[nodiscard]] std::size_t all_bytes() const noexcept { return nbytes + 2 * zone; }
+  };
+
+  ~debug_resource() override { let_go(0); }
+  [[nodiscard]] result<std::byte*> take(std::size_t nbytes, std::size_t alignment, queue& on);
+  [[nodiscard]] static error damage_of_live(const note& of) noexcept;
+  [[nodiscard]] static error damage_of_freed(const note& of) noexcept;
+  [[nodiscard]] static error written_to(const note& of, const std::byte* at,
+                                        const char* how) noexcept;
+  void tell(const error& what) noexcept;
+  void keep(pointer_table<note>::entry freed) noexcept;
+  void let_go(std::size_t most) noexcept;
+  void give_back(const note& freed) noexcept;
+  [[nodiscard]] note* take_oldest(std::size_t most) noexcept;
+
+  const std::size_t most_kept_;
+  pointer_table<note> live_;
+  pointer_table<note> freed_;
+  std::mutex lock_;  // over what follows
+  note* oldest_ = nullptr;
+  note* newest_ = nullptr;
+  std::size_t kept_ = 0;
+  error found_;
+};
+
+}  // namespace isthmus

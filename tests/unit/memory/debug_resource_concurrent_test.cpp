@@ -1,0 +1,189 @@
+#include "memory/adaptors/debug_resource.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "backend/drivers.hpp"
+#include "backend/queue.hpp"
+#include "memory/pool.hpp"
+#include "memory/provider.hpp"
+#include "support/sizes.hpp"
+
+namespace isthmus {
+namespace {
+
+using support::k_kib;
+using support::k_mib;
+
+class debug_resource_test : public testing::TestWithParam<bool> {
+ protected:
+  void SetUp() override {
+    auto found = find_device("host");
+    ASSERT_TRUE(found);
+    auto home = (*found)->home().default_context();
+    ASSERT_TRUE(home);
+    auto made = (*home)->create_queue(**found);
+    ASSERT_TRUE(made);
+    on_ = *std::move(made);
+    if (GetParam()) {
+      auto from = pool::create(**home, **found, ISTHMUS_KIND_HOST, {.limit_bytes = 8 * k_mib});
+      ASSERT_TRUE(from);
+      upstream_ = *std::move(from);
+    } else {
+      upstream_ = make_ref<provider>(**home, **found, ISTHMUS_KIND_HOST);
+    }
+    make(k_mib);
+    testing::internal::CaptureStderr();
+  }
+  void TearDown() override {
+    over_ = nullptr;
+    told_ += testing::internal::GetCapturedStderr();
+    EXPECT_EQ(std::count(told_.begin(), told_.end(), '\n'), expected_);
+  }
+  void make(std::size_t kept_bytes) {
+    auto over = debug_resource::create(*upstream_, kept_bytes);
+    ASSERT_TRUE(over);
+    over_ = *std::move(over);
+  }
+  [[nodiscard]] std::byte* take(std::size_t nbytes, std::size_t alignment = 0) {
+    auto got = over_->allocate(nbytes, alignment, *on_);
+    EXPECT_TRUE(got) << got.failure().message();
+    return got ? static_cast<std::byte*>(*got) : nullptr;
+  }
+  [[nodiscard]] result<void> give(void* pointer, std::size_t nbytes) {
+    return over_->deallocate(pointer, nbytes, on_.get());
+  }
+  static bool says(const result<void>& outcome, std::string_view part) {
+    return !outcome && outcome.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT &&
+           std::string_view{outcome.failure().message()}.find(part) != std::string_view::npos;
+  }
+
+  ref<queue> on_;
+  ref<memory_resource> upstream_;
+  ref<debug_resource> over_;
+  std::string told_;
+  int expected_ = 0;  // lines on the standard error stream
+};
+INSTANTIATE_TEST_SUITE_P(over, debug_resource_test, testing::Bool(), [](const auto& which) {
+  return std::string{which.param ? "pool" : "provider"};
+});
+
+TEST_P(debug_resource_test, whole_blocks_come_and_go) {
+  for (const std::size_t nbytes : {std::size_t{1}, std::size_t{100}, 64 * k_kib, 3 * k_mib}) {
+    for (const std::size_t alignment : {std::size_t{0}, std::size_t{64}, 4 * k_kib}) {
+      auto* const got = take(nbytes, alignment);
+      EXPECT_EQ(address(got) % std::max<std::size_t>(alignment, 64), 0U);
+      std::memset(got, 1, nbytes);
+      EXPECT_TRUE(over_->verify());
+      EXPECT_TRUE(give(got, nbytes));
+    }
+  }
+  EXPECT_TRUE(over_->verify());
+}
+
+TEST_P(debug_resource_test, a_write_beside_a_block_is_told_and_the_block_stays) {
+  auto* const got = take(100);
+  for (const auto& [offset, says_where] :
+       {std::pair{100, "offset 100 of"}, std::pair{-3, "offset -3 of"}}) {
+    const auto was = got[offset];
+    got[offset] = std::byte{7};
+    EXPECT_TRUE(says(give(got, 100), says_where));
+    got[offset] = was;
+    expected_ += 1;
+  }
+  EXPECT_TRUE(says(over_->verify(), "offset 100 of")) << "what was found first is remembered";
+  EXPECT_TRUE(give(got, 100));
+}
+
+TEST_P(debug_resource_test, a_write_after_the_free_is_found) {
+  auto* const got = take(1000);
+  ASSERT_TRUE(give(got, 1000));
+  EXPECT_TRUE(over_->verify());
+  got[500] = std::byte{0};
+  EXPECT_TRUE(says(over_->verify(), "offset 500"));
+  over_->trim(0);
+  EXPECT_TRUE(says(over_->verify(), "after it was freed"));
+  expected_ = 1;
+}
+
+TEST_P(debug_resource_test, freed_twice_inner_and_foreign_pointers_are_refused) {
+  auto* const got = take(1000);
+  int local = 0;
+  EXPECT_TRUE(says(give(&local, 4), "no block"));
+  EXPECT_TRUE(says(give(got + 1, 999), "inside"));
+  EXPECT_TRUE(give(got, 1000));
+  EXPECT_TRUE(says(give(got, 1000), "before"));
+  over_->trim(0);
+  EXPECT_FALSE(give(got, 1000));
+}
+
+TEST_P(debug_resource_test, what_is_kept_goes_back_before_there_is_no_memory) {
+  make(64 * k_mib);
+  for (int each = 0; each < 10; ++each) {
+    auto* const got = take(3 * k_mib);
+    EXPECT_TRUE(give(got, 3 * k_mib));
+  }
+}
+
+TEST_P(debug_resource_test, odd_requests_are_upstreams_to_refuse) {
+  for (const auto& [nbytes, alignment] : {std::pair{SIZE_MAX, std::size_t{0}},
+                                          {SIZE_MAX - 100, 64},
+                                          {100, 3},
+                                          {100, SIZE_MAX / 2 + 1}}) {
+    EXPECT_FALSE(over_->allocate(nbytes, alignment, *on_)) << nbytes << " " << alignment;
+  }
+}
+
+TEST_P(debug_resource_test, an_allocation_and_a_free_wait_for_their_queue) {
+  const auto gate = make_ref<host_event>();
+  const std::vector<ref<event>> after{gate};
+  auto* const got = take(100);
+  ASSERT_TRUE(on_->fence(after));
+  std::atomic<bool> freed{false};
+  std::thread frees([&] {
+    EXPECT_TRUE(give(got, 100));
+    freed = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});
+  EXPECT_FALSE(freed);
+  got[99] = std::byte{1};  // as the work would
+  gate->finish({});
+  frees.join();
+  EXPECT_TRUE(over_->verify());
+}
+
+TEST_P(debug_resource_test, threads_share_it) {
+  std::vector<std::thread> threads;
+  for (unsigned who = 0; who < 4; ++who) {
+    threads.emplace_back([this, who] {
+      for (std::size_t each = 0; each < 2000; ++each) {
+        const auto nbytes = 8 + (each * 37 + who) % 2000;
+        auto* const got = take(nbytes);
+        std::memset(got, static_cast<int>(who), nbytes);
+        EXPECT_TRUE(give(got, nbytes));
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  EXPECT_TRUE(over_->verify());
+}
+
+TEST(debug_resource, device_memory_is_refused) {
+  auto found = find_device("host");
+  ASSERT_TRUE(found);
+  auto home = (*found)->home().default_context();
+  ASSERT_TRUE(home);
+  const auto from = make_ref<provider>(**home, **found, ISTHMUS_KIND_DEVICE);
+  auto over = debug_resource::create(*from, k_mib);
+  ASSERT_FALSE(over);
+  EXPECT_EQ(over.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+}
+
+}  // namespace
+}  // namespace isthmus
