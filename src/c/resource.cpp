@@ -1,4 +1,4 @@
-// Memory resources, live totals, what is known of a pointer, host memory for results.
+// Memory resources, live totals, host memory for results.
 
 #include <algorithm>
 #include <chrono>
@@ -7,11 +7,8 @@
 
 #include "c/common.hpp"
 #include "core/sizes.hpp"
-#include "memory/adaptors/adaptor.hpp"
-#include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
-#include "memory/pooled.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
 #include "memory/result_memory.hpp"
@@ -182,21 +179,43 @@ namespace {
   });
 }
 
-// Null where a call takes the long way.
-memory_resource* warm(isthmus_resource_t* resource) noexcept {
-  return resource == nullptr || os::is_forked_child() ? nullptr : object(resource);
+// Resources over others, whose warm path is some virtual calls long. Pre: not in a forked child.
+[[gnu::noinline]] isthmus_status_t allocate_through(isthmus_resource_t* resource, size_t nbytes,
+                                                    size_t alignment, isthmus_queue_t* queue,
+                                                    void** pointer) noexcept {
+  if (void* block = object(resource)->allocate_warm(nbytes, alignment, object(queue))) {
+    *pointer = block;
+    return ISTHMUS_OK;
+  }
+  return allocate_cold(resource, nbytes, alignment, queue, pointer);
+}
+
+[[gnu::noinline]] isthmus_status_t deallocate_through(isthmus_resource_t* resource, void* pointer,
+                                                      size_t nbytes,
+                                                      isthmus_queue_t* queue) noexcept {
+  return object(resource)->deallocate_warm(pointer, nbytes, object(queue))
+             ? ISTHMUS_OK
+             : deallocate_cold(resource, pointer, nbytes, queue);
 }
 
 }  // namespace
 
+// A pool's warm path is all that is written out here; what is longer is called last, so that the
+// registers that it saves are not saved for this one.
+
 isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                            size_t alignment, isthmus_queue_t* queue,
                                            void** pointer) noexcept {
-  if (auto* from = warm(resource); from != nullptr && pointer != nullptr) [[likely]] {
-    if (void* block = take_warm(*from, nbytes, alignment, object(queue))) [[likely]] {
-      *pointer = block;
-      return ISTHMUS_OK;
-    }
+  if (resource == nullptr || pointer == nullptr || os::is_forked_child()) [[unlikely]] {
+    return allocate_cold(resource, nbytes, alignment, queue, pointer);
+  }
+  auto* from = object(resource)->as_pool();
+  if (from == nullptr) [[unlikely]] {
+    return allocate_through(resource, nbytes, alignment, queue, pointer);
+  }
+  if (void* block = from->allocate_warm(nbytes, alignment, object(queue))) [[likely]] {
+    *pointer = block;
+    return ISTHMUS_OK;
   }
   return allocate_cold(resource, nbytes, alignment, queue, pointer);
 }
@@ -204,44 +223,16 @@ isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t 
 isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource, void* pointer,
                                              size_t nbytes, size_t,
                                              isthmus_queue_t* queue) noexcept {
-  auto* to = warm(resource);
-  return to != nullptr && give_back_warm(*to, pointer, nbytes, object(queue))
+  if (resource == nullptr || os::is_forked_child()) [[unlikely]] {
+    return deallocate_cold(resource, pointer, nbytes, queue);
+  }
+  auto* to = object(resource)->as_pool();
+  if (to == nullptr) [[unlikely]] {
+    return deallocate_through(resource, pointer, nbytes, queue);
+  }
+  return to->deallocate_warm(pointer, nbytes, object(queue))
              ? ISTHMUS_OK
              : deallocate_cold(resource, pointer, nbytes, queue);
-}
-
-namespace {
-
-result<void> record(const void* pointer, const ref<event>& ended) {
-  auto known = allocation_at(pointer);
-  ISTHMUS_TRY(known);
-  if (!*known) {
-    return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no memory of the library's", pointer);
-  }
-  auto& uses = (*known)->uses();
-  uses.add({0, {0, (*known)->what().nbytes}, true}, ended, uses.begin());
-  return {};
-}
-
-}  // namespace
-
-isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* event) noexcept {
-  return guarded([&]() -> result<void> {
-    if (os::is_forked_child()) {
-      return refuse_child();
-    }
-    ISTHMUS_NEEDS(event);
-    return record(pointer, ref<isthmus::event>{object(event)});
-  });
-}
-
-isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue) noexcept {
-  return guarded([&]() -> result<void> {
-    ISTHMUS_NEEDS(queue);
-    auto reached = object(queue)->fence({});
-    ISTHMUS_TRY(reached);
-    return record(pointer, *reached);
-  });
 }
 
 isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t keep_bytes,
@@ -290,25 +281,6 @@ void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcep
   if (bytes != nullptr) {
     *bytes = total.bytes;
   }
-}
-
-isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
-                                       isthmus_pointer_info_t* info) noexcept {
-  return guarded([&]() -> result<void> {
-    ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
-    }
-    if (os::is_forked_child()) {
-      return refuse_child();
-    }
-    const auto known = context == nullptr ? facts_of(pointer) : facts_of(*object(context), pointer);
-    info->kind = known.kind;
-    info->base = known.base;
-    info->nbytes = known.nbytes;
-    info->device = known.home == nullptr ? nullptr : handle(known.home);
-    return {};
-  });
 }
 
 isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer) noexcept {

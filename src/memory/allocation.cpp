@@ -92,8 +92,8 @@ void allocation::enter(memory_resource* from) {
   process_registry().add(*this);
   origin_ = origin::ours;
   from_ = ref<memory_resource>{from};
-  if (auto* in = process_page_map.find(what_.base); in != nullptr && !within_) {
-    in->mark_recorded();
+  if (!within_) {
+    process_page_map.note_record(what_.base);
   }
 }
 

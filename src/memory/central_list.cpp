@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "memory/grain.hpp"
+#include "memory/page_map.hpp"
 
 namespace isthmus {
 namespace {
@@ -47,7 +47,7 @@ std::size_t central_list::take(std::span<void*> out, queue_slots::slot whom) noe
 slab* central_list::put_into_slabs(std::span<void* const> blocks, ticket freed) noexcept {
   slab* whole = nullptr;
   for (auto* block : blocks) {
-    auto& owner = *process_page_map.find(block)->in_slab();
+    auto& owner = process_page_map.at(block).last_slab();
     if (auto* filled = slabs_.give(owner, block, freed)) {
       filled->after = whole;
       whole = filled;

@@ -6,10 +6,11 @@
 namespace isthmus {
 
 constinit page_map process_page_map;
+constinit const map_entry page_map::k_nothing;
 
 // Leaves stay: another region in their GiB is likely, and a reader may be in one.
-page_map::leaf* page_map::leaf_for(std::size_t at) {
-  auto& cell = root_[at >> k_leaf_bits];
+page_map::leaf* page_map::leaf_for(std::size_t number) {
+  auto& cell = root_[number >> k_leaf_bits];
   auto* found = cell.load(std::memory_order_acquire);
   if (found != nullptr) {
     return found;
@@ -18,7 +19,7 @@ page_map::leaf* page_map::leaf_for(std::size_t at) {
   if (!pages) {
     return nullptr;
   }
-  auto* made = static_cast<leaf*>(*pages);  // zeroed pages are null pointers
+  auto* made = static_cast<leaf*>(*pages);  // zeroed pages are entries of nothing
   if (cell.compare_exchange_strong(found, made, std::memory_order_acq_rel)) {
     return made;
   }
@@ -41,17 +42,37 @@ result<void> page_map::prepare(const void* begin, std::size_t count) {
   return {};
 }
 
-void page_map::enter(const void* begin, std::size_t count, grain* first) noexcept {
+template <class Visit>
+void page_map::visit(const void* begin, std::size_t count, Visit&& visit) noexcept {
   const auto from = address(begin) >> k_grain_bits;
   for (std::size_t index = 0; index < count; ++index) {
-    entry_of(from + index).store(first + index, std::memory_order_release);
+    const auto number = from + index;
+    auto& in = *root_[number >> k_leaf_bits].load(std::memory_order_relaxed);
+    visit(in[number & (k_leaf_grains - 1)], index);
   }
 }
 
+void page_map::enter(const void* begin, std::size_t count, grain* first) noexcept {
+  visit(begin, count, [&](map_entry& in, std::size_t index) { in.set(first + index); });
+}
+
 void page_map::remove(const void* begin, std::size_t count) noexcept {
-  const auto from = address(begin) >> k_grain_bits;
-  for (auto at = from; at < from + count; ++at) {
-    entry_of(at).store(nullptr, std::memory_order_release);
+  visit(begin, count, [](map_entry& in, std::size_t) { in.set(nullptr); });
+}
+
+void page_map::set_slab(const void* begin, std::size_t count, slab& owner,
+                        unsigned size_class) noexcept {
+  visit(begin, count, [&](map_entry& in, std::size_t) { in.set_slab(owner, size_class); });
+}
+
+void page_map::forget_slab(const void* begin, std::size_t count) noexcept {
+  visit(begin, count, [](map_entry& in, std::size_t) { in.set(in.look().record()); });
+}
+
+void page_map::note_record(const void* pointer) noexcept {
+  if (auto* in = find(pointer)) {
+    in->mark_recorded();
+    forget_slab(pointer, 1);
   }
 }
 

@@ -163,8 +163,8 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
     keep(size_class, {taken.data(), *count - 1}, on);
   }
   if (checks_) {
-    auto& owner = *process_page_map.find(block)->in_slab();
-    owner.mark_live(owner.block_at(block));
+    auto& owner = process_page_map.at(block).last_slab();
+    owner.mark_live(owner.number_of(block));
   }
   return block;
 }
@@ -220,11 +220,12 @@ result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, qu
     const auto all = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
     made->free()[word] = waits ? 0 : all;
     made->held_back()[word] = waits ? all : 0;
-    made->live()[word].store(0, k_relaxed);
   }
+  made->forget_live();
   for (region_heap::index each = 0; each < shape.grains; ++each) {
     regions_.table()[run->first + each].set_slab(*made, size_class);
   }
+  process_page_map.set_slab(run->base, shape.grains, *made, size_class);
   return central_[size_class].add(*made, out);
 }
 
@@ -235,6 +236,7 @@ void pool::dissolve(slab* whole) noexcept {
     auto* gone = std::exchange(whole, whole->after);
     const auto first = gone->first_grain;
     const auto grains = shapes_[table[first].span.load(k_relaxed)].grains;
+    process_page_map.forget_slab(gone->address_of(0), grains);
     for (region_heap::index each = 0; each < grains; ++each) {
       table[first + each].is.store(grain::state::none, k_relaxed);
     }

@@ -163,7 +163,7 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
   }
   auto* block = bin.blocks[--bin.count];
   if (checks_) {
-    auto& owner = *process_page_map.find(block)->in_slab();
+    auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
   return block;
@@ -171,22 +171,24 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
 
 inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* on) noexcept {
   auto& mine = *detail::last_lane;
-  auto* in = process_page_map.find(pointer);
-  if (!mine.serves(*this, on) || on == nullptr || on->lent() || in == nullptr ||
-      !regions_.has(in)) {
+  const auto& at = process_page_map.at(pointer);
+  const auto seen = at.look();
+  if (!mine.serves(*this, on) || on == nullptr || on->lent()) [[unlikely]] {
     return false;
   }
-  if (in->is.load(k_relaxed) != grain::state::slab) [[unlikely]] {
-    return mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table());
+  if (!regions_.has_bare_blocks(seen)) [[unlikely]] {
+    auto* in = seen.record();
+    return in != nullptr && regions_.has(in) &&
+           mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table());
   }
-  auto& bin = mine.bins[in->span.load(k_relaxed)];
+  auto& bin = mine.bins[seen.size_class()];
   if (bin.count == bin.most) [[unlikely]] {
     return false;
   }
   if (checks_) {
-    auto* owner = in->in_slab();
-    const auto block = owner == nullptr ? slab::k_no_block : owner->block_at(pointer);
-    if (block == slab::k_no_block || !owner->mark_dead(block)) [[unlikely]] {
+    auto& owner = at.last_slab();
+    const auto block = owner.block_at(pointer);
+    if (block == slab::k_no_block || !owner.mark_dead(block)) [[unlikely]] {
       return false;
     }
   }

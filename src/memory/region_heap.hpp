@@ -72,6 +72,10 @@ class region_heap {
   [[nodiscard]] bool has(const grain* record) const noexcept {
     return &grain_table::of(record) == table_;
   }
+  // Whether blocks of this heap lie in a grain, none of which has a record.
+  [[nodiscard]] bool has_bare_blocks(map_entry::seen in) const noexcept {
+    return in.is_bare_of(table_, k_grain_table_alignment);
+  }
   [[nodiscard]] std::size_t free_bytes() noexcept;
   // The least that was free at any moment since this was asked last: nobody needed that much.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;

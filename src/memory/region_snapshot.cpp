@@ -1,7 +1,6 @@
 // What a region heap's memory is used for, counted.
 
 #include <algorithm>
-#include <bit>
 
 #include "memory/region_heap.hpp"
 #include "memory/slab.hpp"
@@ -40,11 +39,7 @@ std::size_t region_heap::live_in(slab& in) const noexcept {
   if (!table_->common().knows_live.load(k_relaxed)) {
     return std::size_t{in.blocks} * in.block_bytes;
   }
-  std::size_t blocks = 0;
-  for (std::size_t word = 0; word < in.words(); ++word) {
-    blocks += static_cast<std::size_t>(std::popcount(in.live()[word].load(k_relaxed)));
-  }
-  return blocks * in.block_bytes;
+  return in.count_live() * in.block_bytes;
 }
 
 // Looks at every run and slab, without the lock: it may take milliseconds.

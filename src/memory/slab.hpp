@@ -1,13 +1,18 @@
 #pragma once
 // A slab: a run of grains cut into blocks of one size class, described beside it.
 //
-// Three bitmaps stand behind the record: which blocks a caller has, and which the slab itself has,
-// for anybody (free) or for one queue till a fence has passed (waiting). What is in none is in a
-// lane or a batch on its way between them. A slab whose blocks it all has goes back to the run
-// heap. Host metadata: 64 bytes and three bits a block.
+// Behind the record stand marks of the blocks that a caller has, and two bitmaps of those that the
+// slab itself has, for anybody (free) or for one queue till a fence has passed (waiting). What is
+// in none is in a lane or a batch on its way between them. A slab whose blocks it all has goes back
+// to the run heap.
+//
+// A mark is a byte, or a bit for blocks that a byte each is too much for: a byte is set by a plain
+// store, a bit by an exchange with what others do to its neighbours, some 3 ns more. Host metadata:
+// 64 bytes, and ten or three bits a block.
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
@@ -15,6 +20,12 @@
 #include "memory/queue_slots.hpp"
 
 namespace isthmus {
+
+// Below, bytes would be more than 0.4 % of the memory.
+inline constexpr std::uint32_t k_least_marked_by_byte = 256;
+[[nodiscard]] constexpr bool is_marked_by_byte(std::uint32_t block_bytes) noexcept {
+  return block_bytes >= k_least_marked_by_byte;
+}
 
 // How a class's slabs are laid out.
 struct slab_shape {
@@ -37,7 +48,11 @@ struct slab_shape {
             static_cast<std::uint32_t>(count * k_grain_bytes / block_bytes),
             static_cast<std::uint32_t>(count)};
   }
+  // Of one bit for each block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
+  [[nodiscard]] constexpr std::size_t words_of_marks() const noexcept {
+    return is_marked_by_byte(block_bytes) ? (blocks + 7) / 8 : words();
+  }
 };
 
 // What an allocation and a free look at ends the record, followed by the bits that they change: at
@@ -64,19 +79,15 @@ struct slab {
   const std::uint32_t block_bytes;
   const std::uint32_t blocks;
 
-  [[nodiscard]] std::size_t words() const noexcept { return (blocks + 63) / 64; }
-  // The blocks that callers have.
-  [[nodiscard]] std::atomic<std::uint64_t>* live() noexcept {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1);
-  }
-  // Those that the slab has; its class's lock stands around them.
+  [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }
+  // The blocks that the slab has; its class's lock stands around them.
   [[nodiscard]] std::uint64_t* free() noexcept {
-    return reinterpret_cast<std::uint64_t*>(live() + words());
+    return reinterpret_cast<std::uint64_t*>(this + 1) + shape().words_of_marks();
   }
   [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
   [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
   [[nodiscard]] static constexpr std::size_t bytes_for(const slab_shape& shape) noexcept {
-    return sizeof(slab) + shape.words() * 3 * sizeof(std::uint64_t);
+    return sizeof(slab) + (shape.words_of_marks() + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
@@ -86,32 +97,70 @@ struct slab {
   // below 2**21 and a reciprocal too large by less than 2**18 / 2**k_shift.
   [[nodiscard]] std::uint32_t block_holding(const void* pointer) const noexcept {
     // By the offset: a stale pointer's may be anything.
-    const auto within = std::uint64_t{blocks} * block_bytes;
-    return offset_of(pointer) < within ? number_of(pointer) : k_no_block;
+    const auto offset = offset_of(pointer);
+    return offset < std::uint64_t{blocks} * block_bytes ? number_at(offset) : k_no_block;
   }
   // The same, of what is in a block.
   [[nodiscard]] std::uint32_t number_of(const void* pointer) const noexcept {
-    return static_cast<std::uint32_t>(offset_of(pointer) * reciprocal >> k_shift);
+    return number_at(offset_of(pointer));
   }
   // The same for one that begins at `pointer`; k_no_block inside it too.
   [[nodiscard]] std::uint32_t block_at(const void* pointer) const noexcept {
-    const auto number = block_holding(pointer);
-    return std::uint64_t{number} * block_bytes == offset_of(pointer) ? number : k_no_block;
+    const auto offset = offset_of(pointer);
+    const auto number = number_at(offset);  // nonsense for a stale one
+    return number < blocks && std::uint64_t{number} * block_bytes == offset ? number : k_no_block;
   }
 
+  // Pre: nobody else has the block.
   void mark_live(std::uint32_t block) noexcept {
-    live()[block / 64].fetch_or(std::uint64_t{1} << block % 64, std::memory_order_relaxed);
+    if (is_marked_by_byte(block_bytes)) {
+      byte_of(block).store(1, std::memory_order_relaxed);
+    } else {
+      word_of(block).fetch_or(bit_of(block), std::memory_order_relaxed);
+    }
   }
-  // False if it was not: freed twice.
+  // False if it was not: freed twice. Of several that free it at once one is told true.
   [[nodiscard]] bool mark_dead(std::uint32_t block) noexcept {
-    const auto bit = std::uint64_t{1} << block % 64;
-    return (live()[block / 64].fetch_and(~bit, std::memory_order_relaxed) & bit) != 0;
+    return is_marked_by_byte(block_bytes)
+               ? byte_of(block).exchange(0, std::memory_order_relaxed) != 0
+               : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
+                  bit_of(block)) != 0;
   }
   [[nodiscard]] bool is_live(std::uint32_t block) noexcept {
-    return (live()[block / 64].load(std::memory_order_relaxed) >> block % 64 & 1) != 0;
+    return is_marked_by_byte(block_bytes)
+               ? byte_of(block).load(std::memory_order_relaxed) != 0
+               : (word_of(block).load(std::memory_order_relaxed) & bit_of(block)) != 0;
+  }
+  [[nodiscard]] std::uint32_t count_live() noexcept {
+    int found = 0;  // a byte is 0 or 1
+    for (std::size_t word = 0; word < shape().words_of_marks(); ++word) {
+      found += std::popcount(mark_word(word).load(std::memory_order_relaxed));
+    }
+    return static_cast<std::uint32_t>(found);
+  }
+  void forget_live() noexcept {
+    for (std::size_t word = 0; word < shape().words_of_marks(); ++word) {
+      mark_word(word).store(0, std::memory_order_relaxed);
+    }
   }
 
  private:
+  [[nodiscard]] slab_shape shape() const noexcept { return {block_bytes, blocks, 0}; }
+  [[nodiscard]] std::atomic<std::uint8_t>& byte_of(std::uint32_t block) noexcept {
+    return reinterpret_cast<std::atomic<std::uint8_t>*>(this + 1)[block];
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>& mark_word(std::size_t number) noexcept {
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1)[number];
+  }
+  [[nodiscard]] std::atomic<std::uint64_t>& word_of(std::uint32_t block) noexcept {
+    return mark_word(block / 64);
+  }
+  [[nodiscard]] static std::uint64_t bit_of(std::uint32_t block) noexcept {
+    return std::uint64_t{1} << block % 64;
+  }
+  [[nodiscard]] std::uint32_t number_at(std::uint64_t offset) const noexcept {
+    return static_cast<std::uint32_t>(offset * reciprocal >> k_shift);
+  }
   [[nodiscard]] std::uint64_t offset_of(const void* pointer) const noexcept {
     return static_cast<std::uint64_t>(static_cast<const std::byte*>(pointer) -
                                       base.load(std::memory_order_relaxed));

@@ -1,0 +1,95 @@
+#include "memory/page_map.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+
+#include "memory/grain.hpp"
+#include "memory/slab.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::uintptr_t k_map_base = std::uintptr_t{3} << 30;
+constexpr std::size_t k_mapped_grains = 4;
+
+// Addresses that nobody reads: the last grains of one leaf and the first of the next.
+class page_maps : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(map_->prepare(at(0), k_mapped_grains));
+    map_->enter(at(0), k_mapped_grains, records_.data());
+  }
+  static const void* at(std::size_t grain, std::size_t offset = 0) {
+    return reinterpret_cast<const void*>(k_map_base + (grain - 2) * k_grain_bytes + offset);
+  }
+  [[nodiscard]] map_entry::seen seen(std::size_t grain) const {
+    return map_->at(at(grain, k_grain_bytes - 1)).look();
+  }
+
+  static constexpr auto k_shape = slab_shape::of(4096);
+  std::unique_ptr<page_map> map_ = std::make_unique<page_map>();
+  alignas(sizeof(grain) * k_mapped_grains) std::array<grain, k_mapped_grains> records_{};
+  slab slab_{k_shape};
+};
+
+TEST_F(page_maps, lead_from_any_address_to_the_record_of_its_grain) {
+  for (std::size_t each = 0; each < k_mapped_grains; ++each) {
+    EXPECT_EQ(seen(each).record(), &records_[each]);
+    EXPECT_EQ(map_->find(at(each)), &records_[each]);
+    EXPECT_FALSE(seen(each).is_bare());
+  }
+  map_->remove(at(1), 2);
+  EXPECT_EQ(map_->find(at(0)), records_.data());
+  EXPECT_EQ(map_->find(at(1)), nullptr);
+  EXPECT_EQ(map_->find(at(2)), nullptr);
+}
+
+TEST_F(page_maps, know_nothing_of_other_addresses) {
+  EXPECT_EQ(map_->find(nullptr), nullptr);
+  EXPECT_EQ(map_->find(at(k_mapped_grains)), nullptr);
+  EXPECT_EQ(map_->find(reinterpret_cast<void*>(std::uintptr_t{9} << 30)), nullptr);
+  EXPECT_EQ(map_->find(reinterpret_cast<void*>(~std::uintptr_t{0})), nullptr);
+  EXPECT_FALSE(map_->at(nullptr).look().is_bare());
+}
+
+TEST_F(page_maps, tell_a_slab_without_its_grains_records) {
+  constexpr unsigned k_class = 79;
+  map_->set_slab(at(1), 2, slab_, k_class);
+  EXPECT_FALSE(seen(0).is_bare());
+  for (std::size_t each = 1; each < 3; ++each) {
+    EXPECT_TRUE(seen(each).is_bare());
+    EXPECT_EQ(seen(each).size_class(), k_class);
+    EXPECT_EQ(seen(each).record(), &records_[each]);
+    EXPECT_EQ(&map_->at(at(each)).last_slab(), &slab_);
+  }
+  map_->forget_slab(at(1), 2);
+  EXPECT_FALSE(seen(1).is_bare());
+  EXPECT_EQ(seen(1).record(), &records_[1]);
+}
+
+TEST_F(page_maps, tell_whose_blocks_they_are) {
+  constexpr auto k_bytes = sizeof records_;
+  map_->set_slab(at(0), 1, slab_, 0);
+  EXPECT_TRUE(seen(0).is_bare_of(records_.data(), k_bytes));
+  EXPECT_FALSE(seen(0).is_bare_of(records_.data() + k_mapped_grains, k_bytes));
+  EXPECT_FALSE(seen(1).is_bare_of(records_.data(), k_bytes)) << "no slab";
+  EXPECT_FALSE(map_->at(nullptr).look().is_bare_of(records_.data(), k_bytes));
+}
+
+TEST_F(page_maps, send_to_the_record_where_a_block_has_an_allocation_record) {
+  map_->set_slab(at(0), 2, slab_, 7);
+  for (std::size_t each = 0; each < 2; ++each) {
+    records_[each].set_slab(slab_, 7);
+  }
+  map_->note_record(at(1, 8192));
+  EXPECT_TRUE(seen(0).is_bare());
+  EXPECT_FALSE(seen(1).is_bare());
+  EXPECT_TRUE(map_->find(at(1))->is_recorded());
+  EXPECT_EQ(&map_->at(at(1)).last_slab(), &slab_);
+  map_->note_record(nullptr);
+}
+
+}  // namespace
+}  // namespace isthmus

@@ -1,0 +1,118 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "memory/size_class.hpp"
+#include "memory/slab.hpp"
+#include "memory/slab_store.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr size_classes k_slab_classes{size_classes::k_smallest_unit};
+constexpr std::uintptr_t k_slab_base = std::uintptr_t{5} << 30;  // addresses that nobody reads
+
+const std::byte* slab_address(std::size_t offset) {
+  return reinterpret_cast<const std::byte*>(k_slab_base + offset);
+}
+
+// A slab of every class in turn.
+template <class Visit>
+void each_slab(Visit&& visit) {
+  for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
+    const auto shape = slab_shape::of(k_slab_classes.bytes_of(each));
+    auto* made = take_slab_record(shape);
+    ASSERT_NE(made, nullptr);
+    made->base.store(const_cast<std::byte*>(slab_address(0)));
+    made->forget_live();
+    visit(*made);
+    give_slab_record(*made);
+  }
+}
+
+TEST(slabs, find_the_block_of_every_address) {
+  each_slab([](slab& in) {
+    for (std::uint32_t block = 0; block < in.blocks; ++block) {
+      const auto offset = std::size_t{block} * in.block_bytes;
+      ASSERT_EQ(in.block_at(slab_address(offset)), block);
+      ASSERT_EQ(in.number_of(slab_address(offset)), block);
+      ASSERT_EQ(in.block_holding(slab_address(offset + in.block_bytes - 1)), block);
+      ASSERT_EQ(in.block_at(slab_address(offset + 1)), slab::k_no_block);
+      ASSERT_EQ(in.block_at(slab_address(offset + in.block_bytes - 1)), slab::k_no_block);
+    }
+  });
+}
+
+TEST(slabs, have_no_block_beyond_their_own) {
+  each_slab([](slab& in) {
+    const auto end = std::size_t{in.blocks} * in.block_bytes;
+    std::vector<std::size_t> beyond{end, end + 1, std::size_t{0} - 1, std::size_t{0} - 64};
+    for (unsigned bit = 22; bit < 64; ++bit) {  // of stale pointers, anywhere
+      beyond.push_back(std::size_t{1} << bit);
+      beyond.push_back((std::size_t{1} << bit) * 3 + in.block_bytes);
+    }
+    for (const auto offset : beyond) {
+      EXPECT_EQ(in.block_at(slab_address(offset)), slab::k_no_block) << offset;
+      EXPECT_EQ(in.block_holding(slab_address(offset)), slab::k_no_block) << offset;
+    }
+  });
+}
+
+TEST(slabs, know_which_blocks_are_live) {
+  each_slab([](slab& in) {
+    EXPECT_EQ(in.count_live(), 0U);
+    for (std::uint32_t block = 0; block < in.blocks; block += 3) {
+      EXPECT_FALSE(in.mark_dead(block));
+      in.mark_live(block);
+    }
+    EXPECT_EQ(in.count_live(), (in.blocks + 2) / 3);
+    for (std::uint32_t block = 0; block < in.blocks; ++block) {
+      ASSERT_EQ(in.is_live(block), block % 3 == 0);
+    }
+    in.free()[0] = ~std::uint64_t{0};  // no mark is among the bits behind them
+    in.held_back()[0] = ~std::uint64_t{0};
+    EXPECT_EQ(in.count_live(), (in.blocks + 2) / 3);
+    EXPECT_TRUE(in.mark_dead(0));
+    EXPECT_FALSE(in.mark_dead(0));
+    in.forget_live();
+    EXPECT_EQ(in.count_live(), 0U);
+  });
+}
+
+// A byte or a bit: neighbours that others change are left alone, and of two frees of one block, at
+// once, one is refused.
+TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
+  for (const std::size_t bytes : {64U, 256U, 4096U}) {
+    auto* shared = take_slab_record(slab_shape::of(bytes));
+    ASSERT_NE(shared, nullptr);
+    shared->forget_live();
+    constexpr int k_rounds = 2000;
+    constexpr std::uint32_t k_contested = 0;
+    std::atomic<int> ready{0};
+    std::atomic<int> freed{0};
+    const auto work = [&](std::uint32_t own, bool marks) {
+      for (int round = 0; round < k_rounds; ++round) {
+        shared->mark_live(own);
+        if (marks) {
+          shared->mark_live(k_contested);
+        }
+        ready.fetch_add(1);
+        while (ready.load() < 2 * round + 2) {
+          std::this_thread::yield();
+        }
+        freed.fetch_add(shared->mark_dead(k_contested) ? 1 : 0);
+        EXPECT_TRUE(shared->mark_dead(own));
+      }
+    };
+    std::thread other([&] { work(1, false); });
+    work(2, true);
+    other.join();
+    EXPECT_EQ(freed.load(), k_rounds);
+    give_slab_record(*shared);
+  }
+}
+
+}  // namespace
+}  // namespace isthmus
