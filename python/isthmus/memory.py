@@ -30,11 +30,12 @@ from ._core import (
     Reclaimer,
     StatisticsResource,
     StatisticsScope,
+    TrackingResource,
     USMAllocationError,
     as_usm_memory,
     live,
 )
-from ._pressure import ReclaimRequest, RungCounts, Snapshot
+from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagHolder, TrackedBlock
 
 if TYPE_CHECKING:
     from ._core import Queue
@@ -61,6 +62,9 @@ __all__ = [
     "Snapshot",
     "StatisticsResource",
     "StatisticsScope",
+    "TagHolder",
+    "TrackedBlock",
+    "TrackingResource",
     "USMAllocationError",
     "as_usm_memory",
     "live",

@@ -195,6 +195,7 @@ void bind_adaptors(nb::module_& module) {
           "What is asked where `upstream` has none.");
   bind_request_adaptors(module);
   bind_custom(module);
+  bind_tracking(module);
 }
 
 }  // namespace isthmus::python

@@ -8,6 +8,7 @@
 #include "c/common.hpp"
 #include "core/sizes.hpp"
 #include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/tracking_resource.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
@@ -292,12 +293,32 @@ void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcep
   }
 }
 
+namespace {
+
+// Where the caller has room for it.
+void tell_tracked(const pointer_facts& known, const void* pointer, isthmus_pointer_info_t& out) {
+  block_note noted;
+  const bool found =
+      known.kind != ISTHMUS_KIND_UNKNOWN &&
+      (tracking_resource::find_anywhere(pointer, noted) ||
+       (known.base != nullptr && tracking_resource::find_anywhere(known.base, noted)));
+  if (out.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
+    out.requested_bytes = found ? noted.nbytes : 0;
+  }
+  if (out.struct_size >= sizeof out) {
+    out.queue_key = found ? noted.queue : 0;
+  }
+}
+
+}  // namespace
+
 isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                        isthmus_pointer_info_t* info) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+    constexpr auto k_first_size = offsetof(isthmus_pointer_info_t, requested_bytes);
+    if (info->struct_size < k_first_size) {
+      return is_too_small("info", info->struct_size, k_first_size);
     }
     if (os::is_forked_child()) {
       return refuse_child();
@@ -307,6 +328,9 @@ isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* p
     info->base = known.base;
     info->nbytes = known.nbytes;
     info->device = known.home == nullptr ? nullptr : handle(known.home);
+    if (info->struct_size > k_first_size) {
+      tell_tracked(known, pointer, *info);
+    }
     return {};
   });
 }
