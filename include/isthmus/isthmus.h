@@ -701,6 +701,20 @@ ISTHMUS_API isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resourc
 /* What is live now is told of no more; its free is known still. */
 ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
+/* Cuts blocks off chunks of upstream's memory, one behind the other, and gives the chunks back all
+ * together: by isthmus_monotonic_release, or with the last reference. The first chunk has
+ * `first_bytes` (0: 64 KiB), each further one twice those of the one before, or what the request
+ * needs. A deallocation gives nothing back; INVALID_ARGUMENT for what did not come from here. A
+ * request takes some 20 ns. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
+                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* Gives all chunks back, behind the work on every queue that blocks were allocated or deallocated
+ * on, and what the library knows of; blocks must not be used any more. A chunk that buffers lie in
+ * stays as long as they do. INVALID_ARGUMENT for a resource that is not monotonic. */
+ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
+    ISTHMUS_NOEXCEPT;
+
 /* ---- what is known of memory ----------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose

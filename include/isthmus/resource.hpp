@@ -103,6 +103,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
   [[nodiscard]] static resource tracking(const resource& upstream,
                                          const tracking_options& how = {});
+  [[nodiscard]] static resource monotonic(const resource& upstream, std::size_t first_bytes = 0);
   template <class Function>
     requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
   [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);

@@ -916,6 +916,29 @@ class TrackingResource(AdaptorResource):
     def reset(self) -> None:
         """What is live now is told of no more; its free is known still."""
 
+class MonotonicResource(AdaptorResource):
+    """
+    Cuts memory off chunks of upstream's, one piece behind the other, and gives the chunks back
+    together: MonotonicResource(upstream, first_bytes=0).
+
+    For what is allocated bit by bit and ends at once. The first chunk has `first_bytes` (0:
+    64 KiB), each further one twice those of the one before, or what the request needs. A
+    Buffer's free gives nothing back; a chunk goes back by release(), or with the resource,
+    once no Buffer lies in it and the work on it has ended. Raises UnsupportedError for an
+    upstream that gives memory of several kinds.
+
+    A context manager, which releases.
+    """
+
+    def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> None: ...
+
+    def release(self) -> None:
+        """Lets all chunks go: what is allocated next comes from a new one."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
 def live(kind: str | None = None) -> tuple[int, int]:
     """
     (allocations, bytes) that live in this process, of one kind (None: all). Memory whose

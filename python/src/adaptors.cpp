@@ -196,6 +196,7 @@ void bind_adaptors(nb::module_& module) {
   bind_request_adaptors(module);
   bind_custom(module);
   bind_tracking(module);
+  bind_cutting(module);
 }
 
 }  // namespace isthmus::python

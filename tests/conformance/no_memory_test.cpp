@@ -148,6 +148,10 @@ const std::vector<std::pair<const char*, maker>> k_makers{
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
        return isthmus_resource_tracking(upstream, 0, nullptr, {}, made);
      }},
+    {"monotonic",
+     [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
+       return isthmus_resource_monotonic(upstream, 1000, made);
+     }},
     {"tracking with stacks",
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
        return isthmus_resource_tracking(upstream, 8, nullptr, {}, made);
