@@ -7,8 +7,9 @@
 //
 // Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
 // slower memory is better than none, failure_callback() to make room, custom() for an allocator
-// that the library does not have, aligned() and binning() to choose by size, log() to replay what a
-// program did. Cost: over a pool a call each, and what docs/resources.md tells; a lock by log().
+// that the library does not have, aligned() and binning() to choose by size, monotonic() for what
+// ends together, log() to replay what a program did. Cost: over a pool a call each, and what
+// docs/resources.md tells; a lock by log().
 // Threads: any, but for statistics_scope.
 #pragma once
 
@@ -206,6 +207,18 @@ inline resource resource::binning(const resource& upstream, const std::vector<bi
   std::vector<isthmus_bin_t> raw;
   for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
+}
+
+// Cuts blocks off chunks, one behind the other, and gives the chunks back together: by
+// release_monotonic(), or with the last reference. The first has `first_bytes` (0: 64 KiB), each
+// further one twice those of the one before. Throws unsupported for an upstream of several kinds.
+inline resource resource::monotonic(const resource& upstream, std::size_t first_bytes) {
+  return detail::make<resource>(isthmus_resource_monotonic, upstream.get(), first_bytes);
+}
+// Behind the work on every queue that blocks were allocated or deallocated on; they must not be
+// used any more. Throws invalid_argument for a resource that monotonic() did not make.
+inline void release_monotonic(const resource& of) {
+  detail::check(isthmus_monotonic_release(of.get()));
 }
 
 // Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the

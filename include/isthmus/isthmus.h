@@ -449,6 +449,13 @@ typedef struct isthmus_resource_info_s {
 } isthmus_resource_info_t;
 ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                                     isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
+/* Live blocks that tracking resources know of, by the tag that they were allocated under. */
+typedef struct isthmus_holder_s {
+  const char* tag; /* NULL: under none */
+  uint64_t bytes;  /* as requested */
+  uint64_t count;
+} isthmus_holder_t;
+enum { ISTHMUS_MOST_HOLDERS = 8 };
 /* How a pool's memory is divided, counted for the call; what others do meanwhile may be seen in
  * part. Takes some milliseconds where it holds very much. */
 typedef struct isthmus_snapshot_s {
@@ -459,8 +466,12 @@ typedef struct isthmus_snapshot_s {
   uint64_t waiting_bytes;      /* free once the work that it was freed behind has ended */
   uint64_t free_bytes;         /* for anybody */
   uint64_t largest_free_bytes; /* piece of these: what one request can have at most */
+  /* Who holds most of it, as far as tracking resources over the pool know, the largest first. */
+  size_t holder_count;
+  isthmus_holder_t holders[ISTHMUS_MOST_HOLDERS];
 } isthmus_snapshot_t;
-/* UNSUPPORTED for a resource that is no pool. */
+/* The fields behind `largest_free_bytes` may be left out, with a smaller `struct_size`, here and
+ * below. UNSUPPORTED for a resource that is no pool. */
 ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
     isthmus_resource_t* resource, isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
 /* Of the request that this thread's last error is about, if it was a pool's for lack of memory;
@@ -642,6 +653,68 @@ ISTHMUS_API isthmus_status_t isthmus_resource_failure_callback(
     isthmus_resource_t* upstream, isthmus_failure_function_t function, isthmus_owner_t owner,
     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
+/* Tags: names that threads allocate under, for whoever tells who holds memory. `tag` becomes the
+ * one text of that name, which lives for ever: equal names have equal addresses. INVALID_ARGUMENT
+ * for an empty name. */
+ISTHMUS_API isthmus_status_t isthmus_tag_find(const char* name, const char** tag) ISTHMUS_NOEXCEPT;
+/* The calling thread allocates under `tag` from here on, which isthmus_tag_find gave (NULL: under
+ * none); gives the one before. Takes some nanoseconds. */
+ISTHMUS_API const char* isthmus_tag_swap(const char* tag) ISTHMUS_NOEXCEPT;
+
+/* Gives a text of frames that are no native code, an interpreter's say, a line for each, the
+ * innermost first; NULL or "" for none. Called on the thread that allocates, with no lock held; it
+ * may allocate. The text is copied. */
+typedef const char* (*isthmus_stack_function_t)(void* object);
+enum { ISTHMUS_MOST_FRAMES = 64 };
+/* Knows every block that went through it and is live; a free of what it does not know is
+ * INVALID_ARGUMENT. Some ten nanoseconds more for an allocation with its free, whatever the number
+ * of blocks, and 64 to 256 bytes of the host's for each. `frames` (0 to ISTHMUS_MOST_FRAMES): so
+ * many frames of native code are kept of each allocation, which takes a microsecond or more; 0:
+ * none. `function` (may be NULL) is asked for others, with `owner.object`. INVALID_ARGUMENT for
+ * more frames. isthmus_pointer_query tells what it knows. */
+ISTHMUS_API isthmus_status_t isthmus_resource_tracking(
+    isthmus_resource_t* upstream, uint32_t frames, isthmus_stack_function_t function,
+    isthmus_owner_t owner, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_tracked_s {
+  size_t struct_size;
+  void* pointer;
+  size_t nbytes;       /* as requested */
+  uintptr_t queue_key; /* of the queue that it was allocated on */
+  uint64_t order;      /* grows with the time of the allocation; has no unit */
+  uint64_t thread;     /* that allocated it, as the system numbers it */
+  const char* tag;     /* that it allocated under; NULL: none */
+  const char* stack;   /* that it was in, a line for each frame, the innermost first; or "" */
+} isthmus_tracked_t;
+typedef void (*isthmus_tracked_function_t)(void* object, const isthmus_tracked_t* block);
+/* Calls `function` for each block that is live and was allocated since the last reset, the oldest
+ * first, with no lock held. What others allocate and free meanwhile may be seen in part. The
+ * structure and `stack` live until it returns. INVALID_ARGUMENT for a resource that tracks
+ * nothing; here and below. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
+                                                    isthmus_tracked_function_t function,
+                                                    void* object) ISTHMUS_NOEXCEPT;
+/* A text about these blocks, grouped by the stack and the tag that they were allocated in, most
+ * bytes first. Writes at most `room` bytes, a final 0 included, to `text` (may be NULL where `room`
+ * is 0), and to `length` what the whole text has without it. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text,
+                                                     size_t room, size_t* length) ISTHMUS_NOEXCEPT;
+/* What is live now is told of no more; its free is known still. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+
+/* Cuts blocks off chunks of upstream's memory, one behind the other, and gives the chunks back all
+ * together: by isthmus_monotonic_release, or with the last reference. The first chunk has
+ * `first_bytes` (0: 64 KiB), each further one twice those of the one before, or what the request
+ * needs. A deallocation gives nothing back; INVALID_ARGUMENT for what did not come from here. A
+ * request takes some 20 ns. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
+                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* Gives all chunks back, behind the work on every queue that blocks were allocated or deallocated
+ * on, and what the library knows of; blocks must not be used any more. A chunk that buffers lie in
+ * stays as long as they do. INVALID_ARGUMENT for a resource that is not monotonic. */
+ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
+    ISTHMUS_NOEXCEPT;
+
 /* ---- what is known of memory ----------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose
@@ -656,9 +729,12 @@ typedef struct isthmus_pointer_info_s {
   void* base;          /* start and size of its allocation, where known, else NULL and 0 */
   size_t nbytes;
   isthmus_device_t* device; /* borrowed: lives as long as the context; NULL if not known */
+  /* What a tracking resource that it came through knows; else 0. */
+  size_t requested_bytes;
+  uintptr_t queue_key; /* of the queue that it was allocated on */
 } isthmus_pointer_info_t;
-/* Asks the registry, then `context`'s driver. `context` NULL: any context that the registry
- * knows. */
+/* Asks the registry, then `context`'s driver. `context` NULL: any context that the registry knows.
+ * The fields behind `device` may be left out, with a smaller `struct_size`. */
 ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                                    isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
 

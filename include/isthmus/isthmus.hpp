@@ -26,3 +26,4 @@
 #include <isthmus/status.hpp>
 #include <isthmus/submit.hpp>
 #include <isthmus/trace.hpp>
+#include <isthmus/tracking.hpp>

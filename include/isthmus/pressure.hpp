@@ -20,6 +20,15 @@
 namespace isthmus {
 inline namespace v1 {
 
+// Live blocks that tracking resources (tracking.hpp) know of, by their tag.
+struct tag_holder {
+  std::string tag;          // "" for none
+  std::uint64_t bytes = 0;  // as requested
+  std::uint64_t count = 0;
+
+  friend bool operator==(const tag_holder&, const tag_holder&) = default;
+};
+
 // How a pool's memory is divided, in bytes: isthmus_snapshot_t says what each is.
 struct snapshot {
   std::uint64_t held = 0;
@@ -28,6 +37,7 @@ struct snapshot {
   std::uint64_t waiting = 0;
   std::uint64_t free = 0;
   std::uint64_t largest_free = 0;
+  std::vector<tag_holder> holders;  // who has most of what is live, the largest first
 
   // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
   [[nodiscard]] double fragmentation() const noexcept {
@@ -37,9 +47,19 @@ struct snapshot {
 
 namespace detail {
 
-inline snapshot to_snapshot(const isthmus_snapshot_t& raw) noexcept {
-  return {raw.held_bytes,    raw.live_bytes, raw.cached_bytes,
-          raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes};
+inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
+  snapshot made{raw.held_bytes,
+                raw.live_bytes,
+                raw.cached_bytes,
+                raw.waiting_bytes,
+                raw.free_bytes,
+                raw.largest_free_bytes,
+                {}};
+  for (std::size_t i = 0; i < raw.holder_count; ++i) {
+    const isthmus_holder_t& each = raw.holders[i];
+    made.holders.push_back({each.tag != nullptr ? each.tag : "", each.bytes, each.count});
+  }
+  return made;
 }
 
 }  // namespace detail

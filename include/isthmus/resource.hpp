@@ -52,6 +52,10 @@ struct pool_options {
   std::chrono::nanoseconds wait = std::chrono::seconds{1};
 };
 
+struct tracking_options {
+  std::uint32_t frames = 0;  // of native code that are kept of an allocation; at most 64
+};
+
 // What a resource has of the driver's, in bytes.
 struct memory_usage {
   std::uint64_t held = 0;
@@ -89,7 +93,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
                                   static_cast<isthmus_kind_t>(of), &options);
   }
 
-  // Resources over others, and of your own: adaptors.hpp.
+  // Resources over others, and of your own: adaptors.hpp; tracking.hpp.
   [[nodiscard]] static resource statistics(const resource& upstream);
   [[nodiscard]] static resource limit(const resource& upstream, std::uint64_t limit_bytes);
   [[nodiscard]] static resource fallback(const resource& first, const resource& second);
@@ -97,6 +101,9 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
                                         std::size_t from_bytes = 0);
   [[nodiscard]] static resource binning(const resource& upstream, const std::vector<bin>& bins);
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
+  [[nodiscard]] static resource tracking(const resource& upstream,
+                                         const tracking_options& how = {});
+  [[nodiscard]] static resource monotonic(const resource& upstream, std::size_t first_bytes = 0);
   template <class Function>
     requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
   [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);
@@ -218,19 +225,23 @@ struct live_memory {
   return result;
 }
 
-// What is known of a pointer, an inner one too; `base` and `nbytes` are its allocation's.
+// What is known of a pointer, an inner one too; `base` and `nbytes` are its allocation's, those
+// behind `device` what a tracking resource knows of it, else 0.
 struct pointer_info {
   v1::kind kind = v1::kind::unknown;
   void* base = nullptr;
   std::size_t nbytes = 0;
   v1::device device;
+  std::size_t requested_bytes = 0;
+  std::uintptr_t queue_key = 0;  // of the queue that it was allocated on
 };
 // An empty context asks the registry alone.
 [[nodiscard]] inline pointer_info query(const void* pointer, const context& asked = context()) {
   isthmus_pointer_info_t raw{};
   raw.struct_size = sizeof raw;
   detail::check(isthmus_pointer_query(asked.get(), pointer, &raw));
-  return {static_cast<kind>(raw.kind), raw.base, raw.nbytes, device::share(raw.device)};
+  return {static_cast<kind>(raw.kind), raw.base,     raw.nbytes, device::share(raw.device),
+          raw.requested_bytes,         raw.queue_key};
 }
 
 static_assert(std::copyable<resource> && std::equality_comparable<resource>);

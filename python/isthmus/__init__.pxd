@@ -118,6 +118,14 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t held_bytes
         uint64_t free_bytes
 
+    enum:
+        ISTHMUS_MOST_HOLDERS
+
+    ctypedef struct isthmus_holder_t:
+        const char* tag
+        uint64_t bytes
+        uint64_t count
+
     ctypedef struct isthmus_snapshot_t:
         size_t struct_size
         uint64_t held_bytes
@@ -126,6 +134,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t waiting_bytes
         uint64_t free_bytes
         uint64_t largest_free_bytes
+        size_t holder_count
+        isthmus_holder_t holders[8]
 
     ctypedef int32_t isthmus_rung_t
 
@@ -171,6 +181,24 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef isthmus_status_t (*isthmus_failure_function_t)(void* object, size_t nbytes, int* retry,
                                                             const char** message) noexcept nogil
 
+    ctypedef const char* (*isthmus_stack_function_t)(void* object) noexcept nogil
+
+    enum:
+        ISTHMUS_MOST_FRAMES
+
+    ctypedef struct isthmus_tracked_t:
+        size_t struct_size
+        void* pointer
+        size_t nbytes
+        uintptr_t queue_key
+        uint64_t order
+        uint64_t thread
+        const char* tag
+        const char* stack
+
+    ctypedef void (*isthmus_tracked_function_t)(void* object,
+                                                const isthmus_tracked_t* block) noexcept nogil
+
     ctypedef struct isthmus_platform_info_t:
         size_t struct_size
         const char* backend
@@ -207,6 +235,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         void* base
         size_t nbytes
         isthmus_device_t* device
+        size_t requested_bytes
+        uintptr_t queue_key
 
     enum:
         ISTHMUS_TRACE_FREE
@@ -392,6 +422,18 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_failure_callback(isthmus_resource_t* upstream,
         isthmus_failure_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_tag_find(const char* name, const char** tag)
+    const char* isthmus_tag_swap(const char* tag)
+    isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_t frames,
+        isthmus_stack_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
+        isthmus_tracked_function_t function, void* object)
+    isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
+        size_t* length)
+    isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
+        isthmus_resource_t** resource)
+    isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
         isthmus_queue_t* const * queues, size_t queue_count, const isthmus_trace_event_t* events,
         size_t event_count, isthmus_trace_sample_t* samples, isthmus_replay_result_t* result)

@@ -45,6 +45,7 @@ from ._core import (
     devices,
     platforms,
     set_resource,
+    tag,
     using,
 )
 
@@ -91,6 +92,7 @@ __all__ = [
     "memory",
     "platforms",
     "set_resource",
+    "tag",
     "using",
 ]
 

@@ -9,7 +9,7 @@ from typing import Any, SupportsIndex
 
 from typing_extensions import Self
 
-from ._pressure import ReclaimRequest, RungCounts, Snapshot
+from ._pressure import ReclaimRequest, RungCounts, Snapshot, TrackedBlock
 from .memory import Allocator
 
 __version__: str
@@ -870,6 +870,74 @@ class FailureCallbackResource(AdaptorResource):
     """
 
     def __init__(self, upstream: MemoryResource, function: Callable[[int], bool]) -> None: ...
+
+class tag:
+    """
+    `with isthmus.tag("layer1"):` - what is allocated by this thread or asyncio task, and by
+    tasks that it starts meanwhile, is told by this name: by TrackingResource.live() and
+    report(), and as a holder in the snapshot of a pool that has no memory left. The innermost
+    counts. An object may be entered many times.
+    """
+
+    def __init__(self, name: str) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """As it was given."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    def __repr__(self) -> str: ...
+
+class TrackingResource(AdaptorResource):
+    """
+    Knows every live block that went through it: TrackingResource(upstream, frames=0,
+    native_frames=0).
+
+    Its size as requested, queue, tag, thread and order, and with `frames` the innermost frames
+    of Python's that it was allocated in, with `native_frames` those of native code; at most 64
+    each. A free of what it does not know is refused. Some ten nanoseconds an allocation
+    without frames, however many blocks are live, and 64 to 256 bytes for each.
+    """
+
+    def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: int = 0) -> None: ...
+
+    def live(self) -> list[TrackedBlock]:
+        """What is live and was allocated since the last reset, the oldest first."""
+
+    def report(self) -> str:
+        """
+        A text about these, grouped by the stack and the tag that they were allocated in, most
+        bytes first.
+        """
+
+    def reset(self) -> None:
+        """What is live now is told of no more; its free is known still."""
+
+class MonotonicResource(AdaptorResource):
+    """
+    Cuts memory off chunks of upstream's, one piece behind the other, and gives the chunks back
+    together: MonotonicResource(upstream, first_bytes=0).
+
+    For what is allocated bit by bit and ends at once. The first chunk has `first_bytes` (0:
+    64 KiB), each further one twice those of the one before, or what the request needs. A
+    Buffer's free gives nothing back; a chunk goes back by release(), or with the resource,
+    once no Buffer lies in it and the work on it has ended. Raises UnsupportedError for an
+    upstream that gives memory of several kinds.
+
+    A context manager, which releases.
+    """
+
+    def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> None: ...
+
+    def release(self) -> None:
+        """Lets all chunks go: what is allocated next comes from a new one."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """

@@ -8,6 +8,17 @@ if TYPE_CHECKING:
     from ._core import Device
 
 
+class TagHolder(NamedTuple):
+    """Live blocks that tracking resources know of, by the tag that they were allocated under."""
+
+    tag: str | None
+    """None: under none."""
+    nbytes: int
+    """As requested."""
+    blocks: int
+    """How many they are."""
+
+
 class Snapshot(NamedTuple):
     """How a pool's memory was divided at a moment, in bytes."""
 
@@ -23,11 +34,31 @@ class Snapshot(NamedTuple):
     """For any buffer."""
     largest_free_bytes: int
     """Piece of these: what one buffer can have at most."""
+    holders: tuple[TagHolder, ...] = ()
+    """Who has most of what is live, as far as tracking resources know: at most 8, largest first."""
 
     @property
     def fragmentation(self) -> float:
         """Which part of the free memory cannot serve one request: 0 if it lies in one piece."""
         return 1 - self.largest_free_bytes / self.free_bytes if self.free_bytes else 0.0
+
+
+class TrackedBlock(NamedTuple):
+    """A live block, as it was allocated."""
+
+    pointer: int
+    nbytes: int
+    """As requested."""
+    queue_key: int
+    """Of the queue that it was allocated on: the same for objects that stand for one queue."""
+    order: int
+    """Grows with time; has no unit."""
+    thread: int
+    """That allocated it: ``threading.get_native_id()``."""
+    tag: str | None
+    """The innermost ``isthmus.tag`` that it was allocated in."""
+    stack: tuple[str, ...]
+    """``file:line function``, the innermost first; native frames behind those of Python's."""
 
 
 class RungCounts(NamedTuple):

@@ -25,16 +25,18 @@ from ._core import (
     MemoryUSMDevice,
     MemoryUSMHost,
     MemoryUSMShared,
+    MonotonicResource,
     PoolResource,
     ProviderResource,
     Reclaimer,
     StatisticsResource,
     StatisticsScope,
+    TrackingResource,
     USMAllocationError,
     as_usm_memory,
     live,
 )
-from ._pressure import ReclaimRequest, RungCounts, Snapshot
+from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagHolder, TrackedBlock
 
 if TYPE_CHECKING:
     from ._core import Queue
@@ -53,6 +55,7 @@ __all__ = [
     "MemoryUSMDevice",
     "MemoryUSMHost",
     "MemoryUSMShared",
+    "MonotonicResource",
     "PoolResource",
     "ProviderResource",
     "ReclaimRequest",
@@ -61,6 +64,9 @@ __all__ = [
     "Snapshot",
     "StatisticsResource",
     "StatisticsScope",
+    "TagHolder",
+    "TrackedBlock",
+    "TrackingResource",
     "USMAllocationError",
     "as_usm_memory",
     "live",

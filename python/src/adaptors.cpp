@@ -195,6 +195,8 @@ void bind_adaptors(nb::module_& module) {
           "What is asked where `upstream` has none.");
   bind_request_adaptors(module);
   bind_custom(module);
+  bind_tracking(module);
+  bind_cutting(module);
 }
 
 }  // namespace isthmus::python

@@ -10,6 +10,7 @@
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "callbacks.hpp"
+#include "scopes.hpp"
 
 namespace isthmus::python {
 
@@ -22,8 +23,15 @@ nb::object named_tuple(const char* name) {
 }
 
 nb::object to_snapshot(const isthmus_snapshot_t& raw) {
+  const nb::object holder = named_tuple("TagHolder");
+  nb::list holders;
+  for (std::size_t each = 0; each < raw.holder_count; ++each) {
+    const auto& of = raw.holders[each];
+    holders.append(holder(tag_name(of.tag), of.bytes, of.count));
+  }
   return named_tuple("Snapshot")(raw.held_bytes, raw.live_bytes, raw.cached_bytes,
-                                 raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes);
+                                 raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes,
+                                 nb::tuple(holders));
 }
 
 // Ends with the interpreter's lock held, by way of the deferred list. Guarded by that lock.

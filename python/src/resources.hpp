@@ -55,6 +55,8 @@ void bind_pool(nb::module_& module);
 void bind_current_resource(nb::module_& module);
 void bind_request_adaptors(nb::module_& module);
 void bind_custom(nb::module_& module);
+void bind_tracking(nb::module_& module);
+void bind_cutting(nb::module_& module);
 void bind_adaptors(nb::module_& module);
 
 }  // namespace isthmus::python

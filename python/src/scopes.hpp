@@ -1,6 +1,6 @@
 #pragma once
-// Statistics of what a thread or asyncio task allocates: a context variable says in which scope it
-// is.
+// Statistics of what a thread or asyncio task allocates, and its tag: context variables say in
+// which scope it is, and under which tag.
 
 #include "common.hpp"
 
@@ -9,24 +9,38 @@ namespace isthmus::python {
 // The scope that this context is in; empty for none.
 [[nodiscard]] scope_handle current_scope();
 
-// While it lives the thread is in its context's scope for the library, where the context is in one.
+// The tag that this context is under; null for none. It lives for ever.
+[[nodiscard]] const char* current_tag();
+// None for null.
+[[nodiscard]] nb::object tag_name(const char* tag);
+
+// While it lives the thread is in its context's scope for the library, where the context is in one,
+// and under its tag.
 // Holds it: a function that is asked for memory meanwhile may leave it. Needs the interpreter's
 // lock to be made, not to go.
 class within_scope {
  public:
   within_scope()
-      : scope_{current_scope()}, outer_{scope_ ? isthmus_scope_swap(scope_.get()) : nullptr} {}
+      : scope_{current_scope()},
+        outer_{scope_ ? isthmus_scope_swap(scope_.get()) : nullptr},
+        tag_{current_tag()},
+        before_{tag_ != nullptr ? isthmus_tag_swap(tag_) : nullptr} {}
   within_scope(const within_scope&) = delete;
   within_scope& operator=(const within_scope&) = delete;
   ~within_scope() {
     if (scope_) {
       isthmus_scope_swap(outer_);
     }
+    if (tag_ != nullptr) {
+      isthmus_tag_swap(before_);
+    }
   }
 
  private:
   const scope_handle scope_;
   isthmus_scope_t* const outer_;
+  const char* const tag_;
+  const char* const before_;
 };
 
 }  // namespace isthmus::python

@@ -1,6 +1,10 @@
 // What a pool does when memory is short, and what it has: snapshots, rungs, reclaim callbacks.
 
+#include <algorithm>
+#include <cstddef>
+
 #include "c/common.hpp"
+#include "memory/holders.hpp"
 #include "memory/pool.hpp"
 #include "os/process.hpp"
 
@@ -23,8 +27,9 @@ result<pool*> pool_of(isthmus_resource_t* resource) {
 }
 
 result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
-  if (out.struct_size < sizeof out) {
-    return is_too_small("snapshot", out.struct_size, sizeof out);
+  constexpr auto k_first_size = offsetof(isthmus_snapshot_t, holder_count);
+  if (out.struct_size < k_first_size) {
+    return is_too_small("snapshot", out.struct_size, k_first_size);
   }
   out.held_bytes = seen.held;
   out.live_bytes = seen.live;
@@ -32,6 +37,12 @@ result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
   out.waiting_bytes = seen.waiting;
   out.free_bytes = seen.free;
   out.largest_free_bytes = seen.largest_free;
+  if (out.struct_size >= sizeof out) {
+    out.holder_count = seen.holder_count;
+    std::transform(
+        seen.holders.begin(), seen.holders.end(), out.holders,
+        [](const holder& each) -> isthmus_holder_t { return {each.tag, each.bytes, each.count}; });
+  }
   return {};
 }
 
@@ -43,7 +54,9 @@ isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
     auto from = pool_of(resource);
     ISTHMUS_TRY(from);
     ISTHMUS_NEEDS(snapshot);
-    return write((*from)->count(), *snapshot);
+    auto seen = (*from)->count();
+    find_holders(**from, seen);
+    return write(seen, *snapshot);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/sizes.hpp"
+#include "memory/holders.hpp"
 #include "memory/pool.hpp"
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
@@ -170,7 +171,8 @@ class pool::ladder {
     return "free buffers, ask for less or raise its limit";
   }
   [[nodiscard]] error no_memory() const {
-    const auto seen = of_.regions_.count();
+    auto seen = of_.regions_.count();
+    find_holders(of_, seen);
     auto made = told(seen);
     remember_snapshot(made, seen);
     return made;
@@ -182,12 +184,12 @@ class pool::ladder {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                   "a pool has no {} of {} memory on {}: it holds {}, of which {} are live, {} "
                   "cached, {} wait for work and {} are free, the largest piece {} (fragmentation "
-                  "{:.0f} %); tried {}. {}. To do: {}",
+                  "{:.0f} %){}; tried {}. {}. To do: {}",
                   describe_bytes(needed()), kind, where, describe_bytes(seen.held),
                   describe_bytes(seen.live), describe_bytes(seen.cached),
                   describe_bytes(seen.waiting), describe_bytes(seen.free),
-                  describe_bytes(seen.largest_free), 100 * seen.fragmentation(), account(),
-                  refusal_.message(), advice(seen));
+                  describe_bytes(seen.largest_free), 100 * seen.fragmentation(),
+                  describe_holders(seen), account(), refusal_.message(), advice(seen));
     } catch (const std::bad_alloc&) {  // the host has none either
       return fail(
           ISTHMUS_ERROR_OUT_OF_MEMORY,

@@ -2,11 +2,19 @@
 // How a pool's memory is divided, counted at a moment: for the error of a request that failed, and
 // for whoever asks.
 
+#include <array>
 #include <cstddef>
 
 #include "core/status.hpp"
 
 namespace isthmus {
+
+// Blocks that were allocated under a tag, and are live.
+struct holder {
+  const char* tag = nullptr;  // null: under none
+  std::size_t bytes = 0;      // as requested
+  std::size_t count = 0;
+};
 
 // In bytes. What other threads do meanwhile may be seen in part.
 struct snapshot {
@@ -16,6 +24,9 @@ struct snapshot {
   std::size_t waiting = 0;       // free once the work that it was freed behind has ended
   std::size_t free = 0;          // for anybody
   std::size_t largest_free = 0;  // run of these
+  // Who has most of what is live, as far as it is known (holders.hpp), the largest first.
+  std::array<holder, ISTHMUS_MOST_HOLDERS> holders{};
+  std::size_t holder_count = 0;
 
   // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
   [[nodiscard]] double fragmentation() const noexcept {

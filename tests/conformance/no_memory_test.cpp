@@ -141,4 +141,72 @@ TEST_P(no_memory, any_allocation_may_fail) {
   }
 }
 
+// Resources over another.
+using maker = isthmus_status_t (*)(isthmus_resource_t* upstream, isthmus_resource_t** made);
+const std::vector<std::pair<const char*, maker>> k_makers{
+    {"tracking",
+     [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
+       return isthmus_resource_tracking(upstream, 0, nullptr, {}, made);
+     }},
+    {"monotonic",
+     [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
+       return isthmus_resource_monotonic(upstream, 1000, made);
+     }},
+    {"tracking with stacks",
+     [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
+       return isthmus_resource_tracking(upstream, 8, nullptr, {}, made);
+     }},
+};
+
+// Some blocks of one, as far as there is memory for that.
+class blocks_of {
+ public:
+  explicit blocks_of(im::queue on) : queue_{std::move(on)} { blocks_.reserve(64); }
+  blocks_of(const blocks_of&) = delete;
+  blocks_of& operator=(const blocks_of&) = delete;
+  ~blocks_of() {
+    for (const block& each : blocks_) {
+      EXPECT_EQ(isthmus_resource_deallocate(of_, each.at, each.nbytes, 0, queue_.get()), ISTHMUS_OK)
+          << isthmus_error_message();
+    }
+    isthmus_resource_release(of_);
+  }
+  // The first status that is none of success.
+  isthmus_status_t take(maker make, isthmus_resource_t* upstream) noexcept {
+    auto told = make(upstream, &of_);
+    for (std::size_t nbytes = 10; nbytes < 4000 && told == ISTHMUS_OK; nbytes += 333) {
+      void* at = nullptr;
+      told = isthmus_resource_allocate(of_, nbytes, 0, queue_.get(), &at);
+      if (told == ISTHMUS_OK) blocks_.push_back({at, nbytes, queue_.get()});
+    }
+    return told;
+  }
+
+ private:
+  const im::queue queue_;
+  isthmus_resource_t* of_ = nullptr;
+  std::vector<block> blocks_;
+};
+
+TEST_P(no_memory, no_block_of_upstreams_is_lost) {
+  const im::resource pool = im::resource::pool(queue_.context(), im::kind::shared, {}, device_);
+  for (const auto& [name, make] : k_makers) {
+    bool failed = true;
+    for (long served = 0; failed; ++served) {
+      const im::resource counted = im::resource::statistics(pool);
+      isthmus_status_t told = ISTHMUS_OK;
+      {
+        blocks_of some{queue_};
+        const without_memory later{served};
+        told = some.take(make, counted.get());
+        failed = without_memory::failed();
+      }
+      EXPECT_EQ(told, told == ISTHMUS_OK ? ISTHMUS_OK : ISTHMUS_ERROR_OUT_OF_MEMORY)
+          << name << " after " << served << ": " << isthmus_error_message();
+      EXPECT_TRUE(failed || told == ISTHMUS_OK);
+      ASSERT_EQ(im::statistics_of(counted).current_count, 0U) << name << " after " << served;
+    }
+  }
+}
+
 }  // namespace

@@ -182,6 +182,25 @@ TEST_P(peer_defects, umpire_reserves_half_a_gibibyte_with_the_first_byte) {
   from.deallocate(block, 1, 0, queue_);
 }
 
+// Its monotonic resource: the second block was not aligned, one request that failed made all later
+// ones fail, and the most that was used was told as all that there is.
+TEST_P(peer_defects, umpire_does_not_align_and_never_gives_again_after_a_failure) {
+  const im::resource upstream = im::resource::limit(make(), 100 * k_kib);
+  const im::resource counted =
+      im::resource::statistics(im::resource::monotonic(upstream, 64 * k_kib));
+  std::vector<std::byte*> all{take(counted, 3)};
+  for (std::size_t alignment : {1U, 8U, 64U, 256U}) {
+    all.push_back(take(counted, 3, alignment));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(all.back()) % alignment, 0U);
+  }
+  for (int round = 0; round < 3; ++round) {
+    EXPECT_THROW((void)counted.allocate(k_mib, 0, queue_), im::out_of_memory);
+    all.push_back(take(counted, 1000));
+  }
+  for (const auto* each : all) EXPECT_TRUE(is_whole(each, 3));
+  EXPECT_EQ(im::statistics_of(counted).peak_bytes, 5U * 3 + 3 * 1000);
+}
+
 TEST_P(peer_defects, umpire_races_in_its_statistics) {
   const im::resource counted = im::resource::statistics(make());
   std::vector<std::thread> threads;

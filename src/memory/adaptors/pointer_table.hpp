@@ -57,13 +57,27 @@ class pointer_table {
     const std::lock_guard hold{in.lock};
     return in.notes.contains(pointer);
   }
-  // All that are there while no thread puts or takes any; a lock stands around each call.
+  // False if there is none.
+  [[nodiscard]] bool copy(const void* pointer, Note& out) noexcept {
+    if (is_empty()) {
+      return false;
+    }
+    auto& in = shard_of(pointer);
+    const std::lock_guard hold{in.lock};
+    const auto found = in.notes.find(pointer);
+    if (found == in.notes.end()) {
+      return false;
+    }
+    out = found->second;
+    return true;
+  }
+  // Each under its lock.
   template <class Visit>
-  void visit(Visit&& each) {
+  void visit(Visit&& see) {
     for (auto& in : shards_) {
       const std::lock_guard hold{in.lock};
       for (const auto& [pointer, note] : in.notes) {
-        each(note);
+        see(note);
       }
     }
   }

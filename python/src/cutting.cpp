@@ -1,0 +1,58 @@
+// Memory resources that cut their blocks out of what others give.
+
+#include "arguments.hpp"
+#include "budget.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct monotonic_resource : adaptor_resource {};
+
+void init_monotonic(monotonic_resource* self, nb::handle upstream, nb::handle first_bytes) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_monotonic(
+      under.raw.get(), to_bytes(first_bytes, "first_bytes", nb::handle{}, under.kind), made.out()));
+  new (self) monotonic_resource{over(upstream, std::move(made))};
+}
+
+void release(const monotonic_resource& self) {
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_monotonic_release(self.raw.get());
+  }
+  check(status);
+}
+
+}  // namespace
+
+void bind_cutting(nb::module_& module) {
+  nb::class_<monotonic_resource, adaptor_resource>(
+      module, "MonotonicResource",
+      "Cuts memory off chunks of upstream's, one piece behind the other, and gives the chunks "
+      "back\n"
+      "together: MonotonicResource(upstream, first_bytes=0).\n\n"
+      "For what is allocated bit by bit and ends at once. The first chunk has `first_bytes` (0:\n"
+      "64 KiB), each further one twice those of the one before, or what the request needs. A\n"
+      "Buffer's free gives nothing back; a chunk goes back by release(), or with the resource,\n"
+      "once no Buffer lies in it and the work on it has ended. Raises UnsupportedError for an\n"
+      "upstream that gives memory of several kinds.\n\n"
+      "A context manager, which releases.")
+      .def("__init__", &init_monotonic, nb::arg("upstream").none(), nb::arg("first_bytes") = 0,
+           nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> "
+                   "None"))
+      .def("release", &release, nb::sig("def release(self) -> None"),
+           "Lets all chunks go: what is allocated next comes from a new one.")
+      .def(
+          "__enter__", [](nb::handle self) { return nb::borrow(self); },
+          nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](const monotonic_resource& self, const nb::args&) { release(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"));
+}
+
+}  // namespace isthmus::python

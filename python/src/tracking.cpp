@@ -1,0 +1,237 @@
+// Who holds memory: a resource that knows every live block, and tags.
+
+#include <string>
+#include <vector>
+
+#include "arguments.hpp"
+#include "callbacks.hpp"
+#include "context_stack.hpp"
+#include "resources.hpp"
+#include "scopes.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct tracking_resource : adaptor_resource {};
+struct tag {
+  const char* name;
+};
+
+// Whether any was ever entered.
+bool tags_in_use = false;
+context_stack tags;  // of tag
+
+// How many frames of Python's a resource wants.
+struct wanted_frames final : deferred {
+  explicit wanted_frames(std::size_t most) : count{most} {}
+  const std::size_t count;
+};
+
+const char* utf8_of(PyObject* text) {
+  const char* found = PyUnicode_AsUTF8(text);
+  if (found == nullptr) {
+    PyErr_Clear();
+  }
+  return found != nullptr ? found : "?";
+}
+
+void append_frame(std::string& text, PyFrameObject* frame) {
+  const nb::object code = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  const auto* raw = reinterpret_cast<PyCodeObject*>(code.ptr());
+  text += text.empty() ? "" : "\n";
+  text += utf8_of(raw->co_filename);
+  text += ':';
+  text += std::to_string(PyFrame_GetLineNumber(frame));
+  text += ' ';
+  text += utf8_of(raw->co_name);
+}
+
+void append_frames(std::string& text, std::size_t count) {
+  nb::object frame =
+      nb::steal(reinterpret_cast<PyObject*>(PyThreadState_GetFrame(PyThreadState_Get())));
+  for (; frame.is_valid() && count != 0; --count) {
+    auto* at = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    append_frame(text, at);
+    frame = nb::steal(reinterpret_cast<PyObject*>(PyFrame_GetBack(at)));
+  }
+}
+
+// Of the thread that allocates; nothing where it runs no Python.
+const char* frames_of_python(void* owner) noexcept try {
+  thread_local std::string text;
+  text.clear();
+  if (PyGILState_GetThisThreadState() == nullptr) {
+    return nullptr;
+  }
+  const callback_lock lock;
+  if (lock) {
+    append_frames(text, static_cast<wanted_frames*>(static_cast<deferred*>(owner))->count);
+  }
+  return text.c_str();
+} catch (const std::bad_alloc&) {
+  return nullptr;
+}
+
+void init_tracking(tracking_resource* self, nb::handle upstream, nb::handle frames,
+                   nb::handle native_frames) {
+  const auto& under = require_resource(upstream, "upstream");
+  const auto python = to_size(frames, "frames");
+  const auto native = to_size(native_frames, "native_frames");
+  if (python > ISTHMUS_MOST_FRAMES || native > ISTHMUS_MOST_FRAMES) {
+    raise_python(PyExc_ValueError, "%s must be at most %d, not %zu",
+                 python > ISTHMUS_MOST_FRAMES ? "frames" : "native_frames",
+                 static_cast<int>(ISTHMUS_MOST_FRAMES),
+                 python > ISTHMUS_MOST_FRAMES ? python : native);
+  }
+  resource_handle made;
+  check(isthmus_resource_tracking(
+      under.raw.get(), static_cast<std::uint32_t>(native),
+      python != 0 ? &frames_of_python : nullptr,
+      python != 0 ? defer_owner(new wanted_frames{python}) : isthmus_owner_t{}, made.out()));
+  new (self) tracking_resource{over(upstream, std::move(made))};
+}
+
+struct seen_block {
+  isthmus_tracked_t what;
+  std::string stack;
+};
+struct seen_blocks {
+  std::vector<seen_block> all;
+  bool whole = true;
+};
+
+nb::object lines_of(const std::string& text) {
+  return nb::tuple(nb::str(text.c_str()).attr("splitlines")());
+}
+
+nb::object live_blocks(const tracking_resource& self) {
+  seen_blocks seen;
+  const isthmus_tracked_function_t add = [](void* object, const isthmus_tracked_t* each) {
+    auto& to = *static_cast<seen_blocks*>(object);
+    try {
+      to.all.push_back({*each, each->stack});
+    } catch (const std::bad_alloc&) {
+      to.whole = false;
+    }
+  };
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_tracking_visit(self.raw.get(), add, &seen);
+  }
+  check(status);
+  if (!seen.whole) {
+    throw std::bad_alloc{};
+  }
+  const nb::object block = nb::module_::import_("isthmus._pressure").attr("TrackedBlock");
+  nb::list blocks;
+  for (const auto& [what, stack] : seen.all) {
+    blocks.append(block(reinterpret_cast<std::uintptr_t>(what.pointer), what.nbytes, what.queue_key,
+                        what.order, what.thread, tag_name(what.tag), lines_of(stack)));
+  }
+  return blocks;
+}
+
+nb::object report(const tracking_resource& self) {
+  std::string text(4096, '\0');
+  std::size_t length = 0;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    while ((status = isthmus_tracking_report(self.raw.get(), text.data(), text.size(), &length)) ==
+               ISTHMUS_OK &&
+           length >= text.size()) {
+      text.resize(length + length / 4 + 1);  // it may grow meanwhile
+    }
+  }
+  check(status);
+  return nb::str(text.c_str(), length);
+}
+
+void init_tag(tag* self, nb::handle name) {
+  const char* text = PyUnicode_Check(name.ptr()) != 0 ? PyUnicode_AsUTF8(name.ptr()) : nullptr;
+  if (text == nullptr) {
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "name must be a str that UTF-8 can write, not %.100s",
+                 Py_TYPE(name.ptr())->tp_name);
+  }
+  const char* found = nullptr;
+  check(isthmus_tag_find(text, &found));
+  new (self) tag{found};
+}
+
+nb::object enter_tag(nb::handle self) {
+  tags.push(self);
+  tags_in_use = true;
+  return nb::borrow(self);
+}
+
+void leave_tag(nb::handle self, nb::args) { tags.pop(self, "tags"); }
+
+void bind_tag(nb::module_& module) {
+  tags.create("isthmus.tag");
+  nb::class_<tag>(
+      module, "tag",
+      "`with isthmus.tag(\"layer1\"):` - what is allocated by this thread or asyncio task, and by\n"
+      "tasks that it starts meanwhile, is told by this name: by TrackingResource.live() and\n"
+      "report(), and as a holder in the snapshot of a pool that has no memory left. The innermost\n"
+      "counts. An object may be entered many times.")
+      .def("__init__", &init_tag, nb::arg("name").none(),
+           nb::sig("def __init__(self, name: str) -> None"))
+      .def_prop_ro(
+          "name", [](const tag& self) { return tag_name(self.name); },
+          nb::sig("def name(self) -> str"), "As it was given.")
+      .def("__enter__", &enter_tag, nb::sig("def __enter__(self) -> Self"))
+      .def("__exit__", &leave_tag, nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def(
+          "__repr__",
+          [](const tag& self) {
+            return nb::steal(PyUnicode_FromFormat("isthmus.tag(%R)", tag_name(self.name).ptr()));
+          },
+          nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace
+
+const char* current_tag() {
+  if (!tags_in_use) {
+    return nullptr;
+  }
+  const nb::object top = tags.top();
+  return top.is_none() ? nullptr : nb::inst_ptr<tag>(top)->name;
+}
+
+nb::object tag_name(const char* tag) {
+  return tag != nullptr ? nb::object{nb::str(tag)} : nb::none();
+}
+
+void bind_tracking(nb::module_& module) {
+  bind_tag(module);
+  nb::class_<tracking_resource, adaptor_resource>(
+      module, "TrackingResource",
+      "Knows every live block that went through it: TrackingResource(upstream, frames=0,\n"
+      "native_frames=0).\n\n"
+      "Its size as requested, queue, tag, thread and order, and with `frames` the innermost "
+      "frames\n"
+      "of Python's that it was allocated in, with `native_frames` those of native code; at most "
+      "64\n"
+      "each. A free of what it does not know is refused. Some ten nanoseconds an allocation\n"
+      "without frames, however many blocks are live, and 64 to 256 bytes for each.")
+      .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames") = 0,
+           nb::arg("native_frames") = 0,
+           nb::sig("def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: "
+                   "int = 0) -> None"))
+      .def("live", &live_blocks, nb::sig("def live(self) -> list[TrackedBlock]"),
+           "What is live and was allocated since the last reset, the oldest first.")
+      .def(
+          "report", &report, nb::sig("def report(self) -> str"),
+          "A text about these, grouped by the stack and the tag that they were allocated in, most\n"
+          "bytes first.")
+      .def(
+          "reset",
+          [](const tracking_resource& self) { check(isthmus_tracking_reset(self.raw.get())); },
+          nb::sig("def reset(self) -> None"),
+          "What is live now is told of no more; its free is known still.");
+}
+
+}  // namespace isthmus::python

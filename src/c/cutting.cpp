@@ -1,0 +1,48 @@
+// Memory resources that cut their blocks out of what others give.
+
+#include "c/common.hpp"
+#include "memory/adaptors/monotonic_resource.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+template <class Resource, class... Args>
+result<void> give_cutting(isthmus_resource_t* upstream, isthmus_resource_t** out, Args&&... args) {
+  if (os::is_forked_child()) {
+    return refuse_child();
+  }
+  ISTHMUS_TRY(cutting_resource::check_upstream(*object(upstream)));
+  auto made = make_ref<Resource>(*object(upstream), std::forward<Args>(args)...);
+  return give(result<ref<memory_resource>>{std::move(made)}, out);
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
+                                            isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    return give_cutting<monotonic_resource>(
+        upstream, resource, first_bytes != 0 ? first_bytes : monotonic_resource::k_usual_bytes);
+  });
+}
+
+isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto* of = dynamic_cast<monotonic_resource*>(object(resource));
+    if (of == nullptr) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "this resource is not monotonic: make one with isthmus_resource_monotonic");
+    }
+    of->release_all();
+    return {};
+  });
+}

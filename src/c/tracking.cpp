@@ -1,0 +1,113 @@
+// Tags, and resources that know what is live.
+
+#include <algorithm>
+#include <cstring>
+
+#include "c/common.hpp"
+#include "memory/adaptors/tracking_resource.hpp"
+#include "memory/tags.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+result<tracking_resource*> tracking(isthmus_resource_t* resource) {
+  ISTHMUS_NEEDS(resource);
+  if (os::is_forked_child()) {
+    return refuse_child();
+  }
+  auto* found = dynamic_cast<tracking_resource*>(object(resource));
+  if (found == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "this resource tracks nothing: make one with isthmus_resource_tracking");
+  }
+  return found;
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_tag_find(const char* name, const char** tag) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(name);
+    ISTHMUS_NEEDS(tag);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto found = tag_of(name);
+    ISTHMUS_TRY(found);
+    *tag = *found;
+    return {};
+  });
+}
+
+const char* isthmus_tag_swap(const char* tag) noexcept { return swap_tag(tag); }
+
+isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_t frames,
+                                           isthmus_stack_function_t function, isthmus_owner_t keep,
+                                           isthmus_resource_t** resource) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (frames > tracking_resource::k_most_frames) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} frames of a stack are too many: at most {}",
+                  frames, tracking_resource::k_most_frames);
+    }
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    tracking_resource::options how{frames, function, std::move(kept)};
+    auto made = make_ref<tracking_resource>(*object(upstream), std::move(how));
+    return give(result<ref<memory_resource>>{std::move(made)}, resource);
+  });
+}
+
+isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
+                                        isthmus_tracked_function_t function, void* given) noexcept {
+  return guarded([&]() -> result<void> {
+    auto of = tracking(resource);
+    ISTHMUS_TRY(of);
+    ISTHMUS_NEEDS(function);
+    for (const auto& each : (*of)->live()) {
+      const auto* stack = tracking_resource::stack_of(each);
+      const auto lines = stack != nullptr ? stack->describe() : std::string{};
+      const isthmus_tracked_t told{sizeof told, const_cast<void*>(each.pointer),
+                                   each.nbytes, each.queue,
+                                   each.order,  each.thread,
+                                   each.tag,    lines.c_str()};
+      function(given, &told);
+    }
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
+                                         size_t* length) noexcept {
+  return guarded([&]() -> result<void> {
+    auto of = tracking(resource);
+    ISTHMUS_TRY(of);
+    ISTHMUS_NEEDS(length);
+    if (room != 0) {
+      ISTHMUS_NEEDS(text);
+    }
+    const auto whole = (*of)->report();
+    if (room != 0) {
+      const auto count = std::min(room - 1, whole.size());
+      std::memcpy(text, whole.data(), count);
+      text[count] = 0;
+    }
+    *length = whole.size();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) noexcept {
+  return guarded([&]() -> result<void> {
+    auto of = tracking(resource);
+    ISTHMUS_TRY(of);
+    (*of)->reset();
+    return {};
+  });
+}

@@ -1,0 +1,33 @@
+#pragma once
+// Numbers that grow with time, in about a nanosecond. Those of one thread are all different, and in
+// order; of two threads the one that is behind catches up with the other's every few numbers.
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+
+namespace isthmus {
+
+namespace detail {
+inline constexpr std::uint64_t k_numbers_apart = 16;
+inline constinit std::atomic<std::uint64_t> shared_order{0};
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit std::uint64_t thread_order = 0;
+}  // namespace detail
+
+[[nodiscard]] inline std::uint64_t next_order() noexcept {
+  const auto seen = detail::shared_order.load(std::memory_order_relaxed);
+  const auto next = std::max(detail::thread_order, seen) + 1;
+  if (next >= seen + detail::k_numbers_apart) [[unlikely]] {
+    detail::shared_order.store(next, std::memory_order_relaxed);
+  }
+  detail::thread_order = next;
+  return next;
+}
+
+// Above all numbers so far; those that threads get once they know of it are above it.
+[[nodiscard]] inline std::uint64_t order_from_here() noexcept {
+  constexpr auto k_ahead = 4 * detail::k_numbers_apart;
+  return detail::shared_order.fetch_add(k_ahead, std::memory_order_acq_rel) + k_ahead;
+}
+
+}  // namespace isthmus

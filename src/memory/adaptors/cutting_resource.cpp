@@ -1,0 +1,67 @@
+#include "memory/adaptors/cutting_resource.hpp"
+
+#include "core/sizes.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+
+result<void> cutting_resource::check_upstream(const memory_resource& upstream) {
+  if (upstream.kinds() != set_of(upstream.kind())) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "what is below gives memory of several kinds, and blocks that are cut out of it "
+                "would be of any: let the fallback stand over this resource");
+  }
+  return {};
+}
+
+bool cutting_resource::hold_behind(allocation& chunk, queue& behind) noexcept try {
+  if (behind.quiet()) {
+    return true;
+  }
+  auto& uses = chunk.uses();
+  const auto began_at = uses.begin();
+  auto ended = behind.pending();
+  if (!ended) {
+    return ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
+  }
+  uses.add({0, {0, chunk.what().nbytes}, true}, *ended, began_at);
+  return true;
+} catch (const std::bad_alloc&) {
+  return static_cast<bool>(wait_for(behind));
+}
+
+result<void> cutting_resource::wait_for(queue& on) noexcept try {
+  return on.wait(std::nullopt);
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
+ticket cutting_resource::ticket_behind(queue_slots& slots, queue* on) noexcept {
+  if (on == nullptr) {
+    return {};
+  }
+  const auto slot = slots.find(on);
+  return slot == queue_slots::k_quiet ? slots.fence_behind(*on) : slots.next(slot);
+}
+
+result<std::size_t> cutting_resource::alignment_of(std::size_t nbytes,
+                                                   std::size_t alignment) const {
+  if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {
+    return bad;
+  }
+  return alignment != 0 ? alignment : where().properties().base_alignment;
+}
+
+// Its end may have to ask a driver what still runs.
+void cutting_resource::last_reference_gone() noexcept {
+  if (os::drivers_are_gone()) {
+    return;
+  }
+  if (in_continuation()) {
+    retire_later(*this);
+  } else {
+    let_go();
+  }
+}
+
+}  // namespace isthmus

@@ -1,0 +1,111 @@
+#include "memory/adaptors/monotonic_resource.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "core/sizes.hpp"
+
+namespace isthmus {
+
+void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment) noexcept {
+  if (pieces_.empty()) {
+    return nullptr;
+  }
+  auto& last = pieces_.back();
+  const auto& whole = last.memory->what();
+  const auto base = address(whole.base);
+  const auto begin = ((base + last.used + alignment - 1) & ~(alignment - 1)) - base;
+  if (begin > whole.nbytes || nbytes > whole.nbytes - begin) {
+    return nullptr;
+  }
+  last.used = begin + nbytes;
+  return static_cast<std::byte*>(whole.base) + begin;
+}
+
+bool monotonic_resource::knows(const queue& on) const noexcept {
+  return std::any_of(queues_.rbegin(), queues_.rend(),
+                     [&](const ref<queue>& each) { return each.get() == &on; });
+}
+
+void monotonic_resource::note(queue& on) {
+  if (!knows(on)) {
+    queues_.emplace_back(&on);
+  }
+}
+
+bool monotonic_resource::try_note(queue& on) noexcept try {
+  note(on);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                        queue* on) noexcept {
+  if (nbytes == 0 || !is_plain(alignment, on)) {
+    return nullptr;
+  }
+  const std::lock_guard hold{lock_};
+  return knows(*on) ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment)
+                    : nullptr;
+}
+
+// The lock is held over no call of upstream's: threads that need a chunk at once take one each, and
+// what is left of all but the last is not used.
+result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  auto checked = alignment_of(nbytes, alignment);
+  ISTHMUS_TRY(checked);
+  std::size_t size = 0;
+  {
+    const std::lock_guard hold{lock_};
+    note(on);
+    if (void* made = cut(nbytes, *checked)) {
+      return made;
+    }
+    size = std::max(next_bytes_, nbytes);
+  }
+  auto made = take_chunk(size, *checked, on);
+  ISTHMUS_TRY(made);
+  const std::lock_guard hold{lock_};
+  pieces_.push_back({*std::move(made), 0});
+  next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
+  return cut(nbytes, *checked);
+}
+
+result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
+  {
+    const std::lock_guard hold{lock_};
+    const auto found = std::find_if(pieces_.rbegin(), pieces_.rend(), [&](const piece& each) {
+      return address(pointer) - address(each.memory->what().base) < each.used;
+    });
+    if (found == pieces_.rend()) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "{} is no memory of this resource's, or was released", pointer);
+    }
+    if (behind == nullptr || try_note(*behind)) {
+      return {};
+    }
+  }
+  return wait_for(*behind);
+}
+
+void monotonic_resource::release_all() noexcept {
+  std::vector<piece> gone;
+  std::vector<ref<queue>> used_by;
+  {
+    const std::lock_guard hold{lock_};
+    gone.swap(pieces_);
+    used_by.swap(queues_);
+    next_bytes_ = first_bytes_;
+  }
+  for (auto& each : gone) {
+    const bool told = std::all_of(used_by.begin(), used_by.end(), [&](const ref<queue>& on) {
+      return hold_behind(*each.memory, *on);
+    });
+    if (!told) {
+      static_cast<void>(each.memory.detach());  // lost memory, not lost data
+    }
+  }
+}
+
+}  // namespace isthmus

@@ -1,0 +1,203 @@
+#pragma once
+// Notes of live blocks, found by address without a lock or a search, however many there are.
+//
+// A block that is at least as large as a cell has the cell that its first byte lies in for itself.
+// So there is a sparse array of notes over all addresses for each of some sizes of cells, each four
+// times the one before, and a block's note is that of the largest cell it is not smaller than: 64
+// to 256 bytes of notes a block, or less for large ones. What is smaller than every cell and not
+// aligned to one goes into a map behind a lock. A note is its block's owner's to write; others may
+// read it at any time.
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "core/sizes.hpp"
+#include "memory/adaptors/pointer_table.hpp"
+
+namespace isthmus {
+
+struct block_note {
+  const void* pointer = nullptr;
+  std::size_t nbytes = 0;    // requested
+  std::uintptr_t queue = 0;  // its key
+  std::uint64_t order = 0;   // grows with time
+  std::uint64_t thread = 0;  // as the system numbers it
+  const char* tag = nullptr;
+  const void* stack = nullptr;
+};
+
+// "3 MiB (3145728 bytes) in 2 blocks".
+[[nodiscard]] std::string describe_blocks(std::size_t nbytes, std::size_t count);
+
+class note_table {
+ public:
+  note_table();
+  note_table(const note_table&) = delete;
+  note_table& operator=(const note_table&) = delete;
+  ~note_table();
+
+  // Throws std::bad_alloc, and then nothing is done.
+  void put(const block_note& of) {
+    if (auto* at = cell_for(of.pointer, of.nbytes)) [[likely]] {
+      at->put(of);
+    } else {
+      aside_.put(of.pointer, of);
+    }
+  }
+  // The same of a note that was taken, if no other is there.
+  void put_back(const block_note& of) noexcept;
+  // Takes the note out; false if there is none. `nbytes`: as it was allocated with, to be quick.
+  [[nodiscard]] bool take(const void* pointer, std::size_t nbytes, block_note& out) noexcept {
+    auto* at = find_cell(pointer, nbytes);
+    if (at != nullptr && at->try_take(pointer, out)) [[likely]] {
+      return true;
+    }
+    return take_elsewhere(pointer, out);
+  }
+  // The note of the block that begins there.
+  [[nodiscard]] bool find(const void* pointer, block_note& out) noexcept;
+  // All that are there; what others do meanwhile may be seen in part. Throws std::bad_alloc.
+  [[nodiscard]] std::vector<block_note> all();
+
+ private:
+  // A line of a cache.
+  class alignas(64) cell {
+   public:
+    // Its block's owner alone does so, over what was left by one that went back elsewhere.
+    void put(const block_note& of) noexcept {
+      order_.store(of.order, k_relaxed);
+      thread_.store(of.thread, k_relaxed);
+      std::atomic_thread_fence(std::memory_order_release);
+      pointer_.store(of.pointer, k_relaxed);
+      queue_.store(of.queue, k_relaxed);
+      tag_.store(of.tag, k_relaxed);
+      stack_.store(of.stack, k_relaxed);
+      nbytes_.store(of.nbytes, std::memory_order_release);
+    }
+    // Two threads that free a block at the same moment may both take its note: upstream tells them
+    // apart.
+    [[nodiscard]] bool try_take(const void* pointer, block_note& out) noexcept {
+      const auto seen = nbytes_.load(std::memory_order_acquire);
+      if (seen == 0 || pointer_.load(k_relaxed) != pointer) {
+        return false;
+      }
+      out = {pointer,
+             seen,
+             queue_.load(k_relaxed),
+             order_.load(k_relaxed),
+             thread_.load(k_relaxed),
+             tag_.load(k_relaxed),
+             stack_.load(k_relaxed)};
+      nbytes_.store(0, std::memory_order_release);
+      return true;
+    }
+    // False where there is none, or it changes.
+    [[nodiscard]] bool try_read(block_note& out) const noexcept {
+      const auto order = order_.load(k_relaxed);
+      const auto thread = thread_.load(k_relaxed);
+      out.nbytes = nbytes_.load(std::memory_order_acquire);
+      out.pointer = pointer_.load(k_relaxed);
+      out.queue = queue_.load(k_relaxed);
+      out.tag = tag_.load(k_relaxed);
+      out.stack = stack_.load(k_relaxed);
+      std::atomic_thread_fence(std::memory_order_acquire);
+      out.order = order_.load(k_relaxed);
+      out.thread = thread_.load(k_relaxed);
+      return out.nbytes != 0 && out.order == order && out.thread == thread &&
+             nbytes_.load(k_relaxed) == out.nbytes;
+    }
+
+   private:
+    static constexpr auto k_relaxed = std::memory_order_relaxed;
+    std::atomic<std::size_t> nbytes_;  // 0: none
+    std::atomic<const void*> pointer_;
+    std::atomic<std::uintptr_t> queue_;
+    std::atomic<std::uint64_t> order_;
+    std::atomic<std::uint64_t> thread_;
+    std::atomic<const char*> tag_;
+    std::atomic<const void*> stack_;
+  };
+  static_assert(sizeof(cell) == 64);
+
+  static constexpr unsigned k_address_bits = 47;
+  static constexpr unsigned k_leaf_bits = 20;       // cells in a leaf
+  static constexpr unsigned k_page_cells_bits = 6;  // cells in a page
+  static constexpr unsigned k_smallest_bits = 6;
+  static constexpr unsigned k_step_bits = 2;
+  static constexpr unsigned k_sizes = 8;  // of cells: 64 bytes to 1 MiB
+  static constexpr std::size_t k_leaf_cells = std::size_t{1} << k_leaf_bits;
+  static constexpr std::size_t k_words = k_leaf_cells >> k_page_cells_bits >> 6;
+
+  // In sparse pages: `used` has a bit for each page of cells that were ever put.
+  struct leaf {
+    std::array<std::atomic<std::uint64_t>, k_words> used;
+    std::array<cell, k_leaf_cells> cells;
+  };
+  using root = std::atomic<leaf*>;
+
+  [[nodiscard]] static constexpr unsigned cell_bits(unsigned size) noexcept {
+    return k_smallest_bits + k_step_bits * size;
+  }
+  [[nodiscard]] static constexpr std::size_t root_length(unsigned size) noexcept {
+    return std::size_t{1} << (k_address_bits - cell_bits(size) - k_leaf_bits);
+  }
+  // Of the cells for blocks of so many bytes. Pre: nbytes > 0.
+  [[nodiscard]] static unsigned size_for(std::size_t nbytes) noexcept {
+    const auto bits = static_cast<unsigned>(std::bit_width(nbytes)) - 1;
+    const auto size = bits < k_smallest_bits ? 0 : (bits - k_smallest_bits) / k_step_bits;
+    return size < k_sizes ? size : k_sizes - 1;
+  }
+  // Several blocks may lie in a smallest cell, of which one begins with it.
+  [[nodiscard]] static bool has_cell(const void* pointer, unsigned size) noexcept {
+    return address(pointer) >> k_address_bits == 0 &&
+           (size != 0 || address(pointer) % (std::size_t{1} << k_smallest_bits) == 0);
+  }
+  [[nodiscard]] cell* cell_in(unsigned size, const void* pointer) const noexcept {
+    const auto at = address(pointer) >> cell_bits(size);
+    if (address(pointer) >> k_address_bits != 0) [[unlikely]] {
+      return nullptr;
+    }
+    auto* in = roots_[size][at >> k_leaf_bits].load(std::memory_order_acquire);
+    return in == nullptr ? nullptr : &in->cells[at & (k_leaf_cells - 1)];
+  }
+  [[nodiscard]] cell* find_cell(const void* pointer, std::size_t nbytes) const noexcept {
+    return nbytes == 0 ? nullptr : cell_in(size_for(nbytes), pointer);
+  }
+  // Null where the block has none.
+  [[nodiscard]] cell* cell_for(const void* pointer, std::size_t nbytes) {
+    const auto size = size_for(nbytes);
+    const auto at = address(pointer) >> cell_bits(size);
+    if (!has_cell(pointer, size)) [[unlikely]] {
+      return nullptr;
+    }
+    auto* in = roots_[size][at >> k_leaf_bits].load(std::memory_order_acquire);
+    if (in == nullptr) [[unlikely]] {
+      in = add_leaf(roots_[size][at >> k_leaf_bits]);
+    }
+    const auto index = at & (k_leaf_cells - 1);
+    const auto page = index >> k_page_cells_bits;
+    auto& word = in->used[page >> 6];
+    const auto bit = std::uint64_t{1} << (page & 63);
+    if ((word.load(std::memory_order_relaxed) & bit) == 0) [[unlikely]] {
+      word.fetch_or(bit, std::memory_order_release);
+    }
+    return &in->cells[index];
+  }
+  [[nodiscard]] leaf* add_leaf(root& at);
+  [[nodiscard]] bool take_elsewhere(const void* pointer, block_note& out) noexcept;
+  static void collect(const leaf& in, std::vector<block_note>& out);
+
+  std::array<root*, k_sizes> roots_{};
+  root* all_roots_ = nullptr;
+  std::mutex lock_;  // over adding leaves
+  std::vector<leaf*> leaves_;
+  pointer_table<block_note> aside_;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,28 @@
+#include "memory/adaptors/stack_table.hpp"
+
+#include "os/stack.hpp"
+
+namespace isthmus {
+
+std::string call_stack::describe() const {
+  std::string all = text;
+  for (auto* each : os::callers(frames)) {
+    all += all.empty() || all.back() == '\n' ? "" : "\n";
+    all += os::describe_frame(each);
+  }
+  return all;
+}
+
+const call_stack& stack_table::keep(std::span<void* const> frames, std::string_view text) {
+  std::string key{reinterpret_cast<const char*>(frames.data()), frames.size_bytes()};
+  key += text;
+  const std::lock_guard hold{lock_};
+  const auto found = stacks_.find(key);
+  if (found != stacks_.end()) {
+    return found->second;
+  }
+  call_stack made{{frames.begin(), frames.end()}, std::string{text}};
+  return stacks_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+}  // namespace isthmus

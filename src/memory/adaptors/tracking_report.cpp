@@ -1,0 +1,72 @@
+// What is live, as a text for people: grouped by where it was allocated.
+
+#include <algorithm>
+#include <map>
+
+#include "core/sizes.hpp"
+#include "memory/adaptors/tracking_resource.hpp"
+
+namespace isthmus {
+namespace {
+
+struct group {
+  std::size_t nbytes = 0;
+  std::size_t count = 0;
+  block_note oldest;
+};
+
+using groups = std::vector<group>;
+
+groups grouped(const std::vector<block_note>& live) {
+  std::map<std::pair<const void*, const char*>, group> by_place;
+  for (const auto& each : live) {
+    auto& in = by_place[{each.stack, each.tag}];
+    in.oldest = in.count == 0 ? each : in.oldest;
+    in.nbytes += each.nbytes;
+    ++in.count;
+  }
+  groups all;
+  for (const auto& [place, each] : by_place) {
+    all.push_back(each);
+  }
+  std::sort(all.begin(), all.end(), [](const group& a, const group& b) {
+    return a.nbytes != b.nbytes ? a.nbytes > b.nbytes : a.oldest.order < b.oldest.order;
+  });
+  return all;
+}
+
+std::string indented(std::string_view lines) {
+  std::string out;
+  while (!lines.empty()) {
+    const auto end = std::min(lines.find('\n'), lines.size());
+    out += fmt::format("    {}\n", lines.substr(0, end));
+    lines.remove_prefix(std::min(end + 1, lines.size()));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string tracking_resource::report() {
+  const auto blocks = live();
+  std::size_t sum = 0;
+  for (const auto& each : blocks) {
+    sum += each.nbytes;
+  }
+  auto text =
+      fmt::format("{} of {} memory on {} are live{}\n", describe_blocks(sum, blocks.size()),
+                  kind_name(kind()), where().properties().filter, blocks.empty() ? "" : ":");
+  for (const auto& each : grouped(blocks)) {
+    const auto& oldest = each.oldest;
+    text += fmt::format(
+        "{}{}{}, the oldest {} at {} of thread {}\n", describe_blocks(each.nbytes, each.count),
+        oldest.tag != nullptr ? ", tag " : "", oldest.tag != nullptr ? oldest.tag : "",
+        describe_bytes(oldest.nbytes), oldest.pointer, oldest.thread);
+    if (const auto* stack = stack_of(oldest)) {
+      text += indented(stack->describe());
+    }
+  }
+  return text;
+}
+
+}  // namespace isthmus

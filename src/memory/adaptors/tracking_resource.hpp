@@ -1,0 +1,85 @@
+#pragma once
+// Knows each block that went through it and is live: its size as requested, queue, tag, thread, its
+// place in the order of time, and the stack that it was allocated in, if that is wanted.
+//
+// Without stacks some 10 ns an allocation with its free, however many blocks are live: the notes
+// lie where a block's address says, and take no lock (note_table.hpp). A note is there before who
+// asked has the block, and gone before upstream has it back.
+
+#include <atomic>
+#include <functional>
+#include <string>
+
+#include "core/order.hpp"
+#include "core/owner.hpp"
+#include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/note_table.hpp"
+#include "memory/adaptors/stack_table.hpp"
+#include "memory/tags.hpp"
+#include "os/thread_id.hpp"
+
+namespace isthmus {
+
+class tracking_resource final : public adaptor {
+ public:
+  static constexpr std::size_t k_most_frames = 64;
+  struct options {
+    std::size_t frames = 0;                       // of native code, at most k_most_frames
+    isthmus_stack_function_t function = nullptr;  // tells of other frames
+    owner keep;
+  };
+
+  tracking_resource(memory_resource& upstream, options how);
+
+  [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
+                                       queue& on) override;
+  // INVALID_ARGUMENT for what it does not know.
+  result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
+                                    queue* on) noexcept override;
+  [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
+                                     queue* on) noexcept override;
+
+  // What is live and was allocated since the last reset, the oldest first. Throws std::bad_alloc;
+  // so do those below.
+  [[nodiscard]] std::vector<block_note> live();
+  [[nodiscard]] static const call_stack* stack_of(const block_note& of) noexcept {
+    return static_cast<const call_stack*>(of.stack);
+  }
+  // A text of these, by the stack and tag that they were allocated in, most bytes first.
+  [[nodiscard]] std::string report();
+  // What is live now is told of no more, until it is freed and allocated again.
+  void reset() noexcept { since_.store(order_from_here(), std::memory_order_relaxed); }
+
+  // Whether there is one; who was given a block of it is told so.
+  [[nodiscard]] static bool is_any() noexcept {
+    return count_.load(std::memory_order_relaxed) != 0;
+  }
+  // What the tracking resource that a block came through knows of it, if there is one.
+  [[nodiscard]] static bool find_anywhere(const void* pointer, block_note& out) noexcept;
+
+  // Those that stand on `base`, in this and other ways.
+  static void visit_over(const memory_resource& base,
+                         const std::function<void(tracking_resource&)>& see);
+  // What is live, since the last reset or before.
+  [[nodiscard]] std::vector<block_note> all() { return notes_.all(); }
+
+ private:
+  ~tracking_resource() override;
+  [[nodiscard]] bool stands_on(const memory_resource& base);
+  void note(const void* pointer, std::size_t nbytes, const queue& on, const void* stack) {
+    notes_.put({pointer, nbytes, on.key(), next_order(), os::thread_id(), current_tag(), stack});
+  }
+  [[nodiscard]] bool wants_stacks() const noexcept {
+    return how_.frames != 0 || how_.function != nullptr;
+  }
+  [[nodiscard]] const void* capture();
+
+  static std::atomic<std::size_t> count_;
+  const options how_;
+  note_table notes_;
+  stack_table stacks_;
+  std::atomic<std::uint64_t> since_{0};
+};
+
+}  // namespace isthmus

@@ -1,0 +1,43 @@
+#include "memory/tags.hpp"
+
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "core/never_destroyed.hpp"
+
+namespace isthmus {
+
+thread_local constinit const char* detail::thread_tag [[gnu::tls_model("initial-exec")]] = nullptr;
+
+namespace {
+
+struct known_tags {
+  std::mutex lock;
+  std::set<std::string, std::less<>> names;
+};
+
+known_tags& process_tags() {
+  static never_destroyed<known_tags> only;
+  return *only;
+}
+
+}  // namespace
+
+result<const char*> tag_of(std::string_view name) {
+  if (name.empty()) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a tag has a name that is not empty");
+  }
+  auto& tags = process_tags();
+  const std::lock_guard hold{tags.lock};
+  auto found = tags.names.find(name);
+  if (found == tags.names.end()) {
+    found = tags.names.emplace(name).first;
+  }
+  return found->c_str();
+}
+
+const char* swap_tag(const char* next) noexcept { return std::exchange(detail::thread_tag, next); }
+
+}  // namespace isthmus

@@ -1,0 +1,19 @@
+#pragma once
+// The calling thread's number, as the system's tools show it.
+
+#include <cstdint>
+
+namespace isthmus::os {
+
+namespace detail {
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit std::uint64_t known_thread_id;
+[[nodiscard]] std::uint64_t ask_thread_id() noexcept;
+}  // namespace detail
+
+// The system is asked once in each thread.
+[[nodiscard]] inline std::uint64_t thread_id() noexcept {
+  const auto known = detail::known_thread_id;
+  return known != 0 ? known : detail::ask_thread_id();
+}
+
+}  // namespace isthmus::os

@@ -1,0 +1,89 @@
+"""Resources that cut their blocks out of what others give."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from support import until
+
+import isthmus
+from isthmus import Buffer, Queue
+from isthmus.memory import (
+    FallbackResource,
+    LimitResource,
+    MonotonicResource,
+    PoolResource,
+    ProviderResource,
+    StatisticsResource,
+    USMAllocationError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Make = type[PoolResource] | type[ProviderResource]
+
+
+@pytest.fixture(params=[PoolResource, ProviderResource], ids=["pool", "provider"])
+def make(request: pytest.FixtureRequest) -> Make:
+    """What is stood on: with frees in the queue's order, and without."""
+    made: Make = request.param
+    return made
+
+
+def hold_what_was_put(buffers: list[Buffer]) -> None:
+    data = [np.full(buffer.nbytes, i % 251, np.uint8) for i, buffer in enumerate(buffers)]
+    for buffer, each in zip(buffers, data, strict=True):
+        buffer.copy_from(each)
+    for buffer, each in zip(buffers, data, strict=True):
+        back = np.empty_like(each)
+        buffer.copy_to(back)
+        assert np.array_equal(back, each)
+
+
+def test_monotonic(q: Queue, kind: str, make: Make) -> None:
+    counted = StatisticsResource(make(kind, q.device))
+    with MonotonicResource(counted, "4KiB") as cut:
+        buffers = [cut.allocate(100 + i, alignment=64, queue=q) for i in range(100)]
+        assert counted.current_count < 6
+        hold_what_was_put(buffers)
+        buffers[0].free()
+    hold_what_was_put(buffers[1:])
+    assert counted.current_count > 0, "buffers keep their chunks"
+    buffers.clear()
+    assert until(lambda: counted.current_count == 0)
+    cut.allocate(1, queue=q)
+    assert counted.current_bytes == 4096
+    cut.release()
+    assert until(lambda: counted.current_count == 0)
+    assert repr(cut).startswith(f"<isthmus.memory.MonotonicResource of {kind} memory on")
+
+
+def test_monotonic_goes_on_after_a_failure(q: Queue, kind: str, make: Make) -> None:
+    cut = MonotonicResource(LimitResource(make(kind, q.device), 100_000))
+    kept = [cut.allocate(1000, queue=q)]
+    with pytest.raises(USMAllocationError, match="limit"):
+        cut.allocate(200_000, queue=q)
+    kept.append(cut.allocate(1000, queue=q))
+    hold_what_was_put(kept)
+
+
+@pytest.mark.parametrize("over", [MonotonicResource])
+def test_what_cannot_be_stood_on(over: Callable[[object], object]) -> None:
+    for wrong in (None, 3, PoolResource):
+        with pytest.raises(TypeError, match=r"resource of isthmus\.memory"):
+            over(wrong)
+    mixed = FallbackResource(PoolResource("shared", "host"), PoolResource("host", "host"))
+    with pytest.raises(isthmus.UnsupportedError, match="several kinds"):
+        over(mixed)
+
+
+def test_wrong_sizes() -> None:
+    pool = PoolResource("host", "host")
+    for wrong in (-1, 2**70, "1 furlong"):
+        with pytest.raises((ValueError, OverflowError)):
+            MonotonicResource(pool, wrong)
+    with pytest.raises(TypeError):
+        MonotonicResource(pool, 1.5)  # type: ignore[arg-type]
