@@ -8,8 +8,8 @@
 // Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
 // slower memory is better than none, failure_callback() to make room, custom() for an allocator
 // that the library does not have, aligned() and binning() to choose by size, monotonic() for what
-// ends together, log() to replay what a program did. Cost: over a pool a call each, and what
-// docs/resources.md tells; a lock by log().
+// ends together, log() to replay what a program did, debug() to find who writes where he may not.
+// Cost: over a pool a call each, and what docs/resources.md tells; a lock by log().
 // Threads: any, but for statistics_scope.
 #pragma once
 
@@ -207,6 +207,13 @@ inline resource resource::binning(const resource& upstream, const std::vector<bi
   std::vector<isthmus_bin_t> raw;
   for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});
   return detail::make<resource>(isthmus_resource_binning, upstream.get(), raw.data(), raw.size());
+}
+
+// Finds writes beside blocks and to freed ones: red zones around blocks, `kept_bytes` of freed ones
+// poisoned and kept for a while. Waits for queues; for programs under test. What is found is told
+// on the standard error stream and thrown by verify(). Throws unsupported for device memory.
+inline resource resource::debug(const resource& upstream, std::uint64_t kept_bytes) {
+  return detail::make<resource>(isthmus_resource_debug, upstream.get(), kept_bytes);
 }
 
 // Cuts blocks off chunks, one behind the other, and gives the chunks back together: by

@@ -446,7 +446,12 @@ typedef struct isthmus_resource_info_s {
   isthmus_device_t* device; /* borrowed */
   uint64_t held_bytes;      /* of the driver's; of a provider: what it handed out */
   uint64_t free_bytes;      /* of those, what no caller, thread or size class has */
+  /* Times that the driver gave it memory, or mapped some where it was needed, and that it got some
+   * back, or took some from where it was. */
+  uint64_t maps;
+  uint64_t unmaps;
 } isthmus_resource_info_t;
+/* `maps` and `unmaps` may be left out, with a smaller `struct_size`. */
 ISTHMUS_API isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
                                                     isthmus_resource_info_t* info) ISTHMUS_NOEXCEPT;
 /* Live blocks that tracking resources know of, by the tag that they were allocated under. */
@@ -643,6 +648,21 @@ ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, 
  * resource that keeps no log; DRIVER, once, where rows were lost since the last time, because the
  * file took no more. */
 ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
+
+/* Finds writes beside blocks and to freed ones, for programs under test. Each block lies between
+ * red zones of 64 bytes, or of its alignment if that is more, and `kept_bytes` of freed blocks are
+ * poisoned and kept for a while. An allocation waits for its queue, a free for the work that it
+ * lies behind; in a callback, which may not wait, a block passes unchecked. What is found is told
+ * on the standard error stream and by isthmus_resource_verify; a block that was written beside is
+ * not freed, INVALID_ARGUMENT. UNSUPPORTED for an upstream that may give device memory, which the
+ * host cannot look at. */
+ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream,
+                                                    uint64_t kept_bytes,
+                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* Looks at all that the resource, and those that it stands on, know of themselves: INTERNAL where a
+ * pool's records contradict one another, INVALID_ARGUMENT where a debug resource found damage, now
+ * or before. Takes long, and holds others up meanwhile. */
+ISTHMUS_API isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
 /* Called with the size that upstream refused with OUT_OF_MEMORY, on the thread that asked, with no
  * lock held: it may free and allocate. `*retry` (0 before) is set to 1 for another try. Returns

@@ -56,10 +56,12 @@ struct tracking_options {
   std::uint32_t frames = 0;  // of native code that are kept of an allocation; at most 64
 };
 
-// What a resource has of the driver's, in bytes.
+// What a resource has of the driver's.
 struct memory_usage {
-  std::uint64_t held = 0;
+  std::uint64_t held = 0;  // bytes
   std::uint64_t free = 0;  // of those, what no caller, thread or size class has
+  std::uint64_t maps = 0;  // times that the driver gave memory, or mapped some where it was needed
+  std::uint64_t unmaps = 0;  // times that it got some back, or took some from where it was
 };
 
 class resource : public detail::handle<resource, isthmus_resource_t, isthmus_resource_retain,
@@ -103,6 +105,8 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
   [[nodiscard]] static resource tracking(const resource& upstream,
                                          const tracking_options& how = {});
+  [[nodiscard]] static resource debug(const resource& upstream,
+                                      std::uint64_t kept_bytes = std::uint64_t{16} << 20);
   [[nodiscard]] static resource monotonic(const resource& upstream, std::size_t first_bytes = 0);
   template <class Function>
     requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
@@ -144,8 +148,12 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     isthmus_resource_info_t info{};
     info.struct_size = sizeof info;
     detail::check(isthmus_resource_query(get(), &info));
-    return {info.held_bytes, info.free_bytes};
+    return {info.held_bytes, info.free_bytes, info.maps, info.unmaps};
   }
+  // Looks at all that the resource, and those that it stands on, know of themselves. Throws
+  // invalid_argument with what a debug() resource found, now or before; internal for records of a
+  // pool that contradict one another. Takes long.
+  void verify() const { detail::check(isthmus_resource_verify(get())); }
 
   friend bool operator==(const resource& a, const resource& b) noexcept {
     return a.get() == b.get();

@@ -117,6 +117,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_device_t* device
         uint64_t held_bytes
         uint64_t free_bytes
+        uint64_t maps
+        uint64_t unmaps
 
     enum:
         ISTHMUS_MOST_HOLDERS
@@ -431,6 +433,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
         size_t* length)
     isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream, uint64_t kept_bytes,
+                                            isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
         isthmus_resource_t** resource)
     isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)

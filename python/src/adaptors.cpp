@@ -197,6 +197,7 @@ void bind_adaptors(nb::module_& module) {
   bind_custom(module);
   bind_tracking(module);
   bind_cutting(module);
+  bind_debug(module);
 }
 
 }  // namespace isthmus::python

@@ -112,6 +112,15 @@ nb::object live(nb::handle kind) {
   return nb::make_tuple(count, bytes);
 }
 
+void verify(const resource& self) {
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_resource_verify(self.raw.get());
+  }
+  check(status);
+}
+
 }  // namespace
 
 void bind_resource(nb::module_& module) {
@@ -149,6 +158,19 @@ void bind_resource(nb::module_& module) {
           "free_bytes", [](const resource& self) { return info_of(self).free_bytes; },
           nb::sig("def free_bytes(self) -> int"),
           "Bytes of these that no buffer, thread or size class has.")
+      .def_prop_ro(
+          "maps", [](const resource& self) { return info_of(self).maps; },
+          nb::sig("def maps(self) -> int"),
+          "Times that the driver gave it memory, or mapped some where it was needed.")
+      .def_prop_ro(
+          "unmaps", [](const resource& self) { return info_of(self).unmaps; },
+          nb::sig("def unmaps(self) -> int"),
+          "Times that the driver got some back, or took some from where it was.")
+      .def("verify", &verify, nb::sig("def verify(self) -> None"),
+           "Looks at all that it, and what it stands on, know of themselves. Raises ValueError "
+           "with\n"
+           "what a DebugResource found, now or before, InternalError where a pool's records\n"
+           "contradict one another. Takes long.")
       .def("trim", &trim, nb::arg("keep_bytes") = 0,
            nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
            "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"

@@ -57,6 +57,7 @@ void bind_request_adaptors(nb::module_& module);
 void bind_custom(nb::module_& module);
 void bind_tracking(nb::module_& module);
 void bind_cutting(nb::module_& module);
+void bind_debug(nb::module_& module);
 void bind_adaptors(nb::module_& module);
 
 }  // namespace isthmus::python

@@ -255,8 +255,9 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(resource);
     ISTHMUS_NEEDS(info);
-    if (info->struct_size < sizeof *info) {
-      return is_too_small("info", info->struct_size, sizeof *info);
+    constexpr auto k_first_size = offsetof(isthmus_resource_info_t, maps);
+    if (info->struct_size < k_first_size) {
+      return is_too_small("info", info->struct_size, k_first_size);
     }
     if (os::is_forked_child()) {
       return refuse_child();
@@ -268,6 +269,10 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
     info->kinds = from.kinds();
     info->held_bytes = now.held_bytes;
     info->free_bytes = now.free_bytes;
+    if (info->struct_size >= sizeof *info) {
+      info->maps = now.maps;
+      info->unmaps = now.unmaps;
+    }
     return {};
   });
 }

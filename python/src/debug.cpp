@@ -1,0 +1,39 @@
+// The memory resource that finds writes where nobody may write.
+
+#include "arguments.hpp"
+#include "budget.hpp"
+#include "errors.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct debug_resource : adaptor_resource {};
+
+void init_debug(debug_resource* self, nb::handle upstream, nb::handle kept_bytes) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_debug(
+      under.raw.get(), to_bytes(kept_bytes, "kept_bytes", nb::handle{}, under.kind), made.out()));
+  new (self) debug_resource{over(upstream, std::move(made))};
+}
+
+}  // namespace
+
+void bind_debug(nb::module_& module) {
+  nb::class_<debug_resource, adaptor_resource>(
+      module, "DebugResource",
+      "Finds writes beside blocks and to freed ones: DebugResource(upstream, "
+      "kept_bytes='16MiB').\n\n"
+      "For programs under test. Each block lies between red zones of 64 bytes, or of its\n"
+      "alignment if that is more, and `kept_bytes` of freed blocks are poisoned and kept for a\n"
+      "while. An allocation waits for its queue, a free for the work it lies behind. What is\n"
+      "found is told on the standard error stream, and raised by verify(). Raises\n"
+      "UnsupportedError for an upstream that may give device memory, which the host cannot look\n"
+      "at.")
+      .def("__init__", &init_debug, nb::arg("upstream").none(), nb::arg("kept_bytes") = "16MiB",
+           nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') "
+                   "-> None"));
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,29 @@
+// Finding damage: a memory resource that looks for it, and looking at any.
+
+#include "c/common.hpp"
+#include "memory/adaptors/debug_resource.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream, uint64_t kept_bytes,
+                                        isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto made = debug_resource::create(*object(upstream), kept_bytes);
+    ISTHMUS_TRY(made);
+    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+  });
+}
+
+isthmus_status_t isthmus_resource_verify(isthmus_resource_t* resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    return os::is_forked_child() ? result<void>{refuse_child()} : object(resource)->verify();
+  });
+}

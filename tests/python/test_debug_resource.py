@@ -1,0 +1,110 @@
+"""What a debug resource finds, and what it leaves alone."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import isthmus
+from isthmus import Buffer, Queue
+from isthmus.memory import DebugResource, PoolResource, ProviderResource
+
+
+@pytest.fixture
+def checked() -> DebugResource:
+    return DebugResource(PoolResource("host", "host"))
+
+
+def poke(address: int) -> None:
+    ctypes.memset(address, 1, 1)
+
+
+@pytest.mark.parametrize("make", [PoolResource, ProviderResource])
+def test_whole_blocks_are_like_any_other(
+    make: type[PoolResource | ProviderResource], q: Queue
+) -> None:
+    for kind in ("shared", "host"):
+        try:
+            checked = DebugResource(make(kind, q.device))
+        except isthmus.UnsupportedError:
+            continue
+        for nbytes in (1, 1000, 300_000):
+            buffer = checked.allocate(nbytes, queue=q)
+            data = np.arange(nbytes).astype(np.uint8)
+            buffer.copy_from(data)
+            assert np.array_equal(buffer.to_numpy(), data)
+        del buffer
+        checked.verify()
+        checked.trim()
+
+
+@pytest.mark.parametrize("offset", [100, 163, -1, -64])
+def test_a_write_beside_a_block(
+    checked: DebugResource, offset: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    buffer = checked.allocate(100)
+    poke(buffer.ptr + offset)
+    with pytest.raises(isthmus.InvalidArgumentError, match=f"offset {offset} of the block"):
+        checked.verify()
+    buffer.free()
+    assert f"offset {offset} of the block of 100 bytes" in capfd.readouterr().err
+
+
+def test_a_write_to_a_freed_block(
+    checked: DebugResource, capfd: pytest.CaptureFixture[str]
+) -> None:
+    buffer = checked.allocate(1000)
+    address = buffer.ptr
+    buffer.free()
+    checked.verify()
+    poke(address + 7)
+    with pytest.raises(isthmus.InvalidArgumentError, match="offset 7 .* after it was freed"):
+        checked.verify()
+    checked.trim()
+    assert "after it was freed" in capfd.readouterr().err
+
+
+def test_what_is_kept_is_bounded() -> None:
+    pool = PoolResource("host", "host", limit_bytes="8MiB")
+    checked = DebugResource(pool, "2MiB")
+    for _ in range(100):
+        checked.allocate(1 << 20).free()
+    assert pool.held_bytes <= 8 << 20
+    checked.trim()
+    assert pool.held_bytes == 0
+
+
+def test_bad_arguments(q: Queue) -> None:
+    with pytest.raises(TypeError, match="upstream"):
+        DebugResource(None)  # type: ignore[arg-type]
+    with pytest.raises(isthmus.UnsupportedError, match="device memory"):
+        DebugResource(PoolResource("device", q.device))
+    for wrong in (-1, 1 << 70):
+        with pytest.raises((ValueError, OverflowError)):
+            DebugResource(PoolResource("host", "host"), wrong)
+
+
+def test_every_resource_can_be_verified(q: Queue, kind: str) -> None:
+    pool = PoolResource(kind, q.device)
+    buffers = [Buffer(n, kind, queue=q, resource=pool) for n in (10, 5000, 1 << 20)]
+    pool.verify()
+    buffers.clear()
+    pool.verify()
+    ProviderResource(kind, q.device).verify()
+
+
+def test_it_ends_with_the_process() -> None:
+    code = (
+        "from isthmus.memory import DebugResource, PoolResource\n"
+        "checked = DebugResource(PoolResource('host', 'host'))\n"
+        "kept = checked.allocate(100)\n"
+        "checked.allocate(100).free()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
