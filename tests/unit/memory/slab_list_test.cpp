@@ -1,0 +1,136 @@
+#include "memory/slab_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "memory/size_class.hpp"
+#include "memory/slab_store.hpp"
+#include "support/sizes.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr queue_slots::slot k_mine = 2;
+constexpr queue_slots::slot k_other = 3;
+constexpr ticket k_behind_mine{k_mine, 1};  // no fence of these slots passes here
+constexpr ticket k_behind_other{k_other, 1};
+
+class slab_lists : public testing::Test {
+ protected:
+  static constexpr auto k_shape = slab_shape::of(4096);
+
+  ~slab_lists() override {
+    for (auto* each : made_) {
+      give_slab_record(*each);
+    }
+  }
+  // Of addresses that nobody reads; all its blocks are its own.
+  slab& make() {
+    auto& in = *take_slab_record(k_shape);
+    made_.push_back(&in);
+    in.base.store(reinterpret_cast<std::byte*>(made_.size() << 30));
+    in.kept = in.blocks;
+    in.until = {};
+    std::fill_n(in.own(), in.words(), ~std::uint64_t{0});
+    return in;
+  }
+  std::vector<void*> add(slab& made, std::size_t count) {
+    std::vector<void*> taken(count);
+    taken.resize(list_.add(made, taken));
+    return taken;
+  }
+  std::vector<void*> take(std::size_t most, queue_slots::slot whom) {
+    std::vector<void*> taken(most);
+    taken.resize(list_.take(taken, whom));
+    return taken;
+  }
+  // The slab that is whole then.
+  slab* give(slab& to, const std::vector<void*>& blocks, ticket freed) {
+    slab* whole = nullptr;
+    for (auto* each : blocks) {
+      whole = list_.give(to, each, freed);
+    }
+    return whole;
+  }
+
+  static_assert(k_shape.blocks == 64);
+  ref<queue_slots> slots_ = make_ref<queue_slots>();
+  slab_list list_{*slots_};
+  std::vector<slab*> made_;
+};
+
+TEST_F(slab_lists, give_blocks_of_the_fullest_first) {
+  auto& full = make();
+  auto& empty = make();
+  auto first = add(full, 60);
+  auto second = add(empty, 1);
+  ASSERT_EQ(first.size() + second.size(), 61U);
+  for (auto* each : take(4, k_mine)) {
+    EXPECT_NE(full.block_at(each), slab::k_no_block);
+  }
+  EXPECT_EQ(full.kept, 0U);
+  EXPECT_NE(empty.block_at(take(1, k_mine).at(0)), slab::k_no_block);
+}
+
+TEST_F(slab_lists, keep_what_waits_for_its_own_queue) {
+  auto& in = make();
+  const auto taken = add(in, 64);
+  EXPECT_EQ(give(in, {taken[0], taken[1]}, k_behind_mine), nullptr);
+  EXPECT_TRUE(in.waits());
+  EXPECT_TRUE(take(8, k_other).empty());
+  EXPECT_TRUE(take(8, queue_slots::k_quiet).empty());
+  EXPECT_EQ(take(8, k_mine).size(), 2U);
+  EXPECT_FALSE(in.waits()) << "it has nothing left that could";
+}
+
+TEST_F(slab_lists, let_all_of_a_slab_wait_with_what_came_last) {
+  auto& in = make();
+  const auto taken = add(in, 10);
+  EXPECT_EQ(give(in, {taken[0]}, k_behind_mine), nullptr);
+  EXPECT_TRUE(take(1, k_other).empty());
+  EXPECT_EQ(take(64, k_mine).size(), 55U);
+  EXPECT_EQ(give(in, {taken[1]}, k_behind_mine), nullptr);
+  EXPECT_EQ(give(in, {taken[2]}, k_behind_other), nullptr);
+  EXPECT_TRUE(take(1, k_mine).empty()) << "behind more than one queue";
+  EXPECT_EQ(in.until.slot(), queue_slots::k_several);
+}
+
+TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
+  auto& in = make();
+  const auto taken = add(in, 64);
+  EXPECT_EQ(give(in, {taken[0]}, {}), nullptr);
+  EXPECT_EQ(give(in, {taken[1]}, {k_mine, 0}), nullptr) << "its fence has passed";
+  EXPECT_FALSE(in.waits());
+  EXPECT_EQ(take(8, k_other).size(), 2U);
+}
+
+TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
+  auto& in = make();
+  const auto taken = add(in, 64);
+  EXPECT_EQ(give(in, taken, k_behind_mine), &in);
+  EXPECT_EQ(in.until, k_behind_mine);
+  EXPECT_TRUE(take(1, k_mine).empty());
+  auto& untouched = make();
+  EXPECT_TRUE(add(untouched, 0).empty());
+  EXPECT_EQ(list_.take_untouched(), &untouched);
+  EXPECT_EQ(list_.take_untouched(), nullptr);
+}
+
+// Beside the memory that they describe, at most so much: half a per cent and the page map's part.
+TEST(slab_records, are_small_beside_their_memory) {
+  constexpr size_classes k_all{size_classes::k_smallest_unit};
+  for (unsigned each = 0; each < k_all.count(); ++each) {
+    const auto shape = slab_shape::of(k_all.bytes_of(each));
+    const auto described = std::size_t{shape.grains} * k_grain_bytes;
+    EXPECT_LE(slab::bytes_for(shape) * 2000, described * 10) << k_all.bytes_of(each);
+    if (shape.block_bytes >= 4 * support::k_kib) {
+      EXPECT_LE(slab::bytes_for(shape) * 2000, described) << k_all.bytes_of(each);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isthmus
