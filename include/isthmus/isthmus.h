@@ -715,6 +715,16 @@ isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
 ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
     ISTHMUS_NOEXCEPT;
 
+/* Blocks of one size, cut from slabs of `blocks` each (0: as many as make a MiB, at least 8) that
+ * upstream gives. They lie `block_bytes` apart, rounded up to the device's own alignment. A larger
+ * request, or an alignment above the largest power of two, up to 4096, that divides this distance,
+ * is INVALID_ARGUMENT: let isthmus_resource_binning send these elsewhere. Freed behind work on a
+ * queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are free
+ * as a whole go back by trim. INVALID_ARGUMENT for 0 bytes. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
+                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
 /* ---- what is known of memory ----------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose

@@ -939,6 +939,24 @@ class MonotonicResource(AdaptorResource):
 
     def __exit__(self, *exc: object) -> None: ...
 
+class FixedSizeResource(AdaptorResource):
+    """
+    Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream, block_bytes,
+    blocks=0).
+
+    A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an
+    InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a
+    queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are
+    free as a whole go back by trim(). Raises UnsupportedError for an upstream that gives
+    memory of several kinds.
+    """
+
+    def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: int = 0) -> None: ...
+
+    @property
+    def block_bytes(self) -> int:
+        """The largest Buffer that it gives."""
+
 def live(kind: str | None = None) -> tuple[int, int]:
     """
     (allocations, bytes) that live in this process, of one kind (None: all). Memory whose

@@ -152,6 +152,10 @@ const std::vector<std::pair<const char*, maker>> k_makers{
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
        return isthmus_resource_monotonic(upstream, 1000, made);
      }},
+    {"fixed size",
+     [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
+       return isthmus_resource_fixed_size(upstream, 4000, 4, made);
+     }},
     {"tracking with stacks",
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
        return isthmus_resource_tracking(upstream, 8, nullptr, {}, made);
