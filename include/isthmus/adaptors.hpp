@@ -8,7 +8,8 @@
 // Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
 // slower memory is better than none, failure_callback() to make room, custom() for an allocator
 // that the library does not have, aligned() and binning() to choose by size, monotonic() for what
-// ends together, fixed_size() where all blocks have one size, log() to replay what a program did. Cost: over a pool a call each, and what
+// ends together, fixed_size() where all blocks have one size, prefetch() for shared memory that the
+// device uses first, log() to replay what a program did. Cost: over a pool a call each, and what
 // docs/resources.md tells; a lock by log().
 // Threads: any, but for statistics_scope.
 #pragma once
@@ -226,6 +227,12 @@ inline void release_monotonic(const resource& of) {
 inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
                                      std::size_t blocks) {
   return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);
+}
+
+// Asks the driver to move shared memory to the device as it is allocated, on the request's queue:
+// a hint, nothing for other kinds and devices that cannot.
+inline resource resource::prefetch(const resource& upstream) {
+  return detail::make<resource>(isthmus_resource_prefetch, upstream.get());
 }
 
 // Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the

@@ -725,6 +725,13 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
                             isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
+/* Asks the driver to move shared memory to the device of the request's queue as it is allocated, on
+ * that queue. A hint: does nothing for other kinds, nor without ISTHMUS_CAN_PREFETCH, and what
+ * the driver says to it is no error of the request. Over a resource that is not ordered by queues,
+ * a provider say, the request waits for it. */
+ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
+    isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
 /* ---- what is known of memory ----------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose

@@ -100,6 +100,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource aligned(const resource& upstream, std::size_t alignment,
                                         std::size_t from_bytes = 0);
   [[nodiscard]] static resource binning(const resource& upstream, const std::vector<bin>& bins);
+  [[nodiscard]] static resource prefetch(const resource& upstream);
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
   [[nodiscard]] static resource tracking(const resource& upstream,
                                          const tracking_options& how = {});

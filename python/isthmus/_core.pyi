@@ -811,6 +811,17 @@ class BinningResource(AdaptorResource):
     def bins(self) -> dict[int, MemoryResource]:
         """A copy of what it was given."""
 
+class PrefetchResource(AdaptorResource):
+    """
+    Asks the driver to move shared memory to the device as it is allocated:
+    PrefetchResource(upstream).
+
+    On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without the
+    capability "prefetch", and what the driver says to it is no error.
+    """
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
 class LogResource(AdaptorResource):
     """
     Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's
