@@ -8,8 +8,9 @@
 // Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
 // slower memory is better than none, failure_callback() to make room, custom() for an allocator
 // that the library does not have, aligned() and binning() to choose by size, monotonic() for what
-// ends together, log() to replay what a program did, debug() to find who writes where he may not.
-// Cost: over a pool a call each, and what docs/resources.md tells; a lock by log().
+// ends together, fixed_size() where all blocks have one size, prefetch() for shared memory that the
+// device uses first, log() to replay what a program did, debug() to find who writes where he may
+// not. Cost: over a pool a call each, and what docs/resources.md tells; a lock by log().
 // Threads: any, but for statistics_scope.
 #pragma once
 
@@ -226,6 +227,19 @@ inline resource resource::monotonic(const resource& upstream, std::size_t first_
 // used any more. Throws invalid_argument for a resource that monotonic() did not make.
 inline void release_monotonic(const resource& of) {
   detail::check(isthmus_monotonic_release(of.get()));
+}
+
+// Blocks of one size, cut from slabs of `blocks` each (0: a MiB of them). Throws invalid_argument
+// for larger requests, as for 0 bytes; unsupported for an upstream of several kinds.
+inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
+                                     std::size_t blocks) {
+  return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);
+}
+
+// Asks the driver to move shared memory to the device as it is allocated, on the request's queue:
+// a hint, nothing for other kinds and devices that cannot.
+inline resource resource::prefetch(const resource& upstream) {
+  return detail::make<resource>(isthmus_resource_prefetch, upstream.get());
 }
 
 // Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the

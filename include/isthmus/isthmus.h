@@ -735,6 +735,23 @@ isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
 ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
     ISTHMUS_NOEXCEPT;
 
+/* Blocks of one size, cut from slabs of `blocks` each (0: as many as make a MiB, at least 8) that
+ * upstream gives. They lie `block_bytes` apart, rounded up to the device's own alignment. A larger
+ * request, or an alignment above the largest power of two, up to 4096, that divides this distance,
+ * is INVALID_ARGUMENT: let isthmus_resource_binning send these elsewhere. Freed behind work on a
+ * queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are free
+ * as a whole go back by trim. INVALID_ARGUMENT for 0 bytes. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
+                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* Asks the driver to move shared memory to the device of the request's queue as it is allocated, on
+ * that queue. A hint: does nothing for other kinds, nor without ISTHMUS_CAN_PREFETCH, and what
+ * the driver says to it is no error of the request. Over a resource that is not ordered by queues,
+ * a provider say, the request waits for it. */
+ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
+    isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
 /* ---- what is known of memory ----------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose

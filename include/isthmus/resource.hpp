@@ -102,12 +102,15 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource aligned(const resource& upstream, std::size_t alignment,
                                         std::size_t from_bytes = 0);
   [[nodiscard]] static resource binning(const resource& upstream, const std::vector<bin>& bins);
+  [[nodiscard]] static resource prefetch(const resource& upstream);
   [[nodiscard]] static resource log(const resource& upstream, const std::string& path);
   [[nodiscard]] static resource tracking(const resource& upstream,
                                          const tracking_options& how = {});
   [[nodiscard]] static resource debug(const resource& upstream,
                                       std::uint64_t kept_bytes = std::uint64_t{16} << 20);
   [[nodiscard]] static resource monotonic(const resource& upstream, std::size_t first_bytes = 0);
+  [[nodiscard]] static resource fixed_size(const resource& upstream, std::size_t block_bytes,
+                                           std::size_t blocks = 0);
   template <class Function>
     requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
   [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);

@@ -439,6 +439,10 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
         isthmus_resource_t** resource)
     isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
+    isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes,
+        size_t blocks, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream, isthmus_resource_t**
+        resource)
     isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,
         isthmus_queue_t* const * queues, size_t queue_count, const isthmus_trace_event_t* events,
         size_t event_count, isthmus_trace_sample_t* samples, isthmus_replay_result_t* result)

@@ -811,6 +811,17 @@ class BinningResource(AdaptorResource):
     def bins(self) -> dict[int, MemoryResource]:
         """A copy of what it was given."""
 
+class PrefetchResource(AdaptorResource):
+    """
+    Asks the driver to move shared memory to the device as it is allocated:
+    PrefetchResource(upstream).
+
+    On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without the
+    capability "prefetch", and what the driver says to it is no error.
+    """
+
+    def __init__(self, upstream: MemoryResource) -> None: ...
+
 class LogResource(AdaptorResource):
     """
     Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's
@@ -938,6 +949,24 @@ class MonotonicResource(AdaptorResource):
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
+
+class FixedSizeResource(AdaptorResource):
+    """
+    Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream, block_bytes,
+    blocks=0).
+
+    A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an
+    InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a
+    queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are
+    free as a whole go back by trim(). Raises UnsupportedError for an upstream that gives
+    memory of several kinds.
+    """
+
+    def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: int = 0) -> None: ...
+
+    @property
+    def block_bytes(self) -> int:
+        """The largest Buffer that it gives."""
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """

@@ -28,6 +28,19 @@ void release(const monotonic_resource& self) {
   check(status);
 }
 
+struct fixed_size_resource : adaptor_resource {
+  std::uint64_t block_bytes = 0;
+};
+
+void init_fixed_size(fixed_size_resource* self, nb::handle upstream, nb::handle block_bytes,
+                     nb::handle blocks) {
+  const auto& under = require_resource(upstream, "upstream");
+  const auto size = to_bytes(block_bytes, "block_bytes", nb::handle{}, under.kind);
+  resource_handle made;
+  check(isthmus_resource_fixed_size(under.raw.get(), size, to_size(blocks, "blocks"), made.out()));
+  new (self) fixed_size_resource{over(upstream, std::move(made)), size};
+}
+
 }  // namespace
 
 void bind_cutting(nb::module_& module) {
@@ -53,6 +66,22 @@ void bind_cutting(nb::module_& module) {
       .def(
           "__exit__", [](const monotonic_resource& self, const nb::args&) { release(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"));
+  nb::class_<fixed_size_resource, adaptor_resource>(
+      module, "FixedSizeResource",
+      "Blocks of one size, cut from slabs of upstream's: FixedSizeResource(upstream, block_bytes,\n"
+      "blocks=0).\n\n"
+      "A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an\n"
+      "InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a\n"
+      "queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are\n"
+      "free as a whole go back by trim(). Raises UnsupportedError for an upstream that gives\n"
+      "memory of several kinds.")
+      .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
+           nb::arg("blocks") = 0,
+           nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "
+                   "int = 0) -> None"))
+      .def_prop_ro(
+          "block_bytes", [](const fixed_size_resource& self) { return self.block_bytes; },
+          nb::sig("def block_bytes(self) -> int"), "The largest Buffer that it gives.");
 }
 
 }  // namespace isthmus::python

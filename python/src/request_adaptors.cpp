@@ -1,4 +1,4 @@
-// Memory resources that look at each request: aligned, binning, log.
+// Memory resources that look at each request: aligned, binning, prefetch, log.
 
 #include <algorithm>
 #include <vector>
@@ -13,6 +13,7 @@ namespace {
 
 struct aligned_resource : adaptor_resource {};
 struct log_resource : adaptor_resource {};
+struct prefetch_resource : adaptor_resource {};
 struct binning_resource : adaptor_resource {
   nb::object bins;
 };
@@ -24,6 +25,13 @@ void init_aligned(aligned_resource* self, nb::handle upstream, nb::handle alignm
   check(isthmus_resource_aligned(under.raw.get(), to_size(alignment, "alignment"),
                                  to_size(from_bytes, "from_bytes"), made.out()));
   new (self) aligned_resource{over(upstream, std::move(made))};
+}
+
+void init_prefetch(prefetch_resource* self, nb::handle upstream) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_prefetch(under.raw.get(), made.out()));
+  new (self) prefetch_resource{over(upstream, std::move(made))};
 }
 
 void init_binning(binning_resource* self, nb::handle upstream, nb::dict bins) {
@@ -84,6 +92,15 @@ void bind_request_adaptors(nb::module_& module) {
           "bins",
           [](const binning_resource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
           nb::sig("def bins(self) -> dict[int, MemoryResource]"), "A copy of what it was given.");
+  nb::class_<prefetch_resource, adaptor_resource>(
+      module, "PrefetchResource",
+      "Asks the driver to move shared memory to the device as it is allocated:\n"
+      "PrefetchResource(upstream).\n\n"
+      "On the Buffer's queue. A hint: it does nothing for other kinds, nor on a device without "
+      "the\n"
+      "capability \"prefetch\", and what the driver says to it is no error.")
+      .def("__init__", &init_prefetch, nb::arg("upstream").none(),
+           nb::sig("def __init__(self, upstream: MemoryResource) -> None"));
   nb::class_<log_resource, adaptor_resource>(
       module, "LogResource",
       "Writes a row of each allocation, failure and free to a CSV file, in the columns of RMM's\n"

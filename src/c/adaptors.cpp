@@ -8,6 +8,7 @@
 #include "memory/adaptors/fallback_resource.hpp"
 #include "memory/adaptors/limit_resource.hpp"
 #include "memory/adaptors/log_resource.hpp"
+#include "memory/adaptors/prefetch_resource.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -205,6 +206,15 @@ isthmus_status_t isthmus_resource_aligned(isthmus_resource_t* upstream, size_t a
       return bad;
     }
     return give_new<aligned_resource>(resource, under, alignment, from_bytes);
+  });
+}
+
+isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream,
+                                           isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    return give_new<prefetch_resource>(resource, *object(upstream));
   });
 }
 

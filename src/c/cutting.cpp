@@ -1,6 +1,10 @@
 // Memory resources that cut their blocks out of what others give.
 
+#include <algorithm>
+
 #include "c/common.hpp"
+#include "core/sizes.hpp"
+#include "memory/adaptors/fixed_size_resource.hpp"
 #include "memory/adaptors/monotonic_resource.hpp"
 #include "os/process.hpp"
 
@@ -44,5 +48,28 @@ isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource) noexcep
     }
     of->release_all();
     return {};
+  });
+}
+
+isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes,
+                                             size_t blocks,
+                                             isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (block_bytes == 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "blocks of 0 bytes hold nothing");
+    }
+    using made = fixed_size_resource;
+    const auto usual = std::max(made::k_usual_bytes / block_bytes, made::k_least_blocks);
+    const auto in_slab = blocks != 0 ? blocks : usual;
+    // A block is rounded up to the device's alignment.
+    constexpr auto k_most = SIZE_MAX / 2;
+    const auto unit = object(upstream)->where().properties().base_alignment;
+    if (block_bytes > k_most - unit || block_bytes + unit > k_most / in_slab) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} blocks of {} are more than addresses tell",
+                  in_slab, describe_bytes(block_bytes));
+    }
+    return give_cutting<made>(upstream, resource, block_bytes, in_slab);
   });
 }

@@ -46,6 +46,7 @@ class queue_slots final : public ref_counted {
   using slot = unsigned;
   static constexpr slot k_quiet = 0;    // no queue's
   static constexpr slot k_several = 1;  // of memory behind more than one queue: all of the pool's
+  static constexpr slot k_most = 1024;
 
   // k_quiet for none and for lent queues, on which strangers' work may be, in any order: there too
   // memory is good only when its fence has passed. Also where all slots are in use.
@@ -84,7 +85,6 @@ class queue_slots final : public ref_counted {
   void forget_queues() noexcept;
 
  private:
-  static constexpr slot k_most = 1024;
   static constexpr slot k_fence_every = 64;
   struct alignas(64) entry {
     std::atomic<std::uint64_t> serial{0};  // the queue's

@@ -12,6 +12,7 @@ import isthmus
 from isthmus import Buffer, Queue
 from isthmus.memory import (
     FallbackResource,
+    FixedSizeResource,
     LimitResource,
     MonotonicResource,
     PoolResource,
@@ -70,7 +71,23 @@ def test_monotonic_goes_on_after_a_failure(q: Queue, kind: str, make: Make) -> N
     hold_what_was_put(kept)
 
 
-@pytest.mark.parametrize("over", [MonotonicResource])
+def test_fixed_size(q: Queue, kind: str, make: Make) -> None:
+    counted = StatisticsResource(make(kind, q.device))
+    fixed = FixedSizeResource(counted, "1000", 8)
+    assert fixed.block_bytes == 1000
+    buffers = [fixed.allocate(1000 - i, queue=q) for i in range(24)]
+    assert counted.current_count == 3
+    hold_what_was_put(buffers)
+    with pytest.raises(isthmus.InvalidArgumentError, match=r"1001.*1000"):
+        fixed.allocate(1001, queue=q)
+    del buffers[:8]
+    buffers += [fixed.allocate(10, queue=q) for _ in range(4)]
+    buffers.clear()
+    assert until(lambda: fixed.trim() >= 0 and counted.current_count == 0)
+    assert repr(fixed).startswith(f"<isthmus.memory.FixedSizeResource of {kind} memory on")
+
+
+@pytest.mark.parametrize("over", [MonotonicResource, lambda of: FixedSizeResource(of, 100)])
 def test_what_cannot_be_stood_on(over: Callable[[object], object]) -> None:
     for wrong in (None, 3, PoolResource):
         with pytest.raises(TypeError, match=r"resource of isthmus\.memory"):
@@ -85,5 +102,11 @@ def test_wrong_sizes() -> None:
     for wrong in (-1, 2**70, "1 furlong"):
         with pytest.raises((ValueError, OverflowError)):
             MonotonicResource(pool, wrong)
+        with pytest.raises((ValueError, OverflowError)):
+            FixedSizeResource(pool, wrong)
+        with pytest.raises((ValueError, OverflowError, TypeError)):
+            FixedSizeResource(pool, 100, wrong)  # type: ignore[arg-type]
+    with pytest.raises(ValueError):
+        FixedSizeResource(pool, 0)
     with pytest.raises(TypeError):
         MonotonicResource(pool, 1.5)  # type: ignore[arg-type]

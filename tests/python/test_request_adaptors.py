@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from support import python, until
 
@@ -17,6 +18,7 @@ from isthmus.memory import (
     LimitResource,
     LogResource,
     PoolResource,
+    PrefetchResource,
     ProviderResource,
     StatisticsResource,
     USMAllocationError,
@@ -142,3 +144,16 @@ kept = [logged.allocate(100 + i) for i in range(10_000)]
     with path.open() as file:
         rows = [row for row in csv.DictReader(file) if row["Action"] == "allocate"]
     assert [int(row["Size"]) for row in rows] == [100 + i for i in range(10_000)]
+
+
+def test_prefetch(q: Queue, kind: str) -> None:
+    prefetched = PrefetchResource(PoolResource(kind, q.device))
+    data = np.arange(10_000, dtype=np.uint8)
+    for _ in range(3):
+        buffer = prefetched.allocate(10_000, queue=q)
+        buffer.copy_from(data)
+        assert buffer.tobytes() == data.tobytes()
+        buffer.free()
+    assert repr(prefetched).startswith(f"<isthmus.memory.PrefetchResource of {kind} memory on")
+    with pytest.raises(TypeError, match=r"resource of isthmus\.memory"):
+        PrefetchResource(None)  # type: ignore[arg-type]

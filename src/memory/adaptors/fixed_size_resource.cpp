@@ -1,0 +1,235 @@
+#include "memory/adaptors/fixed_size_resource.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <new>
+#include <utility>
+
+#include "core/sizes.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_most_alignment = 4096;
+
+// A block begins where the device's own allocations may.
+std::size_t stride_of(const device& where, std::size_t block_bytes) noexcept {
+  const auto unit = where.properties().base_alignment;
+  return (block_bytes + unit - 1) / unit * unit;
+}
+
+std::size_t alignment_of_stride(const device& where, std::size_t stride) noexcept {
+  return std::min({stride & (0 - stride), k_most_alignment, where.properties().max_alignment});
+}
+
+}  // namespace
+
+fixed_size_resource::fixed_size_resource(memory_resource& upstream, std::size_t block_bytes,
+                                         std::size_t in_slab)
+    : cutting_resource{upstream},
+      asked_bytes_{block_bytes},
+      block_bytes_{stride_of(upstream.where(), block_bytes)},
+      in_slab_{in_slab},
+      alignment_{alignment_of_stride(upstream.where(), block_bytes_)},
+      slots_{make_ref<queue_slots>()} {}
+
+fixed_size_resource::~fixed_size_resource() { slots_->forget_queues(); }
+
+// As of a pool: what work in flight still uses goes back behind it; with blocks that callers have
+// it stays for ever.
+void fixed_size_resource::let_go() noexcept try {
+  constexpr int k_most_tries = 1000;
+  const auto running = slots_->running();  // before the fence: what ends meanwhile counts
+  slots_->fence();
+  static_cast<void>(take_whole());
+  if (slabs_.empty()) {
+    delete this;
+  } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
+    reclaim_after(*this, running);
+  }
+} catch (const std::bad_alloc&) {
+  // As with blocks in use.
+}
+
+void* fixed_size_resource::address_of(const block& which) const noexcept {
+  const auto number = static_cast<std::size_t>(&which - which.in->blocks.data());
+  return static_cast<std::byte*>(which.in->memory->what().base) + number * block_bytes_;
+}
+
+fixed_size_resource::slab* fixed_size_resource::slab_of(const void* pointer) noexcept {
+  const auto behind =
+      std::upper_bound(slabs_.begin(), slabs_.end(), pointer, [](const void* at, const auto& each) {
+        return address(at) < address(each->memory->what().base);
+      });
+  if (behind == slabs_.begin()) {
+    return nullptr;
+  }
+  auto& candidate = **std::prev(behind);
+  const auto offset = address(pointer) - address(candidate.memory->what().base);
+  return offset < block_bytes_ * in_slab_ ? &candidate : nullptr;
+}
+
+result<fixed_size_resource::block*> fixed_size_resource::live_block_at(
+    const void* pointer) noexcept {
+  auto* in = slab_of(pointer);
+  if (in == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no memory of this resource: free it where it came from", pointer);
+  }
+  const auto offset = address(pointer) - address(in->memory->what().base);
+  if (offset % block_bytes_ != 0) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} lies inside a block of this resource: free the pointer that was allocated",
+                pointer);
+  }
+  auto& found = in->blocks[offset / block_bytes_];
+  if (!found.live) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+  }
+  return &found;
+}
+
+void fixed_size_resource::put(block& freed) noexcept {
+  const auto slot = freed.freed.slot();
+  auto& to = lists_.at(slot);
+  used_lists_ = std::max<std::size_t>(used_lists_, slot + 1);
+  freed.previous = nullptr;
+  freed.next = std::exchange(to.first, &freed);
+  (freed.next != nullptr ? freed.next->previous : to.last) = &freed;
+  --freed.in->out;
+  ++free_;
+}
+
+void fixed_size_resource::remove(block& gone) noexcept {
+  auto& from = lists_.at(gone.freed.slot());
+  (gone.previous != nullptr ? gone.previous->next : from.first) = gone.next;
+  (gone.next != nullptr ? gone.next->previous : from.last) = gone.previous;
+  ++gone.in->out;
+  --free_;
+}
+
+// Its own queue's last one, which is in the processor's caches, else one that any may have.
+fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) noexcept {
+  auto* found = lists_.at(whom).first;
+  for (std::size_t each = 0; found == nullptr && each < used_lists_; ++each) {
+    auto* oldest = lists_.at(each).last;
+    found = oldest != nullptr && slots_->passed(oldest->freed) ? oldest : nullptr;
+  }
+  if (found != nullptr) {
+    remove(*found);
+    found->live = true;
+  }
+  return found;
+}
+
+result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t alignment) const {
+  ISTHMUS_TRY(alignment_of(nbytes, alignment));
+  if (nbytes > asked_bytes_) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} are more than a block of this resource has, {}: let a binning resource send "
+                "them elsewhere",
+                describe_bytes(nbytes), describe_bytes(asked_bytes_));
+  }
+  if (alignment > alignment_) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "an alignment of {} is more than that of this resource's blocks, {}", alignment,
+                alignment_);
+  }
+  return {};
+}
+
+// Fences make blocks good that other queues freed; there may be no end of those on their way.
+result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  ISTHMUS_TRY(check_request(nbytes, alignment));
+  const auto whom = slots_->find(&on);
+  for (bool fenced = false;; fenced = true) {
+    {
+      const std::lock_guard hold{lock_};
+      if (auto* found = take(whom)) {
+        return address_of(*found);
+      }
+      fenced = fenced || free_ == 0;
+    }
+    if (fenced) {
+      return take_of_new(on);
+    }
+    slots_->fence();
+  }
+}
+
+result<void*> fixed_size_resource::take_of_new(queue& on) {
+  auto made = std::make_unique<slab>();
+  made->blocks.resize(in_slab_);
+  for (auto& each : made->blocks) {
+    each.in = made.get();
+  }
+  auto memory = take_chunk(block_bytes_ * in_slab_, alignment_, on);
+  ISTHMUS_TRY(memory);
+  made->memory = *std::move(memory);
+  const auto base = address(made->memory->what().base);
+  const std::lock_guard hold{lock_};
+  const auto before = std::find_if(slabs_.begin(), slabs_.end(), [&](const auto& each) {
+    return address(each->memory->what().base) > base;
+  });
+  auto& added = **slabs_.insert(before, std::move(made));
+  added.out = in_slab_;
+  for (std::size_t each = in_slab_ - 1; each != 0; --each) {
+    put(added.blocks[each]);
+  }
+  added.blocks.front().live = true;
+  return added.memory->what().base;
+}
+
+// Its ticket is taken with no lock held, since that may ask a driver.
+result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
+  block* gone = nullptr;
+  {
+    const std::lock_guard hold{lock_};
+    auto found = live_block_at(pointer);
+    ISTHMUS_TRY(found);
+    gone = *found;
+    gone->live = false;
+  }
+  const auto freed = ticket_behind(*slots_, behind);
+  const std::lock_guard hold{lock_};
+  gone->freed = freed;
+  put(*gone);
+  return {};
+}
+
+bool fixed_size_resource::is_whole(const slab& of) const noexcept {
+  return of.out == 0 && std::all_of(of.blocks.begin(), of.blocks.end(),
+                                    [&](const block& each) { return slots_->passed(each.freed); });
+}
+
+// Needs no memory but for what it gives; without it all slabs stay.
+fixed_size_resource::slabs fixed_size_resource::take_whole() noexcept try {
+  const std::lock_guard hold{lock_};
+  slabs whole;
+  whole.reserve(slabs_.size());
+  for (auto& each : slabs_) {
+    if (is_whole(*each)) {
+      for (auto& free : each->blocks) {
+        remove(free);
+      }
+      whole.push_back(std::move(each));
+    }
+  }
+  std::erase(slabs_, nullptr);
+  return whole;
+} catch (const std::bad_alloc&) {
+  return {};
+}
+
+std::size_t fixed_size_resource::trim(std::size_t keep) noexcept {
+  const auto before = upstream().usage().held_bytes;
+  if (before > keep) {
+    slots_->fence();
+    static_cast<void>(take_whole());
+  }
+  const auto given_back = upstream().trim(keep);
+  const auto after = upstream().usage().held_bytes;
+  return std::max(given_back, before - std::min(before, after));
+}
+
+}  // namespace isthmus

@@ -1,0 +1,77 @@
+#include "memory/adaptors/prefetch_resource.hpp"
+
+#include "core/sizes.hpp"
+#include "memory/pooled.hpp"
+
+namespace isthmus {
+namespace {
+
+// The block's memory is not reused before `ended` has: without memory for that, this waits.
+void hold_until(const ref<event>& ended, const void* pointer, std::size_t nbytes) noexcept {
+  try {
+    auto known = allocation_at(pointer);
+    if (known && *known) {
+      auto& uses = (*known)->uses();
+      const auto begin = address(pointer) - address((*known)->start_of_uses());
+      uses.add({0, {begin, begin + nbytes}, true}, ended, uses.begin());
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    // As where nobody knows the block.
+  }
+  static_cast<void>(ended->wait(std::nullopt));
+}
+
+}  // namespace
+
+prefetch_resource::prefetch_resource(memory_resource& upstream)
+    : adaptor{upstream},
+      does_ask_{(upstream.kinds() & set_of(ISTHMUS_KIND_SHARED)) != 0 &&
+                (upstream.where().properties().capabilities & ISTHMUS_CAN_PREFETCH) != 0} {}
+
+result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  auto memory = adaptor::allocate(nbytes, alignment, on);
+  if (memory && does_ask_ && giver_of(*memory, nbytes).kind() == ISTHMUS_KIND_SHARED) {
+    ask(*memory, nbytes, on);
+  }
+  return memory;
+}
+
+// A hint: what comes of it is no error of the request.
+void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept {
+  ref<event> ended;
+  try {
+    auto asked = on.prefetch(pointer, nbytes, false, {});
+    if (!asked || (*asked)->settled()) {
+      return;
+    }
+    ended = *std::move(asked);
+    if (orders_frees()) {
+      asked_.put(pointer, {ended, on.serial()});
+      return;
+    }
+  } catch (const std::bad_alloc&) {
+    // Nobody would know of it.
+  }
+  if (ended) {
+    static_cast<void>(ended->wait(std::nullopt));
+  }
+}
+
+result<void> prefetch_resource::deallocate(void* pointer, std::size_t nbytes,
+                                           queue* behind) noexcept {
+  auto noted = asked_.take(pointer);
+  if (!noted.empty()) {
+    const auto& [ended, on] = noted.mapped();
+    if ((behind == nullptr || behind->serial() != on) && ended->pending()) {
+      hold_until(ended, pointer, nbytes);
+    }
+  }
+  auto freed = adaptor::deallocate(pointer, nbytes, behind);
+  if (!freed) {
+    asked_.put_back(std::move(noted));
+  }
+  return freed;
+}
+
+}  // namespace isthmus
