@@ -4,14 +4,15 @@
 // Choose it where all blocks have one size: none is rounded up, and a slab has no other's. What was
 // freed behind work on a queue lies in that queue's list, the last one on top, and is good there at
 // once; elsewhere once its ticket has passed (queue_slots.hpp), the oldest first. Each block keeps
-// its own ticket, so that nothing is forgotten where lists are looked through. A lock of a few
-// instructions; a free finds its slab by a search among their addresses and needs no memory.
+// its own ticket, so that nothing is forgotten where lists are looked through. One lock, held over
+// no call of upstream's; a free finds its slab by a search among their addresses and needs no
+// memory.
 
 #include <array>
 #include <memory>
+#include <mutex>
 #include <vector>
 
-#include "core/spin_lock.hpp"
 #include "memory/adaptors/cutting_resource.hpp"
 #include "memory/queue_slots.hpp"
 
@@ -77,7 +78,7 @@ class fixed_size_resource final : public cutting_resource {
   const std::size_t in_slab_;
   const std::size_t alignment_;
   const ref<queue_slots> slots_;
-  spin_lock lock_;
+  std::mutex lock_;
   slabs slabs_;  // by address
   std::array<list, queue_slots::k_most> lists_{};
   std::size_t used_lists_ = 0;  // those behind were never put into
