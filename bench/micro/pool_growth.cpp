@@ -1,0 +1,188 @@
+// What a pool on the host costs as it grows: a pair beside many live blocks, what it notes of them
+// itself, and a pair while another thread does the same.
+//
+// `pair_beside_live` is to stay as it is for one block. `host_metadata` is `percent` of the blocks'
+// bytes: pages that the process gained, of which the blocks, which nobody touches, are none. Later
+// pools use notes again, so that the first row of a process alone is whole (--benchmark_filter).
+// `two_threads` tells the slower thread's time over one thread's, both the least of several runs.
+#include <benchmark/benchmark.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <isthmus/isthmus.hpp>
+#include <limits>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace im = isthmus;
+using steady = std::chrono::steady_clock;
+
+namespace {
+
+class host_pool {
+ public:
+  explicit host_pool(bool checked)
+      : pool_{im::resource::pool(queue_.context(), im::kind::host, {.checked = checked})} {}
+
+  void* take(std::size_t nbytes) {
+    void* memory = nullptr;
+    if (isthmus_resource_allocate(pool_.get(), nbytes, 0, queue_.get(), &memory) != ISTHMUS_OK) {
+      std::abort();
+    }
+    return memory;
+  }
+  void give(void* memory, std::size_t nbytes) {
+    isthmus_resource_deallocate(pool_.get(), memory, nbytes, 0, queue_.get());
+  }
+
+ private:
+  im::queue queue_{im::device("host")};
+  im::resource pool_;
+};
+
+std::size_t resident_bytes() {
+  unsigned long all = 0;
+  unsigned long resident = 0;
+  std::FILE* told = std::fopen("/proc/self/statm", "r");
+  if (told == nullptr || std::fscanf(told, "%lu %lu", &all, &resident) != 2) std::abort();
+  std::fclose(told);
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+void host_metadata(benchmark::State& state) {
+  const auto nbytes = static_cast<std::size_t>(state.range(0));
+  constexpr std::size_t k_total = std::size_t{1} << 30;
+  std::vector<void*> live(k_total / nbytes, &state);  // its own pages come first
+  double percent = 0;
+  for (auto _ : state) {
+    host_pool from(true);
+    from.give(from.take(nbytes), nbytes);
+    const auto before = resident_bytes();
+    for (void*& each : live) each = from.take(nbytes);
+    const auto gained = static_cast<double>(resident_bytes() - before);
+    percent = std::max(percent, gained / static_cast<double>(k_total) * 100);
+    for (void* each : live) from.give(each, nbytes);
+  }
+  state.counters["percent"] = percent;
+}
+BENCHMARK(host_metadata)
+    ->ArgName("bytes")
+    ->ArgsProduct({{64, 256, 512, 1024, 4096, 65536, 1 << 20}})
+    ->Iterations(1)
+    ->Unit(benchmark::kMillisecond);
+
+void pair_beside_live(benchmark::State& state) {
+  host_pool from(state.range(1) != 0);
+  constexpr std::size_t k_live_bytes = 64;
+  std::vector<void*> live(static_cast<std::size_t>(state.range(0)));
+  for (void*& each : live) each = from.take(k_live_bytes);
+  for (auto _ : state) {
+    void* memory = from.take(4096);
+    benchmark::DoNotOptimize(memory);
+    from.give(memory, 4096);
+  }
+  for (void* each : live) from.give(each, k_live_bytes);
+}
+BENCHMARK(pair_beside_live)
+    ->ArgNames({"live", "checked"})
+    ->ArgsProduct({{1, 100'000, 10'000'000}, {0, 1}});
+
+// One thread's work, in ns an operation; the least of several windows.
+using workload = double (*)(host_pool&);
+template <class Window>
+double least_of(int windows, std::size_t operations, Window&& window) {
+  auto least = std::numeric_limits<double>::max();
+  for (int i = 0; i < windows; ++i) {
+    const auto start = steady::now();
+    window();
+    const std::chrono::duration<double, std::nano> taken = steady::now() - start;
+    least = std::min(least, taken.count() / static_cast<double>(operations));
+  }
+  return least;
+}
+
+double hot(host_pool& from) {
+  return least_of(400, 4096, [&] {
+    for (int i = 0; i < 4096; ++i) from.give(from.take(4096), 4096);
+  });
+}
+double batches(host_pool& from) {
+  std::vector<void*> live(512);
+  return least_of(3000, live.size(), [&] {
+    for (void*& each : live) each = from.take(4096);
+    for (void* each : live) from.give(each, 4096);
+  });
+}
+// 256 B to 64 KiB, evenly over the logarithm; one of 4,096 blocks is replaced.
+double random_sizes(host_pool& from) {
+  std::mt19937 random(1);
+  std::uniform_real_distribution<double> exponent(8, 16);
+  struct step {
+    std::size_t which, nbytes;
+  };
+  struct block {
+    void* memory;
+    std::size_t nbytes;
+  };
+  std::vector<step> steps(4096);
+  std::vector<block> live(steps.size());
+  for (auto& each : steps) {
+    each = {random() % live.size(), static_cast<std::size_t>(std::exp2(exponent(random)))};
+  }
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    live[i] = {from.take(steps[i].nbytes), steps[i].nbytes};
+  }
+  const double least = least_of(300, steps.size(), [&] {
+    for (const auto& [which, nbytes] : steps) {
+      from.give(live[which].memory, live[which].nbytes);
+      live[which] = {from.take(nbytes), nbytes};
+    }
+  });
+  for (const block& each : live) from.give(each.memory, each.nbytes);
+  return least;
+}
+constexpr std::array<workload, 3> k_workloads{hot, random_sizes, batches};
+constexpr std::array k_workload_names{"hot", "random", "batches"};
+
+double on_two_threads(host_pool& from, workload work) {
+  std::atomic<int> ready{0};
+  const auto in_step = [&] {
+    ready.fetch_add(1);
+    while (ready.load() < 2) std::this_thread::yield();
+    return work(from);
+  };
+  double others = 0;
+  std::thread other([&] { others = in_step(); });
+  const double own = in_step();
+  other.join();
+  return std::max(own, others);
+}
+
+void two_threads(benchmark::State& state) {
+  const auto which = static_cast<std::size_t>(state.range(0));
+  host_pool from(state.range(1) != 0);
+  auto one = std::numeric_limits<double>::max();
+  auto two = one;
+  for (auto _ : state) {
+    one = std::min(one, k_workloads.at(which)(from));
+    two = std::min(two, on_two_threads(from, k_workloads.at(which)));
+  }
+  state.SetLabel(k_workload_names.at(which));
+  state.counters["one_ns"] = one;
+  state.counters["two_ns"] = two;
+  state.counters["ratio"] = two / one;
+}
+BENCHMARK(two_threads)
+    ->ArgNames({"work", "checked"})
+    ->ArgsProduct({{0, 1, 2}, {0, 1}})
+    ->Iterations(5)
+    ->Unit(benchmark::kMillisecond);
+
+}  // namespace
