@@ -31,6 +31,8 @@ class alignas(64) central_list {
   [[nodiscard]] slab* flush() noexcept;
   // Takes the first blocks of a slab just made, and adds it.
   [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
+  // INTERNAL for a slab that contradicts itself, or a block in two places.
+  [[nodiscard]] result<void> verify() noexcept;
 
  private:
   static constexpr std::size_t k_most_batches = 16;

@@ -71,6 +71,7 @@ class pool final : public memory_resource, public reclaimable {
   // As `region_heap::trim`; this thread's lanes are emptied first. What decayed goes back beyond
   // `keep` too.
   std::size_t trim(std::size_t keep) noexcept override;
+  [[nodiscard]] result<void> verify() override;
   // What nobody needed in the window that has ended; bytes given back.
   std::size_t decay() noexcept;
   [[nodiscard]] const decay_window& window() const noexcept { return window_; }

@@ -92,22 +92,6 @@ void region_heap::give(index first, ticket freed) noexcept {
   runs_.give(first, freed);
 }
 
-// Visits rows of regions, in which runs go over the borders, until one serves. Pre: under the lock.
-template <class Visit>
-bool region_heap::any_row(Visit&& visit) noexcept {
-  for (auto each = regions_.begin(); each != regions_.end();) {
-    const auto first = each->first;
-    auto behind = first;
-    for (; each != regions_.end() && each->first == behind; ++each) {
-      behind += each->count;
-    }
-    if (visit(first, behind - first)) {
-      return true;
-    }
-  }
-  return false;
-}
-
 void region_heap::settle() noexcept {
   const std::lock_guard hold{lock_};
   any_row([&](index first, index count) {

@@ -80,6 +80,8 @@ class region_heap {
   // The least that was free at any moment since this was asked last: nobody needed that much.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;
   [[nodiscard]] snapshot count() const;
+  // INTERNAL for records that contradict one another.
+  [[nodiscard]] result<void> verify() noexcept;
 
  private:
   class assembly;
@@ -137,5 +139,21 @@ class region_heap {
   std::uint32_t thrift_ = k_most_thrift;
   std::vector<region> regions_;  // by their first grain
 };
+
+// Visits rows of regions, in which runs go over the borders, until one serves. Pre: under the lock.
+template <class Visit>
+bool region_heap::any_row(Visit&& visit) noexcept {
+  for (auto each = regions_.begin(); each != regions_.end();) {
+    const auto first = each->first;
+    auto behind = first;
+    for (; each != regions_.end() && each->first == behind; ++each) {
+      behind += each->count;
+    }
+    if (visit(first, behind - first)) {
+      return true;
+    }
+  }
+  return false;
+}
 
 }  // namespace isthmus

@@ -55,6 +55,12 @@ class run_heap {
   // grains; false if none do.
   bool unite(index first, index count, index wanted, queue_slots::slot whom) noexcept;
 
+  struct finding {
+    index at;                // k_none: all is as it must be
+    std::uint64_t free = 0;  // grains
+  };
+  // The first record in a row of regions that contradicts those around it or its list.
+  [[nodiscard]] finding look_for_damage(index first, index count) const noexcept;
   [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
 
  private:
@@ -67,6 +73,8 @@ class run_heap {
   };
 
   [[nodiscard]] static list list_for(index count) noexcept;
+  [[nodiscard]] bool is_sound_free(index first) const noexcept;
+  [[nodiscard]] bool is_sound_taken(index first) const noexcept;
   [[nodiscard]] index good_in(list in, index count, queue_slots::slot whom) const noexcept;
   [[nodiscard]] bool next_longer(list& than) const noexcept;
   [[nodiscard]] index first_before(index first) const noexcept;

@@ -25,6 +25,8 @@ class slab_list {
   [[nodiscard]] slab* give(slab& to, void* block, ticket freed) noexcept;
   // A slab that has all its blocks since nobody took one, out of the list; null if there is none.
   [[nodiscard]] slab* take_untouched() noexcept;
+  // A slab whose record contradicts its list or its blocks' marks; null if none does.
+  [[nodiscard]] const slab* find_damaged() const noexcept;
 
  private:
   // By the quarter of its blocks that a slab has free; behind these, slabs that wait.

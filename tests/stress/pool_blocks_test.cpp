@@ -126,6 +126,7 @@ class pool_blocks : public leak_checked, public ::testing::WithParamInterface<co
   void TearDown() override {
     pool_user last(pool_, queues_, between_, seed());
     for (owned_block left{}; between_.take(left);) last.give(left);
+    pool_.verify();
     pool_.trim(0);
     EXPECT_EQ(pool_.usage().held, 0U) << "something is still held";
     pool_ = {};

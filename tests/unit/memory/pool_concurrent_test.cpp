@@ -201,6 +201,8 @@ void churn(pool& of, queue& on, exchange& between, unsigned seed, int steps) {
     }
     if (random() % 20'000 == 0) {
       of.trim(64 * k_mib);
+      const auto sound = of.verify();
+      ASSERT_TRUE(sound) << sound.failure().message();
     }
   }
   for (const auto& each : mine) {

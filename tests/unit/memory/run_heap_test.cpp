@@ -102,6 +102,24 @@ TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 100}}));
 }
 
+TEST_F(run_heap_test, damage_is_found_where_it_is) {
+  heap_.add(1, 100);
+  const auto taken = heap_.take(30, queue_slots::k_quiet);
+  EXPECT_EQ(heap_.look_for_damage(1, 100).at, run_heap::k_none);
+  EXPECT_EQ(heap_.look_for_damage(1, 100).free, 70U);
+  const auto expect_found = [&](std::atomic<std::uint32_t>& word, index where) {
+    const auto was = word.fetch_add(1);
+    EXPECT_EQ(heap_.look_for_damage(1, 100).at, where);
+    word = was;
+  };
+  expect_found(table_[taken + 7].span, taken);  // inside the run
+  expect_found(table_[100].span, 31);           // the last of the free one
+  table_[31].set_links(99, run_heap::k_none);   // not the first in its list
+  EXPECT_EQ(heap_.look_for_damage(1, 100).at, 31U);
+  table_[31].set_links(run_heap::k_none, run_heap::k_none);
+  EXPECT_EQ(heap_.look_for_damage(1, 100).at, run_heap::k_none);
+}
+
 TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   const ticket waits{2, 1};
   heap_.add(1, 90);

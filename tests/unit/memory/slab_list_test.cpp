@@ -75,6 +75,21 @@ TEST_F(slab_lists, give_blocks_of_the_fullest_first) {
   EXPECT_NE(empty.block_at(take(1, k_mine).at(0)), slab::k_no_block);
 }
 
+TEST_F(slab_lists, damage_is_found) {
+  auto& in = make();
+  const auto taken = add(in, 10);
+  ASSERT_EQ(list_.find_damaged(), nullptr);
+  in.kept += 1;
+  EXPECT_EQ(list_.find_damaged(), &in) << "counts more than it has";
+  in.kept -= 1;
+  in.mark_live(in.block_at(taken[0]));
+  EXPECT_EQ(list_.find_damaged(), nullptr);
+  in.mark_live(63);
+  EXPECT_EQ(list_.find_damaged(), &in) << "a block in two places";
+  EXPECT_TRUE(in.mark_dead(63));
+  EXPECT_EQ(list_.find_damaged(), nullptr);
+}
+
 TEST_F(slab_lists, keep_what_waits_for_its_own_queue) {
   auto& in = make();
   const auto taken = add(in, 64);

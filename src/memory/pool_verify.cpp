@@ -1,0 +1,141 @@
+// Whether what a pool knows of its memory fits together.
+
+#include <bit>
+#include <mutex>
+#include <thread>
+
+#include "core/sizes.hpp"
+#include "memory/pool.hpp"
+
+namespace isthmus {
+
+using state = grain::state;
+
+bool run_heap::is_sound_free(index first) const noexcept {
+  const auto count = length_of(first);
+  const auto& last = table_[first + count - 1];
+  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != state::free_last ||
+                                   last.span.load(k_relaxed) != count - 1))) {
+    return false;
+  }
+  const auto [doubling, part] = list_for(count);
+  const auto before = table_[first].before();
+  const auto after = table_[first].after();
+  const auto named = before == k_none ? heads_.at(doubling).at(part) : table_[before].after();
+  return named == first && (after == k_none || table_[after].before() == first) &&
+         (parts_.at(doubling) >> part & 1) != 0 && (doublings_ >> doubling & 1) != 0;
+}
+
+bool run_heap::is_sound_taken(index first) const noexcept {
+  const auto count = length_of(first);
+  for (index back = 1; back < count; ++back) {
+    const auto& body = table_[first + back];
+    if (body.is.load(k_relaxed) != state::body || body.span.load(k_relaxed) != back) {
+      return false;
+    }
+  }
+  return count != 0;
+}
+
+run_heap::finding run_heap::look_for_damage(index first, index count) const noexcept {
+  finding seen{k_none};
+  for (auto at = first; at < first + count;) {
+    const auto& record = table_[at];
+    const bool is_free = record.is.load(k_relaxed) == state::free_head;
+    const bool is_slab = record.is_slab() && record.in_slab() != nullptr;
+    if (!is_slab && !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_taken(at))) {
+      return {at};
+    }
+    const auto length = is_slab ? 1 : length_of(at);
+    seen.free += is_free ? length : 0;
+    at += length;
+  }
+  return seen;
+}
+
+result<void> region_heap::verify() noexcept {
+  const std::lock_guard hold{lock_};
+  std::uint64_t free = 0;
+  auto damaged = run_heap::k_none;
+  any_row([&](index first, index count) {
+    const auto seen = runs_.look_for_damage(first, count);
+    free += seen.free;
+    damaged = seen.at;
+    return damaged != run_heap::k_none;
+  });
+  if (damaged != run_heap::k_none) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "the record of the 64 KiB at {} contradicts those beside it",
+                static_cast<void*>(address_of(damaged)));
+  }
+  if (free != runs_.free_grains()) {
+    return fail(ISTHMUS_ERROR_INTERNAL, "{} are free, and {} are counted",
+                describe_bytes(free * k_grain_bytes),
+                describe_bytes(runs_.free_grains() * k_grain_bytes));
+  }
+  return {};
+}
+
+const slab* slab_list::find_damaged() const noexcept {
+  const auto is_sound = [](slab& of, std::size_t in) {
+    std::uint32_t kept = 0;
+    for (std::size_t word = 0; word < of.words(); ++word) {
+      kept += static_cast<std::uint32_t>(std::popcount(of.own()[word]));
+    }
+    bool apart = place(of) == in && kept == of.kept;
+    for (std::uint32_t block = 0; block < of.blocks; ++block) {
+      const bool has = (of.own()[block / 64] >> block % 64 & 1) != 0;
+      apart = apart && !(has && of.is_live(block));
+    }
+    return apart;
+  };
+  for (std::size_t in = 0; in <= k_waiting; ++in) {
+    const slab* before = nullptr;
+    for (auto* each = first_.at(in); each != nullptr; each = each->after) {
+      if (each->before != before || !is_sound(*each, in)) {
+        return each;
+      }
+      before = each;
+    }
+  }
+  return nullptr;
+}
+
+result<void> central_list::verify() noexcept {
+  const std::lock_guard hold{lock_};
+  if (const auto* damaged = slabs_.find_damaged()) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "the slab of {}-byte blocks at {} contradicts its list, or has a block that a "
+                "caller has too",
+                damaged->block_bytes, static_cast<void*>(damaged->address_of(0)));
+  }
+  for (const auto& each : std::span{stack_}.first(batches_)) {
+    for (auto* block : std::span{each.blocks}.first(each.count)) {
+      auto& owner = process_page_map.at(block).last_slab();
+      const auto number = owner.block_at(block);
+      if (number == slab::k_no_block || owner.is_live(number)) {
+        return fail(ISTHMUS_ERROR_INTERNAL, "the block at {} is kept, and a caller has it", block);
+      }
+    }
+  }
+  return {};
+}
+
+// What other threads are about to change may be seen half changed: damage is what stays.
+result<void> pool::verify() {
+  constexpr int k_most_looks = 100;
+  result<void> seen;
+  for (int look = 0; look < k_most_looks; ++look) {
+    seen = regions_.verify();
+    for (unsigned each = 0; seen && each < classes_.count(); ++each) {
+      seen = central_[each].verify();
+    }
+    if (seen) {
+      break;
+    }
+    std::this_thread::yield();
+  }
+  return seen;
+}
+
+}  // namespace isthmus
