@@ -14,9 +14,17 @@ from isthmus import Buffer, Queue
 from isthmus.memory import DebugResource, PoolResource, ProviderResource
 
 
-@pytest.fixture
-def checked() -> DebugResource:
+def over_a_pool() -> DebugResource:
     return DebugResource(PoolResource("host", "host"))
+
+
+def finding(of: DebugResource) -> str:
+    """What it says; pytest.raises would keep what is told of, and the pool below it."""
+    try:
+        of.verify()
+    except isthmus.InvalidArgumentError as problem:
+        return str(problem)
+    return ""
 
 
 def poke(address: int) -> None:
@@ -43,27 +51,23 @@ def test_whole_blocks_are_like_any_other(
 
 
 @pytest.mark.parametrize("offset", [100, 163, -1, -64])
-def test_a_write_beside_a_block(
-    checked: DebugResource, offset: int, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_write_beside_a_block(offset: int, capfd: pytest.CaptureFixture[str]) -> None:
+    checked = over_a_pool()
     buffer = checked.allocate(100)
     poke(buffer.ptr + offset)
-    with pytest.raises(isthmus.InvalidArgumentError, match=f"offset {offset} of the block"):
-        checked.verify()
+    assert f"offset {offset} of the block" in finding(checked)
     buffer.free()
     assert f"offset {offset} of the block of 100 bytes" in capfd.readouterr().err
 
 
-def test_a_write_to_a_freed_block(
-    checked: DebugResource, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_write_to_a_freed_block(capfd: pytest.CaptureFixture[str]) -> None:
+    checked = over_a_pool()
     buffer = checked.allocate(1000)
     address = buffer.ptr
     buffer.free()
     checked.verify()
     poke(address + 7)
-    with pytest.raises(isthmus.InvalidArgumentError, match="offset 7 .* after it was freed"):
-        checked.verify()
+    assert "offset 7 of the block of 1000 bytes" in finding(checked)
     checked.trim()
     assert "after it was freed" in capfd.readouterr().err
 
@@ -90,7 +94,7 @@ def test_bad_arguments(q: Queue) -> None:
 
 def test_every_resource_can_be_verified(q: Queue, kind: str) -> None:
     pool = PoolResource(kind, q.device)
-    buffers = [Buffer(n, kind, queue=q, resource=pool) for n in (10, 5000, 1 << 20)]
+    buffers = [Buffer(n, kind=kind, queue=q, resource=pool) for n in (10, 5000, 1 << 20)]
     pool.verify()
     buffers.clear()
     pool.verify()

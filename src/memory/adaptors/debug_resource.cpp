@@ -50,6 +50,16 @@ result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
   return make_ref<debug_resource>(upstream, kept_bytes);
 }
 
+// Damaged blocks that nobody freed again go back now.
+debug_resource::~debug_resource() {
+  let_go(0);
+  live_.visit([this](const note& left) {
+    if (left.is_damaged) {
+      static_cast<void>(adaptor::deallocate(left.base(), left.all_bytes(), nullptr));
+    }
+  });
+}
+
 // What is kept of freed blocks serves before there is no memory.
 result<std::byte*> debug_resource::take(std::size_t nbytes, std::size_t alignment, queue& on) {
   auto given = adaptor::allocate(nbytes, alignment, on);
@@ -100,6 +110,7 @@ result<void> debug_resource::deallocate(void* pointer, std::size_t, queue* behin
   result<void> done = damage_of_live(block);
   if (!done) {
     tell(done.failure());
+    noted.mapped().is_damaged = true;
   } else if (block.zone == 0 || !over) {
     done = adaptor::deallocate(block.base(), block.all_bytes(), behind);
   } else {

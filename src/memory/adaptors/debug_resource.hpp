@@ -36,7 +36,8 @@ class debug_resource final : public adaptor {
   [[nodiscard]] bool cuts() const noexcept override { return true; }
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
-  // INVALID_ARGUMENT also where a red zone was written to: then the block stays as it is.
+  // INVALID_ARGUMENT also where a red zone was written to: then the block stays as it is, till the
+  // resource ends.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   // Freed blocks go back first.
   std::size_t trim(std::size_t keep) noexcept override;
@@ -49,12 +50,13 @@ class debug_resource final : public adaptor {
     std::size_t nbytes;
     std::size_t zone;      // 0: it passes unchecked
     note* next = nullptr;  // freed after it
+    bool is_damaged = false;
 
     [[nodiscard]] std::byte* base() const noexcept { return start - zone; }
     [[nodiscard]] std::size_t all_bytes() const noexcept { return nbytes + 2 * zone; }
   };
 
-  ~debug_resource() override { let_go(0); }
+  ~debug_resource() override;
   [[nodiscard]] result<std::byte*> take(std::size_t nbytes, std::size_t alignment, queue& on);
   [[nodiscard]] static error damage_of_live(const note& of) noexcept;
   [[nodiscard]] static error damage_of_freed(const note& of) noexcept;
