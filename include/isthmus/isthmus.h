@@ -651,8 +651,8 @@ ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) IST
 
 /* Finds writes beside blocks and to freed ones, for programs under test. Each block lies between
  * red zones of 64 bytes, or of its alignment if that is more, and `kept_bytes` of freed blocks are
- * poisoned and kept for a while. An allocation waits for its queue, a free for the work that it
- * lies behind; in a callback, which may not wait, a block passes unchecked. What is found is told
+ * poisoned and kept for a while. An allocation waits for its queue; in a callback, which may not
+ * wait, a block passes unchecked. Memory is freed when nothing uses it any more. What is found is told
  * on the standard error stream and by isthmus_resource_verify; a block that was written beside is
  * not freed, INVALID_ARGUMENT. UNSUPPORTED for an upstream that may give device memory, which the
  * host cannot look at. */
@@ -766,7 +766,8 @@ typedef struct isthmus_pointer_info_s {
   void* base;          /* start and size of its allocation, where known, else NULL and 0 */
   size_t nbytes;
   isthmus_device_t* device; /* borrowed: lives as long as the context; NULL if not known */
-  /* What a tracking resource that it came through knows; else 0. */
+  /* As it was asked for, where that is known: of the driver's memory, of a pool's above 256 KiB, of
+   * what came through a tracking resource; else 0. */
   size_t requested_bytes;
   uintptr_t queue_key; /* of the queue that it was allocated on */
 } isthmus_pointer_info_t;

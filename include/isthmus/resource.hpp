@@ -237,7 +237,8 @@ struct live_memory {
 }
 
 // What is known of a pointer, an inner one too; `base` and `nbytes` are its allocation's, those
-// behind `device` what a tracking resource knows of it, else 0.
+// behind `device` how it was asked for, where that is known: of the driver's memory, of a pool's
+// above 256 KiB, of what came through a tracking resource; else 0.
 struct pointer_info {
   v1::kind kind = v1::kind::unknown;
   void* base = nullptr;

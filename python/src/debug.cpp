@@ -27,8 +27,8 @@ void bind_debug(nb::module_& module) {
       "kept_bytes='16MiB').\n\n"
       "For programs under test. Each block lies between red zones of 64 bytes, or of its\n"
       "alignment if that is more, and `kept_bytes` of freed blocks are poisoned and kept for a\n"
-      "while. An allocation waits for its queue, a free for the work it lies behind. What is\n"
-      "found is told on the standard error stream, and raised by verify(). Raises\n"
+      "while. An allocation waits for its queue, and memory goes back when nothing uses it. What\n"
+      "is found is told on the standard error stream, and raised by verify(). Raises\n"
       "UnsupportedError for an upstream that may give device memory, which the host cannot look\n"
       "at.")
       .def("__init__", &init_debug, nb::arg("upstream").none(), nb::arg("kept_bytes") = "16MiB",

@@ -14,7 +14,7 @@ using namespace isthmus::c;
 namespace {
 
 // The header's first form, which many were compiled with.
-constexpr auto k_first_size = offsetof(isthmus_pointer_info_t, requested_bytes);
+constexpr auto k_first_info_size = offsetof(isthmus_pointer_info_t, requested_bytes);
 
 void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
   info.kind = known.kind;
@@ -24,37 +24,41 @@ void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
 }
 
 // Where the caller has room for it.
-void tell_tracked(const block_note& noted, isthmus_pointer_info_t& info) noexcept {
+void tell_request(const request_facts& known, isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
-    info.requested_bytes = noted.nbytes;
+    info.requested_bytes = known.nbytes;
   }
   if (info.struct_size >= sizeof info) {
-    info.queue_key = noted.queue;
+    info.queue_key = known.queue_key;
   }
 }
 
-block_note tracked(const pointer_facts& known, const void* pointer) noexcept {
-  block_note noted{};
-  if (known.kind != ISTHMUS_KIND_UNKNOWN && !tracking_resource::find_anywhere(pointer, noted) &&
-      known.base != nullptr) {
-    static_cast<void>(tracking_resource::find_anywhere(known.base, noted));
+request_facts request_for(const pointer_facts& known, const void* pointer) {
+  if (known.kind == ISTHMUS_KIND_UNKNOWN) {
+    return {};
   }
-  return noted;
+  block_note noted{};
+  const bool is_tracked =
+      tracking_resource::find_anywhere(pointer, noted) ||
+      (known.base != nullptr && tracking_resource::find_anywhere(known.base, noted));
+  return is_tracked ? request_facts{noted.nbytes, noted.queue} : request_of(pointer);
 }
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,
                                               isthmus_pointer_info_t* info) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(info);
-    if (info->struct_size < k_first_size) {
-      return is_too_small("info", info->struct_size, k_first_size);
+    if (info->struct_size < k_first_info_size) {
+      return is_too_small("info", info->struct_size, k_first_info_size);
     }
     if (os::is_forked_child()) {
       return refuse_child();
     }
     const auto known = context == nullptr ? facts_of(pointer) : facts_of(*object(context), pointer);
     tell(known, *info);
-    tell_tracked(tracked(known, pointer), *info);
+    if (info->struct_size > k_first_info_size) {
+      tell_request(request_for(known, pointer), *info);
+    }
     return {};
   });
 }
@@ -63,7 +67,7 @@ block_note tracked(const pointer_facts& known, const void* pointer) noexcept {
 
 isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                        isthmus_pointer_info_t* info) noexcept {
-  if (info != nullptr && info->struct_size >= k_first_size && !os::is_forked_child() &&
+  if (info != nullptr && info->struct_size >= k_first_info_size && !os::is_forked_child() &&
       !tracking_resource::is_any()) [[likely]] {
     const auto found = bare_block_holding(pointer);
     if (found.common != nullptr &&
@@ -72,7 +76,7 @@ isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* p
       tell({found.common->kind.load(k_relaxed), found.start, found.nbytes,
             found.common->where.load(k_relaxed)},
            *info);
-      tell_tracked({}, *info);
+      tell_request({}, *info);
       return ISTHMUS_OK;
     }
   }

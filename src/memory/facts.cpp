@@ -57,6 +57,21 @@ pointer_facts facts_of(context& home, const void* pointer) {
   return told;
 }
 
+request_facts request_of(const void* pointer) {
+  auto* in = process_page_map.find(pointer);
+  if (in == nullptr) {
+    const auto known = process_registry().find(pointer);
+    return known ? request_facts{known->what().nbytes, known->on().key()} : request_facts{};
+  }
+  auto* const first = in->is_slab() ? nullptr : first_of_run(in);
+  if (first == nullptr || !first->is_live_run()) {
+    return {};
+  }
+  auto& table = grain_table::of(first);
+  const auto& origin = table.origin_of(table.number_of(first));
+  return {origin.nbytes.load(k_relaxed), origin.queue_key.load(k_relaxed)};
+}
+
 pointer_facts facts_of(const void* pointer) {
   const auto known = known_of(pointer);
   return known ? known->what : pointer_facts{};

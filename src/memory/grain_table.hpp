@@ -1,6 +1,7 @@
 #pragma once
 // All that a pool notes about its grains, in one table of address space of which only what is
-// touched takes memory: 24 bytes a grain, 0.037 %.
+// touched takes memory: 24 bytes a grain, 0.037 %, and 16 for
+// runs that are in use.
 //
 // A table begins at a multiple of its size, so that a record found by the page map leads to its
 // table, and that to its pool. Tables are never unmapped, since who looks a pointer up takes no
@@ -36,6 +37,13 @@ class grain_table {
     return static_cast<index>(record - grains_.data());
   }
 
+  // Of a run that a caller has, at its first grain: how it was asked for.
+  struct origin {
+    std::atomic<std::size_t> nbytes;
+    std::atomic<std::uintptr_t> queue_key;
+  };
+  [[nodiscard]] origin& origin_of(index number) noexcept { return origins_[number]; }
+
   // What all its memory has in common.
   struct common_facts {
     std::atomic<device*> where{nullptr};
@@ -54,6 +62,7 @@ class grain_table {
 
   std::array<grain, k_grains> grains_;
   std::array<ticket, k_grains> tickets_;
+  std::array<origin, k_grains> origins_;
   common_facts common_;
   spin_lock lock_;
   pool* owner_ = nullptr;

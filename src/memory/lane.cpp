@@ -28,6 +28,7 @@ void attach(lane& mine, pool& to, const queue* key, queue_slots::slot slot) noex
   mine.slot = slot;
   to.slots().attach_lane(slot);
   mine.behind = key;
+  mine.queue_key = key != nullptr ? key->key() : 0;
   mine.before = nullptr;
   mine.next = to.lanes();
   if (mine.next != nullptr) {
@@ -150,11 +151,12 @@ lane* lane::find(pool& of, queue* key) noexcept {
   return found;
 }
 
-void* lane::take_run(std::size_t grains, grain_table& table) noexcept {
+void* lane::take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept {
+  const auto grains = grains_for(nbytes);
   for (std::size_t back = 0; back < k_runs; ++back) {
     auto& kept = runs[(newest - back) % k_runs];
     if (kept.count == grains) {
-      return hand_out(kept, table);
+      return hand_out(kept, nbytes, key, table);
     }
   }
   return nullptr;

@@ -49,8 +49,9 @@ class lane {
 
   // The run kept last, if it has the length of a request: live then. Null if not.
   [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
-  // The same among all that are kept, the newest first.
-  [[nodiscard]] void* take_run(std::size_t grains, grain_table& table) noexcept;
+  // The same among all that are kept, the newest first, for the queue of that key: a lane of none
+  // is all lent ones'.
+  [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept;
   // Keeps a live run that begins there, if there is room; false if not, or if none begins there.
   [[nodiscard]] bool keep_run(grain& first, std::byte* base, grain_table& table) noexcept;
 
@@ -62,6 +63,7 @@ class lane {
 
   std::atomic<pool*> owner{nullptr};
   const queue* behind = nullptr;  // the thread's own, as all below but the links
+  std::uintptr_t queue_key = 0;   // of `behind`
   queue_slots::slot slot = queue_slots::k_quiet;
   lane* next = nullptr;  // of the pool's lanes, or of the spare ones
   lane* before = nullptr;
@@ -72,7 +74,8 @@ class lane {
 
  private:
   // To the next caller. Pre: it is kept.
-  [[nodiscard]] void* hand_out(run& kept, grain_table& table) noexcept;
+  [[nodiscard]] void* hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
+                               grain_table& table) noexcept;
 };
 
 // 2**48 for 0 bytes.
@@ -80,7 +83,11 @@ class lane {
   return (nbytes - 1) / k_grain_bytes + 1;
 }
 
-inline void* lane::hand_out(run& kept, grain_table& table) noexcept {
+inline void* lane::hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
+                            grain_table& table) noexcept {
+  auto& origin = table.origin_of(kept.first);
+  origin.nbytes.store(nbytes, k_relaxed);
+  origin.queue_key.store(key, k_relaxed);
   table[kept.first].is.store(grain::state::live, k_relaxed);
   cached_grains -= std::exchange(kept.count, 0);
   return kept.base;
@@ -92,7 +99,7 @@ inline void* lane::take_last_run(std::size_t nbytes, grain_table& table) noexcep
     return nullptr;
   }
   --newest;
-  return hand_out(last, table);
+  return hand_out(last, nbytes, queue_key, table);
 }
 
 inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) noexcept {

@@ -66,9 +66,10 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       checks_{how.checks},
       longest_wait_{how.longest_wait},
       slots_{make_ref<queue_slots>()},
-      source_{home,       where,
-              kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes},
-              how.shared, how.remaps},
+      source_{
+          home,       where,
+          kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes, how.initial_bytes},
+          how.shared, how.remaps},
       regions_{source_, *slots_},
       window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
@@ -265,13 +266,17 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
                 describe_bytes(alignment), describe_bytes(k_most_bytes));
   }
   const auto count = static_cast<region_heap::index>(grains_for(nbytes));
+  const auto key = on->key();
   if (auto* mine = lane_for(lane_key(on)); mine != nullptr && alignment <= k_grain_bytes) {
-    if (auto* kept = mine->take_run(count, regions_.table())) {
+    if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
       return kept;
     }
   }
   auto run = take_run(count, alignment, on);
   ISTHMUS_TRY(run);
+  auto& origin = regions_.table().origin_of(run->first);
+  origin.nbytes.store(nbytes, k_relaxed);
+  origin.queue_key.store(key, k_relaxed);
   return static_cast<void*>(run->base);
 }
 

@@ -1,6 +1,7 @@
 // Whether what a pool knows of its memory fits together.
 
 #include <bit>
+#include <chrono>
 #include <mutex>
 #include <thread>
 
@@ -133,7 +134,7 @@ result<void> pool::verify() {
     if (seen) {
       break;
     }
-    std::this_thread::yield();
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   return seen;
 }

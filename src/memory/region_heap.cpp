@@ -54,9 +54,14 @@ std::byte* region_heap::address_of(index first) const noexcept {
 // Pre: under the lock.
 bool region_heap::is_spared(index found, index count, cut from) const noexcept {
   const auto length = runs_.length_of(found);
-  return from != cut::any && !source_.moves() && thrift_ >= k_swap_costs && length / 2 > count &&
-         length > region_source::k_usual_growth / k_grain_bytes &&
-         length == region_of(found)->count &&
+  if (from == cut::any || source_.moves() || thrift_ < k_swap_costs || length / 2 <= count ||
+      length * k_grain_bytes <= source_.growth_for(count * k_grain_bytes)) {
+    return false;
+  }
+  const auto& in = *region_of(found);
+  const auto held = source_.counts().held_bytes();
+  return length == in.count &&
+         held - std::min(held, in.driver_bytes) >= source_.how().initial_bytes &&
          (from == cut::sparing || slots_.passed(runs_.ticket_of(found)));
 }
 
@@ -73,7 +78,7 @@ region_heap::run region_heap::take(index count, std::size_t alignment, queue_slo
   if (first == run_heap::k_none && any_row(unite)) {
     first = runs_.find(count + slack, whom);
   }
-  if (first == run_heap::k_none || is_spared(first, count, from)) {
+  if (first == run_heap::k_none || is_spared(first, count + slack, from)) {
     return {};
   }
   first = runs_.take(count + slack, whom);
@@ -142,8 +147,8 @@ result<void> region_heap::enter(std::vector<region>& row) {
 result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
                                            queue_slots::slot whom) {
   const std::lock_guard one_at_a_time{growing_};
-  for (;;) {
-    if (const auto found = take(count, alignment, whom, cut::sparing_idle); found.count != 0) {
+  for (auto from = cut::sparing_idle;; from = cut::any) {
+    if (const auto found = take(count, alignment, whom, from); found.count != 0) {
       return found;
     }
     ISTHMUS_TRY(grow_for(count, alignment));

@@ -41,9 +41,9 @@ class region_heap {
   // Before anything else. OUT_OF_MEMORY where the host has no address space for the table.
   [[nodiscard]] result<void> open();
 
-  // What a request may be cut from: where regions cannot move, a large one that nothing uses is too
-  // good for less than half of it, since it could go back instead (`make_way`), and with a small
-  // block in it cannot. Recorded table operations held 1.37 times what they requested cutting all,
+  // What a request may be cut from: where regions cannot move, one that nothing uses, larger than
+  // what would be asked of the driver, is too good for less than half of it: it could go back
+  // instead (`make_way`), and with a small block in it cannot. Recorded table operations held 1.37 times what they requested cutting all,
   // and 1.15 times sparing these.
   // `sparing`: those too on which work may run, as nobody has looked; `sparing_idle`: not those.
   enum class cut { sparing, sparing_idle, any };

@@ -11,6 +11,7 @@ namespace isthmus {
 namespace {
 
 constexpr std::size_t k_mib = std::size_t{1} << 20;
+constexpr std::size_t k_usual_growth = 32 * k_mib;
 
 chunk_source* chunks_for(context& home, device& where, usm_kind kind) noexcept {
   auto* found = home.chunks(where, kind);

@@ -38,11 +38,10 @@ class region_source {
   struct sizes {
     std::size_t growth_bytes;  // asked of the driver at a time, at least; 0: by itself
     std::size_t
-        soft_limit_bytes;     // of the driver's, beyond which it asks for no more than is needed
-    std::size_t limit_bytes;  // never more
+        soft_limit_bytes;       // of the driver's, beyond which it asks for no more than is needed
+    std::size_t limit_bytes;    // never more
+    std::size_t initial_bytes;  // asked for at once; not given back for others
   };
-  static constexpr std::size_t k_usual_growth = std::size_t{32} << 20;  // bytes
-
   // `shared`: what it holds together with other sources; may be null.
   region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
                 bool remaps) noexcept;

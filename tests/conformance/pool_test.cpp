@@ -53,6 +53,25 @@ TEST_P(pools, give_every_size_and_tell_what_they_gave) {
   }
 }
 
+TEST_P(pools, know_how_large_blocks_were_asked_for) {
+  const im::queue other(queue_.device());
+  for (im::kind kind : kinds()) {
+    const im::resource pool = im::resource::pool(queue_.context(), kind, {}, queue_.device());
+    for (int again = 0; again < 2; ++again) {  // the second time as a thread kept it
+      for (const im::queue& on : {queue_, other}) {
+        for (std::size_t nbytes : {256 * k_kib + 1, 3 * k_mib - 7}) {
+          auto* const block = static_cast<std::byte*>(pool.allocate(nbytes, 0, on));
+          const im::pointer_info info = im::query(block + nbytes - 1);
+          EXPECT_EQ(info.requested_bytes, nbytes);
+          EXPECT_EQ(info.queue_key, isthmus_queue_key(on.get()));
+          pool.deallocate(block, nbytes, 0, on);
+          EXPECT_EQ(im::query(block).requested_bytes, 0u);
+        }
+      }
+    }
+  }
+}
+
 TEST_P(pools, align_as_asked) {
   const std::size_t most = device_.info().max_alignment;
   for (im::kind kind : kinds()) {

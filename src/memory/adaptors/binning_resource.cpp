@@ -59,4 +59,11 @@ result<void> binning_resource::deallocate(void* pointer, std::size_t nbytes,
   return resource_for(nbytes).deallocate(pointer, nbytes, behind);
 }
 
+result<void> binning_resource::verify() {
+  for (const auto& each : bins_) {
+    ISTHMUS_TRY(each.resource->verify());
+  }
+  return adaptor::verify();
+}
+
 }  // namespace isthmus

@@ -40,6 +40,7 @@ class binning_resource final : public adaptor {
   }
   [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
+  [[nodiscard]] result<void> verify() override;
 
  private:
   [[nodiscard]] static nature nature_of(const memory_resource& upstream,

@@ -7,6 +7,7 @@
 
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
+#include "memory/pressure.hpp"
 
 namespace isthmus {
 namespace {
@@ -27,12 +28,10 @@ const std::byte* first_other(const std::byte* at, std::byte than, std::size_t co
   return found == end ? nullptr : found;
 }
 
-// Whether nothing on the queue uses what was freed behind it.
+// Whether nothing on the queue uses what was freed behind it, by now.
 bool is_over(queue& on) noexcept try {
-  if (on.quiet()) {
-    return true;
-  }
-  return !in_continuation() && !on_library_thread() && on.wait(std::nullopt);
+  const bool may_wait = !no_wait && !in_continuation() && !on_library_thread();
+  return on.quiet() || (may_wait && on.wait(std::nullopt));
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -72,7 +71,8 @@ result<std::byte*> debug_resource::take(std::size_t nbytes, std::size_t alignmen
 }
 
 result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
-  const auto zone = std::max(k_least_zone, alignment);
+  const auto zone =
+      std::max(k_least_zone, alignment != 0 ? alignment : where().properties().base_alignment);
   const bool is_plain = (alignment & (alignment - 1)) == 0;
   if (!is_plain || nbytes > SIZE_MAX / 2 || zone > SIZE_MAX / 8) {
     return adaptor::allocate(nbytes, alignment, on);  // which says what is wrong
@@ -81,21 +81,21 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
   ISTHMUS_TRY(base);
   const auto made =
       is_over(on) ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
+  if (made.zone != 0) {  // before anybody finds the note
+    fill(made.base(), k_zone, zone);
+    fill(made.start, k_never_written, nbytes);
+    fill(made.start + nbytes, k_zone, zone);
+  }
   try {
     live_.put(made.start, made);
   } catch (const std::bad_alloc&) {
     static_cast<void>(adaptor::deallocate(*base, made.all_bytes(), &on));
     throw;
   }
-  if (made.zone != 0) {
-    fill(made.base(), k_zone, zone);
-    fill(made.start, k_never_written, nbytes);
-    fill(made.start + nbytes, k_zone, zone);
-  }
   return static_cast<void*>(made.start);
 }
 
-result<void> debug_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
+result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noexcept {
   auto noted = live_.take(pointer);
   if (noted.empty()) {
     return freed_.has(pointer)
@@ -106,13 +106,12 @@ result<void> debug_resource::deallocate(void* pointer, std::size_t, queue* behin
                       pointer);
   }
   const auto block = noted.mapped();
-  const bool over = behind == nullptr || is_over(*behind);
   result<void> done = damage_of_live(block);
   if (!done) {
     tell(done.failure());
     noted.mapped().is_damaged = true;
-  } else if (block.zone == 0 || !over) {
-    done = adaptor::deallocate(block.base(), block.all_bytes(), behind);
+  } else if (block.zone == 0) {
+    done = adaptor::deallocate(block.base(), block.all_bytes(), nullptr);
   } else {
     fill(block.start, k_freed, block.nbytes);
     keep(std::move(noted));

@@ -3,8 +3,8 @@
 //
 // A block lies between two red zones, which its free looks at. Freed blocks are poisoned and kept
 // for a while before they go back, and looked at then. For that it waits: an allocation for its
-// queue, whose work may still use what the block was before, and a free for the work that it lies
-// behind. Where that cannot be waited for, in a callback, the block passes unchecked. What was
+// queue, whose work may still use what the block was before; where it may not, in a callback, the
+// block passes unchecked. A free comes when nothing uses the block, as the library sees to. What was
 // found is told on the standard error stream at once, since a buffer's end has nobody to tell, and
 // by `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not
 // see.
@@ -28,7 +28,7 @@ class debug_resource final : public adaptor {
                                                           std::size_t kept_bytes);
   // For `create`.
   debug_resource(memory_resource& upstream, std::size_t kept_bytes) noexcept
-      : adaptor{upstream}, most_kept_{kept_bytes} {}
+      : adaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
 
   [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept override {
     return *this;

@@ -32,6 +32,10 @@ class fallback_resource final : public adaptor {
   [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
   // The second's first: what it has serves only where the first has none.
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
+  [[nodiscard]] result<void> verify() override {
+    ISTHMUS_TRY(adaptor::verify());
+    return second_->verify();
+  }
 
  private:
   struct nothing {};

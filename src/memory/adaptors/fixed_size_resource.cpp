@@ -166,6 +166,10 @@ result<void*> fixed_size_resource::take_of_new(queue& on) {
   auto memory = take_chunk(block_bytes_ * in_slab_, alignment_, on);
   ISTHMUS_TRY(memory);
   made->memory = *std::move(memory);
+  const auto until = ticket_behind(*slots_, on.quiet() ? nullptr : &on);
+  for (auto& each : made->blocks) {
+    each.freed = until;  // upstream's order is that of this queue alone
+  }
   const auto base = address(made->memory->what().base);
   const std::lock_guard hold{lock_};
   const auto before = std::find_if(slabs_.begin(), slabs_.end(), [&](const auto& each) {
@@ -189,6 +193,13 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
     ISTHMUS_TRY(found);
     gone = *found;
     gone->live = false;
+  }
+  if (behind != nullptr) {
+    if (auto told = order_behind_uses(*gone->in->memory, pointer, block_bytes_, *behind); !told) {
+      const std::lock_guard hold{lock_};
+      gone->live = true;
+      return told;
+    }
   }
   const auto freed = ticket_behind(*slots_, behind);
   const std::lock_guard hold{lock_};

@@ -22,6 +22,15 @@ void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment) noexcep
   return static_cast<std::byte*>(whole.base) + begin;
 }
 
+ref<event> monotonic_resource::before(const queue& on) noexcept {
+  if (pieces_.empty()) {
+    return {};
+  }
+  const auto& last = pieces_.back();
+  const bool is_over = !last.until || last.until->settled();
+  return is_over || last.taken_on == &on ? ref<event>{} : last.until;
+}
+
 bool monotonic_resource::knows(const queue& on) const noexcept {
   return std::any_of(queues_.rbegin(), queues_.rend(),
                      [&](const ref<queue>& each) { return each.get() == &on; });
@@ -46,8 +55,9 @@ void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignmen
     return nullptr;
   }
   const std::lock_guard hold{lock_};
-  return knows(*on) ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment)
-                    : nullptr;
+  return knows(*on) && !before(*on)
+             ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment)
+             : nullptr;
 }
 
 // The lock is held over no call of upstream's: threads that need a chunk at once take one each, and
@@ -56,18 +66,30 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
   std::size_t size = 0;
-  {
-    const std::lock_guard hold{lock_};
-    note(on);
-    if (void* made = cut(nbytes, *checked)) {
-      return made;
+  for (ref<event> waited;;) {
+    ref<event> until;
+    {
+      const std::lock_guard hold{lock_};
+      note(on);
+      until = before(on);
+      void* made = !until || until.get() == waited.get() ? cut(nbytes, *checked) : nullptr;
+      if (made != nullptr) {
+        return made;
+      }
+      size = std::max(next_bytes_, nbytes);
     }
-    size = std::max(next_bytes_, nbytes);
+    if (!until || until.get() == waited.get()) {
+      break;
+    }
+    ISTHMUS_TRY(on.fence({&until, 1}));
+    waited = std::move(until);
   }
   auto made = take_chunk(size, *checked, on);
   ISTHMUS_TRY(made);
+  auto until = on.quiet() ? result<ref<event>>{ref<event>{}} : on.pending();
+  ISTHMUS_TRY(until);
   const std::lock_guard hold{lock_};
-  pieces_.push_back({*std::move(made), 0});
+  pieces_.push_back({*std::move(made), *std::move(until), &on, 0});
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
   return cut(nbytes, *checked);
 }

@@ -34,6 +34,9 @@ class monotonic_resource final : public cutting_resource {
  private:
   struct piece {
     chunk memory;
+    // What upstream had it behind, on the queue that it was taken for; null: nothing.
+    ref<event> until;
+    const queue* taken_on = nullptr;
     std::size_t used = 0;
   };
 
@@ -41,6 +44,8 @@ class monotonic_resource final : public cutting_resource {
   void let_go() noexcept override { delete this; }
   // Pre for these: `lock_` is held. Null where there is no room.
   [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment) noexcept;
+  // What work on a queue must come behind before it may use the last chunk; null: nothing.
+  [[nodiscard]] ref<event> before(const queue& on) noexcept;
   void note(queue& on);
   [[nodiscard]] bool try_note(queue& on) noexcept;
   [[nodiscard]] bool knows(const queue& on) const noexcept;

@@ -10,6 +10,7 @@
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
 #include "memory/pool.hpp"
+#include "memory/pressure.hpp"
 #include "memory/provider.hpp"
 #include "support/sizes.hpp"
 
@@ -138,22 +139,58 @@ TEST_P(debug_resource_test, odd_requests_are_upstreams_to_refuse) {
   }
 }
 
-TEST_P(debug_resource_test, an_allocation_and_a_free_wait_for_their_queue) {
+TEST_P(debug_resource_test, an_allocation_waits_for_its_queue) {
   const auto gate = make_ref<host_event>();
   const std::vector<ref<event>> after{gate};
-  auto* const got = take(100);
   ASSERT_TRUE(on_->fence(after));
-  std::atomic<bool> freed{false};
-  std::thread frees([&] {
+  std::atomic<bool> taken{false};
+  std::thread takes([&] {
+    auto* const got = take(100);
+    taken = true;
     EXPECT_TRUE(give(got, 100));
-    freed = true;
   });
   std::this_thread::sleep_for(std::chrono::milliseconds{20});
-  EXPECT_FALSE(freed);
-  got[99] = std::byte{1};  // as the work would
+  EXPECT_FALSE(taken);
   gate->finish({});
-  frees.join();
+  takes.join();
   EXPECT_TRUE(over_->verify());
+}
+
+// In a callback, and wherever waiting is ruled out.
+TEST_P(debug_resource_test, where_it_may_not_wait_blocks_pass_unchecked) {
+  const auto gate = make_ref<host_event>();
+  const std::vector<ref<event>> after{gate};
+  ASSERT_TRUE(on_->fence(after));
+  no_wait = true;
+  auto* const got = take(100);
+  no_wait = false;
+  got[100] = std::byte{7};
+  EXPECT_TRUE(over_->verify());
+  gate->finish({});
+  ASSERT_TRUE(on_->wait(std::nullopt));
+  EXPECT_TRUE(give(got, 100));
+}
+
+TEST_P(debug_resource_test, can_be_verified_while_threads_use_it) {
+  std::atomic<bool> stop{false};
+  std::vector<std::thread> threads;
+  for (unsigned who = 0; who < 2; ++who) {
+    threads.emplace_back([&] {
+      while (!stop) {
+        auto* const got = take(300);
+        std::memset(got, 1, 300);
+        EXPECT_TRUE(give(got, 300));
+      }
+    });
+  }
+  for (int each = 0; each < 300; ++each) {
+    const auto sound = over_->verify();
+    EXPECT_TRUE(sound) << sound.failure().message();
+  }
+  stop = true;
+  for (auto& each : threads) {
+    each.join();
+  }
 }
 
 TEST_P(debug_resource_test, threads_share_it) {

@@ -22,9 +22,12 @@ class spared_region_test : public testing::Test {
     ASSERT_TRUE(standard);
     queue_ = ref<queue>{*standard};
   }
-  [[nodiscard]] ref<pool> make(std::size_t limit_bytes = SIZE_MAX) {
+  [[nodiscard]] ref<pool> make(std::size_t initial_bytes = 0, std::size_t growth_bytes = 0,
+                               std::size_t limit_bytes = SIZE_MAX) {
     pool::options how;
     how.remaps = false;
+    how.initial_bytes = initial_bytes;
+    how.growth_bytes = growth_bytes;
     how.limit_bytes = limit_bytes;
     auto made = pool::create(queue_->home(), queue_->where(), ISTHMUS_KIND_HOST, how);
     EXPECT_TRUE(made);
@@ -86,9 +89,27 @@ TEST_F(spared_region_test, what_lives_in_a_region_keeps_it) {
   EXPECT_EQ(from->usage().held_bytes, 0U);
 }
 
+TEST_F(spared_region_test, what_grows_serves_at_once) {
+  for (const std::size_t alignment : {std::size_t{0}, 32 * k_mib}) {
+    const auto from = make(0, 512 * k_mib);
+    auto got = from->allocate(k_mib, alignment, *queue_);
+    ASSERT_TRUE(got) << got.failure().message();
+    EXPECT_LE(from->usage().maps, 2U) << alignment;
+    give(*from, *got);
+  }
+}
+
+TEST_F(spared_region_test, what_was_asked_for_at_first_stays) {
+  const auto from = make(512 * k_mib, 0);
+  auto* const little = take(*from, 40 * k_mib);
+  EXPECT_EQ(from->usage().maps, 1U);
+  EXPECT_EQ(from->usage().held_bytes, 512 * k_mib);
+  give(*from, little);
+}
+
 // With work on it, it cannot go back: then it is cut.
 TEST_F(spared_region_test, in_use_by_work_it_is_cut_for_its_own_queue) {
-  const auto from = make(512 * k_mib);
+  const auto from = make(0, 0, 512 * k_mib);
   auto* const whole = take(*from, 512 * k_mib);
   const auto gate = make_ref<host_event>();
   const std::vector<ref<event>> after{gate};
