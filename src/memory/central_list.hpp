@@ -45,14 +45,13 @@ class alignas(64) central_list {
   };
   [[nodiscard]] slab* put_into_slabs(std::span<void* const> blocks, ticket freed) noexcept;
 
-  // What passes from thread to thread with a batch: one line, and the batch itself.
   spin_lock lock_;
-  std::size_t batches_ = 0;
+  queue_slots* slots_ = nullptr;
+  slab_list slabs_;
   std::size_t batch_ = 0;  // blocks in one
   std::size_t most_ = 0;
-  queue_slots* slots_ = nullptr;
+  std::size_t batches_ = 0;
   std::array<batch, k_most_batches> stack_{};
-  slab_list slabs_;
 };
 
 }  // namespace isthmus

@@ -211,12 +211,16 @@ result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, qu
     return error::no_memory();
   }
   made->base.store(run->base, k_relaxed);
-  made->kept = shape.blocks;
-  made->until = slots_->passed(run->until) ? ticket{} : run->until;
+  const bool waits = !slots_->passed(run->until);
+  made->kept = waits ? 0 : shape.blocks;
+  made->waiting = waits ? shape.blocks : 0;
+  made->until = run->until;
   made->first_grain = run->first;
   for (std::size_t word = 0; word < shape.words(); ++word) {
     const auto left = shape.blocks - word * 64;
-    made->own()[word] = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+    const auto all = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+    made->free()[word] = waits ? 0 : all;
+    made->held_back()[word] = waits ? all : 0;
   }
   made->forget_live();
   for (region_heap::index each = 0; each < shape.grains; ++each) {
@@ -238,7 +242,7 @@ void pool::dissolve(slab* whole) noexcept {
       table[first + each].is.store(grain::state::none, k_relaxed);
     }
     table[first].span.store(grains, k_relaxed);
-    const auto until = gone->until;
+    const auto until = gone->waiting == 0 ? ticket{} : gone->until;
     give_slab_record(*gone);
     regions_.give(first, until);
   }

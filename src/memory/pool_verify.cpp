@@ -80,15 +80,18 @@ result<void> region_heap::verify() noexcept {
 const slab* slab_list::find_damaged() const noexcept {
   const auto is_sound = [](slab& of, std::size_t in) {
     std::uint32_t kept = 0;
+    std::uint32_t waiting = 0;
+    bool apart = true;
     for (std::size_t word = 0; word < of.words(); ++word) {
-      kept += static_cast<std::uint32_t>(std::popcount(of.own()[word]));
+      kept += static_cast<std::uint32_t>(std::popcount(of.free()[word]));
+      waiting += static_cast<std::uint32_t>(std::popcount(of.held_back()[word]));
+      apart = apart && (of.free()[word] & of.held_back()[word]) == 0;
     }
-    bool apart = place(of) == in && kept == of.kept;
     for (std::uint32_t block = 0; block < of.blocks; ++block) {
-      const bool has = (of.own()[block / 64] >> block % 64 & 1) != 0;
-      apart = apart && !(has && of.is_live(block));
+      const auto own = of.free()[block / 64] | of.held_back()[block / 64];
+      apart = apart && !((own >> block % 64 & 1) != 0 && of.is_live(block));
     }
-    return apart;
+    return apart && place(of) == in && kept == of.kept && waiting == of.waiting;
   };
   for (std::size_t in = 0; in <= k_waiting; ++in) {
     const slab* before = nullptr;

@@ -1,14 +1,14 @@
 #pragma once
 // A slab: a run of grains cut into blocks of one size class, described beside it.
 //
-// Behind the record stand marks of the blocks that a caller has, and a bitmap of those that the
-// slab itself has. What is in neither is in a lane or a batch on its way between them. What the
-// slab has is for anybody, or waits as one: for the last fence that any of it waits for. A slab
-// whose blocks it all has goes back to the run heap.
+// Behind the record stand marks of the blocks that a caller has, and two bitmaps of those that the
+// slab itself has, for anybody (free) or for one queue till a fence has passed (waiting). What is
+// in none is in a lane or a batch on its way between them. A slab whose blocks it all has goes back
+// to the run heap.
 //
 // A mark is a byte, or a bit for blocks that a byte each is too much for: a byte is set by a plain
 // store, a bit by an exchange with what others do to its neighbours, some 3 ns more. Host metadata:
-// 56 bytes, and nine or two bits a block: at most half a per cent of the memory.
+// 64 bytes, and ten or three bits a block.
 
 #include <algorithm>
 #include <atomic>
@@ -40,7 +40,7 @@ struct slab_shape {
     const auto is_good = [&](std::size_t nbytes) {
       return nbytes / block_bytes >= enough && nbytes % block_bytes <= nbytes / 64;
     };
-    std::size_t count = block_bytes <= k_least_marked_by_byte ? 2 : 1;  // for a record's share
+    std::size_t count = 1;
     while (count < k_most_grains && !is_good(count * k_grain_bytes)) {
       ++count;
     }
@@ -55,12 +55,11 @@ struct slab_shape {
   }
 };
 
-// What an allocation and a free look at ends the record, followed by the marks that they change: at
-// `k_offset` in a line of the cache these share the next. A batch's 32 marks, where they are bytes,
-// lie in one line then, so that threads that pass batches on meet as seldom as they do that.
+// What an allocation and a free look at ends the record, followed by the bits that they change: at
+// `k_offset` in a line of the cache these share the next.
 struct slab {
   static constexpr std::size_t k_line = 64;
-  static constexpr std::size_t k_offset = 40;
+  static constexpr std::size_t k_offset = 24;
   static constexpr unsigned k_shift = 42;
   static constexpr std::uint32_t k_no_block = ~std::uint32_t{0};
 
@@ -71,8 +70,9 @@ struct slab {
 
   slab* before = nullptr;  // in its class's list
   slab* after = nullptr;
-  ticket until;  // of all that the slab has; quiet: it is for anybody
-  std::uint32_t kept = 0;
+  std::uint32_t kept = 0;     // free ones
+  std::uint32_t waiting = 0;  // and those that wait, all for the same ticket
+  ticket until;
   std::uint32_t first_grain = 0;
   std::atomic<std::byte*> base{nullptr};
   const std::uint64_t reciprocal;  // of the block size, times 2**k_shift
@@ -81,13 +81,13 @@ struct slab {
 
   [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }
   // The blocks that the slab has; its class's lock stands around them.
-  [[nodiscard]] std::uint64_t* own() noexcept {
+  [[nodiscard]] std::uint64_t* free() noexcept {
     return reinterpret_cast<std::uint64_t*>(this + 1) + shape().words_of_marks();
   }
-  [[nodiscard]] bool waits() const noexcept { return until != ticket{}; }
-  [[nodiscard]] bool is_whole() const noexcept { return kept == blocks; }
+  [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
+  [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
   [[nodiscard]] static constexpr std::size_t bytes_for(const slab_shape& shape) noexcept {
-    return sizeof(slab) + (shape.words_of_marks() + shape.words()) * sizeof(std::uint64_t);
+    return sizeof(slab) + (shape.words_of_marks() + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
@@ -166,6 +166,6 @@ struct slab {
                                       base.load(std::memory_order_relaxed));
   }
 };
-static_assert((sizeof(slab) + slab::k_offset) % slab::k_line == slab::k_line / 2);
+static_assert(sizeof(slab) == slab::k_line);
 
 }  // namespace isthmus

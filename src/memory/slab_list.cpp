@@ -3,24 +3,22 @@
 #include <bit>
 
 namespace isthmus {
+namespace {
 
-// As many blocks as it has and `out` has room for.
-std::size_t slab_list::take_from(slab& giving, std::span<void*> out) noexcept {
+// As many blocks of a bitmap as it has and `out` has room for.
+std::size_t take_bits(const slab& from, std::uint64_t* words, std::span<void*> out) noexcept {
   std::size_t taken = 0;
-  for (std::size_t word = 0; word < giving.words() && taken < out.size(); ++word) {
-    auto& bits = giving.own()[word];
-    while (bits != 0 && taken < out.size()) {
-      const auto bit = static_cast<std::size_t>(std::countr_zero(bits));
-      bits &= bits - 1;
-      out[taken++] = giving.address_of(word * 64 + bit);
+  for (std::size_t word = 0; word < from.words() && taken < out.size(); ++word) {
+    while (words[word] != 0 && taken < out.size()) {
+      const auto bit = static_cast<std::size_t>(std::countr_zero(words[word]));
+      words[word] &= words[word] - 1;
+      out[taken++] = from.address_of(word * 64 + bit);
     }
-  }
-  giving.kept -= static_cast<std::uint32_t>(taken);
-  if (giving.kept == 0) {
-    giving.until = {};
   }
   return taken;
 }
+
+}  // namespace
 
 // Those that wait stand in a row, the longest waiting first.
 void slab_list::link(slab& in, std::size_t to) noexcept {
@@ -60,9 +58,20 @@ void slab_list::move(slab& moved, std::size_t from) noexcept {
 }
 
 std::size_t slab_list::add(slab& made, std::span<void*> out) noexcept {
-  const auto taken = take_from(made, out);
+  const bool waits = made.waiting != 0;
+  const auto taken = take_bits(made, waits ? made.held_back() : made.free(), out);
+  (waits ? made.waiting : made.kept) -= static_cast<std::uint32_t>(taken);
   link(made, place(made));
   return taken;
+}
+
+// What waited is free.
+void slab_list::settle(slab& passed) noexcept {
+  for (std::size_t word = 0; word < passed.words(); ++word) {
+    passed.free()[word] |= std::exchange(passed.held_back()[word], 0);
+  }
+  passed.kept += std::exchange(passed.waiting, 0);
+  passed.until = {};
 }
 
 std::size_t slab_list::take_waiting(std::span<void*> out, queue_slots::slot whom) noexcept {
@@ -72,10 +81,14 @@ std::size_t slab_list::take_waiting(std::span<void*> out, queue_slots::slot whom
   for (int looks = 0; next != nullptr && taken < out.size() && looks < k_most_looks; ++looks) {
     auto& giving = *std::exchange(next, next->after);
     if (slots_->passed(giving.until)) {
-      giving.until = {};
-    }
-    if (slots_->good(giving.until, whom)) {
-      taken += take_from(giving, out.subspan(taken));
+      settle(giving);
+      const auto more = take_bits(giving, giving.free(), out.subspan(taken));
+      giving.kept -= static_cast<std::uint32_t>(more);
+      taken += more;
+    } else if (giving.until.slot() == whom) {
+      const auto more = take_bits(giving, giving.held_back(), out.subspan(taken));
+      giving.waiting -= static_cast<std::uint32_t>(more);
+      taken += more;
     }
     move(giving, k_waiting);
   }
@@ -87,7 +100,9 @@ std::size_t slab_list::take(std::span<void*> out, queue_slots::slot whom) noexce
   for (std::size_t from = 0; from < k_grades; ++from) {
     while (first_.at(from) != nullptr && taken < out.size()) {
       auto& giving = *first_.at(from);
-      taken += take_from(giving, out.subspan(taken));
+      const auto more = take_bits(giving, giving.free(), out.subspan(taken));
+      giving.kept -= static_cast<std::uint32_t>(more);
+      taken += more;
       move(giving, from);
     }
   }
@@ -96,11 +111,19 @@ std::size_t slab_list::take(std::span<void*> out, queue_slots::slot whom) noexce
 
 slab* slab_list::give(slab& to, void* block, ticket freed) noexcept {
   const auto number = to.block_at(block);
+  const auto bit = std::uint64_t{1} << number % 64;
   const auto was = place(to);
-  const auto until = slots_->joined(to.until, freed);
-  to.until = slots_->passed(until) ? ticket{} : until;
-  to.own()[number / 64] |= std::uint64_t{1} << number % 64;
-  ++to.kept;
+  if (to.waiting != 0 && slots_->passed(to.until)) {
+    settle(to);
+  }
+  if (slots_->passed(freed)) {
+    to.free()[number / 64] |= bit;
+    ++to.kept;
+  } else {
+    to.held_back()[number / 64] |= bit;
+    to.until = to.waiting == 0 ? freed : slots_->joined(to.until, freed);
+    ++to.waiting;
+  }
   if (to.is_whole()) {
     unlink(to, was);
     return &to;

@@ -20,8 +20,7 @@ class slab_list {
   // Takes blocks that are good for the queue in slot `whom` out of the fullest slabs; how many
   // there were. Looks at a few slabs that wait at most.
   [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
-  // Puts a block back; all that the slab has waits with it. The slab, out of the list, if it has
-  // all its blocks now; else null.
+  // Puts a block back. The slab, out of the list, if it has all its blocks now; else null.
   [[nodiscard]] slab* give(slab& to, void* block, ticket freed) noexcept;
   // A slab that has all its blocks since nobody took one, out of the list; null if there is none.
   [[nodiscard]] slab* take_untouched() noexcept;
@@ -29,21 +28,21 @@ class slab_list {
   [[nodiscard]] const slab* find_damaged() const noexcept;
 
  private:
-  // By the quarter of its blocks that a slab has free; behind these, slabs that wait.
+  // By the quarter of its blocks that a slab has free; behind these, slabs of which all wait.
   static constexpr std::size_t k_grades = 4;
   static constexpr std::size_t k_waiting = k_grades;
   static constexpr std::size_t k_nowhere = k_grades + 1;
 
   [[nodiscard]] static std::size_t place(const slab& of) noexcept {
-    if (of.kept == 0 || of.waits()) {
-      return of.kept == 0 ? k_nowhere : k_waiting;
+    if (of.kept == 0) {
+      return of.waiting == 0 ? k_nowhere : k_waiting;
     }
     return std::min<std::size_t>(k_grades - 1, std::size_t{of.kept} * k_grades / of.blocks);
   }
   void link(slab& in, std::size_t to) noexcept;
   void unlink(slab& out, std::size_t from) noexcept;
   void move(slab& moved, std::size_t from) noexcept;
-  [[nodiscard]] static std::size_t take_from(slab& giving, std::span<void*> out) noexcept;
+  void settle(slab& passed) noexcept;
   [[nodiscard]] std::size_t take_waiting(std::span<void*> out, queue_slots::slot whom) noexcept;
 
   queue_slots* slots_ = nullptr;

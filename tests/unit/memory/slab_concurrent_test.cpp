@@ -71,7 +71,8 @@ TEST(slabs, know_which_blocks_are_live) {
     for (std::uint32_t block = 0; block < in.blocks; ++block) {
       ASSERT_EQ(in.is_live(block), block % 3 == 0);
     }
-    in.own()[0] = ~std::uint64_t{0};  // no mark is among the bits behind them
+    in.free()[0] = ~std::uint64_t{0};  // no mark is among the bits behind them
+    in.held_back()[0] = ~std::uint64_t{0};
     EXPECT_EQ(in.count_live(), (in.blocks + 2) / 3);
     EXPECT_TRUE(in.mark_dead(0));
     EXPECT_FALSE(in.mark_dead(0));
