@@ -652,10 +652,10 @@ ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) IST
 /* Finds writes beside blocks and to freed ones, for programs under test. Each block lies between
  * red zones of 64 bytes, or of its alignment if that is more, and `kept_bytes` of freed blocks are
  * poisoned and kept for a while. An allocation waits for its queue; in a callback, which may not
- * wait, a block passes unchecked. Memory is freed when nothing uses it any more. What is found is told
- * on the standard error stream and by isthmus_resource_verify; a block that was written beside is
- * not freed, INVALID_ARGUMENT. UNSUPPORTED for an upstream that may give device memory, which the
- * host cannot look at. */
+ * wait, a block passes unchecked. Memory is freed when nothing uses it any more. What is found is
+ * told on the standard error stream and by isthmus_resource_verify; a block that was written beside
+ * is not freed, INVALID_ARGUMENT. UNSUPPORTED for an upstream that may give device memory, which
+ * the host cannot look at, and for a monotonic one, which lets go of blocks that nobody freed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream,
                                                     uint64_t kept_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;

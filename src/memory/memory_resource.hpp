@@ -65,6 +65,9 @@ class memory_resource : public ref_counted {
   // Whether what it gives may be a piece of an allocation that the library knows.
   [[nodiscard]] virtual bool cuts() const noexcept { return false; }
 
+  // Whether blocks that nobody freed may go all the same.
+  [[nodiscard]] virtual bool may_take_back() const noexcept { return false; }
+
   struct memory_usage {
     std::size_t held_bytes = 0;  // of the driver's
     std::size_t free_bytes = 0;  // of those, for anybody: in use by no caller, thread or slab

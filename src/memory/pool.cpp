@@ -383,19 +383,6 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
   return {};
 }
 
-result<ref<allocation>> pool::record(const pooled_block& of) {
-  const std::lock_guard hold{records_lock_};
-  if (auto known = process_registry().find(of.start)) {
-    return known;  // by another thread, meanwhile
-  }
-  if (!records_queue_) {
-    auto made = home().create_queue(where());
-    ISTHMUS_TRY(made);
-    records_queue_ = *std::move(made);
-  }
-  return allocation::record(*records_queue_, {of.start, of.nbytes, classes_.unit(), kind()}, *this);
-}
-
 memory_resource::memory_usage pool::usage() noexcept {
   const auto& counts = source_.counts();
   return {counts.held_bytes(), regions_.free_bytes(), counts.maps(), counts.unmaps()};

@@ -1,5 +1,7 @@
 #include "memory/pooled.hpp"
 
+#include <mutex>
+
 #include "core/sizes.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
@@ -49,6 +51,19 @@ error not_allocated(const void* pointer) {
 
 pooled_block block_holding(grain& in, const void* pointer) noexcept {
   return in.is_slab() ? slab_block(in, pointer) : run_block(in, pointer);
+}
+
+result<ref<allocation>> pool::record(const pooled_block& of) {
+  const std::lock_guard hold{records_lock_};
+  if (auto known = process_registry().find(of.start)) {
+    return known;  // by another thread, meanwhile
+  }
+  if (!records_queue_) {
+    auto made = home().create_queue(where());
+    ISTHMUS_TRY(made);
+    records_queue_ = *std::move(made);
+  }
+  return allocation::record(*records_queue_, {of.start, of.nbytes, classes_.unit(), kind()}, *this);
 }
 
 result<ref<allocation>> allocation_at(const void* pointer) {

@@ -43,8 +43,8 @@ class region_heap {
 
   // What a request may be cut from: where regions cannot move, one that nothing uses, larger than
   // what would be asked of the driver, is too good for less than half of it: it could go back
-  // instead (`make_way`), and with a small block in it cannot. Recorded table operations held 1.37 times what they requested cutting all,
-  // and 1.15 times sparing these.
+  // instead (`make_way`), and with a small block in it cannot. Recorded table operations held 1.37
+  // times what they requested cutting all, and 1.17 times sparing these.
   // `sparing`: those too on which work may run, as nobody has looked; `sparing_idle`: not those.
   enum class cut { sparing, sparing_idle, any };
   // Of memory at hand that is good for the queue in slot `whom`; count 0 if none is long enough.

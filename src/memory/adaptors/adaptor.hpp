@@ -43,6 +43,7 @@ class adaptor : public memory_resource {
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override {
     return upstream_->deallocate(pointer, nbytes, behind);
   }
+  [[nodiscard]] bool may_take_back() const noexcept override { return upstream_->may_take_back(); }
   [[nodiscard]] memory_usage usage() noexcept override { return upstream_->usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return upstream_->trim(keep); }
   [[nodiscard]] result<void> verify() override { return upstream_->verify(); }

@@ -59,6 +59,12 @@ result<void> binning_resource::deallocate(void* pointer, std::size_t nbytes,
   return resource_for(nbytes).deallocate(pointer, nbytes, behind);
 }
 
+bool binning_resource::may_take_back() const noexcept {
+  return adaptor::may_take_back() || std::any_of(bins_.begin(), bins_.end(), [](const bin& each) {
+           return each.resource->may_take_back();
+         });
+}
+
 result<void> binning_resource::verify() {
   for (const auto& each : bins_) {
     ISTHMUS_TRY(each.resource->verify());

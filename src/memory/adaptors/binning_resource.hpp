@@ -38,6 +38,7 @@ class binning_resource final : public adaptor {
                                      queue* on) noexcept override {
     return give_back_warm(resource_for(nbytes), pointer, nbytes, on);
   }
+  [[nodiscard]] bool may_take_back() const noexcept override;
   [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }
   [[nodiscard]] result<void> verify() override;

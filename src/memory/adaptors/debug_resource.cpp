@@ -46,6 +46,12 @@ result<ref<debug_resource>> debug_resource::create(memory_resource& upstream,
         "a debug resource looks at its blocks, and the host cannot touch device memory: put "
         "it over a resource of shared or host memory");
   }
+  if (upstream.may_take_back()) {
+    return fail(
+        ISTHMUS_ERROR_UNSUPPORTED,
+        "a debug resource looks at blocks after their free, and a monotonic one below it may "
+        "release them before: put that over the debug resource");
+  }
   return make_ref<debug_resource>(upstream, kept_bytes);
 }
 

@@ -22,7 +22,8 @@ class debug_resource final : public adaptor {
   static constexpr std::size_t k_least_zone =
       64;  // bytes; a request's alignment where that is more
 
-  // UNSUPPORTED where `upstream` may give memory that the host cannot touch.
+  // UNSUPPORTED where `upstream` may give memory that the host cannot touch, or takes blocks back that
+  // nobody freed.
   // `kept_bytes`: of freed blocks, at most.
   [[nodiscard]] static result<ref<debug_resource>> create(memory_resource& upstream,
                                                           std::size_t kept_bytes);

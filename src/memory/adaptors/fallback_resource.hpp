@@ -29,6 +29,9 @@ class fallback_resource final : public adaptor {
                                      queue* on) noexcept override {
     return from_second_.is_empty() && give_back_warm(upstream(), pointer, nbytes, on);
   }
+  [[nodiscard]] bool may_take_back() const noexcept override {
+    return adaptor::may_take_back() || second_->may_take_back();
+  }
   [[nodiscard]] memory_usage usage() noexcept override { return bases_.usage(); }
   // The second's first: what it has serves only where the first has none.
   std::size_t trim(std::size_t keep) noexcept override { return bases_.trim(keep); }

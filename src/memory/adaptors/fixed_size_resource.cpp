@@ -158,16 +158,14 @@ result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alig
 }
 
 result<void*> fixed_size_resource::take_of_new(queue& on) {
-  auto made = std::make_unique<slab>();
-  made->blocks.resize(in_slab_);
-  for (auto& each : made->blocks) {
-    each.in = made.get();
-  }
   auto memory = take_chunk(block_bytes_ * in_slab_, alignment_, on);
   ISTHMUS_TRY(memory);
+  auto made = std::make_unique<slab>();
   made->memory = *std::move(memory);
+  made->blocks.resize(in_slab_);
   const auto until = ticket_behind(*slots_, on.quiet() ? nullptr : &on);
   for (auto& each : made->blocks) {
+    each.in = made.get();
     each.freed = until;  // upstream's order is that of this queue alone
   }
   const auto base = address(made->memory->what().base);
@@ -194,12 +192,10 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
     gone = *found;
     gone->live = false;
   }
-  if (behind != nullptr) {
-    if (auto told = order_behind_uses(*gone->in->memory, pointer, block_bytes_, *behind); !told) {
-      const std::lock_guard hold{lock_};
-      gone->live = true;
-      return told;
-    }
+  if (auto told = order_behind_uses(*gone->in->memory, pointer, block_bytes_, behind); !told) {
+    const std::lock_guard hold{lock_};
+    gone->live = true;
+    return told;
   }
   const auto freed = ticket_behind(*slots_, behind);
   const std::lock_guard hold{lock_};

@@ -85,6 +85,10 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
     waited = std::move(until);
   }
   auto made = take_chunk(size, *checked, on);
+  if (!made && size != nbytes && made.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    size = nbytes;
+    made = take_chunk(size, *checked, on);
+  }
   ISTHMUS_TRY(made);
   auto until = on.quiet() ? result<ref<event>>{ref<event>{}} : on.pending();
   ISTHMUS_TRY(until);

@@ -28,6 +28,7 @@ class monotonic_resource final : public cutting_resource {
   // Gives nothing back. INVALID_ARGUMENT for what lies in no chunk.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
 
+  [[nodiscard]] bool may_take_back() const noexcept override { return true; }
   // All chunks go back, behind what was on their blocks' queues.
   void release_all() noexcept;
 
