@@ -123,13 +123,13 @@ fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) no
 }
 
 result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t alignment) const {
-  ISTHMUS_TRY(alignment_of(nbytes, alignment));
   if (nbytes > asked_bytes_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} are more than a block of this resource has, {}: let a binning resource send "
                 "them elsewhere",
                 describe_bytes(nbytes), describe_bytes(asked_bytes_));
   }
+  ISTHMUS_TRY(alignment_of(nbytes, alignment));
   if (alignment > alignment_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "an alignment of {} is more than that of this resource's blocks, {}", alignment,
