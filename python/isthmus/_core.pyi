@@ -585,6 +585,23 @@ class MemoryResource:
     def free_bytes(self) -> int:
         """Bytes of these that no buffer, thread or size class has."""
 
+    @property
+    def maps(self) -> int:
+        """
+        Times that the driver gave it memory, or mapped some where it was needed.
+        """
+
+    @property
+    def unmaps(self) -> int:
+        """Times that the driver got some back, or took some from where it was."""
+
+    def verify(self) -> None:
+        """
+        Looks at all that it, and what it stands on, know of themselves. Raises ValueError with
+        what a DebugResource found, now or before, InternalError where a pool's records
+        contradict one another. Takes long.
+        """
+
     def trim(self, keep_bytes: int | str = 0) -> int:
         """
         Gives what is free back to the driver while more than `keep_bytes` are held; the
@@ -967,6 +984,34 @@ class FixedSizeResource(AdaptorResource):
     @property
     def block_bytes(self) -> int:
         """The largest Buffer that it gives."""
+
+class ArenaResource(AdaptorResource):
+    """
+    Memory cut from superblocks that threads do not share: ArenaResource(upstream,
+    limit_bytes=0).
+
+    Each thread has an arena for each queue. Where that has no room it takes another superblock,
+    of a MiB or of what the request needs, and looks into no other arena; a PoolResource, which
+    does, is the better choice nearly always. Superblocks that are free as a whole go back by
+    trim(), and before memory runs short; they hold at most `limit_bytes` (0: what upstream has).
+    Raises UnsupportedError for an upstream that gives memory of several kinds.
+    """
+
+    def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> None: ...
+
+class DebugResource(AdaptorResource):
+    """
+    Finds writes beside blocks and to freed ones: DebugResource(upstream, kept_bytes='16MiB').
+
+    For programs under test. Each block lies between red zones of 64 bytes, or of its
+    alignment if that is more, and `kept_bytes` of freed blocks are poisoned and kept for a
+    while. An allocation waits for its queue, a free for the work it lies behind. What is
+    found is told on the standard error stream, and raised by verify(). Raises
+    UnsupportedError for an upstream that may give device memory, which the host cannot look
+    at.
+    """
+
+    def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') -> None: ...
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """

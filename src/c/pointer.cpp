@@ -14,7 +14,7 @@ using namespace isthmus::c;
 namespace {
 
 // The header's first form, which many were compiled with.
-constexpr auto k_first_size = offsetof(isthmus_pointer_info_t, requested_bytes);
+constexpr auto k_first_info_bytes = offsetof(isthmus_pointer_info_t, requested_bytes);
 
 void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
   info.kind = known.kind;
@@ -46,8 +46,8 @@ block_note tracked(const pointer_facts& known, const void* pointer) noexcept {
                                               isthmus_pointer_info_t* info) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(info);
-    if (info->struct_size < k_first_size) {
-      return is_too_small("info", info->struct_size, k_first_size);
+    if (info->struct_size < k_first_info_bytes) {
+      return is_too_small("info", info->struct_size, k_first_info_bytes);
     }
     if (os::is_forked_child()) {
       return refuse_child();
@@ -63,7 +63,7 @@ block_note tracked(const pointer_facts& known, const void* pointer) noexcept {
 
 isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                        isthmus_pointer_info_t* info) noexcept {
-  if (info != nullptr && info->struct_size >= k_first_size && !os::is_forked_child() &&
+  if (info != nullptr && info->struct_size >= k_first_info_bytes && !os::is_forked_child() &&
       !tracking_resource::is_any()) [[likely]] {
     const auto found = bare_block_holding(pointer);
     if (found.common != nullptr &&

@@ -185,12 +185,16 @@ class machine {
     isthmus_resource_t* upstream = any(resources_);
     isthmus_resource_t* made = nullptr;
     const std::size_t size = from_.size();
-    if (from_.byte() % 2 == 0) {
+    const std::uint8_t which = from_.byte() % 3;
+    if (which == 0) {
       if (keep(isthmus_resource_monotonic(upstream, size, &made), made, {upstream},
                {.over_monotonic = true})) {
         monotonic_.push_back(made);
         isthmus_resource_retain(made);
       }
+    } else if (which == 1) {
+      keep(isthmus_resource_arena(upstream, from_.byte() % 2 == 0 ? 0 : size, &made), made,
+           {upstream});
     } else {
       const std::size_t blocks = from_.byte() % 16 == 0 ? from_.size() : from_.byte() % 32;
       keep(isthmus_resource_fixed_size(upstream, size, blocks, &made), made, {upstream},

@@ -62,7 +62,7 @@ def test_a_write_to_a_freed_block(
     buffer.free()
     checked.verify()
     poke(address + 7)
-    with pytest.raises(isthmus.InvalidArgumentError, match="offset 7 .* after it was freed"):
+    with pytest.raises(isthmus.InvalidArgumentError, match=r"offset 7 .* after it was freed"):
         checked.verify()
     checked.trim()
     assert "after it was freed" in capfd.readouterr().err
