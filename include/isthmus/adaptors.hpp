@@ -8,10 +8,10 @@
 // Choose statistics() to learn what a part of a program uses, limit() to bound it, fallback() where
 // slower memory is better than none, failure_callback() to make room, custom() for an allocator
 // that the library does not have, aligned() and binning() to choose by size, monotonic() for what
-// ends together, fixed_size() where all blocks have one size, prefetch() for shared memory that the
-// device uses first, log() to replay what a program did, debug() to find who writes where he may
-// not. Cost: over a pool a call each, and what docs/resources.md tells; a lock by log().
-// Threads: any, but for statistics_scope.
+// ends together, fixed_size() where all blocks have one size, arena() where threads must not share
+// what they free, prefetch() for shared memory that the device uses first, log() to replay what a
+// program did, debug() to find who writes where he may not. Cost: over a pool a call each, and what
+// docs/resources.md tells; a lock by log(). Threads: any, but for statistics_scope.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -234,6 +234,12 @@ inline void release_monotonic(const resource& of) {
 inline resource resource::fixed_size(const resource& upstream, std::size_t block_bytes,
                                      std::size_t blocks) {
   return detail::make<resource>(isthmus_resource_fixed_size, upstream.get(), block_bytes, blocks);
+}
+
+// Blocks of any size, cut from superblocks that each thread has of its own for each queue. These
+// hold at most `limit_bytes` (0: no limit). Throws unsupported for an upstream of several kinds.
+inline resource resource::arena(const resource& upstream, std::uint64_t limit_bytes) {
+  return detail::make<resource>(isthmus_resource_arena, upstream.get(), limit_bytes);
 }
 
 // Asks the driver to move shared memory to the device as it is allocated, on the request's queue:

@@ -745,6 +745,16 @@ ISTHMUS_API isthmus_status_t
 isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
                             isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
+/* Cuts blocks of any size from superblocks of upstream's memory, of a MiB, or of what the request
+ * needs. Each thread has an arena of superblocks for each queue, one of 64; where that has no room
+ * it takes another superblock, and looks into no other arena. A block goes back to the arena that
+ * it came from, and is reused as a pool's is. Superblocks that are free as a whole go back by trim,
+ * and before memory runs short. They hold at most `limit_bytes` (0: whatever upstream gives),
+ * OUT_OF_MEMORY. */
+ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream,
+                                                    uint64_t limit_bytes,
+                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
 /* Asks the driver to move shared memory to the device of the request's queue as it is allocated, on
  * that queue. A hint: does nothing for other kinds, nor without ISTHMUS_CAN_PREFETCH, and what
  * the driver says to it is no error of the request. Over a resource that is not ordered by queues,

@@ -111,6 +111,7 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   [[nodiscard]] static resource monotonic(const resource& upstream, std::size_t first_bytes = 0);
   [[nodiscard]] static resource fixed_size(const resource& upstream, std::size_t block_bytes,
                                            std::size_t blocks = 0);
+  [[nodiscard]] static resource arena(const resource& upstream, std::uint64_t limit_bytes = 0);
   template <class Function>
     requires std::is_invocable_r_v<bool, std::decay_t<Function>&, std::size_t>
   [[nodiscard]] static resource failure_callback(const resource& upstream, Function&& function);

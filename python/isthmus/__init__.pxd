@@ -441,6 +441,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes,
         size_t blocks, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream, uint64_t limit_bytes,
+        isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_prefetch(isthmus_resource_t* upstream, isthmus_resource_t**
         resource)
     isthmus_status_t isthmus_resource_replay(isthmus_resource_t* resource,

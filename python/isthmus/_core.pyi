@@ -985,6 +985,20 @@ class FixedSizeResource(AdaptorResource):
     def block_bytes(self) -> int:
         """The largest Buffer that it gives."""
 
+class ArenaResource(AdaptorResource):
+    """
+    Memory cut from superblocks that threads do not share: ArenaResource(upstream,
+    limit_bytes=0).
+
+    Each thread has an arena for each queue. Where that has no room it takes another superblock,
+    of a MiB or of what the request needs, and looks into no other arena; a PoolResource, which
+    does, is the better choice nearly always. Superblocks that are free as a whole go back by
+    trim(), and before memory runs short; they hold at most `limit_bytes` (0: what upstream has).
+    Raises UnsupportedError for an upstream that gives memory of several kinds.
+    """
+
+    def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> None: ...
+
 class DebugResource(AdaptorResource):
     """
     Finds writes beside blocks and to freed ones: DebugResource(upstream, kept_bytes='16MiB').

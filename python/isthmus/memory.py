@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from ._core import (
     AdaptorResource,
     AlignedResource,
+    ArenaResource,
     BinningResource,
     CustomResource,
     DebugResource,
@@ -48,6 +49,7 @@ __all__ = [
     "AdaptorResource",
     "AlignedResource",
     "Allocator",
+    "ArenaResource",
     "BinningResource",
     "CustomResource",
     "DebugResource",

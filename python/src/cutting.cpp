@@ -41,6 +41,16 @@ void init_fixed_size(fixed_size_resource* self, nb::handle upstream, nb::handle 
   new (self) fixed_size_resource{over(upstream, std::move(made)), size};
 }
 
+struct arena_resource : adaptor_resource {};
+
+void init_arena(arena_resource* self, nb::handle upstream, nb::handle limit_bytes) {
+  const auto& under = require_resource(upstream, "upstream");
+  resource_handle made;
+  check(isthmus_resource_arena(
+      under.raw.get(), to_bytes(limit_bytes, "limit_bytes", nb::handle{}, under.kind), made.out()));
+  new (self) arena_resource{over(upstream, std::move(made))};
+}
+
 }  // namespace
 
 void bind_cutting(nb::module_& module) {
@@ -82,6 +92,21 @@ void bind_cutting(nb::module_& module) {
       .def_prop_ro(
           "block_bytes", [](const fixed_size_resource& self) { return self.block_bytes; },
           nb::sig("def block_bytes(self) -> int"), "The largest Buffer that it gives.");
+  nb::class_<arena_resource, adaptor_resource>(
+      module, "ArenaResource",
+      "Memory cut from superblocks that threads do not share: ArenaResource(upstream,\n"
+      "limit_bytes=0).\n\n"
+      "Each thread has an arena for each queue. Where that has no room it takes another "
+      "superblock,\n"
+      "of a MiB or of what the request needs, and looks into no other arena; a PoolResource, "
+      "which\n"
+      "does, is the better choice nearly always. Superblocks that are free as a whole go back by\n"
+      "trim(), and before memory runs short; they hold at most `limit_bytes` (0: what upstream "
+      "has).\n"
+      "Raises UnsupportedError for an upstream that gives memory of several kinds.")
+      .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes") = 0,
+           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> "
+                   "None"));
 }
 
 }  // namespace isthmus::python

@@ -4,6 +4,7 @@
 
 #include "c/common.hpp"
 #include "core/sizes.hpp"
+#include "memory/adaptors/arena_resource.hpp"
 #include "memory/adaptors/fixed_size_resource.hpp"
 #include "memory/adaptors/monotonic_resource.hpp"
 #include "os/process.hpp"
@@ -71,5 +72,15 @@ isthmus_status_t isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_
                   in_slab, describe_bytes(block_bytes));
     }
     return give_cutting<made>(upstream, resource, block_bytes, in_slab);
+  });
+}
+
+isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream, uint64_t limit_bytes,
+                                        isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    return give_cutting<arena_resource>(upstream, resource,
+                                        limit_bytes != 0 ? limit_bytes : UINT64_MAX);
   });
 }

@@ -31,6 +31,7 @@ TEST_P(fixed_size, cuts_slabs_into_blocks) {
       }
       EXPECT_TRUE(throws(im::status::invalid_argument, {"1001", "1000", "binning"},
                          [&] { (void)fixed.allocate(1001, 0, queue_); }));
+      EXPECT_THROW((void)fixed.allocate(SIZE_MAX, 0, queue_), im::invalid_argument);
       EXPECT_THROW((void)fixed.allocate(10, 8192, queue_), im::error);
       EXPECT_THROW((void)fixed.allocate(10, 24, queue_), im::invalid_argument);
       (void)fixed.trim();

@@ -156,6 +156,8 @@ const std::vector<std::pair<const char*, maker>> k_makers{
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {
        return isthmus_resource_fixed_size(upstream, 4000, 4, made);
      }},
+    {"arena", [](isthmus_resource_t* upstream,
+                 isthmus_resource_t** made) { return isthmus_resource_arena(upstream, 0, made); }},
     {"prefetch", &isthmus_resource_prefetch},
     {"tracking with stacks",
      [](isthmus_resource_t* upstream, isthmus_resource_t** made) {

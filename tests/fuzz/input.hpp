@@ -5,14 +5,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <utility>
 #include <vector>
 
 namespace fuzz {
 
-inline void require(bool holds) {
-  if (!holds) std::abort();
+inline void require(bool holds, const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  if (holds) return;
+  std::fprintf(stderr, "%s:%d: does not hold\n", file, line);
+  std::abort();
 }
 
 inline void expect_documented(isthmus_status_t code) {

@@ -4,83 +4,23 @@
 #include <isthmus/isthmus.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <thread>
+#include <map>
 #include <vector>
 
-#include "input.hpp"
+#include "callbacks.hpp"
+#include "checks.hpp"
 
 namespace {
 
-using fuzz::expect_documented;
-using fuzz::require;
+using namespace fuzz;
 
 constexpr std::size_t k_most = 10;  // of each noun
-
-// Where callbacks find out what to do; null once the input is over.
-fuzz::input* choices = nullptr;
-
-// A resource of the caller's own: has what another gives, and now and then does what nobody may.
-struct source {
-  isthmus_resource_t* under;
-  std::atomic<std::size_t> live{0};
-
-  static source& in(void* object) { return *static_cast<source*>(object); }
-
-  static isthmus_status_t allocate(void* object, std::size_t nbytes, std::size_t alignment,
-                                   isthmus_queue_t* queue, void** pointer, const char** message) {
-    require(nbytes != 0 && alignment != 0 && queue != nullptr && *pointer == nullptr);
-    switch (choices == nullptr ? 255 : choices->byte()) {
-      case 0: return ISTHMUS_OK;  // and NULL
-      case 1: return ISTHMUS_ERROR_OUT_OF_MEMORY;
-      case 2: return static_cast<isthmus_status_t>(-1000);
-      case 3: return ISTHMUS_PENDING;
-      case 4: *message = "none of these"; return ISTHMUS_ERROR_UNSUPPORTED;
-      default: break;
-    }
-    const isthmus_status_t code =
-        isthmus_resource_allocate(in(object).under, nbytes, alignment, queue, pointer);
-    *message = isthmus_error_message();
-    in(object).live += code == ISTHMUS_OK ? 1 : 0;
-    return code;
-  }
-  static void deallocate(void* object, void* pointer, std::size_t nbytes, isthmus_queue_t* queue) {
-    source& self = in(object);
-    require(isthmus_resource_deallocate(self.under, pointer, nbytes, 0, queue) == ISTHMUS_OK);
-    --self.live;
-  }
-  static void usage(void*, std::uint64_t* held, std::uint64_t* free) { *held = 2, *free = 1; }
-  static std::uint64_t trim(void*, std::uint64_t keep) { return keep == 0 ? 1 : 0; }
-  static void release(void* object) {
-    require(in(object).live == 0);
-    isthmus_resource_release(in(object).under);
-    delete &in(object);
-  }
-};
-
-// What is asked where there is no memory: tries again some times, or fails.
-struct patience {
-  std::uint8_t tries;
-
-  static isthmus_status_t ask(void* object, std::size_t nbytes, int* retry, const char** message) {
-    auto& self = *static_cast<patience*>(object);
-    require(nbytes != 0 && *retry == 0);
-    if (self.tries == 255) {
-      *message = "no patience";
-      return ISTHMUS_ERROR_CALLBACK;
-    }
-    *retry = self.tries != 0 ? 1 : 0;
-    self.tries -= self.tries != 0 ? 1 : 0;
-    return ISTHMUS_OK;
-  }
-  static void release(void* object) { delete static_cast<patience*>(object); }
-};
+constexpr isthmus_status_t k_invalid = ISTHMUS_ERROR_INVALID_ARGUMENT;
 
 class machine {
  public:
-  machine(fuzz::input& from, isthmus_device_t* device) : from_(from), device_(device) {
+  machine(input& from, isthmus_device_t* device) : from_(from), device_(device) {
     choices = &from;
     require(isthmus_context_default(device_, &home_) == ISTHMUS_OK);
     for (isthmus_queue_t*& each : queues_) {
@@ -90,21 +30,26 @@ class machine {
   ~machine() {
     choices = nullptr;
     isthmus_scope_swap(nullptr);
+    isthmus_tag_swap(nullptr);
     for (isthmus_buffer_t* each : buffers_) isthmus_buffer_release(each);
     while (!blocks_.empty()) require(give_back(blocks_.size() - 1) == ISTHMUS_OK);
     for (isthmus_queue_t* each : queues_) {
       require(isthmus_queue_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
     }
-    for (isthmus_resource_t* each : counting_) expect_nothing_counted(each);
     for (isthmus_scope_t* each : scopes_) isthmus_scope_release(each);
-    for (isthmus_resource_t* each : counting_) isthmus_resource_release(each);
     for (isthmus_resource_t* each : resources_) isthmus_resource_release(each);
+    for (isthmus_resource_t* each : monotonic_) isthmus_resource_release(each);
+    // What stands on a counter, and may keep memory of it, was made later.
+    for (; !counting_.empty(); counting_.pop_back()) {
+      expect_nothing_counted(counting_.back());
+      isthmus_resource_release(counting_.back());
+    }
     for (isthmus_queue_t* each : queues_) isthmus_queue_release(each);
     isthmus_context_release(home_);
   }
 
   void step() {
-    switch (from_.byte() % 16) {
+    switch (from_.byte() % 24) {
       case 0: return new_base();
       case 1: return new_custom();
       case 2: return new_counter();
@@ -118,7 +63,15 @@ class machine {
       case 10: return new_buffer();
       case 11: return drop_buffer();
       case 12:
-      case 13: return give_back();
+      case 13:
+      case 14: return give_back();
+      case 15: return new_tracker();
+      case 16: return new_cutter();
+      case 17: return new_prefetch_or_debug();
+      case 18: return look_at_tracked();
+      case 19: return verify();
+      case 20: return swap_tag();
+      case 21: return release_monotonic();
       default: return take();
     }
   }
@@ -132,11 +85,18 @@ class machine {
   void keep(std::vector<T*>& all, T* made, void (*release)(T*) noexcept) {
     from_.keep(all, k_most, made, release);
   }
-  bool keep(isthmus_status_t code, isthmus_resource_t* made) {
+  // `over`: those that it stands on.
+  bool keep(isthmus_status_t code, isthmus_resource_t* made,
+            const std::vector<isthmus_resource_t*>& over, traits known = {}) {
     expect_documented(code);
     require((code == ISTHMUS_OK) == (made != nullptr));
-    if (code == ISTHMUS_OK) keep(resources_, made, isthmus_resource_release);
-    return code == ISTHMUS_OK;
+    if (code != ISTHMUS_OK) return false;
+    for (isthmus_resource_t* each : over) {
+      known.over_monotonic |= each != nullptr && known_[each].over_monotonic;
+    }
+    known_[made] = known;
+    keep(resources_, made, isthmus_resource_release);
+    return true;
   }
   isthmus_queue_t* queue() { return queues_[from_.byte() % 2]; }
 
@@ -146,7 +106,7 @@ class machine {
     const isthmus_status_t code = from_.byte() % 2 == 0
                                       ? isthmus_resource_pool(home_, device_, kind, nullptr, &made)
                                       : isthmus_resource_provider(home_, device_, kind, &made);
-    keep(code, made);
+    keep(code, made, {});
   }
   void new_custom() {
     isthmus_resource_t* under = any(resources_);
@@ -162,14 +122,14 @@ class machine {
     isthmus_resource_retain(under);
     isthmus_resource_t* made = nullptr;
     const isthmus_owner_t owner{new source{under}, &source::release};
-    keep(isthmus_resource_custom(home_, device_, info.kind, &how, owner, &made), made);
+    keep(isthmus_resource_custom(home_, device_, info.kind, &how, owner, &made), made, {under});
   }
   void new_counter() {
     isthmus_resource_t* upstream = any(resources_);
     isthmus_resource_t* made = nullptr;
     if (!keep(from_.byte() % 2 == 0 ? isthmus_resource_statistics(upstream, &made)
                                     : isthmus_resource_limit(upstream, from_.size(), &made),
-              made)) {
+              made, {upstream})) {
       return;
     }
     counting_.push_back(made);
@@ -179,18 +139,23 @@ class machine {
     isthmus_resource_t* upstream = any(resources_);
     isthmus_resource_t* made = nullptr;
     switch (from_.byte() % 3) {
-      case 0: keep(isthmus_resource_fallback(upstream, any(resources_), &made), made); return;
+      case 0: {
+        isthmus_resource_t* second = any(resources_);
+        keep(isthmus_resource_fallback(upstream, second, &made), made, {upstream, second});
+        return;
+      }
       case 1: {
         const std::size_t alignment = std::size_t{1} << from_.byte() % 20;
         keep(isthmus_resource_aligned(upstream, alignment - (from_.byte() == 255 ? 1 : 0),
                                       from_.size(), &made),
-             made);
+             made, {upstream});
         return;
       }
       default: {
         isthmus_bin_t bins[3];
         for (isthmus_bin_t& each : bins) each = {from_.size(), any(resources_)};
-        keep(isthmus_resource_binning(upstream, bins, from_.byte() % 4, &made), made);
+        keep(isthmus_resource_binning(upstream, bins, from_.byte() % 4, &made), made,
+             {upstream, bins[0].resource, bins[1].resource, bins[2].resource});
       }
     }
   }
@@ -198,12 +163,53 @@ class machine {
     isthmus_resource_t* made = nullptr;
     const isthmus_owner_t owner{new patience{from_.byte()}, &patience::release};
     const isthmus_failure_function_t ask = from_.byte() == 255 ? nullptr : &patience::ask;
-    keep(isthmus_resource_failure_callback(any(resources_), ask, owner, &made), made);
+    isthmus_resource_t* upstream = any(resources_);
+    keep(isthmus_resource_failure_callback(upstream, ask, owner, &made), made, {upstream});
   }
   void new_log() {
     isthmus_resource_t* made = nullptr;
     const char* const path = from_.byte() % 8 == 0 ? "/none/there" : "/dev/null";
-    keep(isthmus_resource_log(any(resources_), path, &made), made);
+    isthmus_resource_t* upstream = any(resources_);
+    keep(isthmus_resource_log(upstream, path, &made), made, {upstream});
+  }
+  void new_tracker() {
+    isthmus_resource_t* upstream = any(resources_);
+    isthmus_resource_t* made = nullptr;
+    const std::uint32_t count = from_.byte() % 16 == 0 ? from_.byte() : from_.byte() % 3;
+    const isthmus_owner_t owner{new frames, &frames::release};
+    const isthmus_stack_function_t tell = from_.byte() % 2 == 0 ? nullptr : &frames::tell;
+    keep(isthmus_resource_tracking(upstream, count, tell, owner, &made), made, {upstream},
+         {.tracks = true});
+  }
+  void new_cutter() {
+    isthmus_resource_t* upstream = any(resources_);
+    isthmus_resource_t* made = nullptr;
+    const std::size_t size = from_.size();
+    const std::uint8_t which = from_.byte() % 3;
+    if (which == 0) {
+      if (keep(isthmus_resource_monotonic(upstream, size, &made), made, {upstream},
+               {.over_monotonic = true})) {
+        monotonic_.push_back(made);
+        isthmus_resource_retain(made);
+      }
+    } else if (which == 1) {
+      keep(isthmus_resource_arena(upstream, from_.byte() % 2 == 0 ? 0 : size, &made), made,
+           {upstream});
+    } else {
+      const std::size_t blocks = from_.byte() % 16 == 0 ? from_.size() : from_.byte() % 32;
+      keep(isthmus_resource_fixed_size(upstream, size, blocks, &made), made, {upstream},
+           {.largest = size});
+    }
+  }
+  void new_prefetch_or_debug() {
+    isthmus_resource_t* upstream = any(resources_);
+    isthmus_resource_t* made = nullptr;
+    if (from_.byte() % 4 == 0) {
+      keep(isthmus_resource_prefetch(upstream, &made), made, {upstream});
+    } else {
+      keep(isthmus_resource_debug(upstream, from_.size(), &made), made, {upstream},
+           {.debug = true});
+    }
   }
   void new_scope() {
     if (scopes_.size() == k_most) return;
@@ -217,10 +223,6 @@ class machine {
     isthmus_scope_t* next = any(scopes_);
     isthmus_scope_t* was = isthmus_scope_swap(next);
     require(was == nullptr || std::find(scopes_.begin(), scopes_.end(), was) != scopes_.end());
-  }
-  static void expect_sound(const isthmus_statistics_t& of) {
-    require(of.current_bytes <= of.peak_bytes && of.current_count <= of.peak_count);
-    require((of.current_bytes == 0) == (of.current_count == 0));
   }
   void look() {
     isthmus_resource_t* of = any(resources_);
@@ -240,6 +242,49 @@ class machine {
     require(in_use <= most);
     expect_documented(isthmus_log_flush(of));
   }
+  void look_at_tracked() {
+    isthmus_resource_t* of = any(resources_);
+    visited seen;
+    const isthmus_status_t code = isthmus_tracking_visit(of, &visited::see, &seen);
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (of != nullptr && known_[of].tracks));
+    if (code != ISTHMUS_OK) return;
+    expect_told(seen, of, blocks_, known_[of].tells_from);
+    expect_report(of, from_.byte());
+    if (from_.byte() % 4 != 0) return;
+    require(isthmus_tracking_reset(of) == ISTHMUS_OK);
+    known_[of].tells_from = taken_;
+  }
+  void verify() {
+    isthmus_resource_t* of = any(resources_);
+    require(isthmus_resource_verify(of) == (of != nullptr ? ISTHMUS_OK : k_invalid));
+    if (blocks_.empty()) return;
+    const block& one = blocks_[from_.byte() % blocks_.size()];
+    if (known_[one.from].debug) expect_found(one);
+  }
+  void swap_tag() {
+    const char* const names[] = {"layer", "layer1", "", nullptr};
+    const char* const name = names[from_.byte() % 4];
+    const char* next = nullptr;
+    const char* again = nullptr;
+    const isthmus_status_t code = isthmus_tag_find(name, &next);
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (name != nullptr && *name != '\0'));
+    if (name != nullptr) require(isthmus_tag_find(name, &again) == code && again == next);
+    require(isthmus_tag_swap(next) == tag_);
+    tag_ = next;
+  }
+  // Blocks must not be used behind it; a buffer may, but what stands on the resource cannot give
+  // its memory back any more.
+  void release_monotonic() {
+    isthmus_resource_t* of = any(monotonic_);
+    require(isthmus_monotonic_release(nullptr) == k_invalid);
+    const bool used = buffers_over_monotonic_ ||
+                      std::any_of(blocks_.begin(), blocks_.end(), [&](const block& each) {
+                        return known_[each.from].over_monotonic;
+                      });
+    if (of != nullptr && !used) require(isthmus_monotonic_release(of) == ISTHMUS_OK);
+  }
   void trim() {
     isthmus_resource_t* of = any(resources_);
     expect_documented(isthmus_resource_trim(of, from_.size(), nullptr));
@@ -252,10 +297,12 @@ class machine {
     isthmus_buffer_t* made = nullptr;
     const auto kind = static_cast<isthmus_kind_t>(1 + from_.byte() % 3);
     const std::size_t nbytes = from_.size();
-    const isthmus_status_t code =
-        isthmus_buffer_create(nbytes, kind, 0, queue(), any(resources_), &made);
+    isthmus_resource_t* from = any(resources_);
+    const isthmus_status_t code = isthmus_buffer_create(nbytes, kind, 0, queue(), from, &made);
     expect_documented(code);
     if (code != ISTHMUS_OK) return;
+    buffers_over_monotonic_ |= from != nullptr && known_[from].over_monotonic &&
+                               !std::count(monotonic_.begin(), monotonic_.end(), from);
     const isthmus_place_t place{made, nullptr, 0};
     (void)isthmus_fill(queue(), &place, "x", 1, nbytes, nullptr, nullptr);
     keep(buffers_, made, isthmus_buffer_release);
@@ -273,6 +320,7 @@ class machine {
     const isthmus_status_t code =
         isthmus_resource_allocate(from, nbytes, alignment, queue(), &memory);
     expect_documented(code);
+    if (from != nullptr && nbytes > known_[from].largest) require(code == k_invalid);
     if (code != ISTHMUS_OK || memory == nullptr) return;
     isthmus_pointer_info_t info{};
     info.struct_size = sizeof info;
@@ -281,7 +329,7 @@ class machine {
                                                  static_cast<unsigned char*>(info.base));
     require(offset <= info.nbytes && nbytes <= info.nbytes - offset);
     isthmus_resource_retain(from);
-    blocks_.push_back({from, memory, nbytes});
+    blocks_.push_back({from, memory, nbytes, tag_, taken_++});
   }
   isthmus_status_t give_back(std::size_t which) {
     const block gone = blocks_[which];
@@ -295,40 +343,25 @@ class machine {
     if (blocks_.empty()) return;
     const std::size_t which = from_.byte() % blocks_.size();
     const block& one = blocks_[which];
+    if (known_[one.from].over_monotonic) return require(give_back(which) == ISTHMUS_OK);
     auto* const inside = static_cast<unsigned char*>(one.memory) + 1 + from_.byte() % 63;
-    require(isthmus_resource_deallocate(one.from, inside, one.nbytes, 0, queues_[0]) ==
-            ISTHMUS_ERROR_INVALID_ARGUMENT);
+    require(isthmus_resource_deallocate(one.from, inside, one.nbytes, 0, queues_[0]) == k_invalid);
     require(give_back(which) == ISTHMUS_OK);
   }
-  // Memory of buffers goes back soon after the work on it has ended.
-  static void expect_nothing_counted(isthmus_resource_t* counts) {
-    for (int patience_ms = 10'000;; --patience_ms) {
-      isthmus_statistics_t now{};
-      now.struct_size = sizeof now;
-      std::uint64_t in_use = 0;
-      (void)isthmus_statistics_query(counts, &now);
-      (void)isthmus_limit_query(counts, nullptr, &in_use);
-      if (now.current_bytes == 0 && now.current_count == 0 && in_use == 0) return;
-      require(patience_ms != 0);
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
-  struct block {
-    isthmus_resource_t* from;
-    void* memory;
-    std::size_t nbytes;
-  };
-
-  fuzz::input& from_;
+  input& from_;
   isthmus_device_t* device_;
   isthmus_context_t* home_ = nullptr;
   isthmus_queue_t* queues_[2] = {};
   std::vector<isthmus_resource_t*> resources_;
-  std::vector<isthmus_resource_t*> counting_;  // all that count or limit
+  std::map<isthmus_resource_t*, traits> known_;  // of those that have gone too
+  std::vector<isthmus_resource_t*> counting_;    // all that count or limit
+  std::vector<isthmus_resource_t*> monotonic_;   // all
   std::vector<isthmus_scope_t*> scopes_;
   std::vector<isthmus_buffer_t*> buffers_;
   std::vector<block> blocks_;
+  std::uint64_t taken_ = 0;
+  const char* tag_ = nullptr;
+  bool buffers_over_monotonic_ = false;
 };
 
 isthmus_device_t* open(std::uint8_t which) {
@@ -342,7 +375,7 @@ isthmus_device_t* open(std::uint8_t which) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
-  fuzz::input from(data, size);
+  input from(data, size);
   isthmus_device_t* device = open(from.byte());
   {
     machine calls(from, device);

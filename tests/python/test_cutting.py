@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ from support import until
 import isthmus
 from isthmus import Buffer, Queue
 from isthmus.memory import (
+    ArenaResource,
     FallbackResource,
     FixedSizeResource,
     LimitResource,
@@ -87,7 +89,36 @@ def test_fixed_size(q: Queue, kind: str, make: Make) -> None:
     assert repr(fixed).startswith(f"<isthmus.memory.FixedSizeResource of {kind} memory on")
 
 
-@pytest.mark.parametrize("over", [MonotonicResource, lambda of: FixedSizeResource(of, 100)])
+def test_arena(q: Queue, kind: str, make: Make) -> None:
+    counted = StatisticsResource(make(kind, q.device))
+    arenas = ArenaResource(counted, "4MiB")
+    buffers = [arenas.allocate(1 + 991 * i, alignment=256, queue=q) for i in range(40)]
+    assert counted.current_bytes == 1 << 20
+    hold_what_was_put(buffers)
+    with pytest.raises(USMAllocationError, match=r"4 MiB.*limit of 4 MiB"):
+        arenas.allocate(4 << 20, queue=q)
+    del buffers[::2]
+    hold_what_was_put(buffers)
+    buffers.append(arenas.allocate(2 << 20, queue=q))
+    assert counted.current_bytes == 3 << 20
+    buffers.clear()
+    assert until(lambda: arenas.trim() >= 0 and counted.current_count == 0)
+    assert repr(arenas).startswith(f"<isthmus.memory.ArenaResource of {kind} memory on")
+
+
+def test_arenas_of_threads(q: Queue, kind: str) -> None:
+    counted = StatisticsResource(PoolResource(kind, q.device))
+    arenas = ArenaResource(counted)
+    with ThreadPoolExecutor(4) as threads:
+        made = threads.map(lambda i: arenas.allocate(100 + i, queue=q), range(400))
+        hold_what_was_put(list(made))
+    del made
+    assert until(lambda: arenas.trim() >= 0 and counted.current_count == 0)
+
+
+@pytest.mark.parametrize(
+    "over", [MonotonicResource, ArenaResource, lambda of: FixedSizeResource(of, 100)]
+)
 def test_what_cannot_be_stood_on(over: Callable[[object], object]) -> None:
     for wrong in (None, 3, PoolResource):
         with pytest.raises(TypeError, match=r"resource of isthmus\.memory"):
@@ -102,6 +133,8 @@ def test_wrong_sizes() -> None:
     for wrong in (-1, 2**70, "1 furlong"):
         with pytest.raises((ValueError, OverflowError)):
             MonotonicResource(pool, wrong)
+        with pytest.raises((ValueError, OverflowError)):
+            ArenaResource(pool, wrong)
         with pytest.raises((ValueError, OverflowError)):
             FixedSizeResource(pool, wrong)
         with pytest.raises((ValueError, OverflowError, TypeError)):

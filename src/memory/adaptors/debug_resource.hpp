@@ -2,12 +2,11 @@
 // Finds writes beside blocks and to freed ones, where the host can touch the memory.
 //
 // A block lies between two red zones, which its free looks at. Freed blocks are poisoned and kept
-// for a while before they go back, and looked at then. For that it waits: an allocation for its
-// queue, whose work may still use what the block was before; where it may not, in a callback, the
-// block passes unchecked. A free comes when nothing uses the block, as the library sees to. What was
-// found is told on the standard error stream at once, since a buffer's end has nobody to tell, and
-// by `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not
-// see.
+// for a while before they go back, and looked at then. For that an allocation waits for its queue,
+// whose work may still use what the block was before; where it may not, in a callback, the block
+// passes unchecked. A free comes when nothing uses the block, as the library sees to. What was found
+// is told on the standard error stream at once, since a buffer's end has nobody to tell, and by
+// `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not see.
 
 #include <cstdint>
 #include <mutex>
@@ -22,8 +21,8 @@ class debug_resource final : public adaptor {
   static constexpr std::size_t k_least_zone =
       64;  // bytes; a request's alignment where that is more
 
-  // UNSUPPORTED where `upstream` may give memory that the host cannot touch, or takes blocks back that
-  // nobody freed.
+  // UNSUPPORTED where `upstream` may give memory that the host cannot touch, or takes blocks back
+  // that nobody freed.
   // `kept_bytes`: of freed blocks, at most.
   [[nodiscard]] static result<ref<debug_resource>> create(memory_resource& upstream,
                                                           std::size_t kept_bytes);

@@ -26,30 +26,11 @@ std::size_t alignment_of_stride(const device& where, std::size_t stride) noexcep
 
 fixed_size_resource::fixed_size_resource(memory_resource& upstream, std::size_t block_bytes,
                                          std::size_t in_slab)
-    : cutting_resource{upstream},
+    : keeping_resource{upstream},
       asked_bytes_{block_bytes},
       block_bytes_{stride_of(upstream.where(), block_bytes)},
       in_slab_{in_slab},
-      alignment_{alignment_of_stride(upstream.where(), block_bytes_)},
-      slots_{make_ref<queue_slots>()} {}
-
-fixed_size_resource::~fixed_size_resource() { slots_->forget_queues(); }
-
-// As of a pool: what work in flight still uses goes back behind it; with blocks that callers have
-// it stays for ever.
-void fixed_size_resource::let_go() noexcept try {
-  constexpr int k_most_tries = 1000;
-  const auto running = slots_->running();  // before the fence: what ends meanwhile counts
-  slots_->fence();
-  static_cast<void>(take_whole());
-  if (slabs_.empty()) {
-    delete this;
-  } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
-    reclaim_after(*this, running);
-  }
-} catch (const std::bad_alloc&) {
-  // As with blocks in use.
-}
+      alignment_{alignment_of_stride(upstream.where(), block_bytes_)} {}
 
 void* fixed_size_resource::address_of(const block& which) const noexcept {
   const auto number = static_cast<std::size_t>(&which - which.in->blocks.data());
@@ -113,7 +94,7 @@ fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) no
   auto* found = lists_.at(whom).first;
   for (std::size_t each = 0; found == nullptr && each < used_lists_; ++each) {
     auto* oldest = lists_.at(each).last;
-    found = oldest != nullptr && slots_->passed(oldest->freed) ? oldest : nullptr;
+    found = oldest != nullptr && slots().passed(oldest->freed) ? oldest : nullptr;
   }
   if (found != nullptr) {
     remove(*found);
@@ -123,13 +104,13 @@ fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) no
 }
 
 result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t alignment) const {
-  ISTHMUS_TRY(alignment_of(nbytes, alignment));
   if (nbytes > asked_bytes_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} are more than a block of this resource has, {}: let a binning resource send "
                 "them elsewhere",
                 describe_bytes(nbytes), describe_bytes(asked_bytes_));
   }
+  ISTHMUS_TRY(alignment_of(nbytes, alignment));
   if (alignment > alignment_) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "an alignment of {} is more than that of this resource's blocks, {}", alignment,
@@ -141,7 +122,7 @@ result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t 
 // Fences make blocks good that other queues freed; there may be no end of those on their way.
 result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
-  const auto whom = slots_->find(&on);
+  const auto whom = slots().find(&on);
   for (bool fenced = false;; fenced = true) {
     {
       const std::lock_guard hold{lock_};
@@ -153,7 +134,7 @@ result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alig
     if (fenced) {
       return take_of_new(on);
     }
-    slots_->fence();
+    slots().fence();
   }
 }
 
@@ -163,7 +144,7 @@ result<void*> fixed_size_resource::take_of_new(queue& on) {
   auto made = std::make_unique<slab>();
   made->memory = *std::move(memory);
   made->blocks.resize(in_slab_);
-  const auto until = ticket_behind(*slots_, on.quiet() ? nullptr : &on);
+  const auto until = ticket_behind(slots(), on.quiet() ? nullptr : &on);
   for (auto& each : made->blocks) {
     each.in = made.get();
     each.freed = until;  // upstream's order is that of this queue alone
@@ -197,7 +178,7 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
     gone->live = true;
     return told;
   }
-  const auto freed = ticket_behind(*slots_, behind);
+  const auto freed = ticket_behind(slots(), behind);
   const std::lock_guard hold{lock_};
   gone->freed = freed;
   put(*gone);
@@ -206,7 +187,7 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
 
 bool fixed_size_resource::is_whole(const slab& of) const noexcept {
   return of.out == 0 && std::all_of(of.blocks.begin(), of.blocks.end(),
-                                    [&](const block& each) { return slots_->passed(each.freed); });
+                                    [&](const block& each) { return slots().passed(each.freed); });
 }
 
 // Needs no memory but for what it gives; without it all slabs stay.
@@ -226,17 +207,6 @@ fixed_size_resource::slabs fixed_size_resource::take_whole() noexcept try {
   return whole;
 } catch (const std::bad_alloc&) {
   return {};
-}
-
-std::size_t fixed_size_resource::trim(std::size_t keep) noexcept {
-  const auto before = upstream().usage().held_bytes;
-  if (before > keep) {
-    slots_->fence();
-    static_cast<void>(take_whole());
-  }
-  const auto given_back = upstream().trim(keep);
-  const auto after = upstream().usage().held_bytes;
-  return std::max(given_back, before - std::min(before, after));
 }
 
 }  // namespace isthmus

@@ -13,12 +13,11 @@
 #include <mutex>
 #include <vector>
 
-#include "memory/adaptors/cutting_resource.hpp"
-#include "memory/queue_slots.hpp"
+#include "memory/adaptors/keeping_resource.hpp"
 
 namespace isthmus {
 
-class fixed_size_resource final : public cutting_resource {
+class fixed_size_resource final : public keeping_resource {
  public:
   // Pre: `check_upstream`; both numbers above 0, and their product fits a size.
   fixed_size_resource(memory_resource& upstream, std::size_t block_bytes, std::size_t in_slab);
@@ -31,8 +30,6 @@ class fixed_size_resource final : public cutting_resource {
                                        queue& on) override;
   // INVALID_ARGUMENT for what is no block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
-  // Slabs that are free as a whole, then what upstream has.
-  std::size_t trim(std::size_t keep) noexcept override;
 
  private:
   struct slab;
@@ -55,8 +52,9 @@ class fixed_size_resource final : public cutting_resource {
   };
   using slabs = std::vector<std::unique_ptr<slab>>;
 
-  ~fixed_size_resource() override;
-  void let_go() noexcept override;
+  ~fixed_size_resource() override = default;
+  void give_back_whole() noexcept override { static_cast<void>(take_whole()); }
+  [[nodiscard]] bool has_chunks() const noexcept override { return !slabs_.empty(); }
   [[nodiscard]] result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
   // Of a new slab, whose other blocks are free.
   [[nodiscard]] result<void*> take_of_new(queue& on);
@@ -77,13 +75,11 @@ class fixed_size_resource final : public cutting_resource {
   const std::size_t block_bytes_;
   const std::size_t in_slab_;
   const std::size_t alignment_;
-  const ref<queue_slots> slots_;
   std::mutex lock_;
   slabs slabs_;  // by address
   std::array<list, queue_slots::k_most> lists_{};
   std::size_t used_lists_ = 0;  // those behind were never put into
   std::size_t free_ = 0;        // blocks in lists
-  int tries_to_go_ = 0;
 };
 
 }  // namespace isthmus

@@ -1,0 +1,35 @@
+#include "memory/adaptors/keeping_resource.hpp"
+
+#include <algorithm>
+#include <new>
+
+namespace isthmus {
+
+// As of a pool: what work in flight still uses goes back behind it; with blocks that callers have
+// it stays for ever.
+void keeping_resource::let_go() noexcept try {
+  constexpr int k_most_tries = 1000;
+  const auto running = slots_->running();  // before the fence: what ends meanwhile counts
+  slots_->fence();
+  give_back_whole();
+  if (!has_chunks()) {
+    delete this;
+  } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
+    reclaim_after(*this, running);
+  }
+} catch (const std::bad_alloc&) {
+  // As with blocks in use.
+}
+
+std::size_t keeping_resource::trim(std::size_t keep) noexcept {
+  const auto before = upstream().usage().held_bytes;
+  if (before > keep || before == 0) {  // of your own, one may not tell
+    slots_->fence();
+    give_back_whole();
+  }
+  const auto given_back = upstream().trim(keep);
+  const auto after = upstream().usage().held_bytes;
+  return std::max(given_back, before - std::min(before, after));
+}
+
+}  // namespace isthmus

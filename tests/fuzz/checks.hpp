@@ -1,0 +1,91 @@
+#pragma once
+// What must hold of what memory resources tell.
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "input.hpp"
+
+namespace fuzz {
+
+// What is known of a resource.
+struct traits {
+  bool over_monotonic = false;  // itself too: then misuse is not told
+  bool debug = false;           // the resource itself, as below
+  bool tracks = false;
+  std::size_t largest = SIZE_MAX;  // of a fixed size
+  std::uint64_t tells_from = 0;    // the number of a tracking resource's first block
+};
+
+struct block {
+  isthmus_resource_t* from;
+  void* memory;
+  std::size_t nbytes;
+  const char* tag;
+  std::uint64_t number;  // grows with the time that it was taken at
+};
+
+// What was visited, in order.
+struct visited {
+  std::vector<isthmus_tracked_t> all;
+
+  static void see(void* object, const isthmus_tracked_t* each) {
+    auto& seen = static_cast<visited*>(object)->all;
+    require(each->pointer != nullptr && each->nbytes != 0 && each->stack != nullptr);
+    require(seen.empty() || seen.back().order < each->order);
+    seen.push_back(*each);
+  }
+};
+
+// `since`: the number of the first block that the resource still tells of.
+inline void expect_told(const visited& by, const isthmus_resource_t* of,
+                        const std::vector<block>& blocks, std::uint64_t since) {
+  for (const block& each : blocks) {
+    if (each.from != of) continue;
+    const auto found =
+        std::find_if(by.all.begin(), by.all.end(),
+                     [&](const isthmus_tracked_t& seen) { return seen.pointer == each.memory; });
+    require((found != by.all.end()) == (each.number >= since));
+    if (found != by.all.end()) require(found->nbytes == each.nbytes && found->tag == each.tag);
+  }
+}
+
+inline void expect_report(isthmus_resource_t* of, std::size_t room) {
+  std::vector<char> text(room, 'x');
+  std::size_t length = 0;
+  require(isthmus_tracking_report(of, text.data(), room, &length) == ISTHMUS_OK);
+  if (room != 0) require(text[std::min(length, room - 1)] == '\0');
+}
+
+inline void expect_sound(const isthmus_statistics_t& of) {
+  require(of.current_bytes <= of.peak_bytes && of.current_count <= of.peak_count);
+  require((of.current_bytes == 0) == (of.current_count == 0));
+}
+
+// Memory of buffers goes back soon after the work on it has ended.
+inline void expect_nothing_counted(isthmus_resource_t* counts) {
+  for (int patience_ms = 10'000;; --patience_ms) {
+    isthmus_statistics_t now{};
+    now.struct_size = sizeof now;
+    std::uint64_t in_use = 0;
+    (void)isthmus_statistics_query(counts, &now);
+    (void)isthmus_limit_query(counts, nullptr, &in_use);
+    if (now.current_bytes == 0 && now.current_count == 0 && in_use == 0) return;
+    require(patience_ms != 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// A byte beside the block, and as it was before anybody else looks.
+inline void expect_found(const block& one) {
+  auto* const begin = static_cast<unsigned char*>(one.memory);
+  for (unsigned char* beside : {begin - 1, begin + one.nbytes}) {
+    *beside ^= 1U;
+    require(isthmus_resource_verify(one.from) == ISTHMUS_ERROR_INVALID_ARGUMENT);
+    *beside ^= 1U;
+  }
+  require(isthmus_resource_verify(one.from) == ISTHMUS_OK);
+}
+
+}  // namespace fuzz
