@@ -654,7 +654,7 @@ ISTHMUS_API isthmus_status_t isthmus_log_flush(isthmus_resource_t* resource) IST
  * poisoned and kept for a while. An allocation waits for its queue; in a callback, which may not
  * wait, a block passes unchecked. Memory is freed when nothing uses it any more. What is found is
  * told on the standard error stream and by isthmus_resource_verify; a block that was written beside
- * is not freed, INVALID_ARGUMENT. UNSUPPORTED for an upstream that may give device memory, which
+ * stays till the resource ends. UNSUPPORTED for an upstream that may give device memory, which
  * the host cannot look at, and for a monotonic one, which lets go of blocks that nobody freed. */
 ISTHMUS_API isthmus_status_t isthmus_resource_debug(isthmus_resource_t* upstream,
                                                     uint64_t kept_bytes,

@@ -1,5 +1,6 @@
 // Who holds memory: a resource that knows every live block, and tags.
 
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -149,11 +150,16 @@ nb::object report(const tracking_resource& self) {
 }
 
 void init_tag(tag* self, nb::handle name) {
-  const char* text = PyUnicode_Check(name.ptr()) != 0 ? PyUnicode_AsUTF8(name.ptr()) : nullptr;
+  Py_ssize_t length = 0;
+  const char* text =
+      PyUnicode_Check(name.ptr()) != 0 ? PyUnicode_AsUTF8AndSize(name.ptr(), &length) : nullptr;
   if (text == nullptr) {
     PyErr_Clear();
     raise_python(PyExc_TypeError, "name must be a str that UTF-8 can write, not %.100s",
                  Py_TYPE(name.ptr())->tp_name);
+  }
+  if (std::strlen(text) != static_cast<std::size_t>(length)) {
+    raise_python(PyExc_ValueError, "name must have no NUL character");
   }
   const char* found = nullptr;
   check(isthmus_tag_find(text, &found));

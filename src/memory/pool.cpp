@@ -150,7 +150,8 @@ result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& o
 }
 
 result<void*> pool::allocate_block(unsigned size_class, queue* on) {
-  auto* const mine = lane_for(lane_key(on));
+  auto* const key = lane_key(on);
+  auto* const mine = lane_for(key);
   void* block = nullptr;
   if (mine != nullptr && mine->bins[size_class].count != 0) {
     auto& bin = mine->bins[size_class];
@@ -161,7 +162,7 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
     auto count = refill(size_class, {taken.data(), wanted}, on);
     ISTHMUS_TRY(count);
     block = taken[*count - 1];
-    keep(size_class, {taken.data(), *count - 1}, on);
+    keep(size_class, {taken.data(), *count - 1}, on, key);
   }
   if (checks_) {
     auto& owner = process_page_map.at(block).last_slab();
@@ -172,8 +173,9 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
 
 // In the lane that is this thread's now: to find the blocks the program may have been called, which
 // had other uses for this thread's lanes.
-void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on) noexcept {
-  auto* const mine = blocks.empty() ? nullptr : lane_for(lane_key(on));
+void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
+                queue* key) noexcept {
+  auto* const mine = blocks.empty() ? nullptr : lane_for(key);
   if (mine != nullptr) {
     auto& bin = mine->bins[size_class];
     const auto kept = std::min<std::size_t>(blocks.size(), bin.most - bin.count);

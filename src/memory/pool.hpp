@@ -103,7 +103,7 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, queue* on);
   // At least one block, at most as many as `out` has room for.
   [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
-  void keep(unsigned size_class, std::span<void* const> blocks, queue* on) noexcept;
+  void keep(unsigned size_class, std::span<void* const> blocks, queue* on, queue* key) noexcept;
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
   class ladder;
 

@@ -60,7 +60,6 @@ class alignas(64) arena {
   // INVALID_ARGUMENT for what is no live block of these.
   [[nodiscard]] result<blocks::iterator> begin_free(const void* pointer) noexcept;
   void end_free(blocks::iterator gone, ticket freed, queue_slots& slots) noexcept;
-  static void not_free(blocks::iterator kept) noexcept { kept->second.state = block::live; }
   // All that could not be joined when it was freed, and can now.
   void join(queue_slots& slots) noexcept;
   // False where a block of it is out, or something still uses it.

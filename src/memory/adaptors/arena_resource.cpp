@@ -132,12 +132,7 @@ result<void> arena_resource::deallocate(void* pointer, std::size_t, queue* behin
   }();
   ISTHMUS_TRY(found);
   const auto& block = (*found)->second;
-  if (auto told = order_behind_uses(*block.in->memory, pointer, block.nbytes, behind); !told) {
-    const std::lock_guard hold{home->lock};
-    arena::not_free(*found);
-    return told;
-  }
-  const auto freed = ticket_behind(slots(), behind);
+  const auto freed = ticket_of_free(*block.in->memory, pointer, block.nbytes, behind);
   const std::lock_guard hold{home->lock};
   home->end_free(*found, freed, slots());
   return {};

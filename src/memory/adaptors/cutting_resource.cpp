@@ -30,24 +30,6 @@ bool cutting_resource::hold_behind(allocation& chunk, queue& behind) noexcept tr
   return static_cast<bool>(wait_for(behind));
 }
 
-result<void> cutting_resource::order_behind_uses(allocation& chunk, const void* pointer,
-                                                 std::size_t nbytes, queue* behind) noexcept try {
-  if (chunk.uses().quiet()) {
-    return {};
-  }
-  const auto begin = address(pointer) - address(chunk.start_of_uses());
-  const auto running = chunk.uses().pending({begin, begin + nbytes});
-  if (behind != nullptr && !running.empty()) {
-    ISTHMUS_TRY(behind->fence(running));
-  }
-  for (const auto& each : running) {
-    static_cast<void>(behind != nullptr || each->wait(std::nullopt));  // its end is its own
-  }
-  return {};
-} catch (const std::bad_alloc&) {
-  return error::no_memory();
-}
-
 result<void> cutting_resource::wait_for(queue& on) noexcept try {
   return on.wait(std::nullopt);
 } catch (const std::bad_alloc&) {

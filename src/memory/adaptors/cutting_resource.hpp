@@ -32,10 +32,6 @@ class cutting_resource : public adaptor, public reclaimable {
   // waits for it where there is no memory to note it. False where nobody can tell: then nobody may
   // ever have the chunk.
   [[nodiscard]] static bool hold_behind(allocation& chunk, queue& behind) noexcept;
-  // Has what comes on `behind` wait for what the library knows of the bytes, a part of a chunk to
-  // it; null: waits itself.
-  [[nodiscard]] static result<void> order_behind_uses(allocation& chunk, const void* pointer,
-                                                      std::size_t nbytes, queue* behind) noexcept;
   // For who has no memory to note a queue.
   [[nodiscard]] static result<void> wait_for(queue& on) noexcept;
   // A ticket for what is freed behind all that is on `on` now; null: nothing uses it.

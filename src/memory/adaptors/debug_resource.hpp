@@ -4,9 +4,10 @@
 // A block lies between two red zones, which its free looks at. Freed blocks are poisoned and kept
 // for a while before they go back, and looked at then. For that an allocation waits for its queue,
 // whose work may still use what the block was before; where it may not, in a callback, the block
-// passes unchecked. A free comes when nothing uses the block, as the library sees to. What was found
-// is told on the standard error stream at once, since a buffer's end has nobody to tell, and by
-// `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not see.
+// passes unchecked. A free comes when nothing uses the block, as the library sees to. What was
+// found is told on the standard error stream at once, since a buffer's end has nobody to tell, and
+// by `verify`. As AddressSanitizer does it (Serebryany et al., 2012), for memory that it does not
+// see.
 
 #include <cstdint>
 #include <mutex>

@@ -173,12 +173,7 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
     gone = *found;
     gone->live = false;
   }
-  if (auto told = order_behind_uses(*gone->in->memory, pointer, block_bytes_, behind); !told) {
-    const std::lock_guard hold{lock_};
-    gone->live = true;
-    return told;
-  }
-  const auto freed = ticket_behind(slots(), behind);
+  const auto freed = ticket_of_free(*gone->in->memory, pointer, block_bytes_, behind);
   const std::lock_guard hold{lock_};
   gone->freed = freed;
   put(*gone);

@@ -32,4 +32,35 @@ std::size_t keeping_resource::trim(std::size_t keep) noexcept {
   return std::max(given_back, before - std::min(before, after));
 }
 
+result<ref<queue>> keeping_resource::own_queue() {
+  const std::lock_guard hold{own_lock_};
+  if (!own_queue_) {
+    auto made = home().create_queue(where());
+    ISTHMUS_TRY(made);
+    own_queue_ = *std::move(made);
+  }
+  return own_queue_;
+}
+
+ticket keeping_resource::ticket_of_free(allocation& in, const void* pointer, std::size_t nbytes,
+                                        queue* behind) noexcept try {
+  auto& uses = in.uses();
+  const auto begin = address(pointer) - address(in.start_of_uses());
+  auto running = uses.quiet() ? std::vector<ref<event>>{} : uses.pending({begin, begin + nbytes});
+  if (running.empty()) {
+    return ticket_behind(slots(), behind);
+  }
+  if (behind != nullptr && !behind->quiet()) {
+    if (auto ended = behind->pending()) {
+      running.push_back(*std::move(ended));
+    } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
+      return ticket::never();
+    }
+  }
+  auto on = own_queue();
+  return on && (*on)->fence(running) ? slots().fence_behind(**on) : ticket::never();
+} catch (const std::bad_alloc&) {
+  return ticket::never();  // lost memory, not lost data
+}
+
 }  // namespace isthmus

@@ -2,6 +2,8 @@
 // A cutting resource whose blocks go back one by one, in the order of queues, and that keeps its
 // chunks till all of one is free and nothing uses it any more: what such have in common.
 
+#include <mutex>
+
 #include "memory/adaptors/cutting_resource.hpp"
 
 namespace isthmus {
@@ -17,6 +19,11 @@ class keeping_resource : public cutting_resource {
  protected:
   ~keeping_resource() override { slots_->forget_queues(); }
   [[nodiscard]] queue_slots& slots() const noexcept { return *slots_; }
+  // For a block that is freed behind all that is on `behind` (null: nothing) and all that the
+  // library knows to use its bytes: what it was copied by, what was recorded. The caller's queue
+  // waits for none of it.
+  [[nodiscard]] ticket ticket_of_free(allocation& in, const void* pointer, std::size_t nbytes,
+                                      queue* behind) noexcept;
   // Chunks of which no block is out, and whose tickets have all passed, go back to upstream; where
   // that needs memory and there is none, they stay.
   virtual void give_back_whole() noexcept = 0;
@@ -26,7 +33,11 @@ class keeping_resource : public cutting_resource {
  private:
   void let_go() noexcept final;
 
+  [[nodiscard]] result<ref<queue>> own_queue();
+
   const ref<queue_slots> slots_;
+  std::mutex own_lock_;
+  ref<queue> own_queue_;  // of fences that are nobody else's
   int tries_to_go_ = 0;
 };
 

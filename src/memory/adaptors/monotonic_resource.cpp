@@ -7,28 +7,28 @@
 
 namespace isthmus {
 
-void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment) noexcept {
-  if (pieces_.empty()) {
-    return nullptr;
-  }
-  auto& last = pieces_.back();
-  const auto& whole = last.memory->what();
+void* monotonic_resource::cut_of(piece& from, std::size_t nbytes, std::size_t alignment) noexcept {
+  const auto& whole = from.memory->what();
   const auto base = address(whole.base);
-  const auto begin = ((base + last.used + alignment - 1) & ~(alignment - 1)) - base;
+  const auto begin = ((base + from.used + alignment - 1) & ~(alignment - 1)) - base;
   if (begin > whole.nbytes || nbytes > whole.nbytes - begin) {
     return nullptr;
   }
-  last.used = begin + nbytes;
+  from.used = begin + nbytes;
   return static_cast<std::byte*>(whole.base) + begin;
 }
 
-ref<event> monotonic_resource::before(const queue& on) noexcept {
-  if (pieces_.empty()) {
-    return {};
+// A few are looked at: a queue whose chunk lies behind those of others has one of its own soon.
+void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const queue& on) noexcept {
+  constexpr int k_most_looks = 8;
+  int looks = 0;
+  for (auto each = pieces_.rbegin(); each != pieces_.rend() && looks < k_most_looks; ++each) {
+    ++looks;
+    if (!each->until || each->taken_on == &on || each->until->settled()) {
+      return cut_of(*each, nbytes, alignment);
+    }
   }
-  const auto& last = pieces_.back();
-  const bool is_over = !last.until || last.until->settled();
-  return is_over || last.taken_on == &on ? ref<event>{} : last.until;
+  return nullptr;
 }
 
 bool monotonic_resource::knows(const queue& on) const noexcept {
@@ -55,8 +55,8 @@ void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignmen
     return nullptr;
   }
   const std::lock_guard hold{lock_};
-  return knows(*on) && !before(*on)
-             ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment)
+  return knows(*on)
+             ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment, *on)
              : nullptr;
 }
 
@@ -66,23 +66,13 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
   auto checked = alignment_of(nbytes, alignment);
   ISTHMUS_TRY(checked);
   std::size_t size = 0;
-  for (ref<event> waited;;) {
-    ref<event> until;
-    {
-      const std::lock_guard hold{lock_};
-      note(on);
-      until = before(on);
-      void* made = !until || until.get() == waited.get() ? cut(nbytes, *checked) : nullptr;
-      if (made != nullptr) {
-        return made;
-      }
-      size = std::max(next_bytes_, nbytes);
+  {
+    const std::lock_guard hold{lock_};
+    note(on);
+    if (void* made = cut(nbytes, *checked, on)) {
+      return made;
     }
-    if (!until || until.get() == waited.get()) {
-      break;
-    }
-    ISTHMUS_TRY(on.fence({&until, 1}));
-    waited = std::move(until);
+    size = std::max(next_bytes_, nbytes);
   }
   auto made = take_chunk(size, *checked, on);
   if (!made && size != nbytes && made.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
@@ -95,7 +85,7 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
   const std::lock_guard hold{lock_};
   pieces_.push_back({*std::move(made), *std::move(until), &on, 0});
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
-  return cut(nbytes, *checked);
+  return cut_of(pieces_.back(), nbytes, *checked);
 }
 
 result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {

@@ -43,17 +43,17 @@ class monotonic_resource final : public cutting_resource {
 
   ~monotonic_resource() override { release_all(); }
   void let_go() noexcept override { delete this; }
-  // Pre for these: `lock_` is held. Null where there is no room.
-  [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment) noexcept;
-  // What work on a queue must come behind before it may use the last chunk; null: nothing.
-  [[nodiscard]] ref<event> before(const queue& on) noexcept;
+  // Pre for these: `lock_` is held. Null where there is no room that is good for the queue.
+  [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const queue& on) noexcept;
+  [[nodiscard]] static void* cut_of(piece& from, std::size_t nbytes,
+                                    std::size_t alignment) noexcept;
   void note(queue& on);
   [[nodiscard]] bool try_note(queue& on) noexcept;
   [[nodiscard]] bool knows(const queue& on) const noexcept;
 
   const std::size_t first_bytes_;
   spin_lock lock_;
-  std::vector<piece> pieces_;  // the last one is cut from
+  std::vector<piece> pieces_;  // the last that is good for a queue is cut from
   std::size_t next_bytes_;
   std::vector<ref<queue>> queues_;  // that blocks were allocated or freed on
 };
