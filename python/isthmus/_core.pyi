@@ -1005,8 +1005,8 @@ class DebugResource(AdaptorResource):
 
     For programs under test. Each block lies between red zones of 64 bytes, or of its
     alignment if that is more, and `kept_bytes` of freed blocks are poisoned and kept for a
-    while. An allocation waits for its queue, a free for the work it lies behind. What is
-    found is told on the standard error stream, and raised by verify(). Raises
+    while. An allocation waits for its queue, and memory goes back when nothing uses it. What
+    is found is told on the standard error stream, and raised by verify(). Raises
     UnsupportedError for an upstream that may give device memory, which the host cannot look
     at.
     """
