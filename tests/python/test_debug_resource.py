@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -112,3 +113,25 @@ def test_it_ends_with_the_process() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_free_does_not_hold_the_interpreter_up(q: Queue) -> None:
+    """The function on the queue needs the lock that the thread which frees has."""
+    try:
+        checked = DebugResource(PoolResource("host", q.device))
+    except isthmus.UnsupportedError:
+        pytest.skip("no host kind")
+    buffer = checked.allocate(1000, queue=q)
+    ran = threading.Event()
+    gate = threading.Event()
+
+    def work() -> None:
+        gate.wait(10)
+        ran.set()
+
+    done = q.submit(work)
+    buffer.free()
+    assert not ran.is_set()
+    gate.set()
+    done.wait()
+    checked.verify()
