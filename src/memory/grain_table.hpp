@@ -41,6 +41,11 @@ class grain_table {
   struct origin {
     std::atomic<std::size_t> nbytes;
     std::atomic<std::uintptr_t> queue_key;
+
+    void set(std::size_t asked, std::uintptr_t key) noexcept {
+      nbytes.store(asked, k_relaxed);
+      queue_key.store(key, k_relaxed);
+    }
   };
   [[nodiscard]] origin& origin_of(index number) noexcept { return origins_[number]; }
 

@@ -85,9 +85,7 @@ class lane {
 
 inline void* lane::hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
                             grain_table& table) noexcept {
-  auto& origin = table.origin_of(kept.first);
-  origin.nbytes.store(nbytes, k_relaxed);
-  origin.queue_key.store(key, k_relaxed);
+  table.origin_of(kept.first).set(nbytes, key);
   table[kept.first].is.store(grain::state::live, k_relaxed);
   cached_grains -= std::exchange(kept.count, 0);
   return kept.base;

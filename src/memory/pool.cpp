@@ -184,7 +184,7 @@ void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
     blocks = blocks.subspan(kept);
   }
   if (!blocks.empty()) {
-    put_back(size_class, blocks, behind(on));
+    put_back(size_class, blocks, slots_->behind(on));
   }
 }
 
@@ -250,14 +250,6 @@ void pool::dissolve(slab* whole) noexcept {
   }
 }
 
-ticket pool::behind(queue* on) noexcept {
-  if (on == nullptr) {
-    return {};
-  }
-  const auto slot = slots_->find(on);
-  return slot == queue_slots::k_quiet ? slots_->fence_behind(*on) : slots_->next(slot);
-}
-
 void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept {
   if (!blocks.empty()) {
     dissolve(central_[size_class].give(blocks, freed));
@@ -280,9 +272,7 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
   }
   auto run = take_run(count, alignment, on);
   ISTHMUS_TRY(run);
-  auto& origin = regions_.table().origin_of(run->first);
-  origin.nbytes.store(nbytes, k_relaxed);
-  origin.queue_key.store(key, k_relaxed);
+  regions_.table().origin_of(run->first).set(nbytes, key);
   return static_cast<void*>(run->base);
 }
 
@@ -335,7 +325,7 @@ result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
   }
   auto* mine = lane_behind(on);
   if (mine == nullptr) {
-    put_back(size_class, {&pointer, 1}, behind(on));
+    put_back(size_class, {&pointer, 1}, slots_->behind(on));
     return {};
   }
   auto& bin = mine->bins[size_class];
@@ -366,7 +356,7 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
   const auto count = first->span.load(k_relaxed);
   auto* mine = lane_behind(on);
   if (mine == nullptr) {
-    regions_.give(regions_.table().number_of(first), behind(on));
+    regions_.give(regions_.table().number_of(first), slots_->behind(on));
     return {};
   }
   auto& oldest = mine->runs[++mine->newest % lane::k_runs];

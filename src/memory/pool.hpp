@@ -123,8 +123,6 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
 
-  // Where no lane takes it: a ticket behind all work on the queue.
-  [[nodiscard]] ticket behind(queue* on) noexcept;
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
   void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept;

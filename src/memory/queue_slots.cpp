@@ -225,6 +225,14 @@ ticket queue_slots::fence_behind(queue& on) noexcept {
   return ticket::never();
 }
 
+ticket queue_slots::behind(queue* on) noexcept {
+  if (on == nullptr) {
+    return {};
+  }
+  const auto of = find(on);
+  return of == k_quiet ? fence_behind(*on) : next(of);
+}
+
 std::vector<ref<event>> queue_slots::running(slot whom) {
   std::vector<ref<event>> found;
   const auto used = used_.load(std::memory_order_acquire);

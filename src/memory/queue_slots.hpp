@@ -77,6 +77,8 @@ class queue_slots final : public ref_counted {
   // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
   // quiet if it has. Waits where there is neither slot nor memory for it.
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
+  // For what is freed behind all that is on a queue now, lent or not; null: nothing uses it.
+  [[nodiscard]] ticket behind(queue* on) noexcept;
   // The ends of what is on the queues that tickets still wait for, but for those that wait for
   // `whom` alone, to which their memory is good. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ref<event>> running(slot whom = k_quiet);

@@ -81,7 +81,7 @@ region_heap::run region_heap::take(index count, std::size_t alignment, queue_slo
   if (first == run_heap::k_none || is_spared(first, count + slack, from)) {
     return {};
   }
-  first = runs_.take(count + slack, whom);
+  runs_.take(first, count + slack);
   auto* base = address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);

@@ -132,19 +132,14 @@ void run_heap::remove(index run, index first, index count) noexcept {
   }
 }
 
-run_heap::index run_heap::take(index count, queue_slots::slot whom) noexcept {
-  const auto found = find(count, whom);
-  if (found == k_none) {
-    return k_none;
-  }
-  const auto had = table_[found].span.load(k_relaxed);
-  unlink(found);
+void run_heap::take(index first, index count) noexcept {
+  const auto had = length_of(first);
+  unlink(first);
   if (had > count) {
-    tickets_[found + count] = tickets_[found];
-    link(found + count, had - count);
+    tickets_[first + count] = tickets_[first];
+    link(first + count, had - count);
   }
-  mark_taken(found, count);
-  return found;
+  mark_taken(first, count);
 }
 
 run_heap::index run_heap::keep(index first, index skip, index count) noexcept {

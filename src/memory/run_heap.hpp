@@ -42,8 +42,8 @@ class run_heap {
   [[nodiscard]] index length_of(index first) const noexcept {
     return table_[first].span.load(k_relaxed);
   }
-  // That run, cut to `count`; it is live then, and keeps its ticket.
-  [[nodiscard]] index take(index count, queue_slots::slot whom) noexcept;
+  // Cuts a free run to its first `count`, which are live then, and keep its ticket.
+  void take(index first, index count) noexcept;
   [[nodiscard]] ticket ticket_of(index first) const noexcept { return tickets_[first]; }
   // Keeps `count` grains from `skip` on of a run that was taken, and gives back the rest.
   index keep(index first, index skip, index count) noexcept;

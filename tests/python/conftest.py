@@ -7,11 +7,11 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
-from support import BACKENDS, HOST_KINDS, KINDS, live_again, open_backend
+from support import BACKENDS, HOST_KINDS, KINDS, Make, live_again, open_backend
 
 import isthmus
 from isthmus import Device, Queue
-from isthmus.memory import live
+from isthmus.memory import PoolResource, ProviderResource, live
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -90,6 +90,13 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     report = yield
     item.stash[FAILED] = item.stash.get(FAILED, False) or report.failed
     return report
+
+
+@pytest.fixture(params=[PoolResource, ProviderResource], ids=["pool", "provider"])
+def make(request: pytest.FixtureRequest) -> Make:
+    """What is stood on: with frees in the queue's order, and without. The memory is the test's."""
+    made: Make = request.param
+    return made
 
 
 @pytest.fixture(autouse=True)

@@ -16,13 +16,14 @@ import pytest
 
 import isthmus
 from isthmus import Buffer, Device, _core
-from isthmus.memory import live
+from isthmus.memory import PoolResource, ProviderResource, live
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 KINDS = ("device", "shared", "host")
 HOST_KINDS = ("shared", "host")
+Make = type[PoolResource] | type[ProviderResource]
 # A sanitizer keeps what was freed for a while, and ends the process for RTLD_DEEPBIND.
 SANITIZED = "libasan" in os.environ.get("LD_PRELOAD", "")
 ROOT = Path(__file__).resolve().parents[2]

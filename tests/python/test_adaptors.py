@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import sim, until
+from support import Make, sim, until
 
 import isthmus
 from isthmus import Buffer, Device, Queue
@@ -38,16 +38,6 @@ def counts(of: StatisticsResource | StatisticsScope) -> tuple[int, ...]:
         *(of.peak_bytes, of.peak_count),
         *(of.total_bytes, of.total_count),
     )
-
-
-Make = type[PoolResource] | type[ProviderResource]
-
-
-@pytest.fixture(params=[PoolResource, ProviderResource], ids=["pool", "provider"])
-def make(request: pytest.FixtureRequest) -> Make:
-    """What is stood on: with frees in the queue's order, and without. The memory is the test's."""
-    made: Make = request.param
-    return made
 
 
 def test_statistics(q: Queue, kind: str, make: Make) -> None:

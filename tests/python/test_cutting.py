@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import until
+from support import Make, until
 
 import isthmus
 from isthmus import Buffer, Queue
@@ -18,22 +18,12 @@ from isthmus.memory import (
     LimitResource,
     MonotonicResource,
     PoolResource,
-    ProviderResource,
     StatisticsResource,
     USMAllocationError,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Make = type[PoolResource] | type[ProviderResource]
-
-
-@pytest.fixture(params=[PoolResource, ProviderResource], ids=["pool", "provider"])
-def make(request: pytest.FixtureRequest) -> Make:
-    """What is stood on: with frees in the queue's order, and without."""
-    made: Make = request.param
-    return made
 
 
 def hold_what_was_put(buffers: list[Buffer]) -> None:

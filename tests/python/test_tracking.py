@@ -8,13 +8,12 @@ import threading
 from typing import TYPE_CHECKING
 
 import pytest
-from support import until
+from support import Make, until
 
 import isthmus
 from isthmus import Buffer, Queue
 from isthmus.memory import (
     PoolResource,
-    ProviderResource,
     StatisticsResource,
     TagHolder,
     TrackedBlock,
@@ -24,15 +23,6 @@ from isthmus.memory import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Make = type[PoolResource] | type[ProviderResource]
-
-
-@pytest.fixture(params=[PoolResource, ProviderResource], ids=["pool", "provider"])
-def make(request: pytest.FixtureRequest) -> Make:
-    """What is stood on: with frees in the queue's order, and without."""
-    made: Make = request.param
-    return made
 
 
 def test_live(q: Queue, kind: str, make: Make) -> None:

@@ -108,7 +108,7 @@ result<void*> arena_resource::take_of_new(arena& from, std::size_t nbytes, std::
   auto made = grow(nbytes, alignment, on);
   ISTHMUS_TRY(made);
   const auto base = address(made->what.base());
-  const auto until = ticket_behind(slots(), on.quiet() ? nullptr : &on);
+  const auto until = slots().behind(on.quiet() ? nullptr : &on);
   const std::lock_guard hold{lock_};
   auto& added = superblocks_.emplace(base, *std::move(made)).first->second.what;
   added.home = &from;

@@ -36,14 +36,6 @@ result<void> cutting_resource::wait_for(queue& on) noexcept try {
   return error::no_memory();
 }
 
-ticket cutting_resource::ticket_behind(queue_slots& slots, queue* on) noexcept {
-  if (on == nullptr) {
-    return {};
-  }
-  const auto slot = slots.find(on);
-  return slot == queue_slots::k_quiet ? slots.fence_behind(*on) : slots.next(slot);
-}
-
 result<std::size_t> cutting_resource::alignment_of(std::size_t nbytes,
                                                    std::size_t alignment) const {
   if (auto bad = home().check(where(), {kind(), nbytes, alignment})) {

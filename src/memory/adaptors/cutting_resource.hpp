@@ -34,8 +34,6 @@ class cutting_resource : public adaptor, public reclaimable {
   [[nodiscard]] static bool hold_behind(allocation& chunk, queue& behind) noexcept;
   // For who has no memory to note a queue.
   [[nodiscard]] static result<void> wait_for(queue& on) noexcept;
-  // A ticket for what is freed behind all that is on `on` now; null: nothing uses it.
-  [[nodiscard]] static ticket ticket_behind(queue_slots& slots, queue* on) noexcept;
   // The alignment that a request has, or what is wrong with it.
   [[nodiscard]] result<std::size_t> alignment_of(std::size_t nbytes, std::size_t alignment) const;
   // Whether the request may go the short way.

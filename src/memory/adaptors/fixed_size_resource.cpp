@@ -144,7 +144,7 @@ result<void*> fixed_size_resource::take_of_new(queue& on) {
   auto made = std::make_unique<slab>();
   made->memory = *std::move(memory);
   made->blocks.resize(in_slab_);
-  const auto until = ticket_behind(slots(), on.quiet() ? nullptr : &on);
+  const auto until = slots().behind(on.quiet() ? nullptr : &on);
   for (auto& each : made->blocks) {
     each.in = made.get();
     each.freed = until;  // upstream's order is that of this queue alone

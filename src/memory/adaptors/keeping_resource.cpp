@@ -48,7 +48,7 @@ ticket keeping_resource::ticket_of_free(allocation& in, const void* pointer, std
   const auto begin = address(pointer) - address(in.start_of_uses());
   auto running = uses.quiet() ? std::vector<ref<event>>{} : uses.pending({begin, begin + nbytes});
   if (running.empty()) {
-    return ticket_behind(slots(), behind);
+    return slots().behind(behind);
   }
   if (behind != nullptr && !behind->quiet()) {
     if (auto ended = behind->pending()) {

@@ -76,6 +76,14 @@ class run_heap_test : public testing::Test {
     return found;
   }
 
+  index take(index count, queue_slots::slot whom) {
+    const auto first = heap_.find(count, whom);
+    if (first != run_heap::k_none) {
+      heap_.take(first, count);
+    }
+    return first;
+  }
+
   static constexpr index k_grains = 700;
   std::vector<grain> table_ = std::vector<grain>(k_grains);
   std::vector<ticket> tickets_{table_.size()};
@@ -84,16 +92,16 @@ class run_heap_test : public testing::Test {
 };
 
 TEST_F(run_heap_test, gives_nothing_before_it_has_a_region) {
-  EXPECT_EQ(heap_.take(1, queue_slots::k_quiet), run_heap::k_none);
+  EXPECT_EQ(take(1, queue_slots::k_quiet), run_heap::k_none);
   EXPECT_TRUE(free_runs().empty());
 }
 
 TEST_F(run_heap_test, joins_what_lies_side_by_side) {
   heap_.add(1, 100);
-  const auto a = heap_.take(30, queue_slots::k_quiet);
-  const auto b = heap_.take(30, queue_slots::k_quiet);
-  const auto c = heap_.take(40, queue_slots::k_quiet);
-  EXPECT_EQ(heap_.take(1, queue_slots::k_quiet), run_heap::k_none);
+  const auto a = take(30, queue_slots::k_quiet);
+  const auto b = take(30, queue_slots::k_quiet);
+  const auto c = take(40, queue_slots::k_quiet);
+  EXPECT_EQ(take(1, queue_slots::k_quiet), run_heap::k_none);
   heap_.give(a, {});
   heap_.give(c, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {61, 40}}));
@@ -104,7 +112,7 @@ TEST_F(run_heap_test, joins_what_lies_side_by_side) {
 
 TEST_F(run_heap_test, damage_is_found_where_it_is) {
   heap_.add(1, 100);
-  const auto taken = heap_.take(30, queue_slots::k_quiet);
+  const auto taken = take(30, queue_slots::k_quiet);
   EXPECT_EQ(heap_.look_for_damage(1, 100).at, run_heap::k_none);
   EXPECT_EQ(heap_.look_for_damage(1, 100).free, 70U);
   const auto expect_found = [&](std::atomic<std::uint32_t>& word, index where) {
@@ -123,35 +131,35 @@ TEST_F(run_heap_test, damage_is_found_where_it_is) {
 TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   const ticket waits{2, 1};
   heap_.add(1, 90);
-  const auto a = heap_.take(30, queue_slots::k_quiet);
-  const auto b = heap_.take(30, queue_slots::k_quiet);
-  const auto c = heap_.take(30, queue_slots::k_quiet);
+  const auto a = take(30, queue_slots::k_quiet);
+  const auto b = take(30, queue_slots::k_quiet);
+  const auto c = take(30, queue_slots::k_quiet);
   heap_.give(a, {});
   heap_.give(b, waits);
   heap_.settle(1, 90);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {31, 30}}));
-  EXPECT_EQ(heap_.take(30, 3), a);
+  EXPECT_EQ(take(30, 3), a);
   heap_.give(a, {});
   heap_.give(c, ticket{3, 1});
   for (queue_slots::slot whom : {0U, 3U}) {
     EXPECT_FALSE(heap_.unite(1, 90, 60, whom));
-    EXPECT_EQ(heap_.take(60, whom), run_heap::k_none);
+    EXPECT_EQ(take(60, whom), run_heap::k_none);
   }
   EXPECT_FALSE(heap_.unite(1, 90, 61, 2)) << "what lies behind waits for another queue";
-  EXPECT_EQ(heap_.take(60, 2), run_heap::k_none);
+  EXPECT_EQ(take(60, 2), run_heap::k_none);
   EXPECT_TRUE(heap_.unite(1, 90, 60, 2));
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 60}, {61, 30}}));
   EXPECT_EQ(heap_.free_grains(), 90U);
-  EXPECT_EQ(heap_.take(60, 2), 1U);
+  EXPECT_EQ(take(60, 2), 1U);
   EXPECT_EQ(heap_.ticket_of(1), waits);
 }
 
 TEST_F(run_heap_test, never_joins_two_regions) {
   heap_.add(1, 10);
   heap_.add(12, 10);
-  EXPECT_EQ(heap_.take(11, queue_slots::k_quiet), run_heap::k_none);
-  const auto a = heap_.take(10, queue_slots::k_quiet);
-  const auto b = heap_.take(10, queue_slots::k_quiet);
+  EXPECT_EQ(take(11, queue_slots::k_quiet), run_heap::k_none);
+  const auto a = take(10, queue_slots::k_quiet);
+  const auto b = take(10, queue_slots::k_quiet);
   heap_.give(a, {});
   heap_.give(b, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 10}, {12, 10}}));
@@ -167,17 +175,17 @@ TEST_F(run_heap_test, what_lies_around_a_removed_region_stays) {
   heap_.remove(1, 1, 10);
   heap_.remove(61, 91, 10);
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}}));
-  const auto a = heap_.take(30, queue_slots::k_quiet);
+  const auto a = take(30, queue_slots::k_quiet);
   heap_.give(a, {});
   EXPECT_EQ(free_runs(), (std::vector<run>{{11, 30}, {61, 30}})) << "joined over a hole";
 }
 
 TEST_F(run_heap_test, an_exact_length_is_found_again) {
   heap_.add(1, 500);
-  const auto a = heap_.take(37, queue_slots::k_quiet);
-  static_cast<void>(heap_.take(1, queue_slots::k_quiet));  // so that it is not joined
+  const auto a = take(37, queue_slots::k_quiet);
+  static_cast<void>(take(1, queue_slots::k_quiet));  // so that it is not joined
   heap_.give(a, {});
-  EXPECT_EQ(heap_.take(37, queue_slots::k_quiet), a);
+  EXPECT_EQ(take(37, queue_slots::k_quiet), a);
 }
 
 TEST_F(run_heap_test, does_what_the_model_does) {
@@ -210,7 +218,7 @@ TEST_F(run_heap_test, does_what_the_model_does) {
     } else if (random() % 2 == 0) {
       const auto count = static_cast<index>(1 + random() % (random() % 4 == 0 ? 200 : 12));
       const auto skip = static_cast<index>(random() % 8 == 0 ? random() % 5 : 0);
-      auto first = heap_.take(count + 2 * skip, queue_slots::k_quiet);
+      auto first = take(count + 2 * skip, queue_slots::k_quiet);
       if (first == run_heap::k_none) {
         ASSERT_FALSE(known.fits_surely(count + 2 * skip)) << count;
         continue;
