@@ -233,6 +233,8 @@ ticket queue_slots::behind(queue* on) noexcept {
   return of == k_quiet ? fence_behind(*on) : next(of);
 }
 
+// What has ended passes here too: its fence may be about to tell, on a thread that has to wait for
+// a processor, and who asks again and again would give up before it does.
 std::vector<ref<event>> queue_slots::running(slot whom) {
   std::vector<ref<event>> found;
   const auto used = used_.load(std::memory_order_acquire);
@@ -240,15 +242,28 @@ std::vector<ref<event>> queue_slots::running(slot whom) {
     return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
   };
   const bool all = waited_for(entries_[k_several]);
+  const auto of_several = entries_[k_several].issued.load(std::memory_order_acquire);
+  bool all_ended = all;
   for (slot each = k_several + 1; each < used; ++each) {
     const bool matters = all || (each != whom && waited_for(entries_[each]));
+    // Before the queue: the slot's next one begins behind this number.
+    const auto issued = entries_[each].issued.load(std::memory_order_acquire);
     const auto on = matters ? queue_of(each) : ref<queue>{};
     if (!on) {
       continue;
     }
-    if (auto ended = on->pending()) {
+    auto ended = on->pending();
+    const bool has_ended = ended && (*ended)->settled();
+    all_ended = all_ended && has_ended;
+    if (has_ended) {
+      pass(each, issued);
+    }
+    if (ended) {
       found.push_back(*std::move(ended));
     }
+  }
+  if (all_ended) {
+    pass(k_several, of_several);
   }
   return found;
 }
