@@ -323,10 +323,19 @@ result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
       return freed_before(pointer);
     }
   }
+  put_in_lane(size_class, pointer, on);
+  return {};
+}
+
+void pool::take_in_ended(void* pointer, queue* on) noexcept {
+  put_in_lane(process_page_map.find(pointer)->span.load(k_relaxed), pointer, on);
+}
+
+void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
   auto* mine = lane_behind(on);
   if (mine == nullptr) {
     put_back(size_class, {&pointer, 1}, slots_->behind(on));
-    return {};
+    return;
   }
   auto& bin = mine->bins[size_class];
   if (bin.count == bin.most) [[unlikely]] {
@@ -336,7 +345,6 @@ result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
     bin.count -= batch;
   }
   bin.blocks[bin.count++] = pointer;
-  return {};
 }
 
 result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
