@@ -158,26 +158,28 @@ struct keyword {
   nb::handle buffer_request::*where;
 };
 
+using keyword_list = std::array<keyword, 6>;
+
 // Those first that are given most. Made with the first call, with the interpreter's lock.
-const std::array<keyword, 6>& keywords() {
-  static const auto* const all = new std::array<keyword, 6>{
-      keyword{PyUnicode_InternFromString("resource"), &buffer_request::resource},
-      keyword{PyUnicode_InternFromString("queue"), &buffer_request::queue},
-      keyword{PyUnicode_InternFromString("kind"), &buffer_request::kind},
-      keyword{PyUnicode_InternFromString("device"), &buffer_request::device},
-      keyword{PyUnicode_InternFromString("alignment"), &buffer_request::alignment},
-      keyword{PyUnicode_InternFromString("nbytes"), &buffer_request::nbytes}};
+const keyword_list& keywords() {
+  static const auto* const all =
+      new keyword_list{keyword{PyUnicode_InternFromString("resource"), &buffer_request::resource},
+                       keyword{PyUnicode_InternFromString("queue"), &buffer_request::queue},
+                       keyword{PyUnicode_InternFromString("kind"), &buffer_request::kind},
+                       keyword{PyUnicode_InternFromString("device"), &buffer_request::device},
+                       keyword{PyUnicode_InternFromString("alignment"), &buffer_request::alignment},
+                       keyword{PyUnicode_InternFromString("nbytes"), &buffer_request::nbytes}};
   return *all;
 }
 
 // Names written in a program are interned too.
-nb::handle buffer_request::*find_keyword(PyObject* name) {
-  for (const auto& each : keywords()) {
+nb::handle buffer_request::*find_keyword(const keyword_list& known, PyObject* name) {
+  for (const auto& each : known) {
     if (each.name == name) {
       return each.where;
     }
   }
-  for (const auto& each : keywords()) {
+  for (const auto& each : known) {
     if (PyUnicode_Compare(each.name, name) == 0) {
       return each.where;
     }
@@ -196,8 +198,9 @@ buffer_request read_request(PyObject* const* arguments, std::size_t positional, 
     request.nbytes = arguments[0];
   }
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+  const auto& known = keywords();
   for (Py_ssize_t i = 0; i < named; ++i) {
-    auto& into = request.*find_keyword(PyTuple_GET_ITEM(names, i));
+    auto& into = request.*find_keyword(known, PyTuple_GET_ITEM(names, i));
     if (into.is_valid()) {
       raise_python(PyExc_TypeError, "Buffer() got nbytes twice");
     }
