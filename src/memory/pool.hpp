@@ -40,6 +40,7 @@ class pool final : public memory_resource, public reclaimable {
     // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
+    bool device_wait = false;  // a request's queue waits for others' work rather than the host
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
@@ -68,8 +69,8 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 
   [[nodiscard]] memory_usage usage() noexcept override;
-  // As `region_heap::trim`; this thread's lanes are emptied first. What decayed goes back beyond
-  // `keep` too.
+  // As `region_heap::trim`; the lanes of all threads are emptied first. What decayed goes back
+  // beyond `keep` too.
   std::size_t trim(std::size_t keep) noexcept override;
   [[nodiscard]] result<void> verify() override;
   // What nobody needed in the window that has ended; bytes given back.
@@ -119,12 +120,16 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
   [[nodiscard]] result<region_heap::run> grow_with_siblings(const wanted_run& wanted);
   void settle() noexcept;
-  void gather() noexcept;
+  [[nodiscard]] bool revoke_idle_lanes() noexcept;
+  void gather(lane::revoked which) noexcept;
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
 
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
+  // False while another revokes the lane.
+  [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
+  [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
   void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept;
   void dissolve(slab* whole) noexcept;
   void flush_runs(lane& mine) noexcept;
@@ -132,6 +137,7 @@ class pool final : public memory_resource, public reclaimable {
   const size_classes classes_;
   const bool checks_;
   const std::chrono::nanoseconds longest_wait_;
+  const bool device_wait_;
   const ref<queue_slots> slots_;
   region_source source_;
   region_heap regions_;
@@ -141,6 +147,7 @@ class pool final : public memory_resource, public reclaimable {
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
   pressure pressure_;
+  std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
   std::atomic<int> late_{0};
 
   std::mutex records_lock_;
@@ -151,6 +158,10 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
   auto& mine = *detail::last_lane;
   if (!mine.serves(*this, on) || alignment > classes_.unit() ||
       (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent()) {
+    return nullptr;
+  }
+  const lane::hold held{mine};
+  if (!held) [[unlikely]] {
     return nullptr;
   }
   if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // 0 bytes too
@@ -173,6 +184,10 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   const auto& at = process_page_map.at(pointer);
   const auto seen = at.look();
   if (!mine.serves(*this, on) || on == nullptr || on->lent()) [[unlikely]] {
+    return false;
+  }
+  const lane::hold held{mine};
+  if (!held) [[unlikely]] {
     return false;
   }
   if (!regions_.has_bare_blocks(seen)) [[unlikely]] {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIB = 1 << 20
-RUNGS = ["settle", "grow", "trim", "budget", "reclaim", "wait"]
+RUNGS = ["settle", "revoke", "grow", "trim", "budget", "device_wait", "reclaim", "wait"]
 
 
 def full(dev: Device | str, kind: str = "device", wait: float = 1.0) -> PoolResource:
