@@ -51,6 +51,7 @@ slab* central_list::put_into_slabs(std::span<void* const> blocks, ticket freed) 
     if (auto* filled = slabs_.give(owner, block, freed)) {
       filled->after = whole;
       whole = filled;
+      slab_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
   return whole;
@@ -78,12 +79,14 @@ slab* central_list::flush() noexcept {
   while (auto* more = slabs_.take_untouched()) {
     more->after = whole;
     whole = more;
+    slab_count_.fetch_sub(1, std::memory_order_relaxed);
   }
   return whole;
 }
 
 std::size_t central_list::add(slab& made, std::span<void*> out) noexcept {
   const std::lock_guard hold{lock_};
+  slab_count_.fetch_add(1, std::memory_order_relaxed);
   return slabs_.add(made, out);
 }
 

@@ -6,6 +6,7 @@
 // needs memory: what is too much goes into the slabs.
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -31,6 +32,10 @@ class alignas(64) central_list {
   [[nodiscard]] slab* flush() noexcept;
   // Takes the first blocks of a slab just made, and adds it.
   [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
+  // As they were a moment ago.
+  [[nodiscard]] std::uint32_t slabs() const noexcept {
+    return slab_count_.load(std::memory_order_relaxed);
+  }
   // INTERNAL for a slab that contradicts itself, or a block in two places.
   [[nodiscard]] result<void> verify() noexcept;
 
@@ -48,6 +53,7 @@ class alignas(64) central_list {
   spin_lock lock_;
   queue_slots* slots_ = nullptr;
   slab_list slabs_;
+  std::atomic<std::uint32_t> slab_count_{0};  // changed under the lock
   std::size_t batch_ = 0;  // blocks in one
   std::size_t most_ = 0;
   std::size_t batches_ = 0;

@@ -198,7 +198,9 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
 
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.
 result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
-  const auto& shape = shapes_[size_class];
+  const auto& usual = shapes_[size_class];
+  const bool few = central_[size_class].slabs() < slab_shape::k_most_by_byte;
+  const auto shape = few ? usual : usual.by_bits();
   auto run = take_run(shape.grains, 1, on);
   ISTHMUS_TRY(run);
   auto* made = take_slab_record(shape);

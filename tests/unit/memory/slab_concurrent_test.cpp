@@ -18,17 +18,19 @@ const std::byte* slab_address(std::size_t offset) {
   return reinterpret_cast<const std::byte*>(k_slab_base + offset);
 }
 
-// A slab of every class in turn.
+// A slab of every class in turn, with marks of both sorts.
 template <class Visit>
 void each_slab(Visit&& visit) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
-    const auto shape = slab_shape::of(k_slab_classes.bytes_of(each));
-    auto* made = take_slab_record(shape);
-    ASSERT_NE(made, nullptr);
-    made->base.store(const_cast<std::byte*>(slab_address(0)));
-    made->forget_live();
-    visit(*made);
-    give_slab_record(*made);
+    const auto usual = slab_shape::of(k_slab_classes.bytes_of(each));
+    for (const auto& shape : {usual, usual.by_bits()}) {
+      auto* made = take_slab_record(shape);
+      ASSERT_NE(made, nullptr);
+      made->base.store(const_cast<std::byte*>(slab_address(0)));
+      made->forget_live();
+      visit(*made);
+      give_slab_record(*made);
+    }
   }
 }
 
@@ -84,8 +86,9 @@ TEST(slabs, know_which_blocks_are_live) {
 // A byte or a bit: neighbours that others change are left alone, and of two frees of one block, at
 // once, one is refused.
 TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
-  for (const std::size_t bytes : {64U, 256U, 4096U}) {
-    auto* shared = take_slab_record(slab_shape::of(bytes));
+  const auto usual = slab_shape::of(4096);
+  for (const auto& shape : {usual, usual.by_bits()}) {
+    auto* shared = take_slab_record(shape);
     ASSERT_NE(shared, nullptr);
     shared->forget_live();
     constexpr int k_rounds = 2000;
