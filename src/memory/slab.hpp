@@ -155,9 +155,8 @@ struct slab {
   }
   [[nodiscard]] static constexpr std::size_t words_of_marks(const slab_shape& shape) noexcept {
     constexpr auto k_words_in_line = k_line / sizeof(std::uint64_t);
-    return shape.by_byte
-               ? (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line * k_words_in_line
-               : shape.words();
+    return shape.by_byte ? (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line * k_words_in_line
+                         : shape.words();
   }
   [[nodiscard]] slab_shape shape() const noexcept { return {block_bytes, blocks, 0, by_byte}; }
   [[nodiscard]] std::byte* marks() noexcept {
