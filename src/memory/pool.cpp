@@ -75,7 +75,6 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     const auto bytes = classes_.bytes_of(each);
-    shapes_.at(each) = slab_shape::of(bytes);
     central_.at(each).lay_out(*slots_, bytes, most_in_bin(bytes) / 2);
   }
 }
@@ -198,9 +197,10 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
 
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.
 result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
-  const auto& usual = shapes_[size_class];
-  const bool few = central_[size_class].slabs() < slab_shape::k_most_by_byte;
-  const auto shape = few ? usual : usual.by_bits();
+  const auto nbytes = classes_.bytes_of(size_class);
+  const auto shape = central_[size_class].slabs() < slab_shape::k_first
+                         ? slab_shape::of_first(nbytes)
+                         : slab_shape::of_later(nbytes);
   auto run = take_run(shape.grains, 1, on);
   ISTHMUS_TRY(run);
   auto* made = take_slab_record(shape);
@@ -234,7 +234,7 @@ void pool::dissolve(slab* whole) noexcept {
   while (whole != nullptr) {
     auto* gone = std::exchange(whole, whole->after);
     const auto first = gone->first_grain;
-    const auto grains = shapes_[table[first].span.load(k_relaxed)].grains;
+    const auto grains = gone->grains();
     process_page_map.forget_slab(gone->address_of(0), grains);
     for (region_heap::index each = 0; each < grains; ++each) {
       table[first + each].is.store(grain::state::none, k_relaxed);

@@ -142,7 +142,6 @@ class pool final : public memory_resource, public reclaimable {
   region_source source_;
   region_heap regions_;
   decay_window window_;
-  std::array<slab_shape, size_classes::k_most> shapes_{};
   std::array<central_list, size_classes::k_most> central_{};
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;

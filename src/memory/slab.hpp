@@ -9,7 +9,8 @@
 // A mark is a byte in the first few slabs of a class, and a bit in all others. A byte is set by a
 // plain store, a bit by an exchange with what others do to its neighbours, some 3 ns more; and bytes
 // lie so far apart that two threads which took blocks in turn write no line of the cache in common.
-// So a small heap is fast, and a large one has few notes: 64 bytes, and three bits a block.
+// So a small heap is quick and takes little, and a large one has few notes: 64 bytes for up to
+// 512 KiB, and three bits a block.
 
 #include <algorithm>
 #include <atomic>
@@ -27,17 +28,27 @@ struct slab_shape {
   std::uint32_t block_bytes;
   std::uint32_t blocks;
   std::uint32_t grains;
-  bool by_byte = true;  // its marks
+  bool by_byte;  // its marks
 
-  // Of a class that has so many.
-  static constexpr std::uint32_t k_most_by_byte = 16;
+  // A class's first so many are small and quick, the others large and with few notes.
+  static constexpr std::uint32_t k_first = 16;
 
-  // The smallest with enough blocks that loses at most 1/64 of itself behind the last one. Of the
-  // smallest blocks enough for the record to be little beside three bits for each.
-  [[nodiscard]] static constexpr slab_shape of(std::size_t block_bytes) noexcept {
+  [[nodiscard]] static constexpr slab_shape of_first(std::size_t block_bytes) noexcept {
+    return of(block_bytes, 64, true);
+  }
+  [[nodiscard]] static constexpr slab_shape of_later(std::size_t block_bytes) noexcept {
+    return of(block_bytes, 2048, false);
+  }
+  // Of one bit for each block.
+  [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
+
+ private:
+  // The smallest with enough blocks that loses at most 1/64 of itself behind the last one.
+  [[nodiscard]] static constexpr slab_shape of(std::size_t block_bytes, std::size_t most_enough,
+                                               bool by_byte) noexcept {
     constexpr std::size_t k_most_grains = 32;
-    const auto enough = std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4,
-                                                block_bytes < 256 ? 2048 : 128);
+    const auto enough =
+        std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, most_enough);
     const auto is_good = [&](std::size_t nbytes) {
       return nbytes / block_bytes >= enough && nbytes % block_bytes <= nbytes / 64;
     };
@@ -47,13 +58,8 @@ struct slab_shape {
     }
     return {static_cast<std::uint32_t>(block_bytes),
             static_cast<std::uint32_t>(count * k_grain_bytes / block_bytes),
-            static_cast<std::uint32_t>(count)};
+            static_cast<std::uint32_t>(count), by_byte};
   }
-  [[nodiscard]] constexpr slab_shape by_bits() const noexcept {
-    return {block_bytes, blocks, grains, false};
-  }
-  // Of one bit for each block.
-  [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
 };
 
 // What an allocation and a free look at ends the record: at `k_offset` in a line of the cache it
@@ -82,6 +88,10 @@ struct slab {
   const std::uint16_t blocks;
   const bool by_byte;
 
+  [[nodiscard]] std::uint32_t grains() const noexcept {
+    constexpr auto k_grain = static_cast<std::uint32_t>(k_grain_bytes);
+    return (blocks * block_bytes + k_grain - 1) / k_grain;
+  }
   [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }
   // The blocks that the slab has; its class's lock stands around them.
   [[nodiscard]] std::uint64_t* free() noexcept {
@@ -158,7 +168,9 @@ struct slab {
     return shape.by_byte ? (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line * k_words_in_line
                          : shape.words();
   }
-  [[nodiscard]] slab_shape shape() const noexcept { return {block_bytes, blocks, 0, by_byte}; }
+  [[nodiscard]] slab_shape shape() const noexcept {
+    return {block_bytes, blocks, grains(), by_byte};
+  }
   [[nodiscard]] std::byte* marks() noexcept {
     return reinterpret_cast<std::byte*>(this) + place_of_marks(by_byte);
   }

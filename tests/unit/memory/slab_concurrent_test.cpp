@@ -22,12 +22,13 @@ const std::byte* slab_address(std::size_t offset) {
 template <class Visit>
 void each_slab(Visit&& visit) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
-    const auto usual = slab_shape::of(k_slab_classes.bytes_of(each));
-    for (const auto& shape : {usual, usual.by_bits()}) {
+    const auto nbytes = k_slab_classes.bytes_of(each);
+    for (const auto& shape : {slab_shape::of_first(nbytes), slab_shape::of_later(nbytes)}) {
       auto* made = take_slab_record(shape);
       ASSERT_NE(made, nullptr);
       made->base.store(const_cast<std::byte*>(slab_address(0)));
       made->forget_live();
+      EXPECT_EQ(made->grains(), shape.grains);
       visit(*made);
       give_slab_record(*made);
     }
@@ -86,8 +87,7 @@ TEST(slabs, know_which_blocks_are_live) {
 // A byte or a bit: neighbours that others change are left alone, and of two frees of one block, at
 // once, one is refused.
 TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
-  const auto usual = slab_shape::of(4096);
-  for (const auto& shape : {usual, usual.by_bits()}) {
+  for (const auto& shape : {slab_shape::of_first(4096), slab_shape::of_later(4096)}) {
     auto* shared = take_slab_record(shape);
     ASSERT_NE(shared, nullptr);
     shared->forget_live();

@@ -20,7 +20,7 @@ constexpr ticket k_behind_other{k_other, 1};
 
 class slab_lists : public testing::Test {
  protected:
-  static constexpr auto k_shape = slab_shape::of(8192);
+  static constexpr auto k_shape = slab_shape::of_first(4096);
 
   ~slab_lists() override {
     for (auto* each : made_) {
@@ -140,7 +140,7 @@ TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
 TEST(slab_records, are_small_beside_their_memory) {
   constexpr size_classes k_all{size_classes::k_smallest_unit};
   for (unsigned each = 0; each < k_all.count(); ++each) {
-    const auto shape = slab_shape::of(k_all.bytes_of(each)).by_bits();
+    const auto shape = slab_shape::of_later(k_all.bytes_of(each));
     const auto described = std::size_t{shape.grains} * k_grain_bytes;
     const auto notes = round_up(slab::bytes_for(shape), slab::k_line) + shape.grains * 40;
     const std::size_t bound = shape.block_bytes >= 4 * support::k_kib ? 1000 : 250;
