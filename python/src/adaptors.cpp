@@ -7,10 +7,9 @@
 
 namespace isthmus::python {
 
-namespace {
-
-// Whether any was ever entered.
 bool scopes_in_use = false;
+
+namespace {
 
 struct statistics_resource : adaptor_resource {};
 struct limit_resource : adaptor_resource {};
@@ -156,9 +155,7 @@ void bind_statistics(nb::module_& module) {
 
 }  // namespace
 
-scope_handle current_scope() {
-  return scopes_in_use ? scope_handle::retained(raw_scope(scopes.top())) : scope_handle{};
-}
+scope_handle current_scope() { return scope_handle::retained(raw_scope(scopes.top())); }
 
 void bind_adaptors(nb::module_& module) {
   scopes.create("isthmus.statistics");

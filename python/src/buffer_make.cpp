@@ -1,6 +1,7 @@
 // Making buffers: new ones, adopted ones, other views of one.
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <string_view>
 
@@ -77,17 +78,14 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from,
                       kinds_allowed allowed) {
   drain_deferred();
-  const auto& on = *queue_of(queue);
+  const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
   nb::object chosen;
   if (from == nullptr && resources_in_use) {
     chosen = current_resource(kind, on);
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
   }
   auto* raw = from != nullptr ? from->raw.get() : nullptr;
-  std::optional<carrying> exceptions;
-  if (from != nullptr) {
-    exceptions.emplace();
-  }
+  std::optional<carrying> exceptions;  // of functions that a resource calls: not while it may not
   buffer_handle made;
   const within_scope counted;
   const auto create = [&] {
@@ -101,6 +99,9 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
     status = create();
   }
   if (!is_quick || (is_pool && status == ISTHMUS_ERROR_OUT_OF_MEMORY)) {
+    if (from != nullptr) {
+      exceptions.emplace();
+    }
     const gil_release released;
     status = create();
   }
@@ -153,28 +154,31 @@ void construct_alias(buffer* where, nb::handle source, nb::handle queue) {
 namespace {
 
 struct keyword {
-  const char* name;
+  PyObject* name;  // interned
   nb::handle buffer_request::*where;
-  PyObject* interned;
 };
-keyword keywords[] = {{"kind", &buffer_request::kind, nullptr},
-                      {"device", &buffer_request::device, nullptr},
-                      {"queue", &buffer_request::queue, nullptr},
-                      {"alignment", &buffer_request::alignment, nullptr},
-                      {"resource", &buffer_request::resource, nullptr},
-                      {"nbytes", &buffer_request::nbytes, nullptr}};
 
+// Those first that are given most. Made with the first call, with the interpreter's lock.
+const std::array<keyword, 6>& keywords() {
+  static const auto* const all = new std::array<keyword, 6>{
+      keyword{PyUnicode_InternFromString("resource"), &buffer_request::resource},
+      keyword{PyUnicode_InternFromString("queue"), &buffer_request::queue},
+      keyword{PyUnicode_InternFromString("kind"), &buffer_request::kind},
+      keyword{PyUnicode_InternFromString("device"), &buffer_request::device},
+      keyword{PyUnicode_InternFromString("alignment"), &buffer_request::alignment},
+      keyword{PyUnicode_InternFromString("nbytes"), &buffer_request::nbytes}};
+  return *all;
+}
+
+// Names written in a program are interned too.
 nb::handle buffer_request::*find_keyword(PyObject* name) {
-  for (auto& each : keywords) {
-    if (each.interned == nullptr) {
-      each.interned = PyUnicode_InternFromString(each.name);
-    }
-    if (each.interned == name) {
+  for (const auto& each : keywords()) {
+    if (each.name == name) {
       return each.where;
     }
   }
-  for (const auto& each : keywords) {
-    if (PyUnicode_Compare(each.interned, name) == 0) {
+  for (const auto& each : keywords()) {
+    if (PyUnicode_Compare(each.name, name) == 0) {
       return each.where;
     }
   }

@@ -46,7 +46,11 @@ class counted_handle {
     std::swap(raw_, other.raw_);
     return *this;
   }
-  ~counted_handle() { counted<Noun>::release(raw_); }
+  ~counted_handle() {
+    if (raw_ != nullptr) {
+      counted<Noun>::release(raw_);
+    }
+  }
 
   [[nodiscard]] static counted_handle retained(Noun* borrowed) noexcept {
     counted<Noun>::retain(borrowed);
@@ -89,7 +93,8 @@ template <class T>
 [[nodiscard]] T* instance_of(nb::handle type, nb::handle object) noexcept {
   const auto* wanted = reinterpret_cast<PyTypeObject*>(type.ptr());
   auto* found = Py_TYPE(object.ptr());
-  if (found != wanted && PyType_IsSubtype(found, const_cast<PyTypeObject*>(wanted)) == 0) {
+  if (found != wanted && found->tp_base != wanted &&
+      PyType_IsSubtype(found, const_cast<PyTypeObject*>(wanted)) == 0) {
     return nullptr;
   }
   return nb::inst_ready(object) ? nb::inst_ptr<T>(object) : nullptr;

@@ -29,7 +29,9 @@ extern thread_local constinit bool lock_is_released;
 class gil_release {
  public:
   explicit gil_release(bool wanted = true) : state_{wanted ? PyEval_SaveThread() : nullptr} {
-    lock_is_released = wanted;
+    if (wanted) {
+      lock_is_released = true;
+    }
   }
   gil_release(const gil_release&) = delete;
   gil_release& operator=(const gil_release&) = delete;

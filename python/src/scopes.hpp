@@ -6,6 +6,9 @@
 
 namespace isthmus::python {
 
+// Whether any was ever entered. Guarded by the interpreter's lock.
+extern bool scopes_in_use, tags_in_use;
+
 // The scope that this context is in; empty for none.
 [[nodiscard]] scope_handle current_scope();
 
@@ -21,9 +24,9 @@ namespace isthmus::python {
 class within_scope {
  public:
   within_scope()
-      : scope_{current_scope()},
+      : scope_{scopes_in_use ? current_scope() : scope_handle{}},
         outer_{scope_ ? isthmus_scope_swap(scope_.get()) : nullptr},
-        tag_{current_tag()},
+        tag_{tags_in_use ? current_tag() : nullptr},
         before_{tag_ != nullptr ? isthmus_tag_swap(tag_) : nullptr} {}
   within_scope(const within_scope&) = delete;
   within_scope& operator=(const within_scope&) = delete;

@@ -11,6 +11,9 @@
 #include "scopes.hpp"
 
 namespace isthmus::python {
+
+bool tags_in_use = false;
+
 namespace {
 
 struct tracking_resource : adaptor_resource {};
@@ -18,8 +21,6 @@ struct tag {
   const char* name;
 };
 
-// Whether any was ever entered.
-bool tags_in_use = false;
 context_stack tags;  // of tag
 
 // How many frames of Python's a resource wants.
@@ -200,9 +201,6 @@ void bind_tag(nb::module_& module) {
 }  // namespace
 
 const char* current_tag() {
-  if (!tags_in_use) {
-    return nullptr;
-  }
   const nb::object top = tags.top();
   return top.is_none() ? nullptr : nb::inst_ptr<tag>(top)->name;
 }

@@ -63,6 +63,9 @@ class context : public ref_counted {
 
   // Contexts with the same key are the same driver context.
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
+  [[nodiscard]] bool is_same_as(const context& other) const noexcept {
+    return this == &other || key() == other.key();
+  }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
  protected:

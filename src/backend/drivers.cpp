@@ -26,6 +26,9 @@ class driver {
     std::call_once(opened_, [this] {
       if (auto found = open_()) {
         platforms_ = *std::move(found);
+        for (const auto& each : platforms_) {
+          each->stay_for_ever();
+        }
       } else {
         reason_ = found.failure().message();
       }

@@ -30,8 +30,11 @@ buffer::buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes)
       offset_{base.offset_ + offset},
       nbytes_{nbytes} {}
 
+// Nobody is left to call `free`, or to hold the memory by way of this buffer.
 buffer::~buffer() {
-  free();
+  if (memory_ != nullptr && !dead_.load(std::memory_order_relaxed)) {
+    memory_->release_last();
+  }
   if (!counted_view_ || os::drivers_are_gone()) {
     return;
   }
@@ -43,7 +46,7 @@ buffer::~buffer() {
 
 result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
                                    memory_resource* from) {
-  if (from != nullptr && (from->home().key() != on.home().key() || from->kind() != request.kind)) {
+  if (from != nullptr && (!from->home().is_same_as(on.home()) || from->kind() != request.kind)) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
         "the memory resource gives {} memory of {}, but {} memory on a queue of {} was asked for",
@@ -57,7 +60,8 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   const auto alignment =
       request.alignment <= 0 ? std::uint64_t{0} : static_cast<std::uint64_t>(request.alignment);
   const allocation_request wanted{request.kind, request.nbytes, alignment};
-  if (auto bad = on.home().check(on.where(), wanted)) {
+  const bool is_checked_below = request.nbytes != 0 && (from == nullptr || from->as_pool());
+  if (auto bad = is_checked_below ? error{} : on.home().check(on.where(), wanted)) {
     return bad;
   }
   ref<allocation> memory;
@@ -157,7 +161,7 @@ result<ref<buffer>> buffer::on_queue(queue& other) {
   if (dead()) {
     return closed();
   }
-  if (other.home().key() != on_->home().key()) {
+  if (!other.home().is_same_as(on_->home())) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the buffer",
                 other.where().properties().filter);

@@ -40,6 +40,15 @@ class buffer final : public ref_counted {
   // The same bytes, with operations on another queue of the same context.
   [[nodiscard]] result<ref<buffer>> on_queue(queue& other);
 
+  // Nobody finds a buffer who does not hold it: a last reference is seen to be one by a load.
+  void release() noexcept {
+    if (unique()) {
+      last_reference_gone();
+    } else {
+      ref_counted::release();
+    }
+  }
+
   [[nodiscard]] queue& on() const noexcept { return *on_; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
   [[nodiscard]] usm_kind kind() const noexcept { return whole_->kind_; }

@@ -39,7 +39,7 @@ error wrong_context(const queue& on) {
 }
 
 bool same_context(const memory_resource& of, const queue& on) noexcept {
-  return &of.home() == &on.home() || of.home().key() == on.home().key();
+  return of.home().is_same_as(on.home());
 }
 
 // As the header has them now: who was compiled before fields were added leaves these out.

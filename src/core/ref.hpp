@@ -18,28 +18,38 @@ class ref_counted {
   ref_counted(const ref_counted&) = delete;
   ref_counted& operator=(const ref_counted&) = delete;
 
-  void retain() noexcept { counter().fetch_add(1, std::memory_order_relaxed); }
+  void retain() noexcept {
+    if (auto& whole = whole_of_it(); !whole.stays_) {
+      whole.count_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
   // For who found the object without holding a reference, under a lock that its end takes: false if
   // the last reference has gone.
   [[nodiscard]] bool try_retain() noexcept {
-    auto seen = counter().load(std::memory_order_relaxed);
+    auto& whole = whole_of_it();
+    auto seen = whole.count_.load(std::memory_order_relaxed);
     while (seen != 0) {
-      if (counter().compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) {
+      if (whole.count_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire)) {
         return true;
       }
     }
     return false;
   }
   void release() noexcept {
-    ref_counted* whole = part_of_ != nullptr ? part_of_ : this;
-    if (whole->count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      whole->last_reference_gone();
+    auto& whole = whole_of_it();
+    if (!whole.stays_ && whole.count_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      whole.last_reference_gone();
     }
   }
   [[nodiscard]] bool unique() noexcept { return references() == 1; }
+  // As many as can be, of what stays for ever.
   [[nodiscard]] std::uint32_t references() noexcept {
-    return counter().load(std::memory_order_acquire);
+    auto& whole = whole_of_it();
+    return whole.stays_ ? UINT32_MAX : whole.count_.load(std::memory_order_acquire);
   }
+  // From here on it lives as long as the process, its parts too, and nobody counts: every thread's
+  // counting would be of one line of the cache. Pre: its maker, before others know of it.
+  void stay_for_ever() noexcept { stays_ = true; }
   // Called once by `make_ref`: a new object of its own begins with its maker's reference, a part
   // adds the maker's reference to its whole.
   void count_maker() noexcept {
@@ -57,11 +67,10 @@ class ref_counted {
   virtual void last_reference_gone() noexcept { delete this; }
 
  private:
-  std::atomic<std::uint32_t>& counter() noexcept {
-    return part_of_ != nullptr ? part_of_->count_ : count_;
-  }
+  ref_counted& whole_of_it() noexcept { return part_of_ != nullptr ? *part_of_ : *this; }
 
   std::atomic<std::uint32_t> count_{1};
+  bool stays_ = false;
   ref_counted* part_of_ = nullptr;
 };
 

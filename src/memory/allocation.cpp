@@ -17,7 +17,10 @@ namespace {
 
 result<void*> take(queue& on, const allocation_request& request, memory_resource* from) {
   if (from != nullptr) {
-    return from->allocate(request.nbytes, request.alignment, on);
+    auto* const of = from->as_pool();
+    auto* const warm =
+        of != nullptr ? of->allocate_warm(request.nbytes, request.alignment, &on) : nullptr;
+    return warm != nullptr ? warm : from->allocate(request.nbytes, request.alignment, on);
   }
   return provider_allocate(on.home(), on.where(), request);
 }
@@ -41,8 +44,6 @@ void count_late(pool* of, int change) noexcept {
 
 }  // namespace
 
-allocation::allocation(queue& on, const facts& what) : what_{what}, on_{&on} {}
-
 allocation::~allocation() {
   if (within_) {
     within_->view_ended(*on_);
@@ -63,10 +64,7 @@ result<ref<allocation>> allocation::create(queue& on, const allocation_request& 
   return take_over(on, {*pointer, request.nbytes, request.alignment, request.kind}, from);
 }
 
-result<ref<allocation>> allocation::take_over(queue& on, facts what, memory_resource* from) {
-  if (what.alignment == 0) {
-    what.alignment = on.where().properties().base_alignment;
-  }
+result<ref<allocation>> allocation::take_over(queue& on, const facts& what, memory_resource* from) {
   auto made = record_new(on, what, from);
   if (!made) {
     give_back(on, what, from);
@@ -74,13 +72,18 @@ result<ref<allocation>> allocation::take_over(queue& on, facts what, memory_reso
   return made;
 }
 
-result<ref<allocation>> allocation::record_new(queue& on, facts what,
+result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
                                                memory_resource* from) noexcept try {
-  auto* giver = from != nullptr ? &from->giver_of(what.base, what.nbytes) : nullptr;
-  what.kind = giver != nullptr ? giver->kind() : what.kind;
   auto made = make_ref<allocation>(on, what);
-  if (giver != nullptr && giver->cuts()) {
-    ISTHMUS_TRY(made->lie_within_known());
+  if (what.alignment == 0) {
+    made->what_.alignment = on.where().properties().base_alignment;
+  }
+  if (from != nullptr && from->as_pool() == nullptr) {
+    auto& giver = from->giver_of(what.base, what.nbytes);
+    made->what_.kind = giver.kind();
+    if (giver.cuts()) {
+      ISTHMUS_TRY(made->lie_within_known());
+    }
   }
   made->enter(from);
   return made;
@@ -237,6 +240,31 @@ void allocation::retire() {
   }
 }
 
+void allocation::release_last() noexcept {
+  if (references() != 1 || os::drivers_are_gone() || in_continuation() || !end_unused_block()) {
+    release();
+  }
+}
+
+// Who finds the record does so under the lock under which it is seen to be nobody's but the
+// caller's; from then on the block is no longer live.
+bool allocation::end_unused_block() noexcept {
+  auto* const from = from_ ? from_->as_pool() : nullptr;
+  const bool ended = from != nullptr && from->has_block(what_.base) && never_used() &&
+                     process_registry().remove_if(*this, [&] {
+                       const bool last = references() == 1 && never_used();
+                       if (last) {
+                         from->end_block(what_.base);
+                       }
+                       return last;
+                     });
+  if (ended) {
+    from->take_in_ended(what_.base, on_->lent() ? nullptr : on_.get());
+    delete this;
+  }
+  return ended;
+}
+
 void allocation::last_reference_gone() noexcept {
   // What a child frees stays the parent's, and what is freed at the very end goes with the process.
   if (os::drivers_are_gone()) {
@@ -258,6 +286,10 @@ void allocation::let_go() noexcept {
     const auto from = from_;  // outlives this
     reclaim();
     count_late(from ? from->as_pool() : nullptr, -1);
+    return;
+  }
+  if (never_used()) {
+    reclaim();
     return;
   }
   try {

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <vector>
 
-#include "backend/context.hpp"
+#include "backend/queue.hpp"
 #include "core/owner.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/reaper.hpp"
@@ -27,14 +27,14 @@ class allocation final : public ref_counted, public reclaimable {
   };
 
   // For `create` and `adopt`, which also make it known.
-  allocation(queue& on, const facts& what);
+  allocation(queue& on, const facts& what) noexcept : what_{what}, on_{&on} {}
 
   // From a memory resource, or (null) from the driver. Errors as `context::allocate`. What a
   // resource cuts out of an allocation already known is that one's, as below.
   [[nodiscard]] static result<ref<allocation>> create(queue& on, const allocation_request& request,
                                                       memory_resource* from);
   // The same of memory that came from there just now, and goes back there where that fails.
-  [[nodiscard]] static result<ref<allocation>> take_over(queue& on, facts what,
+  [[nodiscard]] static result<ref<allocation>> take_over(queue& on, const facts& what,
                                                          memory_resource* from);
   // The record of a block that a resource has handed out without one; the block's pointer stands
   // for a reference. Throws std::bad_alloc, and then the block is as it was.
@@ -75,6 +75,10 @@ class allocation final : public ref_counted, public reclaimable {
   // that was lost has nothing unfinished.
   [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
 
+  // As `release`, of a reference that is likely the last: fewer exchanges where it is one of a
+  // pool's block that was in no operation.
+  void release_last() noexcept;
+
   // Without a reference: what is next for memory that nobody refers to.
   void let_go() noexcept override;
 
@@ -84,13 +88,18 @@ class allocation final : public ref_counted, public reclaimable {
   void last_reference_gone() noexcept override;
   [[nodiscard]] std::vector<ref<queue>> lent_queues();
   // The memory stays the caller's where it fails.
-  [[nodiscard]] static result<ref<allocation>> record_new(queue& on, facts what,
+  [[nodiscard]] static result<ref<allocation>> record_new(queue& on, const facts& what,
                                                           memory_resource* from) noexcept;
   void enter(memory_resource* from);
   void lie_within(ref<allocation> outer);
   [[nodiscard]] result<void> lie_within_known();
   [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
+  // Whether no operation that we know was ever on it, and none that we do not know can be.
+  [[nodiscard]] bool never_used() noexcept {
+    return !within_ && !uses_.ever_used() && !views_.any() && !on_->lent();
+  }
+  [[nodiscard]] bool end_unused_block() noexcept;
   void retire();
   void reclaim() noexcept;
 
@@ -104,8 +113,9 @@ class allocation final : public ref_counted, public reclaimable {
   use_list uses_;
   view_queues views_;
   std::atomic<bool> held_by_pointer_{false};
-  bool unused_ = false;                 // no operation is on it any more
-  allocation* next_in_cell_ = nullptr;  // the registry's
+  bool unused_ = false;       // no operation is on it any more
+  std::uint64_t hashed_ = 0;  // the registry's, as the next
+  allocation* next_in_cell_ = nullptr;
 };
 
 }  // namespace isthmus

@@ -319,10 +319,18 @@ result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
       return freed_before(pointer);
     }
   }
+  put_in_lane(size_class, pointer, on);
+  return {};
+}
+
+void pool::take_in_ended(void* pointer, queue* on) noexcept {
+  put_in_lane(process_page_map.find(pointer)->span.load(k_relaxed), pointer, on);
+}
+
+void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
     put_back(size_class, {&pointer, 1}, slots_->behind(on));
   }
-  return {};
 }
 
 bool pool::keep_block(lane& mine, unsigned size_class, void* block) noexcept {

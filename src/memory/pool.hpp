@@ -62,6 +62,19 @@ class pool final : public memory_resource, public reclaimable {
   // The same for a block whose record has let it go: nobody looks for one.
   void take_in(void* pointer, queue* on) noexcept;
 
+  // The same in two steps, for a block of a slab: after the first it is no longer live but still
+  // the caller's; the second has it for the next.
+  [[nodiscard]] bool has_block(const void* pointer) const noexcept {
+    return process_page_map.find(pointer)->is_slab();
+  }
+  void end_block(void* pointer) noexcept {
+    if (checks_) {
+      auto& owner = process_page_map.at(pointer).last_slab();
+      owner.mark_ended(owner.number_of(pointer));
+    }
+  }
+  void take_in_ended(void* pointer, queue* on) noexcept;
+
   // Records of its blocks that went to the reaper, less those that came back from it.
   void count_late(int change) noexcept { late_.fetch_add(change, std::memory_order_relaxed); }
 
@@ -126,6 +139,7 @@ class pool final : public memory_resource, public reclaimable {
                                                   queue* on);
 
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
+  void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
   // False while another revokes the lane.
   [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;

@@ -28,7 +28,7 @@ inline constexpr std::size_t k_rungs = 8;
 
 // Whether this thread's requests leave out the rungs that may take long: set while it holds a lock
 // that these may need.
-inline thread_local constinit bool no_wait = false;
+[[gnu::tls_model("initial-exec")]] inline thread_local constinit bool no_wait = false;
 
 // Safe for threads.
 class pressure {

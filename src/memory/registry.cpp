@@ -32,7 +32,7 @@ void registry::grow(shard& crowded) {
   for (auto* record : old) {
     while (record != nullptr) {
       auto* next = record->next_in_cell_;
-      auto*& bucket = bucket_of(crowded, hash(key_of(*record)));
+      auto*& bucket = bucket_of(crowded, record->hashed_);
       record->next_in_cell_ = bucket;
       bucket = record;
       record = next;
@@ -40,45 +40,64 @@ void registry::grow(shard& crowded) {
   }
 }
 
+void registry::count_up(shard& in, unsigned size_class) noexcept {
+  const auto bit = std::uint64_t{1} << size_class;
+  ++in.count;
+  if (in.in_class[size_class]++ == 0) {
+    in.classes.store(in.classes.load(std::memory_order_relaxed) | bit, std::memory_order_relaxed);
+  }
+  if ((ever_in_use_.load(std::memory_order_relaxed) & bit) == 0) {
+    ever_in_use_.fetch_or(bit, std::memory_order_relaxed);
+  }
+}
+
+void registry::count_down(shard& in, unsigned size_class) noexcept {
+  const auto bit = std::uint64_t{1} << size_class;
+  --in.count;
+  if (--in.in_class[size_class] == 0) {
+    in.classes.store(in.classes.load(std::memory_order_relaxed) & ~bit, std::memory_order_relaxed);
+  }
+}
+
 void registry::add(allocation& record) {
   const auto where = key_of(record);
-  const auto hashed = hash(where);
-  auto& mine = shard_of(hashed);
+  record.hashed_ = hash(where);
+  auto& mine = shard_of(record.hashed_);
   const std::lock_guard hold{mine.lock};
   if (mine.count >= mine.buckets.size()) {
     grow(mine);
   }
-  auto*& bucket = bucket_of(mine, hashed);
+  auto*& bucket = bucket_of(mine, record.hashed_);
   record.next_in_cell_ = bucket;
   bucket = &record;
-  ++mine.count;
-  in_class_[where.size_class].fetch_add(1, std::memory_order_relaxed);
+  count_up(mine, where.size_class);
 }
 
-void registry::remove(allocation& record) noexcept {
-  const auto where = key_of(record);
-  const auto hashed = hash(where);
-  auto& mine = shard_of(hashed);
-  const std::lock_guard hold{mine.lock};
-  auto** link = &bucket_of(mine, hashed);
+void registry::take_out(shard& in, allocation& record) noexcept {
+  auto** link = &bucket_of(in, record.hashed_);
   while (*link != &record) {
     link = &(*link)->next_in_cell_;
   }
   *link = record.next_in_cell_;
-  --mine.count;
-  in_class_[where.size_class].fetch_sub(1, std::memory_order_relaxed);
+  count_down(in, key_of(record).size_class);
+}
+
+void registry::remove(allocation& record) noexcept {
+  remove_if(record, [] { return true; });
 }
 
 template <class Visit>
 bool registry::visit_holders(const void* pointer, Visit&& visit) noexcept {
-  for (unsigned size_class = 0; size_class < k_classes; ++size_class) {
-    if (in_class_[size_class].load(std::memory_order_relaxed) == 0) {
-      continue;
-    }
+  auto left = ever_in_use_.load(std::memory_order_relaxed);
+  for (; left != 0; left &= left - 1) {
+    const auto size_class = static_cast<unsigned>(std::countr_zero(left));
     const auto cell = address(pointer) >> size_class;
     for (std::uintptr_t back = 0; back <= 2 && back <= cell; ++back) {
       const auto hashed = hash({size_class, cell - back});
       auto& mine = shard_of(hashed);
+      if ((mine.classes.load(std::memory_order_relaxed) >> size_class & 1) == 0) {
+        continue;
+      }
       const std::lock_guard hold{mine.lock};
       auto* record = mine.buckets.empty() ? nullptr : bucket_of(mine, hashed);
       for (; record != nullptr; record = record->next_in_cell_) {

@@ -139,6 +139,14 @@ struct slab {
                    : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
                       bit_of(block)) != 0;
   }
+  // The same where nobody else can free it meanwhile.
+  void mark_ended(std::uint32_t block) noexcept {
+    if (by_byte) {
+      byte_of(block).store(0, std::memory_order_relaxed);
+    } else {
+      word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed);
+    }
+  }
   [[nodiscard]] bool is_live(std::uint32_t block) noexcept {
     return by_byte ? byte_of(block).load(std::memory_order_relaxed) != 0
                    : (word_of(block).load(std::memory_order_relaxed) & bit_of(block)) != 0;

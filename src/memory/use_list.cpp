@@ -81,10 +81,7 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
   }
 }
 
-bool use_list::quiet() noexcept {
-  if (!ever_used_.load(std::memory_order_acquire)) {
-    return true;
-  }
+bool use_list::have_ended() noexcept {
   const std::lock_guard hold{lock_};
   return std::all_of(entries_.begin(), entries_.end(),
                      [](const entry& each) { return each.ended->settled(); });

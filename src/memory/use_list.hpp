@@ -45,8 +45,11 @@ class use_list {
   void collect(const use& wanted, std::vector<ref<event>>& out);
   // Never fails: without memory for its list it waits for `ended`.
   void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
+  [[nodiscard]] bool ever_used() const noexcept {
+    return ever_used_.load(std::memory_order_acquire);
+  }
   // Whether all that was added is known to have ended, without asking a driver.
-  [[nodiscard]] bool quiet() noexcept;
+  [[nodiscard]] bool quiet() noexcept { return !ever_used() || have_ended(); }
   // All that is pending there, on whichever queue.
   [[nodiscard]] std::vector<ref<event>> pending(const byte_range& where);
 
@@ -56,6 +59,7 @@ class use_list {
     ref<event> ended;
     std::uint64_t number;
   };
+  [[nodiscard]] bool have_ended() noexcept;
   [[nodiscard]] static bool superseded(const entry& older, const use& newer,
                                        std::uint64_t began_at) noexcept;
   void join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone);

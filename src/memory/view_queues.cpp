@@ -32,10 +32,7 @@ void view_queues::end(queue& on) noexcept {
   }
 }
 
-bool view_queues::any_lent() noexcept {
-  if (!some_.load(std::memory_order_acquire)) {
-    return false;
-  }
+bool view_queues::find_lent() noexcept {
   const std::lock_guard hold{lock_};
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const entry& each) { return each.on->lent(); });

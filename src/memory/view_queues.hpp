@@ -17,7 +17,8 @@ class view_queues {
   void begin(queue& on);
   // One less. Pre: it began.
   void end(queue& on) noexcept;
-  [[nodiscard]] bool any_lent() noexcept;
+  [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool any_lent() noexcept { return any() && find_lent(); }
   void collect_lent(std::vector<ref<queue>>& out);
 
  private:
@@ -25,6 +26,7 @@ class view_queues {
     ref<queue> on;
     std::size_t views;
   };
+  [[nodiscard]] bool find_lent() noexcept;
   [[nodiscard]] std::vector<entry>::iterator find(const queue& on) noexcept;
 
   std::atomic<bool> some_{false};

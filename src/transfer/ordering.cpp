@@ -11,7 +11,7 @@ std::uint64_t serial_of(const queue* on) noexcept { return on == nullptr ? 0 : o
 }  // namespace
 
 bool endpoint::in_context_of(const queue& on) const noexcept {
-  return memory && memory->home().key() == on.home().key();
+  return memory && memory->home().is_same_as(on.home());
 }
 
 byte_range endpoint::range(std::size_t nbytes) const noexcept {

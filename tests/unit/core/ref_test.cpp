@@ -57,5 +57,19 @@ TEST(ref, can_be_taken_only_while_others_hold_it) {
   EXPECT_EQ(ends, 0);
 }
 
+TEST(ref, nobody_counts_what_stays_for_ever) {
+  int ends = 0;
+  auto all = make_ref<whole>(ends);
+  const std::unique_ptr<whole> ended_below{all.get()};
+  all->stay_for_ever();
+  {
+    const ref<part> held{all->member_.get()};
+    EXPECT_EQ(all->references(), UINT32_MAX);
+    EXPECT_FALSE(held->unique());
+    all = nullptr;
+  }
+  EXPECT_EQ(ends, 0);
+}
+
 }  // namespace
 }  // namespace isthmus

@@ -12,6 +12,7 @@
 #include "backend/queue.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
+#include "memory/pool.hpp"
 
 namespace isthmus {
 namespace {
@@ -69,6 +70,64 @@ TEST(registry_concurrent, finds_while_others_come_and_go) {
   for (auto& each : threads) {
     each.join();
   }
+}
+
+ref<pool> shared_pool(queue& on) {
+  return *pool::create(on.home(), on.where(), ISTHMUS_KIND_SHARED, {});
+}
+
+TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
+  const auto on = host_queue();
+  const auto from = shared_pool(*on);
+  for (const std::size_t nbytes : {24U, 1000U}) {  // with marks of a bit and of a byte
+    auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto* const base = record->what().base;
+    EXPECT_EQ(process_registry().find(base).get(), record.get());
+    record.detach()->release_last();
+    EXPECT_FALSE(process_registry().find(base));
+    EXPECT_EQ(from->deallocate(base, nbytes, on.get()).failure().code(),
+              ISTHMUS_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ((*allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->what().base,
+              base);
+  }
+  EXPECT_TRUE(from->verify());
+}
+
+TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
+  const auto on = host_queue();
+  const auto from = shared_pool(*on);
+  auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
+  const auto other = record;
+  record.detach()->release_last();
+  EXPECT_EQ(process_registry().find(other->what().base).get(), other.get());
+}
+
+TEST(registry_concurrent, blocks_end_while_others_find_them) {
+  const auto on = host_queue();
+  const auto from = shared_pool(*on);
+  std::atomic<std::byte*> newest{nullptr};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> lookers;
+  for (int each = 0; each < 2; ++each) {
+    lookers.emplace_back([&] {
+      while (!done.load()) {
+        if (const auto found = process_registry().find(newest.load())) {
+          EXPECT_EQ(found->what().nbytes, 1000u);
+        }
+      }
+    });
+  }
+  for (int step = 0; step < 20'000; ++step) {
+    auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
+    newest.store(static_cast<std::byte*>(record->what().base));
+    record.detach()->release_last();
+  }
+  done.store(true);
+  for (auto& each : lookers) {
+    each.join();
+  }
+  EXPECT_FALSE(process_registry().find(newest.load()));
+  EXPECT_TRUE(from->verify());
 }
 
 }  // namespace
