@@ -19,10 +19,10 @@ slab* joined(slab* first, slab* second) noexcept {
 
 }  // namespace
 
-void central_list::lay_out(queue_slots& slots, std::size_t block_bytes,
+void central_list::lay_out(queue_slots& slots, free_poison poison, std::size_t block_bytes,
                            std::size_t in_batch) noexcept {
   slots_ = &slots;
-  slabs_ = slab_list{slots};
+  slabs_ = slab_list{slots, poison};
   batch_ = static_cast<std::uint32_t>(in_batch);
   most_ =
       static_cast<std::uint32_t>(std::min(k_most_batches, k_most_bytes / (block_bytes * in_batch)));

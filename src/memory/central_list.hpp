@@ -23,7 +23,8 @@ class alignas(64) central_list {
   static constexpr std::size_t k_most_in_batch = 32;
 
   // Before anything else.
-  void lay_out(queue_slots& slots, std::size_t block_bytes, std::size_t in_batch) noexcept;
+  void lay_out(queue_slots& slots, free_poison poison, std::size_t block_bytes,
+               std::size_t in_batch) noexcept;
 
   // Of a batch that is good for the queue in slot `whom` if there is one, else of the slabs; 0 if a
   // slab has to be added first.

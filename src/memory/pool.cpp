@@ -75,7 +75,7 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     const auto bytes = classes_.bytes_of(each);
-    central_.at(each).lay_out(*slots_, bytes, most_in_bin(bytes) / 2);
+    central_.at(each).lay_out(*slots_, source_.poison(), bytes, most_in_bin(bytes) / 2);
   }
 }
 
@@ -165,7 +165,7 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
     auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
-  return block;
+  return opened(block, classes_.bytes_of(size_class));
 }
 
 // In the lane that is this thread's now: to find the blocks the program may have been called, which
@@ -263,13 +263,13 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
   const auto key = on->key();
   if (auto* mine = lane_for(lane_key(on)); mine != nullptr && alignment <= k_grain_bytes) {
     if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
-      return kept;
+      return opened(kept, count * k_grain_bytes);
     }
   }
   auto run = take_run(count, alignment, on);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
-  return static_cast<void*>(run->base);
+  return opened(run->base, count * k_grain_bytes);
 }
 
 void pool::flush_runs(lane& mine) noexcept {
@@ -328,6 +328,7 @@ void pool::take_in_ended(void* pointer, queue* on) noexcept {
 }
 
 void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
+  shut(pointer, classes_.bytes_of(size_class), on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
     put_back(size_class, {&pointer, 1}, slots_->behind(on));
   }
@@ -365,6 +366,7 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
   } while (!first->is.compare_exchange_weak(was, grain::state::cached, k_relaxed));
   const lane::run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(first),
                         first->span.load(k_relaxed)};
+  shut(pointer, freed.count * k_grain_bytes, on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_run(*mine, freed)) {
     regions_.give(freed.first, slots_->behind(on));
   }

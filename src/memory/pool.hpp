@@ -108,6 +108,17 @@ class pool final : public memory_resource, public reclaimable {
     auto* last = detail::last_lane;
     return last->serves(*this, key) ? last : lane::find(*this, key);
   }
+  // To whom allocated it, from whom freed it: in builds with a sanitizer (free_poison.hpp). Whether
+  // work is still on it is not asked of the driver.
+  [[nodiscard]] void* opened(void* block, std::size_t nbytes) const noexcept {
+    source_.poison().lift(block, nbytes);
+    return block;
+  }
+  void shut(const void* block, std::size_t nbytes, queue* on) const noexcept {
+    if (source_.poison().is_on() && (on == nullptr || on->quiet())) {
+      source_.poison().put(block, nbytes);
+    }
+  }
   // Null where a free needs a fence of its own.
   [[nodiscard]] lane* lane_behind(queue* on) noexcept {
     auto* key = lane_key(on);
@@ -178,9 +189,11 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
     return nullptr;
   }
   if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // 0 bytes too
-    return mine.take_last_run(nbytes, regions_.table());
+    auto* const run = mine.take_last_run(nbytes, regions_.table());
+    return run == nullptr ? nullptr : opened(run, grains_for(nbytes) * k_grain_bytes);
   }
-  auto& bin = mine.bins[classes_.class_of(nbytes)];
+  const auto size_class = classes_.class_of(nbytes);
+  auto& bin = mine.bins[size_class];
   if (bin.count == 0) [[unlikely]] {
     return nullptr;
   }
@@ -189,7 +202,7 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
     auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
-  return block;
+  return opened(block, classes_.bytes_of(size_class));
 }
 
 inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* on) noexcept {
@@ -205,8 +218,12 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   }
   if (!regions_.has_bare_blocks(seen)) [[unlikely]] {
     auto* in = seen.record();
-    return in != nullptr && regions_.has(in) &&
-           mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table());
+    if (in == nullptr || !regions_.has(in) ||
+        !mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table())) {
+      return false;
+    }
+    shut(pointer, in->span.load(k_relaxed) * k_grain_bytes, on);
+    return true;
   }
   auto& bin = mine.bins[seen.size_class()];
   if (bin.count == bin.most) [[unlikely]] {
@@ -219,6 +236,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
       return false;
     }
   }
+  shut(pointer, classes_.bytes_of(seen.size_class()), on);
   bin.blocks[bin.count++] = pointer;
   return true;
 }
