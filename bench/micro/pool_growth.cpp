@@ -74,7 +74,7 @@ void host_metadata(benchmark::State& state) {
 }
 BENCHMARK(host_metadata)
     ->ArgName("bytes")
-    ->ArgsProduct({{64, 256, 512, 1024, 4096, 65536, 1 << 20}})
+    ->ArgsProduct({{128, 256, 512, 1024, 4096, 65536, 1 << 20}})
     ->Iterations(1)
     ->Unit(benchmark::kMillisecond);
 

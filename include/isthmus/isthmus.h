@@ -381,7 +381,10 @@ ISTHMUS_API isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget,
  * memory moves to where a larger request needs it. Safe for threads. */
 enum {
   ISTHMUS_POOL_UNCHECKED = 1u << 0, /* does not look for misuse of small blocks; some 3 ns less */
-  ISTHMUS_POOL_NO_REMAP = 1u << 1   /* its memory stays where it is */
+  ISTHMUS_POOL_NO_REMAP = 1u << 1,  /* its memory stays where it is */
+  /* A request that finds nothing else takes memory that work on other queues still uses, and its
+     own queue waits for that work, on the device. */
+  ISTHMUS_POOL_DEVICE_WAIT = 1u << 2
 };
 typedef struct isthmus_pool_options_s {
   size_t struct_size;
@@ -396,7 +399,7 @@ typedef struct isthmus_pool_options_s {
   isthmus_budget_t* budget; /* shared with other pools, which keep it alive; NULL: none */
   /* What is free and was not needed for so long goes back to the driver: within twice this time, by
      a growth or a trim of the pool or on a thread of the library that is idle, if there is one
-     already. What threads keep of small and recent blocks stays. 0: never. */
+     already. What threads keep of small and recent blocks stays while they work. 0: never. */
   uint64_t decay_ns;
   int64_t wait_ns; /* longest that a request waits for work that freed memory lies behind, before
                       there is none; 0: 1 s, negative: not at all */
@@ -434,8 +437,8 @@ ISTHMUS_API isthmus_status_t isthmus_record_event(const void* pointer,
 ISTHMUS_API isthmus_status_t isthmus_record_queue(const void* pointer,
                                                   isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Gives what is free back to the driver while more than `keep_bytes` are held, and what decayed
- * even then; what other threads keep for themselves stays. `given_back` (may be NULL): bytes. A
- * provider has nothing to give. */
+ * even then, with what threads keep for themselves. `given_back` (may be NULL): bytes. A provider
+ * has nothing to give. */
 ISTHMUS_API isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource,
                                                    uint64_t keep_bytes,
                                                    uint64_t* given_back) ISTHMUS_NOEXCEPT;
@@ -484,16 +487,23 @@ ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
 ISTHMUS_API isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
 
 /* What a pool does, in this order, before it says that there is no memory: nothing for a request
- * that is above its limit or its budget's, and only settle and grow inside a driver's callback. */
+ * that is above its limit or its budget's, and only the first three inside a driver's callback. */
 typedef int32_t isthmus_rung_t;
 enum {
-  ISTHMUS_RUNG_SETTLE = 0,  /* what this thread keeps, and what waits no longer, is free */
-  ISTHMUS_RUNG_GROW = 1,    /* the driver is asked for more */
-  ISTHMUS_RUNG_TRIM = 2,    /* all that is free goes back to the driver, which is asked again */
-  ISTHMUS_RUNG_BUDGET = 3,  /* other pools of its budget give back what they have free */
-  ISTHMUS_RUNG_RECLAIM = 4, /* reclaim callbacks give memory up */
-  ISTHMUS_RUNG_WAIT = 5     /* the host waits, `wait_ns` at most */
+  ISTHMUS_RUNG_SETTLE = 0,      /* what this thread keeps, and what waits no longer, is free */
+  ISTHMUS_RUNG_REVOKE = 1,      /* so is what threads keep that have not used it for 10 ms or more;
+                                   looked for every 10 ms at most */
+  ISTHMUS_RUNG_GROW = 2,        /* the driver is asked for more */
+  ISTHMUS_RUNG_TRIM = 3,        /* all that is free goes back to the driver, with what any thread
+                                   keeps, and the driver is asked again */
+  ISTHMUS_RUNG_BUDGET = 4,      /* other pools of its budget give back what they have free */
+  ISTHMUS_RUNG_DEVICE_WAIT = 5, /* the request's queue waits, on the device, for work of others:
+                                   with ISTHMUS_POOL_DEVICE_WAIT */
+  ISTHMUS_RUNG_RECLAIM = 6,     /* reclaim callbacks give memory up */
+  ISTHMUS_RUNG_WAIT = 7         /* the host waits, `wait_ns` at most */
 };
+/* As in an error's message; NULL for a rung that is none. */
+ISTHMUS_API const char* isthmus_rung_name(isthmus_rung_t rung) ISTHMUS_NOEXCEPT;
 /* How often a pool came to a rung, and how often it met a request there. Either may be NULL.
  * UNSUPPORTED for a resource that is no pool; NOT_FOUND for a rung that is none. */
 ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,

@@ -82,12 +82,18 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
 // What a pool does, in this order, before it throws out_of_memory (isthmus_rung_t).
 enum class rung : isthmus_rung_t {
   settle = ISTHMUS_RUNG_SETTLE,
+  revoke = ISTHMUS_RUNG_REVOKE,
   grow = ISTHMUS_RUNG_GROW,
   trim = ISTHMUS_RUNG_TRIM,
   budget = ISTHMUS_RUNG_BUDGET,
+  device_wait = ISTHMUS_RUNG_DEVICE_WAIT,
   reclaim = ISTHMUS_RUNG_RECLAIM,
   wait = ISTHMUS_RUNG_WAIT
 };
+// As in an error's message; null for a rung that is none.
+[[nodiscard]] inline const char* name_of(rung which) noexcept {
+  return isthmus_rung_name(static_cast<isthmus_rung_t>(which));
+}
 struct rung_counts {
   std::uint64_t tried = 0;
   std::uint64_t served = 0;  // a request was met there

@@ -50,6 +50,8 @@ struct pool_options {
   std::chrono::nanoseconds decay{0};   // what was not needed for so long goes back; 0: never
   // That a request waits for work that freed memory lies behind, before there is none; 0: not.
   std::chrono::nanoseconds wait = std::chrono::seconds{1};
+  // Before that, the request's queue waits for such work on the device, and the host does not.
+  bool device_wait = false;
 };
 
 struct tracking_options {
@@ -85,7 +87,8 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
     options.growth_bytes = how.growth_bytes;
     options.limit_bytes = how.limit_bytes;
     options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
-                    (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
+                    (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
+                    (how.device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
     options.soft_limit_bytes = how.soft_limit_bytes;
     options.budget = how.share.get();
     if (how.decay.count() < 0) raise(status::invalid_argument, "a pool's decay must be 0 or more");

@@ -63,6 +63,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     enum:
         ISTHMUS_POOL_UNCHECKED
         ISTHMUS_POOL_NO_REMAP
+        ISTHMUS_POOL_DEVICE_WAIT
 
     ctypedef struct isthmus_platform_t:
         pass
@@ -143,9 +144,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
 
     enum:
         ISTHMUS_RUNG_SETTLE
+        ISTHMUS_RUNG_REVOKE
         ISTHMUS_RUNG_GROW
         ISTHMUS_RUNG_TRIM
         ISTHMUS_RUNG_BUDGET
+        ISTHMUS_RUNG_DEVICE_WAIT
         ISTHMUS_RUNG_RECLAIM
         ISTHMUS_RUNG_WAIT
 
@@ -387,6 +390,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
         isthmus_snapshot_t* snapshot)
     isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot)
+    const char* isthmus_rung_name(isthmus_rung_t rung) noexcept
     isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
         uint64_t* tried, uint64_t* served)
     int isthmus_no_wait_swap(int no_wait)

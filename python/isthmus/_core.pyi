@@ -605,7 +605,7 @@ class MemoryResource:
     def trim(self, keep_bytes: int | str = 0) -> int:
         """
         Gives what is free back to the driver while more than `keep_bytes` are held; the
-        bytes given back. What other threads keep for themselves stays.
+        bytes given back. What threads keep for themselves is free too.
         """
 
     def __repr__(self) -> str: ...
@@ -625,7 +625,8 @@ class PoolResource(MemoryResource):
     """
     Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
     context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
-    remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0).
+    remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,
+    device_wait=False).
 
     `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
     at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
@@ -637,7 +638,8 @@ class PoolResource(MemoryResource):
     `decay` seconds (None: never) goes back within twice that time: as the pool grows or is
     trimmed, or on a thread of the library that is idle, if there is one already. A request
     that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed
-    memory lies behind, and lets other threads run meanwhile.
+    memory lies behind, and lets other threads run meanwhile. With `device_wait=True` its queue
+    waits for such work first, on the device, and the host does not.
     `checked=False` does not look for misuse of small blocks. Where the device has the
     capability "remap", free memory moves to where a larger request needs it; not with
     `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
@@ -646,7 +648,7 @@ class PoolResource(MemoryResource):
     driver has too little or a limit is met, UnsupportedError as ProviderResource.
     """
 
-    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0) -> None: ...
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @property
     def limit_bytes(self) -> int | None:

@@ -57,6 +57,7 @@ struct pool_arguments {
   nb::handle initial_bytes, growth_bytes, limit_bytes;
   bool checked, remap;
   nb::handle soft_limit_bytes, budget, decay, wait;
+  bool device_wait;
 
   [[nodiscard]] isthmus_pool_options_t options(const purpose& of) const {
     isthmus_pool_options_t options{};
@@ -67,7 +68,8 @@ struct pool_arguments {
     }
     options.limit_bytes = to_limit(limit_bytes, "limit_bytes", of);
     options.flags = (checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
-                    (remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP});
+                    (remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
+                    (device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
     options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", of);
     options.budget = to_budget(budget);
     options.decay_ns = to_decay(decay);
@@ -79,10 +81,10 @@ struct pool_arguments {
 void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
                bool checked, bool remap, nb::handle soft_limit_bytes, nb::handle shared,
-               nb::handle decay, nb::handle wait) {
+               nb::handle decay, nb::handle wait, bool device_wait) {
   purpose what{kind, on, in};
   const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
-                             soft_limit_bytes, shared,       decay,       wait};
+                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
   const auto options = given.options(what);
   resource_handle made;
   isthmus_status_t status;
@@ -119,7 +121,8 @@ void bind_pool(nb::module_& module) {
       module, "PoolResource",
       "Keeps what is freed for what comes next: PoolResource(kind=\"device\", device=None,\n"
       "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
-      "remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0).\n\n"
+      "remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,\n"
+      "device_wait=False).\n\n"
       "`device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver\n"
       "at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory\n"
       "can move) at a time later, and never more than `limit_bytes` in all (None: no limit).\n"
@@ -130,7 +133,9 @@ void bind_pool(nb::module_& module) {
       "`decay` seconds (None: never) goes back within twice that time: as the pool grows or is\n"
       "trimmed, or on a thread of the library that is idle, if there is one already. A request\n"
       "that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed\n"
-      "memory lies behind, and lets other threads run meanwhile.\n"
+      "memory lies behind, and lets other threads run meanwhile. With `device_wait=True` its "
+      "queue\n"
+      "waits for such work first, on the device, and the host does not.\n"
       "`checked=False` does not look for misuse of small blocks. Where the device has the\n"
       "capability \"remap\", free memory moves to where a larger request needs it; not with\n"
       "`remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger\n"
@@ -142,13 +147,14 @@ void bind_pool(nb::module_& module) {
            nb::arg("growth_bytes") = nb::none(), nb::arg("limit_bytes") = nb::none(),
            nb::arg("checked") = true, nb::arg("remap") = true,
            nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
-           nb::arg("decay") = nb::none(), nb::arg("wait") = 1.0,
+           nb::arg("decay") = nb::none(), nb::arg("wait") = 1.0, nb::arg("device_wait") = false,
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
                    "context: Context | None = None, *, initial_bytes: int | str = 0, "
                    "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
                    "checked: bool = True, remap: bool = True, "
                    "soft_limit_bytes: int | str | None = None, budget: Budget | None = None, "
-                   "decay: float | None = None, wait: float = 1.0) -> None"))
+                   "decay: float | None = None, wait: float = 1.0, "
+                   "device_wait: bool = False) -> None"))
       .def_prop_ro(
           "limit_bytes", [](const pool_resource& self) { return limit_or_none(self.limit_bytes); },
           nb::sig("def limit_bytes(self) -> int | None"), "The most it may hold; None: no limit.")

@@ -187,14 +187,13 @@ nb::object snapshot_of_error() {
 }
 
 nb::object rungs_of_pool(const pool_resource& of) {
-  constexpr std::array<const char*, 6> k_names{"settle", "grow",    "trim",
-                                               "budget", "reclaim", "wait"};
   const nb::object counts = named_tuple("RungCounts");
   nb::dict all;
-  for (std::size_t each = 0; each < k_names.size(); ++each) {
+  isthmus_rung_t each = 0;
+  while (const char* name = isthmus_rung_name(each)) {
     std::uint64_t tried = 0, served = 0;
-    check(isthmus_resource_rung(of.raw.get(), static_cast<isthmus_rung_t>(each), &tried, &served));
-    all[k_names.at(each)] = counts(tried, served);
+    check(isthmus_resource_rung(of.raw.get(), each++, &tried, &served));
+    all[name] = counts(tried, served);
   }
   return all;
 }

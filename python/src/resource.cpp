@@ -174,7 +174,7 @@ void bind_resource(nb::module_& module) {
       .def("trim", &trim, nb::arg("keep_bytes") = 0,
            nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
            "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
-           "bytes given back. What other threads keep for themselves stays.")
+           "bytes given back. What threads keep for themselves is free too.")
       .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
   nb::class_<provider_resource, resource>(
       module, "ProviderResource",

@@ -71,12 +71,18 @@ isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
   });
 }
 
+const char* isthmus_rung_name(isthmus_rung_t rung) noexcept {
+  return rung < 0 || static_cast<std::size_t>(rung) >= k_rungs
+             ? nullptr
+             : rung_name(static_cast<isthmus::rung>(rung));
+}
+
 isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
                                        uint64_t* tried, uint64_t* served) noexcept {
   return guarded([&]() -> result<void> {
     auto from = pool_of(resource);
     ISTHMUS_TRY(from);
-    if (rung < 0 || static_cast<std::size_t>(rung) >= k_rungs) {
+    if (isthmus_rung_name(rung) == nullptr) {
       return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no rung: they are 0 to {}", rung, k_rungs - 1);
     }
     const auto counts = (*from)->under_pressure().of(static_cast<isthmus::rung>(rung));

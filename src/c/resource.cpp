@@ -54,7 +54,8 @@ result<isthmus_pool_options_t> whole_options(const isthmus_pool_options_t& given
 }
 
 error check_options(const isthmus_pool_options_t& given) {
-  constexpr std::uint32_t k_known = ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP;
+  constexpr std::uint32_t k_known =
+      ISTHMUS_POOL_UNCHECKED | ISTHMUS_POOL_NO_REMAP | ISTHMUS_POOL_DEVICE_WAIT;
   if ((given.flags & ~k_known) != 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "options->flags {:#x} has bits that mean nothing",
                 given.flags);
@@ -85,6 +86,7 @@ result<pool::options> options_of(const isthmus_pool_options_t* given) {
   how.soft_limit_bytes = limit_or_none(whole->soft_limit_bytes);
   how.checks = (whole->flags & ISTHMUS_POOL_UNCHECKED) == 0;
   how.remaps = (whole->flags & ISTHMUS_POOL_NO_REMAP) == 0;
+  how.device_wait = (whole->flags & ISTHMUS_POOL_DEVICE_WAIT) != 0;
   if (whole->wait_ns != 0) {
     how.longest_wait = std::chrono::nanoseconds{std::max<std::int64_t>(whole->wait_ns, 0)};
   }

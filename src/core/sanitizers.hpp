@@ -1,5 +1,6 @@
 #pragma once
-// Which sanitizers the build has: g++ says so by a macro, clang by a feature.
+// Which sanitizers the build has: g++ says so by a macro, clang by a feature. The macro is for what
+// only a build with the sanitizer can include.
 
 namespace isthmus {
 
@@ -10,10 +11,11 @@ namespace isthmus {
 #endif
 
 #if defined(__SANITIZE_ADDRESS__) || ISTHMUS_HAS_FEATURE(address_sanitizer)
-inline constexpr bool k_address_sanitizer = true;
+#define ISTHMUS_ADDRESS_SANITIZER 1
 #else
-inline constexpr bool k_address_sanitizer = false;
+#define ISTHMUS_ADDRESS_SANITIZER 0
 #endif
+inline constexpr bool k_address_sanitizer = ISTHMUS_ADDRESS_SANITIZER != 0;
 
 #if defined(__SANITIZE_THREAD__) || ISTHMUS_HAS_FEATURE(thread_sanitizer)
 inline constexpr bool k_thread_sanitizer = true;

@@ -19,12 +19,13 @@ slab* joined(slab* first, slab* second) noexcept {
 
 }  // namespace
 
-void central_list::lay_out(queue_slots& slots, std::size_t block_bytes,
+void central_list::lay_out(queue_slots& slots, free_poison poison, std::size_t block_bytes,
                            std::size_t in_batch) noexcept {
   slots_ = &slots;
-  slabs_ = slab_list{slots};
-  batch_ = in_batch;
-  most_ = std::min(k_most_batches, k_most_bytes / (block_bytes * in_batch));
+  slabs_ = slab_list{slots, poison};
+  batch_ = static_cast<std::uint32_t>(in_batch);
+  most_ =
+      static_cast<std::uint32_t>(std::min(k_most_batches, k_most_bytes / (block_bytes * in_batch)));
 }
 
 std::size_t central_list::take(std::span<void*> out, queue_slots::slot whom) noexcept {
@@ -33,10 +34,11 @@ std::size_t central_list::take(std::span<void*> out, queue_slots::slot whom) noe
     auto& found = stack_.at(at);
     if (slots_->good(found.freed, whom)) {
       const auto taken = std::min(found.count, out.size());
+      std::ranges::copy(blocks_of(at).last(taken), out.begin());
       found.count -= taken;
-      std::copy_n(found.blocks.begin() + found.count, taken, out.begin());
       if (found.count == 0 && at != --batches_) {
         found = stack_.at(batches_);
+        std::ranges::copy(blocks_of(batches_), blocks_.at(at).all.begin());
       }
       return taken;
     }
@@ -51,6 +53,7 @@ slab* central_list::put_into_slabs(std::span<void* const> blocks, ticket freed) 
     if (auto* filled = slabs_.give(owner, block, freed)) {
       filled->after = whole;
       whole = filled;
+      slab_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }
   return whole;
@@ -59,10 +62,8 @@ slab* central_list::put_into_slabs(std::span<void* const> blocks, ticket freed) 
 slab* central_list::give(std::span<void* const> blocks, ticket freed) noexcept {
   const std::lock_guard hold{lock_};
   if (blocks.size() == batch_ && batches_ < most_) {
-    auto& top = stack_.at(batches_++);
-    top.freed = freed;
-    top.count = batch_;
-    std::copy(blocks.begin(), blocks.end(), top.blocks.begin());
+    std::ranges::copy(blocks, blocks_.at(batches_).all.begin());
+    stack_.at(batches_++) = {freed, batch_};
     return nullptr;
   }
   return put_into_slabs(blocks, freed);
@@ -72,18 +73,20 @@ slab* central_list::flush() noexcept {
   const std::lock_guard hold{lock_};
   slab* whole = nullptr;
   while (batches_ != 0) {
-    const auto& top = stack_.at(--batches_);
-    whole = joined(put_into_slabs({top.blocks.data(), top.count}, top.freed), whole);
+    --batches_;
+    whole = joined(put_into_slabs(blocks_of(batches_), stack_.at(batches_).freed), whole);
   }
   while (auto* more = slabs_.take_untouched()) {
     more->after = whole;
     whole = more;
+    slab_count_.fetch_sub(1, std::memory_order_relaxed);
   }
   return whole;
 }
 
 std::size_t central_list::add(slab& made, std::span<void*> out) noexcept {
   const std::lock_guard hold{lock_};
+  slab_count_.fetch_add(1, std::memory_order_relaxed);
   return slabs_.add(made, out);
 }
 

@@ -2,16 +2,19 @@
 
 #include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "memory/pool.hpp"
 #include "os/process.hpp"
+#include "os/process_fence.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus {
 
 constinit lane detail::no_lane;
+constinit bool detail::has_process_fence = false;
 thread_local constinit lane* detail::last_lane = &detail::no_lane;
 
 namespace {
@@ -55,6 +58,7 @@ void detach(lane& mine) noexcept {
 }
 
 lane* new_lane() noexcept {
+  [[maybe_unused]] static const bool known = detail::has_process_fence = os::arm_process_fence();
   if (auto* spare = spare_lanes; spare != nullptr) {
     spare_lanes = spare->next;
     return spare;
@@ -106,7 +110,9 @@ class thread_lanes {
   void empty(pool& of) noexcept {
     for (auto* each : mine_) {
       if (each != nullptr && each->owner.load(k_relaxed) == &of) {
-        of.empty(*each);
+        if (const lane::hold held{*each}) {
+          of.empty(*each);
+        }
       }
     }
   }
@@ -153,7 +159,8 @@ lane* lane::find(pool& of, queue* key) noexcept {
 
 void* lane::take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept {
   const auto grains = grains_for(nbytes);
-  for (std::size_t back = 0; back < k_runs; ++back) {
+  const hold held{*this};
+  for (std::size_t back = 0; held && back < k_runs; ++back) {
     auto& kept = runs[(newest - back) % k_runs];
     if (kept.count == grains) {
       return hand_out(kept, nbytes, key, table);
@@ -162,9 +169,67 @@ void* lane::take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table)
   return nullptr;
 }
 
+void* lane::take_block(unsigned size_class) noexcept {
+  const hold held{*this};
+  auto& from = bins[size_class];
+  return held && from.count != 0 ? from.blocks[--from.count] : nullptr;
+}
+
+std::size_t lane::keep_blocks(unsigned size_class, std::span<void* const> blocks) noexcept {
+  const hold held{*this};
+  auto& to = bins[size_class];
+  if (!held) {
+    return 0;
+  }
+  const auto kept = std::min<std::size_t>(blocks.size(), to.most - to.count);
+  std::copy_n(blocks.begin(), kept, to.blocks.begin() + to.count);
+  to.count += static_cast<std::uint32_t>(kept);
+  return kept;
+}
+
 void lane::empty_own(pool& of) noexcept {
   if (!thread_is_ending && !on_library_thread()) {
     lanes_of_this_thread().empty(of);
+  }
+}
+
+// Whether its thread was at it since this was asked last.
+bool lane::used_lately() noexcept {
+  auto seen = use::lately;
+  return use_.compare_exchange_strong(seen, use::none, std::memory_order_acq_rel) ||
+         seen != use::none;
+}
+
+// Not for ever: a thread may lose its processor while it is at its lane.
+bool lane::is_at_rest(revoked which) const noexcept {
+  constexpr int k_most_looks = 100;
+  auto seen = use_.load(std::memory_order_seq_cst);
+  for (int looks = 0; which == revoked::all && seen == use::now && looks < k_most_looks; ++looks) {
+    std::this_thread::yield();
+    seen = use_.load(std::memory_order_seq_cst);
+  }
+  return which == revoked::all ? seen != use::now : seen == use::none;
+}
+
+void lane::revoke(pool& of, revoked which) noexcept {
+  const std::lock_guard hold{lanes_lock()};
+  bool any = false;
+  for (auto* each = of.lanes(); each != nullptr; each = each->next) {
+    if (which == revoked::all || !each->used_lately()) {
+      each->is_being_revoked_.store(true, std::memory_order_seq_cst);
+      any = true;
+    }
+  }
+  if (any && detail::has_process_fence) {
+    os::process_fence();
+  }
+  for (auto* each = of.lanes(); any && each != nullptr; each = each->next) {
+    if (each->is_being_revoked_.load(k_relaxed)) {
+      if (each->is_at_rest(which)) {
+        of.empty(*each);
+      }
+      each->is_being_revoked_.store(false, std::memory_order_release);
+    }
   }
 }
 

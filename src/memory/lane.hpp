@@ -6,12 +6,17 @@
 // bytes: the general model costs 4.6 ns a pair), and searches its others where that one is of
 // another pool. Lanes are never unmapped: that of a thread that has ended goes to the next new one,
 // and that of a pool that has gone is empty and serves the thread's next pool.
+//
+// What a thread keeps and does not use would be lost to others, so lanes can be revoked: emptied by
+// another thread. The owner says so while it is at its lane (`lane::hold`), by plain stores; the
+// revoker pays for the fences of both (os/process_fence.hpp).
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <utility>
 
 #include "memory/central_list.hpp"
@@ -44,15 +49,28 @@ class lane {
   [[nodiscard]] static lane* find(pool& of, queue* key) noexcept;
   // What this thread keeps of the pool goes to its central lists.
   static void empty_own(pool& of) noexcept;
+  // The same for all threads, or for lanes not used since this was asked last: of a lane that its
+  // thread is at all the time something may stay.
+  enum class revoked { idle, all };
+  static void revoke(pool& of, revoked which) noexcept;
   // The lanes of a pool that is going are empty from here on.
   static void detach_all(pool& from) noexcept;
 
-  // The run kept last, if it has the length of a request: live then. Null if not.
-  [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
-  // The same among all that are kept, the newest first, for the queue of that key: a lane of none
-  // is all lent ones'.
+  class hold;
+
+  // One of the blocks kept of a class; null if there is none.
+  [[nodiscard]] void* take_block(unsigned size_class) noexcept;
+  // As many as there is room for.
+  [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
+                                        std::span<void* const> blocks) noexcept;
+  // The newest of the runs kept that has the length of a request, live then; null if none has. For
+  // the queue of that key: a lane of none is all lent ones'.
   [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept;
+
+  // The same of the run kept last only. Pre: held.
+  [[nodiscard]] void* take_last_run(std::size_t nbytes, grain_table& table) noexcept;
   // Keeps a live run that begins there, if there is room; false if not, or if none begins there.
+  // Pre: held.
   [[nodiscard]] bool keep_run(grain& first, std::byte* base, grain_table& table) noexcept;
 
   // Whether it is this pool's for that queue. Its slot keeps the queue, so that no other can be at
@@ -73,9 +91,47 @@ class lane {
   std::array<bin, size_classes::k_most> bins{};
 
  private:
+  enum class use : std::uint8_t { none, now, lately };
+
   // To the next caller. Pre: it is kept.
   [[nodiscard]] void* hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
                                grain_table& table) noexcept;
+  [[nodiscard]] bool used_lately() noexcept;
+  [[nodiscard]] bool is_at_rest(revoked which) const noexcept;
+
+  std::atomic<use> use_{use::none};  // written by the thread; `lately` forgotten by others
+  std::atomic<bool> is_being_revoked_{false};
+};
+
+namespace detail {
+// Never null: a lane of no pool at first.
+extern constinit lane no_lane;
+[[gnu::tls_model("initial-exec")]] extern thread_local constinit lane* last_lane;
+// Set before there is any lane.
+extern constinit bool has_process_fence;
+}  // namespace detail
+
+// While it lives a thread is at its lane, if it may be: false while another revokes it, and then
+// the lane is as good as none. Around what takes no lock but those of the pool's own lists.
+class lane::hold {
+ public:
+  explicit hold(lane& own) noexcept : own_{own} {
+    if (detail::has_process_fence) [[likely]] {
+      own.use_.store(use::now, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    } else {
+      own.use_.exchange(use::now, std::memory_order_seq_cst);
+    }
+    may_ = !own.is_being_revoked_.load(std::memory_order_seq_cst);
+  }
+  ~hold() { own_.use_.store(use::lately, std::memory_order_release); }
+  hold(const hold&) = delete;
+  hold& operator=(const hold&) = delete;
+  [[nodiscard]] explicit operator bool() const noexcept { return may_; }
+
+ private:
+  lane& own_;
+  bool may_;
 };
 
 // 2**48 for 0 bytes.
@@ -120,11 +176,5 @@ inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) no
 [[nodiscard]] inline queue* lane_key(queue* on) noexcept {
   return on == nullptr || on->lent() ? nullptr : on;
 }
-
-namespace detail {
-// Never null: a lane of no pool at first.
-extern constinit lane no_lane;
-[[gnu::tls_model("initial-exec")]] extern thread_local constinit lane* last_lane;
-}  // namespace detail
 
 }  // namespace isthmus

@@ -65,6 +65,7 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       classes_{unit_for(where)},
       checks_{how.checks},
       longest_wait_{how.longest_wait},
+      device_wait_{how.device_wait},
       slots_{make_ref<queue_slots>()},
       source_{
           home,       where,
@@ -74,8 +75,7 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
     const auto bytes = classes_.bytes_of(each);
-    shapes_.at(each) = slab_shape::of(bytes);
-    central_.at(each).lay_out(*slots_, bytes, most_in_bin(bytes) / 2);
+    central_.at(each).lay_out(*slots_, source_.poison(), bytes, most_in_bin(bytes) / 2);
   }
 }
 
@@ -152,11 +152,8 @@ result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& o
 result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   auto* const key = lane_key(on);
   auto* const mine = lane_for(key);
-  void* block = nullptr;
-  if (mine != nullptr && mine->bins[size_class].count != 0) {
-    auto& bin = mine->bins[size_class];
-    block = bin.blocks[--bin.count];
-  } else {
+  void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
+  if (block == nullptr) {
     const std::size_t wanted = mine != nullptr ? mine->bins[size_class].most / 2 : 1;
     std::array<void*, central_list::k_most_in_batch> taken;
     auto count = refill(size_class, {taken.data(), wanted}, on);
@@ -168,7 +165,7 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
     auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
-  return block;
+  return opened(block, classes_.bytes_of(size_class));
 }
 
 // In the lane that is this thread's now: to find the blocks the program may have been called, which
@@ -177,11 +174,7 @@ void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
                 queue* key) noexcept {
   auto* const mine = blocks.empty() ? nullptr : lane_for(key);
   if (mine != nullptr) {
-    auto& bin = mine->bins[size_class];
-    const auto kept = std::min<std::size_t>(blocks.size(), bin.most - bin.count);
-    std::copy_n(blocks.begin(), kept, bin.blocks.begin() + bin.count);
-    bin.count += static_cast<std::uint32_t>(kept);
-    blocks = blocks.subspan(kept);
+    blocks = blocks.subspan(mine->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
     put_back(size_class, blocks, slots_->behind(on));
@@ -204,7 +197,10 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
 
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.
 result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
-  const auto& shape = shapes_[size_class];
+  const auto nbytes = classes_.bytes_of(size_class);
+  const auto shape = central_[size_class].slabs() < slab_shape::k_first
+                         ? slab_shape::of_first(nbytes)
+                         : slab_shape::of_later(nbytes);
   auto run = take_run(shape.grains, 1, on);
   ISTHMUS_TRY(run);
   auto* made = take_slab_record(shape);
@@ -238,7 +234,7 @@ void pool::dissolve(slab* whole) noexcept {
   while (whole != nullptr) {
     auto* gone = std::exchange(whole, whole->after);
     const auto first = gone->first_grain;
-    const auto grains = shapes_[table[first].span.load(k_relaxed)].grains;
+    const auto grains = gone->grains();
     process_page_map.forget_slab(gone->address_of(0), grains);
     for (region_heap::index each = 0; each < grains; ++each) {
       table[first + each].is.store(grain::state::none, k_relaxed);
@@ -267,13 +263,13 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
   const auto key = on->key();
   if (auto* mine = lane_for(lane_key(on)); mine != nullptr && alignment <= k_grain_bytes) {
     if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
-      return kept;
+      return opened(kept, count * k_grain_bytes);
     }
   }
   auto run = take_run(count, alignment, on);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
-  return static_cast<void*>(run->base);
+  return opened(run->base, count * k_grain_bytes);
 }
 
 void pool::flush_runs(lane& mine) noexcept {
@@ -332,19 +328,26 @@ void pool::take_in_ended(void* pointer, queue* on) noexcept {
 }
 
 void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
-  auto* mine = lane_behind(on);
-  if (mine == nullptr) {
+  shut(pointer, classes_.bytes_of(size_class), on);
+  if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
     put_back(size_class, {&pointer, 1}, slots_->behind(on));
-    return;
   }
-  auto& bin = mine->bins[size_class];
+}
+
+bool pool::keep_block(lane& mine, unsigned size_class, void* block) noexcept {
+  const lane::hold held{mine};
+  if (!held) {
+    return false;
+  }
+  auto& bin = mine.bins[size_class];
   if (bin.count == bin.most) [[unlikely]] {
     const auto batch = bin.most / 2;  // the oldest, which are the coldest
-    put_back(size_class, {bin.blocks.data(), batch}, slots_->next(mine->slot));
+    put_back(size_class, {bin.blocks.data(), batch}, slots_->next(mine.slot));
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
   }
-  bin.blocks[bin.count++] = pointer;
+  bin.blocks[bin.count++] = block;
+  return true;
 }
 
 result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
@@ -361,26 +364,31 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
       return freed_before(pointer);
     }
   } while (!first->is.compare_exchange_weak(was, grain::state::cached, k_relaxed));
-  const auto count = first->span.load(k_relaxed);
-  auto* mine = lane_behind(on);
-  if (mine == nullptr) {
-    regions_.give(regions_.table().number_of(first), slots_->behind(on));
-    return {};
-  }
-  auto& oldest = mine->runs[++mine->newest % lane::k_runs];
-  if (oldest.count != 0) {
-    mine->cached_grains -= oldest.count;
-    regions_.give(oldest.first, slots_->next(mine->slot));
-  }
-  oldest = {static_cast<std::byte*>(pointer), regions_.table().number_of(first), count};
-  mine->cached_grains += count;
-  if (mine->cached_grains > std::max<std::size_t>(lane::k_most_cached_grains, count)) {
-    oldest.count = 0;  // the newest stays alone
-    flush_runs(*mine);
-    oldest.count = count;
-    mine->cached_grains = count;
+  const lane::run freed{static_cast<std::byte*>(pointer), regions_.table().number_of(first),
+                        first->span.load(k_relaxed)};
+  shut(pointer, freed.count * k_grain_bytes, on);
+  if (auto* mine = lane_behind(on); mine == nullptr || !keep_run(*mine, freed)) {
+    regions_.give(freed.first, slots_->behind(on));
   }
   return {};
+}
+
+bool pool::keep_run(lane& mine, const lane::run& freed) noexcept {
+  const lane::hold held{mine};
+  if (!held) {
+    return false;
+  }
+  auto& oldest = mine.runs[++mine.newest % lane::k_runs];
+  if (oldest.count != 0) {
+    regions_.give(oldest.first, slots_->next(mine.slot));
+    mine.cached_grains -= std::exchange(oldest.count, 0);
+  }
+  if (mine.cached_grains + freed.count > lane::k_most_cached_grains) {
+    flush_runs(mine);  // one that is larger than that stays alone
+  }
+  oldest = freed;
+  mine.cached_grains += freed.count;
+  return true;
 }
 
 memory_resource::memory_usage pool::usage() noexcept {

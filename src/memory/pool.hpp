@@ -40,6 +40,7 @@ class pool final : public memory_resource, public reclaimable {
     // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
+    bool device_wait = false;  // a request's queue waits for others' work rather than the host
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,
@@ -81,8 +82,8 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
 
   [[nodiscard]] memory_usage usage() noexcept override;
-  // As `region_heap::trim`; this thread's lanes are emptied first. What decayed goes back beyond
-  // `keep` too.
+  // As `region_heap::trim`; the lanes of all threads are emptied first. What decayed goes back
+  // beyond `keep` too.
   std::size_t trim(std::size_t keep) noexcept override;
   [[nodiscard]] result<void> verify() override;
   // What nobody needed in the window that has ended; bytes given back.
@@ -106,6 +107,17 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] lane* lane_for(queue* key) noexcept {
     auto* last = detail::last_lane;
     return last->serves(*this, key) ? last : lane::find(*this, key);
+  }
+  // To whom allocated it, from whom freed it: in builds with a sanitizer (free_poison.hpp). Whether
+  // work is still on it is not asked of the driver.
+  [[nodiscard]] void* opened(void* block, std::size_t nbytes) const noexcept {
+    source_.poison().lift(block, nbytes);
+    return block;
+  }
+  void shut(const void* block, std::size_t nbytes, queue* on) const noexcept {
+    if (source_.poison().is_on() && (on == nullptr || on->quiet())) {
+      source_.poison().put(block, nbytes);
+    }
   }
   // Null where a free needs a fence of its own.
   [[nodiscard]] lane* lane_behind(queue* on) noexcept {
@@ -132,13 +144,17 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
   [[nodiscard]] result<region_heap::run> grow_with_siblings(const wanted_run& wanted);
   void settle() noexcept;
-  void gather() noexcept;
+  [[nodiscard]] bool revoke_idle_lanes() noexcept;
+  void gather(lane::revoked which) noexcept;
   [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
                                                   queue* on);
 
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
+  // False while another revokes the lane.
+  [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
+  [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
   void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept;
   void dissolve(slab* whole) noexcept;
   void flush_runs(lane& mine) noexcept;
@@ -146,15 +162,16 @@ class pool final : public memory_resource, public reclaimable {
   const size_classes classes_;
   const bool checks_;
   const std::chrono::nanoseconds longest_wait_;
+  const bool device_wait_;
   const ref<queue_slots> slots_;
   region_source source_;
   region_heap regions_;
   decay_window window_;
-  std::array<slab_shape, size_classes::k_most> shapes_{};
   std::array<central_list, size_classes::k_most> central_{};
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
   pressure pressure_;
+  std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
   std::atomic<int> late_{0};
 
   std::mutex records_lock_;
@@ -167,10 +184,16 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
       (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent()) {
     return nullptr;
   }
-  if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // 0 bytes too
-    return mine.take_last_run(nbytes, regions_.table());
+  const lane::hold held{mine};
+  if (!held) [[unlikely]] {
+    return nullptr;
   }
-  auto& bin = mine.bins[classes_.class_of(nbytes)];
+  if (nbytes - 1 >= size_classes::k_largest) [[unlikely]] {  // 0 bytes too
+    auto* const run = mine.take_last_run(nbytes, regions_.table());
+    return run == nullptr ? nullptr : opened(run, grains_for(nbytes) * k_grain_bytes);
+  }
+  const auto size_class = classes_.class_of(nbytes);
+  auto& bin = mine.bins[size_class];
   if (bin.count == 0) [[unlikely]] {
     return nullptr;
   }
@@ -179,7 +202,7 @@ inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queu
     auto& owner = process_page_map.at(block).last_slab();
     owner.mark_live(owner.number_of(block));
   }
-  return block;
+  return opened(block, classes_.bytes_of(size_class));
 }
 
 inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* on) noexcept {
@@ -189,10 +212,18 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   if (!mine.serves(*this, on) || on == nullptr || on->lent()) [[unlikely]] {
     return false;
   }
+  const lane::hold held{mine};
+  if (!held) [[unlikely]] {
+    return false;
+  }
   if (!regions_.has_bare_blocks(seen)) [[unlikely]] {
     auto* in = seen.record();
-    return in != nullptr && regions_.has(in) &&
-           mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table());
+    if (in == nullptr || !regions_.has(in) ||
+        !mine.keep_run(*in, static_cast<std::byte*>(pointer), regions_.table())) {
+      return false;
+    }
+    shut(pointer, in->span.load(k_relaxed) * k_grain_bytes, on);
+    return true;
   }
   auto& bin = mine.bins[seen.size_class()];
   if (bin.count == bin.most) [[unlikely]] {
@@ -205,6 +236,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
       return false;
     }
   }
+  shut(pointer, classes_.bytes_of(seen.size_class()), on);
   bin.blocks[bin.count++] = pointer;
   return true;
 }

@@ -68,9 +68,23 @@ void pool::settle() noexcept {
   regions_.settle();
 }
 
-// All that is free becomes free for anybody, but for what other threads keep.
-void pool::gather() noexcept {
+// What threads keep that have not used their lanes for a while is free for anybody. Not looked for
+// at every growth: between two that are close, those of threads at work would seem unused.
+bool pool::revoke_idle_lanes() noexcept {
+  constexpr auto k_look_every = std::chrono::milliseconds{10};
+  const auto now = std::chrono::steady_clock::now();
+  if (now < next_look_.load(k_relaxed)) {
+    return false;
+  }
+  next_look_.store(now + k_look_every, k_relaxed);
+  lane::revoke(*this, lane::revoked::idle);
+  return true;
+}
+
+// All that is free becomes free for anybody, but for what threads keep that are at work.
+void pool::gather(lane::revoked which) noexcept {
   lane::empty_own(*this);
+  lane::revoke(*this, which);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     dissolve(central_[each].flush());
   }
@@ -80,7 +94,7 @@ void pool::gather() noexcept {
 
 std::size_t pool::trim(std::size_t keep) noexcept {
   const auto decayed = decay();
-  gather();
+  gather(lane::revoked::all);
   return decayed + regions_.trim(keep);
 }
 
@@ -88,7 +102,7 @@ std::size_t pool::decay() noexcept {
   if (!window_.is_on() || !window_.turn(decay_window::clock::now())) {
     return 0;
   }
-  gather();
+  gather(lane::revoked::idle);
   const auto held = source_.counts().held_bytes();
   return regions_.trim(held - std::min(held, regions_.least_free_bytes()));
 }

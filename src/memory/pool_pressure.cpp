@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "memory/holders.hpp"
 #include "memory/pool.hpp"
 #include "memory/reaper.hpp"
@@ -17,7 +18,8 @@ namespace isthmus {
 // One request on its way up.
 class pool::ladder {
  public:
-  ladder(pool& of, const wanted_run& wanted) noexcept : of_{of}, wanted_{wanted} {}
+  ladder(pool& of, const wanted_run& wanted, queue& on) noexcept
+      : of_{of}, wanted_{wanted}, on_{on} {}
 
   [[nodiscard]] result<region_heap::run> climb() {
     if (auto never = of_.source_.fits(needed()); !never) {
@@ -51,10 +53,12 @@ class pool::ladder {
   // Inside a continuation neither the program's code nor what may take long has a place.
   [[nodiscard]] bool may(rung step) const noexcept {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
+        (step == rung::device_wait &&
+         (!of_.device_wait_ || wanted_.whom == queue_slots::k_quiet)) ||
         (step == rung::budget && of_.source_.shared() == nullptr)) {
       return false;
     }
-    return step == rung::settle || step == rung::grow || !(no_wait || in_continuation());
+    return step <= rung::grow || !(no_wait || in_continuation());
   }
 
   [[nodiscard]] result<region_heap::run> try_or_refuse(rung step) {
@@ -68,9 +72,11 @@ class pool::ladder {
   [[nodiscard]] result<region_heap::run> try_at(rung step) {
     switch (step) {
       case rung::settle: return settle(region_heap::cut::sparing_idle);
+      case rung::revoke: return revoke();
       case rung::grow: return grow();
       case rung::trim: return trim();
       case rung::budget: return of_.grow_with_siblings(wanted_);
+      case rung::device_wait: return wait_on_device();
       case rung::reclaim: return reclaim();
       case rung::wait: return wait();
     }
@@ -84,6 +90,10 @@ class pool::ladder {
   [[nodiscard]] result<region_heap::run> settle(region_heap::cut from = region_heap::cut::any) {
     of_.settle();
     return take(from);
+  }
+  [[nodiscard]] result<region_heap::run> revoke() {
+    return of_.revoke_idle_lanes() ? settle(region_heap::cut::sparing_idle)
+                                   : result<region_heap::run>{refusal_};
   }
   // What was spared serves where the driver has no more.
   [[nodiscard]] result<region_heap::run> grow() {
@@ -108,6 +118,22 @@ class pool::ladder {
     auto grown = of_.grow_with_siblings(wanted_);
     return grown || grown.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ? std::move(grown)
                                                                           : trim();
+  }
+
+  [[nodiscard]] result<region_heap::run> wait_on_device() {
+    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, queue_slots::k_anybody,
+                                         region_heap::cut::any);
+    if (found.count == 0) {
+      return refusal_;
+    }
+    undo back{[&] { of_.regions_.give(found.first, found.until); }};
+    if (auto waits = of_.slots_->wait_behind(found.until, on_); !waits) {
+      return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+                  "the queue could not be made to wait for what uses free memory: {}",
+                  waits.failure().message());
+    }
+    back.dismiss();
+    return found;
   }
 
   [[nodiscard]] result<region_heap::run> reclaim() {
@@ -166,7 +192,8 @@ class pool::ladder {
       return "it is free once work has ended: wait for the queues, or longer (wait_ns)";
     }
     if (seen.free + seen.waiting + seen.cached >= needed()) {
-      return "threads and size classes keep it: trim the pool where they run";
+      return "threads keep it for the work that they are at, or it lies between live blocks: ask "
+             "again, or for less at a time";
     }
     return "free buffers, ask for less or raise its limit";
   }
@@ -202,6 +229,7 @@ class pool::ladder {
 
   pool& of_;
   const wanted_run wanted_;
+  queue& on_;
   error refusal_ = error::no_memory();
   unsigned tried_ = 0;
   std::size_t trimmed_ = 0;
@@ -212,7 +240,7 @@ result<region_heap::run> pool::take_run(region_heap::index count, std::size_t al
                                         queue* on) {
   const wanted_run wanted{count, alignment, slots_->find(on)};
   const auto found = regions_.take(count, alignment, wanted.whom);
-  return found.count != 0 ? result<region_heap::run>{found} : ladder{*this, wanted}.climb();
+  return found.count != 0 ? result<region_heap::run>{found} : ladder{*this, wanted, *on}.climb();
 }
 
 }  // namespace isthmus

@@ -113,8 +113,8 @@ result<void> central_list::verify() noexcept {
                 "caller has too",
                 damaged->block_bytes, static_cast<void*>(damaged->address_of(0)));
   }
-  for (const auto& each : std::span{stack_}.first(batches_)) {
-    for (auto* block : std::span{each.blocks}.first(each.count)) {
+  for (std::size_t which = 0; which < batches_; ++which) {
+    for (auto* block : blocks_of(which)) {
       auto& owner = process_page_map.at(block).last_slab();
       const auto number = owner.block_at(block);
       if (number == slab::k_no_block || owner.is_live(number)) {

@@ -9,18 +9,20 @@
 namespace isthmus {
 
 enum class rung : unsigned {
-  settle,   // what this thread keeps, and what waited for fences that have passed, is free
-  grow,     // the driver is asked for more
-  trim,     // all that is free goes back to the driver, which is asked again
-  budget,   // other pools of its budget give back what they have free
-  reclaim,  // the program's reclaim callbacks give memory up (reclaimers.hpp)
-  wait,     // the host waits for work that freed memory lies behind, for a limited time
+  settle,       // what this thread keeps, and what waited for fences that have passed, is free
+  revoke,       // so is what threads keep that have not used it for a while (lane.hpp)
+  grow,         // the driver is asked for more
+  trim,         // all that is free goes back to the driver, which is asked again
+  budget,       // other pools of its budget give back what they have free
+  device_wait,  // the request's queue waits, on the device, for work that freed memory lies behind
+  reclaim,      // the program's reclaim callbacks give memory up (reclaimers.hpp)
+  wait,         // the host waits for such work, for a limited time
 };
-inline constexpr std::size_t k_rungs = 6;
+inline constexpr std::size_t k_rungs = 8;
 
 [[nodiscard]] constexpr const char* rung_name(rung which) noexcept {
-  constexpr std::array<const char*, k_rungs> k_names{"settle", "grow",    "trim",
-                                                     "budget", "reclaim", "wait"};
+  constexpr std::array<const char*, k_rungs> k_names{"settle", "revoke",      "grow",    "trim",
+                                                     "budget", "device_wait", "reclaim", "wait"};
   return k_names.at(static_cast<std::size_t>(which));
 }
 

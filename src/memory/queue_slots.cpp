@@ -268,6 +268,26 @@ std::vector<ref<event>> queue_slots::running(slot whom) {
   return found;
 }
 
+result<void> queue_slots::wait_behind(ticket of, queue& on) {
+  std::vector<ref<event>> ends;
+  const auto used = used_.load(std::memory_order_acquire);
+  for (slot each = k_several + 1; each < used; ++each) {
+    const bool matters = of.slot() == each || of.slot() == k_several;
+    const auto other = matters ? queue_of(each) : ref<queue>{};
+    if (!other || other.get() == &on) {
+      continue;
+    }
+    if (auto ended = other->pending()) {
+      ends.push_back(*std::move(ended));
+    } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
+      return ended.take_error();
+    }
+  }
+  auto reached = on.fence(ends);
+  ISTHMUS_TRY(reached);
+  return {};
+}
+
 void queue_slots::forget_queues() noexcept {
   const auto used = used_.load(std::memory_order_acquire);
   for (slot each = k_several + 1; each < used; ++each) {

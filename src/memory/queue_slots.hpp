@@ -47,6 +47,7 @@ class queue_slots final : public ref_counted {
   static constexpr slot k_quiet = 0;    // no queue's
   static constexpr slot k_several = 1;  // of memory behind more than one queue: all of the pool's
   static constexpr slot k_most = 1024;
+  static constexpr slot k_anybody = k_most;  // who waits himself, whatever the memory is behind
 
   // k_quiet for none and for lent queues, on which strangers' work may be, in any order: there too
   // memory is good only when its fence has passed. Also where all slots are in use.
@@ -61,9 +62,7 @@ class queue_slots final : public ref_counted {
   [[nodiscard]] bool passed(ticket of) const noexcept {
     return of.number() <= entries_[of.slot()].done.load(std::memory_order_acquire);
   }
-  [[nodiscard]] bool good(ticket of, slot whom) const noexcept {
-    return of.slot() == whom || passed(of);
-  }
+  [[nodiscard]] bool good(ticket of, slot whom) const noexcept;
   // Whether one ticket stands for both, and is good for whomever one of them was good for.
   [[nodiscard]] bool joins(ticket a, ticket b) const noexcept {
     return a.slot() == b.slot() || (passed(a) && passed(b));
@@ -82,6 +81,9 @@ class queue_slots final : public ref_counted {
   // The ends of what is on the queues that tickets still wait for, but for those that wait for
   // `whom` alone, to which their memory is good. Throws std::bad_alloc.
   [[nodiscard]] std::vector<ref<event>> running(slot whom = k_quiet);
+  // What is submitted to `on` from here on runs once the ticket's work, and maybe more, has ended.
+  // Errors as `queue::fence`; throws std::bad_alloc. Pre: not `never`.
+  [[nodiscard]] result<void> wait_behind(ticket of, queue& on);
   // When the pool goes: fences on their way may outlive it, on threads that must not let a queue
   // go.
   void forget_queues() noexcept;
@@ -115,6 +117,10 @@ class queue_slots final : public ref_counted {
 
 constexpr ticket ticket::never() noexcept {
   return {queue_slots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
+}
+
+inline bool queue_slots::good(ticket of, slot whom) const noexcept {
+  return of.slot() == whom || passed(of) || (whom == k_anybody && of != ticket::never());
 }
 
 }  // namespace isthmus

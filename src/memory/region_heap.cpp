@@ -92,13 +92,35 @@ region_heap::run region_heap::take(index count, std::size_t alignment, queue_slo
   return {base, first, count, runs_.ticket_of(first)};
 }
 
+bool region_heap::put_poison(index first, index count, ticket until) const noexcept {
+  const bool is_unused = source_.poison().is_on() && slots_.passed(until);
+  if (is_unused) {
+    source_.poison().put(address_of(first), count * k_grain_bytes);
+  }
+  return is_unused;
+}
+
+// Before free runs are joined, of which one ticket is left.
+void region_heap::put_poison_where_work_ended() const noexcept {
+  if (source_.poison().is_on()) {
+    runs_.visit_free(1, [this](index first, index count, ticket until) {
+      if (until != ticket{} && put_poison(first, count, until)) {
+        table_->ticket_of(first) = {};
+      }
+    });
+  }
+}
+
 void region_heap::give(index first, ticket freed) noexcept {
   const std::lock_guard hold{lock_};
-  runs_.give(first, freed);
+  put_poison_where_work_ended();
+  const bool poisoned = put_poison(first, runs_.length_of(first), freed);
+  runs_.give(first, poisoned ? ticket{} : freed);
 }
 
 void region_heap::settle() noexcept {
   const std::lock_guard hold{lock_};
+  put_poison_where_work_ended();
   any_row([&](index first, index count) {
     runs_.settle(first, count);
     return false;
@@ -123,6 +145,7 @@ result<void> region_heap::enter(std::vector<region>& row) {
   const auto count = static_cast<index>(nbytes / k_grain_bytes);
   auto* const base = row.front().base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
+  source_.poison().put(base, nbytes);
   const std::lock_guard hold{lock_};
   const auto first = find_numbers(count);
   if (first == run_heap::k_none) {

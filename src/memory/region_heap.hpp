@@ -104,6 +104,9 @@ class region_heap {
     index count = 0;
   };
 
+  // On grains that are free, if nothing is on them; whether it did. Pre: under the lock.
+  bool put_poison(index first, index count, ticket until) const noexcept;
+  void put_poison_where_work_ended() const noexcept;
   void count_free(snapshot& seen) const;
   [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;

@@ -29,7 +29,8 @@ region_source::region_source(context& home, device& where, usm_kind kind, const 
       kind_{kind},
       how_{how},
       shared_{std::move(shared)},
-      chunks_{remaps ? chunks_for(home, where, kind) : nullptr} {}
+      chunks_{remaps ? chunks_for(home, where, kind) : nullptr},
+      poison_{where, kind} {}
 
 // Separate allocations are few and large, as what is left in one does not help another. Chunks are
 // small, and their sizes whole huge pages, which CUDA maps and the host is fast with.
@@ -110,6 +111,7 @@ void region_source::give_back(const region& gone) noexcept {
   if (os::drivers_are_gone()) {
     return;
   }
+  poison_.forget(gone.base, gone.nbytes());
   if (moves()) {
     provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
   } else {
@@ -169,6 +171,7 @@ result<region> region_source::create(reservation& in, std::size_t nbytes) {
 
 result<void> region_source::move(region& which, reservation& to) {
   auto* const at = to.base + to.filled;
+  poison_.forget(which.base, which.nbytes());
   bool lost = false;
   auto moved = chunks_->move(which.base, at, which.driver_bytes, lost);
   if (lost && divides()) {  // what lies behind is ours still

@@ -5,6 +5,7 @@
 
 #include "memory/budget.hpp"
 #include "memory/driver_counts.hpp"
+#include "memory/free_poison.hpp"
 #include "memory/grain_table.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/page_map.hpp"
@@ -76,6 +77,7 @@ class region_source {
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
   [[nodiscard]] const sizes& how() const noexcept { return how_; }
   [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }
+  [[nodiscard]] const free_poison& poison() const noexcept { return poison_; }
 
  private:
   [[nodiscard]] result<void> claim(std::size_t nbytes);
@@ -88,6 +90,7 @@ class region_source {
   const sizes how_;
   const ref<budget> shared_;
   chunk_source* const chunks_;
+  const free_poison poison_;
   driver_counts counts_;
 };
 

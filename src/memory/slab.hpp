@@ -6,9 +6,11 @@
 // in none is in a lane or a batch on its way between them. A slab whose blocks it all has goes back
 // to the run heap.
 //
-// A mark is a byte, or a bit for blocks that a byte each is too much for: a byte is set by a plain
-// store, a bit by an exchange with what others do to its neighbours, some 3 ns more. Host metadata:
-// 64 bytes, and ten or three bits a block.
+// A mark is a byte in the first few slabs of a class, and a bit in all others. A byte is set by a
+// plain store, a bit by an exchange with what others do to its neighbours, some 3 ns more; and bytes
+// lie so far apart that two threads which took blocks in turn write no line of the cache in common.
+// So a small heap is quick and takes little, and a large one has few notes: 64 bytes for up to
+// 512 KiB, and three bits a block.
 
 #include <algorithm>
 #include <atomic>
@@ -21,22 +23,32 @@
 
 namespace isthmus {
 
-// Below, bytes would be more than 0.4 % of the memory.
-inline constexpr std::uint32_t k_least_marked_by_byte = 256;
-[[nodiscard]] constexpr bool is_marked_by_byte(std::uint32_t block_bytes) noexcept {
-  return block_bytes >= k_least_marked_by_byte;
-}
-
 // How a class's slabs are laid out.
 struct slab_shape {
   std::uint32_t block_bytes;
   std::uint32_t blocks;
   std::uint32_t grains;
+  bool by_byte;  // its marks
 
+  // A class's first so many are small and quick, the others large and with few notes.
+  static constexpr std::uint32_t k_first = 16;
+
+  [[nodiscard]] static constexpr slab_shape of_first(std::size_t block_bytes) noexcept {
+    return of(block_bytes, 64, true);
+  }
+  [[nodiscard]] static constexpr slab_shape of_later(std::size_t block_bytes) noexcept {
+    return of(block_bytes, 2048, false);
+  }
+  // Of one bit for each block.
+  [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
+
+ private:
   // The smallest with enough blocks that loses at most 1/64 of itself behind the last one.
-  [[nodiscard]] static constexpr slab_shape of(std::size_t block_bytes) noexcept {
+  [[nodiscard]] static constexpr slab_shape of(std::size_t block_bytes, std::size_t most_enough,
+                                               bool by_byte) noexcept {
     constexpr std::size_t k_most_grains = 32;
-    const auto enough = std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, 64);
+    const auto enough =
+        std::clamp<std::size_t>((std::size_t{512} << 10) / block_bytes, 4, most_enough);
     const auto is_good = [&](std::size_t nbytes) {
       return nbytes / block_bytes >= enough && nbytes % block_bytes <= nbytes / 64;
     };
@@ -46,17 +58,12 @@ struct slab_shape {
     }
     return {static_cast<std::uint32_t>(block_bytes),
             static_cast<std::uint32_t>(count * k_grain_bytes / block_bytes),
-            static_cast<std::uint32_t>(count)};
-  }
-  // Of one bit for each block.
-  [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
-  [[nodiscard]] constexpr std::size_t words_of_marks() const noexcept {
-    return is_marked_by_byte(block_bytes) ? (blocks + 7) / 8 : words();
+            static_cast<std::uint32_t>(count), by_byte};
   }
 };
 
-// What an allocation and a free look at ends the record, followed by the bits that they change: at
-// `k_offset` in a line of the cache these share the next.
+// What an allocation and a free look at ends the record: at `k_offset` in a line of the cache it
+// begins the next. Bits follow at once, bytes in the line behind that.
 struct slab {
   static constexpr std::size_t k_line = 64;
   static constexpr std::size_t k_offset = 24;
@@ -66,7 +73,8 @@ struct slab {
   explicit slab(const slab_shape& shape) noexcept
       : reciprocal{((std::uint64_t{1} << k_shift) + shape.block_bytes - 1) / shape.block_bytes},
         block_bytes{shape.block_bytes},
-        blocks{shape.blocks} {}
+        blocks{static_cast<std::uint16_t>(shape.blocks)},
+        by_byte{shape.by_byte} {}
 
   slab* before = nullptr;  // in its class's list
   slab* after = nullptr;
@@ -77,17 +85,23 @@ struct slab {
   std::atomic<std::byte*> base{nullptr};
   const std::uint64_t reciprocal;  // of the block size, times 2**k_shift
   const std::uint32_t block_bytes;
-  const std::uint32_t blocks;
+  const std::uint16_t blocks;
+  const bool by_byte;
 
+  [[nodiscard]] std::uint32_t grains() const noexcept {
+    constexpr auto k_grain = static_cast<std::uint32_t>(k_grain_bytes);
+    return (blocks * block_bytes + k_grain - 1) / k_grain;
+  }
   [[nodiscard]] std::size_t words() const noexcept { return shape().words(); }
   // The blocks that the slab has; its class's lock stands around them.
   [[nodiscard]] std::uint64_t* free() noexcept {
-    return reinterpret_cast<std::uint64_t*>(this + 1) + shape().words_of_marks();
+    return reinterpret_cast<std::uint64_t*>(marks()) + words_of_marks(shape());
   }
   [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
   [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
   [[nodiscard]] static constexpr std::size_t bytes_for(const slab_shape& shape) noexcept {
-    return sizeof(slab) + (shape.words_of_marks() + shape.words() * 2) * sizeof(std::uint64_t);
+    return place_of_marks(shape.by_byte) +
+           (words_of_marks(shape) + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
@@ -113,7 +127,7 @@ struct slab {
 
   // Pre: nobody else has the block.
   void mark_live(std::uint32_t block) noexcept {
-    if (is_marked_by_byte(block_bytes)) {
+    if (by_byte) {
       byte_of(block).store(1, std::memory_order_relaxed);
     } else {
       word_of(block).fetch_or(bit_of(block), std::memory_order_relaxed);
@@ -121,44 +135,60 @@ struct slab {
   }
   // False if it was not: freed twice. Of several that free it at once one is told true.
   [[nodiscard]] bool mark_dead(std::uint32_t block) noexcept {
-    return is_marked_by_byte(block_bytes)
-               ? byte_of(block).exchange(0, std::memory_order_relaxed) != 0
-               : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
-                  bit_of(block)) != 0;
+    return by_byte ? byte_of(block).exchange(0, std::memory_order_relaxed) != 0
+                   : (word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed) &
+                      bit_of(block)) != 0;
   }
   // The same where nobody else can free it meanwhile.
   void mark_ended(std::uint32_t block) noexcept {
-    if (is_marked_by_byte(block_bytes)) {
+    if (by_byte) {
       byte_of(block).store(0, std::memory_order_relaxed);
     } else {
       word_of(block).fetch_and(~bit_of(block), std::memory_order_relaxed);
     }
   }
   [[nodiscard]] bool is_live(std::uint32_t block) noexcept {
-    return is_marked_by_byte(block_bytes)
-               ? byte_of(block).load(std::memory_order_relaxed) != 0
-               : (word_of(block).load(std::memory_order_relaxed) & bit_of(block)) != 0;
+    return by_byte ? byte_of(block).load(std::memory_order_relaxed) != 0
+                   : (word_of(block).load(std::memory_order_relaxed) & bit_of(block)) != 0;
   }
   [[nodiscard]] std::uint32_t count_live() noexcept {
     int found = 0;  // a byte is 0 or 1
-    for (std::size_t word = 0; word < shape().words_of_marks(); ++word) {
+    for (std::size_t word = 0; word < words_of_marks(shape()); ++word) {
       found += std::popcount(mark_word(word).load(std::memory_order_relaxed));
     }
     return static_cast<std::uint32_t>(found);
   }
   void forget_live() noexcept {
-    for (std::size_t word = 0; word < shape().words_of_marks(); ++word) {
+    for (std::size_t word = 0; word < words_of_marks(shape()); ++word) {
       mark_word(word).store(0, std::memory_order_relaxed);
     }
   }
 
  private:
-  [[nodiscard]] slab_shape shape() const noexcept { return {block_bytes, blocks, 0}; }
+  // As many bytes share a line, the first half of it, as blocks leave a slab at a time.
+  static constexpr std::uint32_t k_bytes_in_line = 32;
+
+  [[nodiscard]] static constexpr std::size_t place_of_marks(bool by_byte) noexcept {
+    return by_byte ? 2 * k_line - k_offset : k_line;
+  }
+  [[nodiscard]] static constexpr std::size_t words_of_marks(const slab_shape& shape) noexcept {
+    constexpr auto k_words_in_line = k_line / sizeof(std::uint64_t);
+    return shape.by_byte ? (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line * k_words_in_line
+                         : shape.words();
+  }
+  [[nodiscard]] slab_shape shape() const noexcept {
+    return {block_bytes, blocks, grains(), by_byte};
+  }
+  [[nodiscard]] std::byte* marks() noexcept {
+    return reinterpret_cast<std::byte*>(this) + place_of_marks(by_byte);
+  }
   [[nodiscard]] std::atomic<std::uint8_t>& byte_of(std::uint32_t block) noexcept {
-    return reinterpret_cast<std::atomic<std::uint8_t>*>(this + 1)[block];
+    auto* const first = reinterpret_cast<std::byte*>(this) + place_of_marks(true);
+    const auto skipped = block & ~(k_bytes_in_line - 1);  // second halves of lines
+    return reinterpret_cast<std::atomic<std::uint8_t>*>(first)[block + skipped];
   }
   [[nodiscard]] std::atomic<std::uint64_t>& mark_word(std::size_t number) noexcept {
-    return reinterpret_cast<std::atomic<std::uint64_t>*>(this + 1)[number];
+    return reinterpret_cast<std::atomic<std::uint64_t>*>(marks())[number];
   }
   [[nodiscard]] std::atomic<std::uint64_t>& word_of(std::uint32_t block) noexcept {
     return mark_word(block / 64);

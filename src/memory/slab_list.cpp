@@ -65,8 +65,18 @@ std::size_t slab_list::add(slab& made, std::span<void*> out) noexcept {
   return taken;
 }
 
+// On what waited.
+void slab_list::put_poison(slab& passed) const noexcept {
+  for (std::uint32_t block = 0; poison_.is_on() && block < passed.blocks; ++block) {
+    if ((passed.held_back()[block / 64] >> block % 64 & 1) != 0) {
+      poison_.put(passed.address_of(block), passed.block_bytes);
+    }
+  }
+}
+
 // What waited is free.
-void slab_list::settle(slab& passed) noexcept {
+void slab_list::settle(slab& passed) const noexcept {
+  put_poison(passed);
   for (std::size_t word = 0; word < passed.words(); ++word) {
     passed.free()[word] |= std::exchange(passed.held_back()[word], 0);
   }
@@ -117,6 +127,7 @@ slab* slab_list::give(slab& to, void* block, ticket freed) noexcept {
     settle(to);
   }
   if (slots_->passed(freed)) {
+    poison_.put(block, to.block_bytes);
     to.free()[number / 64] |= bit;
     ++to.kept;
   } else {

@@ -5,6 +5,7 @@
 #include <array>
 #include <span>
 
+#include "memory/free_poison.hpp"
 #include "memory/slab.hpp"
 
 namespace isthmus {
@@ -13,7 +14,8 @@ namespace isthmus {
 class slab_list {
  public:
   slab_list() noexcept = default;
-  explicit slab_list(queue_slots& slots) noexcept : slots_{&slots} {}
+  explicit slab_list(queue_slots& slots, free_poison poison = {}) noexcept
+      : slots_{&slots}, poison_{poison} {}
 
   // Takes blocks of a slab just made, good for who made it, and adds it; how many.
   [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
@@ -42,10 +44,12 @@ class slab_list {
   void link(slab& in, std::size_t to) noexcept;
   void unlink(slab& out, std::size_t from) noexcept;
   void move(slab& moved, std::size_t from) noexcept;
-  void settle(slab& passed) noexcept;
+  void put_poison(slab& passed) const noexcept;
+  void settle(slab& passed) const noexcept;
   [[nodiscard]] std::size_t take_waiting(std::span<void*> out, queue_slots::slot whom) noexcept;
 
   queue_slots* slots_ = nullptr;
+  free_poison poison_;
   std::array<slab*, k_grades + 1> first_{};
   slab* last_waiting_ = nullptr;
 };

@@ -19,7 +19,7 @@ class slab_store {
  public:
   [[nodiscard]] slab* take(const slab_shape& shape) noexcept {
     const std::lock_guard hold{lock_};
-    auto& spare = spare_.at(k_classes.class_of(shape.block_bytes));
+    auto& spare = spare_for(shape.block_bytes, shape.by_byte);
     if (spare != nullptr) {
       return std::exchange(spare, spare->after);
     }
@@ -28,13 +28,16 @@ class slab_store {
   }
   void give(slab& unused) noexcept {
     const std::lock_guard hold{lock_};
-    auto& spare = spare_.at(k_classes.class_of(unused.block_bytes));
+    auto& spare = spare_for(unused.block_bytes, unused.by_byte);
     unused.after = std::exchange(spare, &unused);
   }
 
  private:
   static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
 
+  [[nodiscard]] slab*& spare_for(std::size_t block_bytes, bool by_byte) noexcept {
+    return spare_.at(by_byte ? 1 : 0).at(k_classes.class_of(block_bytes));
+  }
   [[nodiscard]] std::byte* cut(std::size_t nbytes) noexcept {
     if (left_ < nbytes) {
       auto pages = os::map_sparse_pages(k_chunk_bytes);
@@ -49,7 +52,7 @@ class slab_store {
   }
 
   spin_lock lock_;
-  std::array<slab*, size_classes::k_most> spare_{};
+  std::array<std::array<slab*, size_classes::k_most>, 2> spare_{};
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
 };

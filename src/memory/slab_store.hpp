@@ -1,6 +1,6 @@
 #pragma once
 // The records of slabs: of the whole process, and never unmapped, since who looks a pointer up
-// takes no lock. One that was made for blocks of a size serves slabs of that size only.
+// takes no lock. One that was made for a shape serves slabs of that shape only.
 
 #include "memory/slab.hpp"
 

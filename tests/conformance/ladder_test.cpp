@@ -1,5 +1,6 @@
 // How a pool goes up the rungs: what it refuses at once, what it must find, and what may happen
 // meanwhile.
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -47,6 +48,31 @@ TEST_P(ladder, what_slabs_keep_serves_large_requests) {
     from.deallocate(large, 7 * k_mib, 0, queue_);
     from.deallocate(pin, 300'000, 0, queue_);
   }
+}
+
+// Memory that work on another queue may still use, without a wait of the host.
+TEST_P(ladder, a_queue_waits_on_the_device_where_its_pool_may) {
+  const im::resource from = im::resource::pool(
+      queue_.context(), im::kind::device,
+      {.limit_bytes = 8 * k_mib, .remap = false, .wait = 0s, .device_wait = true}, device_);
+  const im::resource strict = make(0s);
+  const im::queue other(queue_.context(), device_);
+  im::host_event gate;
+  (void)other.fence({gate});
+  for (const im::resource* each : {&from, &strict}) {
+    each->deallocate(each->allocate(6 * k_mib, 0, other), 6 * k_mib, 0, other);
+  }
+  EXPECT_THROW((void)strict.allocate(6 * k_mib, 0, queue_), im::out_of_memory);
+  EXPECT_EQ(im::counts_of(strict, im::rung::device_wait).tried, 0U);
+
+  const im::buffer next(6 * k_mib, im::kind::device, {.on = queue_, .from = from});
+  EXPECT_EQ(im::counts_of(from, im::rung::device_wait).served, 1U);
+  const im::event filled = im::fill_async(next, 2.0F, {.on = queue_});
+  EXPECT_FALSE(filled.done());
+  gate.complete();
+  std::vector<float> seen(6 * k_mib / sizeof(float));
+  im::copy(std::span<float>(seen), next);
+  EXPECT_EQ(seen, std::vector<float>(seen.size(), 2.0F));
 }
 
 // It may use as many other lanes as this thread has while a request of this thread climbs.

@@ -311,7 +311,7 @@ class machine {
       require(seen.largest_free_bytes <= seen.free_bytes);
     }
     std::uint64_t tried = 0;
-    expect_documented(isthmus_resource_rung(of, from_.byte() % 8 - 1, &tried, nullptr));
+    expect_documented(isthmus_resource_rung(of, from_.byte() % 10 - 1, &tried, nullptr));
   }
   void record_block() {
     if (blocks_.empty()) return;

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MIB = 1 << 20
-RUNGS = ["settle", "grow", "trim", "budget", "reclaim", "wait"]
+RUNGS = ["settle", "revoke", "grow", "trim", "budget", "device_wait", "reclaim", "wait"]
 
 
 def full(dev: Device | str, kind: str = "device", wait: float = 1.0) -> PoolResource:
@@ -110,7 +110,7 @@ def test_the_error_has_a_snapshot(dev: Device, kind: str) -> None:
     failed = fails(pool, 7 * MIB)
     assert failed.snapshot is not None
     assert 3 * MIB <= failed.snapshot.live_bytes < 4 * MIB
-    assert "settle, grow, trim" in str(failed)
+    assert "settle, revoke, grow, trim" in str(failed)
     assert pickle.loads(pickle.dumps(failed)).snapshot == failed.snapshot
     kept.clear()
 
@@ -129,7 +129,7 @@ def test_every_rung_is_counted(dev: Device) -> None:
     assert list(pool.rungs) == RUNGS
     fails(pool)
     counts = pool.rungs
-    assert counts["budget"] == (0, 0), "it has none"
+    assert counts["budget"] == counts["device_wait"] == (0, 0), "it has none"
     for name in ("settle", "grow", "trim", "reclaim", "wait"):
         assert counts[name].tried >= 1
         assert counts[name].served == 0
@@ -480,6 +480,44 @@ def test_no_collection_begins_in_one(collections: list[str]) -> None:
     ((text, begun),) = told
     assert begun == 0
     assert "settle" in text
+
+
+def test_a_queue_waits_on_the_device_if_asked_to(q: Queue) -> None:
+    pool = PoolResource(
+        "device", q.device, limit_bytes=8 * MIB, remap=False, wait=0, device_wait=True
+    )
+    other = Queue(q.device)
+    go_on = threading.Event()
+    blocks = [pool.allocate(7 * MIB, queue=other)]
+    other.submit(go_on.wait)
+    blocks.clear()
+    taken = pool.allocate(7 * MIB, queue=q)
+    assert pool.rungs["device_wait"] == (1, 1)
+    filled = taken.fill(7, blocking=False)
+    assert filled is not None
+    assert not filled.done
+    go_on.set()
+    assert bytes(taken[-4:].tobytes()) == b"\7" * 4
+
+
+def test_a_trim_takes_what_other_threads_keep(dev: Device) -> None:
+    pool = PoolResource("device", dev)
+    kept = threading.Event()
+    over = threading.Event()
+
+    def keep() -> None:
+        for each in [pool.allocate(4 * MIB), *(pool.allocate(1000) for _ in range(20))]:
+            each.free()
+        kept.set()
+        over.wait()
+
+    thread = threading.Thread(target=keep)
+    thread.start()
+    kept.wait()
+    pool.trim()
+    assert pool.held_bytes == 0
+    over.set()
+    thread.join()
 
 
 @pytest.mark.parametrize("nbytes", [1000, 6 * MIB])

@@ -96,7 +96,7 @@ class pool_user {
       give(mine_.back());
     }
     mine_.pop_back();
-    if (below(50'000) == 0) pool_.trim(k_mib);
+    if (below(5'000) == 0) pool_.trim(k_mib);
   }
   void take(std::uint64_t i) {
     const std::size_t nbytes = some_bytes();

@@ -28,7 +28,7 @@ class page_maps : public testing::Test {
     return map_->at(at(grain, k_grain_bytes - 1)).look();
   }
 
-  static constexpr auto k_shape = slab_shape::of(4096);
+  static constexpr auto k_shape = slab_shape::of_first(4096);
   std::unique_ptr<page_map> map_ = std::make_unique<page_map>();
   alignas(sizeof(grain) * k_mapped_grains) std::array<grain, k_mapped_grains> records_{};
   slab slab_{k_shape};

@@ -18,17 +18,20 @@ const std::byte* slab_address(std::size_t offset) {
   return reinterpret_cast<const std::byte*>(k_slab_base + offset);
 }
 
-// A slab of every class in turn.
+// A slab of every class in turn, with marks of both sorts.
 template <class Visit>
 void each_slab(Visit&& visit) {
   for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
-    const auto shape = slab_shape::of(k_slab_classes.bytes_of(each));
-    auto* made = take_slab_record(shape);
-    ASSERT_NE(made, nullptr);
-    made->base.store(const_cast<std::byte*>(slab_address(0)));
-    made->forget_live();
-    visit(*made);
-    give_slab_record(*made);
+    const auto nbytes = k_slab_classes.bytes_of(each);
+    for (const auto& shape : {slab_shape::of_first(nbytes), slab_shape::of_later(nbytes)}) {
+      auto* made = take_slab_record(shape);
+      ASSERT_NE(made, nullptr);
+      made->base.store(const_cast<std::byte*>(slab_address(0)));
+      made->forget_live();
+      EXPECT_EQ(made->grains(), shape.grains);
+      visit(*made);
+      give_slab_record(*made);
+    }
   }
 }
 
@@ -84,8 +87,8 @@ TEST(slabs, know_which_blocks_are_live) {
 // A byte or a bit: neighbours that others change are left alone, and of two frees of one block, at
 // once, one is refused.
 TEST(slabs, tell_one_of_two_threads_that_it_freed_a_block) {
-  for (const std::size_t bytes : {64U, 256U, 4096U}) {
-    auto* shared = take_slab_record(slab_shape::of(bytes));
+  for (const auto& shape : {slab_shape::of_first(4096), slab_shape::of_later(4096)}) {
+    auto* shared = take_slab_record(shape);
     ASSERT_NE(shared, nullptr);
     shared->forget_live();
     constexpr int k_rounds = 2000;

@@ -1,0 +1,27 @@
+#include "memory/free_poison.hpp"
+
+#include "core/sizes.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus {
+
+// The sanitizer keeps what it notes of addresses, an eighth of their bytes, for as long as the
+// process lives: memory that moves often would leave it all over the address space.
+void free_poison::unpoison_for_good([[maybe_unused]] const void* begin,
+                                    [[maybe_unused]] std::size_t nbytes) noexcept {
+#if ISTHMUS_ADDRESS_SANITIZER
+  unpoison(begin, nbytes);
+  std::size_t scale = 0;
+  std::size_t offset = 0;
+  __asan_get_shadow_mapping(&scale, &offset);
+  const auto notes_of = [=](std::uintptr_t of) { return (of >> scale) + offset; };
+  const auto page = os::page_size();
+  const auto first = round_up(notes_of(address(begin)), page);
+  const auto end = notes_of(address(begin) + nbytes) / page * page;
+  if (first < end) {
+    os::clear_sparse_pages(reinterpret_cast<void*>(first), end - first);
+  }
+#endif
+}
+
+}  // namespace isthmus

@@ -1,0 +1,149 @@
+// What a thread keeps of a pool for itself, and who else gets it when the thread does not need it.
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstddef>
+#include <latch>
+#include <thread>
+
+#include "support/backends.hpp"
+
+namespace {
+
+using namespace support;
+
+im::resource make_pool(const im::queue& on, std::uint64_t limit_bytes = 0) {
+  return im::resource::pool(on.context(), im::kind::device,
+                            {.growth_bytes = k_mib, .limit_bytes = limit_bytes, .remap = false},
+                            on.device());
+}
+
+void pass_through(const im::resource& from, const im::queue& on, std::size_t nbytes,
+                  std::size_t count) {
+  std::vector<void*> blocks(count);
+  for (void*& each : blocks) each = from.allocate(nbytes, 0, on);
+  for (void* each : blocks) from.deallocate(each, nbytes, 0, on);
+}
+
+void trim_under_threads_at_work(const im::queue& on) {
+  const im::resource from = make_pool(on);
+  std::atomic<int> at_work{2};
+  std::vector<std::thread> threads;
+  for (std::size_t number = 0; number < 2; ++number) {
+    threads.emplace_back([&, number] {
+      for (std::size_t round = 0; round < 3000; ++round) {
+        pass_through(from, on, 300 + 1000 * number, 1 + round % 70);
+        pass_through(from, on, 300'000, 1 + round % 3);
+      }
+      --at_work;
+    });
+  }
+  while (at_work != 0) (void)from.trim(0);
+  for (auto& each : threads) each.join();
+  from.verify();
+  (void)on.fence().wait_for(30s);
+  (void)from.trim(0);
+  EXPECT_EQ(from.usage().held, 0U);
+}
+
+// As in a sandbox, or before Linux 4.14. For this process, and for good.
+void forbid_membarrier() {
+  std::array<sock_filter, 4> rules{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_membarrier, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{rules.size(), rules.data()};
+  ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+class lanes : public on_backend {};
+INSTANTIATE_ON_BACKENDS(lanes);
+
+// A thread that keeps something, and lives on.
+class keeper {
+ public:
+  template <class Keep>
+  explicit keeper(Keep keep)
+      : thread_([=, this] {
+          keep();
+          kept_.count_down();
+          over_.wait();
+          keep();  // its lane serves as before
+        }) {
+    kept_.wait();
+  }
+  ~keeper() {
+    over_.count_down();
+    thread_.join();
+  }
+  keeper(const keeper&) = delete;
+  keeper& operator=(const keeper&) = delete;
+
+ private:
+  std::latch kept_{1};
+  std::latch over_{1};
+  std::thread thread_;
+};
+
+TEST_P(lanes, of_threads_that_live_on_give_back_in_a_trim) {
+  const im::resource from = make_pool(queue_);
+  const auto keep = [&] {
+    pass_through(from, queue_, 1000, 40);
+    pass_through(from, queue_, 65'536, 20);
+    pass_through(from, queue_, 4 * k_mib, 1);
+  };
+  {
+    const keeper other(keep);
+    EXPECT_GE(im::snapshot_of(from).cached, 4 * k_mib);
+    (void)queue_.fence().wait_for(30s);
+    EXPECT_GE(from.trim(0), 4 * k_mib);
+    EXPECT_EQ(from.usage().held, 0U);
+  }
+  from.verify();
+}
+
+TEST_P(lanes, that_are_idle_serve_before_the_driver_does) {
+  const im::resource from = make_pool(queue_);
+  const keeper other([&] { pass_through(from, queue_, 6 * k_mib, 1); });
+  std::this_thread::sleep_for(50ms);
+  void* const first = from.allocate(8 * k_mib, 0, queue_);  // notes which lanes are used from here
+  const auto held = from.usage().held;
+  EXPECT_EQ(im::counts_of(from, im::rung::revoke).served, 0U);
+  std::this_thread::sleep_for(50ms);
+  void* const second = from.allocate(6 * k_mib, 0, queue_);
+  EXPECT_EQ(im::counts_of(from, im::rung::revoke).served, 1U);
+  EXPECT_EQ(from.usage().held, held);
+  from.deallocate(first, 8 * k_mib, 0, queue_);
+  from.deallocate(second, 6 * k_mib, 0, queue_);
+}
+
+TEST_P(lanes, serve_others_where_the_driver_has_no_more) {
+  const im::resource from = make_pool(queue_, 8 * k_mib);
+  const keeper other([&] { pass_through(from, queue_, 6 * k_mib, 1); });
+  void* const large = from.allocate(6 * k_mib, 0, queue_);
+  EXPECT_EQ(im::counts_of(from, im::rung::trim).served, 1U);
+  from.deallocate(large, 6 * k_mib, 0, queue_);
+  (void)from.trim(0);  // for the other's second turn
+}
+
+TEST_P(lanes, are_emptied_under_threads_at_work) { trim_under_threads_at_work(queue_); }
+
+TEST(lanes_without_membarrier, are_emptied_under_threads_at_work) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, and no fork of this one
+  const auto in_a_process = [] {
+    forbid_membarrier();
+    trim_under_threads_at_work(im::queue(im::device("host")));
+    std::_Exit(::testing::Test::HasFailure() ? 1 : 0);
+  };
+  EXPECT_EXIT(in_a_process(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
