@@ -220,12 +220,11 @@ void lane::revoke(pool& of, revoked which) noexcept {
       any = true;
     }
   }
-  if (any && detail::has_process_fence) {
-    os::process_fence();
-  }
+  // Without it a thread may be at its lane, and not seen there.
+  const bool told_all = !any || !detail::has_process_fence || os::process_fence();
   for (auto* each = of.lanes(); any && each != nullptr; each = each->next) {
     if (each->is_being_revoked_.load(k_relaxed)) {
-      if (each->is_at_rest(which)) {
+      if (told_all && each->is_at_rest(which)) {
         of.empty(*each);
       }
       each->is_being_revoked_.store(false, std::memory_order_release);

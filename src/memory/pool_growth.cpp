@@ -73,10 +73,10 @@ void pool::settle() noexcept {
 bool pool::revoke_idle_lanes() noexcept {
   constexpr auto k_look_every = std::chrono::milliseconds{10};
   const auto now = std::chrono::steady_clock::now();
-  if (now < next_look_.load(k_relaxed)) {
-    return false;
+  auto due = next_look_.load(k_relaxed);
+  if (now < due || !next_look_.compare_exchange_strong(due, now + k_look_every, k_relaxed)) {
+    return false;  // another thread has just looked
   }
-  next_look_.store(now + k_look_every, k_relaxed);
   lane::revoke(*this, lane::revoked::idle);
   return true;
 }

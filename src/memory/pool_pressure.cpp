@@ -121,8 +121,8 @@ class pool::ladder {
   }
 
   [[nodiscard]] result<region_heap::run> wait_on_device() {
-    const auto found = of_.regions_.take(wanted_.count, wanted_.alignment, queue_slots::k_anybody,
-                                         region_heap::cut::any);
+    auto found = of_.regions_.take(wanted_.count, wanted_.alignment, queue_slots::k_anybody,
+                                   region_heap::cut::any);
     if (found.count == 0) {
       return refusal_;
     }
@@ -133,6 +133,9 @@ class pool::ladder {
                   waits.failure().message());
     }
     back.dismiss();
+    // All of it is behind the queue now: the blocks of a slab that this request leaves are good for
+    // the next.
+    found.until = of_.slots_->next(wanted_.whom);
     return found;
   }
 

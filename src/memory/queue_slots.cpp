@@ -138,6 +138,9 @@ ticket queue_slots::joined(ticket a, ticket b) noexcept {
   if (a.slot() == b.slot()) {
     return a.number() < b.number() ? b : a;
   }
+  if (a == ticket::never() || b == ticket::never()) {
+    return ticket::never();
+  }
   if (passed(a)) {
     return passed(b) ? ticket{} : b;
   }

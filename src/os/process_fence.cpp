@@ -13,8 +13,6 @@ bool membarrier(int command) noexcept { return ::syscall(SYS_membarrier, command
 
 bool arm_process_fence() noexcept { return membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED); }
 
-void process_fence() noexcept {
-  static_cast<void>(membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED));  // cannot fail once armed
-}
+bool process_fence() noexcept { return membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED); }
 
 }  // namespace isthmus::os

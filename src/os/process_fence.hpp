@@ -9,7 +9,8 @@ namespace isthmus::os {
 // Before the first, and any number of times. False where the kernel has none (before Linux 4.14, or
 // in a sandbox that forbids it): both threads need fences of their own then.
 [[nodiscard]] bool arm_process_fence() noexcept;
-// What any thread wrote before is seen here, and it sees what was written here. Pre: armed.
-void process_fence() noexcept;
+// What any thread wrote before is seen here, and it sees what was written here. False if the kernel
+// refused, and there was none: in a sandbox that the process went into meanwhile. Pre: armed.
+[[nodiscard]] bool process_fence() noexcept;
 
 }  // namespace isthmus::os

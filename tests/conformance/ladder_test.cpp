@@ -68,11 +68,32 @@ TEST_P(ladder, a_queue_waits_on_the_device_where_its_pool_may) {
   const im::buffer next(6 * k_mib, im::kind::device, {.on = queue_, .from = from});
   EXPECT_EQ(im::counts_of(from, im::rung::device_wait).served, 1U);
   const im::event filled = im::fill_async(next, 2.0F, {.on = queue_});
-  EXPECT_FALSE(filled.done());
+  EXPECT_FALSE(filled.wait_for(50ms));
   gate.complete();
   std::vector<float> seen(6 * k_mib / sizeof(float));
   im::copy(std::span<float>(seen), next);
   EXPECT_EQ(seen, std::vector<float>(seen.size(), 2.0F));
+}
+
+// The queue waits for the memory of a slab as a whole: blocks that one request leaves serve the next.
+TEST_P(ladder, all_blocks_of_what_a_queue_waited_for_serve_it) {
+  constexpr std::size_t k_block = 4096;
+  const im::resource from = im::resource::pool(
+      queue_.context(), im::kind::device,
+      {.limit_bytes = 8 * k_mib, .remap = false, .wait = 0s, .device_wait = true}, device_);
+  const im::queue other(queue_.context(), device_);
+  im::host_event gate;
+  (void)other.fence({gate});
+  from.deallocate(from.allocate(6 * k_mib, 0, other), 6 * k_mib, 0, other);
+  std::vector<void*> blocks(6 * k_mib / k_block);
+  for (void*& each : blocks) each = from.allocate(k_block, 0, queue_);
+  EXPECT_GE(im::counts_of(from, im::rung::device_wait).served, 1U);
+  for (void* each : blocks) from.deallocate(each, k_block, 0, queue_);
+  gate.complete();
+  (void)queue_.fence().wait_for(30s);
+  (void)from.trim(0);
+  EXPECT_EQ(from.usage().held, 0U);
+  from.verify();
 }
 
 // It may use as many other lanes as this thread has while a request of this thread climbs.

@@ -136,14 +136,37 @@ TEST_P(lanes, serve_others_where_the_driver_has_no_more) {
 
 TEST_P(lanes, are_emptied_under_threads_at_work) { trim_under_threads_at_work(queue_); }
 
-TEST(lanes_without_membarrier, are_emptied_under_threads_at_work) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, and no fork of this one
-  const auto in_a_process = [] {
-    forbid_membarrier();
-    trim_under_threads_at_work(im::queue(im::device("host")));
+// A process of its own, and no fork of this one.
+template <class Check>
+void expect_in_a_process(Check check) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_it = [&] {
+    check(im::queue(im::device("host")));
     std::_Exit(::testing::Test::HasFailure() ? 1 : 0);
   };
-  EXPECT_EXIT(in_a_process(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(in_it(), testing::ExitedWithCode(0), "");
+}
+
+TEST(lanes_without_membarrier, are_emptied_under_threads_at_work) {
+  expect_in_a_process([](const im::queue& on) {
+    forbid_membarrier();
+    trim_under_threads_at_work(on);
+  });
+}
+
+// Their threads have no fences of their own by then, so nobody else may look at them.
+TEST(lanes_without_membarrier, stay_with_their_threads_where_it_is_forbidden_late) {
+  expect_in_a_process([](const im::queue& on) {
+    const im::resource from = make_pool(on);
+    {
+      const keeper other([&] { pass_through(from, on, 4 * k_mib, 1); });
+      forbid_membarrier();
+      (void)on.fence().wait_for(30s);
+      (void)from.trim(0);
+      EXPECT_GE(im::snapshot_of(from).cached, 4 * k_mib);
+    }
+    trim_under_threads_at_work(on);
+  });
 }
 
 }  // namespace

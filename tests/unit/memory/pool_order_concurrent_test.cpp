@@ -187,6 +187,38 @@ TEST_F(pool_order, a_queue_finds_its_own_memory_behind_slabs_that_wait_for_other
   finish(*others);
 }
 
+// Of one run that lay behind two queues; whichever ends first.
+TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
+  constexpr std::size_t k_half = std::size_t{4} << 20;
+  for (const std::size_t first_to_end : {0U, 1U}) {
+    const auto from = make({.growth_bytes = 2 * k_half,
+                            .limit_bytes = 2 * k_half,
+                            .remaps = false,
+                            .longest_wait = std::chrono::nanoseconds{0},
+                            .device_wait = true});
+    const std::vector<ref<queue>> busy{another_queue(), another_queue()};
+    const std::vector<ref<host_event>> gates{make_ref<host_event>(), make_ref<host_event>()};
+    std::vector<void*> halves;
+    for (std::size_t each = 0; each < 2; ++each) {
+      hold_up(*busy[each], gates[each]);
+      halves.push_back(expect_value(from->allocate(k_half, 0, *busy[each])));
+    }
+    for (std::size_t each = 0; each < 2; ++each) {
+      EXPECT_TRUE(from->deallocate(halves[each], k_half, busy[each].get()));
+    }
+    const auto on = another_queue();
+    auto* whole = expect_value(from->allocate(2 * k_half, 0, *on));
+    EXPECT_EQ(from->under_pressure().of(rung::device_wait).served, 1U);
+    const auto reached = expect_value(on->fence({}));
+    gates[first_to_end]->finish({});
+    finish(*busy[first_to_end]);
+    EXPECT_FALSE(reached->wait(os::deadline_after(50'000'000)));
+    gates[1 - first_to_end]->finish({});
+    finish(*on);
+    EXPECT_TRUE(from->deallocate(whole, 2 * k_half, on.get()));
+  }
+}
+
 TEST_F(pool_order, more_queues_than_there_are_slots_come_and_go_without_a_wait) {
   const auto first = make();
   const auto second = make();

@@ -123,6 +123,17 @@ TEST_F(slab_lists, give_what_waits_for_nothing_to_anybody) {
   EXPECT_EQ(take(8, k_other).size(), 2U);
 }
 
+// Nobody can tell when: not when what it is joined with has ended either.
+TEST_F(slab_lists, keep_what_somebody_may_use_for_ever) {
+  auto& in = make();
+  const auto blocks = add(in, 64);
+  EXPECT_EQ(give(in, {blocks[0]}, ticket::never()), nullptr);
+  EXPECT_EQ(give(in, {blocks[1]}, k_behind_other), nullptr);
+  EXPECT_EQ(in.until, ticket::never());
+  EXPECT_EQ(slots_->joined(k_behind_mine, ticket::never()), ticket::never());
+  EXPECT_FALSE(slots_->good(ticket::never(), queue_slots::k_anybody));
+}
+
 TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
   auto& in = make();
   const auto taken = add(in, 64);

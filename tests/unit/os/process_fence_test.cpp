@@ -20,6 +20,7 @@ TEST(process_fence, is_one_in_threads_that_have_none) {
   int seen_by_fast = 0;
   int seen_by_slow = 0;
   int both_missed = 0;
+  int refused = 0;
   const auto begin_again = [&]() noexcept {
     both_missed += seen_by_fast == 0 && seen_by_slow == 0 ? 1 : 0;
     a.store(0, std::memory_order_relaxed);
@@ -39,12 +40,13 @@ TEST(process_fence, is_one_in_threads_that_have_none) {
   for (int i = 0; i < k_rounds; ++i) {
     round.arrive_and_wait();
     b.store(1, std::memory_order_relaxed);
-    process_fence();
+    refused += process_fence() ? 0 : 1;
     seen_by_slow = a.load(std::memory_order_relaxed);
   }
   round.arrive_and_wait();
   fast.join();
   EXPECT_EQ(both_missed, 0);
+  EXPECT_EQ(refused, 0);
 }
 
 }  // namespace
