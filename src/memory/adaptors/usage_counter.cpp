@@ -8,9 +8,11 @@ bool usage_counter::claim() noexcept {
   const char* nobody = nullptr;
   if (owner_.load(k_relaxed) == nullptr &&
       owner_.compare_exchange_strong(nobody, &detail::thread_mark, std::memory_order_acq_rel)) {
+    nobody = nullptr;  // others may have come meanwhile
+    alone_.compare_exchange_strong(nobody, &detail::thread_mark, std::memory_order_acq_rel);
     return true;
   }
-  shared_.store(true, k_relaxed);
+  alone_.store(&k_several, k_relaxed);
   return false;
 }
 
@@ -25,8 +27,7 @@ void usage_counter::quantity::reset() noexcept {
 usage_counter::counts usage_counter::read() noexcept {
   counts now;
   now.current = {bytes_.current(), count_.current()};
-  bytes_.note_peak();
-  count_.note_peak();
+  note_peaks();
   now.peak = {std::max(bytes_.peak.load(k_relaxed), now.current.bytes),
               std::max(count_.peak.load(k_relaxed), now.current.count)};
   now.total = {bytes_.all_in() - bytes_.forgotten.load(k_relaxed),
