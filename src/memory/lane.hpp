@@ -50,7 +50,8 @@ class lane {
   // What this thread keeps of the pool goes to its central lists.
   static void empty_own(pool& of) noexcept;
   // The same for all threads, or for lanes not used since this was asked last: of a lane that its
-  // thread is at all the time something may stay, and all where the kernel forbids the fence by now.
+  // thread is at all the time something may stay, and all where the kernel forbids the fence by
+  // now.
   enum class revoked { idle, all };
   static void revoke(pool& of, revoked which) noexcept;
   // The lanes of a pool that is going are empty from here on.

@@ -7,10 +7,10 @@
 // to the run heap.
 //
 // A mark is a byte in the first few slabs of a class, and a bit in all others. A byte is set by a
-// plain store, a bit by an exchange with what others do to its neighbours, some 3 ns more; and bytes
-// lie so far apart that two threads which took blocks in turn write no line of the cache in common.
-// So a small heap is quick and takes little, and a large one has few notes: 64 bytes for up to
-// 512 KiB, and three bits a block.
+// plain store, a bit by an exchange with what others do to its neighbours, some 3 ns more; and
+// bytes lie so far apart that two threads which took blocks in turn write no line of the cache in
+// common. So a small heap is quick and takes little, and a large one has few notes: 64 bytes for up
+// to 512 KiB, and three bits a block.
 
 #include <algorithm>
 #include <atomic>

@@ -20,9 +20,9 @@ error no_pages(const char* call, std::size_t nbytes) {
               std::strerror(errno));
 }
 
-// Reserves more than asked for and gives the ends back, so that the start is aligned. The last such
-// start: the kernel goes from high addresses to low, so what is left out below is used next, where a
-// gap above would stay.
+// Reserves more than asked for and gives the ends back, so that the start is aligned. The last
+// such start: the kernel goes from high addresses to low, so what is left out below is used next,
+// where a gap above would stay.
 result<void*> reserve_aligned(std::size_t nbytes, std::size_t alignment) {
   const std::size_t slack = alignment > page_size() ? alignment : 0;
   if (nbytes > SIZE_MAX - slack) {
