@@ -323,10 +323,6 @@ result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
   return {};
 }
 
-void pool::take_in_ended(void* pointer, queue* on) noexcept {
-  put_in_lane(process_page_map.find(pointer)->span.load(k_relaxed), pointer, on);
-}
-
 void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
   shut(pointer, classes_.bytes_of(size_class), on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {

@@ -63,17 +63,16 @@ class pool final : public memory_resource, public reclaimable {
   void take_in(void* pointer, queue* on) noexcept;
 
   // The same in two steps, for a block of a slab: after the first it is no longer live but still
-  // the caller's; the second has it for the next.
-  [[nodiscard]] bool has_block(const void* pointer) const noexcept {
-    return process_page_map.find(pointer)->is_slab();
-  }
-  void end_block(void* pointer) noexcept {
+  // the caller's; the second has it for the next. `in`: the record of its grain.
+  void end_block(grain& in, void* pointer) noexcept {
     if (checks_) {
-      auto& owner = process_page_map.at(pointer).last_slab();
+      auto& owner = *in.in_slab();
       owner.mark_ended(owner.number_of(pointer));
     }
   }
-  void take_in_ended(void* pointer, queue* on) noexcept;
+  void take_in_ended(grain& in, void* pointer, queue* on) noexcept {
+    put_in_lane(in.span.load(k_relaxed), pointer, on);
+  }
 
   // Records of its blocks that went to the reaper, less those that came back from it.
   void count_late(int change) noexcept { late_.fetch_add(change, std::memory_order_relaxed); }
