@@ -80,6 +80,12 @@ class lane {
     return owner.load(k_relaxed) == &of && behind == on;
   }
 
+ private:  // beside what is looked at with them
+  enum class use : std::uint8_t { none, now, lately };
+  std::atomic<use> use_{use::none};  // written by the thread; `lately` forgotten by others
+  std::atomic<bool> is_being_revoked_{false};
+
+ public:
   std::atomic<pool*> owner{nullptr};
   const queue* behind = nullptr;  // the thread's own, as all below but the links
   std::uintptr_t queue_key = 0;   // of `behind`
@@ -92,16 +98,11 @@ class lane {
   std::array<bin, size_classes::k_most> bins{};
 
  private:
-  enum class use : std::uint8_t { none, now, lately };
-
   // To the next caller. Pre: it is kept.
   [[nodiscard]] void* hand_out(run& kept, std::size_t nbytes, std::uintptr_t key,
                                grain_table& table) noexcept;
   [[nodiscard]] bool used_lately() noexcept;
   [[nodiscard]] bool is_at_rest(revoked which) const noexcept;
-
-  std::atomic<use> use_{use::none};  // written by the thread; `lately` forgotten by others
-  std::atomic<bool> is_being_revoked_{false};
 };
 
 namespace detail {
