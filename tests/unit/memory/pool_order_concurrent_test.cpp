@@ -219,6 +219,27 @@ TEST_F(pool_order, a_queue_waits_on_the_device_for_all_that_used_its_memory) {
   }
 }
 
+TEST_F(pool_order, memory_that_a_queue_cannot_wait_for_is_left_as_it_was) {
+  constexpr std::size_t k_nbytes = std::size_t{8} << 20;
+  const auto from = make({.growth_bytes = k_nbytes,
+                          .limit_bytes = k_nbytes,
+                          .remaps = false,
+                          .longest_wait = std::chrono::nanoseconds{0},
+                          .device_wait = true});
+  const auto busy = another_queue();
+  const auto closed = another_queue();
+  const auto gate = make_ref<host_event>();
+  hold_up(*busy, gate);
+  take_and_give(*from, *busy, k_nbytes);
+  closed->close();
+  EXPECT_FALSE(from->allocate(k_nbytes, 0, *closed));
+  EXPECT_EQ(from->under_pressure().of(rung::device_wait).served, 0U);
+  gate->finish({});
+  finish(*busy);
+  from->trim(0);
+  EXPECT_EQ(from->usage().held_bytes, 0U);
+}
+
 TEST_F(pool_order, more_queues_than_there_are_slots_come_and_go_without_a_wait) {
   const auto first = make();
   const auto second = make();
