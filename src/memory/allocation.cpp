@@ -78,17 +78,37 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   if (what.alignment == 0) {
     made->what_.alignment = on.where().properties().base_alignment;
   }
-  if (from != nullptr && from->as_pool() == nullptr) {
+  auto* below = from != nullptr ? from->as_pool() : nullptr;
+  if (from != nullptr && below == nullptr) {
     auto& giver = from->giver_of(what.base, what.nbytes);
     made->what_.kind = giver.kind();
+    below = giver.as_pool();
     if (giver.cuts()) {
       ISTHMUS_TRY(made->lie_within_known());
     }
+  }
+  if (below != nullptr && below->freed_by_pointer()) {
+    ISTHMUS_TRY(made->follow(on));
   }
   made->enter(from);
   return made;
 } catch (const std::bad_alloc&) {
   return error::no_memory();
+}
+
+// What the memory was freed behind is before it on this queue only.
+result<void> allocation::follow(queue& on) {
+  if (on.lent() || on.quiet()) {
+    return {};
+  }
+  const auto began_at = uses_.begin();
+  auto ended = on.pending();
+  if (ended) {
+    uses_.add({on.serial(), {0, what_.nbytes}, true}, *ended, began_at);
+  } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
+    return ended.take_error();
+  }
+  return {};
 }
 
 void allocation::enter(memory_resource* from) {

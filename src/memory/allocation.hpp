@@ -90,6 +90,8 @@ class allocation final : public ref_counted, public reclaimable {
   // The memory stays the caller's where it fails.
   [[nodiscard]] static result<ref<allocation>> record_new(queue& on, const facts& what,
                                                           memory_resource* from) noexcept;
+  // All that is on the queue now may use the memory.
+  [[nodiscard]] result<void> follow(queue& on);
   void enter(memory_resource* from);
   void lie_within(ref<allocation> outer);
   [[nodiscard]] result<void> lie_within_known();

@@ -74,6 +74,10 @@ class pool final : public memory_resource, public reclaimable {
     put_in_lane(in.span.load(k_relaxed), pointer, on);
   }
 
+  // Whether any block was freed by its pointer: work that the library does not know may still be on
+  // that, on the queue that it was freed behind.
+  [[nodiscard]] bool freed_by_pointer() const noexcept { return freed_by_pointer_.load(k_relaxed); }
+
   // Records of its blocks that went to the reaper, less those that came back from it.
   void count_late(int change) noexcept { late_.fetch_add(change, std::memory_order_relaxed); }
 
@@ -151,6 +155,12 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
+  // Written once: it lies beside what every thread reads.
+  void note_freed_by_pointer() noexcept {
+    if (!freed_by_pointer_.load(k_relaxed)) [[unlikely]] {
+      freed_by_pointer_.store(true, k_relaxed);
+    }
+  }
   // False while another revokes the lane.
   [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
   [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
@@ -160,6 +170,7 @@ class pool final : public memory_resource, public reclaimable {
 
   const size_classes classes_;
   const bool checks_;
+  std::atomic<bool> freed_by_pointer_{false};
   const std::chrono::nanoseconds longest_wait_;
   const bool device_wait_;
   const ref<queue_slots> slots_;
@@ -211,6 +222,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   if (!mine.serves(*this, on) || on == nullptr || on->lent()) [[unlikely]] {
     return false;
   }
+  note_freed_by_pointer();
   const lane::hold held{mine};
   if (!held) [[unlikely]] {
     return false;

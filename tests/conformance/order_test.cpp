@@ -67,6 +67,28 @@ TEST_P(order, across_queues_for_slices_of_one_buffer) {
   }
 }
 
+// What is freed by its pointer may be in use by work that nobody but its queue knows.
+TEST_P(order, of_a_buffer_where_memory_was_freed_by_its_pointer) {
+  for (im::kind kind : kinds()) {
+    const im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
+    const im::resource counted = im::resource::statistics(pool);
+    for (const im::resource* from : {&pool, &counted}) {
+      for (const std::size_t nbytes : {std::size_t{1000}, k_mib}) {
+        const im::queue busy(queue_.context(), device_);
+        im::host_event gate;
+        (void)busy.fence({gate});
+        from->deallocate(from->allocate(nbytes, 0, busy), nbytes, 0, busy);
+        const im::buffer next(nbytes, kind, {.on = busy, .from = *from});
+        const im::event filled = im::fill_async(next, std::byte{7}, {.on = queue_});
+        EXPECT_FALSE(filled.wait_for(20ms)) << name(kind);
+        gate.complete();
+        filled.wait();
+        EXPECT_TRUE(same(read(next), bytes(nbytes, std::byte{7}))) << name(kind);
+      }
+    }
+  }
+}
+
 TEST_P(order, by_after_through_host_memory) {
   const im::queue other(device_);
   for (im::kind kind : kinds()) {
