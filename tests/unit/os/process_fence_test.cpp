@@ -4,47 +4,88 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <barrier>
 #include <thread>
+#include <vector>
 
 namespace isthmus::os {
 namespace {
+
+// Stores that take a processor long, so that one behind them stays unseen for long.
+class slow_stores {
+ public:
+  void operator()() {
+    for (int i = 0; i < 12; ++i) {
+      next_ = (next_ + 40'503) % lines_.size();
+      lines_[next_].first = i;
+    }
+  }
+
+ private:
+  struct alignas(64) line {
+    int first = 0;
+  };
+  std::vector<line> lines_ = std::vector<line>(std::size_t{1} << 20);
+  std::size_t next_ = 0;
+};
+
+// Where threads meet at almost the same moment.
+class meeting {
+ public:
+  void operator()(int round) {
+    arrived_.fetch_add(1);
+    for (int looks = 0; arrived_.load() < 2 * (round + 1); ++looks) {
+      if (looks > 10'000) std::this_thread::yield();
+    }
+  }
+
+ private:
+  std::atomic<int> arrived_{0};
+};
 
 TEST(process_fence, is_one_in_threads_that_have_none) {
   if (!arm_process_fence()) {
     GTEST_SKIP() << "the kernel has no membarrier";
   }
   constexpr int k_rounds = 20'000;
-  std::atomic<int> a{0};
-  std::atomic<int> b{0};
-  int seen_by_fast = 0;
-  int seen_by_slow = 0;
-  int both_missed = 0;
-  int refused = 0;
-  const auto begin_again = [&]() noexcept {
-    both_missed += seen_by_fast == 0 && seen_by_slow == 0 ? 1 : 0;
-    a.store(0, std::memory_order_relaxed);
-    b.store(0, std::memory_order_relaxed);
+  // By builtins: without optimization an order that is passed on is the strictest.
+  struct alignas(64) word {
+    int round = -1;
+
+    void store(int now) { __atomic_store_n(&round, now, __ATOMIC_RELAXED); }
+    [[nodiscard]] int load() const { return __atomic_load_n(&round, __ATOMIC_RELAXED); }
   };
-  seen_by_fast = 1;
-  std::barrier round{2, begin_again};
+  word a;
+  word b;
+  std::vector<int> seen_by_fast(k_rounds);
+  std::vector<int> seen_by_slow(k_rounds);
+  int refused = 0;
+  meeting begin;
   std::thread fast{[&] {
+    slow_stores other_work;
     for (int i = 0; i < k_rounds; ++i) {
-      round.arrive_and_wait();
-      a.store(1, std::memory_order_relaxed);
+      begin(i);
+      other_work();
+      a.store(i);
       std::atomic_signal_fence(std::memory_order_seq_cst);
-      seen_by_fast = b.load(std::memory_order_relaxed);
+      const int seen = b.load();
+      seen_by_fast[static_cast<std::size_t>(i)] = seen;
     }
-    round.arrive_and_wait();
   }};
+  slow_stores other_work;
   for (int i = 0; i < k_rounds; ++i) {
-    round.arrive_and_wait();
-    b.store(1, std::memory_order_relaxed);
+    begin(i);
+    other_work();
+    b.store(i);
     refused += process_fence() ? 0 : 1;
-    seen_by_slow = a.load(std::memory_order_relaxed);
+    const int seen = a.load();
+    seen_by_slow[static_cast<std::size_t>(i)] = seen;
   }
-  round.arrive_and_wait();
   fast.join();
+  int both_missed = 0;
+  for (int i = 0; i < k_rounds; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    both_missed += seen_by_fast[at] < i && seen_by_slow[at] < i ? 1 : 0;
+  }
   EXPECT_EQ(both_missed, 0);
   EXPECT_EQ(refused, 0);
 }
