@@ -6,11 +6,11 @@
 // in none is in a lane or a batch on its way between them. A slab whose blocks it all has goes back
 // to the run heap.
 //
-// A mark is a byte in the first few slabs of a class, and a bit in all others. A byte is set by a
-// plain store, a bit by an exchange with what others do to its neighbours, some 3 ns more; and
-// bytes lie so far apart that two threads which took blocks in turn write no line of the cache in
-// common. So a small heap is quick and takes little, and a large one has few notes: 64 bytes for up
-// to 512 KiB, and three bits a block.
+// A mark is a byte in the first few slabs of a class, and in all slabs of large blocks; a bit
+// elsewhere. A byte is set by a plain store, a bit by an exchange with what others do to its
+// neighbours, some 3 ns more; and many bytes lie so far apart that two threads which took blocks in
+// turn write no line of the cache in common. So a small heap is quick and takes little, and a large
+// one has few notes: 64 bytes for up to 512 KiB, and three bits a block.
 
 #include <algorithm>
 #include <atomic>
@@ -32,12 +32,14 @@ struct slab_shape {
 
   // A class's first so many are small and quick, the others large and with few notes.
   static constexpr std::uint32_t k_first = 16;
+  // From here on a byte each is little: all slabs are alike, and no branch depends on which it is.
+  static constexpr std::size_t k_few_blocks = std::size_t{16} << 10;
 
   [[nodiscard]] static constexpr slab_shape of_first(std::size_t block_bytes) noexcept {
     return of(block_bytes, 64, true);
   }
   [[nodiscard]] static constexpr slab_shape of_later(std::size_t block_bytes) noexcept {
-    return of(block_bytes, 2048, false);
+    return of(block_bytes, 2048, block_bytes >= k_few_blocks);
   }
   // Of one bit for each block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
@@ -63,7 +65,8 @@ struct slab_shape {
 };
 
 // What an allocation and a free look at ends the record: at `k_offset` in a line of the cache it
-// begins the next. Bits follow at once, bytes in the line behind that.
+// begins the next. Bits follow at once, and so do bytes that all fit there; more of them begin in
+// the line behind that.
 struct slab {
   static constexpr std::size_t k_line = 64;
   static constexpr std::size_t k_offset = 24;
@@ -74,7 +77,8 @@ struct slab {
       : reciprocal{((std::uint64_t{1} << k_shift) + shape.block_bytes - 1) / shape.block_bytes},
         block_bytes{shape.block_bytes},
         blocks{static_cast<std::uint16_t>(shape.blocks)},
-        by_byte{shape.by_byte} {}
+        by_byte{shape.by_byte},
+        place_of_marks_{static_cast<std::uint8_t>(place_of_marks(shape))} {}
 
   slab* before = nullptr;  // in its class's list
   slab* after = nullptr;
@@ -88,6 +92,10 @@ struct slab {
   const std::uint16_t blocks;
   const bool by_byte;
 
+ private:
+  const std::uint8_t place_of_marks_;  // in bytes from the record's first
+
+ public:
   [[nodiscard]] std::uint32_t grains() const noexcept {
     constexpr auto k_grain = static_cast<std::uint32_t>(k_grain_bytes);
     return (blocks * block_bytes + k_grain - 1) / k_grain;
@@ -100,7 +108,7 @@ struct slab {
   [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
   [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
   [[nodiscard]] static constexpr std::size_t bytes_for(const slab_shape& shape) noexcept {
-    return place_of_marks(shape.by_byte) +
+    return place_of_marks(shape) +
            (words_of_marks(shape) + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
@@ -168,24 +176,27 @@ struct slab {
   // As many bytes share a line, the first half of it, as blocks leave a slab at a time.
   static constexpr std::uint32_t k_bytes_in_line = 32;
 
-  [[nodiscard]] static constexpr std::size_t place_of_marks(bool by_byte) noexcept {
-    return by_byte ? 2 * k_line - k_offset : k_line;
+  [[nodiscard]] static constexpr bool fill_lines(const slab_shape& shape) noexcept {
+    return shape.by_byte && shape.blocks > k_bytes_in_line;
+  }
+  [[nodiscard]] static constexpr std::size_t place_of_marks(const slab_shape& shape) noexcept {
+    return fill_lines(shape) ? 2 * k_line - k_offset : k_line;
   }
   [[nodiscard]] static constexpr std::size_t words_of_marks(const slab_shape& shape) noexcept {
-    constexpr auto k_words_in_line = k_line / sizeof(std::uint64_t);
-    return shape.by_byte ? (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line * k_words_in_line
-                         : shape.words();
+    const auto groups = (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line;
+    return !shape.by_byte
+               ? shape.words()
+               : groups * (fill_lines(shape) ? k_line : k_bytes_in_line) / sizeof(std::uint64_t);
   }
   [[nodiscard]] slab_shape shape() const noexcept {
     return {block_bytes, blocks, grains(), by_byte};
   }
   [[nodiscard]] std::byte* marks() noexcept {
-    return reinterpret_cast<std::byte*>(this) + place_of_marks(by_byte);
+    return reinterpret_cast<std::byte*>(this) + place_of_marks_;
   }
   [[nodiscard]] std::atomic<std::uint8_t>& byte_of(std::uint32_t block) noexcept {
-    auto* const first = reinterpret_cast<std::byte*>(this) + place_of_marks(true);
     const auto skipped = block & ~(k_bytes_in_line - 1);  // second halves of lines
-    return reinterpret_cast<std::atomic<std::uint8_t>*>(first)[block + skipped];
+    return reinterpret_cast<std::atomic<std::uint8_t>*>(marks())[block + skipped];
   }
   [[nodiscard]] std::atomic<std::uint64_t>& mark_word(std::size_t number) noexcept {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(marks())[number];
