@@ -419,11 +419,12 @@ ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_
 ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
                                                        size_t alignment, isthmus_queue_t* queue,
                                                        void** pointer) ISTHMUS_NOEXCEPT;
-/* Gives back what isthmus_resource_allocate gave, behind the work on `queue`; NULL `queue`: no work
- * but what went through the library uses it. NULL `pointer`: nothing to do. INVALID_ARGUMENT for
- * what did not come from here, lies inside a block, or was deallocated before (an unchecked pool
- * cannot always tell): nothing is done then. Never blocks; of a pool never calls the driver but
- * where the queue's handle was lent, and needs no memory. */
+/* Gives back what isthmus_resource_allocate gave, behind the work on `queue`; NULL `queue`: nothing
+ * uses it but what the library knows of, and what was on the queue that it was allocated for before
+ * that has ended. NULL `pointer`: nothing to do. INVALID_ARGUMENT for what did not come from here,
+ * lies inside a block, or was deallocated before (an unchecked pool cannot always tell): nothing is
+ * done then. Never blocks; of a pool never calls the driver but where the queue's handle was lent,
+ * and needs no memory. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,

@@ -241,7 +241,7 @@ class machine {
     options.initial_bytes = from_.byte() < 16 ? from_.size() : 0;
     options.growth_bytes = from_.byte() * std::size_t{4096};
     options.limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
-    options.flags = from_.byte() % 8;
+    options.flags = from_.byte() % 16;
     options.soft_limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
     options.budget = from_.byte() < 128 ? nullptr : budget();
     options.decay_ns = from_.byte() < 64 ? from_.byte() : 0;
