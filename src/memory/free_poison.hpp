@@ -5,6 +5,8 @@
 // What is freed behind work that may still run is open to that work. It is poisoned where the pool
 // next learns that the work has ended (a slab that settles, a run given back or settled), and till
 // then stays open: a late use goes unnoticed, but no right one is told.
+// In such a build a run that is poisoned is not joined with a neighbour that is not yet, though
+// both be good for the same queue: a pool whose memory cannot move holds more than in others.
 
 #include "core/poison.hpp"
 #include "memory/host_memory.hpp"

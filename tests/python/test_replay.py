@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import ROOT, sim
+from support import ROOT, SANITIZED, sim
 
 import isthmus
 from isthmus import Context, Device, Queue, _core
@@ -110,16 +110,22 @@ def test_what_is_given_back_meanwhile_does_not_wrap(dev: Device, kind: str) -> N
     assert seen.held.max() <= 64
 
 
+by_usual_joins = pytest.mark.skipif(
+    SANITIZED, reason="free memory is not joined where part of it is poisoned"
+)
+
+
+@pytest.mark.parametrize("remap", [True, pytest.param(False, marks=by_usual_joins)])
 @pytest.mark.parametrize("name", BUDGETS)
-def test_the_budgets_of_the_recorded_traces(name: str) -> None:
+def test_the_budgets_of_the_recorded_traces(name: str, remap: bool) -> None:
     trace = load(DATA / f"{name}.npz")
-    for remap, budget in zip((True, False), BUDGETS[name], strict=True):
-        # A busy machine lets a fence pass later now and then, and then more is held.
-        plays = (replay(trace, PoolResource("host", "host", remap=remap)) for _ in range(10))
-        assert any(
-            seen.ratio <= budget and seen.maps + seen.unmaps <= 50 * len(trace.events) / 1000
-            for seen in plays
-        )
+    budget = BUDGETS[name][0 if remap else 1]
+    # A busy machine lets a fence pass later now and then, and then more is held.
+    plays = (replay(trace, PoolResource("host", "host", remap=remap)) for _ in range(10))
+    assert any(
+        seen.ratio <= budget and seen.maps + seen.unmaps <= 50 * len(trace.events) / 1000
+        for seen in plays
+    )
 
 
 @pytest.mark.parametrize("name", ["gpt_finetune", "dataframe", "streams"])
