@@ -87,7 +87,8 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
       ISTHMUS_TRY(made->lie_within_known());
     }
   }
-  if (below != nullptr && below->freed_by_pointer()) {
+  // What the memory was freed behind is before it on this queue only; of a lent one it has ended.
+  if (below != nullptr && below->freed_by_pointer() && !on.lent()) {
     ISTHMUS_TRY(made->follow(on));
   }
   made->enter(from);
@@ -96,15 +97,15 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   return error::no_memory();
 }
 
-// What the memory was freed behind is before it on this queue only.
 result<void> allocation::follow(queue& on) {
-  if (on.lent() || on.quiet()) {
+  if (on.quiet()) {
     return {};
   }
-  const auto began_at = uses_.begin();
+  const auto began_at = uses().begin();
   auto ended = on.pending();
   if (ended) {
-    uses_.add({on.serial(), {0, what_.nbytes}, true}, *ended, began_at);
+    const auto begin = address(what_.base) - address(start_of_uses());
+    uses().add({on.serial(), {begin, begin + what_.nbytes}, true}, *ended, began_at);
   } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
     return ended.take_error();
   }

@@ -75,6 +75,10 @@ class allocation final : public ref_counted, public reclaimable {
   // that was lost has nothing unfinished.
   [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
 
+  // All that is on the queue now may use the memory. Errors as `queue::pending`, but for a device
+  // that was lost, where nothing runs; throws std::bad_alloc.
+  [[nodiscard]] result<void> follow(queue& on);
+
   // As `release`, of a reference that is likely the last: fewer exchanges where it is one of a
   // pool's block that was in no operation.
   void release_last() noexcept;
@@ -90,8 +94,6 @@ class allocation final : public ref_counted, public reclaimable {
   // The memory stays the caller's where it fails.
   [[nodiscard]] static result<ref<allocation>> record_new(queue& on, const facts& what,
                                                           memory_resource* from) noexcept;
-  // All that is on the queue now may use the memory.
-  [[nodiscard]] result<void> follow(queue& on);
   void enter(memory_resource* from);
   void lie_within(ref<allocation> outer);
   [[nodiscard]] result<void> lie_within_known();

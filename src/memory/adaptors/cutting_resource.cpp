@@ -15,17 +15,7 @@ result<void> cutting_resource::check_upstream(const memory_resource& upstream) {
 }
 
 bool cutting_resource::hold_behind(allocation& chunk, queue& behind) noexcept try {
-  if (behind.quiet()) {
-    return true;
-  }
-  auto& uses = chunk.uses();
-  const auto began_at = uses.begin();
-  auto ended = behind.pending();
-  if (!ended) {
-    return ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
-  }
-  uses.add({0, {0, chunk.what().nbytes}, true}, *ended, began_at);
-  return true;
+  return static_cast<bool>(chunk.follow(behind));
 } catch (const std::bad_alloc&) {
   return static_cast<bool>(wait_for(behind));
 }
