@@ -20,7 +20,7 @@ namespace isthmus {
 // Safe for threads.
 class alignas(64) central_list {
  public:
-  static constexpr std::size_t k_most_in_batch = 32;
+  static constexpr std::size_t k_most_in_batch = 64;
 
   // Before anything else.
   void lay_out(queue_slots& slots, free_poison poison, std::size_t block_bytes,
@@ -43,7 +43,7 @@ class alignas(64) central_list {
   [[nodiscard]] result<void> verify() noexcept;
 
  private:
-  static constexpr std::size_t k_most_batches = 16;
+  static constexpr std::size_t k_most_batches = 8;
   static constexpr std::size_t k_most_bytes = std::size_t{2} << 20;
 
   struct batch {

@@ -20,9 +20,11 @@ std::size_t unit_for(const device& where) noexcept {
                     size_classes::k_largest_unit);
 }
 
+// Two batches. The more blocks a batch has, the less each pays for its way between two threads;
+// where they are larger than a page, that many would be too much for one thread to keep.
 std::uint32_t most_in_bin(std::size_t block_bytes) noexcept {
-  return static_cast<std::uint32_t>(
-      std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, lane::bin::k_most));
+  const auto most = block_bytes <= 4096 ? lane::bin::k_most : lane::bin::k_most / 2;
+  return static_cast<std::uint32_t>(std::clamp<std::size_t>(k_bin_bytes / block_bytes, 2, most));
 }
 
 error not_ours(const void* pointer) {
