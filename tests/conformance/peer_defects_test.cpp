@@ -1,5 +1,5 @@
 // Defects that other allocators of this field had, each a test by the name of the peer and what
-// went wrong there, found by running UMF 1.0 and by reading Umpire. Those of shared handles between
+// went wrong there, found by running UMF 1.2 and by reading Umpire. Those of shared handles between
 // processes (a mapping closed by another's provider, closed twice, refused with a wrong code) have
 // no counterpart: the library shares no memory between processes.
 #include <atomic>

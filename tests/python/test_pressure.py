@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import pickle
 import sys
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from support import python, until
 
+import isthmus
 from isthmus import Buffer, Device, Queue
 from isthmus.memory import (
     PoolResource,
@@ -480,6 +482,47 @@ def test_no_collection_begins_in_one(collections: list[str]) -> None:
     ((text, begun),) = told
     assert begun == 0
     assert "settle" in text
+
+
+class Options(ctypes.Structure):
+    """The first fields of ``isthmus_pool_options_t``."""
+
+    _fields_ = (
+        ("struct_size", ctypes.c_size_t),
+        *((name, ctypes.c_uint64) for name in ("initial", "growth", "limit", "flags")),
+    )
+
+
+def test_no_garbage_is_collected_for_a_caller_that_is_not_the_modules(
+    collections: list[str],
+) -> None:
+    """A thread of Python's that came by another binding, which has let go of the lock."""
+    library = ctypes.CDLL(isthmus.get_library())
+    device, context, queue, pool, block = (ctypes.c_void_p() for _ in range(5))
+    limit = Options(ctypes.sizeof(Options), 0, MIB, MIB, 0)
+    for status in (
+        library.isthmus_device_find(b"host", ctypes.byref(device)),
+        library.isthmus_context_default(device, ctypes.byref(context)),
+        library.isthmus_queue_create(context, device, ctypes.byref(queue)),
+        library.isthmus_resource_pool(context, device, 1, ctypes.byref(limit), ctypes.byref(pool)),
+    ):
+        assert status == 0
+    garbage = full("host", wait=0)
+    Knot(garbage.allocate(6 * MIB))
+    asked: list[ReclaimRequest] = []
+    nbytes = ctypes.c_size_t(MIB // 2 + 1)
+    wanted = (pool, nbytes, ctypes.c_size_t(0), queue)
+    none = ctypes.c_void_p()
+    with Reclaimer(asked.append):
+        assert library.isthmus_resource_allocate(*wanted, ctypes.byref(block)) == 0
+        assert library.isthmus_resource_allocate(*wanted, ctypes.byref(none)) == -3
+    assert len(asked) == 1
+    assert not collections
+    library.isthmus_resource_deallocate(pool, block, nbytes, ctypes.c_size_t(0), queue)
+    library.isthmus_resource_release(pool)
+    library.isthmus_queue_release(queue)
+    library.isthmus_context_release(context)
+    library.isthmus_device_release(device)
 
 
 def test_a_queue_waits_on_the_device_if_asked_to(q: Queue) -> None:
