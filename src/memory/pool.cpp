@@ -200,11 +200,12 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.
 result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
   const auto nbytes = classes_.bytes_of(size_class);
-  const auto shape = central_[size_class].slabs() < slab_shape::k_first
-                         ? slab_shape::of_first(nbytes)
-                         : slab_shape::of_later(nbytes);
-  auto run = take_run(shape.grains, 1, on);
+  const auto least = slab_shape::of_least(nbytes);
+  auto shape = central_[size_class].slabs() < slab_shape::k_first ? slab_shape::of_first(nbytes)
+                                                                  : slab_shape::of_later(nbytes);
+  auto run = take_run({nbytes, shape.grains, least.grains, 1, slots_->find(on)}, on);
   ISTHMUS_TRY(run);
+  shape = run->count == shape.grains ? shape : least;
   auto* made = take_slab_record(shape);
   if (made == nullptr) {
     regions_.give(run->first, run->until);
@@ -268,7 +269,7 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
       return opened(kept, count * k_grain_bytes);
     }
   }
-  auto run = take_run(count, alignment, on);
+  auto run = take_run({nbytes, count, count, alignment, slots_->find(on)}, on);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
   return opened(run->base, count * k_grain_bytes);

@@ -136,7 +136,9 @@ class pool final : public memory_resource, public reclaimable {
   class ladder;
 
   struct wanted_run {
-    region_heap::index count;
+    std::size_t nbytes;        // that were asked for
+    region_heap::index count;  // grains
+    region_heap::index least;  // that serve where there are no more
     std::size_t alignment;
     queue_slots::slot whom;
   };
@@ -149,8 +151,7 @@ class pool final : public memory_resource, public reclaimable {
   void settle() noexcept;
   [[nodiscard]] bool revoke_idle_lanes() noexcept;
   void gather(lane::revoked which) noexcept;
-  [[nodiscard]] result<region_heap::run> take_run(region_heap::index count, std::size_t alignment,
-                                                  queue* on);
+  [[nodiscard]] result<region_heap::run> take_run(const wanted_run& wanted, queue* on);
 
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;

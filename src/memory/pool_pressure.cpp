@@ -22,7 +22,7 @@ class pool::ladder {
       : of_{of}, wanted_{wanted}, on_{on} {}
 
   [[nodiscard]] result<region_heap::run> climb() {
-    if (auto never = of_.source_.fits(needed()); !never) {
+    if (auto never = of_.source_.fits(wanted_.least * k_grain_bytes); !never) {
       refusal_ = never.take_error();
       return no_memory();
     }
@@ -95,8 +95,17 @@ class pool::ladder {
     return of_.revoke_idle_lanes() ? settle(region_heap::cut::sparing_idle)
                                    : result<region_heap::run>{refusal_};
   }
-  // What was spared serves where the driver has no more.
+  // What was spared serves where the driver has no more, and then the least from here on.
   [[nodiscard]] result<region_heap::run> grow() {
+    auto found = grow_or_take();
+    if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ||
+        wanted_.count == wanted_.least) {
+      return found;
+    }
+    wanted_.count = wanted_.least;
+    return grow_or_take();
+  }
+  [[nodiscard]] result<region_heap::run> grow_or_take() {
     auto grown = of_.grow(wanted_);
     if (grown || grown.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
       return grown;
@@ -215,7 +224,7 @@ class pool::ladder {
                   "a pool has no {} of {} memory on {}: it holds {}, of which {} are live, {} "
                   "cached, {} wait for work and {} are free, the largest piece {} (fragmentation "
                   "{:.0f} %){}; tried {}. {}. To do: {}",
-                  describe_bytes(needed()), kind, where, describe_bytes(seen.held),
+                  describe_bytes(wanted_.nbytes), kind, where, describe_bytes(seen.held),
                   describe_bytes(seen.live), describe_bytes(seen.cached),
                   describe_bytes(seen.waiting), describe_bytes(seen.free),
                   describe_bytes(seen.largest_free), 100 * seen.fragmentation(),
@@ -225,13 +234,13 @@ class pool::ladder {
           ISTHMUS_ERROR_OUT_OF_MEMORY,
           "a pool has no {} bytes of {} memory on {}: it holds {}, of which {} are live, {} "
           "cached, {} wait for work and {} are free, the largest piece {}. To do: {}",
-          needed(), kind, where, seen.held, seen.live, seen.cached, seen.waiting, seen.free,
+          wanted_.nbytes, kind, where, seen.held, seen.live, seen.cached, seen.waiting, seen.free,
           seen.largest_free, advice(seen));
     }
   }
 
   pool& of_;
-  const wanted_run wanted_;
+  wanted_run wanted_;
   queue& on_;
   error refusal_ = error::no_memory();
   unsigned tried_ = 0;
@@ -239,10 +248,8 @@ class pool::ladder {
   reclaimers::outcome reclaimed_;
 };
 
-result<region_heap::run> pool::take_run(region_heap::index count, std::size_t alignment,
-                                        queue* on) {
-  const wanted_run wanted{count, alignment, slots_->find(on)};
-  const auto found = regions_.take(count, alignment, wanted.whom);
+result<region_heap::run> pool::take_run(const wanted_run& wanted, queue* on) {
+  const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom);
   return found.count != 0 ? result<region_heap::run>{found} : ladder{*this, wanted, *on}.climb();
 }
 

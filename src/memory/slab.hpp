@@ -41,6 +41,10 @@ struct slab_shape {
   [[nodiscard]] static constexpr slab_shape of_later(std::size_t block_bytes) noexcept {
     return of(block_bytes, 2048, block_bytes >= k_few_blocks);
   }
+  // Where there is no room for more: the fewest grains that hold a block.
+  [[nodiscard]] static constexpr slab_shape of_least(std::size_t block_bytes) noexcept {
+    return in_grains(block_bytes, (block_bytes - 1) / k_grain_bytes + 1, true);
+  }
   // Of one bit for each block.
   [[nodiscard]] constexpr std::size_t words() const noexcept { return (blocks + 63) / 64; }
 
@@ -58,6 +62,10 @@ struct slab_shape {
     while (count < k_most_grains && !is_good(count * k_grain_bytes)) {
       ++count;
     }
+    return in_grains(block_bytes, count, by_byte);
+  }
+  [[nodiscard]] static constexpr slab_shape in_grains(std::size_t block_bytes, std::size_t count,
+                                                      bool by_byte) noexcept {
     return {static_cast<std::uint32_t>(block_bytes),
             static_cast<std::uint32_t>(count * k_grain_bytes / block_bytes),
             static_cast<std::uint32_t>(count), by_byte};
@@ -112,6 +120,9 @@ struct slab {
            (words_of_marks(shape) + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
+  [[nodiscard]] slab_shape shape() const noexcept {
+    return {block_bytes, blocks, grains(), by_byte};
+  }
   [[nodiscard]] std::byte* address_of(std::size_t block) const noexcept {
     return base.load(std::memory_order_relaxed) + block * block_bytes;
   }
@@ -187,9 +198,6 @@ struct slab {
     return !shape.by_byte
                ? shape.words()
                : groups * (fill_lines(shape) ? k_line : k_bytes_in_line) / sizeof(std::uint64_t);
-  }
-  [[nodiscard]] slab_shape shape() const noexcept {
-    return {block_bytes, blocks, grains(), by_byte};
   }
   [[nodiscard]] std::byte* marks() noexcept {
     return reinterpret_cast<std::byte*>(this) + place_of_marks_;

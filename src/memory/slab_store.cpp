@@ -19,7 +19,7 @@ class slab_store {
  public:
   [[nodiscard]] slab* take(const slab_shape& shape) noexcept {
     const std::lock_guard hold{lock_};
-    auto& spare = spare_for(shape.block_bytes, shape.by_byte);
+    auto& spare = spare_for(shape);
     if (spare != nullptr) {
       return std::exchange(spare, spare->after);
     }
@@ -28,15 +28,18 @@ class slab_store {
   }
   void give(slab& unused) noexcept {
     const std::lock_guard hold{lock_};
-    auto& spare = spare_for(unused.block_bytes, unused.by_byte);
+    auto& spare = spare_for(unused.shape());
     unused.after = std::exchange(spare, &unused);
   }
 
  private:
   static constexpr std::size_t k_chunk_bytes = std::size_t{1} << 20;
 
-  [[nodiscard]] slab*& spare_for(std::size_t block_bytes, bool by_byte) noexcept {
-    return spare_.at(by_byte ? 1 : 0).at(k_classes.class_of(block_bytes));
+  // A class has three shapes at most, of which those marked by bytes differ in their grains.
+  [[nodiscard]] slab*& spare_for(const slab_shape& shape) noexcept {
+    const bool is_least = shape.grains == slab_shape::of_least(shape.block_bytes).grains;
+    const std::size_t which = !shape.by_byte ? 0 : is_least ? 1 : 2;
+    return spare_.at(which).at(k_classes.class_of(shape.block_bytes));
   }
   [[nodiscard]] std::byte* cut(std::size_t nbytes) noexcept {
     if (left_ < nbytes) {
@@ -52,7 +55,7 @@ class slab_store {
   }
 
   spin_lock lock_;
-  std::array<std::array<slab*, size_classes::k_most>, 2> spare_{};
+  std::array<std::array<slab*, size_classes::k_most>, 3> spare_{};
   std::byte* next_ = nullptr;
   std::size_t left_ = 0;
 };

@@ -50,6 +50,51 @@ TEST_P(ladder, what_slabs_keep_serves_large_requests) {
   }
 }
 
+// A slab of a class is large, so that its notes are few; where that much is not there at once, one
+// is made that holds little more than the block asked for.
+TEST_P(ladder, small_requests_are_served_from_small_pieces) {
+  const std::size_t piece = 7 * k_mib / 16;  // less than a slab of any of these
+  for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{60'000}, k_mib / 4}) {
+    for (const bool remap : {true, false}) {
+      const im::resource from = im::resource::pool(
+          queue_.context(), im::kind::device,
+          {.initial_bytes = 16 * k_mib, .limit_bytes = 16 * k_mib, .remap = remap, .wait = 0s},
+          device_);
+      std::vector<void*> pieces(from.usage().held / piece);
+      for (void*& each : pieces) each = from.allocate(piece, 0, queue_);
+      for (std::size_t i = 0; i < pieces.size(); i += 2) {
+        from.deallocate(std::exchange(pieces[i], nullptr), piece, 0, queue_);
+      }
+      const auto count = (pieces.size() + 1) / 2 * (nbytes < 2000 ? piece / 1024 : piece / nbytes);
+      std::vector<void*> blocks(count);
+      for (void*& each : blocks) ASSERT_NO_THROW(each = from.allocate(nbytes, 0, queue_));
+      for (void* each : blocks) from.deallocate(each, nbytes, 0, queue_);
+      for (void* each : pieces) {
+        if (each != nullptr) from.deallocate(each, piece, 0, queue_);
+      }
+      void* const whole = from.allocate(15 * k_mib, 0, queue_);
+      from.deallocate(whole, 15 * k_mib, 0, queue_);
+    }
+  }
+}
+
+TEST_P(ladder, a_small_limit_has_room_for_small_requests) {
+  const im::resource from = im::resource::pool(
+      queue_.context(), im::kind::device,
+      {.growth_bytes = k_mib / 16, .limit_bytes = k_mib / 2, .remap = false, .wait = 0s}, device_);
+  std::vector<void*> live;
+  void* const served = from.allocate(60'000, 0, queue_);  // a slab of these has 960 KiB
+  try {
+    for (;;) live.push_back(from.allocate(40'000, 0, queue_));
+  } catch (const im::out_of_memory& refused) {
+    EXPECT_NE(std::string(refused.what()).find("has no 40 KiB"), std::string::npos)
+        << refused.what();
+  }
+  EXPECT_FALSE(live.empty());
+  for (void* each : live) from.deallocate(each, 40'000, 0, queue_);
+  from.deallocate(served, 60'000, 0, queue_);
+}
+
 // Memory that work on another queue may still use, without a wait of the host.
 TEST_P(ladder, a_queue_waits_on_the_device_where_its_pool_may) {
   const im::resource from = im::resource::pool(
