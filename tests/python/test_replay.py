@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -308,6 +310,33 @@ def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "frob" in capsys.readouterr().err
 
 
+def test_resource_of_a_function(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "resources_of_mine.py").write_text(
+        "from isthmus.memory import ArenaResource, PoolResource\n"
+        "def arena(kind, device):\n"
+        "    return ArenaResource(PoolResource(kind, device))\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    options = ["--resource", "resources_of_mine:arena", "--device", "host", "--json"]
+    assert main(["replay", STREAMS, *options]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["resource"] == "resources_of_mine:arena"
+    assert told["ratio"] >= 1
+
+
+def test_a_simulated_device_is_as_large_as_it_was_asked_to_be() -> None:
+    played = subprocess.run(
+        [sys.executable, "-m", "isthmus", "replay", str(DATA / "dataframe.npz"), "--device", "sim"],
+        env=os.environ | {"ISTHMUS_SIM": "capacity=24GiB"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (played.returncode, played.stderr) == (0, "")
+
+
 def test_plot_of_nothing(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     (tmp_path / "empty.csv").write_text("Action,Pointer,Size\n")
@@ -333,7 +362,9 @@ def test_no_matplotlib_is_told_before_anything_is_played(
         (["absent.npz"], "absent.npz"),
         (["trace.txt"], ".csv, .npz, .pickle, .pkl"),
         ([STREAMS, "--device", "opencl:accelerator:7"], "opencl:accelerator:7"),
-        ([STREAMS, "--device", "host", "--growth", "-1"], "growth_bytes"),
+        ([STREAMS, "--device", "host", "--resource", "json:absent"], "no function 'absent'"),
+        ([STREAMS, "--device", "host", "--resource", "operator:eq"], "returned a bool"),
+        ([STREAMS, "--device", "host", "--resource", "nowhere:make"], "nowhere"),
         ([str(DATA / "dataframe.npz"), "--device", "sim"], "1 GiB"),
     ],
 )
@@ -355,7 +386,10 @@ def test_failures_are_one_line(
         [STREAMS, "--resource", "frob"],
         [STREAMS, "--kind", "frob"],
         [STREAMS, "--compare", "--resource", "pool"],
+        [STREAMS, "--resource", "json:"],
         [STREAMS, "--growth", "much"],
+        [STREAMS, "--growth", "-1"],
+        [STREAMS, "--growth", "99999999999999"],
     ],
 )
 def test_wrong_usage(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:

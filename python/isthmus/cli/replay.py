@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
+import importlib
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .output import bytes_text, print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
-    import argparse
-
     import numpy as np
 
     from isthmus import Device
@@ -20,6 +21,7 @@ _HELP = "plays recorded allocations: the time of each, memory held over memory r
 _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
 _STYLES = ("-", "--", "-.", ":")  # two resources may hold the same
+_MOST_GROWTH = 1 << 28  # MiB: 256 TiB, what addresses reach
 _MOST_POINTS = 4000  # of a line in a picture: more than it has dots
 
 
@@ -32,12 +34,32 @@ def add_to(commands: Any) -> None:
     made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
     made.add_argument("--kind", choices=("device", "shared", "host"), default="device")
     which = made.add_mutually_exclusive_group()
-    which.add_argument("--resource", choices=_RESOURCES, help="default: pool")
+    which.add_argument(
+        "--resource",
+        type=_known_resource,
+        metavar="R",
+        help=f"{', '.join(_RESOURCES)}, or MODULE:FUNCTION, a function of the kind and the device "
+        "that returns one; default: pool",
+    )
     which.add_argument("--compare", action="store_true", help="all resources, one after the other")
-    made.add_argument("--growth", type=int, metavar="MIB", help="a pool's growth_bytes, in MiB")
+    made.add_argument("--growth", type=_growth, metavar="MIB", help="a pool's growth_bytes, in MiB")
     made.add_argument("--plot", type=Path, metavar="FILE", help="a picture of both sizes over time")
     made.add_argument("--json", action="store_true", help="one object; a list with --compare")
     made.set_defaults(run=run)
+
+
+def _known_resource(name: str) -> str:
+    module, _, function = name.partition(":")
+    if name not in _RESOURCES and not (module and function):
+        known = ", ".join(_RESOURCES)
+        raise argparse.ArgumentTypeError(f"'{name}' is none of {known}, and no MODULE:FUNCTION")
+    return name
+
+
+def _growth(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST_GROWTH:
+        raise argparse.ArgumentTypeError(f"'{text}' is no number of MiB from 1 to {_MOST_GROWTH}")
+    return int(text)
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -72,6 +94,8 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
     """A new resource by the name that the command has for it; ``growth`` in MiB, of pools."""
     from isthmus.memory import PoolResource, ProviderResource
 
+    if ":" in name:
+        return _resource_of_function(name, kind, device)
     if name == "provider":
         return ProviderResource(kind, device)
     growth_bytes = None if growth is None else growth << 20
@@ -82,6 +106,23 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
         checked=name != "unchecked",
         remap=name != "unmoved",
     )
+
+
+def _resource_of_function(name: str, kind: str, device: Device) -> MemoryResource:
+    from isthmus.memory import MemoryResource
+
+    module, _, function = name.partition(":")
+    sys.path.insert(0, "")  # as `python -m` looks in the working directory first
+    try:
+        make = getattr(importlib.import_module(module), function, None)
+    finally:
+        sys.path.remove("")
+    if not callable(make):
+        raise ValueError(f"module '{module}' has no function '{function}'")
+    made = make(kind, device)
+    if not isinstance(made, MemoryResource):
+        raise ValueError(f"{name} returned a {type(made).__name__}, not a MemoryResource")
+    return made
 
 
 def _print(played: dict[str, Replay], device: str, kind: str) -> None:

@@ -7,6 +7,7 @@ an import (see ``isthmus.testing.plugin``); what this module has works without p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -44,8 +45,9 @@ def get_queue_or_skip(filter: str | None = None) -> isthmus.Queue:  # noqa: A002
 
 
 def open_device(wanted: str) -> isthmus.Device:
-    """The device that a filter finds; ``"sim"`` is a new simulated one, with no variable set."""
-    return sim_device() if wanted == "sim" else isthmus.Device(wanted)
+    """The device that a filter finds; ``"sim"`` is a new one where ISTHMUS_SIM describes none."""
+    make_one = wanted == "sim" and not os.environ.get("ISTHMUS_SIM")
+    return sim_device() if make_one else isthmus.Device(wanted)
 
 
 def sim_device(**options: Option) -> isthmus.Device:
