@@ -5,8 +5,7 @@
 
 namespace isthmus {
 
-thread_local constinit std::uint32_t detail::known_thread_number
-    [[gnu::tls_model("initial-exec")]] = 0;
+thread_local constinit std::uint32_t detail::known_thread_number ISTHMUS_TLS_MODEL = 0;
 
 namespace {
 

@@ -4,13 +4,15 @@
 
 #include <cstdint>
 
+#include "core/tls.hpp"
+
 namespace isthmus {
 
 // Numbers are below it.
 inline constexpr std::uint32_t k_thread_numbers = 64;
 
 namespace detail {
-[[gnu::tls_model("initial-exec")]] extern thread_local constinit std::uint32_t known_thread_number;
+ISTHMUS_TLS_MODEL extern thread_local constinit std::uint32_t known_thread_number;
 }
 
 // The calling thread's. 0 if it never asked for one; k_thread_numbers if it cannot have one: all

@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "core/tls.hpp"
+
 namespace isthmus {
 namespace {
 
-thread_local constinit statistics_scope* thread_scope [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit statistics_scope* thread_scope ISTHMUS_TLS_MODEL = nullptr;
 
 }  // namespace
 
