@@ -34,10 +34,32 @@ if(ISTHMUS_BUILD_FUZZERS)
   list(APPEND isthmus_sanitizers -fsanitize=fuzzer-no-link)
 endif()
 
+# How threads find what is theirs (src/core/tls.hpp). glibc alone has room for libraries opened late.
+include(CheckCXXCompilerFlag)
+include(CheckCXXSymbolExists)
+check_cxx_symbol_exists(__GLIBC__ features.h ISTHMUS_HAS_GLIBC)
+if(ISTHMUS_HAS_GLIBC)
+  set(ISTHMUS_TLS initial-exec CACHE STRING "Thread-local storage: initial-exec or descriptors")
+else()
+  set(ISTHMUS_TLS descriptors CACHE STRING "Thread-local storage: initial-exec or descriptors")
+endif()
+set_property(CACHE ISTHMUS_TLS PROPERTY STRINGS initial-exec descriptors)
+if(NOT ISTHMUS_TLS MATCHES "^(initial-exec|descriptors)$")
+  message(FATAL_ERROR "ISTHMUS_TLS is ${ISTHMUS_TLS}: set it to initial-exec or descriptors")
+endif()
+set(isthmus_descriptors -DISTHMUS_TLS_DESCRIPTORS)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$") # others have them by default, or have none
+  check_cxx_compiler_flag(-mtls-dialect=gnu2 ISTHMUS_HAS_TLS_DIALECT)
+  if(ISTHMUS_HAS_TLS_DIALECT)
+    list(APPEND isthmus_descriptors -mtls-dialect=gnu2)
+  endif()
+endif()
+
 function(isthmus_target target)
   target_compile_options(${target} PRIVATE
     ${isthmus_warnings} $<$<COMPILE_LANGUAGE:CXX>:${isthmus_cxx_warnings}>
     $<$<BOOL:${ISTHMUS_WERROR}>:-Werror> ${isthmus_sanitizers}
+    $<$<STREQUAL:${ISTHMUS_TLS},descriptors>:${isthmus_descriptors}>
     $<$<CONFIG:Release>:-fno-plt>) # Buffer(1024) makes a score of calls from library to library: some 3 ns
   target_link_options(${target} PRIVATE ${isthmus_sanitizers})
   set_target_properties(${target} PROPERTIES

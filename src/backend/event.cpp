@@ -4,12 +4,13 @@
 #include <vector>
 
 #include "core/never_destroyed.hpp"
+#include "core/tls.hpp"
 
 namespace isthmus {
 namespace {
 
 // Looked at by every free: the general model of thread-local storage would cost a call.
-[[gnu::tls_model("initial-exec")]] thread_local constinit int continuations_running = 0;
+ISTHMUS_TLS_MODEL thread_local constinit int continuations_running = 0;
 
 // Stands in the stack of continuations once they have run.
 class closed_stack final : public continuation {

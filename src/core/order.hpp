@@ -6,12 +6,14 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/tls.hpp"
+
 namespace isthmus {
 
 namespace detail {
 inline constexpr std::uint64_t k_numbers_apart = 16;
 inline constinit std::atomic<std::uint64_t> shared_order{0};
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit std::uint64_t thread_order = 0;
+ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t thread_order = 0;
 }  // namespace detail
 
 [[nodiscard]] inline std::uint64_t next_order() noexcept {

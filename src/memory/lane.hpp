@@ -2,10 +2,10 @@
 // A lane: what one thread keeps of one pool for one queue, so that warm allocations and frees meet
 // nobody. What lies in it was freed behind work on that queue, or nothing uses it.
 //
-// A thread finds its lane through one pointer, in the thread's static memory (initial-exec, 8
-// bytes: the general model costs 4.6 ns a pair), and searches its others where that one is of
-// another pool. Lanes are never unmapped: that of a thread that has ended goes to the next new one,
-// and that of a pool that has gone is empty and serves the thread's next pool.
+// A thread finds its lane through one pointer, in the thread's static memory where it has any
+// (core/tls.hpp: the general model costs 4.6 ns a pair), and searches its others where that one is
+// of another pool. Lanes are never unmapped: that of a thread that has ended goes to the next new
+// one, and that of a pool that has gone is empty and serves the thread's next pool.
 //
 // What a thread keeps and does not use would be lost to others, so lanes can be revoked: emptied by
 // another thread. The owner says so while it is at its lane (`lane::hold`), by plain stores; the
@@ -19,6 +19,7 @@
 #include <span>
 #include <utility>
 
+#include "core/tls.hpp"
 #include "memory/central_list.hpp"
 #include "memory/grain_table.hpp"
 #include "memory/size_class.hpp"
@@ -108,7 +109,7 @@ class lane {
 namespace detail {
 // Never null: a lane of no pool at first.
 extern constinit lane no_lane;
-[[gnu::tls_model("initial-exec")]] extern thread_local constinit lane* last_lane;
+ISTHMUS_TLS_MODEL extern thread_local constinit lane* last_lane;
 // Set before there is any lane.
 extern constinit bool has_process_fence;
 }  // namespace detail

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
+#include "core/tls.hpp"
+
 namespace isthmus {
 
 enum class rung : unsigned {
@@ -28,7 +30,7 @@ inline constexpr std::size_t k_rungs = 8;
 
 // Whether this thread's requests leave out the rungs that may take long: set while it holds a lock
 // that these may need.
-[[gnu::tls_model("initial-exec")]] inline thread_local constinit bool no_wait = false;
+ISTHMUS_TLS_MODEL inline thread_local constinit bool no_wait = false;
 
 // Safe for threads.
 class pressure {

@@ -9,7 +9,7 @@
 
 namespace isthmus {
 
-thread_local constinit const char* detail::thread_tag [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit const char* detail::thread_tag ISTHMUS_TLS_MODEL = nullptr;
 
 namespace {
 

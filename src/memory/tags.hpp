@@ -5,11 +5,12 @@
 #include <string_view>
 
 #include "core/status.hpp"
+#include "core/tls.hpp"
 
 namespace isthmus {
 
 namespace detail {
-[[gnu::tls_model("initial-exec")]] extern thread_local constinit const char* thread_tag;
+ISTHMUS_TLS_MODEL extern thread_local constinit const char* thread_tag;
 }
 
 // INVALID_ARGUMENT for an empty name.

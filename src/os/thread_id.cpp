@@ -5,7 +5,7 @@
 
 namespace isthmus::os {
 
-thread_local constinit std::uint64_t detail::known_thread_id [[gnu::tls_model("initial-exec")]] = 0;
+thread_local constinit std::uint64_t detail::known_thread_id ISTHMUS_TLS_MODEL = 0;
 
 std::uint64_t detail::ask_thread_id() noexcept {
   return known_thread_id = static_cast<std::uint64_t>(syscall(SYS_gettid));

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "core/tls.hpp"
+
 namespace isthmus::os {
 
 namespace detail {
-[[gnu::tls_model("initial-exec")]] extern thread_local constinit std::uint64_t known_thread_id;
+ISTHMUS_TLS_MODEL extern thread_local constinit std::uint64_t known_thread_id;
 [[nodiscard]] std::uint64_t ask_thread_id() noexcept;
 }  // namespace detail
 

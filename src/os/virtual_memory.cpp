@@ -13,8 +13,6 @@
 namespace isthmus::os {
 namespace {
 
-constexpr std::size_t k_huge_page = std::size_t{2} << 20;
-
 error no_pages(const char* call, std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
               std::strerror(errno));

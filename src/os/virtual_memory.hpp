@@ -8,6 +8,7 @@
 namespace isthmus::os {
 
 [[nodiscard]] std::size_t page_size() noexcept;
+inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 
 // Anonymous read-write pages, `nbytes` rounded up to whole pages, aligned to `alignment` (a power
 // of two); asks for huge pages from 2 MiB up.
@@ -26,7 +27,7 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 [[nodiscard]] result<void*> reserve_addresses(std::size_t nbytes, std::size_t alignment);
 // Zeroed read-write pages at reserved addresses. Pre: whole pages.
 [[nodiscard]] result<void> commit_pages(void* at, std::size_t nbytes);
-// Asks for huge pages where they fit.
+// Asks for huge pages where they fit; for less than one nothing is done. `at` a page's beginning.
 void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
 // The addresses are reserved, as before.
 void decommit_pages(void* at, std::size_t nbytes) noexcept;

@@ -14,6 +14,7 @@
 #include "core/bytes.hpp"
 #include "core/sizes.hpp"
 #include "os/available_memory.hpp"
+#include "os/virtual_memory.hpp"
 
 namespace isthmus::host {
 namespace {
@@ -98,13 +99,16 @@ class host_context final : public context {
   chunk_source* chunks(device&, usm_kind) noexcept override { return movable_chunks(); }
 
  protected:
+  // Huge pages are given at their own boundaries alone.
   result<void*> do_allocate(device& where, const allocation_request& request) override {
-    void* pointer = allocate_aligned(request.nbytes, request.alignment);
+    const auto boundary = request.nbytes < os::k_huge_page ? 1 : os::k_huge_page;
+    void* pointer = allocate_aligned(request.nbytes, std::max(request.alignment, boundary));
     if (pointer == nullptr) {
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the host has no {} for {} memory on {}",
                   describe_bytes(request.nbytes), kind_name(request.kind),
                   where.properties().filter);
     }
+    os::prefer_huge_pages(pointer, request.nbytes);
     return pointer;
   }
   void do_deallocate(void* pointer, usm_kind, std::size_t) noexcept override {

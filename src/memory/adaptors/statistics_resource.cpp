@@ -2,10 +2,12 @@
 
 #include <utility>
 
+#include "core/tls.hpp"
+
 namespace isthmus {
 namespace {
 
-thread_local constinit statistics_scope* thread_scope [[gnu::tls_model("initial-exec")]] = nullptr;
+thread_local constinit statistics_scope* thread_scope ISTHMUS_TLS_MODEL = nullptr;
 
 }  // namespace
 
@@ -93,15 +95,35 @@ result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
   return freed;
 }
 
+// Warm paths over a pool call nothing that they return from, and save no registers: what is longer
+// is called last.
 void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
                                          queue* on) noexcept {
   if (statistics_scope::thread_is_in_any()) [[unlikely]] {
     return nullptr;
   }
-  void* block = take_warm(upstream(), nbytes, alignment, on);
+  auto* const lowest = upstream().as_pool();
+  if (lowest == nullptr) [[unlikely]] {
+    return allocate_through(nbytes, alignment, on);
+  }
+  void* const block = lowest->allocate_warm(nbytes, alignment, on);
+  if (block == nullptr || counter_.try_add(nbytes)) [[likely]] {
+    return block;
+  }
+  return finish(block, nbytes);
+}
+
+void* statistics_resource::allocate_through(std::size_t nbytes, std::size_t alignment,
+                                            queue* on) noexcept {
+  void* const block = upstream().allocate_warm(nbytes, alignment, on);
   if (block != nullptr) [[likely]] {
     counter_.add(nbytes);
   }
+  return block;
+}
+
+void* statistics_resource::finish(void* block, std::size_t nbytes) noexcept {
+  counter_.finish_add(nbytes);
   return block;
 }
 
@@ -109,12 +131,29 @@ bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, que
   if (!scopes_.is_empty()) [[unlikely]] {
     return false;
   }
-  counter_.remove(nbytes);
-  const bool freed = give_back_warm(upstream(), pointer, nbytes, on);
-  if (!freed) [[unlikely]] {
-    counter_.restore(nbytes);
+  auto* const lowest = upstream().as_pool();
+  if (!counter_.try_remove(nbytes)) [[unlikely]] {
+    return finish_deallocate(pointer, nbytes, on);
   }
-  return freed;
+  if (lowest == nullptr) [[unlikely]] {
+    return deallocate_through(pointer, nbytes, on);
+  }
+  return lowest->deallocate_warm(pointer, nbytes, on) || restore(nbytes);
+}
+
+bool statistics_resource::finish_deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept {
+  counter_.finish_remove(nbytes);
+  return deallocate_through(pointer, nbytes, on);
+}
+
+bool statistics_resource::deallocate_through(void* pointer, std::size_t nbytes,
+                                             queue* on) noexcept {
+  return upstream().deallocate_warm(pointer, nbytes, on) || restore(nbytes);
+}
+
+bool statistics_resource::restore(std::size_t nbytes) noexcept {
+  counter_.restore(nbytes);
+  return false;
 }
 
 }  // namespace isthmus

@@ -1,0 +1,53 @@
+#include "core/thread_number.hpp"
+
+#include <atomic>
+#include <bit>
+
+namespace isthmus {
+
+thread_local constinit std::uint32_t detail::known_thread_number ISTHMUS_TLS_MODEL = 0;
+
+namespace {
+
+constinit std::atomic<std::uint64_t> taken{1};  // a bit for each; 0 stands for none
+
+std::uint32_t take_lowest() noexcept {
+  auto seen = taken.load(std::memory_order_relaxed);
+  while (~seen != 0) {
+    if (taken.compare_exchange_weak(seen, seen | (seen + 1), std::memory_order_acquire,
+                                    std::memory_order_relaxed)) {
+      return static_cast<std::uint32_t>(std::countr_one(seen));
+    }
+  }
+  return k_thread_numbers;
+}
+
+// Gives it back where the thread ends.
+class held_number {
+ public:
+  held_number() noexcept : number_{take_lowest()} {}
+  held_number(const held_number&) = delete;
+  held_number& operator=(const held_number&) = delete;
+  ~held_number() {
+    detail::known_thread_number = k_thread_numbers;
+    if (number_ != k_thread_numbers) {
+      taken.fetch_and(~(std::uint64_t{1} << number_), std::memory_order_release);
+    }
+  }
+  [[nodiscard]] std::uint32_t get() const noexcept { return number_; }
+
+ private:
+  const std::uint32_t number_;
+};
+
+}  // namespace
+
+std::uint32_t claim_thread_number() noexcept {
+  if (detail::known_thread_number == 0) {
+    thread_local const held_number mine;
+    detail::known_thread_number = mine.get();
+  }
+  return detail::known_thread_number;
+}
+
+}  // namespace isthmus
