@@ -102,7 +102,7 @@ void usage_counter::finish_remove(std::size_t nbytes) noexcept {
   locked([&] {
     auto* own = own_slot();
     if (own == nullptr) {
-      lacks_slots_ = claim_thread_number() != k_thread_numbers;
+      lacks_slots_ = claim_thread_number() != k_thread_numbers || lacks_slots_;
       own = &own_or_others();
       static_cast<void>(own->leave(nbytes));
     }
