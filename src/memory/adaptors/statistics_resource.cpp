@@ -107,10 +107,11 @@ void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignme
     return allocate_through(nbytes, alignment, on);
   }
   void* const block = lowest->allocate_warm(nbytes, alignment, on);
-  if (block == nullptr || counter_.try_add(nbytes)) [[likely]] {
+  if (block == nullptr) {
     return block;
   }
-  return finish(block, nbytes);
+  const auto left = counter_.try_add(nbytes);
+  return left == usage_counter::rest::nothing ? block : finish(block, nbytes, left);
 }
 
 void* statistics_resource::allocate_through(std::size_t nbytes, std::size_t alignment,
@@ -122,8 +123,9 @@ void* statistics_resource::allocate_through(std::size_t nbytes, std::size_t alig
   return block;
 }
 
-void* statistics_resource::finish(void* block, std::size_t nbytes) noexcept {
-  counter_.finish_add(nbytes);
+void* statistics_resource::finish(void* block, std::size_t nbytes,
+                                  usage_counter::rest left) noexcept {
+  counter_.finish_add(nbytes, left);
   return block;
 }
 
@@ -132,8 +134,9 @@ bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, que
     return false;
   }
   auto* const lowest = upstream().as_pool();
-  if (!counter_.try_remove(nbytes)) [[unlikely]] {
-    return finish_deallocate(pointer, nbytes, on);
+  const auto left = counter_.try_remove(nbytes);
+  if (left != usage_counter::rest::nothing) [[unlikely]] {
+    return finish_deallocate(pointer, nbytes, on, left);
   }
   if (lowest == nullptr) [[unlikely]] {
     return deallocate_through(pointer, nbytes, on);
@@ -141,8 +144,9 @@ bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, que
   return lowest->deallocate_warm(pointer, nbytes, on) || restore(nbytes);
 }
 
-bool statistics_resource::finish_deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept {
-  counter_.finish_remove(nbytes);
+bool statistics_resource::finish_deallocate(void* pointer, std::size_t nbytes, queue* on,
+                                            usage_counter::rest left) noexcept {
+  counter_.finish_remove(nbytes, left);
   return deallocate_through(pointer, nbytes, on);
 }
 

@@ -58,10 +58,12 @@ class statistics_resource final : public adaptor {
  private:
   [[gnu::noinline]] void* allocate_through(std::size_t nbytes, std::size_t alignment,
                                            queue* on) noexcept;
-  [[gnu::noinline]] void* finish(void* block, std::size_t nbytes) noexcept;
+  [[gnu::noinline]] void* finish(void* block, std::size_t nbytes,
+                                 usage_counter::rest left) noexcept;
   // What was counted out goes back; false and counted in again if it does not.
   [[gnu::noinline]] bool deallocate_through(void* pointer, std::size_t nbytes, queue* on) noexcept;
-  [[gnu::noinline]] bool finish_deallocate(void* pointer, std::size_t nbytes, queue* on) noexcept;
+  [[gnu::noinline]] bool finish_deallocate(void* pointer, std::size_t nbytes, queue* on,
+                                           usage_counter::rest left) noexcept;
   [[gnu::noinline]] bool restore(std::size_t nbytes) noexcept;
 
   usage_counter counter_;

@@ -84,30 +84,32 @@ auto usage_counter::locked(Body&& body) noexcept {
   return body();
 }
 
-void usage_counter::finish_add(std::size_t nbytes) noexcept {
+void usage_counter::finish_add(std::size_t nbytes, rest left) noexcept {
   locked([&] {
-    auto* own = own_slot();
-    if (own == nullptr) {
+    if (own_slot() == nullptr) {
       claim();
-      own = &own_or_others();
-      static_cast<void>(own->enter(nbytes));
     } else if (lacks_slots_) {
       make_more();
     }
-    settle(*own);
+    auto& own = own_or_others();
+    if (left == rest::all) {
+      static_cast<void>(own.enter(nbytes));
+    }
+    settle(own);
   });
 }
 
-void usage_counter::finish_remove(std::size_t nbytes) noexcept {
+void usage_counter::finish_remove(std::size_t nbytes, rest left) noexcept {
   locked([&] {
-    auto* own = own_slot();
-    if (own == nullptr) {
+    if (own_slot() == nullptr) {
       lacks_slots_ = claim_thread_number() != k_thread_numbers || lacks_slots_;
-      own = &own_or_others();
-      static_cast<void>(own->leave(nbytes));
     }
-    take_in(*own);
-    open(*own);
+    auto& own = own_or_others();
+    if (left == rest::all) {
+      static_cast<void>(own.leave(nbytes));
+    }
+    take_in(own);
+    open(own);
   });
 }
 

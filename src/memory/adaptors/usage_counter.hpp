@@ -44,27 +44,29 @@ class usage_counter {
 
   // Once the memory was given.
   void add(std::size_t nbytes) noexcept {
-    if (!try_add(nbytes)) [[unlikely]] {
-      finish_add(nbytes);
+    if (const auto left = try_add(nbytes); left != rest::nothing) [[unlikely]] {
+      finish_add(nbytes, left);
     }
   }
   // Before it goes back.
   void remove(std::size_t nbytes) noexcept {
-    if (!try_remove(nbytes)) [[unlikely]] {
-      finish_remove(nbytes);
+    if (const auto left = try_remove(nbytes); left != rest::nothing) [[unlikely]] {
+      finish_remove(nbytes, left);
     }
   }
-  // The same in two steps, for callers whose warm path makes no call. False: the second is due.
-  [[nodiscard]] bool try_add(std::size_t nbytes) noexcept {
+  // The same in two steps, for callers whose warm path makes no call. The second is told what the
+  // first left: between the two another thread may have made this one's slot.
+  enum class rest : std::uint8_t { nothing, but_bound, all };
+  [[nodiscard]] rest try_add(std::size_t nbytes) noexcept {
     auto* own = own_slot();
-    return own != nullptr && own->enter(nbytes);
+    return own == nullptr ? rest::all : own->enter(nbytes) ? rest::nothing : rest::but_bound;
   }
-  [[nodiscard]] bool try_remove(std::size_t nbytes) noexcept {
+  [[nodiscard]] rest try_remove(std::size_t nbytes) noexcept {
     auto* own = own_slot();
-    return own != nullptr && own->leave(nbytes);
+    return own == nullptr ? rest::all : own->leave(nbytes) ? rest::nothing : rest::but_bound;
   }
-  void finish_add(std::size_t nbytes) noexcept;
-  void finish_remove(std::size_t nbytes) noexcept;
+  void finish_add(std::size_t nbytes, rest left) noexcept;
+  void finish_remove(std::size_t nbytes, rest left) noexcept;
   // It did not go back.
   void restore(std::size_t nbytes) noexcept;
 

@@ -256,6 +256,25 @@ TEST(usage_counter, counts_more_threads_than_have_numbers) {
   EXPECT_EQ(seen.current.count, 0U);
 }
 
+// A thread that has a number finds its slot as soon as another has slots made: between its two steps.
+TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
+  for (const bool frees : {true, false}) {
+    usage_counter counter;
+    counter.add(100);  // this thread is the first
+    usage_counter numbered;
+    run_threads(1, [&](unsigned) {
+      numbered.add(1);
+      const auto left = frees ? counter.try_remove(100) : counter.try_add(10);
+      ASSERT_EQ(left, usage_counter::rest::all);
+      run_threads(1, [&](unsigned) { counter.add(7); });
+      frees ? counter.finish_remove(100, left) : counter.finish_add(10, left);
+    });
+    const auto seen = counter.read();
+    EXPECT_EQ(seen.current.bytes, frees ? 7U : 117U);
+    EXPECT_EQ(seen.current.count, frees ? 1U : 3U);
+  }
+}
+
 // Misuse, which the resource below finds.
 TEST(usage_counter, takes_back_a_free_of_any_size) {
   constexpr auto k_half = std::uint64_t{1} << 63;
