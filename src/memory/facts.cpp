@@ -8,7 +8,8 @@
 namespace isthmus {
 namespace {
 
-// Where a pointer leads, without a lock for pooled blocks that have no record.
+// Where a pointer leads, without a lock for pooled blocks that have no record. A block's record is
+// that of all of it, also of what lies behind the bytes that its buffer was made with.
 struct found_place {
   grain* in = nullptr;  // null: in no pool
   pooled_block block;
@@ -20,8 +21,9 @@ struct found_place {
       block = block_holding(*in, pointer);
     }
     if (in == nullptr || (block.first != nullptr && block.first->is_recorded())) {
-      record = process_registry().find(pointer);
-      is_dying = !record && process_registry().is_dying(pointer);
+      const void* const known_by = in == nullptr ? pointer : block.start;
+      record = process_registry().find(known_by);
+      is_dying = !record && process_registry().is_dying(known_by);
     }
   }
   [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }

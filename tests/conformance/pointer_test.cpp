@@ -2,6 +2,7 @@
 #include <cstddef>
 
 #include "support/backends.hpp"
+#include "support/bytes.hpp"
 #include "support/upstreams.hpp"
 
 namespace {
@@ -74,6 +75,30 @@ TEST_P(pointers, into_buffers) {
           EXPECT_EQ(known.device, device_);
         }
       }
+    }
+  }
+}
+
+TEST_P(pointers, behind_a_buffers_end_in_its_block) {
+  for (im::kind kind : kinds()) {
+    const im::resource from = pool(kind);
+    for (std::size_t nbytes : {k_block, k_run}) {
+      im::buffer made = buffer(nbytes, kind, from);
+      const auto* const behind = static_cast<std::byte*>(made.pointer()) + nbytes + 10;
+      const im::pointer_info known = im::query(behind);
+      expect_live(known, made.pointer(), from);
+      EXPECT_EQ(known.nbytes, nbytes);
+      if (!can(im::capability::wait_for_host)) continue;
+      const im::host_event gate;
+      (void)im::fill_async(made, std::byte{1}, {.after = gate});
+      made = {};
+      expect_nothing(im::query(behind), state::waiting);
+      EXPECT_TRUE(throws(im::status::wrong_context, [&] {
+        (void)im::buffer::adopt(const_cast<std::byte*>(behind), 1, [](void*) noexcept {},
+                                {.on = queue_});
+      }));
+      gate.complete();
+      queue_.wait();
     }
   }
 }
