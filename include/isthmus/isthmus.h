@@ -781,10 +781,19 @@ ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
 ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,
                               uint64_t* bytes) ISTHMUS_NOEXCEPT;
 
-/* What is known of a pointer, an inner one too. */
+/* What memory is now. */
+typedef int32_t isthmus_memory_state_t;
+enum {
+  ISTHMUS_MEMORY_UNKNOWN = 0, /* nobody here knows */
+  ISTHMUS_MEMORY_LIVE = 1,    /* somebody has it; all small blocks of an unchecked pool */
+  ISTHMUS_MEMORY_WAITING = 2, /* was let go of; goes back when the work on it has ended */
+  ISTHMUS_MEMORY_FREE = 3     /* a pool has it, for whoever asks, maybe behind work on a queue */
+};
+
+/* What is known of a pointer, an inner one too: all of a buffer's block is that buffer's. */
 typedef struct isthmus_pointer_info_s {
   size_t struct_size;
-  isthmus_kind_t kind; /* UNKNOWN: not USM of the context asked for */
+  isthmus_kind_t kind; /* UNKNOWN: not live, or not USM of the context asked for */
   void* base;          /* start and size of its allocation, where known, else NULL and 0 */
   size_t nbytes;
   isthmus_device_t* device; /* borrowed: lives as long as the context; NULL if not known */
@@ -792,11 +801,21 @@ typedef struct isthmus_pointer_info_s {
    * what came through a tracking resource; else 0. */
   size_t requested_bytes;
   uintptr_t queue_key; /* of the queue that it was allocated on */
+  /* That it belongs to and that it goes back to; NULL if not known, or the driver's own. Borrowed:
+   * they live as long as the memory is live and somebody holds the resource. */
+  isthmus_context_t* context;
+  isthmus_resource_t* resource;
+  isthmus_memory_state_t state; /* WAITING or FREE in a pool: nothing else is told of it */
 } isthmus_pointer_info_t;
 /* Asks the registry, then `context`'s driver. `context` NULL: any context that the registry knows.
  * The fields behind `device` may be left out, with a smaller `struct_size`. */
 ISTHMUS_API isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                                    isthmus_pointer_info_t* info) ISTHMUS_NOEXCEPT;
+/* The same two as references of the caller's, also while others let go of the memory or release
+ * them; NULL where the library does not know. Outputs may be NULL. */
+ISTHMUS_API isthmus_status_t isthmus_pointer_origin(const void* pointer,
+                                                    isthmus_context_t** context,
+                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* ---- traces ---------------------------------------------------------------------------------- */
 
@@ -843,8 +862,9 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t
                                                    isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
 /* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be
  * known to the queue's context, and [pointer, pointer + nbytes) must lie within its allocation
- * where the driver tells. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. Memory of the
- * library's own is held too, and operations on it are ordered with those of its own buffer. */
+ * where the driver tells, and within the live buffer whose block it is in. ISTHMUS_KIND_UNKNOWN
+ * takes the kind that the driver tells. Memory of the library's own is held too, and operations on
+ * it are ordered with those of its own buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                                   int read_only, isthmus_queue_t* queue,
                                                   isthmus_owner_t owner,

@@ -240,9 +240,9 @@ struct live_memory {
   return result;
 }
 
-// What is known of a pointer, an inner one too; `base` and `nbytes` are its allocation's, those
-// behind `device` how it was asked for, where that is known: of the driver's memory, of a pool's
-// above 256 KiB, of what came through a tracking resource; else 0.
+// What is known of a pointer, an inner one too; `base` and `nbytes` are its allocation's. How it
+// was asked for is known of the driver's memory, of a pool's above 256 KiB and of what came through
+// a tracking resource; else 0. Of what waits or is free in a pool the state alone is told.
 struct pointer_info {
   v1::kind kind = v1::kind::unknown;
   void* base = nullptr;
@@ -250,14 +250,29 @@ struct pointer_info {
   v1::device device;
   std::size_t requested_bytes = 0;
   std::uintptr_t queue_key = 0;  // of the queue that it was allocated on
+  v1::context context;           // that it belongs to
+  v1::resource resource;         // that it goes back to; empty: not known, or the driver's own
+  memory_state state = memory_state::unknown;
 };
 // An empty context asks the registry alone.
 [[nodiscard]] inline pointer_info query(const void* pointer, const context& asked = context()) {
   isthmus_pointer_info_t raw{};
   raw.struct_size = sizeof raw;
   detail::check(isthmus_pointer_query(asked.get(), pointer, &raw));
-  return {static_cast<kind>(raw.kind), raw.base,     raw.nbytes, device::share(raw.device),
-          raw.requested_bytes,         raw.queue_key};
+  isthmus_context_t* home = nullptr;
+  isthmus_resource_t* from = nullptr;
+  if (raw.context != nullptr) detail::check(isthmus_pointer_origin(pointer, &home, &from));
+  pointer_info known{static_cast<kind>(raw.kind),
+                     raw.base,
+                     raw.nbytes,
+                     device::share(raw.device),
+                     raw.requested_bytes,
+                     raw.queue_key,
+                     context::take(home),
+                     resource::take(from),
+                     static_cast<memory_state>(raw.state)};
+  if (raw.context == asked.get()) known.context = asked;  // which alone may know of the memory
+  return known;
 }
 
 static_assert(std::copyable<resource> && std::equality_comparable<resource>);

@@ -45,6 +45,14 @@ enum class kind : isthmus_kind_t {
   host = ISTHMUS_KIND_HOST,
 };
 
+// What memory is now.
+enum class memory_state : isthmus_memory_state_t {
+  unknown = ISTHMUS_MEMORY_UNKNOWN,
+  live = ISTHMUS_MEMORY_LIVE,        // somebody has it; all small blocks of an unchecked pool
+  waiting = ISTHMUS_MEMORY_WAITING,  // was let go of; goes back when the work on it has ended
+  free = ISTHMUS_MEMORY_FREE,        // a pool has it, for whoever asks
+};
+
 [[nodiscard]] constexpr std::string_view name(kind value) noexcept {
   switch (value) {
     case kind::device: return "device";

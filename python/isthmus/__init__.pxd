@@ -13,6 +13,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr
 cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef int32_t isthmus_status_t
     ctypedef int32_t isthmus_kind_t
+    ctypedef int32_t isthmus_memory_state_t
     ctypedef int32_t isthmus_device_type_t
 
     enum:
@@ -40,6 +41,12 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_KIND_DEVICE
         ISTHMUS_KIND_SHARED
         ISTHMUS_KIND_HOST
+
+    enum:
+        ISTHMUS_MEMORY_UNKNOWN
+        ISTHMUS_MEMORY_LIVE
+        ISTHMUS_MEMORY_WAITING
+        ISTHMUS_MEMORY_FREE
 
     enum:
         ISTHMUS_DEVICE_CPU
@@ -242,6 +249,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_device_t* device
         size_t requested_bytes
         uintptr_t queue_key
+        isthmus_context_t* context
+        isthmus_resource_t* resource
+        isthmus_memory_state_t state
 
     enum:
         ISTHMUS_TRACE_FREE
@@ -455,6 +465,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes)
     isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
         isthmus_pointer_info_t* info)
+    isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t** context,
+        isthmus_resource_t** resource)
     isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t
         alignment, isthmus_queue_t* queue, isthmus_resource_t* resource, isthmus_buffer_t** buffer)
     isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind, int

@@ -9,6 +9,7 @@ from typing import Any, SupportsIndex
 
 from typing_extensions import Self
 
+from ._pointer import PointerInfo
 from ._pressure import ReclaimRequest, RungCounts, Snapshot, TrackedBlock
 from .memory import Allocator
 
@@ -608,6 +609,10 @@ class MemoryResource:
         bytes given back. What threads keep for themselves is free too.
         """
 
+    def __eq__(self, other: object) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
     def __repr__(self) -> str: ...
 
 class ProviderResource(MemoryResource):
@@ -1019,6 +1024,13 @@ def live(kind: str | None = None) -> tuple[int, int]:
     """
     (allocations, bytes) that live in this process, of one kind (None: all). Memory whose
     free waits for work in flight counts.
+    """
+
+def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
+    """
+    What is known of an address, an inner one too: all of a buffer's block is that buffer's.
+    What the library does not know the driver of `context` is asked for, if one is given, and
+    memory of other contexts is then unknown. Raises OverflowError for what is no address.
     """
 
 class Reclaimer:

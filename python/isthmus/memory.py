@@ -39,7 +39,9 @@ from ._core import (
     USMAllocationError,
     as_usm_memory,
     live,
+    query,
 )
+from ._pointer import PointerInfo
 from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagHolder, TrackedBlock
 
 if TYPE_CHECKING:
@@ -63,6 +65,7 @@ __all__ = [
     "MemoryUSMHost",
     "MemoryUSMShared",
     "MonotonicResource",
+    "PointerInfo",
     "PoolResource",
     "PrefetchResource",
     "ProviderResource",
@@ -78,6 +81,7 @@ __all__ = [
     "USMAllocationError",
     "as_usm_memory",
     "live",
+    "query",
 ]
 
 

@@ -112,6 +112,66 @@ nb::object live(nb::handle kind) {
   return nb::make_tuple(count, bytes);
 }
 
+// One that some object of Python's may stand for already: they compare equal.
+nb::object wrap_resource(resource_handle raw, nb::handle within) {
+  resource made{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
+  const auto told = info_of(made);
+  made.kind = told.kind;
+  const nb::object where = wrap(device_handle::retained(told.device));
+  made.queue_object = queue_in(*device_of(where), within);
+  nb::object object = nb::inst_alloc(types.resource);
+  new (nb::inst_ptr<resource>(object)) resource{std::move(made)};
+  nb::inst_mark_ready(object);
+  return object;
+}
+
+const char* state_name(isthmus_memory_state_t state) {
+  switch (state) {
+    case ISTHMUS_MEMORY_LIVE: return "live";
+    case ISTHMUS_MEMORY_WAITING: return "waiting";
+    case ISTHMUS_MEMORY_FREE: return "free";
+    default: return "unknown";
+  }
+}
+
+nb::object query(nb::handle pointer, nb::handle within) {
+  const auto* asked = within.is_none() ? nullptr : context_of(within);
+  if (asked == nullptr && !within.is_none()) {
+    raise_python(PyExc_TypeError, "context must be a Context or None, not %.100s",
+                 Py_TYPE(within.ptr())->tp_name);
+  }
+  const void* at = to_pointer(pointer, "pointer");
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(asked == nullptr ? nullptr : asked->raw.get(), at, &info));
+  context_handle home;
+  resource_handle from;
+  check(isthmus_pointer_origin(at, home.out(), from.out()));
+  nb::object where = nb::none(), owner = nb::none(), resource = nb::none();
+  if (info.device != nullptr) {
+    where = wrap(device_handle::retained(info.device));
+  }
+  if (info.context != nullptr) {
+    owner = home.get() == nullptr ? nb::borrow(within) : wrap(std::move(home));
+  }
+  if (info.resource != nullptr && from.get() != nullptr) {
+    resource = wrap_resource(std::move(from), owner);
+  }
+  return nb::module_::import_("isthmus._pointer")
+      .attr("PointerInfo")(kind_name(info.kind), reinterpret_cast<std::uintptr_t>(info.base),
+                           info.nbytes, where, owner, resource, state_name(info.state),
+                           info.requested_bytes, info.queue_key);
+}
+
+std::uintptr_t key_of(const resource& self) noexcept {
+  return reinterpret_cast<std::uintptr_t>(self.raw.get());
+}
+
+nb::object equal(const resource& self, nb::handle other) {
+  const auto* with = instance_of<resource>(types.resource, other);
+  return with == nullptr ? nb::borrow(Py_NotImplemented) : nb::bool_(key_of(self) == key_of(*with));
+}
+
 void verify(const resource& self) {
   isthmus_status_t status;
   {
@@ -175,6 +235,9 @@ void bind_resource(nb::module_& module) {
            nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
            "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
            "bytes given back. What threads keep for themselves is free too.")
+      .def("__eq__", &equal, nb::arg("other").none(),
+           nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", &key_of)
       .def("__repr__", &resource_repr, nb::sig("def __repr__(self) -> str"));
   nb::class_<provider_resource, resource>(
       module, "ProviderResource",
@@ -193,6 +256,12 @@ void bind_resource(nb::module_& module) {
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
       "(allocations, bytes) that live in this process, of one kind (None: all). Memory whose\n"
       "free waits for work in flight counts.");
+  module.def(
+      "query", &query, nb::arg("pointer").none(), nb::kw_only(), nb::arg("context") = nb::none(),
+      nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
+      "What is known of an address, an inner one too: all of a buffer's block is that buffer's.\n"
+      "What the library does not know the driver of `context` is asked for, if one is given, and\n"
+      "memory of other contexts is then unknown. Raises OverflowError for what is no address.");
 }
 
 }  // namespace isthmus::python

@@ -23,14 +23,38 @@ void tell(const pointer_facts& known, isthmus_pointer_info_t& info) noexcept {
   info.device = known.home == nullptr ? nullptr : handle(known.home);
 }
 
-// Where the caller has room for it.
+// These two where the caller has room for it.
 void tell_request(const request_facts& known, isthmus_pointer_info_t& info) noexcept {
   if (info.struct_size >= offsetof(isthmus_pointer_info_t, queue_key)) {
     info.requested_bytes = known.nbytes;
   }
-  if (info.struct_size >= sizeof info) {
+  if (info.struct_size >= offsetof(isthmus_pointer_info_t, context)) {
     info.queue_key = known.queue_key;
   }
+}
+
+void tell_origin(context* home, memory_resource* from, isthmus_memory_state_t state,
+                 isthmus_pointer_info_t& info) noexcept {
+  if (info.struct_size >= sizeof info) {
+    info.context = handle(home);
+    info.resource = handle(from);
+    info.state = state;
+  }
+}
+
+// For callers with room for all, to whom it is a row of stores.
+void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
+  const auto& common = *known.common;
+  info = {info.struct_size,
+          common.kind.load(k_relaxed),
+          known.start,
+          known.nbytes,
+          handle(common.where.load(k_relaxed)),
+          0,
+          0,
+          handle(common.home.load(k_relaxed)),
+          handle(common.from.load(k_relaxed)),
+          ISTHMUS_MEMORY_LIVE};
 }
 
 request_facts request_for(const pointer_facts& known, const void* pointer) {
@@ -54,11 +78,12 @@ request_facts request_for(const pointer_facts& known, const void* pointer) {
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    const auto known = context == nullptr ? facts_of(pointer) : facts_of(*object(context), pointer);
-    tell(known, *info);
+    const auto known = record_of(object(context), pointer);
+    tell(known.what, *info);
     if (info->struct_size > k_first_info_size) {
-      tell_request(request_for(known, pointer), *info);
+      tell_request(request_for(known.what, pointer), *info);
     }
+    tell_origin(known.home, known.from, known.state, *info);
     return {};
   });
 }
@@ -67,20 +92,34 @@ request_facts request_for(const pointer_facts& known, const void* pointer) {
 
 isthmus_status_t isthmus_pointer_query(isthmus_context_t* context, const void* pointer,
                                        isthmus_pointer_info_t* info) noexcept {
-  if (info != nullptr && info->struct_size >= k_first_info_size && !os::is_forked_child() &&
+  if (info != nullptr && info->struct_size >= sizeof *info && !os::is_forked_child() &&
       !tracking_resource::is_any()) [[likely]] {
     const auto found = bare_block_holding(pointer);
     if (found.common != nullptr &&
         (context == nullptr || object(context)->key() == found.common->context_key.load(k_relaxed)))
         [[likely]] {
-      tell({found.common->kind.load(k_relaxed), found.start, found.nbytes,
-            found.common->where.load(k_relaxed)},
-           *info);
-      tell_request({}, *info);
+      tell_all(found, *info);
       return ISTHMUS_OK;
     }
   }
   return query_cold(context, pointer, info);
+}
+
+isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t** context,
+                                        isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto known = origin_of(pointer);
+    if (context != nullptr) {
+      *context = handle(known.home.detach());
+    }
+    if (resource != nullptr) {
+      *resource = handle(known.from.detach());
+    }
+    return {};
+  });
 }
 
 namespace {

@@ -52,6 +52,9 @@ class allocation final : public ref_counted, public reclaimable {
     return from_.get() == &candidate;
   }
 
+  // What the memory goes back to; null: the driver, or its owner.
+  [[nodiscard]] memory_resource* from() const noexcept { return from_.get(); }
+
   [[nodiscard]] const facts& what() const noexcept { return what_; }
   [[nodiscard]] queue& on() const noexcept { return *on_; }
   [[nodiscard]] context& home() const noexcept;

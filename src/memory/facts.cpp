@@ -1,60 +1,102 @@
 #include "memory/facts.hpp"
 
-#include <optional>
-
 #include "memory/page_map.hpp"
+#include "memory/pool.hpp"
 #include "memory/pooled.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
 namespace {
 
-pointer_facts facts_in(allocation& record) {
-  return {record.what().kind, record.what().base, record.what().nbytes, &record.where()};
-}
+// Where a pointer leads, without a lock for pooled blocks that have no record. A block's record is
+// that of all of it, also of what lies behind the bytes that its buffer was made with.
+struct found_place {
+  grain* in = nullptr;  // null: in no pool
+  pooled_block block;
+  ref<allocation> record;
+  bool is_dying = false;  // its record is nobody's any more
 
-struct known_facts {
-  pointer_facts what;
-  std::uintptr_t context_key = 0;
+  explicit found_place(const void* pointer) : in{process_page_map.find(pointer)} {
+    if (in != nullptr) {
+      block = block_holding(*in, pointer);
+    }
+    if (in == nullptr || (block.first != nullptr && block.first->is_recorded())) {
+      const void* const known_by = in == nullptr ? pointer : block.start;
+      record = process_registry().find(known_by);
+      is_dying = !record && process_registry().is_dying(known_by);
+    }
+  }
+  [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }
+  [[nodiscard]] std::uintptr_t context_key() const noexcept {
+    return record ? record->home().key() : table().common().context_key.load(k_relaxed);
+  }
 };
 
-known_facts facts_in_pool(const grain& in, const pooled_block& found) noexcept {
-  if (found.first == nullptr) {
-    return {};
-  }
-  const auto& common = grain_table::of(&in).common();
-  return {{common.kind.load(k_relaxed), found.start, found.nbytes, common.where.load(k_relaxed)},
-          common.context_key.load(k_relaxed)};
+pointer_record record_in(allocation& known) {
+  return {{known.what().kind, known.what().base, known.what().nbytes, &known.where()},
+          &known.home(),
+          known.from(),
+          ISTHMUS_MEMORY_LIVE};
 }
 
-// None where it is no memory of ours. Without a lock for pooled blocks that have no record.
-std::optional<known_facts> known_of(const void* pointer) {
-  auto* in = process_page_map.find(pointer);
-  const auto pooled = in == nullptr ? pooled_block{} : block_holding(*in, pointer);
-  if (in == nullptr || (pooled.first != nullptr && pooled.first->is_recorded())) {
-    if (auto record = process_registry().find(pointer)) {
-      return known_facts{facts_in(*record), record->home().key()};
-    }
-    if (in != nullptr && process_registry().is_dying(pointer)) {
-      return known_facts{};
-    }
+pointer_record record_in_pool(const found_place& at) noexcept {
+  if (at.block.first == nullptr || at.is_dying) {
+    return {{}, nullptr, nullptr, at.is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE};
   }
-  return in == nullptr ? std::nullopt : std::optional{facts_in_pool(*in, pooled)};
+  const auto& common = at.table().common();
+  return {
+      {common.kind.load(k_relaxed), at.block.start, at.block.nbytes, common.where.load(k_relaxed)},
+      common.home.load(k_relaxed),
+      common.from.load(k_relaxed),
+      ISTHMUS_MEMORY_LIVE};
+}
+
+// Of memory that no record of ours is of: what the driver knows, if there is one to ask.
+pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dying) {
+  pointer_record known{
+      {}, asked, nullptr, is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_UNKNOWN};
+  if (asked == nullptr) {
+    return known;
+  }
+  known.what = asked->query(pointer);
+  if (known.what.kind != ISTHMUS_KIND_UNKNOWN) {
+    known.state = is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_LIVE;
+  } else if (asked->takes_host_memory() && pointer != nullptr) {
+    known.what.kind = ISTHMUS_KIND_HOST;
+  } else {
+    return {};
+  }
+  return known;
 }
 
 }  // namespace
 
+pointer_record record_of(context* asked, const void* pointer) {
+  const found_place at{pointer};
+  if (at.in == nullptr && !at.record) {
+    return record_elsewhere(asked, pointer, at.is_dying);
+  }
+  // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse it.
+  if (asked != nullptr && at.context_key() != asked->key()) {
+    return {};
+  }
+  return at.record ? record_in(*at.record) : record_in_pool(at);
+}
+
 pointer_facts facts_of(context& home, const void* pointer) {
-  if (const auto known = known_of(pointer)) {
-    // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse
-    // it.
-    return known->context_key == home.key() ? known->what : pointer_facts{};
+  return record_of(&home, pointer).what;
+}
+
+pointer_origin origin_of(const void* pointer) {
+  const found_place at{pointer};
+  if (at.record) {
+    return {ref<context>{&at.record->home()}, ref<memory_resource>{at.record->from()}};
   }
-  auto told = home.query(pointer);
-  if (told.kind == ISTHMUS_KIND_UNKNOWN && home.takes_host_memory() && pointer != nullptr) {
-    told.kind = ISTHMUS_KIND_HOST;
+  if (at.block.first == nullptr || at.is_dying) {
+    return {};
   }
-  return told;
+  auto owner = at.table().owner();
+  return owner ? pointer_origin{ref<context>{&owner->home()}, std::move(owner)} : pointer_origin{};
 }
 
 request_facts request_of(const void* pointer) {
@@ -70,11 +112,6 @@ request_facts request_of(const void* pointer) {
   auto& table = grain_table::of(first);
   const auto& origin = table.origin_of(table.number_of(first));
   return {origin.nbytes.load(k_relaxed), origin.queue_key.load(k_relaxed)};
-}
-
-pointer_facts facts_of(const void* pointer) {
-  const auto known = known_of(pointer);
-  return known ? known->what : pointer_facts{};
 }
 
 }  // namespace isthmus

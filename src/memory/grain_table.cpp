@@ -50,6 +50,7 @@ void grain_table::give_back() noexcept { process_tables.give(*this); }
 void grain_table::set_owner(pool* owner) noexcept {
   const std::lock_guard hold{lock_};
   owner_ = owner;
+  common_.from.store(owner, k_relaxed);
 }
 
 ref<pool> grain_table::owner() noexcept {

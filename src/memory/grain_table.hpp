@@ -18,6 +18,9 @@
 
 namespace isthmus {
 
+class context;
+class device;
+class memory_resource;
 class pool;
 
 class grain_table {
@@ -55,6 +58,8 @@ class grain_table {
     std::atomic<std::uintptr_t> context_key{0};
     std::atomic<usm_kind> kind{ISTHMUS_KIND_UNKNOWN};
     std::atomic<bool> knows_live{false};  // whether slabs tell which of their blocks a caller has
+    std::atomic<context*> home{nullptr};
+    std::atomic<memory_resource*> from{nullptr};  // the pool, for as long as it may be found
   };
   [[nodiscard]] common_facts& common() noexcept { return common_; }
   // From when on, and till when, its pool may be found. Null: it has gone, or is going.

@@ -48,6 +48,7 @@ result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, cons
   table.common().kind.store(kind, k_relaxed);
   table.common().where.store(&where, k_relaxed);
   table.common().context_key.store(home.key(), k_relaxed);
+  table.common().home.store(&home, k_relaxed);
   table.common().knows_live.store(how.checks, k_relaxed);
   table.set_owner(made.get());
   if (how.shared) {

@@ -76,10 +76,10 @@ result<ref<allocation>> allocation_at(const void* pointer) {
     return not_allocated(pointer);
   }
   if (found.first->is_recorded()) {
-    if (auto known = process_registry().find(pointer)) {
+    if (auto known = process_registry().find(found.start)) {
       return known;
     }
-    if (process_registry().is_dying(pointer)) {
+    if (process_registry().is_dying(found.start)) {
       return not_allocated(pointer);
     }
   }

@@ -164,6 +164,24 @@ TEST_P(adoption, beyond_the_allocation_is_refused) {
   EXPECT_EQ(released, 3);
 }
 
+// A pool's block is larger than what its buffer was made with.
+TEST_P(adoption, beyond_the_end_of_a_buffer_in_its_block_is_refused) {
+  const auto owner = [](void*) noexcept {};
+  for (im::kind kind : kinds()) {
+    const im::resource pool = im::resource::pool(queue_.context(), kind, {}, device_);
+    for (std::size_t size : {std::size_t{1000}, std::size_t{300'001}}) {
+      const im::buffer ours(size, kind, {.on = queue_, .from = pool});
+      auto* const first = static_cast<std::byte*>(ours.pointer());
+      for (std::size_t offset : {size - 1, size, size + 1, size + 10}) {
+        EXPECT_TRUE(throws(im::status::out_of_range, {"10 bytes", std::to_string(size)}, [&] {
+          (void)im::buffer::adopt(first + offset, 10, owner, {.on = queue_});
+        }));
+      }
+      EXPECT_EQ(im::buffer::adopt(first + size - 10, 10, owner, {.on = queue_}).size(), 10u);
+    }
+  }
+}
+
 TEST_P(adoption, with_a_kind_that_is_not_the_memorys_is_refused) {
   if (kinds().size() < 2) GTEST_SKIP();
   const im::buffer ours = make(1000, kinds()[0]);

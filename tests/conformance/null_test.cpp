@@ -189,6 +189,10 @@ TEST_F(null, memory) {
   EXPECT_TRUE(
       refused(isthmus_resource_allocate(host.get(), 1, 0, queue_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_pointer_query(nullptr, nullptr, nullptr), k_invalid));
+  isthmus_context_t* home = queue_.context().get();
+  EXPECT_EQ(isthmus_pointer_origin(nullptr, &home, &resource), ISTHMUS_OK);
+  EXPECT_EQ(home, nullptr);
+  EXPECT_EQ(resource, nullptr);
   EXPECT_TRUE(refused(isthmus_result_allocate(10, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_result_allocate(SIZE_MAX, &pointer), ISTHMUS_ERROR_OUT_OF_MEMORY));
 }

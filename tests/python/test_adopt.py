@@ -11,7 +11,7 @@ from support import filled, live_again, message_has, noise, sim, until
 
 import isthmus
 from isthmus import Buffer, Context, Event, Queue
-from isthmus.memory import live
+from isthmus.memory import PoolResource, live, query
 
 DATA = noise(4096)
 
@@ -133,6 +133,18 @@ def test_read_only_exports(q: Queue, host_kind: str) -> None:
     assert not np.asarray(adopted).flags.writeable
     with pytest.raises(TypeError):
         view[0] = 1
+
+
+@pytest.mark.parametrize("nbytes", [1000, 300_001])
+def test_past_the_end_of_a_buffer_in_its_block(q: Queue, kind: str, nbytes: int) -> None:
+    pool = PoolResource(kind, q.device)
+    source = Buffer(nbytes, resource=pool, queue=q)
+    for offset in (nbytes - 9, nbytes, nbytes + 1):
+        with pytest.raises(isthmus.OutOfRangeError) as told:
+            Buffer.adopt(source.ptr + offset, 10, queue=q, owner=source)
+        message_has(told, ("10 bytes", nbytes, "past the end"))
+        assert query(source.ptr + offset).base == source.ptr
+    assert Buffer.adopt(source.ptr + nbytes - 10, 10, queue=q, owner=source).nbytes == 10
 
 
 def test_past_the_end_of_its_allocation(q: Queue, kind: str) -> None:

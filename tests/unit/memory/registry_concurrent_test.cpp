@@ -50,7 +50,7 @@ TEST(registry, knows_nothing_of_other_memory) {
   EXPECT_FALSE(process_registry().find(&local));
   EXPECT_FALSE(process_registry().find(nullptr));
   EXPECT_FALSE(process_registry().find(reinterpret_cast<void*>(UINTPTR_MAX)));
-  EXPECT_EQ(facts_of(&local).kind, ISTHMUS_KIND_UNKNOWN);
+  EXPECT_EQ(record_of(nullptr, &local).what.kind, ISTHMUS_KIND_UNKNOWN);
 }
 
 TEST(registry_concurrent, finds_while_others_come_and_go) {
