@@ -135,7 +135,7 @@ void bind_properties(nb::class_<queue>& bound) {
       .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
                    "dpctl's name of `context`.")
       .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
-                   "\"host\", \"sim\" or \"opencl\".")
+                   "\"host\", \"sim\", \"cuda\" or \"opencl\".")
       .def_prop_ro(
           "is_in_order", [](const queue&) { return true; }, "Always True.")
       .def_prop_ro(

@@ -108,7 +108,8 @@ class queue : public ref_counted {
                                                   wait_list after);
   // Whether `candidate` can stand in `after` as it is: an event of this driver and context.
   [[nodiscard]] virtual bool knows(event& candidate) const noexcept = 0;
-  // An event of this driver that completes as `foreign` does. Only with ISTHMUS_CAN_WAIT_FOR_HOST.
+  // What the `do_` functions take in place of `foreign`: an event that completes as it does. Only
+  // with ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual result<ref<event>> import(event& foreign);
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
