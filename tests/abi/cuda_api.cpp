@@ -40,7 +40,7 @@ struct plain<CUmemAllocationProp> {
 };
 template <>
 struct plain<CUmemAccessDesc> {
-  using type = access;
+  using type = access_rights;
 };
 template <>
 struct plain<CUDA_MEMCPY2D> {
@@ -68,8 +68,8 @@ static_assert(std::is_same_v<memory_handle, CUmemGenericAllocationHandle>);
 
 static_assert(sizeof(location) == sizeof(CUmemLocation));
 static_assert(offsetof(location, id) == offsetof(CUmemLocation, id));
-static_assert(sizeof(access) == sizeof(CUmemAccessDesc));
-static_assert(offsetof(access, rights) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(access_rights) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(access_rights, rights) == offsetof(CUmemAccessDesc, flags));
 static_assert(sizeof(allocation_properties) == sizeof(CUmemAllocationProp));
 static_assert(offsetof(allocation_properties, where) == offsetof(CUmemAllocationProp, location));
 static_assert(offsetof(allocation_properties, compression) ==

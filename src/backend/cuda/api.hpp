@@ -136,7 +136,7 @@ struct allocation_properties {
   unsigned char reserved[4] = {};
 };
 
-struct access {
+struct access_rights {
   location who;
   number rights = 0;
 };
@@ -202,16 +202,16 @@ struct copy_2d_parameters {
     code(place, std::size_t, unsigned, std::size_t, std::size_t, stream_handle))
 
 // Since CUDA 10.2: memory that can move.
-#define ISTHMUS_CUDA_VIRTUAL(X)                                                         \
-  X(reserve, cuMemAddressReserve, code(place*, std::size_t, std::size_t, place, flags)) \
-  X(release_addresses, cuMemAddressFree, code(place, std::size_t))                      \
-  X(create_memory, cuMemCreate,                                                         \
-    code(memory_handle*, std::size_t, const allocation_properties*, flags))             \
-  X(release_memory, cuMemRelease, code(memory_handle))                                  \
-  X(map, cuMemMap, code(place, std::size_t, std::size_t, memory_handle, flags))         \
-  X(unmap, cuMemUnmap, code(place, std::size_t))                                        \
-  X(set_access, cuMemSetAccess, code(place, std::size_t, const access*, std::size_t))   \
-  X(granularity, cuMemGetAllocationGranularity,                                         \
+#define ISTHMUS_CUDA_VIRTUAL(X)                                                              \
+  X(reserve, cuMemAddressReserve, code(place*, std::size_t, std::size_t, place, flags))      \
+  X(release_addresses, cuMemAddressFree, code(place, std::size_t))                           \
+  X(create_memory, cuMemCreate,                                                              \
+    code(memory_handle*, std::size_t, const allocation_properties*, flags))                  \
+  X(release_memory, cuMemRelease, code(memory_handle))                                       \
+  X(map, cuMemMap, code(place, std::size_t, std::size_t, memory_handle, flags))              \
+  X(unmap, cuMemUnmap, code(place, std::size_t))                                             \
+  X(set_access, cuMemSetAccess, code(place, std::size_t, const access_rights*, std::size_t)) \
+  X(granularity, cuMemGetAllocationGranularity,                                              \
     code(std::size_t*, const allocation_properties*, number))
 
 // Since CUDA 12.2.

@@ -58,7 +58,7 @@ result<void> chunks::map(void* at, std::size_t nbytes, memory_handle what) noexc
       outcome != cu::k_success) {
     return call_failed("cuMemMap", outcome);
   }
-  const access ours{{cu::k_location_device, where_.index()}, cu::k_access_read_write};
+  const access_rights ours{{cu::k_location_device, where_.index()}, cu::k_access_read_write};
   if (const auto outcome = calls().set_access(place_of(at), nbytes, &ours, 1);
       outcome != cu::k_success) {
     calls().unmap(place_of(at), nbytes);

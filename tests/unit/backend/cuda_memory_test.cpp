@@ -9,7 +9,7 @@
 namespace isthmus::cuda_test {
 namespace {
 
-TEST_F(cuda_test, leaves_the_callers_current_context_as_it_is) {
+TEST_F(cuda_gpu, leaves_the_callers_current_context_as_it_is) {
   const auto extra = others();
   cuda::context_handle theirs = nullptr;
   ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);

@@ -56,7 +56,7 @@ TEST_F(cuda_test, refuses_streams_that_mean_another_one_elsewhere) {
   }
 }
 
-TEST_F(cuda_test, refuses_what_is_of_another_context) {
+TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
   const auto extra = others();
   cuda::context_handle theirs = nullptr;
   ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);
@@ -72,7 +72,7 @@ TEST_F(cuda_test, refuses_what_is_of_another_context) {
   EXPECT_TRUE((*same)->is_same_as(home()));
 }
 
-TEST_F(cuda_test, refuses_to_work_in_a_capture) {
+TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
   const auto extra = others();
   auto* const stream = foreign_stream();
   auto adopted = *where().home().adopt_queue(where(), stream, owner{});
@@ -184,10 +184,8 @@ constexpr const char* k_trap = R"(
 .visible .entry broken() { trap; }
 )";
 
-using cuda_ends = cuda_test;
-
 // Breaks the process's context: in a process of its own.
-TEST_F(cuda_ends, of_a_broken_context_are_told) {
+TEST_F(cuda_gpu, tells_of_a_broken_context) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
     const auto extra = others();
@@ -212,7 +210,7 @@ TEST_F(cuda_ends, of_a_broken_context_are_told) {
   EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
 }
 
-TEST_F(cuda_ends, with_work_in_flight_and_held_back_do_no_harm) {
+TEST_F(cuda_test, lets_the_process_end_with_work_in_flight_and_held_back) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto in_child = [this] {
     auto* const memory = new block{home(), where(), std::size_t{256} << 20};
