@@ -125,7 +125,7 @@ result<void*> context::obtain_larger(device& where, const allocation_request& re
                         (round_up(address(*start), request.alignment) - address(*start));
   try {
     const std::lock_guard hold{larger_lock_};
-    larger_.emplace(aligned, *start);
+    larger_.emplace(aligned, whole_block{*start, nbytes});
   } catch (const std::bad_alloc&) {
     give_back(where, *start, request.kind, nbytes);
     return error::no_memory();
@@ -171,8 +171,8 @@ void context::do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) no
   if (larger_count_.load(std::memory_order_relaxed) != 0) {
     const std::lock_guard hold{larger_lock_};
     if (auto larger = larger_.extract(pointer)) {
-      pointer = larger.mapped();
-      nbytes = told.nbytes;
+      pointer = larger.mapped().start;
+      nbytes = larger.mapped().nbytes;
       larger_count_.fetch_sub(1, std::memory_order_relaxed);
     }
   }

@@ -37,9 +37,13 @@ class context final : public isthmus::context {
   platform& driver_;
   std::vector<std::unique_ptr<cuda::chunks>> chunks_;  // as `devices`; null where none moves
   // CUDA takes no alignment: where it aligns less than was asked for we take more and align
-  // ourselves. Aligned start to the driver's own.
+  // ourselves. Aligned start to what the driver gave.
+  struct whole_block {
+    void* start;
+    std::size_t nbytes;
+  };
   std::mutex larger_lock_;
-  std::unordered_map<void*, void*> larger_;
+  std::unordered_map<void*, whole_block> larger_;
   std::atomic<std::size_t> larger_count_{0};
 };
 

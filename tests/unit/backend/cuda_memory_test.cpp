@@ -69,6 +69,15 @@ TEST_F(cuda_test, refuses_shared_memory_that_does_not_fit) {
             ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
+TEST_F(cuda_test, counts_shared_memory_no_more_once_it_is_back) {
+  for (int round = 0; round < 3; ++round) {
+    const auto most = where().memory()->free_bytes / 2;
+    const block aligned{home(), where(), 100, ISTHMUS_KIND_SHARED,
+                        where().properties().max_alignment};
+    const block large{home(), where(), most, ISTHMUS_KIND_SHARED};
+  }
+}
+
 TEST_F(cuda_test, says_what_is_free_where_there_is_too_little) {
   const auto all = where().properties().memory_bytes;
   const auto refused = home().allocate(where(), {ISTHMUS_KIND_DEVICE, all, 0});
