@@ -57,7 +57,7 @@ nb::object fence(const queue& self, nb::handle after) {
   event_handle made;
   isthmus_status_t status;
   {
-    const gil_release released{!how.after.empty()};
+    const gil_release released{!how.after.empty() || !self.submits_at_once};
     status = isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
   }
   check(status);

@@ -109,6 +109,7 @@ inline constexpr number k_attach_global = 1;
 inline constexpr number k_stream_non_blocking = 1;
 inline constexpr number k_event_without_times = 2;
 inline constexpr number k_not_capturing = 0;
+inline constexpr number k_capture_relaxed = 2;
 
 inline constexpr number k_location_device = 1;
 inline constexpr number k_location_host = 2;
@@ -201,6 +202,10 @@ struct copy_2d_parameters {
   X(fill_column_32, cuMemsetD2D32Async,                                                 \
     code(place, std::size_t, unsigned, std::size_t, std::size_t, stream_handle))
 
+// Since CUDA 10.1.
+#define ISTHMUS_CUDA_CAPTURES(X) \
+  X(exchange_capture_mode, cuThreadExchangeStreamCaptureMode, code(number*))
+
 // Since CUDA 10.2: memory that can move.
 #define ISTHMUS_CUDA_VIRTUAL(X)                                                              \
   X(reserve, cuMemAddressReserve, code(place*, std::size_t, std::size_t, place, flags))      \
@@ -225,12 +230,13 @@ struct copy_2d_parameters {
   X(prefetch_to_ordinal, cuMemPrefetchAsync, code(place, std::size_t, ordinal, stream_handle)) \
   X(advise_ordinal, cuMemAdvise, code(place, std::size_t, number, ordinal))
 
-// Those of the last three groups may be null.
+// Those of the last four groups may be null.
 struct api {
   template <class Signature>
   using entry = Signature*;
 #define ISTHMUS_CUDA_MEMBER(member, name, ...) entry<__VA_ARGS__> member = nullptr;
   ISTHMUS_CUDA_CORE(ISTHMUS_CUDA_MEMBER)
+  ISTHMUS_CUDA_CAPTURES(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_VIRTUAL(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_LOCATIONS(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_ORDINALS(ISTHMUS_CUDA_MEMBER)

@@ -6,6 +6,7 @@
 #include "backend/cuda/pointer.hpp"
 #include "backend/cuda/queue.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::cuda {
@@ -188,12 +189,17 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
     return ref<isthmus::queue>{make_ref<cuda::queue>(*this, member, legacy_stream(), true)};
   }
   const made_current here{member.calls(), *primary};
-  stream_handle made = nullptr;
-  if (const auto outcome = member.calls().create_stream(&made, cu::k_stream_non_blocking);
-      outcome != cu::k_success) {
+  stream_handle stream = nullptr;
+  const auto outcome = here.outcome() != cu::k_success
+                           ? here.outcome()
+                           : member.calls().create_stream(&stream, cu::k_stream_non_blocking);
+  if (outcome != cu::k_success) {
     return call_failed("cuStreamCreate", outcome);
   }
-  return ref<isthmus::queue>{make_ref<cuda::queue>(*this, member, made, false)};
+  undo destroyed{[&] { member.calls().destroy_stream(stream); }};
+  ref<isthmus::queue> made{make_ref<cuda::queue>(*this, member, stream, false)};
+  destroyed.dismiss();
+  return made;
 }
 
 }  // namespace isthmus::cuda

@@ -106,6 +106,11 @@ number memory_type(const api& calls, const void* pointer) noexcept {
 
 }  // namespace
 
+bool queue::is_hosts_own(const void* pointer) const noexcept {
+  const made_current here{calls(), device_.known_primary()};
+  return ask_pointer(calls(), pointer).kind == ISTHMUS_KIND_UNKNOWN;
+}
+
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   wait_list after) {
   return submit("cuMemcpyAsync", after, [=, this] {
@@ -152,6 +157,12 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
 
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
                                   std::size_t nbytes, wait_list after) {
+  if (is_hosts_own(destination)) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "{} is the host's own memory, which CUDA does not fill: fill it on the host, or "
+                "take host-kind memory",
+                destination);
+  }
   const filling how{calls(), handle_, place_of(destination), shortened(pattern)};
   return submit("a fill", after, [=, this] {
     if (how.is_plain()) {

@@ -11,7 +11,9 @@
 namespace isthmus::cuda {
 
 // While it lives a context is current on this thread; then what was there before is again. 0.06 us,
-// less where it was current already. On the library's own threads it is counted too, so that the
+// less where it was current already. Nor does anything that is called meanwhile spoil a capture of
+// somebody else's: while one in the mode "global" goes on, as PyTorch's are, asking for an event,
+// allocating and freeing on any thread would end it with an error (H100). On the library's own threads it is counted too, so that the
 // end of the process waits for it, and once that has begun fails with DEINITIALIZED.
 class made_current {
  public:
@@ -25,8 +27,14 @@ class made_current {
       outcome_ = calls_.set_current(wanted);
       switched_ = outcome_ == cu::k_success;
     }
+    if (calls_.exchange_capture_mode != nullptr) {
+      calls_.exchange_capture_mode(&capture_mode_);
+    }
   }
   ~made_current() {
+    if (calls_.exchange_capture_mode != nullptr && outcome_ != cu::k_error_DEINITIALIZED) {
+      calls_.exchange_capture_mode(&capture_mode_);
+    }
     if (switched_) {
       calls_.set_current(before_);
     }
@@ -40,6 +48,7 @@ class made_current {
   const api& calls_;
   std::optional<os::driver_call> counted_;
   context_handle before_ = nullptr;
+  number capture_mode_ = cu::k_capture_relaxed;  // the other one, of this and the thread's own
   bool switched_ = false;
   code outcome_ = cu::k_success;
 };

@@ -25,11 +25,6 @@ bool is_lost(code failure) noexcept {
   }
 }
 
-bool is_of_capture(code failure) noexcept {
-  return failure >= cu::k_error_STREAM_CAPTURE_UNSUPPORTED &&
-         failure <= cu::k_error_STREAM_CAPTURE_WRONG_THREAD;
-}
-
 const char* advice(code failure) noexcept {
   if (is_lost(failure)) {
     return "; an operation before, ours or another's, broke the device's context, or it was reset: "
@@ -46,6 +41,11 @@ const char* advice(code failure) noexcept {
 }
 
 }  // namespace
+
+bool is_of_capture(code failure) noexcept {
+  return failure >= cu::k_error_STREAM_CAPTURE_UNSUPPORTED &&
+         failure <= cu::k_error_STREAM_CAPTURE_WRONG_THREAD;
+}
 
 const char* code_name(code outcome) noexcept {
   switch (outcome) {

@@ -72,7 +72,8 @@ void operation::refresh() noexcept {
   const made_current here{where_.calls(), where_.known_primary()};
   const auto outcome =
       here.outcome() == cu::k_success ? where_.calls().query(handle_) : here.outcome();
-  if (outcome != cu::k_error_NOT_READY) {
+  // While somebody captures an older driver tells nothing, and the operation may still run.
+  if (outcome != cu::k_error_NOT_READY && !is_of_capture(outcome)) {
     complete(outcome == cu::k_success ? error{} : call_failed("the operation", outcome));
   }
 }

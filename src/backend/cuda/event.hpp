@@ -30,8 +30,6 @@ class operation final : public event {
   // Has a thread of the library look at it. CUDA's own ways are worse: a host function holds up the
   // stream that it stands in and is never called once the context is lost.
   void arm() noexcept override;
-  // Whoever looks at it next completes it.
-  void arm_at_leisure() noexcept override {}
   void block(const os::deadline& until) noexcept override;
 
  private:

@@ -17,6 +17,7 @@ const char* load_functions(void* opened, api& calls) noexcept {
     missing = #name;                                   \
   }
   ISTHMUS_CUDA_CORE(ISTHMUS_CUDA_NEED)
+  ISTHMUS_CUDA_CAPTURES(ISTHMUS_CUDA_LOAD)
   ISTHMUS_CUDA_VIRTUAL(ISTHMUS_CUDA_LOAD)
   ISTHMUS_CUDA_LOCATIONS(ISTHMUS_CUDA_LOAD)
   ISTHMUS_CUDA_ORDINALS(ISTHMUS_CUDA_LOAD)

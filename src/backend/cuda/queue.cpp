@@ -3,6 +3,7 @@
 #include "backend/cuda/pointer.hpp"
 #include "backend/cuda/submit.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::cuda {
@@ -31,7 +32,10 @@ result<ref<operation>> make_operation(const device& where) {
   if (outcome != cu::k_success) {
     return call_failed("cuEventCreate", outcome);
   }
-  return make_ref<operation>(where, handle);
+  undo destroyed{[&] { where.calls().destroy_event(handle); }};
+  auto made = make_ref<operation>(where, handle);
+  destroyed.dismiss();
+  return made;
 }
 
 code queue::wait_for(wait_list after) const noexcept {
@@ -48,9 +52,10 @@ code queue::wait_for(wait_list after) const noexcept {
 }
 
 // What is put to a stream that is being captured runs when the graph does, and its event never
-// completes.
+// completes. The legacy default stream takes nothing while a stream that waits for it is captured:
+// the question does no harm, a copy would end the capture with an error.
 error queue::refuse_capture() const {
-  if (!lent()) {
+  if (!lent() && handle_ != legacy_stream()) {
     return {};
   }
   number capturing = cu::k_not_capturing;
@@ -60,6 +65,11 @@ error queue::refuse_capture() const {
   }
   return call_failed("cuStreamIsCapturing",
                      outcome != cu::k_success ? outcome : cu::k_error_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+error queue::refuse_recorded() const {
+  const made_current here{calls(), device_.known_primary()};
+  return refuse_capture();
 }
 
 result<ref<event>> queue::do_fence(wait_list after) {

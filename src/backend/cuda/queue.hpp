@@ -61,6 +61,7 @@ class queue final : public isthmus::queue {
   [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
+  [[nodiscard]] error refuse_recorded() const override;
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
@@ -78,6 +79,7 @@ class queue final : public isthmus::queue {
   void refuse_what_is_held(const error& why) noexcept;
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
+  [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] code copy_pitched(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] const api& calls() const noexcept { return device_.calls(); }

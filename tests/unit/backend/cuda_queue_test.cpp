@@ -5,6 +5,8 @@
 
 #include "core/bytes.hpp"
 #include "core/sizes.hpp"
+#include "memory/pool.hpp"
+#include "memory/provider.hpp"
 #include "unit/backend/cuda_fixture.hpp"
 
 namespace isthmus::cuda_test {
@@ -82,13 +84,59 @@ TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
   ASSERT_FALSE(fenced);
   EXPECT_EQ(fenced.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
   EXPECT_TRUE(tells(fenced.failure(), "being captured")) << fenced.failure().message();
-  const auto allocated = home().allocate(where(), {ISTHMUS_KIND_DEVICE, 4096, 0});
-  ASSERT_FALSE(allocated);
-  EXPECT_EQ(allocated.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
-  EXPECT_TRUE(tells(allocated.failure(), "being captured")) << allocated.failure().message();
+  const auto pooled = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
+  const auto raw = make_ref<provider>(home(), where(), ISTHMUS_KIND_DEVICE);
+  for (memory_resource* from : {static_cast<memory_resource*>(pooled.get()),
+                                static_cast<memory_resource*>(raw.get())}) {
+    const auto allocated = from->allocate(4096, 0, *adopted);
+    ASSERT_FALSE(allocated);
+    EXPECT_EQ(allocated.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+    EXPECT_TRUE(tells(allocated.failure(), "being captured")) << allocated.failure().message();
+  }
   void* graph = nullptr;
-  static_cast<void>(extra.end_capture(stream, &graph));
+  EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
   finish(adopted->fence({}));
+}
+
+// In CUDA's default mode a careless call of any thread's would end the capture with an error.
+TEST_F(cuda_gpu, leaves_the_captures_of_others_as_they_are) {
+  const auto extra = others();
+  auto* const stream = foreign_stream();
+  const block memory{home(), where(), 4096};
+  ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
+  std::thread other([&] {
+    finish(line().fill(memory.at(), {{std::byte{7}}, 1}, 4096, {}));
+    const block more{home(), where(), 4096};
+    finish(line().copy(more.at(), memory.at(), 4096, {}));
+  });
+  other.join();
+  const block own{home(), where(), 4096};
+  finish(line().copy(own.at(), memory.at(), 4096, {}));
+  void* graph = nullptr;
+  EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
+}
+
+// A stream that is captured and would wait for the default one.
+TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
+  const auto extra = others();
+  const cuda::made_current here{calls(), primary()};
+  cuda::stream_handle blocking = nullptr;
+  ASSERT_EQ(calls().create_stream(&blocking, 0), 0U);
+  const auto usual = *where().default_queue();
+  ASSERT_EQ(extra.begin_capture(blocking, 0), 0U);
+  const auto fenced = usual->fence({});
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+  void* graph = nullptr;
+  EXPECT_EQ(extra.end_capture(blocking, &graph), 0U);
+  finish(usual->fence({}));
+}
+
+TEST_F(cuda_test, does_not_fill_the_hosts_own_memory) {
+  std::vector<std::byte> plain(4096);
+  const auto refused = line().fill(plain.data(), {{std::byte{7}}, 1}, plain.size(), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
 }
 
 TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
