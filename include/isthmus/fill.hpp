@@ -62,7 +62,7 @@ inline event prefetch_async(const destination& place, prefetch_to where = prefet
   return detail::run_async(how, detail::prefetch_call(place, host, how.on));
 }
 
-// The driver's own advice number (OpenCL: cl_mem_advice_intel).
+// The driver's own advice number (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise).
 inline void advise(const destination& place, std::uint32_t advice, operation how = {}) {
   detail::run(how, nullptr, detail::advise_call(place, advice, how.on));
 }

@@ -118,7 +118,7 @@ typedef struct isthmus_owner_s {
 
 typedef struct isthmus_platform_info_s {
   size_t struct_size;
-  const char* backend; /* "host", "sim", "opencl" */
+  const char* backend; /* "host", "sim", "cuda", "opencl" */
   const char* name;
   const char* vendor;
   const char* version;
@@ -180,12 +180,12 @@ ISTHMUS_API isthmus_status_t isthmus_absent_count(size_t* count) ISTHMUS_NOEXCEP
 ISTHMUS_API isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
                                                 const char** reason) ISTHMUS_NOEXCEPT;
 
-/* Finds a device by filter: up to three of back-end ("host", "sim", "opencl"), type ("cpu", "gpu",
- * "accelerator") and number, in that order, joined by ':', as in SYCL's filter selector: "gpu",
- * "opencl:cpu:0", "sim:1". NULL or "" is the default: the environment variable ISTHMUS_DEVICE, else
- * the best device with USM (GPUs, then accelerators, then CPU drivers, then the host); simulated
- * devices are found only by name. Only the drivers that the filter allows are opened. NOT_FOUND
- * lists what there is. */
+/* Finds a device by filter: up to three of back-end ("host", "sim", "cuda", "opencl"), type ("cpu",
+ * "gpu", "accelerator") and number, in that order, joined by ':', as in SYCL's filter selector:
+ * "gpu", "opencl:cpu:0", "cuda:1". NULL or "" is the default: the environment variable
+ * ISTHMUS_DEVICE, else the best device with USM (GPUs, then accelerators, then CPU drivers, then
+ * the host); simulated devices are found only by name. Only the drivers that the filter allows are
+ * opened. NOT_FOUND lists what there is. */
 ISTHMUS_API isthmus_status_t isthmus_device_find(const char* filter,
                                                  isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_device_retain(isthmus_device_t* device) ISTHMUS_NOEXCEPT;
@@ -198,7 +198,8 @@ ISTHMUS_API isthmus_status_t isthmus_device_platform(
 ISTHMUS_API isthmus_status_t isthmus_device_memory(const isthmus_device_t* device,
                                                    uint64_t* free_bytes,
                                                    uint64_t* total_bytes) ISTHMUS_NOEXCEPT;
-/* The driver's own handle (OpenCL: cl_device_id), NULL where it has none. */
+/* The driver's own handle (OpenCL: cl_device_id), NULL where it has none (CUDA: a number, which the
+ * filter ends with). */
 ISTHMUS_API void* isthmus_device_native(const isthmus_device_t* device) ISTHMUS_NOEXCEPT;
 
 /* ---- simulated devices ----------------------------------------------------------------------- */
@@ -226,8 +227,9 @@ ISTHMUS_API isthmus_status_t isthmus_context_create(isthmus_device_t* const* dev
 /* The context that the platform's devices share by default; always the same one. */
 ISTHMUS_API isthmus_status_t isthmus_context_default(isthmus_device_t* device,
                                                      isthmus_context_t** context) ISTHMUS_NOEXCEPT;
-/* Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. With an owner it is kept
- * alive by the owner, without one by the driver's own reference count. */
+/* Adopts a driver's context (OpenCL: cl_context; CUDA: the primary CUcontext of `device`, which
+ * gives the default context) of `device`'s platform. With an owner it is kept alive by the owner,
+ * without one by the driver's own reference count. */
 ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
                                                    isthmus_owner_t owner,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
@@ -252,9 +254,10 @@ ISTHMUS_API isthmus_status_t isthmus_queue_create(isthmus_context_t* context,
  * default device. Cheap: no device selection after the first call. */
 ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
                                                    isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
-/* Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it is out of
- * order, every operation of this library stands behind a barrier. Ownership as in
- * isthmus_context_adopt. */
+/* Adopts a driver's queue (OpenCL: cl_command_queue; CUDA: CUstream) of `device`'s platform. Where
+ * it is out of order, every operation of this library stands behind a barrier. Ownership as in
+ * isthmus_context_adopt, but that CUDA counts no references: a stream lives as long as its owner
+ * says. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -330,8 +333,8 @@ ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isth
 ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
                                                  uint64_t* started_ns,
                                                  uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
-/* The driver's own event where it has one (OpenCL: cl_event), NULL otherwise; valid while `event`
- * lives. */
+/* The driver's own event where it has one (OpenCL: cl_event; CUDA: CUevent), NULL otherwise; valid
+ * while `event` lives. */
 ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 
 /* ---- memory resources ------------------------------------------------------------------------ */
@@ -973,8 +976,8 @@ ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isth
                                               size_t nbytes, int to_host,
                                               const isthmus_operation_t* operation,
                                               isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* The driver's own advice number (OpenCL: cl_mem_advice_intel); UNSUPPORTED without
- * ISTHMUS_CAN_ADVISE. */
+/* The driver's own advice number (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise, 0 for none);
+ * UNSUPPORTED without ISTHMUS_CAN_ADVISE. */
 ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place,
                                             size_t nbytes, uint32_t advice,
                                             const isthmus_operation_t* operation,

@@ -90,7 +90,7 @@ class Platform:
 
     @property
     def backend(self) -> str:
-        """"host", "sim" or "opencl"."""
+        """"host", "sim", "cuda" or "opencl"."""
 
     @property
     def name(self) -> str:
@@ -135,7 +135,7 @@ class Device:
     """
     A device: Device(filter=None).
 
-    `filter` is up to three of back-end ("host", "sim", "opencl"), type ("cpu",
+    `filter` is up to three of back-end ("host", "sim", "cuda", "opencl"), type ("cpu",
     "gpu", "accelerator") and number, in that order, joined by ':'; None: the current
     device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list
     of what there is.
@@ -161,7 +161,7 @@ class Device:
 
     @property
     def backend(self) -> str:
-        """"host", "sim" or "opencl"."""
+        """"host", "sim", "cuda" or "opencl"."""
 
     @property
     def filter(self) -> str:
@@ -403,7 +403,7 @@ class Queue:
 
     @property
     def backend(self) -> str:
-        """"host", "sim" or "opencl"."""
+        """"host", "sim", "cuda" or "opencl"."""
 
     @property
     def is_in_order(self) -> bool:

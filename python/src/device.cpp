@@ -111,7 +111,8 @@ void bind_properties(nb::class_<device>& bound) {
   bound.def_prop_ro("name", &field_of<&info::name>, "The driver's name for it.")
       .def_prop_ro("vendor", &field_of<&info::vendor>, "Who made it.")
       .def_prop_ro("driver_version", &field_of<&info::driver_version>, "Version of its driver.")
-      .def_prop_ro("backend", &field_of<&info::backend>, "\"host\", \"sim\" or \"opencl\".")
+      .def_prop_ro("backend", &field_of<&info::backend>,
+                   "\"host\", \"sim\", \"cuda\" or \"opencl\".")
       .def_prop_ro("filter", &field_of<&info::filter>,
                    "A filter string that finds this device again, as \"opencl:cpu:0\".")
       .def_prop_ro("type", &type_of, "\"cpu\", \"gpu\" or \"accelerator\".")
@@ -153,7 +154,8 @@ void bind_device(nb::module_& module) {
   nb::class_<device> bound(
       module, "Device",
       "A device: Device(filter=None).\n\n"
-      "`filter` is up to three of back-end (\"host\", \"sim\", \"opencl\"), type (\"cpu\",\n"
+      "`filter` is up to three of back-end (\"host\", \"sim\", \"cuda\", \"opencl\"), type "
+      "(\"cpu\",\n"
       "\"gpu\", \"accelerator\") and number, in that order, joined by ':'; None: the current\n"
       "device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list\n"
       "of what there is.\n\n"

@@ -73,7 +73,10 @@ queue::queue(queue_handle owned) : raw{std::move(owned)} {
   context_object = wrap(context_handle::retained(isthmus_queue_context(raw.get())));
   const auto where = info_of(*device_of(device_object));
   on_host = std::strcmp(where.backend, "host") == 0;
-  waits_for_host = (where.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0;
+  // CUDA takes what is to wait for the host, but blocks the thread that copies to or from memory
+  // which it does not know.
+  submits_at_once = (where.capabilities & ISTHMUS_CAN_WAIT_FOR_HOST) != 0 &&
+                    std::strcmp(where.backend, "cuda") != 0;
 }
 queue::~queue() { queues.forget(raw.get(), this); }
 

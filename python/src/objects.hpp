@@ -41,7 +41,7 @@ struct queue {
   // Of the host back-end, whose allocations and small copies are too short to let go of the lock.
   bool on_host;
   // Else a submission that has to wait for the host waits in the call, without the lock then.
-  bool waits_for_host;
+  bool submits_at_once;
 };
 
 struct event {

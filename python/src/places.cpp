@@ -105,7 +105,7 @@ place buffer_place(const buffer& of) {
   made.raw.buffer = of.raw.get();
   made.nbytes = of.nbytes;
   made.direct = host_reachable(of.kind) || on.on_host;
-  made.submits_at_once = on.waits_for_host;
+  made.submits_at_once = on.submits_at_once;
   made.queue = on.raw.get();
   return made;
 }

@@ -169,20 +169,20 @@ const char* text_of(const platform& self) {
 
 void bind_platform(nb::module_& module) {
   using info = isthmus_platform_info_t;
-  types.platform =
-      nb::class_<platform>(
-          module, "Platform",
-          "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
-          "use from any thread.")
-          .def_prop_ro("backend", &text_of<&info::backend>, "\"host\", \"sim\" or \"opencl\".")
-          .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
-          .def_prop_ro("vendor", &text_of<&info::vendor>, "Who made the driver.")
-          .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")
-          .def_prop_ro("library", &text_of<&info::library>,
-                       "The driver's file as it was opened, or an empty string.")
-          .def_prop_ro("devices", &device_list, nb::sig("def devices(self) -> list[Device]"),
-                       "Its devices.")
-          .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
+  types.platform = nb::class_<platform>(
+                       module, "Platform",
+                       "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
+                       "use from any thread.")
+                       .def_prop_ro("backend", &text_of<&info::backend>,
+                                    "\"host\", \"sim\", \"cuda\" or \"opencl\".")
+                       .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
+                       .def_prop_ro("vendor", &text_of<&info::vendor>, "Who made the driver.")
+                       .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")
+                       .def_prop_ro("library", &text_of<&info::library>,
+                                    "The driver's file as it was opened, or an empty string.")
+                       .def_prop_ro("devices", &device_list,
+                                    nb::sig("def devices(self) -> list[Device]"), "Its devices.")
+                       .def("__repr__", &platform_repr, nb::sig("def __repr__(self) -> str"));
   module.def("platforms", &list_platforms, nb::sig("def platforms() -> list[Platform]"),
              "Every platform found. Opens every driver on the first call.");
   module.def(

@@ -57,7 +57,7 @@ nb::object fence(const queue& self, nb::handle after) {
   event_handle made;
   isthmus_status_t status;
   {
-    const gil_release released{!how.after.empty()};
+    const gil_release released{!how.after.empty() || !self.submits_at_once};
     status = isthmus_queue_fence(self.raw.get(), how.after.data(), how.after.size(), made.out());
   }
   check(status);
@@ -135,7 +135,7 @@ void bind_properties(nb::class_<queue>& bound) {
       .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
                    "dpctl's name of `context`.")
       .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
-                   "\"host\", \"sim\" or \"opencl\".")
+                   "\"host\", \"sim\", \"cuda\" or \"opencl\".")
       .def_prop_ro(
           "is_in_order", [](const queue&) { return true; }, "Always True.")
       .def_prop_ro(

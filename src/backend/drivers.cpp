@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 
+#include "backend/cuda/open.hpp"
 #include "backend/host/open.hpp"
 #include "backend/opencl/open.hpp"
 #include "backend/sim/open.hpp"
@@ -47,12 +48,13 @@ class driver {
   std::string reason_;
 };
 
-using driver_table = std::array<driver, 3>;
+using driver_table = std::array<driver, 4>;
 
 // Outlives every thread: never destroyed.
 driver_table& drivers() {
-  static auto* const table = new driver_table{
-      driver{"host", host::open}, driver{"opencl", opencl::open}, driver{"sim", sim::open}};
+  static auto* const table =
+      new driver_table{driver{"host", host::open}, driver{"cuda", cuda::open},
+                       driver{"opencl", opencl::open}, driver{"sim", sim::open}};
   return *table;
 }
 
@@ -120,8 +122,8 @@ result<device_filter> parse_filter(std::string_view text) {
     if (!take_word(filter, word)) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "device filter '{}': '{}' is out of place; a filter is [host|opencl|sim][:][cpu|gpu|"
-          "accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
+          "device filter '{}': '{}' is out of place; a filter is [host|cuda|opencl|sim][:][cpu|"
+          "gpu|accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
           text, word);
     }
     from = colon + 1;

@@ -61,6 +61,11 @@ class queue : public ref_counted {
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
 
+  // Why no memory can be had for it now; nothing if it can. A queue whose handle was lent may be one
+  // whose work is only recorded, to be run again and again: others that get the memory meanwhile
+  // would find it overwritten.
+  [[nodiscard]] error refuse_allocation() const { return lent() ? refuse_recorded() : error{}; }
+
   // Whether nothing that came through this object is pending, and nothing else can be.
   [[nodiscard]] bool idle();
   // The same without asking the driver: false also where an end has not been noticed yet.
@@ -106,9 +111,11 @@ class queue : public ref_counted {
   // Needs ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function> function,
                                                   wait_list after);
+  [[nodiscard]] virtual error refuse_recorded() const { return {}; }
   // Whether `candidate` can stand in `after` as it is: an event of this driver and context.
   [[nodiscard]] virtual bool knows(event& candidate) const noexcept = 0;
-  // An event of this driver that completes as `foreign` does. Only with ISTHMUS_CAN_WAIT_FOR_HOST.
+  // What the `do_` functions take in place of `foreign`: an event that completes as it does. Only
+  // with ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual result<ref<event>> import(event& foreign);
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 

@@ -22,6 +22,9 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
         of != nullptr ? of->allocate_warm(request.nbytes, request.alignment, &on) : nullptr;
     return warm != nullptr ? warm : from->allocate(request.nbytes, request.alignment, on);
   }
+  if (auto refused = on.refuse_allocation()) {
+    return refused;
+  }
   return provider_allocate(on.home(), on.where(), request);
 }
 

@@ -139,6 +139,9 @@ void pool::empty(lane& mine) noexcept {
 }
 
 result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  if (auto refused = on.refuse_allocation()) {
+    return refused;
+  }
   const bool is_plain = (alignment & (alignment - 1)) == 0 && alignment <= classes_.unit();
   if (nbytes <= size_classes::k_largest && is_plain) [[likely]] {
     return allocate_block(classes_.class_of(nbytes), &on);

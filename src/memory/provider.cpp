@@ -74,7 +74,10 @@ void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noe
   process_live_counts().remove(from, kind, nbytes);
 }
 
-result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queue&) {
+result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  if (auto refused = on.refuse_allocation()) {
+    return refused;
+  }
   auto pointer = provider_allocate(home(), where(), {kind(), nbytes, alignment});
   if (pointer) {
     counts_.took(nbytes);

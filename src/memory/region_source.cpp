@@ -13,9 +13,12 @@ namespace {
 constexpr std::size_t k_mib = std::size_t{1} << 20;
 constexpr std::size_t k_usual_growth = 32 * k_mib;
 
-chunk_source* chunks_for(context& home, device& where, usm_kind kind) noexcept {
+// None where the pool may not hold as much as one.
+chunk_source* chunks_for(context& home, device& where, usm_kind kind,
+                         std::size_t limit_bytes) noexcept {
   auto* found = home.chunks(where, kind);
-  const bool fits = found != nullptr && found->granularity() % k_grain_bytes == 0 &&
+  const bool fits = found != nullptr && found->granularity() <= limit_bytes &&
+                    found->granularity() % k_grain_bytes == 0 &&
                     (!found->divides() || found->granularity() == k_grain_bytes);
   return fits ? found : nullptr;
 }
@@ -29,7 +32,7 @@ region_source::region_source(context& home, device& where, usm_kind kind, const 
       kind_{kind},
       how_{how},
       shared_{std::move(shared)},
-      chunks_{remaps ? chunks_for(home, where, kind) : nullptr},
+      chunks_{remaps ? chunks_for(home, where, kind, how.limit_bytes) : nullptr},
       poison_{where, kind} {}
 
 // Separate allocations are few and large, as what is left in one does not help another. Chunks are

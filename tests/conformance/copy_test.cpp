@@ -159,6 +159,19 @@ TEST_P(copying, keeps_its_owners_till_the_end) {
   }
 }
 
+// Nobody asks for its end, and a later copy takes its place in all lists.
+TEST_P(copying, lets_its_owners_go_though_nobody_waits) {
+  const im::buffer buffer = make(1 << 16, kinds().front());
+  auto data = std::make_shared<bytes>(noise(1 << 16));
+  const std::weak_ptr<bytes> seen = data;
+  const std::span<const std::byte> source(*data);
+  (void)im::copy_async(buffer, source, {.keep = im::keep(std::move(data))});
+  const bytes last = noise(1 << 16);
+  im::copy_async(buffer, std::span<const std::byte>(last)).wait();
+  for (int i = 0; i < 1000 && !seen.expired(); ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_TRUE(seen.expired());
+}
+
 TEST_P(copying, releases_its_owners_on_failure) {
   auto owned = std::make_shared<int>(1);
   const std::weak_ptr<int> seen = owned;

@@ -50,7 +50,7 @@ def test_the_host_is_always_there() -> None:
 
 def test_description(dev: Device) -> None:
     assert dev.name
-    assert dev.backend in ("host", "sim", "opencl")
+    assert dev.backend in ("host", "sim", "cuda", "opencl")
     assert dev.filter.startswith(dev.backend)
     assert dev.type in ("cpu", "gpu", "accelerator")
     assert isinstance(dev.vendor, str)

@@ -51,7 +51,7 @@ BAD: list[tuple[dict[str, Any], type[Exception]]] = [
     ({"syclobj": None}, ValueError),
     ({"syclobj": 5}, ValueError),
     ({"syclobj": ...}, ValueError),
-    ({"syclobj": "cuda"}, ValueError),
+    ({"syclobj": "metal"}, ValueError),
     ({"syclobj": "no such filter"}, ValueError),
     ({"shape": GONE}, ValueError),
     ({"shape": None}, ValueError),

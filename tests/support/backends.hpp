@@ -2,7 +2,7 @@
 //
 // The names are fixed, so that a suite lists the same tests everywhere; one whose driver is not on
 // this machine is skipped, but for Intel's OpenCL runtime where ISTHMUS_REQUIRE_OPENCL=1 says it
-// must be there.
+// must be there, and a CUDA device where ISTHMUS_REQUIRE_CUDA=1 does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,8 @@ namespace im = isthmus;
 using namespace std::chrono_literals;
 
 inline const std::vector<std::string>& backend_names() {
-  static const std::vector<std::string> names{"host", "sim", "sim_late", "intel", "pocl", "opencl"};
+  static const std::vector<std::string> names{"host", "sim",    "sim_late", "intel",
+                                              "pocl", "opencl", "cuda"};
   return names;
 }
 
@@ -53,17 +54,31 @@ inline im::device find_opencl(std::string_view name) {
   return {};
 }
 
+inline im::device find_cuda() {
+  for (const im::device& device : im::devices()) {
+    if (device.info().backend == "cuda") return device;
+  }
+  return {};
+}
+
 // An empty device where the driver is not there. Simulated ones are new each time.
 inline im::device open_backend(const std::string& name) {
   if (name == "host") return im::device("host");
   if (name == "sim") return im::sim_device("");
   if (name == "sim_late") return im::sim_device("effect=late");
+  if (name == "cuda") return find_cuda();
   return find_opencl(name);
 }
 
+// The variable that makes the absence of a back-end a failure; "" where none does.
+inline std::string_view required_by(const std::string& name) {
+  if (name == "intel") return "ISTHMUS_REQUIRE_OPENCL";
+  return name == "cuda" ? "ISTHMUS_REQUIRE_CUDA" : "";
+}
+
 inline bool must_be_there(const std::string& name) {
-  const char* asked = std::getenv("ISTHMUS_REQUIRE_OPENCL");
-  return name == "intel" && asked != nullptr && std::string_view(asked) == "1";
+  const char* asked = std::getenv(std::string(required_by(name)).c_str());
+  return asked != nullptr && std::string_view(asked) == "1";
 }
 
 // What is live at the end of a test is what was at its start, once operations in flight have ended.
@@ -92,7 +107,7 @@ class on_backend : public leak_checked, public ::testing::WithParamInterface<std
     device_ = open_backend(GetParam());
     if (!device_) {
       if (must_be_there(GetParam()))
-        FAIL() << "ISTHMUS_REQUIRE_OPENCL=1, and no device of " << GetParam();
+        FAIL() << required_by(GetParam()) << "=1, and no device of " << GetParam();
       GTEST_SKIP() << "no " << GetParam() << " on this machine";
     }
     queue_ = im::queue(device_);

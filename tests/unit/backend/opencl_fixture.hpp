@@ -15,8 +15,11 @@
 #include "backend/opencl/platform.hpp"
 #include "backend/queue.hpp"
 #include "os/process.hpp"
+#include "unit/backend/blocks.hpp"
 
 namespace isthmus::opencl_test {
+
+using namespace backend_test;
 
 inline bool opencl_is_required() {
   const char* required = std::getenv("ISTHMUS_REQUIRE_OPENCL");
@@ -87,55 +90,5 @@ class opencl_test : public ::testing::TestWithParam<std::size_t> {
   device* device_ = nullptr;
   ref<queue> queue_;
 };
-
-// Memory of one kind, given back at the end.
-class block {
- public:
-  block(context& home, device& where, std::size_t nbytes, usm_kind kind = ISTHMUS_KIND_DEVICE,
-        std::size_t alignment = 0)
-      : home_{home}, kind_{kind}, nbytes_{nbytes} {
-    auto made = home.allocate(where, {kind, nbytes, alignment});
-    EXPECT_TRUE(made) << made.failure().message();
-    pointer_ = made ? *made : nullptr;
-  }
-  block(const block&) = delete;
-  block& operator=(const block&) = delete;
-  ~block() {
-    if (pointer_ != nullptr) {
-      home_.deallocate(pointer_, kind_, nbytes_);
-    }
-  }
-  [[nodiscard]] std::byte* at(std::size_t offset = 0) const {
-    return static_cast<std::byte*>(pointer_) + offset;
-  }
-
- private:
-  context& home_;
-  usm_kind kind_;
-  std::size_t nbytes_;
-  void* pointer_ = nullptr;
-};
-
-inline std::vector<std::byte> numbered(std::size_t nbytes, unsigned salt = 0) {
-  std::vector<std::byte> made(nbytes);
-  for (std::size_t at = 0; at < nbytes; ++at) {
-    made[at] = static_cast<std::byte>((at * 31 + at / 251 + salt) & 0xFF);
-  }
-  return made;
-}
-
-// Waits for a submission that must succeed.
-template <class Submitted>
-void finish(Submitted&& submitted) {
-  ASSERT_TRUE(submitted) << submitted.failure().message();
-  const auto ended = (*submitted)->wait(std::nullopt);
-  ASSERT_TRUE(ended) << ended.failure().message();
-}
-
-inline std::vector<std::byte> read(queue& line, const void* from, std::size_t nbytes) {
-  std::vector<std::byte> made(nbytes);
-  finish(line.copy(made.data(), from, nbytes, {}));
-  return made;
-}
 
 }  // namespace isthmus::opencl_test

@@ -1,0 +1,50 @@
+#pragma once
+// The memory of some devices' primary contexts. To CUDA all contexts of a process have one address
+// space; each of ours keeps its own memory all the same, as on every other back-end.
+
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+
+#include "backend/context.hpp"
+#include "backend/cuda/chunks.hpp"
+#include "backend/cuda/platform.hpp"
+
+namespace isthmus::cuda {
+
+class context final : public isthmus::context {
+ public:
+  context(platform& home, std::vector<isthmus::device*> devices, isthmus::platform* whole);
+
+  [[nodiscard]] platform& driver() const noexcept { return driver_; }
+  [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
+  [[nodiscard]] chunk_source* chunks(isthmus::device& where, usm_kind kind) noexcept override;
+  // The primary context of the first device.
+  [[nodiscard]] void* native() const noexcept override;
+
+ protected:
+  [[nodiscard]] result<void*> do_allocate(isthmus::device& where,
+                                          const allocation_request& request) override;
+  void do_deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexcept override;
+  [[nodiscard]] result<ref<isthmus::queue>> make_queue(isthmus::device& where, bool part) override;
+
+ private:
+  [[nodiscard]] device& any() const noexcept;
+  [[nodiscard]] result<void*> obtain(device& where, usm_kind kind, std::size_t nbytes);
+  [[nodiscard]] result<void*> obtain_larger(device& where, const allocation_request& request);
+  void give_back(device& where, void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
+
+  platform& driver_;
+  std::vector<std::unique_ptr<cuda::chunks>> chunks_;  // as `devices`; null where none moves
+  // CUDA takes no alignment: where it aligns less than was asked for we take more and align
+  // ourselves. Aligned start to what the driver gave.
+  struct whole_block {
+    void* start;
+    std::size_t nbytes;
+  };
+  std::mutex larger_lock_;
+  std::unordered_map<void*, whole_block> larger_;
+  std::atomic<std::size_t> larger_count_{0};
+};
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,149 @@
+#include "backend/cuda/device.hpp"
+
+#include <array>
+#include <string>
+
+#include "backend/cuda/current.hpp"
+#include "core/text.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::cuda {
+namespace {
+
+// An attribute that the driver does not know is 0.
+int attribute(const api& calls, number what, ordinal of) noexcept {
+  int value = 0;
+  return calls.device_attribute(&value, what, of) == cu::k_success ? value : 0;
+}
+
+std::string name_of(const api& calls, ordinal of) {
+  std::array<char, 256> text{};
+  const auto outcome = calls.device_name(text.data(), static_cast<int>(text.size()) - 1, of);
+  return outcome == cu::k_success ? text.data() : "CUDA device";
+}
+
+std::string version_text(const api& calls) {
+  int version = 0;
+  static_cast<void>(calls.driver_version(&version));
+  return formatted("{}.{}", version / 1000, version % 1000 / 10);
+}
+
+// Where the host may not touch managed memory while the device works, a program that is right on
+// every other device crashes: better none.
+bool has_shared_kind(const api& calls, ordinal of) noexcept {
+  return attribute(calls, cu::k_attribute_managed_memory, of) != 0 &&
+         attribute(calls, cu::k_attribute_concurrent_managed, of) != 0;
+}
+
+std::uint64_t capabilities_of(const api& calls, ordinal of, const device_traits& traits) {
+  std::uint64_t found = ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_HOST_KIND | ISTHMUS_CAN_USM |
+                        ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_TELL_FREE_MEMORY |
+                        ISTHMUS_CAN_LEND_HANDLES;
+  if (has_shared_kind(calls, of)) {
+    found |= ISTHMUS_CAN_SHARED_KIND;
+  }
+  if (calls.prefetch != nullptr || calls.prefetch_to_ordinal != nullptr) {
+    found |= ISTHMUS_CAN_PREFETCH;
+  }
+  if (calls.advise != nullptr || calls.advise_ordinal != nullptr) {
+    found |= ISTHMUS_CAN_ADVISE;
+  }
+  return traits.virtual_memory ? found | ISTHMUS_CAN_REMAP : found;
+}
+
+std::string what_is_lacking(std::uint64_t capabilities) {
+  std::string lacks;
+  if ((capabilities & ISTHMUS_CAN_SHARED_KIND) == 0) {
+    lacks = "no shared kind, as the host may not touch managed memory while the device works";
+  }
+  if ((capabilities & ISTHMUS_CAN_REMAP) == 0) {
+    lacks += lacks.empty() ? "" : "; ";
+    lacks += "no virtual memory management, so pools cannot move their memory";
+  }
+  return lacks;
+}
+
+}  // namespace
+
+result<device_description> describe(const api& calls, ordinal index) {
+  auto name = name_of(calls, index);
+  if (attribute(calls, cu::k_attribute_unified_addressing, index) == 0) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' has no unified addressing", name);
+  }
+  if (attribute(calls, cu::k_attribute_compute_mode, index) == cu::k_mode_prohibited) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' is in compute mode 'prohibited'", name);
+  }
+  std::size_t nbytes = 0;
+  if (const auto outcome = calls.device_bytes(&nbytes, index); outcome != cu::k_success) {
+    return call_failed("cuDeviceTotalMem", outcome);
+  }
+  device_description found;
+  found.traits = {.max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
+                  .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
+                                    attribute(calls, cu::k_attribute_virtual_memory, index) != 0};
+  auto& told = found.properties;
+  told.filter = formatted("cuda:gpu:{}", index);
+  told.name = std::move(name);
+  told.vendor = "NVIDIA";
+  told.driver_version = version_text(calls);
+  told.type = ISTHMUS_DEVICE_GPU;
+  told.compute_units =
+      static_cast<std::uint32_t>(attribute(calls, cu::k_attribute_multiprocessors, index));
+  told.copy_engines =
+      static_cast<std::uint32_t>(attribute(calls, cu::k_attribute_copy_engines, index));
+  told.capabilities = capabilities_of(calls, index, found.traits);
+  told.memory_bytes = nbytes;
+  told.max_allocation_bytes = nbytes;
+  told.base_alignment = 256;
+  told.max_alignment = std::uint64_t{2} << 20;
+  told.lacks = what_is_lacking(told.capabilities);
+  return found;
+}
+
+result<context_handle> device::primary() const {
+  if (os::drivers_are_gone()) {
+    return process_is_ending();
+  }
+  if (auto* known = known_primary()) {
+    return known;
+  }
+  const std::lock_guard hold{making_};
+  if (auto* known = known_primary()) {
+    return known;
+  }
+  context_handle made = nullptr;
+  if (const auto outcome = calls_.retain_primary(&made, index_); outcome != cu::k_success) {
+    return call_failed("cuDevicePrimaryCtxRetain", outcome);
+  }
+  primary_.store(made, std::memory_order_release);
+  return made;
+}
+
+result<memory_info> device::memory() const {
+  auto home = primary();
+  ISTHMUS_TRY(home);
+  const made_current here{calls_, *home};
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  auto outcome = here.outcome();
+  if (outcome == cu::k_success) {
+    outcome = calls_.memory_info(&free_bytes, &total_bytes);
+  }
+  if (outcome != cu::k_success) {
+    return call_failed("cuMemGetInfo", outcome);
+  }
+  return memory_info{free_bytes, total_bytes};
+}
+
+bool device::claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept {
+  auto claimed = managed_bytes_.load(std::memory_order_relaxed);
+  do {
+    if (claimed > free_bytes || nbytes > free_bytes - claimed) {
+      return false;
+    }
+  } while (
+      !managed_bytes_.compare_exchange_weak(claimed, claimed + nbytes, std::memory_order_relaxed));
+  return true;
+}
+
+}  // namespace isthmus::cuda

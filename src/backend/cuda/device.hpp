@@ -1,0 +1,62 @@
+#pragma once
+// A device of CUDA's and its primary context, which it shares with the runtime API and so with
+// everybody else in the process.
+
+#include <atomic>
+#include <mutex>
+
+#include "backend/cuda/api.hpp"
+#include "backend/device.hpp"
+
+namespace isthmus::cuda {
+
+struct device_traits {
+  int max_pitch = 0;
+  bool virtual_memory = false;
+};
+
+struct device_description {
+  device_properties properties;
+  device_traits traits;
+};
+
+// NOT_FOUND for a device that is of no use here.
+[[nodiscard]] result<device_description> describe(const api& calls, ordinal index);
+
+class device final : public isthmus::device {
+ public:
+  device(isthmus::platform& home, const api& calls, device_description description, ordinal index)
+      : isthmus::device{home, std::move(description.properties)},
+        traits_{description.traits},
+        calls_{calls},
+        index_{index} {}
+
+  [[nodiscard]] const api& calls() const noexcept { return calls_; }
+  [[nodiscard]] const device_traits& traits() const noexcept { return traits_; }
+  [[nodiscard]] ordinal index() const noexcept { return index_; }
+  // Made when it is first asked for, which takes some 0.1 s and some 500 MiB of the device, and
+  // kept for the process's life.
+  [[nodiscard]] result<context_handle> primary() const;
+  // Pre: `primary` gave one.
+  [[nodiscard]] context_handle known_primary() const noexcept {
+    return primary_.load(std::memory_order_acquire);
+  }
+  [[nodiscard]] result<memory_info> memory() const override;
+
+  // Managed memory of more than the card has free can hang it. What was handed out counts in full,
+  // as it may not be there yet. False: no room for as much.
+  [[nodiscard]] bool claim_managed(std::size_t nbytes, std::size_t free_bytes) noexcept;
+  void unclaim_managed(std::size_t nbytes) noexcept {
+    managed_bytes_.fetch_sub(nbytes, std::memory_order_relaxed);
+  }
+
+ private:
+  device_traits traits_;
+  const api& calls_;
+  ordinal index_;
+  mutable std::mutex making_;
+  mutable std::atomic<context_handle> primary_{nullptr};
+  std::atomic<std::size_t> managed_bytes_{0};
+};
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,82 @@
+#include "backend/cuda/errors.hpp"
+
+namespace isthmus::cuda {
+namespace {
+
+// These stay: every later call on the context fails with the same code.
+bool is_lost(code failure) noexcept {
+  switch (failure) {
+    case cu::k_error_INVALID_CONTEXT:
+    case cu::k_error_ECC_UNCORRECTABLE:
+    case cu::k_error_NVLINK_UNCORRECTABLE:
+    case cu::k_error_CONTAINED:
+    case cu::k_error_ILLEGAL_ADDRESS:
+    case cu::k_error_LAUNCH_TIMEOUT:
+    case cu::k_error_CONTEXT_IS_DESTROYED:
+    case cu::k_error_ASSERT:
+    case cu::k_error_HARDWARE_STACK_ERROR:
+    case cu::k_error_ILLEGAL_INSTRUCTION:
+    case cu::k_error_MISALIGNED_ADDRESS:
+    case cu::k_error_INVALID_ADDRESS_SPACE:
+    case cu::k_error_INVALID_PC:
+    case cu::k_error_LAUNCH_FAILED:
+    case cu::k_error_EXTERNAL_DEVICE: return true;
+    default: return false;
+  }
+}
+
+const char* advice(code failure) noexcept {
+  if (is_lost(failure)) {
+    return "; an operation before, ours or another's, broke the device's context, or it was reset: "
+           "its memory is lost and nothing works on it any more, start a new process";
+  }
+  if (is_of_capture(failure)) {
+    return "; a stream is being captured into a graph: allocate, copy and wait before the capture "
+           "begins or after it has ended";
+  }
+  if (failure == cu::k_error_DEINITIALIZED) {
+    return "; the driver was shut down, as the process is ending";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool is_of_capture(code failure) noexcept {
+  return failure >= cu::k_error_STREAM_CAPTURE_UNSUPPORTED &&
+         failure <= cu::k_error_STREAM_CAPTURE_WRONG_THREAD;
+}
+
+const char* code_name(code outcome) noexcept {
+  switch (outcome) {
+    case cu::k_success: return "CUDA_SUCCESS";
+#define ISTHMUS_CUDA_NAME(name, number) \
+  case number: return "CUDA_ERROR_" #name;
+      ISTHMUS_CUDA_ERRORS(ISTHMUS_CUDA_NAME)
+#undef ISTHMUS_CUDA_NAME
+    default: return "an unknown code";
+  }
+}
+
+status status_of(code failure) noexcept {
+  if (is_lost(failure) || failure == cu::k_error_DEINITIALIZED) {
+    return ISTHMUS_ERROR_DEVICE_LOST;
+  }
+  if (is_of_capture(failure) || failure == cu::k_error_NOT_SUPPORTED) {
+    return ISTHMUS_ERROR_UNSUPPORTED;
+  }
+  return failure == cu::k_error_OUT_OF_MEMORY ? ISTHMUS_ERROR_OUT_OF_MEMORY : ISTHMUS_ERROR_DRIVER;
+}
+
+error call_failed(const char* call, code failure) {
+  return fail(status_of(failure), "{} failed: {} ({}){}", call, code_name(failure), failure,
+              advice(failure));
+}
+
+error process_is_ending() {
+  return fail(ISTHMUS_ERROR_FORKED,
+              "the driver cannot be asked any more: this is a forked child, or "
+              "main has returned");
+}
+
+}  // namespace isthmus::cuda

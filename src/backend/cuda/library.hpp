@@ -1,0 +1,19 @@
+#pragma once
+// The driver's library, opened and never closed.
+
+#include <string>
+
+#include "backend/cuda/api.hpp"
+#include "core/status.hpp"
+
+namespace isthmus::cuda {
+
+struct library {
+  api calls;
+  std::string path;
+};
+
+// NOT_FOUND with the reason if it cannot be opened, is no driver, or does not start.
+[[nodiscard]] result<library> open_library(const char* name);
+
+}  // namespace isthmus::cuda

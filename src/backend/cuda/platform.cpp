@@ -1,0 +1,108 @@
+#include "backend/cuda/platform.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "backend/cuda/context.hpp"
+#include "backend/cuda/current.hpp"
+#include "backend/cuda/library.hpp"
+#include "backend/cuda/open.hpp"
+#include "backend/cuda/queue.hpp"
+#include "core/sizes.hpp"
+#include "core/text.hpp"
+
+namespace isthmus::cuda {
+
+platform::platform(platform_properties properties, const api& calls, std::string& reasons)
+    : isthmus::platform{std::move(properties)}, calls_{calls} {
+  int count = 0;
+  if (const auto outcome = calls_.device_count(&count); outcome != cu::k_success) {
+    reasons = call_failed("cuDeviceGetCount", outcome).message();
+  }
+  for (int index = 0; index < count; ++index) {
+    ordinal found_at = 0;
+    const auto outcome = calls_.get_device(&found_at, index);
+    auto found =
+        outcome == cu::k_success ? describe(calls_, found_at) : call_failed("cuDeviceGet", outcome);
+    if (found) {
+      add(std::make_unique<device>(*this, calls_, *std::move(found), found_at));
+    } else {
+      reasons += (reasons.empty() ? "" : "; ") + std::string{found.failure().message()};
+    }
+  }
+}
+
+device* platform::find(ordinal index) const noexcept {
+  const auto all = devices();
+  const auto found = std::find_if(all.begin(), all.end(), [=](const auto& member) {
+    return static_cast<const device&>(*member).index() == index;
+  });
+  return found != all.end() ? static_cast<device*>(found->get()) : nullptr;
+}
+
+result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
+                                                     isthmus::platform* whole) {
+  return ref<isthmus::context>{make_ref<cuda::context>(*this, std::move(members), whole)};
+}
+
+result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
+                                                      owner) {
+  auto primary = static_cast<device&>(member).primary();
+  ISTHMUS_TRY(primary);
+  if (native != *primary) {
+    return fail(native == nullptr ? ISTHMUS_ERROR_INVALID_ARGUMENT : ISTHMUS_ERROR_UNSUPPORTED,
+                "{} is not the primary context of {}, {}: no other can be adopted", native,
+                member.properties().filter, static_cast<void*>(*primary));
+  }
+  return default_context();
+}
+
+result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
+                                                  owner keep) {
+  auto& where = static_cast<device&>(member);
+  if (native == nullptr || address(native) == cu::k_stream_of_each_thread) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} stands for a stream that is another one in each thread or program: give "
+                "CU_STREAM_LEGACY (1) for the legacy default stream, or a stream that you made",
+                native);
+  }
+  auto* const handle = static_cast<stream_handle>(native);
+  auto primary = where.primary();
+  ISTHMUS_TRY(primary);
+  const made_current here{calls_, *primary};
+  context_handle home = nullptr;
+  if (const auto outcome = calls_.stream_context(handle, &home); outcome != cu::k_success) {
+    return call_failed("cuStreamGetCtx", outcome);
+  }
+  if (home != *primary) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the stream {} is not one of {}'s primary context",
+                native, member.properties().filter);
+  }
+  auto shared = default_context();
+  ISTHMUS_TRY(shared);
+  return ref<isthmus::queue>{
+      make_ref<cuda::queue>(static_cast<cuda::context&>(**shared), where, handle, std::move(keep))};
+}
+
+result<std::vector<ref<isthmus::platform>>> open() {
+  const char* named = std::getenv("ISTHMUS_CUDA_LIBRARY");
+  auto opened = open_library(named == nullptr || *named == '\0' ? "libcuda.so.1" : named);
+  ISTHMUS_TRY(opened);
+  int version = 0;
+  static_cast<void>(opened->calls.driver_version(&version));
+  platform_properties told{.backend = "cuda",
+                           .name = "NVIDIA CUDA",
+                           .vendor = "NVIDIA",
+                           .version = formatted("{}.{}", version / 1000, version % 1000 / 10),
+                           .library = opened->path};
+  std::string reasons;
+  // Never deleted: this first reference is never given back.
+  auto* made = new platform(std::move(told), opened->calls, reasons);
+  if (made->devices().empty()) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "{}: {}", opened->path,
+                reasons.empty() ? "it lists no device" : reasons);
+  }
+  return std::vector<ref<isthmus::platform>>{ref<isthmus::platform>{made}};
+}
+
+}  // namespace isthmus::cuda

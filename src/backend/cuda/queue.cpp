@@ -1,0 +1,123 @@
+#include "backend/cuda/queue.hpp"
+
+#include "backend/cuda/pointer.hpp"
+#include "backend/cuda/submit.hpp"
+#include "core/sizes.hpp"
+#include "core/undo.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::cuda {
+
+// What is on the stream still runs: the driver lets go of it behind that.
+queue::~queue() {
+  if (!adopted_ && handle_ != legacy_stream() && !os::drivers_are_gone()) {
+    if (const made_current here{calls(), device_.known_primary()};
+        here.outcome() == cu::k_success) {
+      calls().destroy_stream(handle_);
+    }
+  }
+}
+
+// The legacy default stream has one number on every device.
+std::uintptr_t queue::key() const noexcept {
+  return handle_ == legacy_stream() ? address(&device_) : address(handle_);
+}
+
+result<ref<operation>> make_operation(const device& where) {
+  const made_current here{where.calls(), where.known_primary()};
+  event_handle handle = nullptr;
+  const auto outcome = here.outcome() != cu::k_success
+                           ? here.outcome()
+                           : where.calls().create_event(&handle, cu::k_event_without_times);
+  if (outcome != cu::k_success) {
+    return call_failed("cuEventCreate", outcome);
+  }
+  undo destroyed{[&] { where.calls().destroy_event(handle); }};
+  auto made = make_ref<operation>(where, handle);
+  destroyed.dismiss();
+  return made;
+}
+
+code queue::wait_for(wait_list after) const noexcept {
+  for (const auto& before : after) {
+    if (before->settled()) {
+      continue;
+    }
+    const auto outcome = calls().stream_wait(handle_, static_cast<operation&>(*before).handle(), 0);
+    if (outcome != cu::k_success) {
+      return outcome;
+    }
+  }
+  return cu::k_success;
+}
+
+// What is put to a stream that is being captured runs when the graph does, and its event never
+// completes. The legacy default stream takes nothing while a stream that waits for it is captured:
+// the question does no harm, a copy would end the capture with an error.
+error queue::refuse_capture() const {
+  if (!lent() && handle_ != legacy_stream()) {
+    return {};
+  }
+  number capturing = cu::k_not_capturing;
+  const auto outcome = calls().is_capturing(handle_, &capturing);
+  if (outcome == cu::k_success && capturing == cu::k_not_capturing) {
+    return {};
+  }
+  return call_failed("cuStreamIsCapturing",
+                     outcome != cu::k_success ? outcome : cu::k_error_STREAM_CAPTURE_UNSUPPORTED);
+}
+
+error queue::refuse_recorded() const {
+  const made_current here{calls(), device_.known_primary()};
+  return refuse_capture();
+}
+
+result<ref<event>> queue::do_fence(wait_list after) {
+  return submit("a fence", after, [] { return cu::k_success; });
+}
+
+// Only managed memory can be elsewhere.
+result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                      wait_list after) {
+  if (!device_.can(ISTHMUS_CAN_PREFETCH)) {
+    return isthmus::queue::do_prefetch(pointer, nbytes, to_host, after);
+  }
+  return submit("cuMemPrefetchAsync", after, [=, this] {
+    if (ask_pointer(calls(), pointer).kind != ISTHMUS_KIND_SHARED) {
+      return cu::k_success;
+    }
+    if (calls().prefetch == nullptr) {
+      const ordinal host = -1;
+      return calls().prefetch_to_ordinal(place_of(pointer), nbytes,
+                                         to_host ? host : device_.index(), handle_);
+    }
+    const location where{to_host ? cu::k_location_host : cu::k_location_device,
+                         to_host ? 0 : device_.index()};
+    return calls().prefetch(place_of(pointer), nbytes, where, 0, handle_);
+  });
+}
+
+// The driver takes it at once, not in the queue's order. 0 is no advice of CUDA's, and none is
+// taken on memory that cannot be elsewhere.
+result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                    wait_list after) {
+  if (!device_.can(ISTHMUS_CAN_ADVISE)) {
+    return isthmus::queue::do_advise(pointer, nbytes, advice, after);
+  }
+  return submit("cuMemAdvise", after, [=, this] {
+    if (advice == 0 || ask_pointer(calls(), pointer).kind != ISTHMUS_KIND_SHARED) {
+      return cu::k_success;
+    }
+    if (calls().advise == nullptr) {
+      return calls().advise_ordinal(place_of(pointer), nbytes, advice, device_.index());
+    }
+    return calls().advise(place_of(pointer), nbytes, advice,
+                          location{cu::k_location_device, device_.index()});
+  });
+}
+
+bool queue::knows(event& candidate) const noexcept {
+  return dynamic_cast<operation*>(&candidate) != nullptr;
+}
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,98 @@
+#pragma once
+// A stream of CUDA's. Ours do not wait for the legacy default stream nor it for them; a device's
+// default queue is that stream, as in PyTorch and CuPy.
+//
+// A stream never waits for the host. CUDA could have it wait for a word of memory, but streams
+// share the device's few channels: behind four that waited so before copies to the device no other
+// stream's copies there went on, behind sixteen nothing did (H100, driver 580). So what comes
+// behind an event that the host or another driver completes is held back here, with all that comes
+// after it on the queue, till a thread of the library has seen that event and puts it to the
+// driver. What others put to the stream meanwhile comes first.
+
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "backend/cuda/context.hpp"
+#include "backend/cuda/event.hpp"
+#include "backend/queue.hpp"
+
+namespace isthmus::cuda {
+
+[[nodiscard]] inline stream_handle legacy_stream() noexcept {
+  return reinterpret_cast<stream_handle>(cu::k_stream_legacy);
+}
+
+// An operation that the driver has not got yet.
+struct held_operation {
+  ref<operation> made;
+  const char* call;
+  std::vector<ref<event>> after;
+  std::function<code()> command;
+};
+
+class queue final : public isthmus::queue {
+ public:
+  // Takes over the stream, unless it is the legacy default one.
+  queue(context& home, device& where, stream_handle handle, bool part)
+      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {}
+  // Adopted: the stream is its owner's.
+  queue(context& home, device& where, stream_handle handle, owner keep)
+      : isthmus::queue{home, where, false},
+        keep_{std::move(keep)},
+        context_{home},
+        device_{where},
+        handle_{handle},
+        adopted_{true} {
+    mark_lent();
+  }
+  ~queue() override;
+
+  [[nodiscard]] std::uintptr_t key() const noexcept override;
+
+ protected:
+  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
+                                           std::size_t nbytes, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
+                                             std::uint32_t advice, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
+  [[nodiscard]] error refuse_recorded() const override;
+  [[nodiscard]] bool knows(event& candidate) const noexcept override;
+  [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
+  [[nodiscard]] void* native() const noexcept override { return handle_; }
+
+ private:
+  // Puts one operation to the driver, or holds it back: command() gives CUDA's code, and may be
+  // called later. `call` is its name for messages.
+  template <class Command>
+  result<ref<event>> submit(const char* call, wait_list after, Command&& command);
+  template <class Command>
+  error put(operation& made, const char* call, wait_list after, const Command& command) const;
+  void hold_back(held_operation what);
+  void put_what_is_held() noexcept;
+  void put_late(held_operation& what) const noexcept;
+  void refuse_what_is_held(const error& why) noexcept;
+  [[nodiscard]] code wait_for(wait_list after) const noexcept;
+  [[nodiscard]] error refuse_capture() const;
+  [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
+  [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
+  [[nodiscard]] code copy_pitched(const copy_2d_shape& shape) const noexcept;
+  [[nodiscard]] const api& calls() const noexcept { return device_.calls(); }
+
+  owner keep_;
+  context& context_;
+  device& device_;
+  stream_handle handle_;
+  bool adopted_ = false;
+  // Held while an operation is put, but for those that were held back: there is one thread for
+  // these, and nothing else is put while there are any.
+  std::mutex submitting_;
+  std::deque<held_operation> held_;
+};
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,128 @@
+// Holds the declarations of src/backend/cuda/api.hpp against NVIDIA's own header, where a toolkit of
+// CUDA 12.2 or later is installed (CUDA_PATH, or /usr/local/cuda). Only compiled.
+
+#if __has_include(<cuda.h>)
+
+#include <cuda.h>
+
+#include <cstddef>
+#include <type_traits>
+
+#include "../../src/backend/cuda/api.hpp"
+
+namespace isthmus::cuda {
+
+// What a type is to a caller: an enumeration is its number, a structure of theirs that of ours.
+template <class T>
+struct plain {
+  using type = T;
+};
+template <class T>
+  requires std::is_enum_v<T>
+struct plain<T> {
+  using type = std::underlying_type_t<T>;
+};
+template <class T>
+struct plain<T*> {
+  using type = typename plain<T>::type*;
+};
+template <class T>
+struct plain<const T*> {
+  using type = const typename plain<T>::type*;
+};
+template <>
+struct plain<CUmemLocation> {
+  using type = location;
+};
+template <>
+struct plain<CUmemAllocationProp> {
+  using type = allocation_properties;
+};
+template <>
+struct plain<CUmemAccessDesc> {
+  using type = access_rights;
+};
+template <>
+struct plain<CUDA_MEMCPY2D> {
+  using type = copy_2d_parameters;
+};
+template <class R, class... Parameters>
+struct plain<R (*)(Parameters...)> {
+  using type = typename plain<R>::type (*)(typename plain<Parameters>::type...);
+};
+template <class T>
+using plain_t = typename plain<T>::type;
+
+#define ISTHMUS_SAME(member, name, ...) \
+  static_assert(std::is_same_v<plain_t<decltype(&::name)>, api::entry<__VA_ARGS__>>, #name);
+ISTHMUS_CUDA_CORE(ISTHMUS_SAME)
+ISTHMUS_CUDA_VIRTUAL(ISTHMUS_SAME)
+ISTHMUS_CUDA_LOCATIONS(ISTHMUS_SAME)
+
+#define ISTHMUS_SAME_CODE(name, number) static_assert(::CUDA_ERROR_##name == number);
+ISTHMUS_CUDA_ERRORS(ISTHMUS_SAME_CODE)
+static_assert(cu::k_success == CUDA_SUCCESS);
+
+static_assert(std::is_same_v<place, CUdeviceptr> && std::is_same_v<ordinal, CUdevice>);
+static_assert(std::is_same_v<memory_handle, CUmemGenericAllocationHandle>);
+
+static_assert(sizeof(location) == sizeof(CUmemLocation));
+static_assert(offsetof(location, id) == offsetof(CUmemLocation, id));
+static_assert(sizeof(access_rights) == sizeof(CUmemAccessDesc));
+static_assert(offsetof(access_rights, rights) == offsetof(CUmemAccessDesc, flags));
+static_assert(sizeof(allocation_properties) == sizeof(CUmemAllocationProp));
+static_assert(offsetof(allocation_properties, where) == offsetof(CUmemAllocationProp, location));
+static_assert(offsetof(allocation_properties, compression) ==
+              offsetof(CUmemAllocationProp, allocFlags));
+static_assert(sizeof(copy_2d_parameters) == sizeof(CUDA_MEMCPY2D));
+static_assert(offsetof(copy_2d_parameters, source_type) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
+static_assert(offsetof(copy_2d_parameters, source_host) == offsetof(CUDA_MEMCPY2D, srcHost));
+static_assert(offsetof(copy_2d_parameters, source) == offsetof(CUDA_MEMCPY2D, srcDevice));
+static_assert(offsetof(copy_2d_parameters, source_pitch) == offsetof(CUDA_MEMCPY2D, srcPitch));
+static_assert(offsetof(copy_2d_parameters, destination_type) ==
+              offsetof(CUDA_MEMCPY2D, dstMemoryType));
+static_assert(offsetof(copy_2d_parameters, destination_host) == offsetof(CUDA_MEMCPY2D, dstHost));
+static_assert(offsetof(copy_2d_parameters, destination) == offsetof(CUDA_MEMCPY2D, dstDevice));
+static_assert(offsetof(copy_2d_parameters, destination_pitch) == offsetof(CUDA_MEMCPY2D, dstPitch));
+static_assert(offsetof(copy_2d_parameters, width) == offsetof(CUDA_MEMCPY2D, WidthInBytes));
+static_assert(offsetof(copy_2d_parameters, height) == offsetof(CUDA_MEMCPY2D, Height));
+
+static_assert(cu::k_attribute_compute_mode == CU_DEVICE_ATTRIBUTE_COMPUTE_MODE);
+static_assert(cu::k_attribute_multiprocessors == CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+static_assert(cu::k_attribute_max_pitch == CU_DEVICE_ATTRIBUTE_MAX_PITCH);
+static_assert(cu::k_attribute_copy_engines == CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT);
+static_assert(cu::k_attribute_unified_addressing == CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING);
+static_assert(cu::k_attribute_managed_memory == CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+static_assert(cu::k_attribute_concurrent_managed == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+static_assert(cu::k_attribute_virtual_memory ==
+              CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);
+static_assert(cu::k_pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(cu::k_pointer_is_managed == CU_POINTER_ATTRIBUTE_IS_MANAGED);
+static_assert(cu::k_pointer_device == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
+static_assert(cu::k_pointer_base == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
+static_assert(cu::k_pointer_bytes == CU_POINTER_ATTRIBUTE_RANGE_SIZE);
+static_assert(cu::k_memory_host == CU_MEMORYTYPE_HOST);
+static_assert(cu::k_memory_device == CU_MEMORYTYPE_DEVICE);
+static_assert(cu::k_memory_unified == CU_MEMORYTYPE_UNIFIED);
+static_assert(cu::k_host_portable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(cu::k_host_mapped == CU_MEMHOSTALLOC_DEVICEMAP);
+static_assert(cu::k_attach_global == CU_MEM_ATTACH_GLOBAL);
+static_assert(cu::k_stream_non_blocking == CU_STREAM_NON_BLOCKING);
+static_assert(cu::k_event_without_times == CU_EVENT_DISABLE_TIMING);
+static_assert(cu::k_not_capturing == CU_STREAM_CAPTURE_STATUS_NONE);
+static_assert(cu::k_location_device == CU_MEM_LOCATION_TYPE_DEVICE);
+static_assert(cu::k_location_host == CU_MEM_LOCATION_TYPE_HOST);
+static_assert(cu::k_allocation_pinned == CU_MEM_ALLOCATION_TYPE_PINNED);
+static_assert(cu::k_access_read_write == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+static_assert(cu::k_granularity_minimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+
+// These are casts of a number, which no constant can be.
+[[maybe_unused]] inline bool same_streams() {
+  return reinterpret_cast<CUstream>(cu::k_stream_legacy) == CU_STREAM_LEGACY &&
+         reinterpret_cast<CUstream>(cu::k_stream_of_each_thread) == CU_STREAM_PER_THREAD;
+}
+
+}  // namespace isthmus::cuda
+
+#endif

@@ -1,0 +1,285 @@
+// A libcuda.so.1 without a card: one device, whose memory is the host's and whose streams are
+// threads. ISTHMUS_CUDA_LIBRARY names it, and the suites run on it where there is no GPU.
+//
+// As the driver does it refuses what a thread without a current context asks for.
+
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+
+#include "../../src/backend/cuda/api.hpp"
+#include "cuda_memory.hpp"
+#include "cuda_streams.hpp"
+
+using namespace isthmus::cuda;
+
+namespace {
+
+namespace cu = isthmus::cuda::cu;
+
+// Never destroyed: its threads outlive `main`.
+stand_in::memory& memory() {
+  static auto* const only = new stand_in::memory;
+  return *only;
+}
+stand_in::stream& legacy() {
+  static auto* const only = new stand_in::stream;
+  return *only;
+}
+
+char primary_context = 0;
+context_handle primary() { return reinterpret_cast<context_handle>(&primary_context); }
+// In the thread's static room: LeakSanitizer of g++ 12 crashes on that of libraries opened late.
+[[gnu::tls_model("initial-exec")]] thread_local context_handle current = nullptr;
+
+stand_in::stream& stream_of(stream_handle handle) {
+  const auto number = reinterpret_cast<std::uintptr_t>(handle);
+  return number <= cu::k_stream_legacy ? legacy() : *reinterpret_cast<stand_in::stream*>(handle);
+}
+stand_in::event& event_of(event_handle handle) {
+  return *reinterpret_cast<stand_in::event*>(handle);
+}
+
+code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
+code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VALUE; }
+
+template <class Work>
+code push(stream_handle on, Work work) {
+  if (in_context() == cu::k_success) {
+    stream_of(on).push(std::move(work));
+  }
+  return in_context();
+}
+
+template <class T>
+code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
+          stream_handle on) {
+  if (at % sizeof value != 0) {
+    return cu::k_error_INVALID_VALUE;
+  }
+  return push(on, [=] {
+    for (std::size_t row = 0; row < height; ++row) {
+      auto* const start = static_cast<T*>(pointer_to(at + row * pitch));
+      for (std::size_t column = 0; column < width; ++column) {
+        start[column] = value;
+      }
+    }
+  });
+}
+
+code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
+  if (in_context() != cu::k_success) {
+    return in_context();
+  }
+  *at = memory().allocate(nbytes, of);
+  return *at != 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
+}
+
+}  // namespace
+
+extern "C" {
+
+code cuInit(number) { return cu::k_success; }
+code cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return cu::k_success;
+}
+code cuDeviceGetCount(int* count) {
+  *count = 1;
+  return cu::k_success;
+}
+code cuDeviceGet(ordinal* found, int index) {
+  *found = index;
+  return cu::k_success;
+}
+code cuDeviceGetName(char* name, int room, ordinal) {
+  std::snprintf(name, static_cast<std::size_t>(room), "a stand-in");
+  return cu::k_success;
+}
+code cuDeviceGetAttribute(int* value, number what, ordinal) {
+  switch (what) {
+    case cu::k_attribute_compute_mode: *value = 0; break;
+    case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests go beyond it
+    default: *value = 1;
+  }
+  return cu::k_success;
+}
+code cuDeviceTotalMem_v2(std::size_t* nbytes, ordinal) {
+  *nbytes = stand_in::memory::k_device_bytes;
+  return cu::k_success;
+}
+code cuDevicePrimaryCtxRetain(context_handle* made, ordinal) {
+  *made = primary();
+  return cu::k_success;
+}
+code cuCtxGetCurrent(context_handle* found) {
+  *found = current;
+  return cu::k_success;
+}
+code cuCtxSetCurrent(context_handle wanted) {
+  current = wanted;
+  return cu::k_success;
+}
+
+code cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
+  *free_bytes = memory().free_bytes();
+  *total_bytes = stand_in::memory::k_device_bytes;
+  return in_context();
+}
+code cuMemAlloc_v2(place* at, std::size_t nbytes) {
+  return allocate(at, nbytes, stand_in::sort::device);
+}
+code cuMemAllocManaged(place* at, std::size_t nbytes, number) {
+  return allocate(at, nbytes, stand_in::sort::managed);
+}
+code cuMemHostAlloc(void** at, std::size_t nbytes, number) {
+  place made = 0;
+  const auto outcome = allocate(&made, nbytes, stand_in::sort::host);
+  *at = pointer_to(made);
+  return outcome;
+}
+code cuMemFree_v2(place at) {
+  return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
+}
+code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
+
+code cuPointerGetAttributes(number count, number* what, void** answers, place of) {
+  std::uintptr_t base = 0;
+  stand_in::block found;
+  const bool known = memory().find(of, base, found);
+  for (number index = 0; index < count; ++index) {
+    switch (what[index]) {
+      case cu::k_pointer_memory_type:
+        *static_cast<number*>(answers[index]) = !known ? 0
+                                                : found.of == stand_in::sort::host
+                                                    ? cu::k_memory_host
+                                                    : cu::k_memory_device;
+        break;
+      case cu::k_pointer_is_managed:
+        *static_cast<number*>(answers[index]) = known && found.of == stand_in::sort::managed;
+        break;
+      case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = 0; break;
+      case cu::k_pointer_base: *static_cast<place*>(answers[index]) = base; break;
+      default: *static_cast<std::size_t*>(answers[index]) = found.nbytes;
+    }
+  }
+  return in_context();
+}
+
+code cuStreamCreate(stream_handle* made, number) {
+  *made = reinterpret_cast<stream_handle>(new stand_in::stream);
+  return in_context();
+}
+code cuStreamDestroy_v2(stream_handle gone) {
+  delete &stream_of(gone);
+  return in_context();
+}
+code cuStreamGetCtx(stream_handle, context_handle* home) {
+  *home = primary();
+  return in_context();
+}
+code cuStreamWaitEvent(stream_handle on, event_handle before, number) {
+  auto last = event_of(before).last;
+  return last == nullptr ? in_context() : push(on, [last] { last->wait(); });
+}
+code cuStreamSynchronize(stream_handle on) {
+  stream_of(on).record()->wait();
+  return in_context();
+}
+code cuStreamIsCapturing(stream_handle, number* state) {
+  *state = cu::k_not_capturing;
+  return in_context();
+}
+code cuEventCreate(event_handle* made, number) {
+  *made = reinterpret_cast<event_handle>(new stand_in::event);
+  return in_context();
+}
+code cuEventDestroy_v2(event_handle gone) {
+  delete &event_of(gone);
+  return in_context();
+}
+code cuEventRecord(event_handle what, stream_handle on) {
+  event_of(what).last = stream_of(on).record();
+  return in_context();
+}
+code cuEventQuery(event_handle what) {
+  const auto& last = event_of(what).last;
+  return last == nullptr || last->is_set() ? in_context() : cu::k_error_NOT_READY;
+}
+
+code cuMemcpyAsync(place to, place from, std::size_t nbytes, stream_handle on) {
+  return push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
+}
+code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
+  return push(on, [how = *how] {
+    const auto to = how.destination_type == cu::k_memory_host ? place_of(how.destination_host)
+                                                              : how.destination;
+    const auto from = how.source_type == cu::k_memory_host ? place_of(how.source_host) : how.source;
+    for (std::size_t row = 0; row < how.height; ++row) {
+      std::memmove(pointer_to(to + row * how.destination_pitch),
+                   pointer_to(from + row * how.source_pitch), how.width);
+    }
+  });
+}
+code cuMemsetD8Async(place at, unsigned char value, std::size_t count, stream_handle on) {
+  return fill(at, 0, value, count, 1, on);
+}
+code cuMemsetD16Async(place at, unsigned short value, std::size_t count, stream_handle on) {
+  return fill(at, 0, value, count, 1, on);
+}
+code cuMemsetD32Async(place at, unsigned value, std::size_t count, stream_handle on) {
+  return fill(at, 0, value, count, 1, on);
+}
+code cuMemsetD2D8Async(place at, std::size_t pitch, unsigned char value, std::size_t width,
+                       std::size_t height, stream_handle on) {
+  return fill(at, pitch, value, width, height, on);
+}
+code cuMemsetD2D16Async(place at, std::size_t pitch, unsigned short value, std::size_t width,
+                        std::size_t height, stream_handle on) {
+  return fill(at, pitch, value, width, height, on);
+}
+code cuMemsetD2D32Async(place at, std::size_t pitch, unsigned value, std::size_t width,
+                        std::size_t height, stream_handle on) {
+  return fill(at, pitch, value, width, height, on);
+}
+
+code cuMemAddressReserve(place* made, std::size_t nbytes, std::size_t alignment, place, flags) {
+  *made = memory().reserve(nbytes, alignment);
+  return cu::k_success;
+}
+code cuMemAddressFree(place at, std::size_t nbytes) {
+  return if_true(memory().release(at, nbytes));
+}
+code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_properties*, flags) {
+  const int file = memory().create(nbytes);
+  *made = static_cast<memory_handle>(file);
+  return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
+}
+code cuMemRelease(memory_handle gone) {
+  memory().release_handle(static_cast<int>(gone));
+  return cu::k_success;
+}
+code cuMemMap(place at, std::size_t nbytes, std::size_t, memory_handle what, flags) {
+  return if_true(memory().map(at, nbytes, static_cast<int>(what)));
+}
+code cuMemUnmap(place at, std::size_t nbytes) { return if_true(memory().unmap(at, nbytes)); }
+code cuMemSetAccess(place at, std::size_t nbytes, const access_rights*, std::size_t) {
+  return if_true(memory().open(at, nbytes));
+}
+code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
+  *nbytes = stand_in::memory::k_granularity;
+  return cu::k_success;
+}
+
+code cuMemPrefetchAsync_v2(place, std::size_t, location, number, stream_handle on) {
+  return push(on, [] {});
+}
+code cuMemAdvise_v2(place, std::size_t, number, location) { return in_context(); }
+
+}  // extern "C"
+
+#define STAND_IN_SAME(member, name, ...) \
+  static_assert(std::is_same_v<decltype(&name), api::entry<__VA_ARGS__>>, #name);
+ISTHMUS_CUDA_CORE(STAND_IN_SAME)
+ISTHMUS_CUDA_VIRTUAL(STAND_IN_SAME)
+ISTHMUS_CUDA_LOCATIONS(STAND_IN_SAME)

@@ -1,0 +1,160 @@
+#pragma once
+// Memory of the stand-in: the host's, of which it knows what is whose.
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <mutex>
+
+namespace stand_in {
+
+enum class sort : std::uint8_t { device, managed, host, reserved, mapped };
+
+struct block {
+  std::size_t nbytes = 0;
+  sort of = sort::device;
+};
+
+class memory {
+ public:
+  static constexpr std::size_t k_device_bytes = std::size_t{2} << 30;
+  static constexpr std::size_t k_granularity = std::size_t{2} << 20;
+
+  // 0 if there is no room.
+  [[nodiscard]] std::uintptr_t allocate(std::size_t nbytes, sort of) {
+    const std::lock_guard hold{lock_};
+    if (of != sort::host && nbytes > k_device_bytes - used_) {
+      return 0;
+    }
+    const auto at = pages(nbytes, PROT_READ | PROT_WRITE);
+    if (at != 0) {
+      blocks_[at] = {nbytes, of};
+      used_ += of != sort::host ? nbytes : 0;
+    }
+    return at;
+  }
+  bool free(std::uintptr_t at) {
+    const std::lock_guard hold{lock_};
+    const auto found = blocks_.find(at);
+    if (found == blocks_.end() || found->second.of == sort::reserved) {
+      return false;
+    }
+    munmap(pointer(at), found->second.nbytes);
+    used_ -= found->second.of != sort::host ? found->second.nbytes : 0;
+    blocks_.erase(found);
+    return true;
+  }
+  // The block that an address lies in; of a reservation what is mapped there.
+  [[nodiscard]] bool find(std::uintptr_t at, std::uintptr_t& base, block& found) {
+    const std::lock_guard hold{lock_};
+    return find_in(mapped_, at, base, found) ||
+           (find_in(blocks_, at, base, found) && found.of != sort::reserved);
+  }
+  [[nodiscard]] std::size_t free_bytes() {
+    const std::lock_guard hold{lock_};
+    return k_device_bytes - used_;
+  }
+
+  [[nodiscard]] std::uintptr_t reserve(std::size_t nbytes, std::size_t alignment) {
+    const std::lock_guard hold{lock_};
+    const auto at = pages(nbytes + alignment, PROT_NONE);
+    const auto start = (at + alignment - 1) / alignment * alignment;
+    if (start != at) {
+      munmap(pointer(at), start - at);
+    }
+    munmap(pointer(start + nbytes), at + alignment - start);
+    blocks_[start] = {nbytes, sort::reserved};
+    return start;
+  }
+  bool release(std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    const auto found = blocks_.find(at);
+    if (found == blocks_.end() || found->second.nbytes != nbytes || maps_within(at, nbytes)) {
+      return false;
+    }
+    munmap(pointer(at), nbytes);
+    blocks_.erase(found);
+    return true;
+  }
+  // A descriptor, or -1.
+  [[nodiscard]] int create(std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    if (nbytes > k_device_bytes - used_) {
+      return -1;
+    }
+    const int file = memfd_create("stand-in", MFD_CLOEXEC);
+    if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
+      used_ += nbytes;
+      handles_[file] = nbytes;
+    }
+    return file;
+  }
+  void release_handle(int file) {
+    const std::lock_guard hold{lock_};
+    used_ -= handles_[file];
+    handles_.erase(file);
+    close(file);
+  }
+  bool map(std::uintptr_t at, std::size_t nbytes, int file) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block in;
+    if (!find_in(blocks_, at, base, in) || in.of != sort::reserved ||
+        at + nbytes > base + in.nbytes || maps_within(at, nbytes) || handles_[file] != nbytes) {
+      return false;
+    }
+    mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
+    mapped_[at] = {nbytes, sort::mapped};
+    return true;
+  }
+  bool open(std::uintptr_t at, std::size_t nbytes) {
+    return mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
+  }
+  bool unmap(std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    const auto found = mapped_.find(at);
+    if (found == mapped_.end() || found->second.nbytes != nbytes) {
+      return false;
+    }
+    mmap(pointer(at), nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
+         -1, 0);
+    mapped_.erase(found);
+    return true;
+  }
+
+ private:
+  using blocks = std::map<std::uintptr_t, block>;
+
+  static void* pointer(std::uintptr_t at) { return reinterpret_cast<void*>(at); }
+  static std::uintptr_t pages(std::size_t nbytes, int rights) {
+    void* const at =
+        mmap(nullptr, nbytes, rights, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return at != MAP_FAILED ? reinterpret_cast<std::uintptr_t>(at) : 0;
+  }
+  static bool find_in(const blocks& all, std::uintptr_t at, std::uintptr_t& base, block& found) {
+    auto next = all.upper_bound(at);
+    if (next == all.begin() || at >= std::prev(next)->first + std::prev(next)->second.nbytes) {
+      return false;
+    }
+    --next;
+    base = next->first;
+    found = next->second;
+    return true;
+  }
+  [[nodiscard]] bool maps_within(std::uintptr_t at, std::size_t nbytes) const {
+    const auto next = mapped_.lower_bound(at);
+    return next != mapped_.end() && next->first < at + nbytes;
+  }
+
+  std::mutex lock_;
+  blocks blocks_;
+  blocks mapped_;
+  std::map<int, std::size_t> handles_;
+  std::size_t used_ = std::size_t{64} << 20;  // by the context itself
+};
+
+}  // namespace stand_in

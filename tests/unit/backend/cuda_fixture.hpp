@@ -1,0 +1,107 @@
+#pragma once
+// The first CUDA device, for tests: it must be there with ISTHMUS_REQUIRE_CUDA=1.
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "backend/cuda/context.hpp"
+#include "backend/cuda/current.hpp"
+#include "backend/cuda/queue.hpp"
+#include "backend/drivers.hpp"
+#include "os/library.hpp"
+#include "unit/backend/blocks.hpp"
+
+namespace isthmus::cuda_test {
+
+using namespace backend_test;
+
+// Calls that the library itself does not make.
+struct more_calls {
+  cuda::code (*create_context)(cuda::context_handle*, unsigned, cuda::ordinal) = nullptr;
+  cuda::code (*destroy_context)(cuda::context_handle) = nullptr;
+  cuda::code (*begin_capture)(cuda::stream_handle, unsigned mode) = nullptr;
+  cuda::code (*end_capture)(cuda::stream_handle, void** graph) = nullptr;
+  cuda::code (*load_module)(void** module, const void* image) = nullptr;
+  cuda::code (*get_function)(void** function, void* module, const char* name) = nullptr;
+  cuda::code (*launch)(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                       unsigned shared, cuda::stream_handle, void** parameters,
+                       void** extra) = nullptr;
+};
+
+class cuda_test : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto found = find_device("cuda");
+    if (!found) {
+      const char* required = std::getenv("ISTHMUS_REQUIRE_CUDA");
+      if (required != nullptr && std::string_view{required} == "1") {
+        FAIL() << found.failure().message();
+      }
+      GTEST_SKIP() << "no CUDA device";
+    }
+    device_ = static_cast<cuda::device*>(*found);
+    home_ = *device_->home().default_context();
+    queue_ = *home_->create_queue(*device_);
+  }
+
+  [[nodiscard]] cuda::device& where() const { return *device_; }
+  [[nodiscard]] context& home() const { return *home_; }
+  [[nodiscard]] queue& line() const { return *queue_; }
+  [[nodiscard]] const cuda::api& calls() const { return device_->calls(); }
+  [[nodiscard]] cuda::context_handle primary() const { return *device_->primary(); }
+  // A stream made with the driver's own functions, as a user of CUDA has it.
+  [[nodiscard]] cuda::stream_handle foreign_stream() const {
+    const cuda::made_current here{calls(), primary()};
+    cuda::stream_handle made = nullptr;
+    EXPECT_EQ(calls().create_stream(&made, cuda::cu::k_stream_non_blocking), 0U);
+    return made;
+  }
+
+ private:
+  cuda::device* device_ = nullptr;
+  ref<context> home_;
+  ref<queue> queue_;
+};
+
+// What needs more of the driver than the library does, and a card.
+class cuda_gpu : public cuda_test {
+ protected:
+  void SetUp() override {
+    cuda_test::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    library_ = *os::open_library(where().home().properties().library.c_str());
+    if (os::find_symbol(library_, "cuModuleLoadData") == nullptr) {
+      GTEST_SKIP() << "a stand-in for the driver";
+    }
+  }
+
+  [[nodiscard]] more_calls others() const {
+    more_calls found;
+    const auto look_up = [&](auto& member, const char* name) {
+      member = reinterpret_cast<std::remove_reference_t<decltype(member)>>(
+          os::find_symbol(library_, name));
+      EXPECT_NE(member, nullptr) << name;
+    };
+    look_up(found.create_context, "cuCtxCreate_v2");
+    look_up(found.destroy_context, "cuCtxDestroy_v2");
+    look_up(found.begin_capture, "cuStreamBeginCapture_v2");
+    look_up(found.end_capture, "cuStreamEndCapture");
+    look_up(found.load_module, "cuModuleLoadData");
+    look_up(found.get_function, "cuModuleGetFunction");
+    look_up(found.launch, "cuLaunchKernel");
+    return found;
+  }
+
+ private:
+  void* library_ = nullptr;
+};
+
+inline bool tells(const error& failure, std::string_view part) {
+  return std::string_view{failure.message()}.find(part) != std::string_view::npos;
+}
+
+}  // namespace isthmus::cuda_test

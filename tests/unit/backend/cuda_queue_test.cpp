@@ -1,0 +1,284 @@
+// Streams of CUDA's: adopted, captured, held back, broken.
+
+#include <chrono>
+#include <thread>
+
+#include "core/bytes.hpp"
+#include "core/sizes.hpp"
+#include "memory/pool.hpp"
+#include "memory/provider.hpp"
+#include "unit/backend/cuda_fixture.hpp"
+
+namespace isthmus::cuda_test {
+namespace {
+
+using namespace std::chrono_literals;
+
+isthmus_owner_t counted(int& released) {
+  return {&released, [](void* count) { ++*static_cast<int*>(count); }};
+}
+
+TEST_F(cuda_test, adopts_streams_of_others) {
+  auto* const stream = foreign_stream();
+  int released = 0;
+  {
+    auto adopted = where().home().adopt_queue(where(), stream, owner{counted(released)});
+    ASSERT_TRUE(adopted) << adopted.failure().message();
+    auto again = where().home().adopt_queue(where(), stream, owner{});
+    ASSERT_TRUE(again);
+    EXPECT_EQ((*adopted)->key(), (*again)->key());
+    EXPECT_TRUE((*adopted)->lent());
+    const block memory{home(), where(), 4096};
+    const auto data = numbered(4096);
+    finish((*adopted)->copy(memory.at(), data.data(), 4096, {}));
+    EXPECT_EQ(read(**again, memory.at(), 4096), data);
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  const cuda::made_current here{calls(), primary()};
+  EXPECT_EQ(calls().destroy_stream(stream), 0U) << "it is its owner's";
+}
+
+TEST_F(cuda_test, adopts_the_legacy_default_stream_as_the_default_queue) {
+  auto adopted = where().home().adopt_queue(
+      where(), reinterpret_cast<void*>(cuda::cu::k_stream_legacy), owner{});
+  ASSERT_TRUE(adopted) << adopted.failure().message();
+  EXPECT_EQ((*adopted)->key(), (*where().default_queue())->key());
+}
+
+TEST_F(cuda_test, refuses_streams_that_mean_another_one_elsewhere) {
+  for (const std::uintptr_t number : {std::uintptr_t{0}, cuda::cu::k_stream_of_each_thread}) {
+    int released = 0;
+    auto refused = where().home().adopt_queue(where(), reinterpret_cast<void*>(number),
+                                              owner{counted(released)});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
+    EXPECT_TRUE(tells(refused.failure(), "CU_STREAM_LEGACY")) << refused.failure().message();
+    EXPECT_EQ(released, 1);
+  }
+}
+
+TEST_F(cuda_gpu, refuses_what_is_of_another_context) {
+  const auto extra = others();
+  cuda::context_handle theirs = nullptr;
+  ASSERT_EQ(extra.create_context(&theirs, 0, where().index()), 0U);
+  cuda::stream_handle stream = nullptr;
+  ASSERT_EQ(calls().create_stream(&stream, 0), 0U);
+  EXPECT_EQ(where().home().adopt_queue(where(), stream, owner{}).failure().code(),
+            ISTHMUS_ERROR_WRONG_CONTEXT);
+  EXPECT_EQ(where().home().adopt_context(where(), theirs, owner{}).failure().code(),
+            ISTHMUS_ERROR_UNSUPPORTED);
+  EXPECT_EQ(extra.destroy_context(theirs), 0U);
+  auto same = where().home().adopt_context(where(), primary(), owner{});
+  ASSERT_TRUE(same);
+  EXPECT_TRUE((*same)->is_same_as(home()));
+}
+
+TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
+  const auto extra = others();
+  auto* const stream = foreign_stream();
+  auto adopted = *where().home().adopt_queue(where(), stream, owner{});
+  const cuda::made_current here{calls(), primary()};
+  ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
+  const auto fenced = adopted->fence({});
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+  EXPECT_TRUE(tells(fenced.failure(), "being captured")) << fenced.failure().message();
+  const auto pooled = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
+  const auto raw = make_ref<provider>(home(), where(), ISTHMUS_KIND_DEVICE);
+  for (memory_resource* from : {static_cast<memory_resource*>(pooled.get()),
+                                static_cast<memory_resource*>(raw.get())}) {
+    const auto allocated = from->allocate(4096, 0, *adopted);
+    ASSERT_FALSE(allocated);
+    EXPECT_EQ(allocated.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+    EXPECT_TRUE(tells(allocated.failure(), "being captured")) << allocated.failure().message();
+  }
+  void* graph = nullptr;
+  EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
+  finish(adopted->fence({}));
+}
+
+// In CUDA's default mode a careless call of any thread's would end the capture with an error.
+TEST_F(cuda_gpu, leaves_the_captures_of_others_as_they_are) {
+  const auto extra = others();
+  auto* const stream = foreign_stream();
+  const block memory{home(), where(), 4096};
+  ASSERT_EQ(extra.begin_capture(stream, 0), 0U);
+  std::thread other([&] {
+    finish(line().fill(memory.at(), {{std::byte{7}}, 1}, 4096, {}));
+    const block more{home(), where(), 4096};
+    finish(line().copy(more.at(), memory.at(), 4096, {}));
+  });
+  other.join();
+  const block own{home(), where(), 4096};
+  finish(line().copy(own.at(), memory.at(), 4096, {}));
+  void* graph = nullptr;
+  EXPECT_EQ(extra.end_capture(stream, &graph), 0U);
+}
+
+// A stream that is captured and would wait for the default one.
+TEST_F(cuda_gpu, refuses_the_default_queue_to_a_capture_that_it_would_end) {
+  const auto extra = others();
+  const cuda::made_current here{calls(), primary()};
+  cuda::stream_handle blocking = nullptr;
+  ASSERT_EQ(calls().create_stream(&blocking, 0), 0U);
+  const auto usual = *where().default_queue();
+  ASSERT_EQ(extra.begin_capture(blocking, 0), 0U);
+  const auto fenced = usual->fence({});
+  ASSERT_FALSE(fenced);
+  EXPECT_EQ(fenced.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+  void* graph = nullptr;
+  EXPECT_EQ(extra.end_capture(blocking, &graph), 0U);
+  finish(usual->fence({}));
+}
+
+TEST_F(cuda_test, does_not_fill_the_hosts_own_memory) {
+  std::vector<std::byte> plain(4096);
+  const auto refused = line().fill(plain.data(), {{std::byte{7}}, 1}, plain.size(), {});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+}
+
+TEST_F(cuda_test, holds_back_what_waits_for_the_host) {
+  const block memory{home(), where(), 4096};
+  const auto data = numbered(4096);
+  fill_pattern zero;
+  finish(line().fill(memory.at(), zero, 4096, {}));
+  const auto gate = make_ref<library_event>();
+  const ref<event> before{gate};
+  auto copied = line().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
+  ASSERT_TRUE(copied);
+  auto behind = line().fence({});
+  ASSERT_TRUE(behind);
+  const auto other = *home().create_queue(where());
+  const ref<event> held{*copied};
+  auto elsewhere = other->fence(std::span{&held, 1});
+  ASSERT_TRUE(elsewhere);
+  std::this_thread::sleep_for(5ms);
+  EXPECT_TRUE((*copied)->pending());
+  EXPECT_TRUE((*behind)->pending());
+  EXPECT_TRUE((*elsewhere)->pending());
+  EXPECT_FALSE(line().idle());
+  EXPECT_EQ((*behind)->wait(os::clock::now() + 2ms).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+  gate->finish({});
+  EXPECT_TRUE((*elsewhere)->wait(std::nullopt));
+  EXPECT_TRUE((*behind)->wait(std::nullopt));
+  EXPECT_EQ(read(line(), memory.at(), 4096), data);
+}
+
+TEST_F(cuda_test, does_not_run_what_waits_for_a_failure) {
+  const block memory{home(), where(), 4096};
+  fill_pattern zero;
+  finish(line().fill(memory.at(), zero, 4096, {}));
+  const auto data = numbered(4096, 1);
+  const auto gate = make_ref<library_event>();
+  const ref<event> before{gate};
+  auto copied = line().copy(memory.at(), data.data(), 4096, std::span{&before, 1});
+  auto behind = line().fence({});
+  gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "it went wrong"));
+  const auto ended = (*copied)->wait(std::nullopt);
+  EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+  EXPECT_TRUE((*behind)->wait(std::nullopt));
+  EXPECT_EQ(read(line(), memory.at(), 4096), std::vector<std::byte>(4096));
+}
+
+// More queues than the device has channels, all of which wait for the host.
+TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
+  constexpr std::size_t k_queues = 64;
+  constexpr std::size_t k_each = 64 << 10;
+  const block memory{home(), where(), 2 * k_queues * k_each};
+  const auto gate = make_ref<library_event>();
+  const ref<event> before{gate};
+  std::vector<ref<queue>> queues;
+  std::vector<ref<event>> ends;
+  const auto fill = [&](wait_list after) {
+    queues.push_back(*home().create_queue(where()));
+    return queues.back()->fill(memory.at((queues.size() - 1) * k_each), fill_pattern{}, k_each,
+                               after);
+  };
+  for (std::size_t number = 0; number < k_queues; ++number) {
+    ends.push_back(*fill(std::span{&before, 1}));
+  }
+  for (std::size_t number = 0; number < k_queues; ++number) {
+    finish(fill({}));
+  }
+  gate->finish({});
+  for (const auto& each : ends) {
+    EXPECT_TRUE(each->wait(std::nullopt));
+  }
+}
+
+TEST_F(cuda_test, fills_with_any_pattern_from_any_address) {
+  constexpr std::size_t k_bytes = 300'000;
+  const block memory{home(), where(), k_bytes + 64};
+  const auto data = numbered(16, 7);
+  for (const std::size_t width : {1U, 2U, 4U, 8U, 16U}) {
+    fill_pattern pattern;
+    pattern.nbytes = width;
+    std::copy_n(data.begin(), width, pattern.bytes);
+    for (const std::size_t offset : {0U, 1U, 2U, 4U, 8U, 15U}) {
+      for (const std::size_t count : {std::size_t{1}, std::size_t{3}, k_bytes / width}) {
+        finish(line().fill(memory.at(), fill_pattern{}, k_bytes + 64, {}));
+        finish(line().fill(memory.at(offset), pattern, count * width, {}));
+        std::vector<std::byte> wanted(k_bytes + 64);
+        fill_bytes(wanted.data() + offset, pattern, count * width);
+        EXPECT_EQ(read(line(), memory.at(), k_bytes + 64), wanted)
+            << width << " at " << offset << " times " << count;
+      }
+    }
+  }
+}
+
+constexpr const char* k_trap = R"(
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry broken() { trap; }
+)";
+
+// Breaks the process's context: in a process of its own.
+TEST_F(cuda_gpu, tells_of_a_broken_context) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    const auto extra = others();
+    const cuda::made_current here{calls(), primary()};
+    void* module = nullptr;
+    void* function = nullptr;
+    const block memory{home(), where(), 4096};
+    auto* const stream = static_cast<cuda::stream_handle>(line().lend());
+    if (extra.load_module(&module, k_trap) != 0 ||
+        extra.get_function(&function, module, "broken") != 0 ||
+        extra.launch(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr) != 0) {
+      std::_Exit(2);
+    }
+    auto fenced = line().fence({});
+    const auto ended = fenced ? (*fenced)->wait(std::nullopt) : fenced.take_error();
+    const auto later = home().allocate(where(), {ISTHMUS_KIND_DEVICE, 4096, 0});
+    const bool right = !ended && ended.failure().code() == ISTHMUS_ERROR_DEVICE_LOST &&
+                       tells(ended.failure(), "start a new process") && !later &&
+                       later.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
+    std::exit(right ? 0 : 3);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(cuda_test, lets_the_process_end_with_work_in_flight_and_held_back) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    auto* const memory = new block{home(), where(), std::size_t{256} << 20};
+    const auto gate = make_ref<library_event>();
+    const ref<event> before{gate};
+    const auto other = *home().create_queue(where());
+    auto held = *other->fill(memory->at(), fill_pattern{}, 4096, std::span{&before, 1});
+    std::vector<ref<event>> ends{held};
+    for (int number = 0; number < 50; ++number) {
+      ends.push_back(*line().fill(memory->at(), fill_pattern{}, std::size_t{256} << 20, {}));
+    }
+    const auto all = end_of_all(ends);
+    std::exit(7);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(7), "");
+}
+
+}  // namespace
+}  // namespace isthmus::cuda_test
