@@ -61,9 +61,9 @@ class queue : public ref_counted {
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
 
-  // Why no memory can be had for it now; nothing if it can. A queue whose handle was lent may be one
-  // whose work is only recorded, to be run again and again: others that get the memory meanwhile
-  // would find it overwritten.
+  // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
+  // lent may be recorded only, to be run again and again: whoever gets the memory later would find
+  // it overwritten.
   [[nodiscard]] error refuse_allocation() const { return lent() ? refuse_recorded() : error{}; }
 
   // Whether nothing that came through this object is pending, and nothing else can be.

@@ -13,8 +13,9 @@ namespace isthmus::cuda {
 // While it lives a context is current on this thread; then what was there before is again. 0.06 us,
 // less where it was current already. Nor does anything that is called meanwhile spoil a capture of
 // somebody else's: while one in the mode "global" goes on, as PyTorch's are, asking for an event,
-// allocating and freeing on any thread would end it with an error (H100). On the library's own threads it is counted too, so that the
-// end of the process waits for it, and once that has begun fails with DEINITIALIZED.
+// allocating and freeing on any thread would end it with an error (H100). On the library's own
+// threads it is counted too, so that the end of the process waits for it, and once that has begun
+// fails with DEINITIALIZED.
 class made_current {
  public:
   made_current(const api& calls, context_handle wanted) noexcept : calls_{calls} {

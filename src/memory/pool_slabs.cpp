@@ -1,0 +1,83 @@
+// Where the blocks of a pool's lanes come from and go to: central lists, and slabs cut from runs.
+
+#include <utility>
+
+#include "memory/page_map.hpp"
+#include "memory/pool.hpp"
+#include "memory/slab_store.hpp"
+
+namespace isthmus {
+
+result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {
+  const auto take = [&] { return central_[size_class].take(out, slots_->find(on)); };
+  if (const auto taken = take(); taken != 0) {
+    return taken;
+  }
+  auto added = add_slab(size_class, out, on);
+  if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (const auto taken = take(); taken != 0) {  // what blocks waited for may have ended meanwhile
+      return taken;
+    }
+  }
+  return added;
+}
+
+// The first blocks of a new slab are the caller's: others must not take them all before he looks.
+result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
+  const auto nbytes = classes_.bytes_of(size_class);
+  const auto least = slab_shape::of_least(nbytes);
+  auto shape = central_[size_class].slabs() < slab_shape::k_first ? slab_shape::of_first(nbytes)
+                                                                  : slab_shape::of_later(nbytes);
+  auto run = take_run({nbytes, shape.grains, least.grains, 1, slots_->find(on)}, on);
+  ISTHMUS_TRY(run);
+  shape = run->count == shape.grains ? shape : least;
+  auto* made = take_slab_record(shape);
+  if (made == nullptr) {
+    regions_.give(run->first, run->until);
+    return error::no_memory();
+  }
+  made->base.store(run->base, k_relaxed);
+  const bool waits = !slots_->passed(run->until);
+  made->kept = waits ? 0 : shape.blocks;
+  made->waiting = waits ? shape.blocks : 0;
+  made->until = run->until;
+  made->first_grain = run->first;
+  for (std::size_t word = 0; word < shape.words(); ++word) {
+    const auto left = shape.blocks - word * 64;
+    const auto all = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
+    made->free()[word] = waits ? 0 : all;
+    made->held_back()[word] = waits ? all : 0;
+  }
+  made->forget_live();
+  for (region_heap::index each = 0; each < shape.grains; ++each) {
+    regions_.table()[run->first + each].set_slab(*made, size_class);
+  }
+  process_page_map.set_slab(run->base, shape.grains, *made, size_class);
+  return central_[size_class].add(*made, out);
+}
+
+// Slabs that have all their blocks, as a list by `after`.
+void pool::dissolve(slab* whole) noexcept {
+  auto& table = regions_.table();
+  while (whole != nullptr) {
+    auto* gone = std::exchange(whole, whole->after);
+    const auto first = gone->first_grain;
+    const auto grains = gone->grains();
+    process_page_map.forget_slab(gone->address_of(0), grains);
+    for (region_heap::index each = 0; each < grains; ++each) {
+      table[first + each].is.store(grain::state::none, k_relaxed);
+    }
+    table[first].span.store(grains, k_relaxed);
+    const auto until = gone->waiting == 0 ? ticket{} : gone->until;
+    give_slab_record(*gone);
+    regions_.give(first, until);
+  }
+}
+
+void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept {
+  if (!blocks.empty()) {
+    dissolve(central_[size_class].give(blocks, freed));
+  }
+}
+
+}  // namespace isthmus
