@@ -86,8 +86,8 @@ TEST_F(cuda_gpu, refuses_to_work_in_a_capture) {
   EXPECT_TRUE(tells(fenced.failure(), "being captured")) << fenced.failure().message();
   const auto pooled = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE, {});
   const auto raw = make_ref<provider>(home(), where(), ISTHMUS_KIND_DEVICE);
-  for (memory_resource* from : {static_cast<memory_resource*>(pooled.get()),
-                                static_cast<memory_resource*>(raw.get())}) {
+  for (memory_resource* from :
+       {static_cast<memory_resource*>(pooled.get()), static_cast<memory_resource*>(raw.get())}) {
     const auto allocated = from->allocate(4096, 0, *adopted);
     ASSERT_FALSE(allocated);
     EXPECT_EQ(allocated.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
