@@ -65,12 +65,13 @@ isthmus_resource_info_t info_of(const resource& of) {
   return info;
 }
 
+// From Python 3.12 on a type's own name has its module's before it.
 nb::object resource_repr(nb::handle object) {
   const auto& self = require_resource(object, "self");
   const auto where = describe(*device_of(queue_of(self.queue_object)->device_object));
-  return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%s of %U memory on %s>",
-                                        Py_TYPE(object.ptr())->tp_name, kind_name(self.kind).ptr(),
-                                        where.c_str()));
+  const nb::object name = object.type().attr("__name__");
+  return nb::steal(PyUnicode_FromFormat("<isthmus.memory.%U of %U memory on %s>", name.ptr(),
+                                        kind_name(self.kind).ptr(), where.c_str()));
 }
 
 namespace {

@@ -54,6 +54,15 @@ def sim(**options: Any) -> Device:
     return _core.sim_create(",".join(f"{key}={value}" for key, value in options.items()))
 
 
+def has_cuda() -> bool:
+    try:
+        return bool(Device("cuda"))
+    except isthmus.DeviceNotFoundError:
+        if os.environ.get("ISTHMUS_REQUIRE_CUDA") == "1":
+            raise
+        return False
+
+
 def has_pocl() -> bool:
     vendors = Path("/etc/OpenCL/vendors")
     return any("pocl" in entry.name.lower() for entry in vendors.glob("*.icd"))
@@ -84,6 +93,7 @@ def open_backend(name: str) -> Device:
         "late": lambda: sim(effect="late"),
         "opencl": intel_device,
         "pocl": pocl_device,
+        "cuda": lambda: Device("cuda"),
     }
     return opened[name]()
 
@@ -93,7 +103,13 @@ def stops_dependents(queue: isthmus.Queue) -> bool:
     return "usm" in queue.device.capabilities
 
 
-BACKENDS = ("host", "late", "opencl", *(["pocl"] if has_pocl() else []))
+BACKENDS = (
+    "host",
+    "late",
+    "opencl",
+    *(["pocl"] if has_pocl() else []),
+    *(["cuda"] if has_cuda() else []),
+)
 
 
 def noise(nbytes: int, seed: int = 1) -> np.ndarray:
