@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETUP = """
-import gc, os, sys
+import gc, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # from 3.12 on of any fork beside threads
 import numpy as np
 import isthmus
 from isthmus import Buffer, Context, Event, ForkedError, Queue
