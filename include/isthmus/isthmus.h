@@ -426,9 +426,9 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
  * uses it but what the library knows of, and what was on the queue that it was allocated for before
  * that has ended. NULL `pointer`: nothing to do. INVALID_ARGUMENT for what did not come from here,
  * lies inside a block, or was deallocated before (an unchecked pool cannot always tell): nothing is
- * done then. Never blocks; of a pool never calls the driver but where the queue's handle was lent,
- * and needs no memory, unless an operation of the library's is recorded on the block: then
- * OUT_OF_MEMORY, or what the fence on a lent queue gave, and the block is still the caller's. */
+ * done then. Never blocks, and does not fail otherwise; of a pool never calls the driver but where
+ * the queue's handle was lent, and needs no memory: where the queue cannot be asked what runs there,
+ * the block waits till it can. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,

@@ -39,6 +39,13 @@ void give_back(queue& on, const allocation::facts& what, memory_resource* from) 
   }
 }
 
+// A device that was lost has nothing unfinished.
+result<void> unfinished_on(queue& on, std::vector<ref<event>>& out) {
+  auto asked = on.unfinished(out);
+  const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
+  return is_lost ? result<void>{} : std::move(asked);
+}
+
 void count_late(pool* of, int change) noexcept {
   if (of != nullptr) {
     of->count_late(change);
@@ -116,9 +123,9 @@ result<void> allocation::follow(queue& on) {
 }
 
 void allocation::enter(memory_resource* from) {
+  from_ = ref<memory_resource>{from};  // which the registry tells of
   process_registry().add(*this);
   origin_ = origin::ours;
-  from_ = ref<memory_resource>{from};
   if (!within_) {
     process_page_map.note_record(what_.base);
   }
@@ -150,12 +157,23 @@ void allocation::hold_by_pointer() noexcept {
   held_by_pointer_.store(true, std::memory_order_release);
 }
 
-bool allocation::drop_pointer() noexcept {
+// Where the queue cannot be asked now, it is once nobody refers to the memory any more, and then as
+// often as it takes.
+bool allocation::drop_pointer(queue* behind) noexcept {
   if (!held_by_pointer_.exchange(false, std::memory_order_acq_rel)) {
     return false;
   }
+  if (behind != nullptr && !follows(*behind)) {
+    freed_behind_ = ref<queue>{behind};
+  }
   release();
   return true;
+}
+
+bool allocation::follows(queue& on) noexcept try {
+  return static_cast<bool>(follow(on));
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
@@ -232,9 +250,8 @@ result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<ev
     return {};
   }
   for (const auto& each : lent_queues()) {
-    auto asked = each.get() == but ? result<void>{} : each->unfinished(out);
-    if (!asked && asked.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
-      return asked;
+    if (each.get() != but) {
+      ISTHMUS_TRY(unfinished_on(*each, out));
     }
   }
   return {};
@@ -244,21 +261,26 @@ result<std::vector<ref<event>>> allocation::still_running() {
   const auto begin = address(what_.base) - address(start_of_uses());
   auto running = uses().pending({begin, begin + what_.nbytes});
   ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
+  if (freed_behind_) {
+    ISTHMUS_TRY(unfinished_on(*freed_behind_, running));
+  }
   return running;
 }
 
 void allocation::retire() {
   auto running = still_running();
   if (!running) {
-    return;  // somebody may still use it and nobody can tell: lost memory, not lost data
-  }
-  if (running->empty()) {
+    let_go_again(*this);  // somebody may still use it and nobody can tell now
+  } else if (running->empty()) {
     reclaim();
   } else {
     unused_ = true;  // before it is handed over
     auto* const from = from_ ? from_->as_pool() : nullptr;
-    undo told{[&] { count_late(from, -1); }};
     count_late(from, 1);
+    undo told{[&] {
+      count_late(from, -1);
+      unused_ = false;
+    }};
     reclaim_after(*this, *running);
     told.dismiss();
   }
@@ -299,6 +321,9 @@ void allocation::last_reference_gone() noexcept {
     delete this;
     return;
   }
+  if (entry_ != nullptr) {
+    registry::mark_dying(*this);
+  }
   if (in_continuation()) {
     retire_later(*this);  // which may have to ask a driver
   } else {
@@ -320,7 +345,7 @@ void allocation::let_go() noexcept {
   try {
     retire();
   } catch (const std::bad_alloc&) {
-    // No memory for a list of what to wait for: as above.
+    let_go_again(*this);  // no memory for a list of what to wait for
   }
 }
 

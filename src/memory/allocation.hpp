@@ -17,6 +17,8 @@
 
 namespace isthmus {
 
+struct registry_entry;
+
 class allocation final : public ref_counted, public reclaimable {
  public:
   struct facts {
@@ -44,10 +46,11 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] static result<ref<allocation>> adopt(queue& on, const facts& what, owner keep,
                                                      ref<allocation> within);
 
-  // A caller's bare pointer to it stands for a reference, till he gives it back; false: there is
-  // none, since it was given back before or is held otherwise.
+  // A caller's bare pointer to it stands for a reference, till he gives it back, behind all work on
+  // `behind` (may be null) so far; false: there is none, since it was given back before or is held
+  // otherwise.
   void hold_by_pointer() noexcept;
-  [[nodiscard]] bool drop_pointer() noexcept;
+  [[nodiscard]] bool drop_pointer(queue* behind) noexcept;
   [[nodiscard]] bool came_from(const memory_resource& candidate) const noexcept {
     return from_.get() == &candidate;
   }
@@ -66,6 +69,8 @@ class allocation final : public ref_counted, public reclaimable {
   }
   [[nodiscard]] bool host_can_touch() const noexcept { return what_.kind != ISTHMUS_KIND_DEVICE; }
   [[nodiscard]] bool contains(const void* pointer) const noexcept;
+  // Of an allocation that the library knows too.
+  [[nodiscard]] bool lies_within() const noexcept { return static_cast<bool>(within_); }
 
   // Views of it put operations on `on` too, from here to there. Work that we do not know may run on
   // there when the view ends: it is waited for as an operation of ours.
@@ -101,10 +106,11 @@ class allocation final : public ref_counted, public reclaimable {
   void lie_within(ref<allocation> outer);
   [[nodiscard]] result<void> lie_within_known();
   [[nodiscard]] bool outlasts_view(queue& on);
+  [[nodiscard]] bool follows(queue& on) noexcept;
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   // Whether no operation that we know was ever on it, and none that we do not know can be.
   [[nodiscard]] bool never_used() noexcept {
-    return !within_ && !uses_.ever_used() && !views_.any() && !on_->lent();
+    return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
   }
   [[nodiscard]] bool end_unused_block() noexcept;
   void retire();
@@ -120,9 +126,11 @@ class allocation final : public ref_counted, public reclaimable {
   use_list uses_;
   view_queues views_;
   std::atomic<bool> held_by_pointer_{false};
-  bool unused_ = false;       // no operation is on it any more
-  std::uint64_t hashed_ = 0;  // the registry's, as the next
-  allocation* next_in_cell_ = nullptr;
+  // Null: all that was on it when its pointer was given back is among the uses.
+  ref<queue> freed_behind_;
+  bool unused_ = false;              // no operation is on it any more
+  std::uint64_t hashed_ = 0;         // the registry's, as the next
+  registry_entry* entry_ = nullptr;  // null: not in it
 };
 
 }  // namespace isthmus

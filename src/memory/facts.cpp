@@ -8,40 +8,37 @@
 namespace isthmus {
 namespace {
 
-// Where a pointer leads, without a lock for pooled blocks that have no record. A block's record is
-// that of all of it, also of what lies behind the bytes that its buffer was made with.
+// Where a pointer leads, without a lock. A block's record is that of all of it, also of what lies
+// behind the bytes that its buffer was made with.
 struct found_place {
   grain* in = nullptr;  // null: in no pool
   pooled_block block;
-  ref<allocation> record;
-  bool is_dying = false;  // its record is nobody's any more
+  std::optional<known_memory> known;
 
-  explicit found_place(const void* pointer) : in{process_page_map.find(pointer)} {
-    if (in != nullptr) {
-      block = block_holding(*in, pointer);
+  explicit found_place(const void* pointer) noexcept : in{process_page_map.find(pointer)} {
+    if (in == nullptr) {
+      known = process_registry().look(pointer);
+      return;
     }
-    if (in == nullptr || (block.first != nullptr && block.first->is_recorded())) {
-      const void* const known_by = in == nullptr ? pointer : block.start;
-      record = process_registry().find(known_by);
-      is_dying = !record && process_registry().is_dying(known_by);
+    block = block_holding(*in, pointer);
+    if (block.first != nullptr && block.first->is_recorded()) {
+      known = process_registry().look(block.start);
     }
   }
+  [[nodiscard]] bool is_dying() const noexcept { return known && known->is_dying; }
   [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }
   [[nodiscard]] std::uintptr_t context_key() const noexcept {
-    return record ? record->home().key() : table().common().context_key.load(k_relaxed);
+    return known ? known->home_key : table().common().context_key.load(k_relaxed);
   }
 };
 
-pointer_record record_in(allocation& known) {
-  return {{known.what().kind, known.what().base, known.what().nbytes, &known.where()},
-          &known.home(),
-          known.from(),
-          ISTHMUS_MEMORY_LIVE};
+pointer_record record_in(const known_memory& known) noexcept {
+  return {known.what, known.home, known.from, ISTHMUS_MEMORY_LIVE};
 }
 
 pointer_record record_in_pool(const found_place& at) noexcept {
-  if (at.block.first == nullptr || at.is_dying) {
-    return {{}, nullptr, nullptr, at.is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE};
+  if (at.block.first == nullptr || at.is_dying()) {
+    return {{}, nullptr, nullptr, at.is_dying() ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE};
   }
   const auto& common = at.table().common();
   return {
@@ -73,14 +70,14 @@ pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dyi
 
 pointer_record record_of(context* asked, const void* pointer) {
   const found_place at{pointer};
-  if (at.in == nullptr && !at.record) {
-    return record_elsewhere(asked, pointer, at.is_dying);
+  if (at.in == nullptr && (!at.known || at.is_dying())) {
+    return record_elsewhere(asked, pointer, at.is_dying());
   }
   // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse it.
   if (asked != nullptr && at.context_key() != asked->key()) {
     return {};
   }
-  return at.record ? record_in(*at.record) : record_in_pool(at);
+  return at.known && !at.is_dying() ? record_in(*at.known) : record_in_pool(at);
 }
 
 pointer_facts facts_of(context& home, const void* pointer) {
@@ -89,10 +86,12 @@ pointer_facts facts_of(context& home, const void* pointer) {
 
 pointer_origin origin_of(const void* pointer) {
   const found_place at{pointer};
-  if (at.record) {
-    return {ref<context>{&at.record->home()}, ref<memory_resource>{at.record->from()}};
+  if (at.known) {
+    const auto held = process_registry().find(at.known->what.base);
+    return held ? pointer_origin{ref<context>{&held->home()}, ref<memory_resource>{held->from()}}
+                : pointer_origin{};
   }
-  if (at.block.first == nullptr || at.is_dying) {
+  if (at.block.first == nullptr) {
     return {};
   }
   auto owner = at.table().owner();
@@ -102,8 +101,8 @@ pointer_origin origin_of(const void* pointer) {
 request_facts request_of(const void* pointer) {
   auto* in = process_page_map.find(pointer);
   if (in == nullptr) {
-    const auto known = process_registry().find(pointer);
-    return known ? request_facts{known->what().nbytes, known->on().key()} : request_facts{};
+    const auto known = process_registry().look(pointer);
+    return known ? request_facts{known->what.nbytes, known->queue_key} : request_facts{};
   }
   auto* const first = in->is_slab() ? nullptr : first_of_run(in);
   if (first == nullptr || !first->is_live_run()) {

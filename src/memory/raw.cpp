@@ -1,6 +1,5 @@
 #include "memory/raw.hpp"
 
-#include "core/sizes.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -37,33 +36,18 @@ result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes,
   return take_back_recorded(*known, pointer, behind);
 }
 
-result<void> take_back_recorded(allocation& known, const void* pointer, queue* behind) noexcept
-    try {
-  const auto& what = known.what();
-  if (what.base != pointer) {
+result<void> take_back_recorded(allocation& known, const void* pointer, queue* behind) noexcept {
+  const auto* const base = known.what().base;
+  if (base != pointer) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} lies inside the allocation at {}: free the pointer that was allocated", pointer,
-                what.base);
+                base);
   }
-  std::vector<ref<event>> running;
-  if (behind != nullptr) {
-    auto told = behind->unfinished(running);
-    if (!told && told.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {
-      return told;  // somebody may still use it
-    }
-  }
-  auto& uses = known.uses();
-  const auto begin = address(what.base) - address(known.start_of_uses());
-  for (const auto& each : running) {
-    uses.add({0, {begin, begin + what.nbytes}, true}, each, uses.begin());
-  }
-  if (!known.drop_pointer()) {
+  if (!known.drop_pointer(behind)) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} was freed before, or belongs to a buffer: free that", pointer);
   }
   return {};
-} catch (const std::bad_alloc&) {
-  return error::no_memory();
 }
 
 }  // namespace isthmus

@@ -1,5 +1,7 @@
 #include "memory/reaper.hpp"
 
+#include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -25,6 +27,16 @@ class reaper {
       start();
     }
     what.next_ready_ = std::exchange(ready_, &what);
+    changed_.notify_one();
+  }
+
+  // Nobody waits for these: they may never go.
+  void put_off(reclaimable& what) noexcept {
+    const std::lock_guard hold{lock_};
+    if (!has_thread_) {
+      start();
+    }
+    what.next_ready_ = std::exchange(put_off_, &what);
     changed_.notify_one();
   }
 
@@ -59,14 +71,14 @@ class reaper {
   void serve() noexcept {
     std::unique_lock hold{lock_};
     for (;;) {
-      changed_.wait(hold, [this] { return ready_ != nullptr; });
+      auto* again = wait_for_work(hold);
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
+      while (again != nullptr) {
+        let_one_go(again);
+      }
       while (batch != nullptr) {
-        auto* next = std::exchange(batch, batch->next_ready_);
-        if (const os::driver_call call; call) {
-          next->let_go();
-        }
+        let_one_go(batch);
         const std::lock_guard told{lock_};
         --expected_;
         ++let_go_;
@@ -76,10 +88,35 @@ class reaper {
     }
   }
 
+  static void let_one_go(reclaimable*& first) noexcept {
+    auto* const next = std::exchange(first, first->next_ready_);
+    if (const os::driver_call call; call) {
+      next->let_go();
+    }
+  }
+
+  // Returns what was put off, once it is time to try that again.
+  reclaimable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
+    const auto has_work = [this] { return ready_ != nullptr; };
+    if (put_off_ == nullptr) {
+      pause_ = k_least_pause;
+      changed_.wait(hold, [&] { return has_work() || put_off_ != nullptr; });
+    }
+    if (put_off_ == nullptr || changed_.wait_for(hold, pause_, has_work)) {
+      return nullptr;
+    }
+    pause_ = std::min(pause_ * 2, k_longest_pause);
+    return std::exchange(put_off_, nullptr);
+  }
+
+  static constexpr std::chrono::milliseconds k_least_pause{1};
+  static constexpr std::chrono::milliseconds k_longest_pause{1000};
   std::mutex lock_;
   std::condition_variable changed_;
   std::condition_variable ended_;
   reclaimable* ready_ = nullptr;
+  reclaimable* put_off_ = nullptr;
+  std::chrono::milliseconds pause_{k_least_pause};
   std::uint64_t expected_ = 0;
   std::uint64_t let_go_ = 0;
   bool has_thread_ = false;
@@ -118,6 +155,8 @@ void retire_later(reclaimable& what) noexcept {
   process_reaper().expect();
   process_reaper().push(what);
 }
+
+void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); }
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 

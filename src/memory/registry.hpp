@@ -2,18 +2,25 @@
 // The registry of live allocations: any pointer, an inner one too, finds its record.
 //
 // Records lie in a hash table under (size class, address / size class) of their base, so that a
-// look-up probes at most three cells a size class, whatever the number of records; shards keep
-// threads apart, and tell without a lock of which classes they have none. Adding and removing: one
-// lock of a few instructions, and no other line of the cache that threads share.
+// look-up probes two places a size class, whatever the number of records, and only those of the
+// classes that there are about that address. Shards keep threads apart. What is told of a pointer
+// is told without a lock: beside each record's address its place in the table has what it says, in
+// memory that stays the table's own, and a shard's version tells a reader whether what he read was
+// whole (a sequence lock: Boehm, "Can seqlocks get along with programming language memory models?",
+// 2012). Only who wants to hold the record takes the shard's lock, for a few instructions.
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/spin_lock.hpp"
 #include "memory/allocation.hpp"
+#include "memory/class_hints.hpp"
+#include "memory/registry_entry.hpp"
 
 namespace isthmus {
 
@@ -25,8 +32,13 @@ class registry {
   // The same if that is true under the lock that everybody takes who finds it; whether it was.
   template <class Condition>
   bool remove_if(allocation& record, Condition&& is_wanted) noexcept;
-  // The record whose [base, base + nbytes) holds `pointer`, none that lies within another; null if
-  // none.
+  // Nobody refers to it any more; it stays in the table.
+  static void mark_dying(allocation& record) noexcept;
+
+  // Of the record whose [base, base + nbytes) holds `pointer`, none that lies within another.
+  // Takes no lock but where others change the same shard again and again meanwhile.
+  [[nodiscard]] std::optional<known_memory> look(const void* pointer) noexcept;
+  // That record; null if none, or if it is dying.
   [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;
   // The same of what came from one resource, also where it lies within another.
   [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
@@ -38,25 +50,45 @@ class registry {
     unsigned size_class;
     std::uintptr_t cell;
   };
-  static constexpr std::size_t k_classes = 64;
+  struct table {
+    explicit table(std::size_t count)
+        : mask{count - 1}, heads{std::make_unique<std::atomic<registry_entry*>[]>(count)} {}
+    // The top bits of a hash chose the shard; these are others.
+    [[nodiscard]] std::atomic<registry_entry*>& bucket(std::uint64_t hashed) const noexcept {
+      return heads[(hashed >> 8) & mask];
+    }
+    std::size_t mask;
+    std::unique_ptr<std::atomic<registry_entry*>[]> heads;
+  };
   struct alignas(64) shard {
     spin_lock lock;
-    std::vector<allocation*> buckets;
+    std::atomic<std::uint32_t> version{0};  // odd while an entry is changed, under the lock
+    std::atomic<const table*> buckets{nullptr};
+    registry_entry* spare = nullptr;
     std::size_t count = 0;
-    std::atomic<std::uint64_t> classes{0};  // of its records, a bit each; the lock's holder writes
-    std::array<std::uint32_t, k_classes> in_class{};
+    std::vector<std::unique_ptr<table>> tables;  // readers may be in any but the last too
+    std::vector<std::unique_ptr<registry_entry[]>> entries;
   };
+  class change;
+
   [[nodiscard]] static key key_of(const allocation& record) noexcept;
   [[nodiscard]] static std::uint64_t hash(const key& where) noexcept;
-  [[nodiscard]] static allocation*& bucket_of(shard& in, std::uint64_t hashed) noexcept;
   [[nodiscard]] shard& shard_of(std::uint64_t hashed) noexcept {
     return shards_[hashed >> (64 - k_shard_bits)];
   }
+  // These pre: under its lock.
   static void grow(shard& crowded);
-  // One record more, or less, of that class. Pre: under its lock.
-  void count_up(shard& in, unsigned size_class) noexcept;
-  static void count_down(shard& in, unsigned size_class) noexcept;
+  static void make_entries(shard& in);
   static void take_out(shard& in, allocation& record) noexcept;
+
+  // visit(hashed) for each place that the pointer's record may be at, until one says true.
+  template <class Visit>
+  bool visit_places(const void* pointer, Visit&& visit) noexcept;
+  [[nodiscard]] static const registry_entry* walk(const shard& in, std::uint64_t hashed,
+                                                  const void* pointer,
+                                                  std::uint32_t version) noexcept;
+  [[nodiscard]] static bool read(shard& in, std::uint64_t hashed, const void* pointer,
+                                 known_memory& out) noexcept;
   // The first record that may hold the pointer for which `visit` is true, under its shard's lock.
   template <class Visit>
   bool visit_holders(const void* pointer, Visit&& visit) noexcept;
@@ -66,7 +98,7 @@ class registry {
 
   static constexpr unsigned k_shard_bits = 6;
   std::array<shard, std::size_t{1} << k_shard_bits> shards_;
-  std::atomic<std::uint64_t> ever_in_use_{0};  // size classes, a bit each
+  class_hints hints_;
 };
 
 template <class Condition>

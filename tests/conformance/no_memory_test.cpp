@@ -2,6 +2,7 @@
 // and a free needs none. On back-ends that are the library's own: drivers may fail otherwise.
 #include <array>
 #include <functional>
+#include <thread>
 
 #include "support/backends.hpp"
 #include "support/no_memory.hpp"
@@ -115,6 +116,38 @@ TEST_P(no_memory, a_free_needs_none) {
   EXPECT_TRUE(freed) << isthmus_error_message();
   EXPECT_TRUE(play.trim());
   EXPECT_EQ(play.held(), 0U);
+}
+
+TEST_P(no_memory, a_free_of_what_is_in_use_needs_none) {
+  const im::resource pool =
+      im::resource::pool(queue_.context(), im::kind::shared, {.initial_bytes = 8 * k_mib}, device_);
+  const im::queue other{queue_.context(), device_};
+  for (const std::size_t nbytes : {std::size_t{1000}, 3 * k_mib}) {
+    const im::host_event known;
+    const im::host_event pending;
+    void* const block = pool.allocate(nbytes, 0, queue_);
+    pool.record(block, known);
+    const auto behind = other.fence({pending});
+    isthmus_status_t told = ISTHMUS_OK;
+    isthmus_status_t again = ISTHMUS_OK;
+    {
+      const without_memory now;
+      told = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
+      again = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
+    }
+    EXPECT_EQ(told, ISTHMUS_OK) << isthmus_error_message();
+    EXPECT_EQ(again, ISTHMUS_ERROR_INVALID_ARGUMENT);
+    known.complete();
+    pool.trim();
+    EXPECT_GT(pool.usage().held, 0U) << "the queue that it was freed behind still runs";
+    pending.complete();
+    behind.wait();
+    for (int i = 0; i < 5000 && pool.usage().held != 0; ++i) {
+      std::this_thread::sleep_for(1ms);
+      pool.trim();
+    }
+    EXPECT_EQ(pool.usage().held, 0U);
+  }
 }
 
 // Fails one allocation of the library's after the other, and all that come behind it.

@@ -5,11 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <random>
 #include <thread>
 
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
+#include "core/sizes.hpp"
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
@@ -36,9 +38,18 @@ TEST(registry, finds_inner_pointers_of_a_random_population) {
     auto& [base, record] =
         *std::next(live.begin(), static_cast<std::ptrdiff_t>(random() % live.size()));
     const auto nbytes = record->what().nbytes;
-    EXPECT_EQ(process_registry().find(base + random() % nbytes).get(), record.get());
-    const auto past = process_registry().find(base + nbytes);
-    EXPECT_NE(past.get(), record.get());
+    auto* const within = base + random() % nbytes;
+    EXPECT_EQ(process_registry().find(within).get(), record.get());
+    const auto seen = process_registry().look(within);
+    ASSERT_TRUE(seen);
+    EXPECT_EQ(seen->what.base, base);
+    EXPECT_EQ(seen->what.nbytes, nbytes);
+    EXPECT_EQ(seen->what.kind, ISTHMUS_KIND_SHARED);
+    EXPECT_EQ(seen->queue_key, on->key());
+    EXPECT_FALSE(seen->is_dying);
+    EXPECT_NE(process_registry().find(base + nbytes).get(), record.get());
+    const auto past = process_registry().look(base + nbytes);
+    EXPECT_TRUE(!past || past->what.base != base);
   }
   live.clear();
   EXPECT_EQ(process_live_counts().total(ISTHMUS_KIND_UNKNOWN).count, before.count);
@@ -50,6 +61,8 @@ TEST(registry, knows_nothing_of_other_memory) {
   EXPECT_FALSE(process_registry().find(&local));
   EXPECT_FALSE(process_registry().find(nullptr));
   EXPECT_FALSE(process_registry().find(reinterpret_cast<void*>(UINTPTR_MAX)));
+  EXPECT_FALSE(process_registry().look(&local));
+  EXPECT_FALSE(process_registry().look(nullptr));
   EXPECT_EQ(record_of(nullptr, &local).what.kind, ISTHMUS_KIND_UNKNOWN);
 }
 
@@ -69,6 +82,62 @@ TEST(registry_concurrent, finds_while_others_come_and_go) {
   }
   for (auto& each : threads) {
     each.join();
+  }
+}
+
+// What is read without the lock is of one record as a whole, while chains grow and shrink about it.
+TEST(registry_concurrent, tells_the_whole_truth_while_others_come_and_go) {
+  const auto on = host_queue();
+  const auto kept = *allocation::create(*on, {ISTHMUS_KIND_HOST, 12'345, 0}, nullptr);
+  std::atomic<std::byte*> newest{nullptr};
+  std::atomic<bool> done{false};
+  std::vector<std::thread> lookers;
+  for (int each = 0; each < 2; ++each) {
+    lookers.emplace_back([&] {
+      while (!done.load()) {
+        const auto same = process_registry().look(static_cast<std::byte*>(kept->what().base) + 99);
+        ASSERT_TRUE(same);
+        EXPECT_EQ(same->what.base, kept->what().base);
+        EXPECT_EQ(same->what.nbytes, 12'345U);
+        if (const auto other = process_registry().look(newest.load())) {
+          EXPECT_EQ(other->what.nbytes % 1000, address(other->what.base) / 64 % 1000);
+          EXPECT_EQ(other->home, &on->home());
+        }
+      }
+    });
+  }
+  std::vector<ref<allocation>> live;
+  std::vector<std::byte> arena(std::size_t{1} << 22);
+  for (int step = 0; step < 20'000; ++step) {
+    auto* const base = arena.data() + static_cast<std::size_t>(step) % 1000 * 4096;
+    const auto nbytes = 1000 + address(base) / 64 % 1000;
+    auto made = allocation::adopt(*on, {base, nbytes, 1, ISTHMUS_KIND_HOST}, {}, {});
+    ASSERT_TRUE(made);
+    newest.store(base + 500);
+    live.push_back(*std::move(made));
+    if (live.size() > 500) {
+      live.clear();
+    }
+  }
+  done.store(true);
+  for (auto& each : lookers) {
+    each.join();
+  }
+}
+
+TEST(registry, knows_the_classes_about_every_byte_of_a_record) {
+  const auto hints = std::make_unique<class_hints>();
+  std::mt19937_64 random{3};
+  for (int step = 0; step < 2000; ++step) {
+    const auto size_class = static_cast<unsigned>(random() % 44);
+    const auto most = std::uint64_t{1} << size_class;
+    const auto nbytes = most - random() % (most / 2 + 1);
+    const auto base = random() % (std::uint64_t{1} << 46);
+    hints->mark(reinterpret_cast<void*>(base), nbytes, size_class);
+    for (const auto offset : {std::uint64_t{0}, random() % nbytes, nbytes - 1}) {
+      const auto about = hints->about(reinterpret_cast<void*>(base + offset));
+      EXPECT_EQ(about >> size_class & 1, 1U) << base << ", " << nbytes << " at " << offset;
+    }
   }
 }
 

@@ -1,0 +1,74 @@
+#pragma once
+// A place of the registry's table: a record's address, and what that record says. Its memory is the
+// table's for ever, so that it may be read at any time; whoever reads checks the shard's version.
+
+#include <atomic>
+#include <cstdint>
+
+#include "core/sizes.hpp"
+#include "memory/allocation.hpp"
+
+namespace isthmus {
+
+// What a record says, to whoever does not hold it: context and resource may go any time after.
+struct known_memory {
+  pointer_facts what;
+  context* home = nullptr;
+  std::uintptr_t home_key = 0;
+  memory_resource* from = nullptr;
+  std::uintptr_t queue_key = 0;
+  bool is_dying = false;  // nobody refers to it any more, and its memory has not gone back yet
+};
+
+struct alignas(64) registry_entry {
+  std::atomic<registry_entry*> next{nullptr};
+  std::atomic<std::uintptr_t> base{0};
+  std::atomic<std::uint64_t> extent{0};  // bytes << k_extent_shift, and what is below
+  std::atomic<device*> where{nullptr};
+  std::atomic<context*> home{nullptr};
+  std::atomic<std::uintptr_t> home_key{0};
+  std::atomic<memory_resource*> from{nullptr};
+  std::atomic<std::uintptr_t> queue_key{0};
+  allocation* record = nullptr;  // the lock holder's
+
+  static constexpr unsigned k_extent_shift = 8;
+  static constexpr std::uint64_t k_kind = 0x7;
+  static constexpr std::uint64_t k_is_within = 0x8;
+  static constexpr std::uint64_t k_is_dying = 0x10;
+
+  // Stores release and loads acquire, so that who sees anything of a change sees the version that
+  // was set before, and none of this moves past the version read after. Pre: under the lock, in a
+  // change.
+  void set(allocation& of) noexcept {
+    constexpr auto k_release = std::memory_order_release;
+    const auto& what = of.what();
+    record = &of;
+    base.store(address(what.base), k_release);
+    extent.store(std::uint64_t{what.nbytes} << k_extent_shift |
+                     static_cast<std::uint64_t>(what.kind) | (of.lies_within() ? k_is_within : 0),
+                 k_release);
+    where.store(&of.where(), k_release);
+    home.store(&of.home(), k_release);
+    home_key.store(of.home().key(), k_release);
+    from.store(of.from(), k_release);
+    queue_key.store(of.on().key(), k_release);
+  }
+  [[nodiscard]] bool holds(const void* pointer) const noexcept {
+    const auto seen = extent.load(std::memory_order_acquire);
+    return (seen & k_is_within) == 0 &&
+           address(pointer) - base.load(std::memory_order_acquire) < seen >> k_extent_shift;
+  }
+  [[nodiscard]] known_memory tell() const noexcept {
+    constexpr auto k_acquire = std::memory_order_acquire;
+    const auto seen = extent.load(k_acquire);
+    return {{static_cast<usm_kind>(seen & k_kind), reinterpret_cast<void*>(base.load(k_acquire)),
+             seen >> k_extent_shift, where.load(k_acquire)},
+            home.load(k_acquire),
+            home_key.load(k_acquire),
+            from.load(k_acquire),
+            queue_key.load(k_acquire),
+            (seen & k_is_dying) != 0};
+  }
+};
+
+}  // namespace isthmus
