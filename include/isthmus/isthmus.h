@@ -427,8 +427,8 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
  * that has ended. NULL `pointer`: nothing to do. INVALID_ARGUMENT for what did not come from here,
  * lies inside a block, or was deallocated before (an unchecked pool cannot always tell): nothing is
  * done then. Never blocks, and does not fail otherwise; of a pool never calls the driver but where
- * the queue's handle was lent, and needs no memory: where the queue cannot be asked what runs there,
- * the block waits till it can. */
+ * the queue's handle was lent, and needs no memory: where the queue cannot be asked what runs
+ * there, the block waits till it can. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,

@@ -57,15 +57,15 @@ void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
           ISTHMUS_MEMORY_LIVE};
 }
 
-request_facts request_for(const pointer_facts& known, const void* pointer) {
-  if (known.kind == ISTHMUS_KIND_UNKNOWN) {
-    return {};
+request_facts request_for(const pointer_record& known, const void* pointer) {
+  if (known.what.kind == ISTHMUS_KIND_UNKNOWN || !tracking_resource::is_any()) {
+    return known.request;
   }
   block_note noted{};
-  const bool is_tracked =
-      tracking_resource::find_anywhere(pointer, noted) ||
-      (known.base != nullptr && tracking_resource::find_anywhere(known.base, noted));
-  return is_tracked ? request_facts{noted.nbytes, noted.queue} : request_of(pointer);
+  const auto* const base = known.what.base;
+  const bool is_tracked = tracking_resource::find_anywhere(pointer, noted) ||
+                          (base != nullptr && tracking_resource::find_anywhere(base, noted));
+  return is_tracked ? request_facts{noted.nbytes, noted.queue} : known.request;
 }
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,
@@ -81,7 +81,7 @@ request_facts request_for(const pointer_facts& known, const void* pointer) {
     const auto known = record_of(object(context), pointer);
     tell(known.what, *info);
     if (info->struct_size > k_first_info_size) {
-      tell_request(request_for(known.what, pointer), *info);
+      tell_request(request_for(known, pointer), *info);
     }
     tell_origin(known.home, known.from, known.state, *info);
     return {};

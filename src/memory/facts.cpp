@@ -15,15 +15,14 @@ struct found_place {
   pooled_block block;
   std::optional<known_memory> known;
 
-  explicit found_place(const void* pointer) noexcept : in{process_page_map.find(pointer)} {
-    if (in == nullptr) {
-      known = process_registry().look(pointer);
-      return;
-    }
-    block = block_holding(*in, pointer);
-    if (block.first != nullptr && block.first->is_recorded()) {
-      known = process_registry().look(block.start);
-    }
+  explicit found_place(const void* pointer) noexcept
+      : in{process_page_map.find(pointer)},
+        block{in == nullptr ? pooled_block{} : block_holding(*in, pointer)},
+        known{has_record() ? process_registry().look(in == nullptr ? pointer : block.start)
+                           : std::nullopt} {}
+  // Outside pools: may have.
+  [[nodiscard]] bool has_record() const noexcept {
+    return in == nullptr || (block.first != nullptr && block.first->is_recorded());
   }
   [[nodiscard]] bool is_dying() const noexcept { return known && known->is_dying; }
   [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }
@@ -32,26 +31,41 @@ struct found_place {
   }
 };
 
-pointer_record record_in(const known_memory& known) noexcept {
-  return {known.what, known.home, known.from, ISTHMUS_MEMORY_LIVE};
+// In a pool by what it keeps of runs, else by the record.
+request_facts request_of(const found_place& at) noexcept {
+  if (at.in == nullptr) {
+    return {at.known->what.nbytes, at.known->queue_key};
+  }
+  if (at.in->is_slab()) {
+    return {};
+  }
+  const auto& origin = at.table().origin_of(at.table().number_of(at.block.first));
+  return {origin.nbytes.load(k_relaxed), origin.queue_key.load(k_relaxed)};
+}
+
+pointer_record record_in(const found_place& at) noexcept {
+  const auto& known = *at.known;
+  return {known.what, known.home, known.from, ISTHMUS_MEMORY_LIVE, request_of(at)};
 }
 
 pointer_record record_in_pool(const found_place& at) noexcept {
   if (at.block.first == nullptr || at.is_dying()) {
-    return {{}, nullptr, nullptr, at.is_dying() ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE};
+    const auto state = at.is_dying() ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
+    return {{}, nullptr, nullptr, state, {}};
   }
   const auto& common = at.table().common();
   return {
       {common.kind.load(k_relaxed), at.block.start, at.block.nbytes, common.where.load(k_relaxed)},
       common.home.load(k_relaxed),
       common.from.load(k_relaxed),
-      ISTHMUS_MEMORY_LIVE};
+      ISTHMUS_MEMORY_LIVE,
+      request_of(at)};
 }
 
 // Of memory that no record of ours is of: what the driver knows, if there is one to ask.
 pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dying) {
   pointer_record known{
-      {}, asked, nullptr, is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_UNKNOWN};
+      {}, asked, nullptr, is_dying ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_UNKNOWN, {}};
   if (asked == nullptr) {
     return known;
   }
@@ -77,7 +91,7 @@ pointer_record record_of(context* asked, const void* pointer) {
   if (asked != nullptr && at.context_key() != asked->key()) {
     return {};
   }
-  return at.known && !at.is_dying() ? record_in(*at.known) : record_in_pool(at);
+  return at.known && !at.is_dying() ? record_in(at) : record_in_pool(at);
 }
 
 pointer_facts facts_of(context& home, const void* pointer) {
@@ -96,21 +110,6 @@ pointer_origin origin_of(const void* pointer) {
   }
   auto owner = at.table().owner();
   return owner ? pointer_origin{ref<context>{&owner->home()}, std::move(owner)} : pointer_origin{};
-}
-
-request_facts request_of(const void* pointer) {
-  auto* in = process_page_map.find(pointer);
-  if (in == nullptr) {
-    const auto known = process_registry().look(pointer);
-    return known ? request_facts{known->what.nbytes, known->queue_key} : request_facts{};
-  }
-  auto* const first = in->is_slab() ? nullptr : first_of_run(in);
-  if (first == nullptr || !first->is_live_run()) {
-    return {};
-  }
-  auto& table = grain_table::of(first);
-  const auto& origin = table.origin_of(table.number_of(first));
-  return {origin.nbytes.load(k_relaxed), origin.queue_key.load(k_relaxed)};
 }
 
 }  // namespace isthmus

@@ -8,12 +8,19 @@ namespace isthmus {
 // Seen from `home`: UNKNOWN for memory of another context. An inner pointer is as good as its base.
 [[nodiscard]] pointer_facts facts_of(context& home, const void* pointer);
 
+// How live memory was asked for; zeros for what is not known: a block of a slab, memory of others.
+struct request_facts {
+  std::size_t nbytes = 0;
+  std::uintptr_t queue_key = 0;
+};
+
 // The same, and what becomes of the memory. Context and resource are borrowed from whoever has it.
 struct pointer_record {
   pointer_facts what;
   context* home = nullptr;
   memory_resource* from = nullptr;  // null: not known, or the driver
   isthmus_memory_state_t state = ISTHMUS_MEMORY_UNKNOWN;
+  request_facts request;
 };
 // `asked` null: seen from any context that the registry knows.
 [[nodiscard]] pointer_record record_of(context* asked, const void* pointer);
@@ -24,12 +31,5 @@ struct pointer_origin {
   ref<memory_resource> from;
 };
 [[nodiscard]] pointer_origin origin_of(const void* pointer);
-
-// How live memory was asked for; zeros for what is not known: a block of a slab, memory of others.
-struct request_facts {
-  std::size_t nbytes = 0;
-  std::uintptr_t queue_key = 0;
-};
-[[nodiscard]] request_facts request_of(const void* pointer);
 
 }  // namespace isthmus

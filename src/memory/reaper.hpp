@@ -26,8 +26,9 @@ class reclaimable {
 void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running);
 // Lets it go as soon as may be: for a thread that must not ask a driver what is running.
 void retire_later(reclaimable& what) noexcept;
-// The same once what kept it from going may be over: memory that there was not, a driver that could
-// not tell. Tried again after a millisecond, and then after twice as long each time, up to a second.
+// The same once what kept it from going may be over: memory that there was not, a driver that
+// could not tell. Tried again after a millisecond, and then after twice as long each time, up to a
+// second.
 void let_go_again(reclaimable& what) noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;

@@ -6,6 +6,7 @@
 
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
+#include "memory/page_map.hpp"
 
 namespace isthmus {
 
@@ -27,35 +28,43 @@ class registry::change {
 // A record of more than 2^(k-1) and up to 2^k bytes overlaps at most two cells of 2^k bytes, the
 // first being its base's.
 registry::key registry::key_of(const allocation& record) noexcept {
+  if (!record.lies_within() && process_page_map.find(record.what().base) != nullptr) {
+    return key_of_block(record.what().base);
+  }
   constexpr unsigned k_last = 63;
   const auto size_class =
       std::min(k_last, static_cast<unsigned>(std::bit_width(record.what().nbytes - 1)));
   return {size_class, address(record.what().base) >> size_class};
 }
 
+registry::key registry::key_of_block(const void* base) noexcept {
+  return {k_no_class, address(base)};
+}
+
 std::uint64_t registry::hash(const key& where) noexcept {
   constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
-  auto mixed = (where.cell * 64 + where.size_class) * k_spread;
+  auto mixed = (where.cell * 128 + where.size_class) * k_spread;
   return (mixed ^ (mixed >> 32)) * k_spread;
 }
 
 void registry::grow(shard& crowded) {
-  constexpr std::size_t k_fewest = 16;
-  const auto* old = crowded.buckets.load(std::memory_order_relaxed);
-  const auto count = old == nullptr ? k_fewest : (old->mask + 1) * 2;
-  const auto& now = *crowded.tables.emplace_back(std::make_unique<table>(count));
+  constexpr unsigned k_fewest_bits = 4;
+  const auto old = crowded.chains.load(std::memory_order_relaxed);
+  const auto bits =
+      old.count() == 0 ? k_fewest_bits : static_cast<unsigned>(std::bit_width(old.count()));
+  auto& made =
+      crowded.tables.emplace_back(std::make_unique<registry_chain[]>(std::size_t{1} << bits));
+  const table now{made.get(), bits};
   const change begun{crowded};
-  for (std::size_t i = 0; old != nullptr && i <= old->mask; ++i) {
-    auto* entry = old->heads[i].load(std::memory_order_relaxed);
+  for (std::size_t i = 0; i < old.count(); ++i) {
+    auto* entry = old[i].first();
     while (entry != nullptr) {
       auto* const next = entry->next.load(std::memory_order_relaxed);
-      auto& bucket = now.bucket(entry->record->hashed_);
-      entry->next.store(bucket.load(std::memory_order_relaxed), std::memory_order_release);
-      bucket.store(entry, std::memory_order_release);
+      now.chain(entry->record->hashed_).push(*entry, entry->record->hashed_);
       entry = next;
     }
   }
-  crowded.buckets.store(&now, std::memory_order_release);
+  crowded.chains.store(now, std::memory_order_release);
 }
 
 void registry::make_entries(shard& in) {
@@ -69,36 +78,31 @@ void registry::make_entries(shard& in) {
 void registry::add(allocation& record) {
   const auto where = key_of(record);
   record.hashed_ = hash(where);
-  hints_.mark(record.what().base, record.what().nbytes, where.size_class);
+  if (where.size_class != k_no_class) {
+    hints_.mark(record.what().base, record.what().nbytes, where.size_class);
+  }
   auto& mine = shard_of(record.hashed_);
   const std::lock_guard hold{mine.lock};
   if (mine.spare == nullptr) {
     make_entries(mine);
   }
-  if (mine.tables.empty() || mine.count > mine.tables.back()->mask) {
+  if (mine.count >= mine.chains.load(std::memory_order_relaxed).count() / 2) {
     grow(mine);
   }
-  auto& bucket = mine.tables.back()->bucket(record.hashed_);
   const change begun{mine};
   auto& made = *mine.spare;
   mine.spare = made.next.load(std::memory_order_relaxed);
   made.set(record);
-  made.next.store(bucket.load(std::memory_order_relaxed), std::memory_order_release);
-  bucket.store(&made, std::memory_order_release);
+  mine.chains.load(std::memory_order_relaxed).chain(record.hashed_).push(made, record.hashed_);
   record.entry_ = &made;
   ++mine.count;
 }
 
 void registry::take_out(shard& in, allocation& record) noexcept {
-  auto* const entry = record.entry_;
-  auto* link = &in.tables.back()->bucket(record.hashed_);
-  for (auto* at = link->load(std::memory_order_relaxed); at != entry;
-       at = link->load(std::memory_order_relaxed)) {
-    link = &at->next;
-  }
+  auto& entry = *record.entry_;
   const change begun{in};
-  link->store(entry->next.load(std::memory_order_relaxed), std::memory_order_release);
-  entry->next.store(std::exchange(in.spare, entry), std::memory_order_release);
+  in.chains.load(std::memory_order_relaxed).chain(record.hashed_).remove(entry);
+  entry.next.store(std::exchange(in.spare, &entry), std::memory_order_release);
   --in.count;
 }
 
@@ -114,6 +118,9 @@ void registry::mark_dying(allocation& record) noexcept {
 
 template <class Visit>
 bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
+  if (visit(hash(key_of_block(pointer)))) {
+    return true;
+  }
   for (auto left = hints_.about(pointer); left != 0; left &= left - 1) {
     const auto size_class = static_cast<unsigned>(std::countr_zero(left));
     const auto cell = address(pointer) >> size_class;
@@ -127,11 +134,8 @@ bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
 // Stops where the version is another: an entry may have gone elsewhere, and the way with it.
 const registry_entry* registry::walk(const shard& in, std::uint64_t hashed, const void* pointer,
                                      std::uint32_t version) noexcept {
-  const auto* const buckets = in.buckets.load(std::memory_order_acquire);
-  if (buckets == nullptr) {
-    return nullptr;
-  }
-  const auto* entry = buckets->bucket(hashed).load(std::memory_order_acquire);
+  const auto chains = in.chains.load(std::memory_order_acquire);
+  const auto* entry = chains.count() == 0 ? nullptr : chains.chain(hashed).first_for(hashed);
   while (entry != nullptr && !entry->holds(pointer) &&
          in.version.load(std::memory_order_relaxed) == version) {
     entry = entry->next.load(std::memory_order_acquire);
@@ -161,12 +165,11 @@ bool registry::read(shard& in, std::uint64_t hashed, const void* pointer,
 }
 
 std::optional<known_memory> registry::look(const void* pointer) noexcept {
-  std::optional<known_memory> found;
-  known_memory seen;
-  if (visit_places(pointer, [&](std::uint64_t hashed) {
-        return read(shard_of(hashed), hashed, pointer, seen);
+  std::optional<known_memory> found{std::in_place};
+  if (!visit_places(pointer, [&](std::uint64_t hashed) {
+        return read(shard_of(hashed), hashed, pointer, *found);
       })) {
-    found = seen;
+    found.reset();
   }
   return found;
 }
@@ -175,12 +178,12 @@ template <class Visit>
 bool registry::visit_holders(const void* pointer, Visit&& visit) noexcept {
   return visit_places(pointer, [&](std::uint64_t hashed) {
     auto& mine = shard_of(hashed);
-    const auto* const buckets = mine.buckets.load(std::memory_order_acquire);
-    if (buckets == nullptr || buckets->bucket(hashed).load(std::memory_order_acquire) == nullptr) {
+    const auto chains = mine.chains.load(std::memory_order_acquire);
+    if (chains.count() == 0 || chains.chain(hashed).first_for(hashed) == nullptr) {
       return false;
     }
     const std::lock_guard hold{mine.lock};
-    auto* entry = mine.tables.back()->bucket(hashed).load(std::memory_order_relaxed);
+    auto* entry = mine.chains.load(std::memory_order_relaxed).chain(hashed).first();
     for (; entry != nullptr; entry = entry->next.load(std::memory_order_relaxed)) {
       if (entry->record->contains(pointer) && visit(*entry->record)) {
         return true;

@@ -3,7 +3,8 @@
 //
 // Records lie in a hash table under (size class, address / size class) of their base, so that a
 // look-up probes two places a size class, whatever the number of records, and only those of the
-// classes that there are about that address. Shards keep threads apart. What is told of a pointer
+// classes that there are about that address. Blocks of pools, whose bases the page map tells, lie
+// under these. Shards keep threads apart. What is told of a pointer
 // is told without a lock: beside each record's address its place in the table has what it says, in
 // memory that stays the table's own, and a shard's version tells a reader whether what he read was
 // whole (a sequence lock: Boehm, "Can seqlocks get along with programming language memory models?",
@@ -50,28 +51,40 @@ class registry {
     unsigned size_class;
     std::uintptr_t cell;
   };
-  struct table {
-    explicit table(std::size_t count)
-        : mask{count - 1}, heads{std::make_unique<std::atomic<registry_entry*>[]>(count)} {}
-    // The top bits of a hash chose the shard; these are others.
-    [[nodiscard]] std::atomic<registry_entry*>& bucket(std::uint64_t hashed) const noexcept {
-      return heads[(hashed >> 8) & mask];
+  // A shard's chains, as many as a power of two: one word, so that it is read as a whole.
+  class table {
+   public:
+    table() noexcept = default;
+    table(registry_chain* chains, unsigned count_bits) noexcept
+        : word_{std::uint64_t{count_bits} << 48 | address(chains)} {}
+    [[nodiscard]] std::size_t count() const noexcept {
+      return word_ == 0 ? 0 : std::size_t{1} << (word_ >> 48);
     }
-    std::size_t mask;
-    std::unique_ptr<std::atomic<registry_entry*>[]> heads;
+    [[nodiscard]] registry_chain& operator[](std::size_t index) const noexcept {
+      return reinterpret_cast<registry_chain*>(word_ & (~std::uint64_t{0} >> 16))[index];
+    }
+    // The top bits of a hash chose the shard; these are others. Pre: there are any.
+    [[nodiscard]] registry_chain& chain(std::uint64_t hashed) const noexcept {
+      return (*this)[(hashed >> 8) & ~(~std::uint64_t{0} << (word_ >> 48))];
+    }
+
+   private:
+    std::uint64_t word_ = 0;
   };
   struct alignas(64) shard {
     spin_lock lock;
     std::atomic<std::uint32_t> version{0};  // odd while an entry is changed, under the lock
-    std::atomic<const table*> buckets{nullptr};
+    std::atomic<table> chains;
     registry_entry* spare = nullptr;
     std::size_t count = 0;
-    std::vector<std::unique_ptr<table>> tables;  // readers may be in any but the last too
+    std::vector<std::unique_ptr<registry_chain[]>> tables;  // readers may be in former ones too
     std::vector<std::unique_ptr<registry_entry[]>> entries;
   };
   class change;
 
+  static constexpr unsigned k_no_class = 64;
   [[nodiscard]] static key key_of(const allocation& record) noexcept;
+  [[nodiscard]] static key key_of_block(const void* base) noexcept;
   [[nodiscard]] static std::uint64_t hash(const key& where) noexcept;
   [[nodiscard]] shard& shard_of(std::uint64_t hashed) noexcept {
     return shards_[hashed >> (64 - k_shard_bits)];

@@ -1,6 +1,7 @@
 #pragma once
-// A place of the registry's table: a record's address, and what that record says. Its memory is the
-// table's for ever, so that it may be read at any time; whoever reads checks the shard's version.
+// A place of the registry's table: a record's address, and what that record says; and the chains of
+// them. Their memory is the table's for ever, so that it may be read at any time; whoever reads
+// checks the shard's version.
 
 #include <atomic>
 #include <cstdint>
@@ -69,6 +70,53 @@ struct alignas(64) registry_entry {
             queue_key.load(k_acquire),
             (seen & k_is_dying) != 0};
   }
+};
+
+// A chain of them. Beside the first one's address, which has 48 bits, a bit for the hash of each
+// that came since it was empty: most look-ups that find nothing need not touch an entry.
+class registry_chain {
+ public:
+  [[nodiscard]] registry_entry* first() const noexcept { return first_of(load()); }
+  [[nodiscard]] registry_entry* first_for(std::uint64_t hashed) const noexcept {
+    const auto seen = load();
+    return (seen & mark(hashed)) != 0 ? first_of(seen) : nullptr;
+  }
+  // These pre: under the lock, in a change.
+  void push(registry_entry& entry, std::uint64_t hashed) noexcept {
+    const auto seen = load();
+    entry.next.store(first_of(seen), std::memory_order_release);
+    word_.store((seen & k_marks) | mark(hashed) | address(&entry), std::memory_order_release);
+  }
+  void remove(registry_entry& entry) noexcept {
+    auto* const after = entry.next.load(std::memory_order_relaxed);
+    if (first() == &entry) {
+      word_.store(after == nullptr ? 0 : (load() & k_marks) | address(after),
+                  std::memory_order_release);
+      return;
+    }
+    auto* before = first();
+    while (before->next.load(std::memory_order_relaxed) != &entry) {
+      before = before->next.load(std::memory_order_relaxed);
+    }
+    before->next.store(after, std::memory_order_release);
+  }
+
+ private:
+  static constexpr unsigned k_address_bits = 48;
+  static constexpr std::uint64_t k_marks = ~std::uint64_t{0} << k_address_bits;
+
+  // Of bits that choose neither shard nor chain.
+  [[nodiscard]] static std::uint64_t mark(std::uint64_t hashed) noexcept {
+    return std::uint64_t{1} << (k_address_bits + (hashed & 15));
+  }
+  [[nodiscard]] static registry_entry* first_of(std::uint64_t word) noexcept {
+    return reinterpret_cast<registry_entry*>(word & ~k_marks);
+  }
+  [[nodiscard]] std::uint64_t load() const noexcept {
+    return word_.load(std::memory_order_acquire);
+  }
+
+  std::atomic<std::uint64_t> word_{0};
 };
 
 }  // namespace isthmus

@@ -29,7 +29,8 @@ class adaptor : public memory_resource {
       : adaptor{upstream, {upstream.orders_frees(), upstream.kinds()}} {}
   adaptor(memory_resource& upstream, nature of)
       : memory_resource{upstream.home(), upstream.where(), upstream.kind(), of},
-        upstream_{&upstream} {}
+        upstream_{&upstream},
+        upstream_pool_{upstream.as_pool()} {}
 
   void collect_bases(std::vector<memory_resource*>& out) override { upstream_->collect_bases(out); }
   [[nodiscard]] memory_resource& giver_of(const void* pointer,
@@ -50,9 +51,12 @@ class adaptor : public memory_resource {
 
  protected:
   [[nodiscard]] memory_resource& upstream() const noexcept { return *upstream_; }
+  // The same where it is a pool, else null: one load instead of two that wait for each other.
+  [[nodiscard]] pool* upstream_pool() const noexcept { return upstream_pool_; }
 
  private:
   const ref<memory_resource> upstream_;
+  pool* const upstream_pool_;
 };
 
 }  // namespace isthmus

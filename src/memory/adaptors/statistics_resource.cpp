@@ -102,7 +102,7 @@ void* statistics_resource::allocate_warm(std::size_t nbytes, std::size_t alignme
   if (statistics_scope::thread_is_in_any()) [[unlikely]] {
     return nullptr;
   }
-  auto* const lowest = upstream().as_pool();
+  auto* const lowest = upstream_pool();
   if (lowest == nullptr) [[unlikely]] {
     return allocate_through(nbytes, alignment, on);
   }
@@ -133,7 +133,7 @@ bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, que
   if (!scopes_.is_empty()) [[unlikely]] {
     return false;
   }
-  auto* const lowest = upstream().as_pool();
+  auto* const lowest = upstream_pool();
   const auto left = counter_.try_remove(nbytes);
   if (left != usage_counter::rest::nothing) [[unlikely]] {
     return finish_deallocate(pointer, nbytes, on, left);
