@@ -29,7 +29,7 @@ class Report:
         name, theirs = peer
         ratio = ours / theirs
         self._line(
-            f"{title:<44} {time_text(ours):>9}   {name} {time_text(theirs):>9}   x {ratio:5.2f}",
+            f"{title:<78} {time_text(ours):>9}   {name} {time_text(theirs):>9}   x {ratio:5.2f}",
             f"at most {most:g} x",
             ratio <= most,
         )
@@ -42,7 +42,7 @@ class Report:
         if peer:
             beside = f"   {peer[0]} {time_text(peer[1]):>9}   x {ours / peer[1]:5.2f}"
         within = f"at most {time_text(most)}"
-        self._line(f"{title:<44} {time_text(ours):>9}{beside}", within, ours <= most)
+        self._line(f"{title:<78} {time_text(ours):>9}{beside}", within, ours <= most)
 
     def finish(self) -> None:
         """Ends the program."""

@@ -1,6 +1,8 @@
-"""``Buffer(1024)`` on the host, made and dropped, beside ``numpy.empty(1024)``.
+"""``Buffer(1024)`` on the host, made and dropped, beside ``numpy.empty`` of as many bytes.
 
-At most twice its time out of the driver's hands, 1.2 times out of a pool's.
+Out of the driver's hands at most twice the time of ``numpy.empty(1024, numpy.uint8)``. Out of a
+pool's at most 1.2 times that of ``numpy.empty(1024, 'u1')``, named in any way and where the pool is
+the current resource.
 """
 
 from __future__ import annotations
@@ -13,42 +15,60 @@ from _timing import Report, interleaved
 import isthmus
 from isthmus.memory import PoolResource
 
+HOST = isthmus.Device("host")
+NAMES = {
+    "Buffer": isthmus.Buffer,
+    "host": HOST,
+    "queue": HOST.default_queue,
+    "pool": PoolResource("device", HOST),
+    "empty": np.empty,
+    "uint8": np.uint8,
+}
+OF_THE_DRIVER = (
+    "kind='device', queue=queue",
+    "kind='shared', queue=queue",
+    "kind='host', queue=queue",
+)
+OF_A_POOL = (
+    "resource=pool",
+    "kind='device', resource=pool",
+    "device=host, resource=pool",
+    "device='host', resource=pool",
+    "queue=queue, resource=pool",
+    "alignment=64, resource=pool",
+    "kind='device', device=host, resource=pool",
+    "kind='device', device='host', resource=pool",
+    "kind='device', queue=queue, resource=pool",
+    "kind='device', queue=queue, alignment=64, resource=pool",
+    "kind='device', device=host, alignment=64, resource=pool",
+    "kind='device', device=host, queue=queue, alignment=64, resource=pool",
+)
+OF_THE_CURRENT = ("", "kind='device'", "device=host", "device='host'", "queue=queue")
+
 
 def main() -> None:
-    """Prints a line for each kind of memory."""
+    """Prints a line for each way of making one."""
     report = Report()
-    queue = isthmus.Device("host").default_queue
-    names = {"Buffer": isthmus.Buffer, "queue": queue, "empty": np.empty, "u1": np.uint8}
-    for kind in ("device", "shared", "host"):
-        taken = interleaved(
-            {
-                "isthmus": Timer(f"Buffer(1024, kind='{kind}', queue=queue)", globals=names),
-                "numpy": Timer("empty(1024, u1)", globals=names),
-            },
-        )
-        title = f"Buffer(1024, kind={kind!r}) on the host"
-        report.against(title, taken["isthmus"], ("numpy.empty", taken["numpy"]), 2.0)
-    names["pool"] = PoolResource("host", "host")
-    for arguments in ("resource=pool", "queue=queue, resource=pool"):
-        taken = interleaved(
-            {
-                "isthmus": Timer(f"Buffer(1024, {arguments})", globals=names),
-                "numpy": Timer("empty(1024, u1)", globals=names),
-            },
-        )
-        report.against(
-            f"Buffer(1024, {arguments})", taken["isthmus"], ("numpy.empty", taken["numpy"]), 1.2
-        )
-    with isthmus.Device("host"):
-        taken = interleaved(
-            {
-                "isthmus": Timer("Buffer(1024)", globals=names),
-                "numpy": Timer("empty(1024, u1)", globals=names),
-            },
-        )
-        title = "Buffer(1024), the host being current"
-        report.against(title, taken["isthmus"], ("numpy.empty", taken["numpy"]), 2.0)
+    print("Out of the driver's hands:")
+    compare(report, OF_THE_DRIVER, "empty(1024, uint8)", 2.0)
+    with HOST:
+        compare(report, ("",), "empty(1024, uint8)", 2.0)
+    print("Out of a pool:")
+    compare(report, OF_A_POOL, "empty(1024, 'u1')", 1.2)
+    with HOST, isthmus.using(NAMES["pool"]):
+        print("The same, that being the current resource, and the host the current device:")
+        compare(report, OF_THE_CURRENT, "empty(1024, 'u1')", 1.2)
     report.finish()
+
+
+def compare(report: Report, ways: tuple[str, ...], beside: str, most: float) -> None:
+    """All of them and NumPy's in turn; their medians."""
+    made = {way: f"Buffer(1024, {way})" if way else "Buffer(1024)" for way in ways}
+    taken = interleaved(
+        {each: Timer(each, globals=NAMES) for each in (beside, *made.values())}, budget=3.0
+    )
+    for each in made.values():
+        report.against(each, taken[each], (f"numpy.{beside}", taken[beside]), most)
 
 
 if __name__ == "__main__":

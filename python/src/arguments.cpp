@@ -18,6 +18,7 @@ void intern_names() {
   interned.syclobj = PyUnicode_InternFromString("syclobj");
 }
 
+// Of int itself, not of a subclass.
 nb::object as_integer(nb::handle value) {
   if (PyIndex_Check(value.ptr()) == 0) {
     return {};
@@ -40,10 +41,8 @@ nb::object to_integer(nb::handle value, const char* what) {
 }
 
 std::size_t to_size(nb::handle value, const char* what) {
-  nb::object kept;
   if (!PyLong_CheckExact(value.ptr())) {
-    kept = to_integer(value, what);
-    value = kept;
+    return to_size(to_integer(value, what), what);
   }
   int overflow = 0;
   const long long size = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
@@ -64,11 +63,13 @@ std::int64_t to_alignment(nb::handle value) {
   if (!value.is_valid() || value.is_none()) {
     return 0;
   }
-  const nb::object index = to_integer(value, "alignment");
+  if (!PyLong_CheckExact(value.ptr())) {
+    return to_alignment(to_integer(value, "alignment"));
+  }
   int overflow = 0;
-  const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const long long alignment = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_python(PyExc_OverflowError, "alignment of %R does not fit in 63 bits", index.ptr());
+    raise_python(PyExc_OverflowError, "alignment of %R does not fit in 63 bits", value.ptr());
   }
   return overflow < 0 ? -1 : alignment;
 }

@@ -59,9 +59,52 @@ isthmus_kind_t kind_of(const isthmus_buffer_t* made) {
 }
 
 nb::object queue_for(const buffer_request& request, const resource* from) {
-  const bool named = (request.queue.is_valid() && !request.queue.is_none()) ||
-                     (request.device.is_valid() && !request.device.is_none());
+  const bool named = given(request.queue) || given(request.device);
   return from != nullptr && !named ? from->queue_object : to_queue(request.queue, request.device);
+}
+
+struct creation {
+  std::size_t nbytes;
+  isthmus_kind_t kind;
+  std::int64_t alignment;
+  const queue& on;
+  const resource* from;  // null: the driver
+
+  [[nodiscard]] isthmus_status_t operator()(buffer_handle& made) const noexcept {
+    auto* raw = from != nullptr ? from->raw.get() : nullptr;
+    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
+  }
+};
+
+// False where it may take longer than letting go of the lock, which is kept.
+bool create_quickly(const creation& create, buffer_handle& made) {
+  const bool is_pool = create.from != nullptr && create.from->is_pool;
+  if (!create.on.on_host || create.nbytes > k_quick_bytes || (create.from != nullptr && !is_pool)) {
+    return false;
+  }
+  isthmus_status_t status;
+  {
+    const no_waits meanwhile{is_pool};
+    status = create(made);
+  }
+  const bool may_wait = is_pool && status == ISTHMUS_ERROR_OUT_OF_MEMORY;
+  if (!may_wait) {
+    check(status);
+  }
+  return !may_wait;
+}
+
+void create_without_lock(const creation& create, buffer_handle& made) {
+  std::optional<carrying> exceptions;  // of functions that a resource calls
+  if (create.from != nullptr) {
+    exceptions.emplace();
+  }
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = create(made);
+  }
+  check(status);
 }
 
 }  // namespace
@@ -84,28 +127,14 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
     chosen = current_resource(kind, on);
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
   }
-  auto* raw = from != nullptr ? from->raw.get() : nullptr;
-  std::optional<carrying> exceptions;  // of functions that a resource calls: not while it may not
   buffer_handle made;
-  const within_scope counted;
-  const auto create = [&] {
-    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
-  };
-  const bool is_pool = from != nullptr && from->is_pool;
-  const bool is_quick = on.on_host && nbytes <= k_quick_bytes && (from == nullptr || is_pool);
-  isthmus_status_t status = ISTHMUS_ERROR_OUT_OF_MEMORY;
-  if (is_quick) {
-    const no_waits meanwhile{is_pool};
-    status = create();
-  }
-  if (!is_quick || (is_pool && status == ISTHMUS_ERROR_OUT_OF_MEMORY)) {
-    if (from != nullptr) {
-      exceptions.emplace();
+  {
+    const within_scope counted;
+    const creation create{nbytes, kind, alignment, on, from};
+    if (!create_quickly(create, made)) {
+      create_without_lock(create, made);
     }
-    const gil_release released;
-    status = create();
   }
-  check(status);
   if (from != nullptr && from->stands_on_others) {
     const auto wanted = std::exchange(kind, kind_of(made.get()));
     if (kind != wanted && allowed == kinds_allowed::wanted_alone) {

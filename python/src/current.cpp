@@ -1,6 +1,7 @@
 #include "current.hpp"
 
 #include <cstring>
+#include <vector>
 
 #include "context_stack.hpp"
 #include "errors.hpp"
@@ -11,8 +12,17 @@ namespace {
 
 context_stack current_stack;  // of Queue and Device
 
-// Default queues that were asked for by filter. Simulated devices are left out: they come and go.
-PyObject* queue_by_filter = nullptr;
+struct named_queue {
+  nb::object filter;
+  nb::object queue;
+};
+// Default queues that were asked for by filter, a few. Simulated devices are left out: they come
+// and go. Never destroyed, as the next.
+auto& named_queues = *new std::vector<named_queue>;
+// The process's default queue, once it was chosen: it stays.
+auto& process_queue = *new nb::object;
+
+bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, "sim") == 0; }
 
 device_handle find_device(const char* filter) {
   before_drivers(filter);
@@ -34,47 +44,79 @@ const char* filter_text(nb::handle filter) {
   return text;
 }
 
-// The process's default queue. The library looks it up quickly once it was chosen.
 nb::object default_queue() {
-  static bool drivers_opened = false;
+  if (process_queue.is_valid()) {
+    return process_queue;
+  }
   before_drivers(nullptr);
   queue_handle found;
   isthmus_status_t status;
   {
-    const gil_release released{!drivers_opened};
+    const gil_release released;
     status = isthmus_queue_default(nullptr, found.out());
   }
   check(status);
-  drivers_opened = true;
-  return wrap(std::move(found));
+  process_queue = wrap(std::move(found));
+  return process_queue;
+}
+
+// Not valid if none was asked for by that filter, a str itself; borrowed. A text that is written in
+// a program is one object.
+nb::handle known_queue(nb::handle filter) noexcept {
+  for (const auto& each : named_queues) {
+    if (each.filter.is(filter)) {
+      return each.queue;
+    }
+  }
+  for (const auto& each : named_queues) {
+    if (PyUnicode_Compare(each.filter.ptr(), filter.ptr()) == 0) {
+      return each.queue;
+    }
+  }
+  return {};
 }
 
 nb::object queue_for_filter(nb::handle filter) {
-  if (PyObject* cached = PyDict_GetItemWithError(queue_by_filter, filter.ptr())) {
-    return nb::borrow(cached);
-  }
-  if (PyErr_Occurred() != nullptr) {
-    raise_set();
+  if (const auto known = known_queue(filter); known.is_valid()) {
+    return nb::borrow(known);
   }
   nb::object of = wrap(find_device(filter_text(filter)));
   nb::object found = default_queue_of(*device_of(of));
-  if (std::strcmp(info_of(*device_of(of)).backend, "sim") != 0 &&
-      PyDict_SetItem(queue_by_filter, filter.ptr(), found.ptr()) != 0) {
-    raise_set();
+  if (!comes_and_goes(*device_of(of))) {
+    named_queues.push_back({nb::borrow(filter), found});
   }
   return found;
 }
 
+nb::object queue_for(nb::handle device) {
+  if (PyUnicode_CheckExact(device.ptr())) {
+    return queue_for_filter(device);
+  }
+  const auto* of = device_of(device);
+  return default_queue_of(of != nullptr ? *of : *device_of(to_device(device)));
+}
+
+// Whether that is plain without a search.
+bool is_known_to_be_on(const queue& on, nb::handle device) {
+  if (!PyUnicode_CheckExact(device.ptr())) {
+    const auto* of = device_of(device);
+    return of != nullptr && of->key == on.device_key;
+  }
+  const auto known = known_queue(device);
+  return known.is_valid() && nb::inst_ptr<queue>(known)->device_key == on.device_key;
+}
+
 void require_device_of(nb::handle queue, nb::handle device) {
+  const auto& on = *queue_of(queue);
+  if (is_known_to_be_on(on, device)) {
+    return;
+  }
   const nb::object wanted = to_device(device);
-  const nb::object& has = queue_of(queue)->device_object;
-  if (!has.equal(wanted)) {
+  if (device_of(wanted)->key != on.device_key) {
     raise_python(PyExc_ValueError, "queue and device do not belong together: %R is not on %R",
                  queue.ptr(), wanted.ptr());
   }
 }
-
-bool given(nb::handle argument) { return argument.is_valid() && !argument.is_none(); }
 
 }  // namespace
 
@@ -90,9 +132,16 @@ void before_drivers(const char* filter) {
 }
 
 nb::object default_queue_of(const device& of) {
+  if (of.default_queue.is_valid()) {
+    return of.default_queue;
+  }
   queue_handle found;
   check(isthmus_queue_default(of.raw.get(), found.out()));
-  return wrap(std::move(found));
+  nb::object made = wrap(std::move(found));
+  if (!comes_and_goes(of)) {
+    of.default_queue = made;
+  }
+  return made;
 }
 
 nb::object to_device(nb::handle wanted) {
@@ -120,14 +169,7 @@ nb::object to_queue(nb::handle wanted, nb::handle device) {
     }
     return nb::borrow(wanted);
   }
-  if (!given(device)) {
-    return current_queue();
-  }
-  if (PyUnicode_CheckExact(device.ptr())) {
-    return queue_for_filter(device);
-  }
-  const nb::object named = to_device(device);
-  return default_queue_of(*device_of(named));
+  return given(device) ? queue_for(device) : current_queue();
 }
 
 nb::object current_queue() {
@@ -160,10 +202,6 @@ void leave_current(nb::handle entry) { current_stack.pop(entry, "devices and que
 
 void bind_current(nb::module_& module) {
   current_stack.create("isthmus.current");
-  queue_by_filter = PyDict_New();
-  if (queue_by_filter == nullptr) {
-    raise_set();
-  }
   module.def(
       "current_device", &current_device, nb::sig("def current_device() -> Device"),
       "The device that `with device:` or `with queue:` set for this thread and asyncio task,\n"
@@ -175,6 +213,9 @@ void bind_current(nb::module_& module) {
              "DeviceNotFoundError.");
 }
 
-void forget_current() noexcept { PyDict_Clear(queue_by_filter); }
+void forget_current() noexcept {
+  named_queues.clear();
+  process_queue.reset();
+}
 
 }  // namespace isthmus::python

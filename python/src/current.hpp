@@ -5,6 +5,10 @@
 
 namespace isthmus::python {
 
+[[nodiscard]] inline bool given(nb::handle argument) noexcept {
+  return argument.is_valid() && !argument.is_none();
+}
+
 // A Device, or a filter string; None and nullptr: the current one. TypeError otherwise.
 [[nodiscard]] nb::object to_device(nb::handle given);
 // The queue given, else the default queue of the device given, else the current one. ValueError if

@@ -21,14 +21,11 @@ context_stack using_stack;
 // Of the process: one resource for each kind, context and device, the one set last.
 PyObject* process_resources = nullptr;
 
-isthmus_context_t* context_raw(const queue& of) { return context_of(of.context_object)->raw.get(); }
-
 // Host memory is of no device.
 bool serves(const resource& candidate, isthmus_kind_t kind, const queue& on) {
-  const auto& its = *queue_of(candidate.queue_object);
-  return candidate.kind == kind &&
-         isthmus_context_key(context_raw(its)) == isthmus_context_key(context_raw(on)) &&
-         (kind == ISTHMUS_KIND_HOST || its.device_object.equal(on.device_object));
+  const auto& its = *nb::inst_ptr<queue>(candidate.queue_object);
+  return candidate.kind == kind && its.context_key == on.context_key &&
+         (kind == ISTHMUS_KIND_HOST || its.device_key == on.device_key);
 }
 
 // None: the driver. Not valid: whatever the process has.

@@ -78,18 +78,12 @@ nb::object default_context_of(const device& self) {
   return wrap(std::move(found));
 }
 
-// Two handles of one device of a driver's have the driver's handle in common.
-std::uintptr_t key_of(const device& of) {
-  const void* native = isthmus_device_native(of.raw.get());
-  return reinterpret_cast<std::uintptr_t>(native != nullptr ? native : of.raw.get());
-}
-
 nb::object equal(const device& self, nb::handle other) {
   const auto* with = device_of(other);
   if (with == nullptr) {
     return nb::borrow(Py_NotImplemented);
   }
-  return nb::bool_(key_of(self) == key_of(*with));
+  return nb::bool_(self.key == with->key);
 }
 
 nb::object device_repr(const device& self) {
@@ -173,7 +167,7 @@ void bind_device(nb::module_& module) {
            "not tell.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
-      .def("__hash__", &key_of)
+      .def("__hash__", [](const device& self) { return self.key; })
       .def("__repr__", &device_repr, nb::sig("def __repr__(self) -> str"))
       .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"));
 }

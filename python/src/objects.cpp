@@ -62,7 +62,10 @@ nb::object wrap_once(identity_map<Wrapper, Raw>& known, nb::handle type,
 
 }  // namespace
 
-device::device(device_handle owned) : raw{std::move(owned)} {}
+device::device(device_handle owned) : raw{std::move(owned)} {
+  const void* native = isthmus_device_native(raw.get());
+  key = reinterpret_cast<std::uintptr_t>(native != nullptr ? native : raw.get());
+}
 device::~device() { devices.forget(raw.get(), this); }
 
 context::context(context_handle owned) : raw{std::move(owned)} {}
@@ -71,6 +74,8 @@ context::~context() { contexts.forget(raw.get(), this); }
 queue::queue(queue_handle owned) : raw{std::move(owned)} {
   device_object = wrap(device_handle::retained(isthmus_queue_device(raw.get())));
   context_object = wrap(context_handle::retained(isthmus_queue_context(raw.get())));
+  device_key = device_of(device_object)->key;
+  context_key = isthmus_context_key(isthmus_queue_context(raw.get()));
   const auto where = info_of(*device_of(device_object));
   on_host = std::strcmp(where.backend, "host") == 0;
   // CUDA takes what is to wait for the host, but blocks the thread that copies to or from memory

@@ -20,6 +20,11 @@ struct device {
   device(const device&) = delete;
   device& operator=(const device&) = delete;
   device_handle raw;
+  // Two handles of one device of a driver's have it in common.
+  std::uintptr_t key;
+  // Once it was asked for; it never changes. Not of simulated devices, which come and go: a queue
+  // holds its device.
+  mutable nb::object default_queue;
 };
 
 struct context {
@@ -38,6 +43,8 @@ struct queue {
   queue_handle raw;
   nb::object device_object;
   nb::object context_object;
+  std::uintptr_t device_key;  // the keys of these
+  std::uintptr_t context_key;
   // Of the host back-end, whose allocations and small copies are too short to let go of the lock.
   bool on_host;
   // Else a submission that has to wait for the host waits in the call, without the lock then.

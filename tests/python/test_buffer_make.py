@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from typing import TYPE_CHECKING
 
 import pytest
 from support import KINDS, message_has, noise, sim
@@ -10,6 +11,9 @@ from support import KINDS, message_has, noise, sim
 import isthmus
 from isthmus import Buffer, Context, Device, Queue, memory
 from isthmus.memory import live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize("nbytes", [0, 1, 3, 4096, 3 << 20])
@@ -76,9 +80,30 @@ def test_where(dev: Device) -> None:
     assert Buffer(8).queue == isthmus.current_queue()
 
 
-def test_device_and_queue_that_do_not_fit() -> None:
-    with pytest.raises(ValueError, match="do not belong together"):
-        Buffer(8, device=sim(), queue=Queue("host"))
+def test_a_device_named_by_a_filter() -> None:
+    anew = "".join(("ho", "st"))  # not the object that is written here
+    for name in ("host", anew, "host:0", "host"):
+        assert Buffer(8, device=name).queue == Device("host").default_queue
+        assert Buffer(8, device=name, queue=Queue("host")).device == Device("host")
+    with pytest.raises(isthmus.DeviceNotFoundError):
+        Buffer(8, device="host:7")
+
+
+def test_a_device_named_by_any_of_its_objects(dev: Device) -> None:
+    queue = Queue(dev)
+    again = Device(dev)
+    for _ in range(2):
+        assert Buffer(8, kind=dev.kinds[0], device=again).queue == dev.default_queue
+        assert Buffer(8, kind=dev.kinds[0], device=again, queue=queue).queue is queue
+
+
+@pytest.mark.parametrize("named", [sim, lambda: "host"], ids=["object", "filter"])
+def test_device_and_queue_that_do_not_fit(named: Callable[[], Device | str]) -> None:
+    queue = Queue("host") if named() != "host" else Queue(sim())
+    for _ in range(2):  # the second time the filter is known
+        with pytest.raises(ValueError, match="do not belong together"):
+            Buffer(8, device=named(), queue=queue)
+        Buffer(8, device="host")
 
 
 def test_sizes_of_any_integer_type(q: Queue) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import sys
 
 import pytest
 from support import message_has, sim
 
 import isthmus
-from isthmus import Context, Device, Queue
+from isthmus import Buffer, Context, Device, Queue
 
 
 @pytest.mark.parametrize("text", ["host", "host:cpu", "host:0", "host:cpu:0"])
@@ -119,6 +120,13 @@ def test_queues_compare_by_what_they_stand_for(dev: Device) -> None:
     assert mine != Queue(dev)
     assert mine != dev
     assert dev.filter in repr(mine)
+
+
+def test_a_simulated_device_goes_though_its_default_queue_was_asked_for() -> None:
+    device = sim()
+    before = sys.getrefcount(device)
+    assert Buffer(8, device=device).queue == device.default_queue
+    assert sys.getrefcount(device) == before
 
 
 def test_every_queue_is_new() -> None:
