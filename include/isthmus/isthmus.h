@@ -415,6 +415,17 @@ ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
                                                    isthmus_device_t* device, isthmus_kind_t kind,
                                                    const isthmus_pool_options_t* options,
                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* The same over a resource in place of the driver, of its context, device and kind; the pool keeps
+ * it. Upstream is asked for pieces of at least `growth_bytes`, aligned to 64 KiB or that much
+ * larger, on a queue of the pool's own that has no work, and given back exactly these: by what asks
+ * the driver else, with no lock held, so by several threads at once, never by a free. Its
+ * OUT_OF_MEMORY makes the pool climb its rungs, where a trim goes on to upstream; any other error
+ * is the request's. Such memory stays where it is (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an
+ * upstream that stands on a pool, or that gives memory of several kinds, or a monotonic one; memory
+ * that a pool keeps already is refused as it comes, with CALLBACK. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
+                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 /* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of

@@ -387,6 +387,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget, isthmus_budget_info_t* info)
     isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
         isthmus_kind_t kind, const isthmus_pool_options_t* options, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream, const
+        isthmus_pool_options_t* options, isthmus_resource_t** resource)
     void isthmus_resource_retain(isthmus_resource_t* resource)
     void isthmus_resource_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,

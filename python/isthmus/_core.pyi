@@ -1,5 +1,6 @@
 """The native part of isthmus."""
 
+from typing import overload
 
 
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
@@ -631,7 +632,7 @@ class PoolResource(MemoryResource):
     Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
     context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
     remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,
-    device_wait=False).
+    device_wait=False), or PoolResource(upstream, *, ...) with the same but for remap.
 
     `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
     at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
@@ -651,8 +652,16 @@ class PoolResource(MemoryResource):
     ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on
     that queue, elsewhere when that work has ended. Raises USMAllocationError where the
     driver has too little or a limit is met, UnsupportedError as ProviderResource.
+
+    Over `upstream`, a CustomResource say, the pool has its memory from that in place of the
+    driver, of its kind, device and context, and it does not move. UnsupportedError for one
+    that stands on a pool, gives memory of several kinds, or is monotonic.
     """
 
+    @overload
+    def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
+
+    @overload
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @property
@@ -676,6 +685,10 @@ class PoolResource(MemoryResource):
     @property
     def wait(self) -> float:
         """Seconds that a request waits for freed memory at most."""
+
+    @property
+    def upstream(self) -> MemoryResource | None:
+        """What it stands on; None: the driver."""
 
     def snapshot(self) -> Snapshot:
         """

@@ -96,10 +96,13 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
   isthmus_status_t status = ISTHMUS_ERROR_OUT_OF_MEMORY;
   if (is_quick) {
     const no_waits meanwhile{is_pool};
+    if (is_pool && from->is_pool_over) {
+      exceptions.emplace();
+    }
     status = create();
   }
   if (!is_quick || (is_pool && status == ISTHMUS_ERROR_OUT_OF_MEMORY)) {
-    if (from != nullptr) {
+    if (from != nullptr && !exceptions) {
       exceptions.emplace();
     }
     const gil_release released;

@@ -121,6 +121,7 @@ class allocation final : public ref_counted, public reclaimable {
   view_queues views_;
   std::atomic<bool> held_by_pointer_{false};
   bool unused_ = false;       // no operation is on it any more
+  bool is_block_ = false;     // of a pool, and lies within no other; constant once it is known
   std::uint64_t hashed_ = 0;  // the registry's, as the next
   allocation* next_in_cell_ = nullptr;
 };

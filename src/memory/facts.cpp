@@ -21,9 +21,10 @@ struct found_place {
       block = block_holding(*in, pointer);
     }
     if (in == nullptr || (block.first != nullptr && block.first->is_recorded())) {
-      const void* const known_by = in == nullptr ? pointer : block.start;
-      record = process_registry().find(known_by);
-      is_dying = !record && process_registry().is_dying(known_by);
+      auto& known = process_registry();
+      record = in == nullptr ? known.find(pointer) : known.find_block(block.start);
+      is_dying =
+          !record && (in == nullptr ? known.is_dying(pointer) : known.is_dying_block(block.start));
     }
   }
   [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }

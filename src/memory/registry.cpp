@@ -136,6 +136,15 @@ bool registry::is_dying(const void* pointer) noexcept {
       pointer, [](allocation& record) { return !record.within_ && record.references() == 0; });
 }
 
+ref<allocation> registry::find_block(const void* pointer) noexcept {
+  return first_holder(pointer, [](const allocation& record) { return record.is_block_; });
+}
+
+bool registry::is_dying_block(const void* pointer) noexcept {
+  return visit_holders(
+      pointer, [](allocation& record) { return record.is_block_ && record.references() == 0; });
+}
+
 registry& process_registry() noexcept {
   static never_destroyed<registry> only;
   return *only;

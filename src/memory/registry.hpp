@@ -32,6 +32,9 @@ class registry {
   [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
   // Whether one holds it that nobody refers to any more and whose memory has not gone back yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
+  // The same two of blocks of pools alone: what a pool's memory lies in may have a record too.
+  [[nodiscard]] ref<allocation> find_block(const void* pointer) noexcept;
+  [[nodiscard]] bool is_dying_block(const void* pointer) noexcept;
 
  private:
   struct key {
