@@ -493,9 +493,16 @@ typedef struct isthmus_snapshot_s {
   /* Who holds most of it, as far as tracking resources over the pool know, the largest first. */
   size_t holder_count;
   isthmus_holder_t holders[ISTHMUS_MOST_HOLDERS];
+  /* Of an error: the request that found no memory, and its pool's device and kind. 0 or NULL in a
+     pool's own snapshot. */
+  const char* device; /* its filter; lives till the thread's next such error */
+  isthmus_kind_t kind;
+  uint32_t rungs; /* that were tried: 1u << isthmus_rung_t of each */
+  uint64_t requested_bytes;
+  const char* advice; /* what to do, as in the message; lives for ever */
 } isthmus_snapshot_t;
-/* The fields behind `largest_free_bytes` may be left out, with a smaller `struct_size`, here and
- * below. UNSUPPORTED for a resource that is no pool. */
+/* The fields behind `largest_free_bytes`, or behind `holders`, may be left out, with a smaller
+ * `struct_size`, here and below. UNSUPPORTED for a resource that is no pool. */
 ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
     isthmus_resource_t* resource, isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
 /* Of the request that this thread's last error is about, if it was a pool's for lack of memory;

@@ -146,6 +146,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t largest_free_bytes
         size_t holder_count
         isthmus_holder_t holders[8]
+        const char* device
+        isthmus_kind_t kind
+        uint32_t rungs
+        uint64_t requested_bytes
+        const char* advice
 
     ctypedef int32_t isthmus_rung_t
 

@@ -36,6 +36,15 @@ class Snapshot(NamedTuple):
     """Piece of these: what one buffer can have at most."""
     holders: tuple[TagHolder, ...] = ()
     """Who has most of what is live, as far as tracking resources know: at most 8, largest first."""
+    device: str | None = None
+    """Of an error, as what follows: the filter of the pool's device. None in a pool's own."""
+    kind: str | None = None
+    requested_bytes: int = 0
+    """By the request that found no memory."""
+    rungs: tuple[str, ...] = ()
+    """What was tried, in this order, as ``PoolResource.rungs`` names it."""
+    advice: str | None = None
+    """What to do, as in the message."""
 
     @property
     def fragmentation(self) -> float:

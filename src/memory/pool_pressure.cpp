@@ -216,10 +216,12 @@ class pool::ladder {
     return "free buffers, ask for less or raise its limit";
   }
   [[nodiscard]] error no_memory() const {
-    auto seen = of_.regions_.count();
-    find_holders(of_, seen);
-    auto made = told(seen);
-    remember_snapshot(made, seen);
+    shortage what{of_.regions_.count(), {}, of_.kind(), wanted_.nbytes, tried_};
+    of_.where().properties().filter.copy(what.device.data(), what.device.size() - 1);
+    find_holders(of_, what.seen);
+    what.advice = advice(what.seen);
+    auto made = told(what.seen);
+    remember_shortage(made, what);
     return made;
   }
   [[nodiscard]] error told(const snapshot& seen) const noexcept {
