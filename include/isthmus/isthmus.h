@@ -751,7 +751,16 @@ ISTHMUS_API isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource
  * is 0), and to `length` what the whole text has without it. */
 ISTHMUS_API isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text,
                                                      size_t room, size_t* length) ISTHMUS_NOEXCEPT;
-/* What is live now is told of no more; its free is known still. */
+typedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
+                                             const isthmus_statistics_t* usage);
+/* Calls `function` for each tag that memory was allocated under from this resource, most live bytes
+ * first, with no lock held: what is live under it, the most that was, and all since the resource
+ * was made or reset. What was allocated under no tag is not counted. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
+                                                    isthmus_tag_usage_function_t function,
+                                                    void* object) ISTHMUS_NOEXCEPT;
+/* What is live now is told of no more; its free is known still. Of the usage of tags the peaks
+ * become what is live, the totals 0. */
 ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
 /* Cuts blocks off chunks of upstream's memory, one behind the other, and gives the chunks back all

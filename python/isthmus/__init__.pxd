@@ -216,6 +216,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef void (*isthmus_tracked_function_t)(void* object,
                                                 const isthmus_tracked_t* block) noexcept nogil
 
+    ctypedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
+                                                  const isthmus_statistics_t* usage) noexcept nogil
+
     ctypedef struct isthmus_platform_info_t:
         size_t struct_size
         const char* backend
@@ -451,6 +454,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_stack_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
     isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
         isthmus_tracked_function_t function, void* object)
+    isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
+        isthmus_tag_usage_function_t function, void* object)
     isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
         size_t* length)
     isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource)

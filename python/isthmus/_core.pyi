@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 from typing_extensions import Self
 
 from ._pointer import PointerInfo
-from ._pressure import ReclaimRequest, RungCounts, Snapshot, TrackedBlock
+from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagUsage, TrackedBlock
 from .memory import Allocator
 
 __version__: str
@@ -955,6 +955,13 @@ class TrackingResource(AdaptorResource):
     def live(self) -> list[TrackedBlock]:
         """What is live and was allocated since the last reset, the oldest first."""
 
+    def usage_by_tag(self) -> dict[str, TagUsage]:
+        """
+        Of each isthmus.tag that memory was allocated under, most live bytes first: what is
+        live under it, the most that was, and all so far. What was allocated under none is not
+        counted.
+        """
+
     def report(self) -> str:
         """
         A text about these, grouped by the stack and the tag that they were allocated in, most
@@ -962,7 +969,10 @@ class TrackingResource(AdaptorResource):
         """
 
     def reset(self) -> None:
-        """What is live now is told of no more; its free is known still."""
+        """
+        What is live now is told of no more; its free is known still. Of the usage of tags the
+        peaks become what is live, the totals 0.
+        """
 
 class MonotonicResource(AdaptorResource):
     """

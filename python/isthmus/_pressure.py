@@ -52,6 +52,20 @@ class Snapshot(NamedTuple):
         return 1 - self.largest_free_bytes / self.free_bytes if self.free_bytes else 0.0
 
 
+class TagUsage(NamedTuple):
+    """What was allocated under a tag, as requested."""
+
+    current_bytes: int
+    """Live now."""
+    current_count: int
+    peak_bytes: int
+    """The most that were live at a time since the resource was made or reset."""
+    peak_count: int
+    total_bytes: int
+    """Allocated since then."""
+    total_count: int
+
+
 class TrackedBlock(NamedTuple):
     """A live block, as it was allocated."""
 
