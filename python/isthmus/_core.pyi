@@ -799,10 +799,11 @@ class LimitResource(AdaptorResource):
     Bounds what is live at a time: LimitResource(upstream, limit_bytes).
 
     What would exceed it, as requested, raises USMAllocationError, which names the request,
-    the limit and what is in use.
+    the limit and what is in use. An integer, or text: "4GiB", or "80%" of the device's
+    memory or, for memory that lies in the host's, of what the process may have of that.
     """
 
-    def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None: ...
+    def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None: ...
 
     @property
     def limit_bytes(self) -> int:
@@ -829,24 +830,25 @@ class FallbackResource(AdaptorResource):
 class AlignedResource(AdaptorResource):
     """
     Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where
-    they ask for it: AlignedResource(upstream, alignment, from_bytes=0).
+    they ask for it: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or
+    text: "4KiB".
     """
 
-    def __init__(self, upstream: MemoryResource, alignment: int, from_bytes: int = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, alignment: int | str, from_bytes: int | str = 0) -> None: ...
 
 class BinningResource(AdaptorResource):
     """
-    Chooses by size: BinningResource(upstream, {256: small, 65536: medium}).
+    Chooses by size: BinningResource(upstream, {256: small, "64KiB": medium}).
 
     Each request goes to the resource of the smallest number of bytes that it does not exceed,
     else to upstream. All are of one context and kind: WrongContextError.
     """
 
-    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource]) -> None: ...
+    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None: ...
 
     @property
     def bins(self) -> dict[int, MemoryResource]:
-        """A copy of what it was given."""
+        """A copy of what it was given, by bytes."""
 
 class PrefetchResource(AdaptorResource):
     """

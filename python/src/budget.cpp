@@ -37,6 +37,10 @@ nb::object budget_repr(const budget& self) {
 
 std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
   if (PyUnicode_Check(value.ptr()) == 0) {
+    if (!as_integer(value).is_valid()) {
+      raise_python(PyExc_TypeError, "%s must be an integer of bytes, or text as \"2GiB\", not %R",
+                   what, value.ptr());
+    }
     return to_size(value, what);
   }
   const char* text = PyUnicode_AsUTF8(value.ptr());

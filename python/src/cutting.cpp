@@ -45,9 +45,9 @@ struct arena_resource : adaptor_resource {};
 
 void init_arena(arena_resource* self, nb::handle upstream, nb::handle limit_bytes) {
   const auto& under = require_resource(upstream, "upstream");
+  const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
   resource_handle made;
-  check(isthmus_resource_arena(
-      under.raw.get(), to_bytes(limit_bytes, "limit_bytes", nb::handle{}, under.kind), made.out()));
+  check(isthmus_resource_arena(under.raw.get(), most, made.out()));
   new (self) arena_resource{over(upstream, std::move(made))};
 }
 

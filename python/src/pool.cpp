@@ -117,7 +117,7 @@ void init_pool_over(pool_resource* self, nb::pointer_and_handle<resource> upstre
   const auto& under = *upstream.p;
   const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, false,
                              soft_limit_bytes, shared,       decay,       wait,    device_wait};
-  make_pool(self, given, given.options(queue_of(under.queue_object)->device_object, under.kind),
+  make_pool(self, given, given.options(device_under(under), under.kind),
             {{}, under.kind, under.queue_object, false, true, true}, upstream.h,
             [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
               return isthmus_resource_pool_over(under.raw.get(), options, made);

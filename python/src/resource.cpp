@@ -56,6 +56,8 @@ const resource& require_resource(nb::handle given, const char* what) {
   return *found;
 }
 
+nb::handle device_under(const resource& of) { return queue_of(of.queue_object)->device_object; }
+
 isthmus_resource_info_t info_of(const resource& of) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
@@ -199,7 +201,7 @@ void bind_resource(nb::module_& module) {
           nb::sig("def queue(self) -> Queue"),
           "The queue of buffers that are made of it without one being named.")
       .def_prop_ro(
-          "device", [](const resource& self) { return queue_of(self.queue_object)->device_object; },
+          "device", [](const resource& self) { return nb::borrow(device_under(self)); },
           nb::sig("def device(self) -> Device"), "The device it allocates for.")
       .def_prop_ro(
           "context",
