@@ -659,10 +659,10 @@ class PoolResource(MemoryResource):
     """
 
     @overload
-    def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
+    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @overload
-    def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
+    def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @property
     def limit_bytes(self) -> int | None:
@@ -1232,14 +1232,15 @@ class Buffer:
         """
 
     @staticmethod
-    def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
+    def adopt(ptr: int, nbytes: int, *, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
         """
         A buffer over memory of somebody else's, which `owner` keeps alive and frees.
 
         The address must be known to the context of `queue` (None: the current one), else
         WrongContextError, and all bytes lie in one allocation where the driver tells, else
-        OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can
-        be adopted with kind="host". `owner` is dropped when the buffer, what is made of it
+        OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its default
+        one. On the host device any memory can be
+        adopted with kind="host". `owner` is dropped when the buffer, what is made of it
         and the work on it have ended; an owner that refers to its own buffer is never freed.
         """
 

@@ -72,8 +72,8 @@ void bind_budget(nb::module_& module) {
         name, [field](const budget& self) { return info_of(self).*field; }, nb::sig(signature),
         text);
   };
-  type.def("__init__", &init_budget, nb::arg("limit"), nb::arg("device") = nb::none(),
-           nb::arg("kind") = "device",
+  type.def("__init__", &init_budget, nb::arg("limit").none(), nb::arg("device") = nb::none(),
+           nb::arg("kind").none() = "device",
            nb::sig("def __init__(self, limit: int | str, device: Device | str | None = None, "
                    "kind: str = 'device') -> None"));
   number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",

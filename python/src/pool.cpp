@@ -55,9 +55,9 @@ std::int64_t to_wait(nb::handle seconds) {
 // PoolResource's arguments beside those of every resource.
 struct pool_arguments {
   nb::handle initial_bytes, growth_bytes, limit_bytes;
-  bool checked, remap;
+  nb::handle checked, remap;
   nb::handle soft_limit_bytes, budget, decay, wait;
-  bool device_wait;
+  nb::handle device_wait;
 
   [[nodiscard]] isthmus_pool_options_t options(nb::handle where, isthmus_kind_t kind) const {
     isthmus_pool_options_t options{};
@@ -67,9 +67,10 @@ struct pool_arguments {
       options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", where, kind);
     }
     options.limit_bytes = to_limit(limit_bytes, "limit_bytes", where, kind);
-    options.flags = (checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
-                    (remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
-                    (device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
+    options.flags =
+        (to_flag(checked, "checked") ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+        (to_flag(remap, "remap") ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
+        (to_flag(device_wait, "device_wait") ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
     options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", where, kind);
     options.budget = to_budget(budget);
     options.decay_ns = to_decay(decay);
@@ -96,10 +97,33 @@ void make_pool(pool_resource* self, const pool_arguments& given,
                     nb::borrow(upstream)};
 }
 
+void init_pool_over(pool_resource* self, nb::handle upstream, nb::handle initial_bytes,
+                    nb::handle growth_bytes, nb::handle limit_bytes, nb::handle checked,
+                    nb::handle soft_limit_bytes, nb::handle shared, nb::handle decay,
+                    nb::handle wait, nb::handle device_wait) {
+  const auto& under = require_resource(upstream, "upstream");
+  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, Py_False,
+                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  make_pool(self, given, given.options(device_under(under), under.kind),
+            {{}, under.kind, under.queue_object, false, true, true}, upstream,
+            [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
+              return isthmus_resource_pool_over(under.raw.get(), options, made);
+            });
+}
+
+// A resource in the place of the kind is an upstream: bindings ask the overloads in their order.
 void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
                nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
-               bool checked, bool remap, nb::handle soft_limit_bytes, nb::handle shared,
-               nb::handle decay, nb::handle wait, bool device_wait) {
+               nb::handle checked, nb::handle remap, nb::handle soft_limit_bytes, nb::handle shared,
+               nb::handle decay, nb::handle wait, nb::handle device_wait) {
+  if (instance_of<resource>(types.resource, kind) != nullptr) {
+    if (!on.is_none() || !in.is_none()) {
+      raise_python(PyExc_TypeError,
+                   "a pool over a resource is of that one's device and context: give neither");
+    }
+    return init_pool_over(self, kind, initial_bytes, growth_bytes, limit_bytes, checked,
+                          soft_limit_bytes, shared, decay, wait, device_wait);
+  }
   purpose what{kind, on, in};
   const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
                              soft_limit_bytes, shared,       decay,       wait,    device_wait};
@@ -108,20 +132,6 @@ void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle i
       nb::none(), [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
         return isthmus_resource_pool(what.within, what.device_raw(), what.kind, options, made);
       });
-}
-
-void init_pool_over(pool_resource* self, nb::pointer_and_handle<resource> upstream,
-                    nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
-                    bool checked, nb::handle soft_limit_bytes, nb::handle shared, nb::handle decay,
-                    nb::handle wait, bool device_wait) {
-  const auto& under = *upstream.p;
-  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, false,
-                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
-  make_pool(self, given, given.options(device_under(under), under.kind),
-            {{}, under.kind, under.queue_object, false, true, true}, upstream.h,
-            [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
-              return isthmus_resource_pool_over(under.raw.get(), options, made);
-            });
 }
 
 nb::object limit_or_none(std::uint64_t bytes) {
@@ -168,28 +178,30 @@ void bind_pool(nb::module_& module) {
       "Over `upstream`, a CustomResource say, the pool has its memory from that in place of the\n"
       "driver, of its kind, device and context, and it does not move. UnsupportedError for one\n"
       "that stands on a pool, gives memory of several kinds, or is monotonic.")
-      .def("__init__", &init_pool_over, nb::arg("upstream"), nb::kw_only(),
-           nb::arg("initial_bytes") = 0, nb::arg("growth_bytes") = nb::none(),
-           nb::arg("limit_bytes") = nb::none(), nb::arg("checked") = true,
-           nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
-           nb::arg("decay") = nb::none(), nb::arg("wait") = 1.0, nb::arg("device_wait") = false,
-           nb::sig("def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, "
-                   "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
-                   "checked: bool = True, soft_limit_bytes: int | str | None = None, "
-                   "budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, "
-                   "device_wait: bool = False) -> None"))
-      .def("__init__", &init_pool, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
-           nb::arg("context") = nb::none(), nb::kw_only(), nb::arg("initial_bytes") = 0,
-           nb::arg("growth_bytes") = nb::none(), nb::arg("limit_bytes") = nb::none(),
-           nb::arg("checked") = true, nb::arg("remap") = true,
-           nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
-           nb::arg("decay") = nb::none(), nb::arg("wait") = 1.0, nb::arg("device_wait") = false,
+      .def("__init__", &init_pool, nb::arg("kind").none() = "device",
+           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
+           nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
+           nb::arg("limit_bytes") = nb::none(), nb::arg("checked").none() = true,
+           nb::arg("remap").none() = true, nb::arg("soft_limit_bytes") = nb::none(),
+           nb::arg("budget") = nb::none(), nb::arg("decay") = nb::none(),
+           nb::arg("wait").none() = 1.0, nb::arg("device_wait").none() = false,
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
                    "context: Context | None = None, *, initial_bytes: int | str = 0, "
                    "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
                    "checked: bool = True, remap: bool = True, "
                    "soft_limit_bytes: int | str | None = None, budget: Budget | None = None, "
                    "decay: float | None = None, wait: float = 1.0, "
+                   "device_wait: bool = False) -> None"))
+      .def("__init__", &init_pool_over, nb::arg("upstream").none(), nb::kw_only(),
+           nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
+           nb::arg("limit_bytes") = nb::none(), nb::arg("checked").none() = true,
+           nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
+           nb::arg("decay") = nb::none(), nb::arg("wait").none() = 1.0,
+           nb::arg("device_wait").none() = false,
+           nb::sig("def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, "
+                   "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
+                   "checked: bool = True, soft_limit_bytes: int | str | None = None, "
+                   "budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, "
                    "device_wait: bool = False) -> None"))
       .def_prop_ro(
           "limit_bytes", [](const pool_resource& self) { return limit_or_none(self.limit_bytes); },

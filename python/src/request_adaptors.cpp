@@ -36,8 +36,13 @@ void init_prefetch(prefetch_resource* self, nb::handle upstream) {
   new (self) prefetch_resource{over(upstream, std::move(made))};
 }
 
-void init_binning(binning_resource* self, nb::handle upstream, nb::dict bins) {
+void init_binning(binning_resource* self, nb::handle upstream, nb::handle given) {
   const auto& under = require_resource(upstream, "upstream");
+  if (!PyDict_Check(given.ptr())) {
+    raise_python(PyExc_TypeError, "bins must be a dict of sizes and resources, not %R",
+                 given.ptr());
+  }
+  const nb::dict bins = nb::borrow<nb::dict>(given);
   std::vector<isthmus_bin_t> raw;
   nb::dict by_bytes;
   for (const auto& [most_bytes, from] : bins) {
@@ -83,7 +88,7 @@ void bind_request_adaptors(nb::module_& module) {
       "they ask for it: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or\n"
       "text: \"4KiB\".")
       .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
-           nb::arg("from_bytes") = 0,
+           nb::arg("from_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
                    "from_bytes: int | str = 0) -> None"));
   nb::class_<binning_resource, adaptor_resource>(
@@ -91,7 +96,7 @@ void bind_request_adaptors(nb::module_& module) {
       "Chooses by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
       "Each request goes to the resource of the smallest number of bytes that it does not exceed,\n"
       "else to upstream. All are of one context and kind: WrongContextError.")
-      .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins"),
+      .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] "
                    "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))
       .def_prop_ro(

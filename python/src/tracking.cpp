@@ -250,8 +250,8 @@ void bind_tracking(nb::module_& module) {
       "64\n"
       "each. A free of what it does not know is refused. Some ten nanoseconds an allocation\n"
       "without frames, however many blocks are live, and 64 to 256 bytes for each.")
-      .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames") = 0,
-           nb::arg("native_frames") = 0,
+      .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames").none() = 0,
+           nb::arg("native_frames").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: "
                    "int = 0) -> None"))
       .def("live", &live_blocks, nb::sig("def live(self) -> list[TrackedBlock]"),
