@@ -127,6 +127,25 @@ isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_devic
   });
 }
 
+isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
+                                            const isthmus_pool_options_t* options,
+                                            isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto how = options_of(options);
+    ISTHMUS_TRY(how);
+    auto& under = *object(upstream);
+    how->upstream = ref<memory_resource>{&under};
+    auto made = pool::create(under.home(), under.where(), under.kind(), *how);
+    ISTHMUS_TRY(made);
+    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+  });
+}
+
 void isthmus_resource_retain(isthmus_resource_t* resource) noexcept {
   if (resource != nullptr) {
     object(resource)->retain();

@@ -101,6 +101,7 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   if (below != nullptr && below->freed_by_pointer() && !on.lent()) {
     ISTHMUS_TRY(made->follow(on));
   }
+  made->is_block_ = below != nullptr;
   made->enter(from);
   return made;
 } catch (const std::bad_alloc&) {
@@ -147,6 +148,7 @@ void allocation::lie_within(ref<allocation> outer) {
 
 ref<allocation> allocation::record(queue& on, const facts& what, memory_resource& from) {
   auto made = make_ref<allocation>(on, what);
+  made->is_block_ = true;
   made->enter(&from);
   made->hold_by_pointer();
   return made;

@@ -42,7 +42,11 @@ error freed_before(const void* pointer) {
 }  // namespace
 
 result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, const options& how) {
+  if (how.upstream) {
+    ISTHMUS_TRY(pool_upstream::check(*how.upstream));
+  }
   auto made = make_ref<pool>(home, where, kind, how);
+  ISTHMUS_TRY(made->source_.upstream().open());
   ISTHMUS_TRY(made->regions_.open());
   auto& table = made->regions_.table();
   table.common().kind.store(kind, k_relaxed);
@@ -73,7 +77,8 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       source_{
           home,       where,
           kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes, how.initial_bytes},
-          how.shared, how.remaps},
+          how.shared, how.upstream,
+          how.remaps},
       regions_{source_, *slots_},
       window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
@@ -228,10 +233,10 @@ result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
     return free_block(*in, pointer, on);
   }
   if (in->is_recorded()) {
-    if (auto known = process_registry().find(pointer)) {
+    if (auto known = process_registry().find_block(pointer)) {
       return take_back_recorded(*known, pointer, on);
     }
-    if (process_registry().is_dying(pointer)) {
+    if (process_registry().is_dying_block(pointer)) {
       return freed_before(pointer);
     }
   }

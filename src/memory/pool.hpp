@@ -37,6 +37,8 @@ class pool final : public memory_resource, public reclaimable {
     // Beyond it all that is free goes back before the driver is asked for what is needed.
     std::size_t soft_limit_bytes = SIZE_MAX;
     ref<budget> shared = {};  // what it holds together with other pools
+    // That its memory comes from, of the same context, device and kind; null: from the driver.
+    ref<memory_resource> upstream = {};
     // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory

@@ -95,7 +95,8 @@ void pool::gather(lane::revoked which) noexcept {
 std::size_t pool::trim(std::size_t keep) noexcept {
   const auto decayed = decay();
   gather(lane::revoked::all);
-  return decayed + regions_.trim(keep);
+  const auto given_back = decayed + regions_.trim(keep);
+  return std::max(given_back, source_.upstream().trim(keep));
 }
 
 std::size_t pool::decay() noexcept {

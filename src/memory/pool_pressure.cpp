@@ -159,7 +159,8 @@ class pool::ladder {
   }
 
   // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
-  // First for what was freed in the order of queues, then for what a thread of the library frees.
+  // First for what was freed in the order of queues, then for what a thread of the library frees,
+  // and for what another resource gives or takes on other threads.
   [[nodiscard]] result<region_heap::run> wait() {
     const auto until = os::deadline_after(of_.longest_wait_.count());
     const auto running = of_.slots_->running(wanted_.whom);
@@ -169,12 +170,17 @@ class pool::ladder {
         return found;
       }
     }
-    for (;;) {
+    for (auto others = of_.regions_.at_upstream();;) {
       const auto seen = reclaims();
       auto found = again();
-      if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ||
-          of_.late_.load(std::memory_order_relaxed) <= 0 || !wait_for_reclaim(seen, until)) {
+      if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
         return found;
+      }
+      refusal_ = found.take_error();
+      if (others != 0 && of_.regions_.wait_for_upstream(until)) {
+        --others;
+      } else if (of_.late_.load(std::memory_order_relaxed) <= 0 || !wait_for_reclaim(seen, until)) {
+        return settle();  // one may have come back just now
       }
     }
   }
@@ -210,10 +216,12 @@ class pool::ladder {
     return "free buffers, ask for less or raise its limit";
   }
   [[nodiscard]] error no_memory() const {
-    auto seen = of_.regions_.count();
-    find_holders(of_, seen);
-    auto made = told(seen);
-    remember_snapshot(made, seen);
+    shortage what{of_.regions_.count(), {}, of_.kind(), wanted_.nbytes, tried_};
+    of_.where().properties().filter.copy(what.device.data(), what.device.size() - 1);
+    find_holders(of_, what.seen);
+    what.advice = advice(what.seen);
+    auto made = told(what.seen);
+    remember_shortage(made, what);
     return made;
   }
   [[nodiscard]] error told(const snapshot& seen) const noexcept {

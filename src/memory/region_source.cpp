@@ -26,13 +26,16 @@ chunk_source* chunks_for(context& home, device& where, usm_kind kind,
 }  // namespace
 
 region_source::region_source(context& home, device& where, usm_kind kind, const sizes& how,
-                             ref<budget> shared, bool remaps) noexcept
+                             ref<budget> shared, ref<memory_resource> upstream,
+                             bool remaps) noexcept
     : home_{home},
       where_{where},
       kind_{kind},
       how_{how},
       shared_{std::move(shared)},
-      chunks_{remaps ? chunks_for(home, where, kind, how.limit_bytes) : nullptr},
+      upstream_{std::move(upstream)},
+      chunks_{remaps && !upstream_.is_there() ? chunks_for(home, where, kind, how.limit_bytes)
+                                              : nullptr},
       poison_{where, kind} {}
 
 // Separate allocations are few and large, as what is left in one does not help another. Chunks are
@@ -81,6 +84,22 @@ void region_source::unclaim(std::size_t nbytes) noexcept {
   }
 }
 
+result<region> region_source::take(const allocation_request& request) {
+  region made;
+  made.driver_bytes = request.nbytes;
+  if (upstream_.is_there()) {
+    auto chunk = upstream_.allocate(request);
+    ISTHMUS_TRY(chunk);
+    made.from_driver = (*chunk)->what().base;
+    made.lent = chunk->detach();
+  } else {
+    auto given = provider_allocate(home_, where_, request);
+    ISTHMUS_TRY(given);
+    made.from_driver = *given;
+  }
+  return made;
+}
+
 // The driver may not align to grains: then one more is asked for.
 result<region> region_source::allocate(std::size_t nbytes) {
   const auto whole = round_up(nbytes, k_grain_bytes);
@@ -88,13 +107,14 @@ result<region> region_source::allocate(std::size_t nbytes) {
   const std::size_t asked = aligns ? whole : whole + k_grain_bytes;
   ISTHMUS_TRY(claim(asked));
   undo claimed{[&] { unclaim(asked); }};
-  auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
-  ISTHMUS_TRY(given);
+  auto made = take({kind_, asked, aligns ? k_grain_bytes : 0});
+  ISTHMUS_TRY(made);
   claimed.dismiss();
   counts_.took_claimed();
-  auto* base = static_cast<std::byte*>(*given);
-  return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)),
-                static_cast<grain_table::index>(whole / k_grain_bytes)};
+  auto* const begin = static_cast<std::byte*>(made->from_driver);
+  made->base = begin + (round_up(address(begin), k_grain_bytes) - address(begin));
+  made->count = static_cast<grain_table::index>(whole / k_grain_bytes);
+  return made;
 }
 
 region region_source::cut(region& whole, grain_table::index count) noexcept {
@@ -115,7 +135,9 @@ void region_source::give_back(const region& gone) noexcept {
     return;
   }
   poison_.forget(gone.base, gone.nbytes());
-  if (moves()) {
+  if (gone.lent != nullptr) {
+    gone.lent->release();
+  } else if (moves()) {
     provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
   } else {
     provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);

@@ -147,6 +147,66 @@ TEST_P(tracking, reports_by_stack_and_tag) {
   EXPECT_NE(im::leak_report(tracked).find("in 0 blocks"), std::string::npos);
 }
 
+TEST_P(tracking, counts_by_tag) {
+  for (im::kind kind : kinds()) {
+    for (const im::resource& upstream : upstreams(kind)) {
+      const im::resource tracked = im::resource::tracking(upstream);
+      void* const untagged = tracked.allocate(77, 0, queue_);
+      EXPECT_TRUE(im::usage_by_tag(tracked).empty()) << "under no tag nothing is counted";
+      void *first = nullptr, *second = nullptr, *third = nullptr;
+      {
+        const im::tag_scope outer("outer");
+        first = tracked.allocate(1000, 0, queue_);
+        const im::tag_scope inner("inner");
+        second = tracked.allocate(3000, 0, queue_);
+        third = tracked.allocate(500, 0, queue_);
+        tracked.deallocate(first, 1000, 0, queue_);
+      }
+      tracked.deallocate(third, 500, 0, queue_);
+      EXPECT_THROW(tracked.deallocate(third, 500, 0, queue_), im::invalid_argument);
+      auto usage = im::usage_by_tag(tracked);
+      ASSERT_EQ(usage.size(), 2u);
+      EXPECT_EQ(usage[0].tag, "inner") << "most live bytes first";
+      EXPECT_TRUE(counts(usage[0].counts, {3000, 1, 3500, 2, 3500, 2}));
+      EXPECT_EQ(usage[1].tag, "outer");
+      EXPECT_TRUE(counts(usage[1].counts, {0, 0, 1000, 1, 1000, 1}));
+      im::reset_tracking(tracked);
+      usage = im::usage_by_tag(tracked);
+      EXPECT_TRUE(counts(usage[0].counts, {3000, 1, 3000, 1, 0, 0}));
+      EXPECT_TRUE(counts(usage[1].counts, {}));
+      tracked.deallocate(second, 3000, 0, queue_);
+      tracked.deallocate(untagged, 77, 0, queue_);
+      EXPECT_TRUE(counts(im::usage_by_tag(tracked)[0].counts, {0, 0, 3000, 1, 0, 0}));
+      EXPECT_EQ(isthmus_tracking_usage(tracked.get(), nullptr, nullptr),
+                ISTHMUS_ERROR_INVALID_ARGUMENT);
+      EXPECT_THROW((void)im::usage_by_tag(upstream), im::invalid_argument);
+    }
+  }
+}
+
+TEST_P(tracking, counts_many_tags_of_many_threads) {
+  constexpr int k_tags = 200;
+  const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0]);
+  const auto work = [&] {
+    const im::queue own(device_);
+    for (int i = 0; i < 5 * k_tags; ++i) {
+      const im::tag_scope mine("tag " + std::to_string(i % k_tags));
+      void* const taken = tracked.allocate(100, 0, own);
+      tracked.deallocate(taken, 100, 0, own);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(work);
+  for (std::thread& each : threads) each.join();
+  const auto usage = im::usage_by_tag(tracked);
+  ASSERT_EQ(usage.size(), static_cast<std::size_t>(k_tags));
+  for (const auto& each : usage) {
+    EXPECT_EQ(each.counts.current_count, 0u);
+    EXPECT_EQ(each.counts.total_count, 15u) << each.tag;
+    EXPECT_LE(each.counts.peak_count, 3u);
+  }
+}
+
 TEST_P(tracking, asks_a_function_for_its_frames) {
   struct given {
     int asked = 0;

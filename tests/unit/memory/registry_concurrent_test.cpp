@@ -151,9 +151,9 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   for (const std::size_t nbytes : {24U, 1000U}) {  // with marks of a bit and of a byte
     auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = record->what().base;
-    EXPECT_EQ(process_registry().find(base).get(), record.get());
+    EXPECT_EQ(process_registry().find_block(base).get(), record.get());
     record.detach()->release_last();
-    EXPECT_FALSE(process_registry().find(base));
+    EXPECT_FALSE(process_registry().find_block(base));
     EXPECT_EQ(from->deallocate(base, nbytes, on.get()).failure().code(),
               ISTHMUS_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ((*allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->what().base,
@@ -168,7 +168,7 @@ TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
   auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
   const auto other = record;
   record.detach()->release_last();
-  EXPECT_EQ(process_registry().find(other->what().base).get(), other.get());
+  EXPECT_EQ(process_registry().find_block(other->what().base).get(), other.get());
 }
 
 TEST(registry_concurrent, blocks_end_while_others_find_them) {
@@ -180,7 +180,7 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   for (int each = 0; each < 2; ++each) {
     lookers.emplace_back([&] {
       while (!done.load()) {
-        if (const auto found = process_registry().find(newest.load())) {
+        if (const auto found = process_registry().find_block(newest.load())) {
           EXPECT_EQ(found->what().nbytes, 1000u);
         }
       }
@@ -195,7 +195,7 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   for (auto& each : lookers) {
     each.join();
   }
-  EXPECT_FALSE(process_registry().find(newest.load()));
+  EXPECT_FALSE(process_registry().find_block(newest.load()));
   EXPECT_TRUE(from->verify());
 }
 
