@@ -1,6 +1,7 @@
 #include "memory/adaptors/tracking_resource.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/never_destroyed.hpp"
 #include "os/stack.hpp"
@@ -120,7 +121,9 @@ std::vector<tracking_resource::use_of_tag> tracking_resource::usage_by_tag() {
   by_tag_.look_at_each(
       [&](const char* tag, usage_counter& each) { found.push_back({tag, each.read()}); });
   std::sort(found.begin(), found.end(), [](const use_of_tag& a, const use_of_tag& b) {
-    return a.counts.current.bytes > b.counts.current.bytes;
+    const auto more = a.counts.current.bytes;
+    const auto less = b.counts.current.bytes;
+    return more != less ? more > less : std::strcmp(a.tag, b.tag) < 0;
   });
   return found;
 }

@@ -60,7 +60,7 @@ class tracking_resource final : public adaptor {
     const char* tag;
     usage_counter::counts counts;
   };
-  // Of each tag that memory was allocated under, most live bytes first.
+  // Of each tag that memory was allocated under, most live bytes first, then by name.
   [[nodiscard]] std::vector<use_of_tag> usage_by_tag();
 
   // Whether there is one; who was given a block of it is told so.
