@@ -33,6 +33,7 @@ BENCHMARK(pair)
     ->Arg(65536)
     ->Arg(1 << 20)
     ->Arg(64 << 20)
+    ->Arg(1 << 30)
     ->UseManualTime()
     ->Iterations(200);
 
