@@ -1,6 +1,7 @@
 // How a region heap gets more memory.
 
 #include <new>
+#include <utility>
 
 #include "core/sizes.hpp"
 #include "memory/region_heap.hpp"
@@ -16,12 +17,21 @@ region_heap::turn::turn(region_heap& of) noexcept : of_{of} {
 }
 
 region_heap::turn::~turn() {
+  if (brings_) {
+    of_.fresh_.fetch_sub(1, std::memory_order_relaxed);
+  }
   if (of_.source_.upstream().is_there()) {
     of_.at_upstream_.fetch_sub(1, std::memory_order_relaxed);
     of_.came_back_.fetch_add(1, std::memory_order_release);
     os::futex_wake_all(of_.came_back_);
   } else {
     of_.growing_.unlock();
+  }
+}
+
+void region_heap::turn::bring() noexcept {
+  if (!std::exchange(brings_, true)) {
+    of_.fresh_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
@@ -44,16 +54,16 @@ error region_heap::beyond_all(std::size_t nbytes) {
 // the one before it brought.
 result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
                                            queue_slots::slot whom) {
-  const turn mine{*this};
+  turn mine{*this};
   for (auto from = cut::sparing_idle;; from = cut::any) {
     if (const auto found = take(count, alignment, whom, from); found.count != 0) {
       return found;
     }
-    ISTHMUS_TRY(grow_for(count, alignment));
+    ISTHMUS_TRY(grow_for(count, alignment, mine));
   }
 }
 
-result<void> region_heap::grow_for(index count, std::size_t alignment) {
+result<void> region_heap::grow_for(index count, std::size_t alignment, turn& mine) {
   const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
   const auto needed = count * k_grain_bytes + slack;
   if (needed > k_most_bytes) {
@@ -63,15 +73,15 @@ result<void> region_heap::grow_for(index count, std::size_t alignment) {
   if (source_.moves()) {
     return assemble(needed, wanted);
   }
-  return wanted > needed && add_region(wanted) ? result<void>{} : add_region(needed);
+  return wanted > needed && add_region(wanted, mine) ? result<void>{} : add_region(needed, mine);
 }
 
 result<void> region_heap::grow_by(std::size_t nbytes) {
-  const turn mine{*this};
-  return add_region(nbytes);
+  turn mine{*this};
+  return add_region(nbytes, mine);
 }
 
-result<void> region_heap::add_region(std::size_t nbytes) try {
+result<void> region_heap::add_region(std::size_t nbytes, turn& mine) try {
   if (nbytes > k_most_bytes) {
     return beyond_all(nbytes);
   }
@@ -82,6 +92,7 @@ result<void> region_heap::add_region(std::size_t nbytes) try {
   auto made = source_.allocate(nbytes);
   ISTHMUS_TRY(made);
   row.front() = *made;
+  mine.bring();
   auto entered = enter(row);
   if (!entered) {
     source_.give_back(*made);

@@ -220,6 +220,9 @@ std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
 std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   const std::lock_guard hold{lock_};
   std::vector<unused> which;
+  if (fresh_.load(std::memory_order_relaxed) != 0) {
+    return {};
+  }
   auto held = source_.counts().held_bytes();
   for (auto each : find_unused()) {
     const auto& in = regions_[each.position];
@@ -240,6 +243,9 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
 // The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre:
 // under the lock.
 region region_heap::take_whole(std::size_t room) noexcept {
+  if (fresh_.load(std::memory_order_relaxed) != 0) {
+    return {};
+  }
   auto found = regions_.end();
   auto inside = run_heap::k_none;
   runs_.visit_free(1, [&](index first, index count, ticket until) {

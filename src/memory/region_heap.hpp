@@ -102,9 +102,12 @@ class region_heap {
     ~turn();
     turn(const turn&) = delete;
     turn& operator=(const turn&) = delete;
+    // It has more memory, and is about to cut from it: till it ends no whole region goes back.
+    void bring() noexcept;
 
    private:
     region_heap& of_;
+    bool brings_ = false;
   };
   static constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
   // In grains, of a chunk that divides: less is not worth a mapping of its own, of which a process
@@ -132,8 +135,8 @@ class region_heap {
   [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
-  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment);
-  [[nodiscard]] result<void> add_region(std::size_t nbytes);
+  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, turn& mine);
+  [[nodiscard]] result<void> add_region(std::size_t nbytes, turn& mine);
   [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted);
   [[nodiscard]] result<bool> assemble_from(std::vector<region> to_move, std::size_t needed,
                                            std::size_t wanted);
@@ -155,6 +158,7 @@ class region_heap {
   queue_slots& slots_;
   grain_table* table_ = nullptr;
   std::mutex growing_;
+  std::atomic<std::uint32_t> fresh_{0};  // turns that brought memory
   std::atomic<std::uint32_t> at_upstream_{0};
   std::atomic<std::uint32_t> came_back_{0};  // from there, so far
   mutable spin_lock lock_;

@@ -180,10 +180,12 @@ TEST_P(pools_over_others, wait_for_threads_that_are_at_upstream) {
   const im::kind kind = kinds().front();
   lender source{provider(kind)};
   std::atomic<int> asked{0};
+  std::atomic<bool> has_it_all{true};  // what the first gives back may be had again
   source.meanwhile = [&] {
     if (asked++ == 0) {
       while (asked.load() == 1) std::this_thread::sleep_for(1ms);
-    } else {
+      has_it_all.store(false);
+    } else if (has_it_all.load()) {
       throw im::out_of_memory("somebody else is about to have it all");
     }
   };
