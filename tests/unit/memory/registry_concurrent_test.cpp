@@ -193,6 +193,23 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   EXPECT_TRUE(from->verify());
 }
 
+// An unchecked pool cannot tell by itself, but the block has a record.
+TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
+  const auto on = host_queue();
+  pool::options unchecked;
+  unchecked.checks = false;
+  const auto from = *pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, unchecked);
+  for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
+    const auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto* const base = static_cast<std::byte*>(record->what().base);
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{64}}) {
+      EXPECT_EQ(from->deallocate(base + offset, nbytes, on.get()).failure().code(),
+                ISTHMUS_ERROR_INVALID_ARGUMENT);
+    }
+  }
+  EXPECT_TRUE(from->verify());
+}
+
 TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
   const auto on = host_queue();
   const auto from = shared_pool(*on);
