@@ -172,8 +172,8 @@ bool allocation::drop_pointer(queue* behind) noexcept {
   return true;
 }
 
-// Waits for nothing, and asks the driver only where the queue is lent: one event that stands for all
-// of them would have it watch them.
+// Waits for nothing, and asks the driver only where the queue is lent: for one event that stands
+// for all of them it would have to watch them.
 bool allocation::follows(queue& on) noexcept try {
   const auto began_at = uses().begin();
   std::vector<ref<event>> running;
