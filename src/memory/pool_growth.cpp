@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory/pool.hpp"
+#include "memory/reaper.hpp"
 
 namespace isthmus {
 namespace {
@@ -93,6 +94,7 @@ void pool::gather(lane::revoked which) noexcept {
 }
 
 std::size_t pool::trim(std::size_t keep) noexcept {
+  start_letting_go();
   const auto decayed = decay();
   gather(lane::revoked::all);
   const auto given_back = decayed + regions_.trim(keep);
