@@ -405,7 +405,8 @@ typedef struct isthmus_pool_options_s {
      already. What threads keep of small and recent blocks stays while they work. 0: never. */
   uint64_t decay_ns;
   int64_t wait_ns; /* longest that a request waits for work that freed memory lies behind, before
-                      there is none; 0: 1 s, negative: not at all */
+                      there is none; 0: 1 s, negative: not at all; a year at most, as a wait
+                      without an end may deadlock */
 } isthmus_pool_options_t;
 /* `options` NULL: the defaults; those behind `flags` may be left out, with a smaller `struct_size`.
  * With its last reference a pool gives its memory back to the driver,

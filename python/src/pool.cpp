@@ -49,6 +49,12 @@ std::uint64_t to_decay(nb::handle seconds) {
 // In nanoseconds, as in the options: negative for not at all.
 std::int64_t to_wait(nb::handle seconds) {
   const auto given = to_nanoseconds(seconds, "wait");
+  if (given == k_for_ever) {
+    raise_python(PyExc_ValueError,
+                 "wait must be a year at most, not %R seconds: a wait for memory must end, as the "
+                 "work may wait for its thread",
+                 seconds.ptr());
+  }
   return given == 0 ? -1 : given;
 }
 
@@ -165,10 +171,10 @@ void bind_pool(nb::module_& module) {
       "that. `budget`, a Budget, is shared with other pools. What is free and was not needed for\n"
       "`decay` seconds (None: never) goes back within twice that time: as the pool grows or is\n"
       "trimmed, or on a thread of the library that is idle, if there is one already. A request\n"
-      "that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed\n"
-      "memory lies behind, and lets other threads run meanwhile. With `device_wait=True` its "
-      "queue\n"
-      "waits for such work first, on the device, and the host does not.\n"
+      "that finds nothing waits for `wait` seconds at most (0: not at all; a year at most, as a\n"
+      "wait without an end may deadlock) for work that freed memory lies behind, and lets other\n"
+      "threads run meanwhile. With `device_wait=True` its queue waits for such work first, on the\n"
+      "device, and the host does not.\n"
       "`checked=False` does not look for misuse of small blocks. Where the device has the\n"
       "capability \"remap\", free memory moves to where a larger request needs it; not with\n"
       "`remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger\n"

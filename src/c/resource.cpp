@@ -65,6 +65,13 @@ error check_options(const isthmus_pool_options_t& given) {
                 "a soft limit of {} lies above the limit of {}: give less, or none",
                 describe_bytes(given.soft_limit_bytes), describe_bytes(given.limit_bytes));
   }
+  constexpr std::int64_t k_longest_wait = std::chrono::nanoseconds{std::chrono::years{1}}.count();
+  if (given.wait_ns > k_longest_wait) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "options->wait_ns {} is more than a year ({}), and a wait for memory must end, as "
+                "the work may wait for its thread: give less, or a negative number for no wait",
+                given.wait_ns, k_longest_wait);
+  }
   return {};
 }
 

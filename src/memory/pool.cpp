@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "memory/pooled.hpp"
 #include "memory/raw.hpp"
 #include "memory/registry.hpp"
 #include "os/process.hpp"
@@ -233,10 +234,11 @@ result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
     return free_block(*in, pointer, on);
   }
   if (in->is_recorded()) {
-    if (auto known = process_registry().find_block(pointer)) {
+    const auto* const start = block_holding(*in, pointer).start;  // under which it is recorded
+    if (auto known = process_registry().find_block(start)) {
       return take_back_recorded(*known, pointer, on);
     }
-    if (process_registry().is_dying_block(pointer)) {
+    if (process_registry().is_dying_block(start)) {
       return freed_before(pointer);
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "memory/pool.hpp"
+#include "memory/reaper.hpp"
 
 namespace isthmus {
 namespace {
@@ -31,7 +32,10 @@ auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
 }
 
 result<void> pool::begin_with(std::size_t nbytes) {
-  return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
+  auto begun = with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
+  return !is_short(begun) ? begun
+                          : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
+                                 begun.failure().message(), source_.remedy(nbytes, 0));
 }
 
 result<region_heap::run> pool::grow(const wanted_run& wanted) {
@@ -93,6 +97,7 @@ void pool::gather(lane::revoked which) noexcept {
 }
 
 std::size_t pool::trim(std::size_t keep) noexcept {
+  start_letting_go();
   const auto decayed = decay();
   gather(lane::revoked::all);
   const auto given_back = decayed + regions_.trim(keep);

@@ -195,9 +195,9 @@ class pool::ladder {
       }
     }
     return text.empty() ? "nothing"
-                        : fmt::format("{} ({} given back, {} by {} reclaim callbacks)", text,
+                        : fmt::format("{} ({} given back, {} by {} reclaim callback{})", text,
                                       describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
-                                      reclaimed_.asked);
+                                      reclaimed_.asked, reclaimed_.asked == 1 ? "" : "s");
   }
   [[nodiscard]] const char* advice(const snapshot& seen) const noexcept {
     if (seen.largest_free >= needed()) {
@@ -213,7 +213,7 @@ class pool::ladder {
       return "threads keep it for the work that they are at, or it lies between live blocks: ask "
              "again, or for less at a time";
     }
-    return "free buffers, ask for less or raise its limit";
+    return of_.source_.remedy(needed(), seen.free);
   }
   [[nodiscard]] error no_memory() const {
     shortage what{of_.regions_.count(), {}, of_.kind(), wanted_.nbytes, tried_};

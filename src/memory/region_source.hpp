@@ -79,12 +79,16 @@ class region_source {
   // A chunk that moves counts in both maps and unmaps.
   // OUT_OF_MEMORY for more than the limit, or the budget's, ever allows.
   [[nodiscard]] result<void> fits(std::size_t nbytes) const;
+  // What to do where so much was needed and refused, while so much of what is held was free.
+  [[nodiscard]] const char* remedy(std::size_t needed, std::size_t free) const noexcept;
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
   [[nodiscard]] const sizes& how() const noexcept { return how_; }
   [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }
   [[nodiscard]] const free_poison& poison() const noexcept { return poison_; }
 
  private:
+  // The driver is asked for so much where so much is needed.
+  [[nodiscard]] std::size_t asked_for(std::size_t needed) const noexcept;
   [[nodiscard]] result<void> claim(std::size_t nbytes);
   [[nodiscard]] result<region> take(const allocation_request& request);
   void fill(reservation& in, std::size_t nbytes) noexcept;

@@ -127,17 +127,25 @@ bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
   return false;
 }
 
-// Stops where the version is another: an entry may have gone elsewhere, and the way with it.
+// Stops where the version is another: an entry may have gone elsewhere, and the way with it. A
+// record that is dying is told only where no other holds the pointer: somebody else's memory may be
+// adopted again meanwhile.
 const registry_entry* registry::walk(const shard& in, const sought& what,
                                      std::uint32_t version) noexcept {
   const auto chains = in.chains.load(std::memory_order_acquire);
   const auto* entry =
       chains.count() == 0 ? nullptr : chains.chain(what.hashed).first_for(what.hashed);
-  while (entry != nullptr && !entry->holds(what.pointer, what.is_block) &&
-         in.version.load(std::memory_order_relaxed) == version) {
+  const registry_entry* dying = nullptr;
+  while (entry != nullptr && in.version.load(std::memory_order_relaxed) == version) {
+    if (entry->holds(what.pointer, what.is_block)) {
+      if (!entry->is_dying()) {
+        return entry;
+      }
+      dying = entry;
+    }
     entry = entry->next.load(std::memory_order_acquire);
   }
-  return entry;
+  return dying;
 }
 
 bool registry::read(const sought& what, known_memory& out) noexcept {
@@ -163,9 +171,17 @@ bool registry::read(const sought& what, known_memory& out) noexcept {
 
 std::optional<known_memory> registry::look(const void* pointer) noexcept {
   std::optional<known_memory> found{std::in_place};
-  if (!visit_places(pointer,
-                    [&](std::uint64_t hashed) { return read({hashed, pointer, false}, *found); })) {
-    found.reset();
+  std::optional<known_memory> dying;
+  if (!visit_places(pointer, [&](std::uint64_t hashed) {
+        if (!read({hashed, pointer, false}, *found)) {
+          return false;
+        }
+        if (found->is_dying) {
+          dying = found;
+        }
+        return !found->is_dying;
+      })) {
+    found = dying;
   }
   return found;
 }

@@ -37,7 +37,8 @@ class registry {
   static void mark_dying(allocation& record) noexcept;
 
   // Of the record whose [base, base + nbytes) holds `pointer`, none that lies within another and no
-  // pool's block. Takes no lock but where others change the same shard again and again meanwhile.
+  // pool's block; of a dying one where there is no other. Takes no lock but where others change the
+  // same shard again and again meanwhile.
   [[nodiscard]] std::optional<known_memory> look(const void* pointer) noexcept;
   // That record; null if none, or if it is dying.
   [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;

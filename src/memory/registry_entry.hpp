@@ -62,6 +62,9 @@ struct alignas(64) registry_entry {
     return (seen & (k_is_within | k_is_block)) == (is_block ? k_is_block : 0) &&
            address(pointer) - base.load(std::memory_order_acquire) < seen >> k_extent_shift;
   }
+  [[nodiscard]] bool is_dying() const noexcept {
+    return (extent.load(std::memory_order_acquire) & k_is_dying) != 0;
+  }
   [[nodiscard]] known_memory tell() const noexcept {
     constexpr auto k_acquire = std::memory_order_acquire;
     const auto seen = extent.load(k_acquire);

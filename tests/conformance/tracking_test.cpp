@@ -116,6 +116,19 @@ TEST_P(tracking, tells_a_pointers_requested_size_and_queue) {
   return taken;
 }
 
+// However far from its caller the tracking resource is.
+TEST_P(tracking, keeps_no_frames_of_the_library_itself) {
+  const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0], {.frames = 2});
+  const im::resource counted = im::resource::statistics(tracked);
+  const im::buffer buffer(100, kinds().front(), {.on = queue_, .from = counted});
+  void* const block = take_there(counted, queue_);
+  for (const auto& each : im::live_blocks(tracked)) {
+    EXPECT_NE(each.stack.find("conformance"), std::string::npos) << each.stack;
+    EXPECT_EQ(each.stack.find("libisthmus"), std::string::npos) << each.stack;
+  }
+  counted.deallocate(block, 5000, 0, queue_);
+}
+
 TEST_P(tracking, reports_by_stack_and_tag) {
   const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0], {.frames = 8});
   std::vector<void*> small;

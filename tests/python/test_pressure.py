@@ -230,7 +230,12 @@ def test_what_is_no_function_is_refused(bad: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wait", "error"), [(-1, ValueError), (float("nan"), ValueError), (None, TypeError)], ids=repr
+    ("wait", "error"),
+    [
+        *((bad, ValueError) for bad in (-1, float("nan"), float("inf"), 1e300, 366 * 86400)),
+        (None, TypeError),
+    ],
+    ids=repr,
 )
 def test_bad_waits(wait: float, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"wait|real number"):
