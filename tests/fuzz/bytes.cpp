@@ -16,6 +16,13 @@ void expect_same_again(std::uint64_t bytes, const char* unit) {
   require(isthmus_bytes_parse(text.c_str(), nullptr, 0, &again) == ISTHMUS_OK && again == bytes);
 }
 
+// Of what there is, and of nothing else.
+void expect_share(isthmus_device_t* device, isthmus_kind_t kind, std::uint64_t bytes) {
+  std::uint64_t all = 0;
+  require(kind >= ISTHMUS_KIND_DEVICE && kind <= ISTHMUS_KIND_HOST);
+  require(isthmus_bytes_parse("100%", device, kind, &all) == ISTHMUS_OK && bytes <= all);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
@@ -35,6 +42,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   if (code == ISTHMUS_OK) {
     expect_same_again(bytes, "");
     expect_same_again(bytes, "B");
+    if (text.find('%') != std::string::npos) expect_share(device, kind, bytes);
   } else {
     require(bytes == untouched);
   }

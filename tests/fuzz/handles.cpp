@@ -5,6 +5,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -22,10 +23,21 @@ constexpr std::size_t k_block_bytes = 512;  // of each piece of memory that buff
 
 std::atomic<int> lent{0};  // owners that were not released
 
-isthmus_owner_t lend() {
+// What an owner keeps, and lets go of with itself; either may be NULL.
+struct kept {
+  isthmus_buffer_t* buffer;
+  isthmus_event_t* event;
+};
+
+isthmus_owner_t lend(const kept& with) {
   ++lent;
-  return {new char, [](void* object) {
-            delete static_cast<char*>(object);
+  isthmus_buffer_retain(with.buffer);
+  isthmus_event_retain(with.event);
+  return {new kept{with}, [](void* object) {
+            auto* const gone = static_cast<kept*>(object);
+            isthmus_buffer_release(gone->buffer);
+            isthmus_event_release(gone->event);
+            delete gone;
             --lent;
           }};
 }
@@ -71,7 +83,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 14) {
+    switch (from_.byte() % 15) {
       case 0: return adopt();
       case 1: return adopt_own();
       case 2: return create();
@@ -85,6 +97,7 @@ class machine {
       case 10: return notify();
       case 11: return prefetch();
       case 12: return pending();
+      case 13: return ask_for_native();
       default: return look();
     }
   }
@@ -117,22 +130,29 @@ class machine {
     if (made != nullptr) from_.keep(events_, k_most, made, isthmus_event_release);
   }
   isthmus_event_t* any_event() { return from_.any(from_.byte() % 2 == 0 ? events_ : gates_); }
+  // No gate: one that hangs on itself would never end.
+  isthmus_owner_t owner() {
+    const std::uint8_t what = from_.byte();
+    return lend({what % 4 == 0 ? from_.any(buffers_) : nullptr,
+                 what % 4 == 1 ? from_.any(events_) : nullptr});
+  }
 
-  // Past the end too, and memory that no driver knows.
+  // Past the end too; not of memory that no driver knows, whose end nobody else could tell.
   void adopt() {
     static unsigned char plain[k_block_bytes];
     const std::uint8_t which = from_.byte();
-    auto* const memory =
-        which == 255 ? plain : static_cast<unsigned char*>(blocks_[which % 3U].memory);
     const std::size_t offset = from_.byte() * std::size_t{2};
-    adopt(memory + offset, from_.size(), offset);
+    const std::size_t nbytes = from_.size();
+    if (which == 255)
+      return adopt(plain + offset, std::min(nbytes, k_block_bytes - offset), offset);
+    adopt(static_cast<unsigned char*>(blocks_[which % 3U].memory) + offset, nbytes, offset);
   }
   void adopt(unsigned char* at, std::size_t nbytes, std::size_t offset) {
     const auto kind = static_cast<isthmus_kind_t>(from_.byte() % 5);
     const int read_only = from_.byte() % 4 == 0 ? 1 : 0;
     isthmus_buffer_t* made = nullptr;
     const isthmus_status_t code =
-        isthmus_buffer_adopt(at, nbytes, kind, read_only, from_.any(queues_), lend(), &made);
+        isthmus_buffer_adopt(at, nbytes, kind, read_only, from_.any(queues_), owner(), &made);
     if (code == ISTHMUS_OK && nbytes != 0) {
       require(isthmus_buffer_pointer(made) == at && nbytes <= k_block_bytes - offset);
     }
@@ -148,7 +168,7 @@ class machine {
     isthmus_buffer_t* made = nullptr;
     const isthmus_status_t code = isthmus_buffer_adopt(
         static_cast<unsigned char*>(info.pointer) + offset, info.nbytes - offset,
-        ISTHMUS_KIND_UNKNOWN, 0, info.queue, lend(), &made);
+        ISTHMUS_KIND_UNKNOWN, 0, info.queue, owner(), &made);
     require(code == ISTHMUS_OK);
     keep(code, made);
   }
@@ -188,7 +208,7 @@ class machine {
   template <class Call>
   void put(Call call) {
     isthmus_event_t* const after = any_event();
-    const isthmus_owner_t owners[] = {lend(), lend()};
+    const isthmus_owner_t owners[] = {owner(), owner()};
     const isthmus_operation_t how{sizeof how, &after, after != nullptr ? 1U : 0U, owners, 2};
     isthmus_event_t* event = nullptr;
     const isthmus_status_t code = call(how, &event);
@@ -225,7 +245,7 @@ class machine {
   }
   void then() {
     isthmus_event_t* const event = any_event();
-    const isthmus_status_t code = isthmus_event_then(event, lend());
+    const isthmus_status_t code = isthmus_event_then(event, owner());
     expect_documented(code);
     require((code == ISTHMUS_OK) == (event != nullptr));
   }
@@ -253,6 +273,17 @@ class machine {
     } else {
       keep(isthmus_queue_pending(from_.any(queues_), &made), made);
     }
+  }
+  // Neither the host nor a simulated device has handles.
+  void ask_for_native() {
+    isthmus_queue_t* const of = from_.any(queues_);
+    require(isthmus_queue_native(of) == nullptr);
+    isthmus_queue_t* made = nullptr;
+    isthmus_context_t* home = nullptr;
+    isthmus_device_t* const device = isthmus_queue_device(queues_[0]);
+    require(isthmus_queue_adopt(device, of, owner(), &made) == ISTHMUS_ERROR_UNSUPPORTED);
+    require(isthmus_context_adopt(device, of, owner(), &home) == ISTHMUS_ERROR_UNSUPPORTED);
+    require(made == nullptr && home == nullptr);
   }
   void look() {
     isthmus_event_t* const event = any_event();

@@ -3,8 +3,10 @@
 // Whatever they are: a documented status, numbers that hold, nothing left at the end, no wait.
 #include <isthmus/isthmus.h>
 
-#include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "callbacks.hpp"
@@ -25,6 +27,10 @@ class machine {
     for (isthmus_queue_t*& each : queues_) {
       require(isthmus_queue_create(home_, device_, &each) == ISTHMUS_OK);
     }
+    isthmus_device_info_t info{};
+    info.struct_size = sizeof info;
+    require(isthmus_device_info(device_, &info) == ISTHMUS_OK);
+    most_bytes_ = info.max_allocation_bytes;
     budget_ = new_budget(from);
   }
   ~machine() {
@@ -140,13 +146,15 @@ class machine {
     }
   };
   void reclaim() {
-    switch (from_.byte() % 8) {
+    switch (from_.byte() % 10) {
       case 0: return trim();
       case 1: return take();
       case 2: return look();
       case 3: return add_reclaimer();
       case 4: return remove_reclaimer();
       case 5: return let_go();
+      case 6: return new_pool();
+      case 7: return hold();
       default: return give_back();
     }
   }
@@ -238,15 +246,20 @@ class machine {
     expect_origin(info, memory);
     blocks_.push_back({from, memory, nbytes, nullptr, 0});
   }
-  // Of the request that failed, whose message stays.
+  // Of the request that failed, whose message stays. A pool does not come to look for memory where
+  // no allocation could be as large.
   void expect_told(std::size_t nbytes) {
+    const std::string message = isthmus_error_message();
     isthmus_snapshot_t told{};
     told.struct_size = sizeof told;
-    require(isthmus_error_snapshot(&told) == ISTHMUS_OK);
+    const isthmus_status_t code = isthmus_error_snapshot(&told);
+    require(message == isthmus_error_message());
+    require(code == (nbytes > most_bytes_ ? ISTHMUS_ERROR_NOT_FOUND : ISTHMUS_OK));
+    if (code != ISTHMUS_OK) return;
     expect_sound(told);
     require(told.requested_bytes >= nbytes);
     require(told.device != nullptr && told.advice != nullptr);
-    if (no_wait_ != 0 || inside_) require((told.rungs & 1U << ISTHMUS_RUNG_RECLAIM) == 0);
+    if (no_wait_ != 0) require(told.rungs < 2U << ISTHMUS_RUNG_GROW);
   }
   void give_back(std::size_t which) {
     const block gone = blocks_[which];
@@ -269,7 +282,8 @@ class machine {
   std::vector<isthmus_reclaimer_t*> reclaimers_;
   std::vector<isthmus_event_t*> gates_;
   std::vector<block> blocks_;
-  int callbacks_ = 0;  // whose owners were not released
+  std::uint64_t most_bytes_ = 0;  // of one allocation
+  int callbacks_ = 0;             // whose owners were not released
   int no_wait_ = 0;
   bool inside_ = false;  // a callback
 };
