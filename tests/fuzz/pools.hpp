@@ -1,14 +1,15 @@
 #pragma once
-// Options of pools that are short of memory soon and wait for nothing.
+// Options of pools that are short of memory soon and wait for little.
 
 #include "input.hpp"
 
 namespace fuzz {
 
-// Of 1 MiB at most, so that pools come to ask one another; NULL where it would be one of nothing.
+// Of 2 MiB at most, a few grains of pools that come to ask one another, but where it is of more than
+// there is; NULL where it would be one of nothing.
 inline isthmus_budget_t* new_budget(input& from) {
   isthmus_budget_t* made = nullptr;
-  const isthmus_status_t code = isthmus_budget_create(from.size() * 16, &made);
+  const isthmus_status_t code = isthmus_budget_create(from.size() * 1024, &made);
   require(code == ISTHMUS_OK || code == ISTHMUS_ERROR_INVALID_ARGUMENT);
   return made;
 }
@@ -30,8 +31,7 @@ inline isthmus_pool_options_t pool_options(input& from, isthmus_budget_t* budget
   options.soft_limit_bytes = from.byte() < 64 ? from.size() * 4096 : 0;
   options.budget = from.byte() < 128 ? nullptr : budget;
   options.decay_ns = from.byte() < 64 ? from.byte() : 0;
-  options.wait_ns = from.byte() - 1;  // 0 would be a second
-  options.wait_ns = options.wait_ns == 0 ? -1 : options.wait_ns;
+  options.wait_ns = from.byte() * 1000 - 1;  // not 0, which would be a second
   return options;
 }
 

@@ -1,6 +1,6 @@
 // Bytes decoded to pools that run short: over the driver and over resources that refuse and fail,
 // behind work that does not end, with callbacks that give memory up, take more, and come and go.
-// Whatever they are: a documented status, numbers that hold, nothing left at the end, no wait.
+// Whatever they are: a documented status, numbers that hold, nothing left at the end, no hang.
 #include <isthmus/isthmus.h>
 
 #include <chrono>
