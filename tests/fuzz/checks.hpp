@@ -86,18 +86,25 @@ inline void expect_origin(const isthmus_pointer_info_t& known, const void* point
   isthmus_resource_release(resource);
 }
 
+// Of what threads of the library see to.
+template <class Condition>
+void expect_soon(Condition holds) {
+  for (int patience_ms = 10'000; !holds(); --patience_ms) {
+    require(patience_ms != 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // Memory of buffers goes back soon after the work on it has ended.
 inline void expect_nothing_counted(isthmus_resource_t* counts) {
-  for (int patience_ms = 10'000;; --patience_ms) {
+  expect_soon([counts] {
     isthmus_statistics_t now{};
     now.struct_size = sizeof now;
     std::uint64_t in_use = 0;
     (void)isthmus_statistics_query(counts, &now);
     (void)isthmus_limit_query(counts, nullptr, &in_use);
-    if (now.current_bytes == 0 && now.current_count == 0 && in_use == 0) return;
-    require(patience_ms != 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return now.current_bytes == 0 && now.current_count == 0 && in_use == 0;
+  });
 }
 
 // A byte beside the block, and as it was before anybody else looks.

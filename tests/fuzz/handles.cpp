@@ -7,12 +7,10 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
-#include "input.hpp"
+#include "checks.hpp"
 
 namespace {
 
@@ -40,14 +38,6 @@ isthmus_owner_t lend(const kept& with) {
             delete gone;
             --lent;
           }};
-}
-
-template <class Condition>
-void expect_soon(Condition holds) {
-  for (int patience_ms = 10'000; !holds(); --patience_ms) {
-    require(patience_ms != 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
 }
 
 class machine {

@@ -14,10 +14,15 @@ inline isthmus_budget_t* new_budget(input& from) {
   return made;
 }
 
-inline void expect_sound(isthmus_budget_t* budget) {
+inline isthmus_budget_info_t info_of(isthmus_budget_t* budget) {
   isthmus_budget_info_t info{};
   info.struct_size = sizeof info;
   require(isthmus_budget_query(budget, &info) == ISTHMUS_OK);
+  return info;
+}
+
+inline void expect_sound(isthmus_budget_t* budget) {
+  const isthmus_budget_info_t info = info_of(budget);
   require(info.held_bytes <= info.limit_bytes && info.held_bytes <= info.peak_held_bytes);
 }
 

@@ -3,10 +3,8 @@
 // Whatever they are: a documented status, numbers that hold, nothing left at the end, no hang.
 #include <isthmus/isthmus.h>
 
-#include <chrono>
 #include <cstdint>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "callbacks.hpp"
@@ -45,6 +43,7 @@ class machine {
     }
     for (isthmus_resource_t* each : pools_) isthmus_resource_release(each);
     for (isthmus_resource_t* each : upstreams_) isthmus_resource_release(each);
+    if (budget_ != nullptr) expect_soon([this] { return info_of(budget_).held_bytes == 0; });
     isthmus_budget_release(budget_);
     for (isthmus_queue_t* each : queues_) isthmus_queue_release(each);
     isthmus_context_release(home_);
@@ -298,14 +297,12 @@ isthmus_device_t* open(std::uint8_t which) {
 
 // Memory that was freed behind work goes back soon after that has ended.
 void expect_nothing_left(isthmus_device_t* device) {
-  for (int patience_ms = 10'000;; --patience_ms) {
+  expect_soon([device] {
     std::uint64_t on_device = 0;
     std::uint64_t on_host = 0;
-    if (isthmus_sim_state(device, nullptr, &on_device, &on_host) != ISTHMUS_OK) return;
-    if (on_device == 0 && on_host == 0) return;
-    require(patience_ms != 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    const isthmus_status_t code = isthmus_sim_state(device, nullptr, &on_device, &on_host);
+    return code != ISTHMUS_OK || (on_device == 0 && on_host == 0);
+  });
 }
 
 }  // namespace
