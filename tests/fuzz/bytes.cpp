@@ -34,6 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto kind = static_cast<isthmus_kind_t>(from.byte() % 6 - 1);
   std::string text;
   while (from.more()) text += static_cast<char>(from.byte());
+  text = text.c_str();  // up to the first NUL
 
   const std::uint64_t untouched = 77;
   std::uint64_t bytes = untouched;

@@ -227,7 +227,7 @@ class machine {
     return budget_;
   }
   void new_pool() {
-    const isthmus_pool_options_t options = fuzz::pool_options(from_, budget());
+    const isthmus_pool_options_t options = fuzz::checked_pool_options(from_, budget());
     isthmus_context_t* home = nullptr;
     require(isthmus_context_default(device_, &home) == ISTHMUS_OK);
     isthmus_resource_t* made = nullptr;

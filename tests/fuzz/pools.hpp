@@ -40,6 +40,13 @@ inline isthmus_pool_options_t pool_options(input& from, isthmus_budget_t* budget
   return options;
 }
 
+// For who misuses what the pool gave: an unchecked one cannot always tell.
+inline isthmus_pool_options_t checked_pool_options(input& from, isthmus_budget_t* budget) {
+  isthmus_pool_options_t options = pool_options(from, budget);
+  options.flags &= ~std::uint32_t{ISTHMUS_POOL_UNCHECKED};
+  return options;
+}
+
 // All that a pool counts of itself, and what it tells of the last request that it did not meet.
 inline void expect_sound(const isthmus_snapshot_t& of) {
   require(of.live_bytes + of.cached_bytes + of.waiting_bytes + of.free_bytes <= of.held_bytes);

@@ -109,11 +109,11 @@ class machine {
       keep(isthmus_resource_provider(home_, device_, kind, &made), made, {});
       return;
     }
-    const isthmus_pool_options_t options = pool_options(from_, nullptr);
+    const isthmus_pool_options_t options = checked_pool_options(from_, nullptr);
     keep(isthmus_resource_pool(home_, device_, kind, &options, &made), made, {});
   }
   void new_pool_over() {
-    const isthmus_pool_options_t options = pool_options(from_, nullptr);
+    const isthmus_pool_options_t options = checked_pool_options(from_, nullptr);
     isthmus_resource_t* upstream = any(resources_);
     isthmus_resource_t* made = nullptr;
     keep(isthmus_resource_pool_over(upstream, &options, &made), made, {upstream});
