@@ -61,13 +61,14 @@ class machine {
     for (isthmus_queue_t* each : queues_) {
       require(isthmus_queue_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
     }
-    expect_soon([] { return lent == 0; });
-    expect_all_told();
+    // Of a block of its own, what was given no queue is on none of these.
     for (const block& each : blocks_) {
       require(isthmus_resource_deallocate(each.from, each.memory, k_block_bytes, 0, nullptr) ==
               ISTHMUS_OK);
       isthmus_resource_release(each.from);
     }
+    expect_soon([] { return lent == 0; });
+    expect_all_told();
     for (isthmus_queue_t* each : queues_) isthmus_queue_release(each);
     (void)close(told_);
   }
