@@ -979,8 +979,9 @@ typedef struct isthmus_operation_s {
 } isthmus_operation_t;
 
 /* Copies between any two places. `queue` NULL: the destination buffer's queue, else the source's;
- * none for two host places (a plain memcpy). Overlapping ranges are INVALID_ARGUMENT. What the host
- * can touch is copied by the host when nothing is pending on it. */
+ * none for two host places (a plain memcpy, on a thread of the library where an event is asked for
+ * and one of `after` is pending). Overlapping ranges are INVALID_ARGUMENT. What the host can touch
+ * is copied by the host when nothing is pending on it. */
 ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue,
                                           const isthmus_place_t* destination,
                                           const isthmus_place_t* source, size_t nbytes,
