@@ -286,7 +286,7 @@ def test_from_many_threads(dev: Device) -> None:
 
 
 def test_functions_submit_and_allocate(q: Queue) -> None:
-    """What the inner one finds and where the outer one keeps its event are apart: either is first."""
+    """Either of the two may be the first to tell what it found."""
     seen: dict[str, bytes] = {}
     submitted: list[Event] = []
 
