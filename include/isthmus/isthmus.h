@@ -675,7 +675,7 @@ isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins
  * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
  * a time by threads that allocate, when they are flushed, with the last reference, and when the
  * process ends by `exit`; any other end loses those that were not. INVALID_ARGUMENT for a file that
- * cannot be made. */
+ * cannot be made, or that another log is being written to, of this process or another one. */
 ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Writes all rows up to the first free that is under way on another thread. INVALID_ARGUMENT for a

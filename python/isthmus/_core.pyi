@@ -643,9 +643,10 @@ class PoolResource(MemoryResource):
     that. `budget`, a Budget, is shared with other pools. What is free and was not needed for
     `decay` seconds (None: never) goes back within twice that time: as the pool grows or is
     trimmed, or on a thread of the library that is idle, if there is one already. A request
-    that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed
-    memory lies behind, and lets other threads run meanwhile. With `device_wait=True` its queue
-    waits for such work first, on the device, and the host does not.
+    that finds nothing waits for `wait` seconds at most (0: not at all; a year at most, as a
+    wait without an end may deadlock) for work that freed memory lies behind, and lets other
+    threads run meanwhile. With `device_wait=True` its queue waits for such work first, on the
+    device, and the host does not.
     `checked=False` does not look for misuse of small blocks. Where the device has the
     capability "remap", free memory moves to where a larger request needs it; not with
     `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
@@ -868,7 +869,8 @@ class LogResource(AdaptorResource):
 
     Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written
     some thousands at a time, by flush(), with the last reference, and when the process exits.
-    Raises InvalidArgumentError for a file that cannot be made.
+    Raises InvalidArgumentError for a file that cannot be made, or that another log is being
+    written to, of this process or another one.
     """
 
     def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> None: ...

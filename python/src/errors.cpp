@@ -115,7 +115,7 @@ thread_local std::string text_of_last;
   raise_set();
 }
 
-// Making it runs Python code, and with that the handlers of signals that have come: what these raise
+// Making it runs Python code, and with that the handlers of signals that came: what these raise
 // is raised, with `made` as its context.
 void add_snapshot(nb::handle made) {
   try {

@@ -119,7 +119,8 @@ void bind_request_adaptors(nb::module_& module) {
       "logs: LogResource(upstream, path).\n\n"
       "Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written\n"
       "some thousands at a time, by flush(), with the last reference, and when the process exits.\n"
-      "Raises InvalidArgumentError for a file that cannot be made.")
+      "Raises InvalidArgumentError for a file that cannot be made, or that another log is being\n"
+      "written to, of this process or another one.")
       .def("__init__", &init_log, nb::arg("upstream").none(), nb::arg("path").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> "
                    "None"))
