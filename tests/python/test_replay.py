@@ -256,7 +256,15 @@ def test_threads_play_at_once(dev: Device, kind: str) -> None:
 HEADINGS = "resource ns p50 p99 max requested held ratio maps unmaps"
 STREAMS = str(DATA / "streams.npz")
 KEYS = {"trace", "events", "queues", "mean_ns", "p50_ns", "p99_ns", "max_ns", "maps", "unmaps"}
-KEYS |= {"peak_requested_bytes", "peak_held_bytes", "ratio", "resource", "device", "kind"}
+KEYS |= {
+    "frees_before",
+    "peak_requested_bytes",
+    "peak_held_bytes",
+    "ratio",
+    "resource",
+    "device",
+    "kind",
+}
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -388,6 +396,18 @@ def test_nothing_to_play_is_told(
     told = capsys.readouterr()
     assert not told.out
     assert f"{empty}: there is no event in it to play: record while" in told.err
+
+
+def test_frees_of_what_came_before_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "begun_late.csv"
+    log.write_text("Action,Pointer,Size\nfree,0x7,64\nallocate,0x7,128\nfree,0x7,128\n")
+    assert main(["replay", str(log), "--device", "host"]) == 0
+    assert "left out: 1 free of what was allocated before" in capsys.readouterr().out
+    assert main(["replay", str(log), "--device", "host", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["events"], told["frees_before"]) == (2, 1)
 
 
 def test_no_matplotlib_is_told_before_anything_is_played(

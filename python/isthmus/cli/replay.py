@@ -192,6 +192,9 @@ def _print(told: dict[str, Replay | Exception], trace: Trace, where: str) -> Non
     columns = ("resource", *(f">{name}" for name in _NUMBERS))
     print_table(title, columns, [_cells(name, each) for name, each in told.items()])
     print_line()
+    if trace.frees_before:
+        frees = "1 free" if trace.frees_before == 1 else f"{trace.frees_before:,} frees"
+        print_line(f"left out: {frees} of what was allocated before the trace begins")
     for name, each in told.items():
         if isinstance(each, Exception):
             print_line(f"{name}: {each}")
