@@ -555,7 +555,7 @@ class MemoryResource:
     """
     Hands out memory of one kind, in one context, on one device: what all resources have in
     common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as
-    long as what was made of it.
+    long as what was made of it. One of your own is a CustomResource, not a subclass.
     """
 
     @property
@@ -576,7 +576,8 @@ class MemoryResource:
 
     def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
-        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self). `alignment`
+        0: the device's own; ValueError for what is neither that nor a power of two.
         """
 
     @property
