@@ -1063,16 +1063,16 @@ def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
 
 class Reclaimer:
     """
-    A function that is asked to give memory up when a pool finds none: Reclaimer(function).
+    A function that is asked to give memory up when there is none: Reclaimer(function).
 
-    From here until it is closed or dropped all pools of the process call
-    `function(request)`, a ReclaimRequest, before they wait for memory or raise
-    USMAllocationError: on the thread that asks for it, by several threads at once if several
-    do, behind those that were made before, and behind Python's garbage collection. It may
-    allocate (from the driver where no resource is named) and free, and is not called from
-    inside another such function; it must not take a lock that a thread may hold which asks
-    for memory, or closes it. It returns about how many bytes it gave up, None for 0. What it raises goes to
-    sys.unraisablehook.
+    From here until it is closed or dropped `function(request)`, a ReclaimRequest, is called
+    before a request of any pool waits for memory or raises USMAllocationError, and before one
+    that goes to the driver without a pool raises it: on the thread that asks, by several
+    threads at once if several do, behind those that were made before, and behind Python's
+    garbage collection. It may allocate (from the driver where no resource is named) and free,
+    and is not called from inside another such function; it must not take a lock that a thread
+    may hold which asks for memory, or closes it. It returns about how many bytes it gave up,
+    None for 0. What it raises goes to sys.unraisablehook.
 
     A context manager: `with Reclaimer(cache.drop):`.
     """
