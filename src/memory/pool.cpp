@@ -130,7 +130,7 @@ void pool::let_go() noexcept {
 
 void pool::lay_out(lane& mine) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    mine.bins.at(each).most = most_in_bin(classes_.bytes_of(each));
+    mine.bins.at(each).lay_out(most_in_bin(classes_.bytes_of(each)));
   }
 }
 
@@ -140,6 +140,7 @@ void pool::empty(lane& mine) noexcept {
     auto& bin = mine.bins.at(each);
     put_back(each, {bin.blocks.data(), bin.count}, freed);
     bin.count = 0;
+    bin.lay_out(bin.most);
   }
   flush_runs(mine);
 }
@@ -166,7 +167,7 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   auto* const mine = lane_for(key);
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
-    const std::size_t wanted = mine != nullptr ? mine->bins[size_class].most / 2 : 1;
+    const std::size_t wanted = mine != nullptr ? mine->bins[size_class].next_refill() : 1;
     std::array<void*, central_list::k_most_in_batch> taken;
     auto count = refill(size_class, {taken.data(), wanted}, on);
     ISTHMUS_TRY(count);

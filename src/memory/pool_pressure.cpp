@@ -55,7 +55,8 @@ class pool::ladder {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
         (step == rung::device_wait &&
          (!of_.device_wait_ || wanted_.whom == queue_slots::k_quiet)) ||
-        (step == rung::budget && of_.source_.shared() == nullptr)) {
+        (step == rung::budget && of_.source_.shared() == nullptr) ||
+        (step == rung::settle && !of_.pays_to_settle(wanted_))) {
       return false;
     }
     return step <= rung::grow || !(no_wait || in_continuation());

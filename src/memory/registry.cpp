@@ -4,6 +4,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/hash.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 
@@ -41,9 +42,7 @@ registry::key registry::key_of_block(const void* base) noexcept {
 }
 
 std::uint64_t registry::hash(const key& where) noexcept {
-  constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
-  auto mixed = (where.cell * 128 + where.size_class) * k_spread;
-  return (mixed ^ (mixed >> 32)) * k_spread;
+  return hash_of(where.cell * 128 + where.size_class);
 }
 
 void registry::grow(shard& crowded) {
