@@ -206,10 +206,10 @@ def test_what_is_not_needed_goes_back_by_itself() -> None:
 from support import until
 from isthmus.memory import PoolResource
 
-pool = PoolResource("host", "host", decay=0.01)
+pool = PoolResource("host", "host", decay=0.5)
 for nbytes in (1000, 8 << 20):
     pool.allocate(nbytes)
-assert pool.held_bytes > 8 << 20
+assert pool.held_bytes >= 8 << 20
 assert until(lambda: pool.held_bytes == 0)
 """
     )

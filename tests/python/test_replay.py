@@ -123,11 +123,14 @@ def test_the_budgets_of_the_recorded_traces(name: str, remap: bool) -> None:
     trace = load(DATA / f"{name}.npz")
     budget = BUDGETS[name][0 if remap else 1]
     # A busy machine lets a fence pass later now and then, and then more is held.
-    plays = (replay(trace, PoolResource("host", "host", remap=remap)) for _ in range(10))
-    assert any(
-        seen.ratio <= budget and seen.maps + seen.unmaps <= 50 * len(trace.events) / 1000
-        for seen in plays
-    )
+    missed = []
+    for _ in range(10):
+        seen = replay(trace, PoolResource("host", "host", remap=remap))
+        calls = (seen.maps + seen.unmaps) / len(trace.events) * 1000
+        if seen.ratio <= budget and calls <= 50:
+            return
+        missed.append((seen.ratio, calls))
+    pytest.fail(f"not {budget} with 50 calls of the driver in 1,000 events: {missed}")
 
 
 @pytest.mark.parametrize("name", ["gpt_finetune", "dataframe", "streams"])
