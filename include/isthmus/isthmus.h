@@ -536,14 +536,16 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
 
 /* With `no_wait` not 0, requests of the calling thread go up to the rung grow at most, until it is
  * swapped again: those behind it may take long, and need locks that the caller may hold, as an
- * interpreter's. Returns what it was, 0 at first. */
+ * interpreter's. No reclaim callback is called then for others' either. Returns what it was, 0 at
+ * first. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
-/* Reclaim callbacks: asked, when a pool finds no memory, to give up what they can (a cache, say).
- * Called on the thread that asks for memory, before it waits for anything, with no lock of the
- * library held; by several threads at once if several find none; never from inside one, nor in a
- * driver's callback. It may allocate and free, and must not throw. Returns about how many bytes it
- * gave up: 0 is no error. */
+/* Reclaim callbacks: asked, when a pool finds no memory, or the driver has none for who asks it
+ * himself, to give up what they can (a cache, say). Called on the thread that asks for memory,
+ * before it waits for anything, with no lock of the library held; by several threads at once if
+ * several find none; never from inside one, nor in a driver's callback. It may allocate and free,
+ * and must not throw. Returns about how many bytes it gave up: 0 is no error, but the driver is not
+ * asked again. */
 typedef struct isthmus_reclaim_request_s {
   size_t struct_size;
   isthmus_device_t* device; /* borrowed */
@@ -551,7 +553,7 @@ typedef struct isthmus_reclaim_request_s {
   uint64_t nbytes; /* that are needed */
 } isthmus_reclaim_request_t;
 typedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request);
-/* For all pools of the process, called with `owner.object`, behind those that were added before.
+/* For the whole process, called with `owner.object`, behind those that were added before.
  * The library keeps it until it is removed. */
 ISTHMUS_API isthmus_status_t
 isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
@@ -675,7 +677,7 @@ isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins
  * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
  * a time by threads that allocate, when they are flushed, with the last reference, and when the
  * process ends by `exit`; any other end loses those that were not. INVALID_ARGUMENT for a file that
- * cannot be made. */
+ * cannot be made, or that another log is being written to, of this process or another one. */
 ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Writes all rows up to the first free that is under way on another thread. INVALID_ARGUMENT for a

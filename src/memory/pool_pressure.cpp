@@ -150,12 +150,7 @@ class pool::ladder {
   }
 
   [[nodiscard]] result<region_heap::run> reclaim() {
-    isthmus_reclaim_request_t request{};
-    request.struct_size = sizeof request;
-    request.device = reinterpret_cast<isthmus_device_t*>(&of_.where());
-    request.kind = of_.kind();
-    request.nbytes = needed();
-    reclaimed_ = process_reclaimers().ask(request);
+    reclaimed_ = process_reclaimers().ask(request_for(of_.where(), of_.kind(), needed()));
     return reclaimed_.asked != 0 ? again() : result<region_heap::run>{refusal_};
   }
 
