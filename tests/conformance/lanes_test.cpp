@@ -189,7 +189,7 @@ TEST_P(lanes, of_queues_that_have_gone_are_in_nobodys_way) {
     }
   };
   std::vector<std::unique_ptr<keeper>> threads;
-  while (threads.size() < 3) threads.push_back(std::make_unique<keeper>(come_and_go));
+  while (threads.size() < 4) threads.push_back(std::make_unique<keeper>(come_and_go));
   void* const block = from.allocate(1000, 0, queue_);
   im::host_event gate;
   (void)queue_.fence({gate});
