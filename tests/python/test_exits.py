@@ -38,6 +38,13 @@ SHAPES = {
         got = np.zeros(1 << 16, np.uint8)
         buffer.copy_to(got, blocking=False)
     """,
+    "work behind several events that never come": """
+        gates = [gate, Event()]
+        buffers = [Buffer(1 << 16, kind=kind, queue=queue) for _ in range(2)]
+        for _ in range(4):
+            buffers[0].copy_from(buffers[1], after=gates, blocking=False)
+            gates.append(Event())
+    """,
     "an event dropped on the way out": """
         buffer = Buffer(1 << 16, kind=kind, queue=queue)
         buffer.fill(1, after=[gate], blocking=False)

@@ -74,6 +74,13 @@ result<ref<gate>> gate::create(const platform& driver, context_handle home, even
   return made;
 }
 
+result<ref<gate>> gate::join(const gate_list& gates, bool ends_dependents) {
+  const std::vector<ref<event>> joined{gates.begin(), gates.end()};
+  const auto outcome = outcome_of_all(joined);
+  const auto& any = *gates.front();
+  return create(any.driver(), any.home(), *outcome, ends_dependents);
+}
+
 void gate::run(event& completed) noexcept {
   // Complete before it opens: whoever stands behind it finds the outcome here.
   complete(completed.outcome());

@@ -20,6 +20,9 @@ class gate final : public driver_event, private continuation {
   // OUT_OF_MEMORY or DRIVER if it cannot be made.
   [[nodiscard]] static result<ref<gate>> create(const platform& driver, context_handle home,
                                                 event& foreign, bool ends_dependents);
+  // Stands in for several: opens once all have completed, as the first that failed. Pre: two or
+  // more, of one context.
+  [[nodiscard]] static result<ref<gate>> join(const gate_list& gates, bool ends_dependents);
 
   gate(const platform& driver, context_handle home, event_handle handle,
        bool ends_dependents) noexcept
