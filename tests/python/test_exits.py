@@ -138,6 +138,13 @@ SHAPES = {
         queue.submit(lambda: time.sleep(0.01))
         sys.exit(0)
     """,
+    "queues that wait for each other": """
+        other = Queue(queue.device)
+        buffers = [Buffer(32 << 20, kind=kind, queue=each) for each in (queue, other)]
+        for _ in range(10):
+            buffers[0].copy_from(buffers[1], blocking=False)
+            buffers[1].copy_from(buffers[0], blocking=False)
+    """,
     "copies between devices": """
         others = [Queue(name) for name in ("host", "opencl")]
         buffers = [Buffer(4 << 20, kind="device", queue=other) for other in (queue, *others)]
