@@ -164,12 +164,15 @@ namespace {
 // Counts the ends of several events; the last completes it.
 class countdown {
  public:
-  explicit countdown(std::size_t events) : left_{events} {}
+  countdown(std::size_t events, bool tells_failure) : left_{events}, failed_{!tells_failure} {}
 
   [[nodiscard]] const ref<library_event>& zero() const noexcept { return zero_; }
-  void one_ended() noexcept {
+  void one_ended(event& ended) noexcept {
+    if (!ended.succeeded() && !failed_.exchange(true, std::memory_order_relaxed)) {
+      failure_ = ended.outcome();  // seen by whoever comes to zero
+    }
     if (left_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
-      zero_->finish({});
+      zero_->finish(std::move(failure_));
       delete this;
     }
   }
@@ -177,14 +180,16 @@ class countdown {
  private:
   ref<library_event> zero_ = make_ref<library_event>();
   std::atomic<std::size_t> left_;
+  std::atomic<bool> failed_;  // from the start where failures are nobody's concern
+  error failure_;
 };
 
 // Keeps its event alive till it has completed: nobody else may be left to.
 class step final : public continuation {
  public:
   step(countdown& whole, ref<event> waited) : whole_{whole}, waited_{std::move(waited)} {}
-  void run(event&) noexcept override {
-    whole_.one_ended();
+  void run(event& ended) noexcept override {
+    whole_.one_ended(ended);
     delete this;
   }
 
@@ -193,13 +198,11 @@ class step final : public continuation {
   ref<event> waited_;
 };
 
-}  // namespace
-
-ref<event> end_of_all(wait_list events) {
+ref<event> count_down(wait_list events, bool tells_failure) {
   if (events.empty()) {
     return completed_event();
   }
-  auto whole = std::make_unique<countdown>(events.size());
+  auto whole = std::make_unique<countdown>(events.size(), tells_failure);
   std::vector<std::unique_ptr<step>> steps;
   steps.reserve(events.size());
   for (const auto& each : events) {
@@ -211,6 +214,12 @@ ref<event> end_of_all(wait_list events) {
   }
   return zero;
 }
+
+}  // namespace
+
+ref<event> end_of_all(wait_list events) { return count_down(events, false); }
+
+ref<event> outcome_of_all(wait_list events) { return count_down(events, true); }
 
 bool in_continuation() noexcept { return continuations_running != 0; }
 

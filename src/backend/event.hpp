@@ -133,6 +133,8 @@ void let_end(wait_list events);
 // Completes, with success, when all of them have ended, whatever their outcome. Throws
 // std::bad_alloc, and then nothing is done.
 [[nodiscard]] ref<event> end_of_all(wait_list events);
+// The same, with the failure of whichever failed first, if any did.
+[[nodiscard]] ref<event> outcome_of_all(wait_list events);
 
 // Whether this thread is running continuations now.
 [[nodiscard]] bool in_continuation() noexcept;

@@ -17,6 +17,7 @@ thread_local constinit int calls_of_this_thread = 0;
 namespace {
 
 std::atomic<int> calls_under_way{0};
+std::atomic<last_driver_calls*> last_calls{nullptr};
 
 // A driver that is taken down under a call crashes (Intel's OpenCL runtime: a pure virtual
 // function).
@@ -30,6 +31,10 @@ void end_driver_calls() noexcept {
   while (calls_under_way.load(std::memory_order_seq_cst) != 0 &&
          std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds{100});
+  }
+  for (auto* each = last_calls.load(std::memory_order_acquire); each != nullptr;
+       each = each->next) {
+    each->run();
   }
   detail::state.store(detail::drivers::gone);
 }
@@ -48,6 +53,13 @@ driver_call::driver_call() noexcept {
 driver_call::~driver_call() {
   detail::calls_of_this_thread -= allowed_ ? 1 : 0;
   calls_under_way.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void add_last_driver_calls(last_driver_calls& what) noexcept {
+  what.next = last_calls.load(std::memory_order_relaxed);
+  while (!last_calls.compare_exchange_weak(what.next, &what, std::memory_order_release,
+                                           std::memory_order_relaxed)) {
+  }
 }
 
 void watch_forks() noexcept {

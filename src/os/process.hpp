@@ -22,6 +22,15 @@ void watch_forks() noexcept;
 // Arms both; called each time a driver was opened, so that our end comes before the driver's own.
 void watch_process() noexcept;
 
+// Called once, in no order, as the process ends: when no thread of the library is in a driver call
+// any more, and drivers are still there. Must end by itself within some seconds.
+struct last_driver_calls {
+  void (*run)() noexcept;
+  last_driver_calls* next = nullptr;
+};
+// `what` lives for ever.
+void add_last_driver_calls(last_driver_calls& what) noexcept;
+
 // How many forks lie between the process that armed the first and this one.
 [[nodiscard]] inline std::uint32_t forks() noexcept {
   return detail::forks.load(std::memory_order_relaxed);

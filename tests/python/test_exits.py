@@ -38,6 +38,13 @@ SHAPES = {
         got = np.zeros(1 << 16, np.uint8)
         buffer.copy_to(got, blocking=False)
     """,
+    "work behind several events that never come": """
+        gates = [gate, Event()]
+        buffers = [Buffer(1 << 16, kind=kind, queue=queue) for _ in range(2)]
+        for _ in range(4):
+            buffers[0].copy_from(buffers[1], after=gates, blocking=False)
+            gates.append(Event())
+    """,
     "an event dropped on the way out": """
         buffer = Buffer(1 << 16, kind=kind, queue=queue)
         buffer.fill(1, after=[gate], blocking=False)
@@ -130,6 +137,13 @@ SHAPES = {
         Buffer(1 << 20, kind=kind, queue=queue).fill(1, blocking=False)
         queue.submit(lambda: time.sleep(0.01))
         sys.exit(0)
+    """,
+    "queues that wait for each other": """
+        other = Queue(queue.device)
+        buffers = [Buffer(32 << 20, kind=kind, queue=each) for each in (queue, other)]
+        for _ in range(10):
+            buffers[0].copy_from(buffers[1], blocking=False)
+            buffers[1].copy_from(buffers[0], blocking=False)
     """,
     "copies between devices": """
         others = [Queue(name) for name in ("host", "opencl")]

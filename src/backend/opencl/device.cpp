@@ -70,6 +70,7 @@ device_traits traits_of(const questions& ask, const api& calls, const platform_f
   traits.native_kernels =
       traits.is_host && (ask.value<bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
   traits.ends_dependents = traits.is_host && home.is_intel;
+  traits.wants_farewell = traits.ends_dependents;
   return traits;
 }
 

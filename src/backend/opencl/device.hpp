@@ -20,6 +20,8 @@ struct device_traits {
   // Intel's CPU runtime; PoCL 3.1 ends all that is queued behind, and both crash on out-of-order
   // queues.
   bool ends_dependents = false;
+  // Has to be empty when it is taken down (farewell.hpp).
+  bool wants_farewell = false;
 };
 
 struct device_description {

@@ -1,5 +1,6 @@
 #include "backend/opencl/gate.hpp"
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 #include <system_error>
@@ -42,8 +43,9 @@ class gate_keeper {
       hold.unlock();
       while (ready != nullptr) {
         auto* next = ready->next_;
-        ready->open();
-        ready->release();
+        if (ready->open()) {
+          ready->release();
+        }
         ready = next;
       }
       hold.lock();
@@ -54,6 +56,17 @@ class gate_keeper {
   std::condition_variable changed_;
   gate* first_ = nullptr;
 };
+
+namespace {
+
+bool wants_farewell(const platform& driver) {
+  const auto all = driver.devices();
+  return std::any_of(all.begin(), all.end(), [](const auto& member) {
+    return static_cast<const device&>(*member).traits().wants_farewell;
+  });
+}
+
+}  // namespace
 
 result<ref<gate>> gate::create(const platform& driver, context_handle home, event& foreign,
                                bool ends_dependents) {
@@ -70,8 +83,18 @@ result<ref<gate>> gate::create(const platform& driver, context_handle home, even
   }
   auto made = make_ref<gate>(driver, home, handle, ends_dependents);
   made->retain();  // until it has been opened
+  if (wants_farewell(driver)) {
+    farewell::only().add(*made);
+  }
   foreign.on_complete(*made);
   return made;
+}
+
+result<ref<gate>> gate::join(const gate_list& gates, bool ends_dependents) {
+  const std::vector<ref<event>> joined{gates.begin(), gates.end()};
+  const auto outcome = outcome_of_all(joined);
+  const auto& any = *gates.front();
+  return create(any.driver(), any.home(), *outcome, ends_dependents);
 }
 
 void gate::run(event& completed) noexcept {
@@ -82,11 +105,20 @@ void gate::run(event& completed) noexcept {
   }
 }
 
-void gate::open() noexcept {
-  if (const os::driver_call call; call) {
-    const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
-    driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
+bool gate::open() noexcept {
+  const os::driver_call call;
+  if (!call) {
+    return false;
   }
+  farewell::only().remove(*this);
+  const bool end = ends_dependents_ && poll() < ISTHMUS_OK;
+  driver().calls().set_user_event(handle(), end ? cl::k_failed_dependency : cl::k_complete);
+  return true;
+}
+
+void gate::end_unopened() noexcept {
+  driver().calls().set_user_event(handle(),
+                                  ends_dependents_ ? cl::k_failed_dependency : cl::k_complete);
 }
 
 error gate::failure_of_dependents() const {

@@ -12,14 +12,18 @@
 // runtime runs the callbacks of whatever it ends inside clSetUserEventStatus.
 
 #include "backend/opencl/event.hpp"
+#include "backend/opencl/farewell.hpp"
 
 namespace isthmus::opencl {
 
-class gate final : public driver_event, private continuation {
+class gate final : public driver_event, public in_farewell, private continuation {
  public:
   // OUT_OF_MEMORY or DRIVER if it cannot be made.
   [[nodiscard]] static result<ref<gate>> create(const platform& driver, context_handle home,
                                                 event& foreign, bool ends_dependents);
+  // Stands in for several: opens once all have completed, as the first that failed. Pre: two or
+  // more, of one context.
+  [[nodiscard]] static result<ref<gate>> join(const gate_list& gates, bool ends_dependents);
 
   gate(const platform& driver, context_handle home, event_handle handle,
        bool ends_dependents) noexcept
@@ -29,8 +33,11 @@ class gate final : public driver_event, private continuation {
   [[nodiscard]] bool ends_dependents() const noexcept { return ends_dependents_; }
   // Pre: it has failed.
   [[nodiscard]] error failure_of_dependents() const;
-  // Tells the driver; on the thread that may.
-  void open() noexcept;
+  // Tells the driver; on the thread that may. False once the process is ending: then the gate stays
+  // for `end_unopened`.
+  [[nodiscard]] bool open() noexcept;
+  // As the process ends: fails what stands behind it, or lets it run where the driver cannot.
+  void end_unopened() noexcept;
 
  private:
   friend class gate_keeper;

@@ -26,6 +26,7 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
 // which then waits there for itself, and with it all other queues: so finish it first. That may
 // block, so not on the caller's thread.
 queue::~queue() {
+  farewell::only().remove(*this);
   if (os::drivers_are_gone()) {
     return;
   }

@@ -9,6 +9,7 @@
 
 #include "backend/opencl/context.hpp"
 #include "backend/opencl/event.hpp"
+#include "backend/opencl/farewell.hpp"
 #include "backend/queue.hpp"
 
 namespace isthmus::opencl {
@@ -28,11 +29,13 @@ struct command_events {
   event_handle* made;         // may be null
 };
 
-class queue final : public isthmus::queue {
+class queue final : public isthmus::queue, public in_farewell {
  public:
   // Takes over one reference to `handle`. A queue of our own.
   queue(context& home, device& where, queue_handle handle, bool part)
-      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {}
+      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
+    note_farewell();
+  }
   // Adopted.
   queue(context& home, device& where, queue_handle handle, bits properties, owner keep)
       : isthmus::queue{home, where, false},
@@ -42,10 +45,13 @@ class queue final : public isthmus::queue {
         handle_{handle},
         out_of_order_{(properties & cl::k_queue_out_of_order) != 0} {
     mark_lent();
+    note_farewell();
   }
   ~queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
+  [[nodiscard]] const api& calls() const noexcept { return context_.driver().calls(); }
+  [[nodiscard]] queue_handle handle() const noexcept { return handle_; }
 
  protected:
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
@@ -77,7 +83,11 @@ class queue final : public isthmus::queue {
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;
   }
-  [[nodiscard]] const api& calls() const noexcept { return context_.driver().calls(); }
+  void note_farewell() noexcept {
+    if (device_.traits().wants_farewell) {
+      farewell::only().add(*this);
+    }
+  }
   [[nodiscard]] const char* copy_name() const noexcept {
     return device_.traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
   }

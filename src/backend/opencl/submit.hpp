@@ -13,32 +13,44 @@
 
 namespace isthmus::opencl {
 
-// The gates behind which an operation after `after` stands; `handles` gets what it has to wait for.
-// The gates are among that, since a command that a failed one ended counts as done for whatever
-// waits for that command alone. Pre: all are events of this driver: the seam asked `knows`.
-inline gate_list gates_before(wait_list after, std::vector<event_handle>& handles) {
-  gate_list gates;
-  const auto keep_one_of_each = [](auto& all) {
-    const auto less = [](const auto& one, const auto& other) {
-      return std::less{}(std::to_address(one), std::to_address(other));
-    };
-    const auto same = [](const auto& one, const auto& other) {
-      return std::to_address(one) == std::to_address(other);
-    };
-    std::sort(all.begin(), all.end(), less);
-    all.erase(std::unique(all.begin(), all.end(), same), all.end());
+// One of each.
+template <class T>
+void drop_duplicates(std::vector<T>& all) {
+  const auto less = [](const auto& one, const auto& other) {
+    return std::less{}(std::to_address(one), std::to_address(other));
   };
+  const auto same = [](const auto& one, const auto& other) {
+    return std::to_address(one) == std::to_address(other);
+  };
+  std::sort(all.begin(), all.end(), less);
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+}
+
+// The gates behind which an operation after `after` stands. Pre: all are events of this driver: the
+// seam asked `knows`.
+inline gate_list gates_before(wait_list after) {
+  gate_list gates;
   for (const auto& before : after) {
-    auto& known = static_cast<driver_event&>(*before);
-    handles.push_back(known.handle());
-    known.add_gates(gates);
+    static_cast<driver_event&>(*before).add_gates(gates);
   }
-  keep_one_of_each(gates);
+  drop_duplicates(gates);
+  return gates;
+}
+
+// What the driver has to wait for. The gates are among that, since a command that a failed one
+// ended counts as done for whatever waits for that command alone.
+inline std::vector<event_handle> handles_of(wait_list after, const gate_list& gates) {
+  std::vector<event_handle> handles;
+  for (const auto& before : after) {
+    if (dynamic_cast<const gate*>(std::to_address(before)) == nullptr) {
+      handles.push_back(static_cast<driver_event&>(*before).handle());
+    }
+  }
   for (const auto& before : gates) {
     handles.push_back(before->handle());
   }
-  keep_one_of_each(handles);
-  return gates;
+  drop_duplicates(handles);
+  return handles;
 }
 
 // In an in-order queue only the first command has to wait, unless a failed gate is to end all of
@@ -83,9 +95,18 @@ code queue::put_between_barriers(std::size_t count, std::span<const event_handle
 template <class Command>
 result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list after,
                                  Command&& command) {
-  std::vector<event_handle> waits;
-  auto gates = gates_before(after, waits);
+  auto gates = gates_before(after);
   const bool may_be_ended = !gates.empty() && ends_dependents();
+  if (may_be_ended && gates.size() > 1) {
+    // Intel's runtime ends a command once for each user event before it that fails, and crashes the
+    // second time. At the process's end it fails all that have not been set.
+    auto joint = gate::join(gates, true);
+    if (!joint) {
+      return joint.take_error();
+    }
+    gates = {*std::move(joint)};
+  }
+  const auto waits = handles_of(after, gates);
   // Made first: once the driver has the operation nothing may fail.
   auto made = make_ref<operation>(context_.driver(), context_.handle(), std::move(gates));
   operation_events events;

@@ -1,5 +1,6 @@
 // Events: waits, times, order behind events of the host, and what a failed one does.
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -22,10 +23,13 @@ class opencl_event : public opencl_test {
       finish(line().fill(made_->at(), {}, 4096, {}));
     }
   }
-  // A copy of `bytes_` behind an event.
+  // A copy of `bytes_` behind an event, or several.
   [[nodiscard]] ref<event> copy_behind(queue& where_to, const ref<event>& before,
                                        std::size_t offset = 0) {
-    const std::array<ref<event>, 1> after{before};
+    return copy_behind_all(where_to, std::span{&before, 1}, offset);
+  }
+  [[nodiscard]] ref<event> copy_behind_all(queue& where_to, wait_list after,
+                                           std::size_t offset = 0) {
     auto submitted = where_to.copy(made_->at(offset), bytes_.data(), bytes_.size(), after);
     EXPECT_TRUE(submitted) << submitted.failure().message();
     return *std::move(submitted);
@@ -207,6 +211,48 @@ TEST_P(opencl_event, a_gate_counts_once_by_however_many_ways_it_is_reached) {
   }
   gate->finish({});
   EXPECT_TRUE(wait_for_all(two));
+}
+
+// Gates of its own and of what it waits for on another queue; `order` is that of their failures.
+TEST_P(opencl_event, any_number_of_failed_gates_end_an_operation_once) {
+  const auto other = another_queue();
+  const std::array<std::array<std::size_t, 3>, 3> orders{{{0, 1, 2}, {2, 1, 0}, {1, 2, 0}}};
+  for (const auto& order : orders) {
+    std::array<ref<host_event>, 3> gates;
+    std::generate(gates.begin(), gates.end(), [] { return make_ref<host_event>(); });
+    const std::array<ref<event>, 3> after{copy_behind(*other, gates[0], 1024), gates[1], gates[2]};
+    const auto held = copy_behind_all(line(), after);
+    const auto behind = copy_behind(line(), completed_event(), 2048);
+    for (const auto turn : order) {
+      gates.at(turn)->finish(fail(ISTHMUS_ERROR_CALLBACK, "as asked"));
+      std::this_thread::sleep_for(1ms);
+    }
+    EXPECT_EQ(held->wait(in(10s)).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+    EXPECT_TRUE(behind->wait(in(10s)));
+    if (stops_dependents()) {
+      EXPECT_EQ(contents(), zeros_);
+    }
+    EXPECT_EQ(contents(2048), bytes_);
+  }
+}
+
+TEST_P(opencl_event, one_failed_gate_of_several_ends_an_operation_when_all_have_completed) {
+  for (const bool fails_first : {false, true}) {
+    const auto good = make_ref<host_event>();
+    const auto bad = make_ref<host_event>();
+    const std::array<ref<event>, 2> after{good, bad};
+    const auto held = copy_behind_all(line(), after);
+    for (const bool failing : {fails_first, !fails_first}) {
+      EXPECT_EQ(held->wait(in(5ms)).failure().code(), ISTHMUS_ERROR_TIMEOUT);
+      (failing ? bad : good)
+          ->finish(failing ? fail(ISTHMUS_ERROR_CALLBACK, "the worker died") : error{});
+    }
+    const auto ended = held->wait(in(10s));
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+    EXPECT_NE(std::string_view{ended.failure().message()}.find("the worker died"),
+              std::string_view::npos);
+  }
 }
 
 TEST_P(opencl_event, failures_come_by_every_way_of_waiting) {

@@ -1,0 +1,113 @@
+#include "backend/opencl/farewell.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "backend/opencl/gate.hpp"
+#include "backend/opencl/queue.hpp"
+#include "core/never_destroyed.hpp"
+#include "os/futex.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::opencl {
+namespace {
+
+// For all queues together: a user event of somebody else's may never be set.
+constexpr std::chrono::seconds k_longest_wait{5};
+constexpr std::chrono::microseconds k_between_looks{50};
+
+// What is made here goes with the process.
+void run_empty(const api& calls, queue_handle handle, os::clock::time_point until) noexcept {
+  event_handle last = nullptr;
+  if (calls.enqueue_barrier(handle, 0, nullptr, &last) == cl::k_success) {
+    calls.flush(handle);
+    code reached = cl::k_complete;
+    while (calls.get_event_info(last, cl::k_event_status, sizeof reached, &reached, nullptr) ==
+               cl::k_success &&
+           reached > cl::k_complete && os::clock::now() < until) {
+      std::this_thread::sleep_for(k_between_looks);
+    }
+  }
+}
+
+}  // namespace
+
+farewell& farewell::only() noexcept {
+  static never_destroyed<farewell> made;
+  [[maybe_unused]] static const bool registered = [] {
+    static os::last_driver_calls ours{[]() noexcept { only().run(); }};
+    os::add_last_driver_calls(ours);
+    return true;
+  }();
+  return *made;
+}
+
+void farewell::add(gate& closed) noexcept { append(gates_, closed); }
+
+void farewell::add(queue& open) noexcept { append(queues_, open); }
+
+void farewell::append(list& to, in_farewell& member) noexcept {
+  const std::lock_guard hold{lock_};
+  member.previous_ = to.previous_;
+  member.next_ = &to;
+  to.previous_->next_ = &member;
+  to.previous_ = &member;
+}
+
+void farewell::unlink(in_farewell& member) noexcept {
+  member.previous_->next_ = member.next_;
+  member.next_->previous_ = member.previous_;
+  member.previous_ = member.next_ = &member;
+}
+
+void farewell::remove(in_farewell& member) noexcept {
+  if (os::is_forked_child()) {
+    return;  // the lock may be held for ever
+  }
+  const std::lock_guard hold{lock_};
+  unlink(member);
+}
+
+bool farewell::end_a_gate() noexcept {
+  std::unique_lock hold{lock_};
+  if (gates_.next_ == &gates_) {
+    return false;
+  }
+  auto& closed = static_cast<gate&>(*gates_.next_);
+  unlink(closed);
+  const ref<gate> kept{&closed};  // alive: whoever opens it removes it first
+  hold.unlock();
+  closed.end_unopened();
+  return true;
+}
+
+bool farewell::await_a_queue(os::clock::time_point until) noexcept {
+  std::unique_lock hold{lock_};
+  if (queues_.next_ == &queues_) {
+    return false;
+  }
+  auto& open = static_cast<queue&>(*queues_.next_);
+  unlink(open);
+  if (open.quiet()) {
+    return true;
+  }
+  // A reference that stands in for the object, which may go as soon as the lock is open. It goes
+  // with the process.
+  const auto& calls = open.calls();
+  auto* const handle = open.handle();
+  if (calls.retain_queue(handle) == cl::k_success) {
+    hold.unlock();
+    run_empty(calls, handle, until);
+  }
+  return true;
+}
+
+void farewell::run() noexcept {
+  while (end_a_gate()) {
+  }
+  const auto until = os::clock::now() + k_longest_wait;
+  while (await_a_queue(until)) {
+  }
+}
+
+}  // namespace isthmus::opencl

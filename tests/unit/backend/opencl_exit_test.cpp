@@ -1,0 +1,39 @@
+// Processes that end with work held back for ever, on queues made by others. With queues of ours:
+// tests/python/test_exits.py.
+
+#include <array>
+
+#include "unit/backend/opencl_fixture.hpp"
+
+namespace isthmus::opencl_test {
+namespace {
+
+class opencl_exit : public opencl_test {
+ protected:
+  void SetUp() override {
+    opencl_test::SetUp();
+    GTEST_FLAG_SET(death_test_style, "threadsafe");  // a process of its own, by exec
+  }
+  [[noreturn]] void exit_with_copies_behind(wait_list after) const {
+    auto* handle = foreign_queue(opencl::cl::k_queue_out_of_order);
+    auto adopted = where().home().adopt_queue(where(), handle, owner{});
+    constexpr std::size_t k_bytes = std::size_t{4} << 20;
+    const block first{home(), where(), k_bytes};
+    const block second{home(), where(), k_bytes};
+    bool submitted = static_cast<bool>(adopted);
+    for (int round = 0; submitted && round < 20; ++round) {
+      submitted = static_cast<bool>((*adopted)->copy(second.at(), first.at(), k_bytes, after));
+    }
+    std::exit(submitted ? 0 : 2);
+  }
+};
+
+TEST_P(opencl_exit, is_well_with_an_out_of_order_queue_behind_what_never_comes) {
+  const std::array<ref<event>, 2> never{make_ref<host_event>(), make_ref<host_event>()};
+  EXPECT_EXIT(exit_with_copies_behind(never), ::testing::ExitedWithCode(0), "^$");
+}
+
+INSTANTIATE_TEST_SUITE_P(opencl, opencl_exit, ::testing::Range<std::size_t>(0, 4));
+
+}  // namespace
+}  // namespace isthmus::opencl_test
