@@ -61,6 +61,11 @@ class queue : public ref_counted {
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
 
+  // Whether a copy between plain host memory there and a device goes faster by way of pinned memory
+  // than if it is submitted as it is.
+  [[nodiscard]] virtual bool copies_better_staged(const void* plain, std::size_t nbytes,
+                                                  bool to_device) const noexcept;
+
   // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
   // lent may be recorded only, to be run again and again: whoever gets the memory later would find
   // it overwritten.

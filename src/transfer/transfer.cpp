@@ -4,6 +4,7 @@
 
 #include "backend/queue.hpp"
 #include "transfer/ordering.hpp"
+#include "transfer/pageable.hpp"
 #include "transfer/staged.hpp"
 
 namespace isthmus {
@@ -191,6 +192,9 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
     return directly(on, touched, options, [&] { copy_rows(rows); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
+    if (is_better_staged(*carrying, destination, source, shape)) {
+      return copy_pageable(*on, *carrying, destination, source, shape, std::move(options));
+    }
     return on_queue(*on, *carrying, touched, options,
                     [&](wait_list after) { return carry_rows(*carrying, rows, after); });
   }

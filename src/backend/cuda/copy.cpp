@@ -19,6 +19,10 @@ namespace {
 // copied behind itself: 1.4 TB/s written, where a plain fill has 3.1 (H100).
 constexpr std::size_t k_filled_by_columns = std::size_t{64} << 10;
 
+// From here on a copy of plain host memory is slower by the driver's own staging than by ours.
+constexpr std::size_t k_staged_to_device = std::size_t{128} << 10;
+constexpr std::size_t k_staged_from_device = std::size_t{32} << 10;
+
 template <class T>
 T element(const fill_pattern& pattern, std::size_t offset) noexcept {
   T value;
@@ -109,6 +113,11 @@ number memory_type(const api& calls, const void* pointer) noexcept {
 bool queue::is_hosts_own(const void* pointer) const noexcept {
   const made_current here{calls(), device_.known_primary()};
   return ask_pointer(calls(), pointer).kind == ISTHMUS_KIND_UNKNOWN;
+}
+
+bool queue::copies_better_staged(const void* plain, std::size_t nbytes,
+                                 bool to_device) const noexcept {
+  return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) && is_hosts_own(plain);
 }
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,

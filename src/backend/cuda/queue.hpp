@@ -49,6 +49,8 @@ class queue final : public isthmus::queue {
   ~queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
+  [[nodiscard]] bool copies_better_staged(const void* plain, std::size_t nbytes,
+                                          bool to_device) const noexcept override;
 
  protected:
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,

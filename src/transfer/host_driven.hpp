@@ -1,0 +1,48 @@
+#pragma once
+// Copies that the host carries out in steps, in the order of a queue: on the caller's thread where
+// he waits, else on a thread of the library, and then what comes on the queue waits for that.
+
+#include <memory>
+
+#include "transfer/ordering.hpp"
+#include "transfer/transfer.hpp"
+
+namespace isthmus {
+
+// What such a copy in flight owns.
+class host_driven {
+ public:
+  host_driven(const endpoint& destination, const endpoint& source, const pitched& shape);
+  host_driven(const host_driven&) = delete;
+  host_driven& operator=(const host_driven&) = delete;
+  virtual ~host_driven() = default;
+
+ protected:
+  // Once what it must come behind has ended. Leaves nothing in flight, whatever it gives; may throw
+  // std::bad_alloc.
+  [[nodiscard]] virtual result<void> move() = 0;
+  // Nothing of a driver's may be left.
+  virtual void let_go() noexcept = 0;
+
+ private:
+  friend submitted carry_out(queue& on, const std::shared_ptr<host_driven>& copy,
+                             transfer_options options);
+  [[nodiscard]] result<void> await_turn() const;
+  [[nodiscard]] error run_guarded() noexcept;
+  [[nodiscard]] error run_to_the_end() noexcept;
+  [[nodiscard]] static submitted run_behind(queue& on, const std::shared_ptr<host_driven>& copy);
+
+  touched_memory touched_;
+  ref<allocation> destination_;
+  ref<allocation> source_;
+  std::vector<ref<event>> after_;
+  std::vector<ref<event>> before_;  // in order, but not its concern whether it failed
+  std::vector<owner> owners_;
+  ref<library_event> done_ = make_ref<library_event>();
+};
+
+// Blocking, or where the queue cannot wait for the host, it has ended when this returns.
+[[nodiscard]] submitted carry_out(queue& on, const std::shared_ptr<host_driven>& copy,
+                                  transfer_options options);
+
+}  // namespace isthmus
