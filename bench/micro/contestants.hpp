@@ -34,24 +34,36 @@ struct contestant {
 
 // Found once: looking for them at every call would cost as much as the call.
 inline isthmus_queue_t* on_host = nullptr;
-template <bool Checked>
+enum class settings { usual, unchecked, limited };
+template <settings Which>
 inline isthmus_resource_t* pool = nullptr;
 
-template <bool Checked>
+// Limits that no benchmark comes to: what counts is that there are some.
+inline isthmus::pool_options options_of(settings which) {
+  if (which != settings::limited) return {.checked = which != settings::unchecked};
+  constexpr std::uint64_t k_gib = 1 << 30;
+  return {.limit_bytes = 8 * k_gib,
+          .soft_limit_bytes = 4 * k_gib,
+          .share = isthmus::budget(16 * k_gib)};
+}
+
+template <settings Which>
 contestant ours(const char* name) {
   static isthmus::queue queue(isthmus::device("host"));
   static isthmus::resource made =
-      isthmus::resource::pool(queue.context(), isthmus::kind::host, {.checked = Checked});
+      isthmus::resource::pool(queue.context(), isthmus::kind::host, options_of(Which));
   on_host = queue.get();
-  pool<Checked> = made.get();
+  pool<Which> = made.get();
   return {name,
           [](std::size_t nbytes) {
             void* memory = nullptr;
-            isthmus_resource_allocate(pool<Checked>, nbytes, 0, on_host, &memory);
+            if (isthmus_resource_allocate(pool<Which>, nbytes, 0, on_host, &memory) != ISTHMUS_OK) {
+              std::abort();
+            }
             return memory;
           },
           [](void* memory, std::size_t nbytes) {
-            isthmus_resource_deallocate(pool<Checked>, memory, nbytes, 0, on_host);
+            isthmus_resource_deallocate(pool<Which>, memory, nbytes, 0, on_host);
           }};
 }
 
@@ -143,10 +155,11 @@ inline const umf_pool umf;
 // The pool first, malloc third.
 inline const std::vector<contestant>& contestants() {
   static const std::vector<contestant> all = [] {
-    std::vector<contestant> found{ours<true>("pool"),
-                                  ours<false>("unchecked"),
+    std::vector<contestant> found{ours<settings::usual>("pool"),
+                                  ours<settings::unchecked>("unchecked"),
                                   {"malloc", [](std::size_t nbytes) { return std::malloc(nbytes); },
-                                   [](void* memory, std::size_t) { std::free(memory); }}};
+                                   [](void* memory, std::size_t) { std::free(memory); }},
+                                  ours<settings::limited>("limited")};
     static std::pmr::synchronized_pool_resource standard;
     found.push_back(
         {"pmr", [](std::size_t nbytes) { return standard.allocate(nbytes); },

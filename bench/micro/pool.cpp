@@ -33,6 +33,7 @@ BENCHMARK(pair)
     ->Arg(65536)
     ->Arg(1 << 20)
     ->Arg(64 << 20)
+    ->Arg(1 << 30)
     ->UseManualTime()
     ->Iterations(200);
 
@@ -155,22 +156,5 @@ void pair_beside_live(benchmark::State& state) {
   for (void* each : live) contestants()[0].give(each, 256);
 }
 BENCHMARK(pair_beside_live)->Arg(1)->Arg(100'000)->Arg(1'000'000);
-
-// Inner pointers of 8,000 blocks.
-void pointer_query(benchmark::State& state) {
-  std::vector<void*> live;
-  std::mt19937 random(1);
-  for (int i = 0; i < 8000; ++i) live.push_back(contestants()[0].take(1 + random() % 65536));
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  std::size_t next = 0;
-  for (auto _ : state) {
-    if (isthmus_pointer_query(nullptr, live[next], &info) != ISTHMUS_OK) std::abort();
-    benchmark::DoNotOptimize(info.base);
-    next = next + 1 == live.size() ? 0 : next + 1;
-  }
-  for (void* each : live) contestants()[0].give(each, 1);
-}
-BENCHMARK(pointer_query);
 
 }  // namespace

@@ -1,7 +1,8 @@
 // What a pool on the host costs as it grows: a pair beside many live blocks, what it notes of them
 // itself, and a pair while another thread does the same.
 //
-// `pair_beside_live` is to stay as it is for one block. `host_metadata` is `percent` of the blocks'
+// `pair_beside_live` is to stay as it is for one block, and so are `pair_on_queues` and
+// `pair_of_pools`, where one thread works on them by turns, from two on. `host_metadata` is `percent` of the blocks'
 // bytes: pages that the process gained, of which the blocks, which nobody touches, are none. Later
 // pools use notes again, so that the first row of a process alone is whole (--benchmark_filter).
 // `two_threads` tells the slower thread's time over one thread's, both the least of several runs.
@@ -93,6 +94,38 @@ void pair_beside_live(benchmark::State& state) {
 BENCHMARK(pair_beside_live)
     ->ArgNames({"live", "checked"})
     ->ArgsProduct({{1, 100'000, 10'000'000}, {0, 1}});
+
+void pair_by_turns(benchmark::State& state, const std::vector<im::resource>& pools,
+                   const std::vector<im::queue>& queues) {
+  std::size_t turn = 0;
+  for (auto _ : state) {
+    isthmus_resource_t* const from = pools[turn % pools.size()].get();
+    isthmus_queue_t* const on = queues[turn % queues.size()].get();
+    ++turn;
+    void* memory = nullptr;
+    if (isthmus_resource_allocate(from, 4096, 0, on, &memory) != ISTHMUS_OK) std::abort();
+    benchmark::DoNotOptimize(memory);
+    isthmus_resource_deallocate(from, memory, 4096, 0, on);
+  }
+}
+
+void pair_on_queues(benchmark::State& state) {
+  const im::device host("host");
+  std::vector<im::queue> queues;
+  for (auto i = state.range(0); i != 0; --i) queues.emplace_back(host);
+  pair_by_turns(state, {im::resource::pool(queues[0].context(), im::kind::host)}, queues);
+}
+BENCHMARK(pair_on_queues)->ArgName("queues")->ArgsProduct({{1, 2, 4, 16, 64, 200}});
+
+void pair_of_pools(benchmark::State& state) {
+  const im::queue on(im::device("host"));
+  std::vector<im::resource> pools;
+  for (auto i = state.range(0); i != 0; --i) {
+    pools.push_back(im::resource::pool(on.context(), im::kind::host));
+  }
+  pair_by_turns(state, pools, {on});
+}
+BENCHMARK(pair_of_pools)->ArgName("pools")->ArgsProduct({{1, 2, 4, 16, 64, 200}});
 
 // One thread's work, in ns an operation; the least of several windows.
 using workload = double (*)(host_pool&);

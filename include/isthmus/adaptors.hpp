@@ -128,14 +128,17 @@ struct statistics {
 };
 
 namespace detail {
+[[nodiscard]] inline statistics to_statistics(const isthmus_statistics_t& raw) noexcept {
+  return {raw.current_bytes, raw.current_count, raw.peak_bytes,
+          raw.peak_count,    raw.total_bytes,   raw.total_count};
+}
 template <class Noun>
 [[nodiscard]] statistics read_statistics(isthmus_status_t (*query)(Noun*, isthmus_statistics_t*),
                                          Noun* of) {
   isthmus_statistics_t raw{};
   raw.struct_size = sizeof raw;
   check(query(of, &raw));
-  return {raw.current_bytes, raw.current_count, raw.peak_bytes,
-          raw.peak_count,    raw.total_bytes,   raw.total_count};
+  return to_statistics(raw);
 }
 }  // namespace detail
 

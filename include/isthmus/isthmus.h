@@ -405,7 +405,8 @@ typedef struct isthmus_pool_options_s {
      already. What threads keep of small and recent blocks stays while they work. 0: never. */
   uint64_t decay_ns;
   int64_t wait_ns; /* longest that a request waits for work that freed memory lies behind, before
-                      there is none; 0: 1 s, negative: not at all */
+                      there is none; 0: 1 s, negative: not at all; a year at most, as a wait
+                      without an end may deadlock */
 } isthmus_pool_options_t;
 /* `options` NULL: the defaults; those behind `flags` may be left out, with a smaller `struct_size`.
  * With its last reference a pool gives its memory back to the driver,
@@ -415,6 +416,17 @@ ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
                                                    isthmus_device_t* device, isthmus_kind_t kind,
                                                    const isthmus_pool_options_t* options,
                                                    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* The same over a resource in place of the driver, of its context, device and kind; the pool keeps
+ * it. Upstream is asked for pieces of at least `growth_bytes`, aligned to 64 KiB or that much
+ * larger, on a queue of the pool's own that has no work, and given back exactly these: by what asks
+ * the driver else, with no lock held, so by several threads at once, never by a free. Its
+ * OUT_OF_MEMORY makes the pool climb its rungs, where a trim goes on to upstream; any other error
+ * is the request's. Such memory stays where it is (ISTHMUS_POOL_NO_REMAP). UNSUPPORTED for an
+ * upstream that stands on a pool, or that gives memory of several kinds, or a monotonic one; memory
+ * that a pool keeps already is refused as it comes, with CALLBACK. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
+                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 /* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of
@@ -482,9 +494,16 @@ typedef struct isthmus_snapshot_s {
   /* Who holds most of it, as far as tracking resources over the pool know, the largest first. */
   size_t holder_count;
   isthmus_holder_t holders[ISTHMUS_MOST_HOLDERS];
+  /* Of an error: the request that found no memory, and its pool's device and kind. 0 or NULL in a
+     pool's own snapshot. */
+  const char* device; /* its filter; lives till the thread's next such error */
+  isthmus_kind_t kind;
+  uint32_t rungs; /* that were tried: 1u << isthmus_rung_t of each */
+  uint64_t requested_bytes;
+  const char* advice; /* what to do, as in the message; lives for ever */
 } isthmus_snapshot_t;
-/* The fields behind `largest_free_bytes` may be left out, with a smaller `struct_size`, here and
- * below. UNSUPPORTED for a resource that is no pool. */
+/* The fields behind `largest_free_bytes`, or behind `holders`, may be left out, with a smaller
+ * `struct_size`, here and below. UNSUPPORTED for a resource that is no pool. */
 ISTHMUS_API isthmus_status_t isthmus_resource_snapshot(
     isthmus_resource_t* resource, isthmus_snapshot_t* snapshot) ISTHMUS_NOEXCEPT;
 /* Of the request that this thread's last error is about, if it was a pool's for lack of memory;
@@ -733,7 +752,16 @@ ISTHMUS_API isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource
  * is 0), and to `length` what the whole text has without it. */
 ISTHMUS_API isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text,
                                                      size_t room, size_t* length) ISTHMUS_NOEXCEPT;
-/* What is live now is told of no more; its free is known still. */
+typedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
+                                             const isthmus_statistics_t* usage);
+/* Calls `function` for each tag that memory was allocated under from this resource, most live bytes
+ * first, with no lock held: what is live under it, the most that was, and all since the resource
+ * was made or reset. What was allocated under no tag is not counted. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
+                                                    isthmus_tag_usage_function_t function,
+                                                    void* object) ISTHMUS_NOEXCEPT;
+/* What is live now is told of no more; its free is known still. Of the usage of tags the peaks
+ * become what is live, the totals 0. */
 ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 
 /* Cuts blocks off chunks of upstream's memory, one behind the other, and gives the chunks back all

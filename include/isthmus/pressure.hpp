@@ -5,7 +5,7 @@
 //   try {
 //     pool.allocate(nbytes, 0, queue);
 //   } catch (const isthmus::out_of_memory&) {
-//     auto seen = isthmus::error_snapshot();  // live, cached, free, the largest free piece
+//     auto seen = isthmus::error_snapshot();  // live, cached, free; the request, what was tried
 //   }
 //
 // Threads: any.
@@ -19,6 +19,22 @@
 
 namespace isthmus {
 inline namespace v1 {
+
+// What a pool does, in this order, before it throws out_of_memory (isthmus_rung_t).
+enum class rung : isthmus_rung_t {
+  settle = ISTHMUS_RUNG_SETTLE,
+  revoke = ISTHMUS_RUNG_REVOKE,
+  grow = ISTHMUS_RUNG_GROW,
+  trim = ISTHMUS_RUNG_TRIM,
+  budget = ISTHMUS_RUNG_BUDGET,
+  device_wait = ISTHMUS_RUNG_DEVICE_WAIT,
+  reclaim = ISTHMUS_RUNG_RECLAIM,
+  wait = ISTHMUS_RUNG_WAIT
+};
+// As in an error's message; null for a rung that is none.
+[[nodiscard]] inline const char* name_of(rung which) noexcept {
+  return isthmus_rung_name(static_cast<isthmus_rung_t>(which));
+}
 
 // Live blocks that tracking resources (tracking.hpp) know of, by their tag.
 struct tag_holder {
@@ -38,6 +54,12 @@ struct snapshot {
   std::uint64_t free = 0;
   std::uint64_t largest_free = 0;
   std::vector<tag_holder> holders;  // who has most of what is live, the largest first
+  // Of an error: the request that found no memory, and its pool's. Empty in a pool's own snapshot.
+  std::string device = {};  // its filter
+  kind of = kind::unknown;
+  std::uint64_t requested = 0;
+  std::vector<rung> rungs = {};  // that were tried, in their order
+  std::string advice = {};       // what to do, as in the message
 
   // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
   [[nodiscard]] double fragmentation() const noexcept {
@@ -54,10 +76,18 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
                 raw.waiting_bytes,
                 raw.free_bytes,
                 raw.largest_free_bytes,
-                {}};
+                {},
+                raw.device != nullptr ? raw.device : "",
+                static_cast<kind>(raw.kind),
+                raw.requested_bytes,
+                {},
+                raw.advice != nullptr ? raw.advice : ""};
   for (std::size_t i = 0; i < raw.holder_count; ++i) {
     const isthmus_holder_t& each = raw.holders[i];
     made.holders.push_back({each.tag != nullptr ? each.tag : "", each.bytes, each.count});
+  }
+  for (isthmus_rung_t each = 0; isthmus_rung_name(each) != nullptr; ++each) {
+    if ((raw.rungs >> each & 1U) != 0) made.rungs.push_back(static_cast<rung>(each));
   }
   return made;
 }
@@ -79,21 +109,6 @@ inline snapshot to_snapshot(const isthmus_snapshot_t& raw) {
   return found ? std::optional{detail::to_snapshot(raw)} : std::nullopt;
 }
 
-// What a pool does, in this order, before it throws out_of_memory (isthmus_rung_t).
-enum class rung : isthmus_rung_t {
-  settle = ISTHMUS_RUNG_SETTLE,
-  revoke = ISTHMUS_RUNG_REVOKE,
-  grow = ISTHMUS_RUNG_GROW,
-  trim = ISTHMUS_RUNG_TRIM,
-  budget = ISTHMUS_RUNG_BUDGET,
-  device_wait = ISTHMUS_RUNG_DEVICE_WAIT,
-  reclaim = ISTHMUS_RUNG_RECLAIM,
-  wait = ISTHMUS_RUNG_WAIT
-};
-// As in an error's message; null for a rung that is none.
-[[nodiscard]] inline const char* name_of(rung which) noexcept {
-  return isthmus_rung_name(static_cast<isthmus_rung_t>(which));
-}
 struct rung_counts {
   std::uint64_t tried = 0;
   std::uint64_t served = 0;  // a request was met there

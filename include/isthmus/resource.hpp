@@ -81,21 +81,14 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
   // Keeps what is freed for what comes next (isthmus_resource_pool says how).
   [[nodiscard]] static resource pool(const context& context, kind of, const pool_options& how = {},
                                      const device& where = device()) {
-    isthmus_pool_options_t options{};
-    options.struct_size = sizeof options;
-    options.initial_bytes = how.initial_bytes;
-    options.growth_bytes = how.growth_bytes;
-    options.limit_bytes = how.limit_bytes;
-    options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
-                    (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
-                    (how.device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
-    options.soft_limit_bytes = how.soft_limit_bytes;
-    options.budget = how.share.get();
-    if (how.decay.count() < 0) raise(status::invalid_argument, "a pool's decay must be 0 or more");
-    options.decay_ns = static_cast<std::uint64_t>(how.decay.count());
-    options.wait_ns = how.wait.count() > 0 ? how.wait.count() : -1;
+    const auto options = options_of(how);
     return detail::make<resource>(isthmus_resource_pool, context.get(), where.get(),
                                   static_cast<isthmus_kind_t>(of), &options);
+  }
+  // The same over a resource in place of the driver (isthmus_resource_pool_over).
+  [[nodiscard]] static resource pool(const resource& upstream, const pool_options& how = {}) {
+    const auto options = options_of(how);
+    return detail::make<resource>(isthmus_resource_pool_over, upstream.get(), &options);
   }
 
   // Resources over others, and of your own: adaptors.hpp; tracking.hpp.
@@ -164,6 +157,24 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
 
   friend bool operator==(const resource& a, const resource& b) noexcept {
     return a.get() == b.get();
+  }
+
+ private:
+  [[nodiscard]] static isthmus_pool_options_t options_of(const pool_options& how) {
+    isthmus_pool_options_t options{};
+    options.struct_size = sizeof options;
+    options.initial_bytes = how.initial_bytes;
+    options.growth_bytes = how.growth_bytes;
+    options.limit_bytes = how.limit_bytes;
+    options.flags = (how.checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+                    (how.remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
+                    (how.device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
+    options.soft_limit_bytes = how.soft_limit_bytes;
+    options.budget = how.share.get();
+    if (how.decay.count() < 0) raise(status::invalid_argument, "a pool's decay must be 0 or more");
+    options.decay_ns = static_cast<std::uint64_t>(how.decay.count());
+    options.wait_ns = how.wait.count() > 0 ? how.wait.count() : -1;
+    return options;
   }
 };
 

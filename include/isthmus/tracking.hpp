@@ -68,7 +68,34 @@ struct tracked_block {
   }
 }
 
-// What is live now is told of no more; its free is known still.
+// What was allocated under a tag.
+struct tag_usage {
+  std::string tag;
+  statistics counts;
+};
+// Of each tag that memory was allocated under from `tracked`, most live bytes first; what was
+// allocated under none is not counted. Throws as live_blocks.
+[[nodiscard]] inline std::vector<tag_usage> usage_by_tag(const resource& tracked) {
+  struct visit {
+    std::vector<tag_usage> found;
+    bool whole = true;
+  } so_far;
+  const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
+                                              const isthmus_statistics_t* counts) {
+    visit& into = *static_cast<visit*>(object);
+    try {
+      into.found.push_back({tag, detail::to_statistics(*counts)});
+    } catch (const std::bad_alloc&) {
+      into.whole = false;
+    }
+  };
+  detail::check(isthmus_tracking_usage(tracked.get(), add, &so_far));
+  if (!so_far.whole) throw std::bad_alloc();
+  return std::move(so_far.found);
+}
+
+// What is live now is told of no more; its free is known still. Of the usage of tags the peaks
+// become what is live, the totals 0.
 inline void reset_tracking(const resource& tracked) {
   detail::check(isthmus_tracking_reset(tracked.get()));
 }

@@ -146,6 +146,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t largest_free_bytes
         size_t holder_count
         isthmus_holder_t holders[8]
+        const char* device
+        isthmus_kind_t kind
+        uint32_t rungs
+        uint64_t requested_bytes
+        const char* advice
 
     ctypedef int32_t isthmus_rung_t
 
@@ -210,6 +215,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
 
     ctypedef void (*isthmus_tracked_function_t)(void* object,
                                                 const isthmus_tracked_t* block) noexcept nogil
+
+    ctypedef void (*isthmus_tag_usage_function_t)(void* object, const char* tag,
+                                                  const isthmus_statistics_t* usage) noexcept nogil
 
     ctypedef struct isthmus_platform_info_t:
         size_t struct_size
@@ -387,6 +395,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_budget_query(isthmus_budget_t* budget, isthmus_budget_info_t* info)
     isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
         isthmus_kind_t kind, const isthmus_pool_options_t* options, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream, const
+        isthmus_pool_options_t* options, isthmus_resource_t** resource)
     void isthmus_resource_retain(isthmus_resource_t* resource)
     void isthmus_resource_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,
@@ -444,6 +454,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_stack_function_t function, isthmus_owner_t owner, isthmus_resource_t** resource)
     isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
         isthmus_tracked_function_t function, void* object)
+    isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
+        isthmus_tag_usage_function_t function, void* object)
     isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
         size_t* length)
     isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource)

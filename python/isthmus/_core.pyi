@@ -1,5 +1,6 @@
 """The native part of isthmus."""
 
+from typing import overload
 
 
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
@@ -10,7 +11,7 @@ from typing import Any, SupportsIndex
 from typing_extensions import Self
 
 from ._pointer import PointerInfo
-from ._pressure import ReclaimRequest, RungCounts, Snapshot, TrackedBlock
+from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagUsage, TrackedBlock
 from .memory import Allocator
 
 __version__: str
@@ -631,7 +632,7 @@ class PoolResource(MemoryResource):
     Keeps what is freed for what comes next: PoolResource(kind="device", device=None,
     context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,
     remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,
-    device_wait=False).
+    device_wait=False), or PoolResource(upstream, *, ...) with the same but for remap.
 
     `device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver
     at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory
@@ -651,9 +652,17 @@ class PoolResource(MemoryResource):
     ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on
     that queue, elsewhere when that work has ended. Raises USMAllocationError where the
     driver has too little or a limit is met, UnsupportedError as ProviderResource.
+
+    Over `upstream`, a CustomResource say, the pool has its memory from that in place of the
+    driver, of its kind, device and context, and it does not move. UnsupportedError for one
+    that stands on a pool, gives memory of several kinds, or is monotonic.
     """
 
+    @overload
     def __init__(self, kind: str = 'device', device: Device | str | None = None, context: Context | None = None, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, remap: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
+
+    @overload
+    def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, checked: bool = True, soft_limit_bytes: int | str | None = None, budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, device_wait: bool = False) -> None: ...
 
     @property
     def limit_bytes(self) -> int | None:
@@ -676,6 +685,10 @@ class PoolResource(MemoryResource):
     @property
     def wait(self) -> float:
         """Seconds that a request waits for freed memory at most."""
+
+    @property
+    def upstream(self) -> MemoryResource | None:
+        """What it stands on; None: the driver."""
 
     def snapshot(self) -> Snapshot:
         """
@@ -786,10 +799,11 @@ class LimitResource(AdaptorResource):
     Bounds what is live at a time: LimitResource(upstream, limit_bytes).
 
     What would exceed it, as requested, raises USMAllocationError, which names the request,
-    the limit and what is in use.
+    the limit and what is in use. An integer, or text: "4GiB", or "80%" of the device's
+    memory or, for memory that lies in the host's, of what the process may have of that.
     """
 
-    def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None: ...
+    def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None: ...
 
     @property
     def limit_bytes(self) -> int:
@@ -816,24 +830,25 @@ class FallbackResource(AdaptorResource):
 class AlignedResource(AdaptorResource):
     """
     Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where
-    they ask for it: AlignedResource(upstream, alignment, from_bytes=0).
+    they ask for it: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or
+    text: "4KiB".
     """
 
-    def __init__(self, upstream: MemoryResource, alignment: int, from_bytes: int = 0) -> None: ...
+    def __init__(self, upstream: MemoryResource, alignment: int | str, from_bytes: int | str = 0) -> None: ...
 
 class BinningResource(AdaptorResource):
     """
-    Chooses by size: BinningResource(upstream, {256: small, 65536: medium}).
+    Chooses by size: BinningResource(upstream, {256: small, "64KiB": medium}).
 
     Each request goes to the resource of the smallest number of bytes that it does not exceed,
     else to upstream. All are of one context and kind: WrongContextError.
     """
 
-    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource]) -> None: ...
+    def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None: ...
 
     @property
     def bins(self) -> dict[int, MemoryResource]:
-        """A copy of what it was given."""
+        """A copy of what it was given, by bytes."""
 
 class PrefetchResource(AdaptorResource):
     """
@@ -942,6 +957,13 @@ class TrackingResource(AdaptorResource):
     def live(self) -> list[TrackedBlock]:
         """What is live and was allocated since the last reset, the oldest first."""
 
+    def usage_by_tag(self) -> dict[str, TagUsage]:
+        """
+        Of each isthmus.tag that memory was allocated under, most live bytes first: what is
+        live under it, the most that was, and all so far. What was allocated under none is not
+        counted.
+        """
+
     def report(self) -> str:
         """
         A text about these, grouped by the stack and the tag that they were allocated in, most
@@ -949,7 +971,10 @@ class TrackingResource(AdaptorResource):
         """
 
     def reset(self) -> None:
-        """What is live now is told of no more; its free is known still."""
+        """
+        What is live now is told of no more; its free is known still. Of the usage of tags the
+        peaks become what is live, the totals 0.
+        """
 
 class MonotonicResource(AdaptorResource):
     """
@@ -1207,14 +1232,15 @@ class Buffer:
         """
 
     @staticmethod
-    def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
+    def adopt(ptr: int, nbytes: int, *, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, owner: object = None, read_only: bool = False) -> Buffer:
         """
         A buffer over memory of somebody else's, which `owner` keeps alive and frees.
 
         The address must be known to the context of `queue` (None: the current one), else
         WrongContextError, and all bytes lie in one allocation where the driver tells, else
-        OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can
-        be adopted with kind="host". `owner` is dropped when the buffer, what is made of it
+        OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its default
+        one. On the host device any memory can be
+        adopted with kind="host". `owner` is dropped when the buffer, what is made of it
         and the work on it have ended; an owner that refers to its own buffer is never freed.
         """
 

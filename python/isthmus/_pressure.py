@@ -36,11 +36,34 @@ class Snapshot(NamedTuple):
     """Piece of these: what one buffer can have at most."""
     holders: tuple[TagHolder, ...] = ()
     """Who has most of what is live, as far as tracking resources know: at most 8, largest first."""
+    device: str | None = None
+    """Of an error, as what follows: the filter of the pool's device. None in a pool's own."""
+    kind: str | None = None
+    requested_bytes: int = 0
+    """By the request that found no memory."""
+    rungs: tuple[str, ...] = ()
+    """What was tried, in this order, as ``PoolResource.rungs`` names it."""
+    advice: str | None = None
+    """What to do, as in the message."""
 
     @property
     def fragmentation(self) -> float:
         """Which part of the free memory cannot serve one request: 0 if it lies in one piece."""
         return 1 - self.largest_free_bytes / self.free_bytes if self.free_bytes else 0.0
+
+
+class TagUsage(NamedTuple):
+    """What was allocated under a tag, as requested."""
+
+    current_bytes: int
+    """Live now."""
+    current_count: int
+    peak_bytes: int
+    """The most that were live at a time since the resource was made or reset."""
+    peak_count: int
+    total_bytes: int
+    """Allocated since then."""
+    total_count: int
 
 
 class TrackedBlock(NamedTuple):

@@ -42,7 +42,7 @@ from ._core import (
     query,
 )
 from ._pointer import PointerInfo
-from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagHolder, TrackedBlock
+from ._pressure import ReclaimRequest, RungCounts, Snapshot, TagHolder, TagUsage, TrackedBlock
 
 if TYPE_CHECKING:
     from ._core import Queue
@@ -76,6 +76,7 @@ __all__ = [
     "StatisticsResource",
     "StatisticsScope",
     "TagHolder",
+    "TagUsage",
     "TrackedBlock",
     "TrackingResource",
     "USMAllocationError",

@@ -1,6 +1,7 @@
 // Memory resources over others: statistics and their scopes, limit, fallback.
 
 #include "arguments.hpp"
+#include "budget.hpp"
 #include "context_stack.hpp"
 #include "resources.hpp"
 #include "scopes.hpp"
@@ -92,8 +93,9 @@ void init_statistics(statistics_resource* self, nb::handle upstream) {
 
 void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_bytes) {
   const auto& under = require_resource(upstream, "upstream");
+  const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
   resource_handle made;
-  check(isthmus_resource_limit(under.raw.get(), to_size(limit_bytes, "limit_bytes"), made.out()));
+  check(isthmus_resource_limit(under.raw.get(), most, made.out()));
   new (self) limit_resource{over(upstream, std::move(made))};
 }
 
@@ -172,9 +174,10 @@ void bind_adaptors(nb::module_& module) {
       module, "LimitResource",
       "Bounds what is live at a time: LimitResource(upstream, limit_bytes).\n\n"
       "What would exceed it, as requested, raises USMAllocationError, which names the request,\n"
-      "the limit and what is in use.")
+      "the limit and what is in use. An integer, or text: \"4GiB\", or \"80%\" of the device's\n"
+      "memory or, for memory that lies in the host's, of what the process may have of that.")
       .def("__init__", &init_limit, nb::arg("upstream").none(), nb::arg("limit_bytes").none(),
-           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int) -> None"))
+           nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str) -> None"))
       .def_prop_ro("limit_bytes", &limit_of, nb::sig("def limit_bytes(self) -> int"),
                    "The most bytes that are live at a time.")
       .def_prop_ro("in_use_bytes", &in_use_of, nb::sig("def in_use_bytes(self) -> int"),

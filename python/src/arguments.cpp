@@ -74,6 +74,13 @@ std::int64_t to_alignment(nb::handle value) {
   return overflow < 0 ? -1 : alignment;
 }
 
+bool to_flag(nb::handle value, const char* what) {
+  if (!PyBool_Check(value.ptr())) {
+    raise_python(PyExc_TypeError, "%s must be True or False, not %R", what, value.ptr());
+  }
+  return value.is(Py_True);
+}
+
 void* to_pointer(nb::handle value, const char* what) {
   const nb::object index = to_integer(value, what);
   void* pointer = PyLong_AsVoidPtr(index.ptr());
@@ -116,6 +123,11 @@ nb::handle kind_name(isthmus_kind_t kind) noexcept {
 std::int64_t to_nanoseconds(nb::handle seconds, const char* what) {
   const double given = PyFloat_AsDouble(seconds.ptr());
   if (given == -1.0 && PyErr_Occurred() != nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
+      PyErr_Clear();
+      raise_python(PyExc_TypeError, "%s must be a real number of seconds, not %R", what,
+                   seconds.ptr());
+    }
     raise_set();
   }
   if (std::isnan(given) || given < 0) {

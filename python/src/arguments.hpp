@@ -17,6 +17,8 @@ namespace isthmus::python {
 [[nodiscard]] std::size_t to_size_or(nb::handle value, const char* what, std::size_t otherwise);
 // 0 for None; negative numbers stay negative.
 [[nodiscard]] std::int64_t to_alignment(nb::handle value);
+// TypeError for what is neither True nor False.
+[[nodiscard]] bool to_flag(nb::handle value, const char* what);
 // An address: OverflowError outside 0..2**64-1, TypeError for what is no integer.
 [[nodiscard]] void* to_pointer(nb::handle value, const char* what);
 

@@ -37,6 +37,10 @@ nb::object budget_repr(const budget& self) {
 
 std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
   if (PyUnicode_Check(value.ptr()) == 0) {
+    if (!as_integer(value).is_valid()) {
+      raise_python(PyExc_TypeError, "%s must be an integer of bytes, or text as \"2GiB\", not %R",
+                   what, value.ptr());
+    }
     return to_size(value, what);
   }
   const char* text = PyUnicode_AsUTF8(value.ptr());
@@ -68,8 +72,8 @@ void bind_budget(nb::module_& module) {
         name, [field](const budget& self) { return info_of(self).*field; }, nb::sig(signature),
         text);
   };
-  type.def("__init__", &init_budget, nb::arg("limit"), nb::arg("device") = nb::none(),
-           nb::arg("kind") = "device",
+  type.def("__init__", &init_budget, nb::arg("limit").none(), nb::arg("device") = nb::none(),
+           nb::arg("kind").none() = "device",
            nb::sig("def __init__(self, limit: int | str, device: Device | str | None = None, "
                    "kind: str = 'device') -> None"));
   number("limit_bytes", &isthmus_budget_info_t::limit_bytes, "def limit_bytes(self) -> int",

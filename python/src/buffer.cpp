@@ -199,12 +199,13 @@ void record(const buffer& self, nb::handle user) {
   }
 }
 
-nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle queue,
-                 nb::handle owner, bool read_only) {
+nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle device,
+                 nb::handle queue, nb::handle owner, nb::handle read_only) {
   const adoption what{to_pointer(pointer, "ptr"), to_size(nbytes, "nbytes"),
-                      kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind), read_only};
+                      kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind),
+                      to_flag(read_only, "read_only")};
   nb::object made = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<buffer>(made), what, to_queue(queue, nb::handle{}),
+  construct_adopted(nb::inst_ptr<buffer>(made), what, to_queue(queue, device),
                     owner.is_none() ? nb::object{} : nb::borrow(owner));
   nb::inst_mark_ready(made);
   return made;
@@ -315,15 +316,19 @@ void bind_methods(nb::class_<buffer>& bound) {
            "other queues wait. Does not block.")
       .def_static(
           "adopt", &adopt, nb::arg("ptr").none(), nb::arg("nbytes").none(), nb::kw_only(),
-          nb::arg("kind") = nb::none(), nb::arg("queue") = nb::none(),
-          nb::arg("owner") = nb::none(), nb::arg("read_only") = false,
-          nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, queue: Queue | "
-                  "None = None, owner: object = None, read_only: bool = False) -> Buffer"),
+          nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(),
+          nb::arg("queue") = nb::none(), nb::arg("owner") = nb::none(),
+          nb::arg("read_only").none() = false,
+          nb::sig("def adopt(ptr: int, nbytes: int, *, kind: str | None = None, "
+                  "device: Device | str | None = None, queue: Queue | None = None, owner: object = "
+                  "None, read_only: bool = False) -> Buffer"),
           "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
           "The address must be known to the context of `queue` (None: the current one), else\n"
           "WrongContextError, and all bytes lie in one allocation where the driver tells, else\n"
-          "OutOfRangeError. `kind` None: as the driver tells. On the host device any memory can\n"
-          "be adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
+          "OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its "
+          "default\n"
+          "one. On the host device any memory can be\n"
+          "adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
           "and the work on it have ended; an owner that refers to its own buffer is never freed.")
       .def("disown", &disown, nb::sig("def disown(self) -> tuple[int, object]"),
            "Gives the memory to a foreign owner: (address, owner). It goes back when `owner`, a\n"
@@ -357,7 +362,7 @@ void bind_buffer(nb::module_& module) {
   bound.def(
       "__init__", &init_buffer, nb::arg("nbytes").none(), nb::kw_only(),
       nb::arg("kind") = nb::none(), nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
-      nb::arg("alignment") = 0, nb::arg("resource") = nb::none(),
+      nb::arg("alignment").none() = 0, nb::arg("resource") = nb::none(),
       nb::sig("def __init__(self, nbytes: int, *, kind: str = 'device', device: Device | str | "
               "None = None, queue: Queue | None = None, alignment: int = 0, resource: "
               "MemoryResource | None = None) -> None"));

@@ -82,6 +82,10 @@ bool create_quickly(const creation& create, buffer_handle& made) {
   if (!create.on.on_host || create.nbytes > k_quick_bytes || (create.from != nullptr && !is_pool)) {
     return false;
   }
+  std::optional<carrying> exceptions;  // of functions that what the pool stands on calls
+  if (is_pool && create.from->is_pool_over) {
+    exceptions.emplace();
+  }
   isthmus_status_t status;
   {
     const no_waits meanwhile{is_pool};

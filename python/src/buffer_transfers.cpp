@@ -1,56 +1,63 @@
 // Buffer's copies, fills, prefetch and advice.
 
+#include "arguments.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
 namespace {
 
 nb::object copy_from(nb::handle self, nb::handle src, nb::handle nbytes, nb::handle offset,
-                     nb::handle src_offset, nb::handle queue, nb::handle after, bool blocking) {
-  return copy({self, src, nbytes, offset, src_offset}, {queue, after, blocking});
+                     nb::handle src_offset, nb::handle queue, nb::handle after,
+                     nb::handle blocking) {
+  return copy({self, src, nbytes, offset, src_offset},
+              {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_to(nb::handle self, nb::handle dst, nb::handle nbytes, nb::handle offset,
-                   nb::handle dst_offset, nb::handle queue, nb::handle after, bool blocking) {
-  return copy({dst, self, nbytes, dst_offset, offset}, {queue, after, blocking});
+                   nb::handle dst_offset, nb::handle queue, nb::handle after, nb::handle blocking) {
+  return copy({dst, self, nbytes, dst_offset, offset},
+              {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_from_2d(nb::handle self, nb::handle other, nb::handle width, nb::handle height,
                         nb::handle pitch, nb::handle other_pitch, nb::handle offset,
                         nb::handle other_offset, nb::handle queue, nb::handle after,
-                        bool blocking) {
+                        nb::handle blocking) {
   return copy_2d({self, other, width, height, pitch, other_pitch, offset, other_offset},
-                 {queue, after, blocking});
+                 {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_to_2d(nb::handle self, nb::handle other, nb::handle width, nb::handle height,
                       nb::handle pitch, nb::handle other_pitch, nb::handle offset,
-                      nb::handle other_offset, nb::handle queue, nb::handle after, bool blocking) {
+                      nb::handle other_offset, nb::handle queue, nb::handle after,
+                      nb::handle blocking) {
   return copy_2d({other, self, width, height, other_pitch, pitch, other_offset, offset},
-                 {queue, after, blocking});
+                 {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object fill_buffer(nb::handle self, nb::handle value, nb::handle offset, nb::handle nbytes,
-                       nb::handle queue, nb::handle after, bool blocking) {
-  return fill({self, offset, nbytes}, value, {queue, after, blocking});
+                       nb::handle queue, nb::handle after, nb::handle blocking) {
+  return fill({self, offset, nbytes}, value, {queue, after, to_flag(blocking, "blocking")});
 }
 
-nb::object prefetch_buffer(nb::handle self, nb::handle offset, nb::handle nbytes, bool to_host,
-                           nb::handle queue, nb::handle after, bool blocking) {
-  return prefetch({self, offset, nbytes}, to_host, {queue, after, blocking});
+nb::object prefetch_buffer(nb::handle self, nb::handle offset, nb::handle nbytes,
+                           nb::handle to_host, nb::handle queue, nb::handle after,
+                           nb::handle blocking) {
+  return prefetch({self, offset, nbytes}, to_flag(to_host, "to_host"),
+                  {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object advise_buffer(nb::handle self, nb::handle advice, nb::handle offset, nb::handle nbytes,
-                         nb::handle queue, nb::handle after, bool blocking) {
-  return advise({self, offset, nbytes}, advice, {queue, after, blocking});
+                         nb::handle queue, nb::handle after, nb::handle blocking) {
+  return advise({self, offset, nbytes}, advice, {queue, after, to_flag(blocking, "blocking")});
 }
 
 void bind_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
       .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
-           nb::arg("offset") = 0, nb::arg("src_offset") = 0, nb::arg("queue") = none,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+           nb::arg("offset").none() = 0, nb::arg("src_offset").none() = 0, nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
                "def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
                "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
@@ -66,8 +73,8 @@ void bind_copies(nb::class_<buffer>& bound) {
            "is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not\n"
            "the copy.")
       .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
-           nb::arg("offset") = 0, nb::arg("dst_offset") = 0, nb::arg("queue") = none,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+           nb::arg("offset").none() = 0, nb::arg("dst_offset").none() = 0, nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
                "def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
                "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
@@ -83,8 +90,9 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
       .def(
           "copy_from_2d", &copy_from_2d, nb::arg("other").none(), nb::arg("width").none(),
           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
-          nb::arg("other_pitch") = none, nb::arg("offset") = 0, nb::arg("other_offset") = 0,
-          nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::arg("other_pitch") = none, nb::arg("offset").none() = 0,
+          nb::arg("other_offset").none() = 0, nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
           nb::sig(
               "def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None "
               "= None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
@@ -96,8 +104,9 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
       .def(
           "copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
-          nb::arg("other_pitch") = none, nb::arg("offset") = 0, nb::arg("other_offset") = 0,
-          nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::arg("other_pitch") = none, nb::arg("offset").none() = 0,
+          nb::arg("other_offset").none() = 0, nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
           nb::sig(
               "def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = "
               "None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
@@ -111,9 +120,9 @@ void bind_pitched_copies(nb::class_<buffer>& bound) {
 void bind_fills(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def("fill", &fill_buffer, nb::arg("value") = 0, nb::kw_only(), nb::arg("offset") = 0,
-           nb::arg("nbytes") = none, nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(),
-           nb::arg("blocking") = true,
+      .def("fill", &fill_buffer, nb::arg("value").none() = 0, nb::kw_only(),
+           nb::arg("offset").none() = 0, nb::arg("nbytes") = none, nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
                "def fill(self, value: object = 0, *, offset: int = 0, nbytes: int | None = None, "
                "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
@@ -121,9 +130,9 @@ void bind_fills(nb::class_<buffer>& bound) {
            "Sets every byte to the integer `value` (0..255), or repeats a pattern: bytes, or a\n"
            "NumPy floating-point scalar, of 1, 2, 4, 8 or 16 bytes, of which `nbytes` (None: all\n"
            "from `offset`) is a multiple. All else as in copy_from.")
-      .def("prefetch", &prefetch_buffer, nb::kw_only(), nb::arg("offset") = 0,
-           nb::arg("nbytes") = none, nb::arg("to_host") = false, nb::arg("queue") = none,
-           nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+      .def("prefetch", &prefetch_buffer, nb::kw_only(), nb::arg("offset").none() = 0,
+           nb::arg("nbytes") = none, nb::arg("to_host").none() = false, nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
                "def prefetch(self, *, offset: int = 0, nbytes: int | None = None, to_host: bool = "
                "False, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
@@ -131,9 +140,9 @@ void bind_fills(nb::class_<buffer>& bound) {
            "Asks the driver to move shared memory to the queue's device, or to the host: a hint.\n"
            "Raises UnsupportedError on devices without the capability \"prefetch\".")
       .def(
-          "advise", &advise_buffer, nb::arg("advice").none(), nb::kw_only(), nb::arg("offset") = 0,
-          nb::arg("nbytes") = none, nb::arg("queue") = none, nb::arg("after") = nb::make_tuple(),
-          nb::arg("blocking") = true,
+          "advise", &advise_buffer, nb::arg("advice").none(), nb::kw_only(),
+          nb::arg("offset").none() = 0, nb::arg("nbytes") = none, nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
           nb::sig(
               "def advise(self, advice: int, *, offset: int = 0, nbytes: int | None = None, queue: "
               "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "

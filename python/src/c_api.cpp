@@ -33,10 +33,14 @@ isthmus_buffer_t* buffer_handle_of(PyObject* object) {
 }
 
 // Sets isthmus.Error's subclass for a status with this thread's message; always gives -1.
-int raise_error(isthmus_status_t status) {
-  const nb::object error = error_object(status);
-  if (error.is_valid()) {
-    PyErr_SetObject(error_type(status), error.ptr());
+int raise_error(isthmus_status_t status) noexcept {
+  try {
+    const nb::object error = error_object(status);
+    if (error.is_valid()) {
+      PyErr_SetObject(error_type(status), error.ptr());
+    }
+  } catch (nb::python_error& instead) {
+    instead.restore();
   }
   return -1;
 }

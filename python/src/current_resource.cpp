@@ -144,8 +144,8 @@ void bind_current_resource(nb::module_& module) {
       "resource is named come from it, in every thread; `using` goes before. A\n"
       "ProviderResource: the driver, again.");
   module.def(
-      "current_resource", &resource_now, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
-      nb::arg("queue") = nb::none(),
+      "current_resource", &resource_now, nb::arg("kind").none() = "device",
+      nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
       nb::sig("def current_resource(kind: str = 'device', device: Device | str | None = "
               "None, queue: Queue | None = None) -> MemoryResource | None"),
       "What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the\n"

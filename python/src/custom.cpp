@@ -127,7 +127,7 @@ void bind_custom(nb::module_& module) {
       "The allocator lives as long as the resource and its memory. An object that holds a "
       "resource\n"
       "of itself is never collected: let the allocator be an object of its own.")
-      .def("__init__", &init_custom, nb::arg("allocator"), nb::arg("kind") = "device",
+      .def("__init__", &init_custom, nb::arg("allocator").none(), nb::arg("kind").none() = "device",
            nb::arg("device") = nb::none(), nb::arg("context") = nb::none(),
            nb::sig("def __init__(self, allocator: Allocator, kind: str = 'device', device: Device "
                    "| str | None = None, context: Context | None = None) -> None"))

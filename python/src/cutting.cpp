@@ -45,9 +45,9 @@ struct arena_resource : adaptor_resource {};
 
 void init_arena(arena_resource* self, nb::handle upstream, nb::handle limit_bytes) {
   const auto& under = require_resource(upstream, "upstream");
+  const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
   resource_handle made;
-  check(isthmus_resource_arena(
-      under.raw.get(), to_bytes(limit_bytes, "limit_bytes", nb::handle{}, under.kind), made.out()));
+  check(isthmus_resource_arena(under.raw.get(), most, made.out()));
   new (self) arena_resource{over(upstream, std::move(made))};
 }
 
@@ -65,7 +65,8 @@ void bind_cutting(nb::module_& module) {
       "once no Buffer lies in it and the work on it has ended. Raises UnsupportedError for an\n"
       "upstream that gives memory of several kinds.\n\n"
       "A context manager, which releases.")
-      .def("__init__", &init_monotonic, nb::arg("upstream").none(), nb::arg("first_bytes") = 0,
+      .def("__init__", &init_monotonic, nb::arg("upstream").none(),
+           nb::arg("first_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, first_bytes: int | str = 0) -> "
                    "None"))
       .def("release", &release, nb::sig("def release(self) -> None"),
@@ -86,7 +87,7 @@ void bind_cutting(nb::module_& module) {
       "free as a whole go back by trim(). Raises UnsupportedError for an upstream that gives\n"
       "memory of several kinds.")
       .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
-           nb::arg("blocks") = 0,
+           nb::arg("blocks").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "
                    "int = 0) -> None"))
       .def_prop_ro(
@@ -104,7 +105,7 @@ void bind_cutting(nb::module_& module) {
       "trim(), and before memory runs short; they hold at most `limit_bytes` (0: what upstream "
       "has).\n"
       "Raises UnsupportedError for an upstream that gives memory of several kinds.")
-      .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes") = 0,
+      .def("__init__", &init_arena, nb::arg("upstream").none(), nb::arg("limit_bytes").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, limit_bytes: int | str = 0) -> "
                    "None"));
 }

@@ -31,7 +31,8 @@ void bind_debug(nb::module_& module) {
       "is found is told on the standard error stream, and raised by verify(). Raises\n"
       "UnsupportedError for an upstream that may give device memory, which the host cannot look\n"
       "at.")
-      .def("__init__", &init_debug, nb::arg("upstream").none(), nb::arg("kept_bytes") = "16MiB",
+      .def("__init__", &init_debug, nb::arg("upstream").none(),
+           nb::arg("kept_bytes").none() = "16MiB",
            nb::sig("def __init__(self, upstream: MemoryResource, kept_bytes: int | str = '16MiB') "
                    "-> None"));
 }

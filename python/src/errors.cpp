@@ -4,6 +4,7 @@
 #include <cstdarg>
 #include <string>
 
+#include "gil.hpp"
 #include "pressure.hpp"
 
 namespace isthmus::python {
@@ -114,6 +115,22 @@ thread_local std::string text_of_last;
   raise_set();
 }
 
+// Making it runs Python code, and with that the handlers of signals that came: what these raise
+// is raised, with `made` as its context.
+void add_snapshot(nb::handle made) {
+  try {
+    made.attr("snapshot") = snapshot_of_error();
+  } catch (nb::python_error& failed) {
+    if (failed.matches(PyExc_MemoryError) || callbacks_gate.closed()) {
+      return;  // no memory for it, or the interpreter is ending: the error is more
+    }
+    if (!nb::steal(PyException_GetContext(failed.value().ptr())).is_valid()) {
+      PyException_SetContext(failed.value().ptr(), made.inc_ref().ptr());
+    }
+    throw;
+  }
+}
+
 }  // namespace
 
 nb::object take_exception(nb::python_error& failed, std::string& text) {
@@ -188,11 +205,7 @@ nb::object error_object(isthmus_status_t status) {
   }
   nb::object made = nb::steal(PyObject_CallFunction(error_type(status), "s", message));
   if (made.is_valid() && status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    try {
-      made.attr("snapshot") = snapshot_of_error();
-    } catch (nb::python_error&) {
-      // No memory for it, or the interpreter is ending: the error is more.
-    }
+    add_snapshot(made);
   }
   return made;
 }

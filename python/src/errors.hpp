@@ -48,7 +48,8 @@ class carrying {
 
 // isthmus.Error's subclass for a code; borrowed.
 [[nodiscard]] PyObject* error_type(isthmus_status_t status) noexcept;
-// An exception object for a code and the library's message of this thread; it is not raised.
+// An exception object for a code and the library's message of this thread; it is not raised. Throws
+// what a signal's handler raised meanwhile.
 [[nodiscard]] nb::object error_object(isthmus_status_t status);
 
 // For functions that the interpreter calls itself: what `body` gives, or nullptr with its exception

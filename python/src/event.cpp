@@ -95,8 +95,15 @@ void complete(const event& self) {
   check(isthmus_event_complete(self.raw.get(), ISTHMUS_OK, nullptr));
 }
 
-void fail(event& self, const char* message) {
-  check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, message));
+void fail(event& self, nb::handle message) {
+  if (PyUnicode_Check(message.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "message must be a str, not %R", message.ptr());
+  }
+  const char* text = PyUnicode_AsUTF8(message.ptr());
+  if (text == nullptr) {
+    raise_set();
+  }
+  check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, text));
 }
 
 nb::object times_of(const event& self) {
@@ -150,7 +157,8 @@ void bind_host_side(nb::class_<event>& bound) {
   bound
       .def("complete", &complete,
            "Completes a host event. Raises ValueError for an operation's event or a completed one.")
-      .def("fail", &fail, nb::arg("message"), nb::sig("def fail(self, message: str) -> None"),
+      .def("fail", &fail, nb::arg("message").none(),
+           nb::sig("def fail(self, message: str) -> None"),
            "Completes a host event with a CallbackError; what waits for it on a queue does not\n"
            "run and fails with DependencyError. Raises ValueError as complete() does.")
       .def("_notify", &notify, nb::arg("descriptor"),

@@ -76,7 +76,7 @@ nb::object to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
   }
   nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
   if (!dtype.is_none()) {
-    array = array.attr("astype")(dtype, nb::arg("copy") = false);
+    array = array.attr("astype")(dtype, nb::arg("copy").none() = false);
   }
   return !copy.is_none() && PyObject_IsTrue(copy.ptr()) == 1 ? array.attr("copy")() : array;
 }

@@ -256,7 +256,7 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
            "Copies all bytes of another memory object, or of one with\n"
            "__sycl_usm_array_interface__, of any context, to the beginning of this memory.\n"
            "Blocks. Raises OutOfRangeError (a ValueError) if it is longer.")
-      .def("memset", &set_bytes, nb::arg("val") = 0,
+      .def("memset", &set_bytes, nb::arg("val").none() = 0,
            nb::sig("def memset(self, val: int = 0) -> None"),
            "Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.");
 }
@@ -268,9 +268,11 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
           .def(
               "__init__",
               [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
-                 bool copies) { construct_memory(self, Kind, other, alignment, queue, copies); },
-              nb::arg("other").none(), nb::kw_only(), nb::arg("alignment") = 0,
-              nb::arg("queue") = nb::none(), nb::arg("copy") = false,
+                 nb::handle copies) {
+                construct_memory(self, Kind, other, alignment, queue, to_flag(copies, "copy"));
+              },
+              nb::arg("other").none(), nb::kw_only(), nb::arg("alignment").none() = 0,
+              nb::arg("queue") = nb::none(), nb::arg("copy").none() = false,
               nb::sig(
                   "def __init__(self, other: object, *, alignment: int = 0, queue: Queue | None = "
                   "None, copy: bool = False) -> None"));

@@ -66,6 +66,7 @@ struct resource {
   nb::object queue_object;        // where it is used without one being named
   bool stands_on_others = false;  // and may give memory of other kinds too
   bool is_pool = false;
+  bool is_pool_over = false;  // another resource, which may be Python's
 };
 struct provider_resource : resource {};
 struct pool_resource : resource {
@@ -74,6 +75,7 @@ struct pool_resource : resource {
   nb::object budget_object;  // None without
   nb::object decay;          // in seconds, as given
   nb::object wait;           // the same
+  nb::object upstream;       // None: the driver
 };
 struct custom_resource : resource {
   nb::object allocator;

@@ -127,6 +127,10 @@ operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events,
     after.push_back(add_event(*this, events));
     return;
   }
+  if (Py_TYPE(events.ptr())->tp_iter == nullptr && PySequence_Check(events.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "after must be an Event or a sequence of them, not %R",
+                 events.ptr());
+  }
   for (nb::handle each : events) {
     after.push_back(add_event(*this, each));
   }

@@ -13,11 +13,11 @@ namespace isthmus::python {
 namespace {
 
 // As text or a number; 0 for None.
-std::uint64_t to_limit(nb::handle value, const char* what, const purpose& of) {
+std::uint64_t to_limit(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
   if (value.is_none()) {
     return 0;
   }
-  const auto bytes = to_bytes(value, what, of.where, of.kind);
+  const auto bytes = to_bytes(value, what, where, kind);
   if (bytes == 0) {
     raise_python(PyExc_ValueError, "%s must be above 0, or None for no limit", what);
   }
@@ -49,28 +49,35 @@ std::uint64_t to_decay(nb::handle seconds) {
 // In nanoseconds, as in the options: negative for not at all.
 std::int64_t to_wait(nb::handle seconds) {
   const auto given = to_nanoseconds(seconds, "wait");
+  if (given == k_for_ever) {
+    raise_python(PyExc_ValueError,
+                 "wait must be a year at most, not %R seconds: a wait for memory must end, as the "
+                 "work may wait for its thread",
+                 seconds.ptr());
+  }
   return given == 0 ? -1 : given;
 }
 
 // PoolResource's arguments beside those of every resource.
 struct pool_arguments {
   nb::handle initial_bytes, growth_bytes, limit_bytes;
-  bool checked, remap;
+  nb::handle checked, remap;
   nb::handle soft_limit_bytes, budget, decay, wait;
-  bool device_wait;
+  nb::handle device_wait;
 
-  [[nodiscard]] isthmus_pool_options_t options(const purpose& of) const {
+  [[nodiscard]] isthmus_pool_options_t options(nb::handle where, isthmus_kind_t kind) const {
     isthmus_pool_options_t options{};
     options.struct_size = sizeof options;
-    options.initial_bytes = to_bytes(initial_bytes, "initial_bytes", of.where, of.kind);
+    options.initial_bytes = to_bytes(initial_bytes, "initial_bytes", where, kind);
     if (!growth_bytes.is_none()) {
-      options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", of.where, of.kind);
+      options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", where, kind);
     }
-    options.limit_bytes = to_limit(limit_bytes, "limit_bytes", of);
-    options.flags = (checked ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
-                    (remap ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
-                    (device_wait ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
-    options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", of);
+    options.limit_bytes = to_limit(limit_bytes, "limit_bytes", where, kind);
+    options.flags =
+        (to_flag(checked, "checked") ? 0U : std::uint32_t{ISTHMUS_POOL_UNCHECKED}) |
+        (to_flag(remap, "remap") ? 0U : std::uint32_t{ISTHMUS_POOL_NO_REMAP}) |
+        (to_flag(device_wait, "device_wait") ? std::uint32_t{ISTHMUS_POOL_DEVICE_WAIT} : 0U);
+    options.soft_limit_bytes = to_limit(soft_limit_bytes, "soft_limit_bytes", where, kind);
     options.budget = to_budget(budget);
     options.decay_ns = to_decay(decay);
     options.wait_ns = to_wait(wait);
@@ -78,27 +85,59 @@ struct pool_arguments {
   }
 };
 
-void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
-               nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
-               bool checked, bool remap, nb::handle soft_limit_bytes, nb::handle shared,
-               nb::handle decay, nb::handle wait, bool device_wait) {
-  purpose what{kind, on, in};
-  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
-                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
-  const auto options = given.options(what);
-  resource_handle made;
+// Makes it by `create`, while the interpreter's lock is released.
+template <class Create>
+void make_pool(pool_resource* self, const pool_arguments& given,
+               const isthmus_pool_options_t& options, resource like, nb::handle upstream,
+               Create create) {
+  const carrying exceptions;
   isthmus_status_t status;
   {
     const gil_release released;
-    status = isthmus_resource_pool(what.within, what.device_raw(), what.kind, &options, made.out());
+    status = create(&options, like.raw.out());
   }
   check(status);
-  new (self) pool_resource{{std::move(made), what.kind, std::move(what.queue), false, true},
-                           options.limit_bytes,
-                           options.soft_limit_bytes,
-                           nb::borrow(shared),
-                           nb::borrow(decay),
-                           nb::borrow(wait)};
+  new (self)
+      pool_resource{std::move(like),          options.limit_bytes,     options.soft_limit_bytes,
+                    nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),
+                    nb::borrow(upstream)};
+}
+
+void init_pool_over(pool_resource* self, nb::handle upstream, nb::handle initial_bytes,
+                    nb::handle growth_bytes, nb::handle limit_bytes, nb::handle checked,
+                    nb::handle soft_limit_bytes, nb::handle shared, nb::handle decay,
+                    nb::handle wait, nb::handle device_wait) {
+  const auto& under = require_resource(upstream, "upstream");
+  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, Py_False,
+                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  make_pool(self, given, given.options(device_under(under), under.kind),
+            {{}, under.kind, under.queue_object, false, true, true}, upstream,
+            [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
+              return isthmus_resource_pool_over(under.raw.get(), options, made);
+            });
+}
+
+// A resource in the place of the kind is an upstream: bindings ask the overloads in their order.
+void init_pool(pool_resource* self, nb::handle kind, nb::handle on, nb::handle in,
+               nb::handle initial_bytes, nb::handle growth_bytes, nb::handle limit_bytes,
+               nb::handle checked, nb::handle remap, nb::handle soft_limit_bytes, nb::handle shared,
+               nb::handle decay, nb::handle wait, nb::handle device_wait) {
+  if (instance_of<resource>(types.resource, kind) != nullptr) {
+    if (!on.is_none() || !in.is_none()) {
+      raise_python(PyExc_TypeError,
+                   "a pool over a resource is of that one's device and context: give neither");
+    }
+    return init_pool_over(self, kind, initial_bytes, growth_bytes, limit_bytes, checked,
+                          soft_limit_bytes, shared, decay, wait, device_wait);
+  }
+  purpose what{kind, on, in};
+  const pool_arguments given{initial_bytes,    growth_bytes, limit_bytes, checked, remap,
+                             soft_limit_bytes, shared,       decay,       wait,    device_wait};
+  make_pool(
+      self, given, given.options(what.where, what.kind), {{}, what.kind, what.queue, false, true},
+      nb::none(), [&](const isthmus_pool_options_t* options, isthmus_resource_t** made) {
+        return isthmus_resource_pool(what.within, what.device_raw(), what.kind, options, made);
+      });
 }
 
 nb::object limit_or_none(std::uint64_t bytes) {
@@ -122,7 +161,7 @@ void bind_pool(nb::module_& module) {
       "Keeps what is freed for what comes next: PoolResource(kind=\"device\", device=None,\n"
       "context=None, *, initial_bytes=0, growth_bytes=None, limit_bytes=None, checked=True,\n"
       "remap=True, soft_limit_bytes=None, budget=None, decay=None, wait=1.0,\n"
-      "device_wait=False).\n\n"
+      "device_wait=False), or PoolResource(upstream, *, ...) with the same but for remap.\n\n"
       "`device` and `context` as for ProviderResource. `initial_bytes` are asked of the driver\n"
       "at once, at least `growth_bytes` (None: 32 MiB, or 1/128 of what it holds if its memory\n"
       "can move) at a time later, and never more than `limit_bytes` in all (None: no limit).\n"
@@ -132,28 +171,43 @@ void bind_pool(nb::module_& module) {
       "that. `budget`, a Budget, is shared with other pools. What is free and was not needed for\n"
       "`decay` seconds (None: never) goes back within twice that time: as the pool grows or is\n"
       "trimmed, or on a thread of the library that is idle, if there is one already. A request\n"
-      "that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed\n"
-      "memory lies behind, and lets other threads run meanwhile. With `device_wait=True` its "
-      "queue\n"
-      "waits for such work first, on the device, and the host does not.\n"
+      "that finds nothing waits for `wait` seconds at most (0: not at all; a year at most, as a\n"
+      "wait without an end may deadlock) for work that freed memory lies behind, and lets other\n"
+      "threads run meanwhile. With `device_wait=True` its queue waits for such work first, on the\n"
+      "device, and the host does not.\n"
       "`checked=False` does not look for misuse of small blocks. Where the device has the\n"
       "capability \"remap\", free memory moves to where a larger request needs it; not with\n"
       "`remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger\n"
       "ones are rounded up to 64 KiB. Memory freed behind work on a queue is reused at once on\n"
       "that queue, elsewhere when that work has ended. Raises USMAllocationError where the\n"
-      "driver has too little or a limit is met, UnsupportedError as ProviderResource.")
-      .def("__init__", &init_pool, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
-           nb::arg("context") = nb::none(), nb::kw_only(), nb::arg("initial_bytes") = 0,
-           nb::arg("growth_bytes") = nb::none(), nb::arg("limit_bytes") = nb::none(),
-           nb::arg("checked") = true, nb::arg("remap") = true,
-           nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
-           nb::arg("decay") = nb::none(), nb::arg("wait") = 1.0, nb::arg("device_wait") = false,
+      "driver has too little or a limit is met, UnsupportedError as ProviderResource.\n\n"
+      "Over `upstream`, a CustomResource say, the pool has its memory from that in place of the\n"
+      "driver, of its kind, device and context, and it does not move. UnsupportedError for one\n"
+      "that stands on a pool, gives memory of several kinds, or is monotonic.")
+      .def("__init__", &init_pool, nb::arg("kind").none() = "device",
+           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
+           nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
+           nb::arg("limit_bytes") = nb::none(), nb::arg("checked").none() = true,
+           nb::arg("remap").none() = true, nb::arg("soft_limit_bytes") = nb::none(),
+           nb::arg("budget") = nb::none(), nb::arg("decay") = nb::none(),
+           nb::arg("wait").none() = 1.0, nb::arg("device_wait").none() = false,
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
                    "context: Context | None = None, *, initial_bytes: int | str = 0, "
                    "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
                    "checked: bool = True, remap: bool = True, "
                    "soft_limit_bytes: int | str | None = None, budget: Budget | None = None, "
                    "decay: float | None = None, wait: float = 1.0, "
+                   "device_wait: bool = False) -> None"))
+      .def("__init__", &init_pool_over, nb::arg("upstream").none(), nb::kw_only(),
+           nb::arg("initial_bytes").none() = 0, nb::arg("growth_bytes") = nb::none(),
+           nb::arg("limit_bytes") = nb::none(), nb::arg("checked").none() = true,
+           nb::arg("soft_limit_bytes") = nb::none(), nb::arg("budget") = nb::none(),
+           nb::arg("decay") = nb::none(), nb::arg("wait").none() = 1.0,
+           nb::arg("device_wait").none() = false,
+           nb::sig("def __init__(self, upstream: MemoryResource, *, initial_bytes: int | str = 0, "
+                   "growth_bytes: int | str | None = None, limit_bytes: int | str | None = None, "
+                   "checked: bool = True, soft_limit_bytes: int | str | None = None, "
+                   "budget: Budget | None = None, decay: float | None = None, wait: float = 1.0, "
                    "device_wait: bool = False) -> None"))
       .def_prop_ro(
           "limit_bytes", [](const pool_resource& self) { return limit_or_none(self.limit_bytes); },
@@ -174,6 +228,10 @@ void bind_pool(nb::module_& module) {
           "wait", [](const pool_resource& self) { return self.wait; },
           nb::sig("def wait(self) -> float"),
           "Seconds that a request waits for freed memory at most.")
+      .def_prop_ro(
+          "upstream", [](const pool_resource& self) { return self.upstream; },
+          nb::sig("def upstream(self) -> MemoryResource | None"),
+          "What it stands on; None: the driver.")
       .def("snapshot", &snapshot_of_pool, nb::sig("def snapshot(self) -> Snapshot"),
            "How its memory is divided now. Takes some milliseconds where it holds very much.")
       .def_prop_ro(

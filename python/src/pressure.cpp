@@ -22,6 +22,20 @@ nb::object named_tuple(const char* name) {
   return nb::module_::import_("isthmus._pressure").attr(name);
 }
 
+nb::object text_or_none(const char* text) {
+  return text != nullptr ? nb::object{nb::str(text)} : nb::none();
+}
+
+nb::object names_of_rungs(std::uint32_t tried) {
+  nb::list names;
+  for (isthmus_rung_t each = 0; const char* name = isthmus_rung_name(each); ++each) {
+    if ((tried >> each & 1U) != 0) {
+      names.append(name);
+    }
+  }
+  return nb::tuple(names);
+}
+
 nb::object to_snapshot(const isthmus_snapshot_t& raw) {
   const nb::object holder = named_tuple("TagHolder");
   nb::list holders;
@@ -29,9 +43,11 @@ nb::object to_snapshot(const isthmus_snapshot_t& raw) {
     const auto& of = raw.holders[each];
     holders.append(holder(tag_name(of.tag), of.bytes, of.count));
   }
-  return named_tuple("Snapshot")(raw.held_bytes, raw.live_bytes, raw.cached_bytes,
-                                 raw.waiting_bytes, raw.free_bytes, raw.largest_free_bytes,
-                                 nb::tuple(holders));
+  return named_tuple("Snapshot")(
+      raw.held_bytes, raw.live_bytes, raw.cached_bytes, raw.waiting_bytes, raw.free_bytes,
+      raw.largest_free_bytes, nb::tuple(holders), text_or_none(raw.device),
+      raw.device != nullptr ? nb::borrow(kind_name(raw.kind)) : nb::none(), raw.requested_bytes,
+      names_of_rungs(raw.rungs), text_or_none(raw.advice));
 }
 
 // Ends with the interpreter's lock held, by way of the deferred list. Guarded by that lock.

@@ -65,21 +65,23 @@ nb::object fence(const queue& self, nb::handle after) {
 }
 
 nb::object copy_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle nbytes,
-                   nb::handle dst_offset, nb::handle src_offset, nb::handle after, bool blocking) {
-  return copy({dst, src, nbytes, dst_offset, src_offset}, {self, after, blocking});
+                   nb::handle dst_offset, nb::handle src_offset, nb::handle after,
+                   nb::handle blocking) {
+  return copy({dst, src, nbytes, dst_offset, src_offset},
+              {self, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_2d_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle width,
                       nb::handle height, nb::handle dst_pitch, nb::handle src_pitch,
                       nb::handle dst_offset, nb::handle src_offset, nb::handle after,
-                      bool blocking) {
+                      nb::handle blocking) {
   return copy_2d({dst, src, width, height, dst_pitch, src_pitch, dst_offset, src_offset},
-                 {self, after, blocking});
+                 {self, after, to_flag(blocking, "blocking")});
 }
 
 nb::object fill_on(nb::handle self, nb::handle dst, nb::handle value, nb::handle offset,
-                   nb::handle nbytes, nb::handle after, bool blocking) {
-  return fill({dst, offset, nbytes}, value, {self, after, blocking});
+                   nb::handle nbytes, nb::handle after, nb::handle blocking) {
+  return fill({dst, offset, nbytes}, value, {self, after, to_flag(blocking, "blocking")});
 }
 
 nb::object memcpy_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count) {
@@ -158,7 +160,7 @@ void bind_order(nb::class_<queue>& bound) {
            "Waits for all that was submitted so far, for `timeout` seconds at most (None: for\n"
            "ever). Errors of operations are told by their own events. Lets other threads run;\n"
            "Ctrl-C interrupts. Raises WaitTimeoutError.")
-      .def("fence", &fence, nb::arg("after") = nb::make_tuple(),
+      .def("fence", &fence, nb::arg("after").none() = nb::make_tuple(),
            nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
            "An event that completes when all submitted so far, and all of `after`, has.")
       .def(
@@ -166,7 +168,7 @@ void bind_order(nb::class_<queue>& bound) {
           [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {
             return submit_function(self, fn, buffers, after);
           },
-          nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after") = nb::make_tuple(),
+          nb::arg("fn").none(), nb::arg("buffers"), nb::arg("after").none() = nb::make_tuple(),
           nb::sig("def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | "
                   "Sequence[Event] = ()) -> Event"),
           "Runs fn(*views) in the queue's order, on a thread of Isthmus, with a memoryview of\n"
@@ -190,8 +192,8 @@ void bind_operations(nb::class_<queue>& bound) {
   bound
       .def(
           "copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none,
-          nb::kw_only(), nb::arg("dst_offset") = 0, nb::arg("src_offset") = 0,
-          nb::arg("after") = nb::make_tuple(), nb::arg("blocking") = true,
+          nb::kw_only(), nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
           nb::sig(
               "def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
               "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
@@ -199,18 +201,18 @@ void bind_operations(nb::class_<queue>& bound) {
           "Copies bytes between any two places on this queue; see Buffer.copy_from.")
       .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(),
            nb::arg("width").none(), nb::arg("height").none(), nb::kw_only(),
-           nb::arg("dst_pitch") = none, nb::arg("src_pitch") = none, nb::arg("dst_offset") = 0,
-           nb::arg("src_offset") = 0, nb::arg("after") = nb::make_tuple(),
-           nb::arg("blocking") = true,
+           nb::arg("dst_pitch") = none, nb::arg("src_pitch") = none,
+           nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig(
                "def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: "
                "int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: "
                "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
                "None"),
            "Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.")
-      .def("fill", &fill_on, nb::arg("dst").none(), nb::arg("value") = 0, nb::kw_only(),
-           nb::arg("offset") = 0, nb::arg("nbytes") = none, nb::arg("after") = nb::make_tuple(),
-           nb::arg("blocking") = true,
+      .def("fill", &fill_on, nb::arg("dst").none(), nb::arg("value").none() = 0, nb::kw_only(),
+           nb::arg("offset").none() = 0, nb::arg("nbytes") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig("def fill(self, dst: object, value: object = 0, *, offset: int = 0, nbytes: int "
                    "| None "
                    "= None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
@@ -226,7 +228,7 @@ void bind_operations(nb::class_<queue>& bound) {
                    "Sequence[Event] | None = None) -> Event"),
            "dpctl's name of copy(blocking=False), after the events `dEvents`. Source and\n"
            "destination live until it has ended.")
-      .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count") = 0,
+      .def("prefetch", &prefetch_on, nb::arg("buf").none(), nb::arg("count").none() = 0,
            nb::sig("def prefetch(self, buf: Buffer, count: int = 0) -> None"),
            "Buffer.prefetch of the first `count` bytes; 0, or more than there are: all. Blocks.")
       .def("mem_advise", &advise_on, nb::arg("buf").none(), nb::arg("count").none(),

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "arguments.hpp"
+#include "budget.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "resources.hpp"
@@ -21,9 +22,10 @@ struct binning_resource : adaptor_resource {
 void init_aligned(aligned_resource* self, nb::handle upstream, nb::handle alignment,
                   nb::handle from_bytes) {
   const auto& under = require_resource(upstream, "upstream");
+  const auto aligned_to = to_bytes(alignment, "alignment", nb::handle{}, under.kind);
+  const auto from = to_bytes(from_bytes, "from_bytes", nb::handle{}, under.kind);
   resource_handle made;
-  check(isthmus_resource_aligned(under.raw.get(), to_size(alignment, "alignment"),
-                                 to_size(from_bytes, "from_bytes"), made.out()));
+  check(isthmus_resource_aligned(under.raw.get(), aligned_to, from, made.out()));
   new (self) aligned_resource{over(upstream, std::move(made))};
 }
 
@@ -34,18 +36,26 @@ void init_prefetch(prefetch_resource* self, nb::handle upstream) {
   new (self) prefetch_resource{over(upstream, std::move(made))};
 }
 
-void init_binning(binning_resource* self, nb::handle upstream, nb::dict bins) {
+void init_binning(binning_resource* self, nb::handle upstream, nb::handle given) {
   const auto& under = require_resource(upstream, "upstream");
+  if (!PyDict_Check(given.ptr())) {
+    raise_python(PyExc_TypeError, "bins must be a dict of sizes and resources, not %R",
+                 given.ptr());
+  }
+  const nb::dict bins = nb::borrow<nb::dict>(given);
   std::vector<isthmus_bin_t> raw;
+  nb::dict by_bytes;
   for (const auto& [most_bytes, from] : bins) {
     const auto& known = require_resource(from, "a bin");
-    raw.push_back({to_size(most_bytes, "the size of a bin"), known.raw.get()});
+    const auto bytes = to_bytes(most_bytes, "the size of a bin", nb::handle{}, under.kind);
+    raw.push_back({bytes, known.raw.get()});
+    by_bytes[nb::int_(bytes)] = from;
   }
   std::sort(raw.begin(), raw.end(),
             [](const auto& a, const auto& b) { return a.most_bytes < b.most_bytes; });
   resource_handle made;
   check(isthmus_resource_binning(under.raw.get(), raw.data(), raw.size(), made.out()));
-  new (self) binning_resource{over(upstream, std::move(made)), nb::steal(PyDict_Copy(bins.ptr()))};
+  new (self) binning_resource{over(upstream, std::move(made)), by_bytes};
 }
 
 void init_log(log_resource* self, nb::handle upstream, nb::handle path) {
@@ -75,23 +85,25 @@ void bind_request_adaptors(nb::module_& module) {
   nb::class_<aligned_resource, adaptor_resource>(
       module, "AlignedResource",
       "Aligns requests of at least `from_bytes` to `alignment`, a power of two, or to more where\n"
-      "they ask for it: AlignedResource(upstream, alignment, from_bytes=0).")
+      "they ask for it: AlignedResource(upstream, alignment, from_bytes=0). Both are integers or\n"
+      "text: \"4KiB\".")
       .def("__init__", &init_aligned, nb::arg("upstream").none(), nb::arg("alignment").none(),
-           nb::arg("from_bytes") = 0,
-           nb::sig("def __init__(self, upstream: MemoryResource, alignment: int, from_bytes: int = "
-                   "0) -> None"));
+           nb::arg("from_bytes").none() = 0,
+           nb::sig("def __init__(self, upstream: MemoryResource, alignment: int | str, "
+                   "from_bytes: int | str = 0) -> None"));
   nb::class_<binning_resource, adaptor_resource>(
       module, "BinningResource",
-      "Chooses by size: BinningResource(upstream, {256: small, 65536: medium}).\n\n"
+      "Chooses by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
       "Each request goes to the resource of the smallest number of bytes that it does not exceed,\n"
       "else to upstream. All are of one context and kind: WrongContextError.")
-      .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins"),
-           nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource]) "
-                   "-> None"))
+      .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins").none(),
+           nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] "
+                   "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))
       .def_prop_ro(
           "bins",
           [](const binning_resource& self) { return nb::steal(PyDict_Copy(self.bins.ptr())); },
-          nb::sig("def bins(self) -> dict[int, MemoryResource]"), "A copy of what it was given.");
+          nb::sig("def bins(self) -> dict[int, MemoryResource]"),
+          "A copy of what it was given, by bytes.");
   nb::class_<prefetch_resource, adaptor_resource>(
       module, "PrefetchResource",
       "Asks the driver to move shared memory to the device as it is allocated:\n"

@@ -56,6 +56,8 @@ const resource& require_resource(nb::handle given, const char* what) {
   return *found;
 }
 
+nb::handle device_under(const resource& of) { return queue_of(of.queue_object)->device_object; }
+
 isthmus_resource_info_t info_of(const resource& of) {
   isthmus_resource_info_t info{};
   info.struct_size = sizeof info;
@@ -199,13 +201,13 @@ void bind_resource(nb::module_& module) {
           nb::sig("def queue(self) -> Queue"),
           "The queue of buffers that are made of it without one being named.")
       .def_prop_ro(
-          "device", [](const resource& self) { return queue_of(self.queue_object)->device_object; },
+          "device", [](const resource& self) { return nb::borrow(device_under(self)); },
           nb::sig("def device(self) -> Device"), "The device it allocates for.")
       .def_prop_ro(
           "context",
           [](const resource& self) { return queue_of(self.queue_object)->context_object; },
           nb::sig("def context(self) -> Context"), "The context its memory belongs to.")
-      .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment") = 0,
+      .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
            nb::arg("queue") = nb::none(),
            nb::sig(
                "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
@@ -232,7 +234,7 @@ void bind_resource(nb::module_& module) {
            "with\n"
            "what a DebugResource found, now or before, InternalError where a pool's records\n"
            "contradict one another. Takes long.")
-      .def("trim", &trim, nb::arg("keep_bytes") = 0,
+      .def("trim", &trim, nb::arg("keep_bytes").none() = 0,
            nb::sig("def trim(self, keep_bytes: int | str = 0) -> int"),
            "Gives what is free back to the driver while more than `keep_bytes` are held; the\n"
            "bytes given back. What threads keep for themselves is free too.")
@@ -246,8 +248,8 @@ void bind_resource(nb::module_& module) {
       "context=None).\n\n"
       "`device` None: the first of `context`, else the current one; `context` None: the\n"
       "device's default one. Raises UnsupportedError for a kind that the device has not.")
-      .def("__init__", &init_provider, nb::arg("kind") = "device", nb::arg("device") = nb::none(),
-           nb::arg("context") = nb::none(),
+      .def("__init__", &init_provider, nb::arg("kind").none() = "device",
+           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(),
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
                    "context: Context | None = None) -> None"));
   bind_pool(module);

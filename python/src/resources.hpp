@@ -23,6 +23,9 @@ struct purpose {
 // TypeError for what is no resource.
 [[nodiscard]] const resource& require_resource(nb::handle given, const char* what);
 
+// The device that it allocates for.
+[[nodiscard]] nb::handle device_under(const resource& of);
+
 // What the library tells of it; raises what a function of Python's ended with that was asked.
 [[nodiscard]] isthmus_resource_info_t info_of(const resource& of);
 [[nodiscard]] nb::object resource_repr(nb::handle object);

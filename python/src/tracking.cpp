@@ -134,6 +134,35 @@ nb::object live_blocks(const tracking_resource& self) {
   return blocks;
 }
 
+struct seen_usage {
+  std::vector<std::pair<const char*, isthmus_statistics_t>> all;
+  bool whole = true;
+};
+
+nb::object usage_by_tag(const tracking_resource& self) {
+  seen_usage seen;
+  const isthmus_tag_usage_function_t add = [](void* object, const char* tag,
+                                              const isthmus_statistics_t* usage) {
+    auto& to = *static_cast<seen_usage*>(object);
+    try {
+      to.all.emplace_back(tag, *usage);
+    } catch (const std::bad_alloc&) {
+      to.whole = false;
+    }
+  };
+  check(isthmus_tracking_usage(self.raw.get(), add, &seen));
+  if (!seen.whole) {
+    throw std::bad_alloc{};
+  }
+  const nb::object usage = nb::module_::import_("isthmus._pressure").attr("TagUsage");
+  nb::dict by_tag;
+  for (const auto& [tag, of] : seen.all) {
+    by_tag[tag_name(tag)] = usage(of.current_bytes, of.current_count, of.peak_bytes, of.peak_count,
+                                  of.total_bytes, of.total_count);
+  }
+  return by_tag;
+}
+
 nb::object report(const tracking_resource& self) {
   std::string text(4096, '\0');
   std::size_t length = 0;
@@ -221,12 +250,17 @@ void bind_tracking(nb::module_& module) {
       "64\n"
       "each. A free of what it does not know is refused. Some ten nanoseconds an allocation\n"
       "without frames, however many blocks are live, and 64 to 256 bytes for each.")
-      .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames") = 0,
-           nb::arg("native_frames") = 0,
+      .def("__init__", &init_tracking, nb::arg("upstream").none(), nb::arg("frames").none() = 0,
+           nb::arg("native_frames").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, frames: int = 0, native_frames: "
                    "int = 0) -> None"))
       .def("live", &live_blocks, nb::sig("def live(self) -> list[TrackedBlock]"),
            "What is live and was allocated since the last reset, the oldest first.")
+      .def("usage_by_tag", &usage_by_tag, nb::sig("def usage_by_tag(self) -> dict[str, TagUsage]"),
+           "Of each isthmus.tag that memory was allocated under, most live bytes first: what is\n"
+           "live under it, the most that was, and all so far. What was allocated under none is "
+           "not\n"
+           "counted.")
       .def(
           "report", &report, nb::sig("def report(self) -> str"),
           "A text about these, grouped by the stack and the tag that they were allocated in, most\n"
@@ -235,7 +269,8 @@ void bind_tracking(nb::module_& module) {
           "reset",
           [](const tracking_resource& self) { check(isthmus_tracking_reset(self.raw.get())); },
           nb::sig("def reset(self) -> None"),
-          "What is live now is told of no more; its free is known still.");
+          "What is live now is told of no more; its free is known still. Of the usage of tags the\n"
+          "peaks become what is live, the totals 0.");
 }
 
 }  // namespace isthmus::python

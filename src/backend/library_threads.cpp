@@ -15,6 +15,7 @@ struct function_state {
   std::mutex lock;
   std::condition_variable changed;
   std::deque<std::function<void()>> waiting;
+  std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
   bool stopped = false;
@@ -71,6 +72,12 @@ void serve() {
   }
 }
 
+// Pre: under the lock. Throws std::system_error where none can be had.
+void add_thread(function_state& shared) {
+  start_thread(serve).detach();
+  ++shared.threads;
+}
+
 }  // namespace
 
 error functions_are_stopped() {
@@ -84,7 +91,7 @@ void run_on_library_thread(std::function<void()> work,
   try {
     const std::lock_guard hold{shared.lock};
     if (shared.idle_threads <= shared.waiting.size()) {
-      start_thread(serve).detach();
+      add_thread(shared);
     }
     shared.waiting.push_back(std::move(work));
     shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
@@ -101,6 +108,13 @@ void do_when_idle(idle_work what, os::clock::time_point when) noexcept {
   if (when < shared.due) {
     shared.due = when;
     shared.changed.notify_all();
+  }
+  if (shared.threads == 0) {
+    try {
+      add_thread(shared);
+    } catch (const std::exception&) {
+      // The first that is started for something else does it.
+    }
   }
 }
 

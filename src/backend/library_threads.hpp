@@ -19,7 +19,7 @@ void run_on_library_thread(std::function<void()> work,
 // Does what is due, and tells when more will be; none: not before somebody asks for it.
 using idle_work = os::deadline (*)() noexcept;
 // Has a thread of the library that is idle do it at `when` or later, always the same work and one
-// thread at a time. No thread is started for it: till there is one it waits. Never blocks.
+// thread at a time. The first is started for it; where all are busy it waits. Never blocks.
 void do_when_idle(idle_work what, os::clock::time_point when) noexcept;
 
 // Stands around every call of a user's function: false if they were stopped, and then it must not

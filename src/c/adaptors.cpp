@@ -14,6 +14,16 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
+void isthmus::c::write_counts(const usage_counter::counts& counts,
+                              isthmus_statistics_t& out) noexcept {
+  out.current_bytes = counts.current.bytes;
+  out.current_count = counts.current.count;
+  out.peak_bytes = counts.peak.bytes;
+  out.peak_count = counts.peak.count;
+  out.total_bytes = counts.total.bytes;
+  out.total_count = counts.total.count;
+}
+
 namespace {
 
 template <class Adaptor>
@@ -53,12 +63,7 @@ result<void> tell(const usage_counter::counts& counts, isthmus_statistics_t& out
   if (out.struct_size < sizeof out) {
     return is_too_small("statistics", out.struct_size, sizeof out);
   }
-  out.current_bytes = counts.current.bytes;
-  out.current_count = counts.current.count;
-  out.peak_bytes = counts.peak.bytes;
-  out.peak_count = counts.peak.count;
-  out.total_bytes = counts.total.bytes;
-  out.total_count = counts.total.count;
+  write_counts(counts, out);
   return {};
 }
 

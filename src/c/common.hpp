@@ -63,6 +63,9 @@ status guarded(Body&& body) noexcept {
 [[nodiscard]] result<device*> device_for(context& home, isthmus_device_t* chosen,
                                          isthmus_kind_t kind);
 
+// All but the size. Pre: that of this header, at least.
+void write_counts(const usage_counter::counts& counts, isthmus_statistics_t& out) noexcept;
+
 // Hands a made object to the caller through `out`.
 template <class T, class Handle>
 result<void> give(result<ref<T>> made, Handle** out) {

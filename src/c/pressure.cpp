@@ -37,13 +37,24 @@ result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
   out.waiting_bytes = seen.waiting;
   out.free_bytes = seen.free;
   out.largest_free_bytes = seen.largest_free;
-  if (out.struct_size >= sizeof out) {
+  if (out.struct_size >= offsetof(isthmus_snapshot_t, device)) {
     out.holder_count = seen.holder_count;
     std::transform(
         seen.holders.begin(), seen.holders.end(), out.holders,
         [](const holder& each) -> isthmus_holder_t { return {each.tag, each.bytes, each.count}; });
   }
   return {};
+}
+
+// Null: none.
+void write_request(const shortage* of, isthmus_snapshot_t& out) noexcept {
+  if (out.struct_size >= sizeof out) {
+    out.device = of != nullptr ? of->device.data() : nullptr;
+    out.kind = of != nullptr ? of->kind : ISTHMUS_KIND_UNKNOWN;
+    out.rungs = of != nullptr ? of->rungs : 0;
+    out.requested_bytes = of != nullptr ? of->requested : 0;
+    out.advice = of != nullptr ? of->advice : nullptr;
+  }
 }
 
 }  // namespace
@@ -56,18 +67,22 @@ isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
     ISTHMUS_NEEDS(snapshot);
     auto seen = (*from)->count();
     find_holders(**from, seen);
-    return write(seen, *snapshot);
+    ISTHMUS_TRY(write(seen, *snapshot));
+    write_request(nullptr, *snapshot);
+    return {};
   });
 }
 
 isthmus_status_t isthmus_error_snapshot(isthmus_snapshot_t* snapshot) noexcept {
-  const auto* const seen = snapshot_of(last_failure());
-  if (seen == nullptr) {
+  const auto* const found = shortage_of(last_failure());
+  if (found == nullptr) {
     return ISTHMUS_ERROR_NOT_FOUND;  // the error that was asked about stays the last one
   }
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(snapshot);
-    return write(*seen, *snapshot);
+    ISTHMUS_TRY(write(found->seen, *snapshot));
+    write_request(found, *snapshot);
+    return {};
   });
 }
 

@@ -65,6 +65,13 @@ error check_options(const isthmus_pool_options_t& given) {
                 "a soft limit of {} lies above the limit of {}: give less, or none",
                 describe_bytes(given.soft_limit_bytes), describe_bytes(given.limit_bytes));
   }
+  constexpr std::int64_t k_longest_wait = std::chrono::nanoseconds{std::chrono::years{1}}.count();
+  if (given.wait_ns > k_longest_wait) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "options->wait_ns {} is more than a year ({}), and a wait for memory must end, as "
+                "the work may wait for its thread: give less, or a negative number for no wait",
+                given.wait_ns, k_longest_wait);
+  }
   return {};
 }
 
@@ -122,6 +129,25 @@ isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_devic
     auto how = options_of(options);
     ISTHMUS_TRY(how);
     auto made = pool::create(*object(context), **where, kind, *how);
+    ISTHMUS_TRY(made);
+    return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+  });
+}
+
+isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
+                                            const isthmus_pool_options_t* options,
+                                            isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(upstream);
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto how = options_of(options);
+    ISTHMUS_TRY(how);
+    auto& under = *object(upstream);
+    how->upstream = ref<memory_resource>{&under};
+    auto made = pool::create(under.home(), under.where(), under.kind(), *how);
     ISTHMUS_TRY(made);
     return give(result<ref<memory_resource>>{*std::move(made)}, resource);
   });

@@ -83,6 +83,23 @@ isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
   });
 }
 
+isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
+                                        isthmus_tag_usage_function_t function,
+                                        void* given) noexcept {
+  return guarded([&]() -> result<void> {
+    auto of = tracking(resource);
+    ISTHMUS_TRY(of);
+    ISTHMUS_NEEDS(function);
+    for (const auto& each : (*of)->usage_by_tag()) {
+      isthmus_statistics_t counts{};
+      counts.struct_size = sizeof counts;
+      write_counts(each.counts, counts);
+      function(given, each.tag, &counts);
+    }
+    return {};
+  });
+}
+
 isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
                                          size_t* length) noexcept {
   return guarded([&]() -> result<void> {

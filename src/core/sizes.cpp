@@ -9,7 +9,7 @@ namespace isthmus {
 std::string describe_bytes(std::uint64_t bytes) {
   constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
-    return formatted("{} bytes", bytes);
+    return formatted("{} byte{}", bytes, bytes == 1 ? "" : "s");
   }
   double scaled = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;

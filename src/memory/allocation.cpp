@@ -101,6 +101,7 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   if (below != nullptr && below->freed_by_pointer() && !on.lent()) {
     ISTHMUS_TRY(made->follow(on));
   }
+  made->is_block_ = below != nullptr;
   made->enter(from);
   return made;
 } catch (const std::bad_alloc&) {
@@ -115,7 +116,7 @@ result<void> allocation::follow(queue& on) {
   auto ended = on.pending();
   if (ended) {
     const auto begin = address(what_.base) - address(start_of_uses());
-    uses().add({on.serial(), {begin, begin + what_.nbytes}, true}, *ended, began_at);
+    uses().insert({on.serial(), {begin, begin + what_.nbytes}, true}, *ended, began_at);
   } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
     return ended.take_error();
   }
@@ -147,6 +148,7 @@ void allocation::lie_within(ref<allocation> outer) {
 
 ref<allocation> allocation::record(queue& on, const facts& what, memory_resource& from) {
   auto made = make_ref<allocation>(on, what);
+  made->is_block_ = true;
   made->enter(&from);
   made->hold_by_pointer();
   return made;
@@ -170,8 +172,17 @@ bool allocation::drop_pointer(queue* behind) noexcept {
   return true;
 }
 
+// Waits for nothing, and asks the driver only where the queue is lent: for one event that stands
+// for all of them it would have to watch them.
 bool allocation::follows(queue& on) noexcept try {
-  return static_cast<bool>(follow(on));
+  const auto began_at = uses().begin();
+  std::vector<ref<event>> running;
+  const auto asked = unfinished_on(on, running);
+  const auto begin = address(what_.base) - address(start_of_uses());
+  for (const auto& each : running) {
+    uses().insert({on.serial(), {begin, begin + what_.nbytes}, true}, each, began_at);
+  }
+  return static_cast<bool>(asked);
 } catch (const std::bad_alloc&) {
   return false;
 }

@@ -69,6 +69,7 @@ class allocation final : public ref_counted, public reclaimable {
   }
   [[nodiscard]] bool host_can_touch() const noexcept { return what_.kind != ISTHMUS_KIND_DEVICE; }
   [[nodiscard]] bool contains(const void* pointer) const noexcept;
+  [[nodiscard]] bool is_block() const noexcept { return is_block_; }
   // Of an allocation that the library knows too.
   [[nodiscard]] bool lies_within() const noexcept { return static_cast<bool>(within_); }
 
@@ -129,6 +130,7 @@ class allocation final : public ref_counted, public reclaimable {
   // Null: all that was on it when its pointer was given back is among the uses.
   ref<queue> freed_behind_;
   bool unused_ = false;              // no operation is on it any more
+  bool is_block_ = false;            // of a pool, and lies within no other; constant once known
   std::uint64_t hashed_ = 0;         // the registry's, as the next
   registry_entry* entry_ = nullptr;  // null: not in it
 };

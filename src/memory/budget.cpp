@@ -50,7 +50,7 @@ error budget::refusal(const device& where, usm_kind kind, std::size_t nbytes) {
   return fail(
       ISTHMUS_ERROR_OUT_OF_MEMORY,
       "a pool of {} memory on {} would need {} more, of a budget of {} of which {} are held: "
-      "{}; free buffers, ask for less or make the budget larger",
+      "{}",
       kind_name(kind), where.properties().filter, describe_bytes(nbytes), describe_bytes(limit_),
       describe_bytes(held), holders);
 }

@@ -27,6 +27,9 @@ class budget final : public ref_counted {
   [[nodiscard]] error refusal(const device& where, usm_kind kind, std::size_t nbytes);
 
   [[nodiscard]] std::size_t limit_bytes() const noexcept { return limit_; }
+  [[nodiscard]] std::size_t held_bytes() const noexcept {
+    return held_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] pool_list& members() noexcept { return members_; }
   // Has the other pools give back free memory, at least so much if they have it; whether there was
   // any.

@@ -25,7 +25,6 @@ class class_hints {
   static constexpr unsigned k_small_granule = 16;  // its bits of address
   static constexpr unsigned k_large_granule = 30;
   static constexpr unsigned k_last_small_class = 22;
-  static constexpr std::uint64_t k_small = (std::uint64_t{2} << k_last_small_class) - 1;
   static constexpr std::uintptr_t k_mask = (std::uintptr_t{1} << k_cell_bits) - 1;
 
   std::array<std::atomic<std::uint64_t>, std::size_t{1} << k_cell_bits> small_{};

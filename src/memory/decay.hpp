@@ -29,8 +29,7 @@ class decay_window {
   std::atomic<clock::rep> began_;
 };
 
-// Pools whose memory decays while nobody calls them, as long as the library has a thread that is
-// idle: none is started for it.
+// Pools whose memory decays while nobody calls them, by a thread of the library that is idle.
 class decaying_pools {
  public:
   [[nodiscard]] static decaying_pools& only();

@@ -18,11 +18,13 @@ struct found_place {
   explicit found_place(const void* pointer) noexcept
       : in{process_page_map.find(pointer)},
         block{in == nullptr ? pooled_block{} : block_holding(*in, pointer)},
-        known{has_record() ? process_registry().look(in == nullptr ? pointer : block.start)
-                           : std::nullopt} {}
-  // Outside pools: may have.
-  [[nodiscard]] bool has_record() const noexcept {
-    return in == nullptr || (block.first != nullptr && block.first->is_recorded());
+        known{look(pointer)} {}
+  [[nodiscard]] std::optional<known_memory> look(const void* pointer) const noexcept {
+    if (in == nullptr) {
+      return process_registry().look(pointer);
+    }
+    const bool has_record = block.first != nullptr && block.first->is_recorded();
+    return has_record ? process_registry().look_block(block.start) : std::nullopt;
   }
   [[nodiscard]] bool is_dying() const noexcept { return known && known->is_dying; }
   [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }
@@ -101,7 +103,8 @@ pointer_facts facts_of(context& home, const void* pointer) {
 pointer_origin origin_of(const void* pointer) {
   const found_place at{pointer};
   if (at.known) {
-    const auto held = process_registry().find(at.known->what.base);
+    auto& all = process_registry();
+    const auto held = at.in == nullptr ? all.find(pointer) : all.find_block(at.block.start);
     return held ? pointer_origin{ref<context>{&held->home()}, ref<memory_resource>{held->from()}}
                 : pointer_origin{};
   }

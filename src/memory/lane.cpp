@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <mutex>
 #include <thread>
+#include <utility>
 
+#include "core/hash.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
+#include "core/tls.hpp"
 #include "memory/pool.hpp"
 #include "os/process.hpp"
 #include "os/process_fence.hpp"
@@ -69,79 +72,140 @@ lane* new_lane() noexcept {
 
 thread_local constinit bool thread_is_ending = false;
 
-// The lanes of one thread; the last used first.
+// The lanes of one thread, in sets by pool and queue, so that one is found as soon among a hundred
+// as among two; of a set the one used last is first.
 class thread_lanes {
  public:
-  thread_lanes() = default;
-  thread_lanes(const thread_lanes&) = delete;
-  thread_lanes& operator=(const thread_lanes&) = delete;
-  ~thread_lanes() {
-    thread_is_ending = true;
-    detail::last_lane = &detail::no_lane;
-    if (os::is_forked_child()) {
-      return;  // threads that are no more may hold the locks
-    }
-    const std::lock_guard hold{lanes_lock()};
-    for (auto* each : mine_) {
-      if (each != nullptr) {
-        if (each->owner.load(k_relaxed) != nullptr) {
-          detach(*each);
-        }
-        each->next = spare_lanes;
-        spare_lanes = each;
-      }
-    }
-  }
-
   [[nodiscard]] lane* find(pool& of, queue* key) noexcept {
-    auto found = std::find_if(mine_.begin(), mine_.end(), [&](const lane* each) {
-      return each != nullptr && each->serves(of, key);
+    const auto hashed = hash_of(hash_of(address(&of)) ^ address(key));
+    auto& set = sets_[hashed >> (64 - k_set_bits)];
+    auto found = std::find_if(set.begin(), set.end(), [&](const place& each) {
+      return each.hashed == hashed && each.its != nullptr && each.its->serves(of, key);
     });
-    if (found == mine_.end()) {
+    if (found == set.end()) {
       found = std::prev(found);  // the one not used for longest serves anew
-      if (!serve(*found, of, key)) {
+      if (!serve(found->its, of, key)) {
         return nullptr;
       }
+      found->hashed = hashed;
     }
-    std::rotate(mine_.begin(), found, std::next(found));
-    return mine_.front();
+    std::rotate(set.begin(), found, std::next(found));
+    return set.front().its;
+  }
+
+  [[nodiscard]] std::size_t count(const pool& of) noexcept {
+    std::size_t found = 0;
+    for_each([&](lane*& each) { found += each->owner.load(k_relaxed) == &of ? 1U : 0U; });
+    return found;
   }
 
   void empty(pool& of) noexcept {
-    for (auto* each : mine_) {
-      if (each != nullptr && each->owner.load(k_relaxed) == &of) {
+    for_each([&](lane*& each) {
+      if (each->owner.load(k_relaxed) == &of) {
         if (const lane::hold held{*each}) {
           of.empty(*each);
         }
       }
-    }
+    });
+  }
+
+  // Pre: lanes_lock() is held.
+  void give_up() noexcept {
+    for_each([](lane*& each) {
+      if (each->owner.load(k_relaxed) != nullptr) {
+        detach(*each);
+      }
+      each->next = spare_lanes;
+      spare_lanes = each;
+    });
   }
 
  private:
-  static bool serve(lane*& place, pool& of, queue* key) noexcept {
+  static constexpr unsigned k_set_bits = 6;
+  struct place {
+    std::uint64_t hashed = 0;  // what the lane was found by last, so that few lanes are looked at
+    lane* its = nullptr;
+  };
+  using lane_set = std::array<place, 8>;
+
+  template <class Visit>
+  void for_each(Visit&& visit) noexcept {
+    for (auto& set : sets_) {
+      for (auto& [hashed, each] : set) {
+        if (each != nullptr) {
+          visit(each);
+        }
+      }
+    }
+  }
+
+  [[nodiscard]] bool serve(lane*& which, pool& of, queue* key) noexcept {
     const auto slot = of.slots().find(key);
     if (slot == queue_slots::k_quiet && key != nullptr) {
       return false;  // lent by now, or more queues in use than there are slots
     }
     const std::lock_guard hold{lanes_lock()};
-    if (place == nullptr) {
-      place = new_lane();
-    } else if (place->owner.load(k_relaxed) != nullptr) {
-      detach(*place);
+    if (which == nullptr) {
+      which = take_idle();
     }
-    if (place == nullptr) {
+    if (which == nullptr) {
+      which = new_lane();
+    } else if (which->owner.load(k_relaxed) != nullptr) {
+      detach(*which);
+    }
+    if (which == nullptr) {
       return false;
     }
-    attach(*place, of, key, slot);
+    attach(*which, of, key, slot);
     return true;
   }
 
-  std::array<lane*, 16> mine_{};
+  // One whose pool has gone, so that lanes are as many as were in use at once.
+  [[nodiscard]] lane* take_idle() noexcept {
+    lane* idle = nullptr;
+    for_each([&](lane*& each) {
+      if (idle == nullptr && each->owner.load(k_relaxed) == nullptr) {
+        idle = std::exchange(each, nullptr);
+      }
+    });
+    return idle;
+  }
+
+  std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
 };
 
-thread_lanes& lanes_of_this_thread() noexcept {
-  thread_local thread_lanes only;
-  return only;
+ISTHMUS_TLS_MODEL thread_local constinit thread_lanes* own_lanes = nullptr;
+
+// Gives up the lanes of a thread when that ends.
+struct lanes_end {
+  lanes_end() = default;
+  lanes_end(const lanes_end&) = delete;
+  lanes_end& operator=(const lanes_end&) = delete;
+  ~lanes_end() {
+    thread_is_ending = true;
+    detail::last_lane = &detail::no_lane;
+    if (os::is_forked_child()) {
+      return;  // threads that are no more may hold the locks
+    }
+    {
+      const std::lock_guard hold{lanes_lock()};
+      own_lanes->give_up();
+    }
+    os::unmap_pages(std::exchange(own_lanes, nullptr), sizeof(thread_lanes));
+  }
+};
+
+// Null without memory.
+thread_lanes* lanes_of_this_thread() noexcept {
+  if (own_lanes == nullptr) {
+    auto pages = os::map_sparse_pages(sizeof(thread_lanes));
+    if (!pages) {
+      return nullptr;
+    }
+    own_lanes = new (*pages) thread_lanes;
+    [[maybe_unused]] static thread_local lanes_end at_the_end;
+  }
+  return own_lanes;
 }
 
 }  // namespace
@@ -150,7 +214,8 @@ lane* lane::find(pool& of, queue* key) noexcept {
   if (thread_is_ending || on_library_thread()) {
     return nullptr;
   }
-  auto* found = lanes_of_this_thread().find(of, key);
+  auto* const own = lanes_of_this_thread();
+  auto* const found = own != nullptr ? own->find(of, key) : nullptr;
   if (found != nullptr) {
     detail::last_lane = found;
   }
@@ -187,9 +252,18 @@ std::size_t lane::keep_blocks(unsigned size_class, std::span<void* const> blocks
   return kept;
 }
 
+void lane::bin::lay_out(std::uint32_t room) noexcept {
+  most = room;
+  wanted = std::max(room / 16, 1U);
+}
+
+std::size_t lane::count_own(const pool& of) noexcept {
+  return own_lanes != nullptr ? own_lanes->count(of) : 0;
+}
+
 void lane::empty_own(pool& of) noexcept {
-  if (!thread_is_ending && !on_library_thread()) {
-    lanes_of_this_thread().empty(of);
+  if (own_lanes != nullptr && !on_library_thread()) {
+    own_lanes->empty(of);
   }
 }
 

@@ -35,7 +35,15 @@ class lane {
     static constexpr std::uint32_t k_most = 2 * central_list::k_most_in_batch;
     std::uint32_t count = 0;
     std::uint32_t most = 0;
+    std::uint32_t wanted = 0;  // blocks of the next refill
     std::array<void*, k_most> blocks{};
+
+    void lay_out(std::uint32_t room) noexcept;
+    // Few at first, and twice as many each time until half the bin: who has many lanes and needs
+    // little of each shall not keep much.
+    [[nodiscard]] std::size_t next_refill() noexcept {
+      return std::exchange(wanted, std::min(2 * wanted, most / 2));
+    }
   };
   struct run {
     std::byte* base = nullptr;
@@ -50,6 +58,8 @@ class lane {
   [[nodiscard]] static lane* find(pool& of, queue* key) noexcept;
   // What this thread keeps of the pool goes to its central lists.
   static void empty_own(pool& of) noexcept;
+  // How many lanes of the pool this thread has.
+  [[nodiscard]] static std::size_t count_own(const pool& of) noexcept;
   // The same for all threads, or for lanes not used since this was asked last: of a lane that its
   // thread is at all the time something may stay, and all where the kernel forbids the fence by
   // now.

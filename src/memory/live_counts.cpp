@@ -1,5 +1,6 @@
 #include "memory/live_counts.hpp"
 
+#include "core/hash.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
 
@@ -11,8 +12,7 @@ std::size_t index_of(usm_kind kind) noexcept { return static_cast<std::size_t>(k
 }  // namespace
 
 live_counts::shard& live_counts::shard_of(const void* pointer) noexcept {
-  constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
-  return shards_[(address(pointer) * k_spread) >> 58];
+  return shards_[hash_of(address(pointer)) >> 58];
 }
 
 void live_counts::add(const void* pointer, usm_kind kind, std::size_t nbytes) noexcept {

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "memory/pooled.hpp"
 #include "memory/raw.hpp"
 #include "memory/registry.hpp"
 #include "os/process.hpp"
@@ -42,7 +43,11 @@ error freed_before(const void* pointer) {
 }  // namespace
 
 result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, const options& how) {
+  if (how.upstream) {
+    ISTHMUS_TRY(pool_upstream::check(*how.upstream));
+  }
   auto made = make_ref<pool>(home, where, kind, how);
+  ISTHMUS_TRY(made->source_.upstream().open());
   ISTHMUS_TRY(made->regions_.open());
   auto& table = made->regions_.table();
   table.common().kind.store(kind, k_relaxed);
@@ -73,7 +78,8 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
       source_{
           home,       where,
           kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes, how.initial_bytes},
-          how.shared, how.remaps},
+          how.shared, how.upstream,
+          how.remaps},
       regions_{source_, *slots_},
       window_{how.decay} {
   for (unsigned each = 0; each < classes_.count(); ++each) {
@@ -124,7 +130,7 @@ void pool::let_go() noexcept {
 
 void pool::lay_out(lane& mine) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    mine.bins.at(each).most = most_in_bin(classes_.bytes_of(each));
+    mine.bins.at(each).lay_out(most_in_bin(classes_.bytes_of(each)));
   }
 }
 
@@ -134,6 +140,7 @@ void pool::empty(lane& mine) noexcept {
     auto& bin = mine.bins.at(each);
     put_back(each, {bin.blocks.data(), bin.count}, freed);
     bin.count = 0;
+    bin.lay_out(bin.most);
   }
   flush_runs(mine);
 }
@@ -160,7 +167,7 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   auto* const mine = lane_for(key);
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
-    const std::size_t wanted = mine != nullptr ? mine->bins[size_class].most / 2 : 1;
+    const std::size_t wanted = mine != nullptr ? mine->bins[size_class].next_refill() : 1;
     std::array<void*, central_list::k_most_in_batch> taken;
     auto count = refill(size_class, {taken.data(), wanted}, on);
     ISTHMUS_TRY(count);
@@ -228,10 +235,11 @@ result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
     return free_block(*in, pointer, on);
   }
   if (in->is_recorded()) {
-    if (auto known = process_registry().find(pointer)) {
+    const auto* const start = block_holding(*in, pointer).start;  // under which it is recorded
+    if (auto known = process_registry().find_block(start)) {
       return take_back_recorded(*known, pointer, on);
     }
-    if (process_registry().is_dying(pointer)) {
+    if (process_registry().is_dying_block(start)) {
       return freed_before(pointer);
     }
   }

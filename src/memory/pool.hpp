@@ -37,6 +37,8 @@ class pool final : public memory_resource, public reclaimable {
     // Beyond it all that is free goes back before the driver is asked for what is needed.
     std::size_t soft_limit_bytes = SIZE_MAX;
     ref<budget> shared = {};  // what it holds together with other pools
+    // That its memory comes from, of the same context, device and kind; null: from the driver.
+    ref<memory_resource> upstream = {};
     // Memory that nobody needed for so long goes back (decay.hpp); 0: never.
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
@@ -148,6 +150,7 @@ class pool final : public memory_resource, public reclaimable {
   template <class Grow>
   [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
   [[nodiscard]] result<region_heap::run> grow_with_siblings(const wanted_run& wanted);
+  [[nodiscard]] bool pays_to_settle(const wanted_run& wanted) noexcept;
   void settle() noexcept;
   [[nodiscard]] bool revoke_idle_lanes() noexcept;
   void gather(lane::revoked which) noexcept;
@@ -183,6 +186,7 @@ class pool final : public memory_resource, public reclaimable {
   int tries_to_go_ = 0;
   pressure pressure_;
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
+  std::atomic<std::size_t> slabs_since_settled_{0};
   std::atomic<int> late_{0};
 
   std::mutex records_lock_;

@@ -55,7 +55,8 @@ class pool::ladder {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
         (step == rung::device_wait &&
          (!of_.device_wait_ || wanted_.whom == queue_slots::k_quiet)) ||
-        (step == rung::budget && of_.source_.shared() == nullptr)) {
+        (step == rung::budget && of_.source_.shared() == nullptr) ||
+        (step == rung::settle && !of_.pays_to_settle(wanted_))) {
       return false;
     }
     return step <= rung::grow || !(no_wait || in_continuation());
@@ -159,7 +160,8 @@ class pool::ladder {
   }
 
   // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
-  // First for what was freed in the order of queues, then for what a thread of the library frees.
+  // First for what was freed in the order of queues, then for what a thread of the library frees,
+  // and for what another resource gives or takes on other threads.
   [[nodiscard]] result<region_heap::run> wait() {
     const auto until = os::deadline_after(of_.longest_wait_.count());
     const auto running = of_.slots_->running(wanted_.whom);
@@ -169,12 +171,17 @@ class pool::ladder {
         return found;
       }
     }
-    for (;;) {
+    for (auto others = of_.regions_.at_upstream();;) {
       const auto seen = reclaims();
       auto found = again();
-      if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ||
-          of_.late_.load(std::memory_order_relaxed) <= 0 || !wait_for_reclaim(seen, until)) {
+      if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
         return found;
+      }
+      refusal_ = found.take_error();
+      if (others != 0 && of_.regions_.wait_for_upstream(until)) {
+        --others;
+      } else if (of_.late_.load(std::memory_order_relaxed) <= 0 || !wait_for_reclaim(seen, until)) {
+        return settle();  // one may have come back just now
       }
     }
   }
@@ -189,9 +196,9 @@ class pool::ladder {
       }
     }
     return text.empty() ? "nothing"
-                        : fmt::format("{} ({} given back, {} by {} reclaim callbacks)", text,
+                        : fmt::format("{} ({} given back, {} by {} reclaim callback{})", text,
                                       describe_bytes(trimmed_), describe_bytes(reclaimed_.bytes),
-                                      reclaimed_.asked);
+                                      reclaimed_.asked, reclaimed_.asked == 1 ? "" : "s");
   }
   [[nodiscard]] const char* advice(const snapshot& seen) const noexcept {
     if (seen.largest_free >= needed()) {
@@ -207,13 +214,15 @@ class pool::ladder {
       return "threads keep it for the work that they are at, or it lies between live blocks: ask "
              "again, or for less at a time";
     }
-    return "free buffers, ask for less or raise its limit";
+    return of_.source_.remedy(needed(), seen.free);
   }
   [[nodiscard]] error no_memory() const {
-    auto seen = of_.regions_.count();
-    find_holders(of_, seen);
-    auto made = told(seen);
-    remember_snapshot(made, seen);
+    shortage what{of_.regions_.count(), {}, of_.kind(), wanted_.nbytes, tried_};
+    of_.where().properties().filter.copy(what.device.data(), what.device.size() - 1);
+    find_holders(of_, what.seen);
+    what.advice = advice(what.seen);
+    auto made = told(what.seen);
+    remember_shortage(made, what);
     return made;
   }
   [[nodiscard]] error told(const snapshot& seen) const noexcept {

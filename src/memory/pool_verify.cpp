@@ -139,7 +139,8 @@ result<void> pool::verify() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
-  return seen;
+  ISTHMUS_TRY(seen);
+  return source_.upstream().verify();
 }
 
 }  // namespace isthmus

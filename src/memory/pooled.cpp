@@ -55,7 +55,7 @@ pooled_block block_holding(grain& in, const void* pointer) noexcept {
 
 result<ref<allocation>> pool::record(const pooled_block& of) {
   const std::lock_guard hold{records_lock_};
-  if (auto known = process_registry().find(of.start)) {
+  if (auto known = process_registry().find_block(of.start)) {
     return known;  // by another thread, meanwhile
   }
   if (!records_queue_) {
@@ -76,10 +76,10 @@ result<ref<allocation>> allocation_at(const void* pointer) {
     return not_allocated(pointer);
   }
   if (found.first->is_recorded()) {
-    if (auto known = process_registry().find(found.start)) {
+    if (auto known = process_registry().find_block(found.start)) {
       return known;
     }
-    if (process_registry().is_dying(found.start)) {
+    if (process_registry().is_dying_block(found.start)) {
       return not_allocated(pointer);
     }
   }

@@ -2,6 +2,7 @@
 
 #include "memory/host_memory.hpp"
 #include "memory/live_counts.hpp"
+#include "memory/reaper.hpp"
 
 namespace isthmus {
 namespace {
@@ -10,6 +11,7 @@ namespace {
 template <class Ask>
 auto promised(context& home, device& where, const allocation_request& request,
               Ask&& ask) -> decltype(ask()) {
+  start_letting_go();
   if (!host_memory::holds(where, request.kind)) {
     return ask();
   }

@@ -1,6 +1,7 @@
 #include "memory/reaper.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -23,9 +24,7 @@ class reaper {
   }
   void push(reclaimable& what) noexcept {
     const std::lock_guard hold{lock_};
-    if (!has_thread_) {
-      start();
-    }
+    start();
     what.next_ready_ = std::exchange(ready_, &what);
     changed_.notify_one();
   }
@@ -33,11 +32,21 @@ class reaper {
   // Nobody waits for these: they may never go.
   void put_off(reclaimable& what) noexcept {
     const std::lock_guard hold{lock_};
-    if (!has_thread_) {
-      start();
+    start();
+    if (!is_trying_again_) {
+      const auto soon = os::clock::now() + k_least_pause;
+      pause_ = put_off_ == nullptr ? k_least_pause : pause_;
+      due_ = put_off_ == nullptr ? soon : std::min(due_, soon);
     }
     what.next_ready_ = std::exchange(put_off_, &what);
     changed_.notify_one();
+  }
+
+  void start_late() noexcept {
+    if (lacks_thread_.load(std::memory_order_relaxed)) {
+      const std::lock_guard hold{lock_};
+      start();
+    }
   }
 
   [[nodiscard]] std::uint64_t let_go() noexcept {
@@ -45,6 +54,7 @@ class reaper {
     return let_go_;
   }
   [[nodiscard]] bool wait(std::uint64_t seen, const os::deadline& until) noexcept {
+    start_late();
     std::unique_lock hold{lock_};
     const auto more = [&] { return let_go_ != seen; };
     if (more() || expected_ == 0) {
@@ -58,14 +68,17 @@ class reaper {
   }
 
  private:
-  // Without a thread all waits in the list, which is no loss but of memory, for the next try.
+  // Without a thread all waits in the lists, which is no loss but of memory, for the next try.
   void start() noexcept {
+    if (has_thread_) {
+      return;
+    }
     try {
       start_thread([this] { serve(); }).detach();
       has_thread_ = true;
     } catch (...) {
-      has_thread_ = false;
     }
+    lacks_thread_.store(!has_thread_, std::memory_order_relaxed);
   }
 
   void serve() noexcept {
@@ -74,18 +87,26 @@ class reaper {
       auto* again = wait_for_work(hold);
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
-      while (again != nullptr) {
-        let_one_go(again);
+      if (again != nullptr) {
+        while (again != nullptr) {
+          let_one_go(again);
+        }
+        tell(0);  // who waits for others may find what these gave back
       }
       while (batch != nullptr) {
         let_one_go(batch);
-        const std::lock_guard told{lock_};
-        --expected_;
-        ++let_go_;
-        ended_.notify_all();
+        tell(1);
       }
       hold.lock();
+      is_trying_again_ = false;
     }
+  }
+
+  void tell(std::uint64_t expected) noexcept {
+    const std::lock_guard hold{lock_};
+    expected_ -= expected;
+    ++let_go_;
+    ended_.notify_all();
   }
 
   static void let_one_go(reclaimable*& first) noexcept {
@@ -95,17 +116,23 @@ class reaper {
     }
   }
 
-  // Returns what was put off, once it is time to try that again.
+  // Returns what was put off, once it is time to try that again, however much else there is to do.
   reclaimable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
-    const auto has_work = [this] { return ready_ != nullptr; };
-    if (put_off_ == nullptr) {
-      pause_ = k_least_pause;
-      changed_.wait(hold, [&] { return has_work() || put_off_ != nullptr; });
+    const auto is_due = [this] { return put_off_ != nullptr && os::clock::now() >= due_; };
+    while (ready_ == nullptr && !is_due()) {
+      if (put_off_ == nullptr) {
+        changed_.wait(hold);
+      } else {
+        const auto until = due_;  // which another may change meanwhile
+        changed_.wait_until(hold, until);
+      }
     }
-    if (put_off_ == nullptr || changed_.wait_for(hold, pause_, has_work)) {
+    if (!is_due()) {
       return nullptr;
     }
+    is_trying_again_ = true;
     pause_ = std::min(pause_ * 2, k_longest_pause);
+    due_ = os::clock::now() + pause_;
     return std::exchange(put_off_, nullptr);
   }
 
@@ -117,9 +144,12 @@ class reaper {
   reclaimable* ready_ = nullptr;
   reclaimable* put_off_ = nullptr;
   std::chrono::milliseconds pause_{k_least_pause};
+  os::clock::time_point due_;     // of what was put off, where there is any
+  bool is_trying_again_ = false;  // what is put off now was so before
   std::uint64_t expected_ = 0;
   std::uint64_t let_go_ = 0;
   bool has_thread_ = false;
+  std::atomic<bool> lacks_thread_{false};
 };
 
 namespace {
@@ -157,6 +187,8 @@ void retire_later(reclaimable& what) noexcept {
 }
 
 void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); }
+
+void start_letting_go() noexcept { process_reaper().start_late(); }
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 

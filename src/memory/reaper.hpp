@@ -30,6 +30,9 @@ void retire_later(reclaimable& what) noexcept;
 // could not tell. Tried again after a millisecond, and then after twice as long each time, up to a
 // second.
 void let_go_again(reclaimable& what) noexcept;
+// Where there was no memory for the thread that does all this, it is started now; else a load. For
+// whoever asks for memory, or for it to go back.
+void start_letting_go() noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Returns once more than `seen` were let go; false where no more is to come, or at `until`.

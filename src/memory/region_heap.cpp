@@ -16,11 +16,6 @@ std::size_t total_bytes(const std::vector<region>& of) noexcept {
 
 }  // namespace
 
-error region_heap::beyond_all(std::size_t nbytes) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool keeps at most {}, not {}",
-              describe_bytes(k_most_bytes), describe_bytes(nbytes));
-}
-
 result<void> region_heap::open() {
   auto table = grain_table::take();
   ISTHMUS_TRY(table);
@@ -165,57 +160,6 @@ result<void> region_heap::enter(std::vector<region>& row) {
   return {};
 }
 
-// What one thread took out to move, another cannot see: one at a time, and each looks first at what
-// the one before it brought.
-result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
-                                           queue_slots::slot whom) {
-  const std::lock_guard one_at_a_time{growing_};
-  for (auto from = cut::sparing_idle;; from = cut::any) {
-    if (const auto found = take(count, alignment, whom, from); found.count != 0) {
-      return found;
-    }
-    ISTHMUS_TRY(grow_for(count, alignment));
-  }
-}
-
-result<void> region_heap::grow_for(index count, std::size_t alignment) {
-  const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
-  const auto needed = count * k_grain_bytes + slack;
-  if (needed > k_most_bytes) {
-    return beyond_all(needed);
-  }
-  const auto wanted = source_.growth_for(needed);
-  if (source_.moves()) {
-    return assemble(needed, wanted);
-  }
-  return wanted > needed && add_region(wanted) ? result<void>{} : add_region(needed);
-}
-
-result<void> region_heap::grow_by(std::size_t nbytes) {
-  const std::lock_guard one_at_a_time{growing_};
-  return add_region(nbytes);
-}
-
-result<void> region_heap::add_region(std::size_t nbytes) try {
-  if (nbytes > k_most_bytes) {
-    return beyond_all(nbytes);
-  }
-  if (source_.moves()) {
-    return assemble(nbytes, nbytes);
-  }
-  std::vector<region> row(1);
-  auto made = source_.allocate(nbytes);
-  ISTHMUS_TRY(made);
-  row.front() = *made;
-  auto entered = enter(row);
-  if (!entered) {
-    source_.give_back(*made);
-  }
-  return entered;
-} catch (const std::bad_alloc&) {
-  return error::no_memory();
-}
-
 // Pre: under the lock. By number.
 std::vector<region_heap::unused> region_heap::find_unused() const {
   std::vector<unused> found;
@@ -276,6 +220,9 @@ std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
 std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   const std::lock_guard hold{lock_};
   std::vector<unused> which;
+  if (fresh_.load(std::memory_order_relaxed) != 0) {
+    return {};
+  }
   auto held = source_.counts().held_bytes();
   for (auto each : find_unused()) {
     const auto& in = regions_[each.position];
@@ -296,6 +243,9 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
 // The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre:
 // under the lock.
 region region_heap::take_whole(std::size_t room) noexcept {
+  if (fresh_.load(std::memory_order_relaxed) != 0) {
+    return {};
+  }
   auto found = regions_.end();
   auto inside = run_heap::k_none;
   runs_.visit_free(1, [&](index first, index count, ticket until) {
@@ -337,7 +287,7 @@ std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
 }
 
 std::size_t region_heap::trim(std::size_t keep) noexcept {
-  const std::lock_guard one_at_a_time{growing_};
+  const turn mine{*this};
   try {
     std::size_t given_back = 0;
     for (const auto& gone : take_to_trim(keep)) {

@@ -7,6 +7,7 @@
 // addresses, one behind the other, and only what is missing is asked of the driver. So fragments do
 // not add up: as in GMLake (Guo et al., 2024), but by whole chunks, and while they are free.
 
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "memory/region_source.hpp"
 #include "memory/run_heap.hpp"
 #include "memory/snapshot.hpp"
+#include "os/futex.hpp"
 
 namespace isthmus {
 
@@ -54,7 +56,8 @@ class region_heap {
   // Joins neighbours that waited for different queues and wait no more.
   void settle() noexcept;
   // Such a run in any case: of what another thread brought meanwhile, else of more memory. Errors
-  // as `region_source::allocate`.
+  // as `region_source::allocate`. Threads that ask the driver wait for one another; those that ask
+  // another resource do not, as it may be the program's code, and wait for this thread.
   [[nodiscard]] result<run> grow(index count, std::size_t alignment, queue_slots::slot whom);
   // A region of at least so many bytes.
   [[nodiscard]] result<void> grow_by(std::size_t nbytes);
@@ -65,6 +68,12 @@ class region_heap {
   // Gives back regions that nothing uses and that did not serve, the smallest first, till they come
   // to as much as is asked of the driver now. Pre: regions cannot move.
   void make_way(std::size_t needed) noexcept;
+  // Threads that are at another resource, in place of the driver, and a wait for one of them: false
+  // where there is none, or at `until`.
+  [[nodiscard]] std::uint32_t at_upstream() const noexcept {
+    return at_upstream_.load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool wait_for_upstream(const os::deadline& until) const noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
   [[nodiscard]] grain_table& table() const noexcept { return *table_; }
@@ -85,6 +94,21 @@ class region_heap {
 
  private:
   class assembly;
+  // Around what calls the driver: one thread at a time, before the lock. Where another resource
+  // stands in its place it is no more than told that somebody is there.
+  class turn {
+   public:
+    explicit turn(region_heap& of) noexcept;
+    ~turn();
+    turn(const turn&) = delete;
+    turn& operator=(const turn&) = delete;
+    // It has more memory, and is about to cut from it: till it ends no whole region goes back.
+    void bring() noexcept;
+
+   private:
+    region_heap& of_;
+    bool brings_ = false;
+  };
   static constexpr auto k_most_bytes = std::size_t{grain_table::k_grains} * k_grain_bytes;
   // In grains, of a chunk that divides: less is not worth a mapping of its own, of which a process
   // on Linux has some 65,000. A whole chunk may be smaller: it leaves none behind.
@@ -111,8 +135,8 @@ class region_heap {
   [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
-  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment);
-  [[nodiscard]] result<void> add_region(std::size_t nbytes);
+  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, turn& mine);
+  [[nodiscard]] result<void> add_region(std::size_t nbytes, turn& mine);
   [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted);
   [[nodiscard]] result<bool> assemble_from(std::vector<region> to_move, std::size_t needed,
                                            std::size_t wanted);
@@ -133,7 +157,10 @@ class region_heap {
   region_source& source_;
   queue_slots& slots_;
   grain_table* table_ = nullptr;
-  std::mutex growing_;  // around what calls the driver; before the lock
+  std::mutex growing_;
+  std::atomic<std::uint32_t> fresh_{0};  // turns that brought memory
+  std::atomic<std::uint32_t> at_upstream_{0};
+  std::atomic<std::uint32_t> came_back_{0};  // from there, so far
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, slots_};
   std::uint64_t least_free_ = 0;  // in grains

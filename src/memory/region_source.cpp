@@ -26,13 +26,16 @@ chunk_source* chunks_for(context& home, device& where, usm_kind kind,
 }  // namespace
 
 region_source::region_source(context& home, device& where, usm_kind kind, const sizes& how,
-                             ref<budget> shared, bool remaps) noexcept
+                             ref<budget> shared, ref<memory_resource> upstream,
+                             bool remaps) noexcept
     : home_{home},
       where_{where},
       kind_{kind},
       how_{how},
       shared_{std::move(shared)},
-      chunks_{remaps ? chunks_for(home, where, kind, how.limit_bytes) : nullptr},
+      upstream_{std::move(upstream)},
+      chunks_{remaps && !upstream_.is_there() ? chunks_for(home, where, kind, how.limit_bytes)
+                                              : nullptr},
       poison_{where, kind} {}
 
 // Separate allocations are few and large, as what is left in one does not help another. Chunks are
@@ -52,18 +55,43 @@ result<void> region_source::fits(std::size_t nbytes) const {
     return {};
   }
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-              "a pool of {} memory on {} holds at most {}, by its {}, and never has {}: ask for "
-              "less or raise that",
+              "a pool of {} memory on {} holds at most {}, by its {}, and never has {}",
               kind_name(kind_), where_.properties().filter,
               describe_bytes(std::min(how_.limit_bytes, shared)),
               shared < how_.limit_bytes ? "budget" : "limit", describe_bytes(nbytes));
 }
 
+// What is free serves along with new memory only where it moves.
+const char* region_source::remedy(std::size_t needed, std::size_t free) const noexcept {
+  const auto more = asked_for(needed - (moves() ? std::min(free, needed) : 0));
+  const auto is_above = [more](std::size_t limit, std::size_t held) {
+    return more > limit - std::min(held, limit);
+  };
+  if (is_above(how_.limit_bytes, counts_.held_bytes())) {
+    return needed > how_.limit_bytes ? "ask for less or raise its limit"
+                                     : "free buffers, ask for less or raise its limit";
+  }
+  if (shared_ && is_above(shared_->limit_bytes(), shared_->held_bytes())) {
+    return needed > shared_->limit_bytes()
+               ? "ask for less or make its budget larger"
+               : "free buffers, ask for less or make its budget larger";
+  }
+  return "free buffers or ask for less";
+}
+
+std::size_t region_source::asked_for(std::size_t needed) const noexcept {
+  if (moves()) {
+    return round_up(needed, chunks_->granularity());
+  }
+  // The driver may not align to grains: then one more is asked for.
+  const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
+  return round_up(needed, k_grain_bytes) + (aligns ? 0 : k_grain_bytes);
+}
+
 result<void> region_source::claim(std::size_t nbytes) {
   if (!counts_.claim(nbytes, how_.limit_bytes)) {
     return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
-                "a pool of {} memory on {} would need {} more and holds {} of at most {}: free "
-                "buffers, ask for less or raise its limit",
+                "a pool of {} memory on {} would need {} more and holds {} of at most {}",
                 kind_name(kind_), where_.properties().filter, describe_bytes(nbytes),
                 describe_bytes(counts_.held_bytes()), describe_bytes(how_.limit_bytes));
   }
@@ -81,20 +109,35 @@ void region_source::unclaim(std::size_t nbytes) noexcept {
   }
 }
 
-// The driver may not align to grains: then one more is asked for.
+result<region> region_source::take(const allocation_request& request) {
+  region made;
+  made.driver_bytes = request.nbytes;
+  if (upstream_.is_there()) {
+    auto chunk = upstream_.allocate(request);
+    ISTHMUS_TRY(chunk);
+    made.from_driver = (*chunk)->what().base;
+    made.lent = chunk->detach();
+  } else {
+    auto given = provider_allocate(home_, where_, request);
+    ISTHMUS_TRY(given);
+    made.from_driver = *given;
+  }
+  return made;
+}
+
 result<region> region_source::allocate(std::size_t nbytes) {
   const auto whole = round_up(nbytes, k_grain_bytes);
-  const bool aligns = where_.properties().max_alignment >= k_grain_bytes;
-  const std::size_t asked = aligns ? whole : whole + k_grain_bytes;
+  const auto asked = asked_for(nbytes);
   ISTHMUS_TRY(claim(asked));
   undo claimed{[&] { unclaim(asked); }};
-  auto given = provider_allocate(home_, where_, {kind_, asked, aligns ? k_grain_bytes : 0});
-  ISTHMUS_TRY(given);
+  auto made = take({kind_, asked, asked == whole ? k_grain_bytes : 0});
+  ISTHMUS_TRY(made);
   claimed.dismiss();
   counts_.took_claimed();
-  auto* base = static_cast<std::byte*>(*given);
-  return region{*given, asked, base + (round_up(address(base), k_grain_bytes) - address(base)),
-                static_cast<grain_table::index>(whole / k_grain_bytes)};
+  auto* const begin = static_cast<std::byte*>(made->from_driver);
+  made->base = begin + (round_up(address(begin), k_grain_bytes) - address(begin));
+  made->count = static_cast<grain_table::index>(whole / k_grain_bytes);
+  return made;
 }
 
 region region_source::cut(region& whole, grain_table::index count) noexcept {
@@ -115,7 +158,9 @@ void region_source::give_back(const region& gone) noexcept {
     return;
   }
   poison_.forget(gone.base, gone.nbytes());
-  if (moves()) {
+  if (gone.lent != nullptr) {
+    gone.lent->release();
+  } else if (moves()) {
     provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
   } else {
     provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
@@ -160,7 +205,7 @@ void region_source::fill(reservation& in, std::size_t nbytes) noexcept {
 }
 
 result<region> region_source::create(reservation& in, std::size_t nbytes) {
-  const auto whole = round_up(nbytes, chunks_->granularity());
+  const auto whole = asked_for(nbytes);
   ISTHMUS_TRY(claim(whole));
   undo claimed{[&] { unclaim(whole); }};
   auto* const at = in.base + in.filled;

@@ -1,5 +1,6 @@
 #pragma once
-// Where a pool's regions come from: the driver's allocations, or chunks that can move.
+// Where a pool's regions come from: the driver's allocations, chunks that can move, or another
+// resource.
 
 #include <atomic>
 
@@ -9,6 +10,7 @@
 #include "memory/grain_table.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/page_map.hpp"
+#include "memory/pool_upstream.hpp"
 
 namespace isthmus {
 
@@ -21,13 +23,15 @@ struct reservation {
   std::atomic<std::uint32_t> users{1};  // its chunks, and whoever is putting them there
 };
 
-// Whole grains of the driver's memory, which go back, or move, as a whole.
+// Whole grains of the driver's memory, which go back, or move, as a whole; of a pool over another
+// resource, of that one's.
 struct region {
   void* from_driver = nullptr;
   std::size_t driver_bytes = 0;
   std::byte* base = nullptr;
   grain_table::index count = 0;
-  reservation* in = nullptr;  // of a chunk that does not divide
+  reservation* in = nullptr;   // of a chunk that does not divide
+  allocation* lent = nullptr;  // upstream's, held
   grain_table::index first = grain_table::k_none;
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
@@ -43,10 +47,11 @@ class region_source {
     std::size_t limit_bytes;    // never more
     std::size_t initial_bytes;  // asked for at once; not given back for others
   };
-  // `shared`: what it holds together with other sources; may be null.
+  // `shared`: what it holds together with other sources; may be null, as may `upstream`.
   region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
-                bool remaps) noexcept;
+                ref<memory_resource> upstream, bool remaps) noexcept;
 
+  [[nodiscard]] pool_upstream& upstream() noexcept { return upstream_; }
   // Whether its regions are chunks.
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
   // Bytes that a chunk is a multiple of. Pre: it moves.
@@ -74,13 +79,18 @@ class region_source {
   // A chunk that moves counts in both maps and unmaps.
   // OUT_OF_MEMORY for more than the limit, or the budget's, ever allows.
   [[nodiscard]] result<void> fits(std::size_t nbytes) const;
+  // What to do where so much was needed and refused, while so much of what is held was free.
+  [[nodiscard]] const char* remedy(std::size_t needed, std::size_t free) const noexcept;
   [[nodiscard]] const driver_counts& counts() const noexcept { return counts_; }
   [[nodiscard]] const sizes& how() const noexcept { return how_; }
   [[nodiscard]] budget* shared() const noexcept { return shared_.get(); }
   [[nodiscard]] const free_poison& poison() const noexcept { return poison_; }
 
  private:
+  // The driver is asked for so much where so much is needed.
+  [[nodiscard]] std::size_t asked_for(std::size_t needed) const noexcept;
   [[nodiscard]] result<void> claim(std::size_t nbytes);
+  [[nodiscard]] result<region> take(const allocation_request& request);
   void fill(reservation& in, std::size_t nbytes) noexcept;
   void unclaim(std::size_t nbytes) noexcept;
 
@@ -89,6 +99,7 @@ class region_source {
   const usm_kind kind_;
   const sizes how_;
   const ref<budget> shared_;
+  pool_upstream upstream_;
   chunk_source* const chunks_;
   const free_poison poison_;
   driver_counts counts_;

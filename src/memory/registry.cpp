@@ -4,9 +4,9 @@
 #include <bit>
 #include <utility>
 
+#include "core/hash.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/sizes.hpp"
-#include "memory/page_map.hpp"
 
 namespace isthmus {
 
@@ -28,7 +28,7 @@ class registry::change {
 // A record of more than 2^(k-1) and up to 2^k bytes overlaps at most two cells of 2^k bytes, the
 // first being its base's.
 registry::key registry::key_of(const allocation& record) noexcept {
-  if (!record.lies_within() && process_page_map.find(record.what().base) != nullptr) {
+  if (record.is_block()) {
     return key_of_block(record.what().base);
   }
   constexpr unsigned k_last = 63;
@@ -42,9 +42,7 @@ registry::key registry::key_of_block(const void* base) noexcept {
 }
 
 std::uint64_t registry::hash(const key& where) noexcept {
-  constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
-  auto mixed = (where.cell * 128 + where.size_class) * k_spread;
-  return (mixed ^ (mixed >> 32)) * k_spread;
+  return hash_of(where.cell * 128 + where.size_class);
 }
 
 void registry::grow(shard& crowded) {
@@ -118,9 +116,6 @@ void registry::mark_dying(allocation& record) noexcept {
 
 template <class Visit>
 bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
-  if (visit(hash(key_of_block(pointer)))) {
-    return true;
-  }
   for (auto left = hints_.about(pointer); left != 0; left &= left - 1) {
     const auto size_class = static_cast<unsigned>(std::countr_zero(left));
     const auto cell = address(pointer) >> size_class;
@@ -131,22 +126,31 @@ bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
   return false;
 }
 
-// Stops where the version is another: an entry may have gone elsewhere, and the way with it.
-const registry_entry* registry::walk(const shard& in, std::uint64_t hashed, const void* pointer,
+// Stops where the version is another: an entry may have gone elsewhere, and the way with it. A
+// record that is dying is told only where no other holds the pointer: somebody else's memory may be
+// adopted again meanwhile.
+const registry_entry* registry::walk(const shard& in, const sought& what,
                                      std::uint32_t version) noexcept {
   const auto chains = in.chains.load(std::memory_order_acquire);
-  const auto* entry = chains.count() == 0 ? nullptr : chains.chain(hashed).first_for(hashed);
-  while (entry != nullptr && !entry->holds(pointer) &&
-         in.version.load(std::memory_order_relaxed) == version) {
+  const auto* entry =
+      chains.count() == 0 ? nullptr : chains.chain(what.hashed).first_for(what.hashed);
+  const registry_entry* dying = nullptr;
+  while (entry != nullptr && in.version.load(std::memory_order_relaxed) == version) {
+    if (entry->holds(what.pointer, what.is_block)) {
+      if (!entry->is_dying()) {
+        return entry;
+      }
+      dying = entry;
+    }
     entry = entry->next.load(std::memory_order_acquire);
   }
-  return entry;
+  return dying;
 }
 
-bool registry::read(shard& in, std::uint64_t hashed, const void* pointer,
-                    known_memory& out) noexcept {
+bool registry::read(const sought& what, known_memory& out) noexcept {
+  auto& in = shard_of(what.hashed);
   const auto read_at = [&](std::uint32_t version) {
-    const auto* const found = walk(in, hashed, pointer, version);
+    const auto* const found = walk(in, what, version);
     if (found != nullptr) {
       out = found->tell();
     }
@@ -166,37 +170,52 @@ bool registry::read(shard& in, std::uint64_t hashed, const void* pointer,
 
 std::optional<known_memory> registry::look(const void* pointer) noexcept {
   std::optional<known_memory> found{std::in_place};
+  std::optional<known_memory> dying;
   if (!visit_places(pointer, [&](std::uint64_t hashed) {
-        return read(shard_of(hashed), hashed, pointer, *found);
+        if (!read({hashed, pointer, false}, *found)) {
+          return false;
+        }
+        if (found->is_dying) {
+          dying = found;
+        }
+        return !found->is_dying;
       })) {
+    found = dying;
+  }
+  return found;
+}
+
+std::optional<known_memory> registry::look_block(const void* base) noexcept {
+  std::optional<known_memory> found{std::in_place};
+  if (!read({place_of_block(base), base, true}, *found)) {
     found.reset();
   }
   return found;
 }
 
 template <class Visit>
-bool registry::visit_holders(const void* pointer, Visit&& visit) noexcept {
-  return visit_places(pointer, [&](std::uint64_t hashed) {
-    auto& mine = shard_of(hashed);
-    const auto chains = mine.chains.load(std::memory_order_acquire);
-    if (chains.count() == 0 || chains.chain(hashed).first_for(hashed) == nullptr) {
-      return false;
-    }
-    const std::lock_guard hold{mine.lock};
-    auto* entry = mine.chains.load(std::memory_order_relaxed).chain(hashed).first();
-    for (; entry != nullptr; entry = entry->next.load(std::memory_order_relaxed)) {
-      if (entry->record->contains(pointer) && visit(*entry->record)) {
-        return true;
-      }
-    }
+bool registry::visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept {
+  auto& in = shard_of(hashed);
+  const auto chains = in.chains.load(std::memory_order_acquire);
+  if (chains.count() == 0 || chains.chain(hashed).first_for(hashed) == nullptr) {
     return false;
-  });
+  }
+  const std::lock_guard hold{in.lock};
+  auto* entry = in.chains.load(std::memory_order_relaxed).chain(hashed).first();
+  for (; entry != nullptr; entry = entry->next.load(std::memory_order_relaxed)) {
+    // Places that are not the same may be in one chain.
+    if (entry->record->hashed_ == hashed && entry->record->contains(pointer) &&
+        visit(*entry->record)) {
+      return true;
+    }
+  }
+  return false;
 }
 
 template <class Fits>
-ref<allocation> registry::first_holder(const void* pointer, Fits&& fits) noexcept {
+ref<allocation> registry::holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept {
   ref<allocation> found;
-  visit_holders(pointer, [&](allocation& record) {
+  visit_holders(hashed, pointer, [&](allocation& record) {
     if (!fits(record) || !record.try_retain()) {
       return false;
     }
@@ -207,17 +226,41 @@ ref<allocation> registry::first_holder(const void* pointer, Fits&& fits) noexcep
 }
 
 ref<allocation> registry::find(const void* pointer) noexcept {
-  return first_holder(pointer, [](const allocation& record) { return !record.lies_within(); });
+  ref<allocation> found;
+  visit_places(pointer, [&](std::uint64_t hashed) {
+    found = holder(hashed, pointer, [](const allocation& each) { return !each.lies_within(); });
+    return static_cast<bool>(found);
+  });
+  return found;
 }
 
 ref<allocation> registry::find(const void* pointer, const memory_resource& from) noexcept {
-  return first_holder(pointer, [&](const allocation& record) { return record.came_from(from); });
+  const auto came_from = [&](const allocation& each) { return each.came_from(from); };
+  auto found = holder(place_of_block(pointer), pointer, came_from);
+  if (!found) {
+    visit_places(pointer, [&](std::uint64_t hashed) {
+      found = holder(hashed, pointer, came_from);
+      return static_cast<bool>(found);
+    });
+  }
+  return found;
+}
+
+ref<allocation> registry::find_block(const void* base) noexcept {
+  return holder(place_of_block(base), base, [](const allocation&) { return true; });
 }
 
 bool registry::is_dying(const void* pointer) noexcept {
-  return visit_holders(pointer, [](allocation& record) {
-    return !record.lies_within() && record.references() == 0;
+  return visit_places(pointer, [&](std::uint64_t hashed) {
+    return visit_holders(hashed, pointer, [](allocation& each) {
+      return !each.lies_within() && each.references() == 0;
+    });
   });
+}
+
+bool registry::is_dying_block(const void* base) noexcept {
+  return visit_holders(place_of_block(base), base,
+                       [](allocation& each) { return each.references() == 0; });
 }
 
 registry& process_registry() noexcept {

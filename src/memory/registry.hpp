@@ -36,15 +36,21 @@ class registry {
   // Nobody refers to it any more; it stays in the table.
   static void mark_dying(allocation& record) noexcept;
 
-  // Of the record whose [base, base + nbytes) holds `pointer`, none that lies within another.
-  // Takes no lock but where others change the same shard again and again meanwhile.
+  // Of the record whose [base, base + nbytes) holds `pointer`, none that lies within another and no
+  // pool's block; of a dying one where there is no other. Takes no lock but where others change the
+  // same shard again and again meanwhile.
   [[nodiscard]] std::optional<known_memory> look(const void* pointer) noexcept;
   // That record; null if none, or if it is dying.
   [[nodiscard]] ref<allocation> find(const void* pointer) noexcept;
-  // The same of what came from one resource, also where it lies within another.
+  // Of any that came from one resource, also where it lies within another.
   [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
   // Whether one holds it that nobody refers to any more and whose memory has not gone back yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
+  // The same of a pool's block, by its base, which the page map tells: what the pool's memory lies
+  // in may have a record too.
+  [[nodiscard]] std::optional<known_memory> look_block(const void* base) noexcept;
+  [[nodiscard]] ref<allocation> find_block(const void* base) noexcept;
+  [[nodiscard]] bool is_dying_block(const void* base) noexcept;
 
  private:
   struct key {
@@ -94,20 +100,26 @@ class registry {
   static void make_entries(shard& in);
   static void take_out(shard& in, allocation& record) noexcept;
 
+  [[nodiscard]] static std::uint64_t place_of_block(const void* base) noexcept {
+    return hash(key_of_block(base));
+  }
   // visit(hashed) for each place that the pointer's record may be at, until one says true.
   template <class Visit>
   bool visit_places(const void* pointer, Visit&& visit) noexcept;
-  [[nodiscard]] static const registry_entry* walk(const shard& in, std::uint64_t hashed,
-                                                  const void* pointer,
+  struct sought {
+    std::uint64_t hashed;
+    const void* pointer;
+    bool is_block;
+  };
+  [[nodiscard]] static const registry_entry* walk(const shard& in, const sought& what,
                                                   std::uint32_t version) noexcept;
-  [[nodiscard]] static bool read(shard& in, std::uint64_t hashed, const void* pointer,
-                                 known_memory& out) noexcept;
-  // The first record that may hold the pointer for which `visit` is true, under its shard's lock.
+  [[nodiscard]] bool read(const sought& what, known_memory& out) noexcept;
+  // The first record there that holds the pointer and for which `visit` is true, under the lock.
   template <class Visit>
-  bool visit_holders(const void* pointer, Visit&& visit) noexcept;
-  // The first record that may hold the pointer, for which `fits` is true and which somebody holds.
+  bool visit_holders(std::uint64_t hashed, const void* pointer, Visit&& visit) noexcept;
+  // The same for which `fits` is true and which somebody holds.
   template <class Fits>
-  ref<allocation> first_holder(const void* pointer, Fits&& fits) noexcept;
+  ref<allocation> holder(std::uint64_t hashed, const void* pointer, Fits&& fits) noexcept;
 
   static constexpr unsigned k_shard_bits = 6;
   std::array<shard, std::size_t{1} << k_shard_bits> shards_;

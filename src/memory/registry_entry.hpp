@@ -36,6 +36,7 @@ struct alignas(64) registry_entry {
   static constexpr std::uint64_t k_kind = 0x7;
   static constexpr std::uint64_t k_is_within = 0x8;
   static constexpr std::uint64_t k_is_dying = 0x10;
+  static constexpr std::uint64_t k_is_block = 0x20;
 
   // Stores release and loads acquire, so that who sees anything of a change sees the version that
   // was set before, and none of this moves past the version read after. Pre: under the lock, in a
@@ -46,7 +47,8 @@ struct alignas(64) registry_entry {
     record = &of;
     base.store(address(what.base), k_release);
     extent.store(std::uint64_t{what.nbytes} << k_extent_shift |
-                     static_cast<std::uint64_t>(what.kind) | (of.lies_within() ? k_is_within : 0),
+                     static_cast<std::uint64_t>(what.kind) | (of.lies_within() ? k_is_within : 0) |
+                     (of.is_block() ? k_is_block : 0),
                  k_release);
     where.store(&of.where(), k_release);
     home.store(&of.home(), k_release);
@@ -54,10 +56,14 @@ struct alignas(64) registry_entry {
     from.store(of.from(), k_release);
     queue_key.store(of.on().key(), k_release);
   }
-  [[nodiscard]] bool holds(const void* pointer) const noexcept {
+  // Of none that lies within another: of a pool's blocks, or of all else.
+  [[nodiscard]] bool holds(const void* pointer, bool is_block) const noexcept {
     const auto seen = extent.load(std::memory_order_acquire);
-    return (seen & k_is_within) == 0 &&
+    return (seen & (k_is_within | k_is_block)) == (is_block ? k_is_block : 0) &&
            address(pointer) - base.load(std::memory_order_acquire) < seen >> k_extent_shift;
+  }
+  [[nodiscard]] bool is_dying() const noexcept {
+    return (extent.load(std::memory_order_acquire) & k_is_dying) != 0;
   }
   [[nodiscard]] known_memory tell() const noexcept {
     constexpr auto k_acquire = std::memory_order_acquire;

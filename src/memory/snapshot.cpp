@@ -7,23 +7,23 @@ namespace {
 thread_local constinit bool is_gone = false;
 struct remembered {
   error failure;
-  snapshot seen;
+  shortage of;
   ~remembered() { is_gone = true; }
 };
 thread_local remembered last;
 
 }  // namespace
 
-void remember_snapshot(const error& failure, const snapshot& seen) noexcept {
+void remember_shortage(const error& failure, const shortage& of) noexcept {
   // The error that all failures without memory share tells of none of them.
   if (!is_gone && !failure.is(error::no_memory())) {
     last.failure = failure;
-    last.seen = seen;
+    last.of = of;
   }
 }
 
-const snapshot* snapshot_of(const error& failure) noexcept {
-  return !is_gone && failure.is(last.failure) ? &last.seen : nullptr;
+const shortage* shortage_of(const error& failure) noexcept {
+  return !is_gone && failure.is(last.failure) ? &last.of : nullptr;
 }
 
 }  // namespace isthmus

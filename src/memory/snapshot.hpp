@@ -34,9 +34,19 @@ struct snapshot {
   }
 };
 
-// What was seen where `failure` was made, for whoever asks on this thread before its next one.
-void remember_snapshot(const error& failure, const snapshot& seen) noexcept;
-// Null if nothing was.
-[[nodiscard]] const snapshot* snapshot_of(const error& failure) noexcept;
+// A request that found no memory, and what its pool had.
+struct shortage {
+  snapshot seen;
+  std::array<char, 64> device{};  // its filter: an error outlives devices, and keeps none
+  isthmus_kind_t kind = ISTHMUS_KIND_UNKNOWN;
+  std::size_t requested = 0;     // bytes
+  std::uint32_t rungs = 0;       // that were tried: 1 << rung of each (pressure.hpp)
+  const char* advice = nullptr;  // lives for ever
+};
+
+// For whoever asks on this thread before its next such failure.
+void remember_shortage(const error& failure, const shortage& of) noexcept;
+// Null if it is of none.
+[[nodiscard]] const shortage* shortage_of(const error& failure) noexcept;
 
 }  // namespace isthmus

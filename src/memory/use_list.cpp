@@ -48,7 +48,7 @@ void use_list::join_ranges(entry& newest, std::uint64_t began_at, std::vector<en
   });
 }
 
-void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept try {
+void use_list::insert(const use& what, const ref<event>& ended, std::uint64_t began_at) {
   std::vector<entry> gone;
   entry newest{what, ended, 0};
   ever_used_.store(true, std::memory_order_release);
@@ -63,6 +63,10 @@ void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began
     join_ranges(newest, began_at, gone);
   }
   entries_.push_back(newest);
+}
+
+void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept try {
+  insert(what, ended, began_at);
 } catch (const std::bad_alloc&) {
   static_cast<void>(ended->wait(std::nullopt));
 }

@@ -43,6 +43,8 @@ class use_list {
   [[nodiscard]] std::uint64_t begin() noexcept;
   // Adds to `out` what an operation like `wanted` must wait for.
   void collect(const use& wanted, std::vector<ref<event>>& out);
+  // Throws std::bad_alloc; what was there may then be gone that comes before `ended` on its queue.
+  void insert(const use& what, const ref<event>& ended, std::uint64_t began_at);
   // Never fails: without memory for its list it waits for `ended`.
   void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
   [[nodiscard]] bool ever_used() const noexcept {

@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <link.h>
 #include <unwind.h>
 
 #include <algorithm>
@@ -13,9 +14,17 @@
 namespace isthmus::os {
 namespace {
 
+// Where a library lies, code and data.
+struct extent {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+
+  [[nodiscard]] bool has(std::uintptr_t at) const noexcept { return begin <= at && at < end; }
+};
+
 struct walk {
   std::span<void*> out;
-  std::size_t skip;
+  extent skipped;  // frames there, till one is elsewhere
   std::size_t count = 0;
 };
 
@@ -24,18 +33,40 @@ _Unwind_Reason_Code visit(_Unwind_Context* at, void* given) {
   if (so_far.count == so_far.out.size()) {
     return _URC_END_OF_STACK;
   }
-  if (so_far.skip != 0) {
-    --so_far.skip;
-  } else if (auto* frame = reinterpret_cast<void*>(_Unwind_GetIP(at)); frame != nullptr) {
-    so_far.out[so_far.count++] = frame;
+  const auto frame = _Unwind_GetIP(at);
+  if (so_far.count != 0 || !so_far.skipped.has(frame)) {
+    so_far.skipped = {};
+    if (frame != 0) {
+      so_far.out[so_far.count++] = reinterpret_cast<void*>(frame);
+    }
   }
   return _URC_NO_REASON;
 }
 
-// Null: nobody knows.
-const void* library_of(void* frame) noexcept {
-  Dl_info found{};
-  return dladdr(frame, &found) != 0 ? found.dli_fbase : nullptr;
+// Of the one that this function is in.
+const extent& own_library() noexcept {
+  static const extent found = [] {
+    extent ours;
+    dl_iterate_phdr(
+        [](dl_phdr_info* each, std::size_t, void* out) {
+          extent its{UINTPTR_MAX, 0};
+          for (const auto& part : std::span{each->dlpi_phdr, each->dlpi_phnum}) {
+            if (part.p_type == PT_LOAD) {
+              const auto begin = each->dlpi_addr + part.p_vaddr;
+              its = {std::min<std::uintptr_t>(its.begin, begin),
+                     std::max<std::uintptr_t>(its.end, begin + part.p_memsz)};
+            }
+          }
+          const bool is_ours = its.has(reinterpret_cast<std::uintptr_t>(&visit));
+          if (is_ours) {
+            *static_cast<extent*>(out) = its;
+          }
+          return static_cast<int>(is_ours);
+        },
+        &ours);
+    return ours;
+  }();
+  return found;
 }
 
 struct frees {
@@ -50,17 +81,15 @@ std::string readable(const char* name) {
 
 }  // namespace
 
+// Of a program that has the library linked into it all frames may be the library's.
 [[gnu::noinline]] std::size_t capture_stack(std::span<void*> out) noexcept {
-  walk so_far{out, 1};
+  walk so_far{out, own_library()};
   _Unwind_Backtrace(&visit, &so_far);
+  if (so_far.count == 0) {
+    so_far.skipped = {};
+    _Unwind_Backtrace(&visit, &so_far);
+  }
   return so_far.count;
-}
-
-std::span<void* const> callers(std::span<void* const> frames) noexcept {
-  const auto* ours = library_of(reinterpret_cast<void*>(&visit));
-  const auto first = std::find_if(frames.begin(), frames.end(),
-                                  [&](void* each) { return library_of(each) != ours; });
-  return first == frames.end() ? frames : std::span{first, frames.end()};
 }
 
 // A return address may be the first one behind its function.

@@ -8,12 +8,11 @@
 
 namespace isthmus::os {
 
-// Return addresses from the caller's own on, the innermost first; how many there are.
+// Return addresses, the innermost first, without those that come first and are of the library that
+// this is in; how many there are.
 [[nodiscard]] std::size_t capture_stack(std::span<void*> out) noexcept;
 
 // "function+0x1f in library", as far as the dynamic loader knows them.
 [[nodiscard]] std::string describe_frame(void* frame);
-// Without those that come first and are of the library that this is in.
-[[nodiscard]] std::span<void* const> callers(std::span<void* const> frames) noexcept;
 
 }  // namespace isthmus::os

@@ -134,6 +134,26 @@ TEST_P(lanes, serve_others_where_the_driver_has_no_more) {
   (void)from.trim(0);  // for the other's second turn
 }
 
+// Or each queue would take its blocks from another, again and again.
+TEST_P(lanes, of_many_queues_that_one_thread_works_on_come_to_rest) {
+  const im::resource from = make_pool(queue_);
+  std::vector<im::queue> queues;
+  for (int i = 0; i < 100; ++i) queues.emplace_back(queue_.context(), queue_.device());
+  const auto work = [&](int rounds) {
+    for (; rounds != 0; --rounds) {
+      for (const im::queue& each : queues) pass_through(from, each, 4096, 1);
+    }
+  };
+  work(20);
+  const auto held = from.usage().held;
+  const auto settled = im::counts_of(from, im::rung::settle).tried;
+  work(20);
+  EXPECT_EQ(from.usage().held, held);
+  EXPECT_EQ(im::counts_of(from, im::rung::settle).tried, settled);
+  EXPECT_LE(held, 8 * k_mib);
+  from.verify();
+}
+
 TEST_P(lanes, are_emptied_under_threads_at_work) { trim_under_threads_at_work(queue_); }
 
 // A process of its own, and no fork of this one.

@@ -71,6 +71,14 @@ TEST_P(limits, that_contradict_one_another_are_refused) {
   EXPECT_NO_THROW((void)make(kind, {.limit_bytes = k_mib, .soft_limit_bytes = k_mib}));
 }
 
+// What a request waits for may itself wait for the thread.
+TEST_P(limits, a_wait_must_have_an_end) {
+  const auto kind = kinds().front();
+  EXPECT_THROW((void)make(kind, {.wait = std::chrono::nanoseconds::max()}), im::invalid_argument);
+  EXPECT_TRUE(contains(isthmus_error_message(), "a year")) << isthmus_error_message();
+  EXPECT_NO_THROW((void)make(kind, {.wait = std::chrono::hours(24 * 365)}));
+}
+
 // A program that was compiled when the options ended with `flags`.
 TEST_P(limits, may_be_left_out_by_older_programs) {
   isthmus_pool_options_t options{};

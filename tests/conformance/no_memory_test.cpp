@@ -118,35 +118,47 @@ TEST_P(no_memory, a_free_needs_none) {
   EXPECT_EQ(play.held(), 0U);
 }
 
-TEST_P(no_memory, a_free_of_what_is_in_use_needs_none) {
+// Frees a block that two things are on, with memory for `served` allocations; whether that was not
+// enough.
+bool free_in_use(const im::device& where, const im::queue& on, std::size_t nbytes, long served) {
   const im::resource pool =
-      im::resource::pool(queue_.context(), im::kind::shared, {.initial_bytes = 8 * k_mib}, device_);
-  const im::queue other{queue_.context(), device_};
-  for (const std::size_t nbytes : {std::size_t{1000}, 3 * k_mib}) {
-    const im::host_event known;
-    const im::host_event pending;
-    void* const block = pool.allocate(nbytes, 0, queue_);
-    pool.record(block, known);
-    const auto behind = other.fence({pending});
-    isthmus_status_t told = ISTHMUS_OK;
-    isthmus_status_t again = ISTHMUS_OK;
-    {
-      const without_memory now;
-      told = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
-      again = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
-    }
-    EXPECT_EQ(told, ISTHMUS_OK) << isthmus_error_message();
-    EXPECT_EQ(again, ISTHMUS_ERROR_INVALID_ARGUMENT);
-    known.complete();
+      im::resource::pool(on.context(), im::kind::shared, {.initial_bytes = 8 * k_mib}, where);
+  const im::queue other{on.context(), where};
+  const im::host_event known;
+  const im::host_event pending;
+  void* const block = pool.allocate(nbytes, 0, on);
+  pool.record(block, known);
+  const auto behind = other.fence({pending});
+  isthmus_status_t told = ISTHMUS_OK;
+  isthmus_status_t again = ISTHMUS_OK;
+  bool failed = false;
+  {
+    const without_memory later{served};
+    told = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
+    again = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
+    failed = without_memory::failed();
+  }
+  EXPECT_EQ(told, ISTHMUS_OK) << isthmus_error_message();
+  EXPECT_EQ(again, ISTHMUS_ERROR_INVALID_ARGUMENT);
+  known.complete();
+  pool.trim();
+  EXPECT_GT(pool.usage().held, 0U) << "the queue that it was freed behind still runs";
+  pending.complete();
+  behind.wait();
+  for (int i = 0; i < 5000 && pool.usage().held != 0; ++i) {
+    std::this_thread::sleep_for(1ms);
     pool.trim();
-    EXPECT_GT(pool.usage().held, 0U) << "the queue that it was freed behind still runs";
-    pending.complete();
-    behind.wait();
-    for (int i = 0; i < 5000 && pool.usage().held != 0; ++i) {
-      std::this_thread::sleep_for(1ms);
-      pool.trim();
+  }
+  EXPECT_EQ(pool.usage().held, 0U);
+  return failed;
+}
+
+TEST_P(no_memory, a_free_of_what_is_in_use_needs_none) {
+  for (const std::size_t nbytes : {std::size_t{1000}, 3 * k_mib}) {
+    // The simulator cannot say that an event has completed without memory for its agenda.
+    const bool any = std::string(GetParam()) == "host";
+    for (long served = 0; free_in_use(device_, queue_, nbytes, served) && any; ++served) {
     }
-    EXPECT_EQ(pool.usage().held, 0U);
   }
 }
 

@@ -184,6 +184,7 @@ TEST_F(null, memory) {
   EXPECT_TRUE(refused(isthmus_resource_provider(nullptr, nullptr, kind, &resource), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_provider(queue_.context().get(), nullptr, kind, nullptr),
                       k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_pool_over(nullptr, nullptr, &resource), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_allocate(nullptr, 1, 0, queue_.get(), &pointer), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_allocate(host.get(), 1, 0, nullptr, &pointer), k_invalid));
   EXPECT_TRUE(

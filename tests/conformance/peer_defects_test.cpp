@@ -1,7 +1,8 @@
 // Defects that other allocators of this field had, each a test by the name of the peer and what
-// went wrong there, found by running UMF 1.2 and by reading Umpire. Those of shared handles between
-// processes (a mapping closed by another's provider, closed twice, refused with a wrong code) have
-// no counterpart: the library shares no memory between processes.
+// went wrong there, found by running UMF 1.2 (V1 to V13) and by reading Umpire (U1 to U7). Those of
+// handles shared between processes (V7: a mapping closed by another's provider, V8: closed twice,
+// V13: refused with a wrong code) have no counterpart: the library shares no memory between
+// processes.
 #include <atomic>
 #include <limits>
 #include <set>
@@ -31,7 +32,7 @@ class peer_defects : public on_backend {
 INSTANTIATE_ON_BACKENDS(peer_defects);
 
 // A block aligned beyond its slab was not known again, and a wrong range went.
-TEST_P(peer_defects, umf_frees_a_wrong_range_for_an_aligned_block) {
+TEST_P(peer_defects, umf_v1_frees_a_wrong_range_for_an_aligned_block) {
   const im::resource from = make();
   const std::size_t alignment = std::min<std::size_t>(256 * k_kib, device_.info().max_alignment);
   std::vector<std::byte*> kept;
@@ -46,7 +47,7 @@ TEST_P(peer_defects, umf_frees_a_wrong_range_for_an_aligned_block) {
   for (auto* each : kept) from.deallocate(each, 64 * k_kib, 0, queue_);
 }
 
-TEST_P(peer_defects, umf_takes_back_what_another_pool_gave) {
+TEST_P(peer_defects, umf_v2_takes_back_what_another_pool_gave) {
   const im::resource one = make();
   const im::resource other = make();
   for (std::size_t nbytes : {std::size_t{100}, 64 * k_kib, 2 * k_mib}) {
@@ -58,7 +59,7 @@ TEST_P(peer_defects, umf_takes_back_what_another_pool_gave) {
   }
 }
 
-TEST_P(peer_defects, umf_gives_four_bytes_for_a_count_that_overflows) {
+TEST_P(peer_defects, umf_v3_gives_four_bytes_for_a_count_that_overflows) {
   im::host_resource memory(make(), queue_);
   std::pmr::polymorphic_allocator<std::uint32_t> of{&memory};
   const auto count = std::numeric_limits<std::size_t>::max() / 4 + 2;
@@ -68,7 +69,7 @@ TEST_P(peer_defects, umf_gives_four_bytes_for_a_count_that_overflows) {
                im::error);
 }
 
-TEST_P(peer_defects, umf_counts_a_double_free_and_lets_live_blocks_go) {
+TEST_P(peer_defects, umf_v4_counts_a_double_free_and_lets_live_blocks_go) {
   const im::resource from = make();
   std::vector<std::byte*> all;
   for (int each = 0; each < 256; ++each) all.push_back(take(from, 64));
@@ -85,7 +86,7 @@ TEST_P(peer_defects, umf_counts_a_double_free_and_lets_live_blocks_go) {
   }
 }
 
-TEST_P(peer_defects, umf_frees_the_chunk_of_an_inner_pointer) {
+TEST_P(peer_defects, umf_v5_frees_the_chunk_of_an_inner_pointer) {
   const im::resource from = make();
   for (std::size_t nbytes : {std::size_t{64}, std::size_t{5000}, 64 * k_kib, 2 * k_mib}) {
     auto* const block = take(from, nbytes);
@@ -100,7 +101,7 @@ TEST_P(peer_defects, umf_frees_the_chunk_of_an_inner_pointer) {
   }
 }
 
-TEST_P(peer_defects, umf_takes_an_alignment_that_is_no_power_of_two) {
+TEST_P(peer_defects, umf_v6_takes_an_alignment_that_is_no_power_of_two) {
   const im::resource from = make();
   for (std::size_t alignment : {3U, 24U, 48U, 1000U}) {
     EXPECT_THROW((void)from.allocate(100, alignment, queue_), im::invalid_argument) << alignment;
@@ -108,7 +109,7 @@ TEST_P(peer_defects, umf_takes_an_alignment_that_is_no_power_of_two) {
 }
 
 // jemalloc joined neighbours across its arenas.
-TEST_P(peer_defects, umf_crashes_under_two_threads_of_large_blocks) {
+TEST_P(peer_defects, umf_v9_crashes_under_two_threads_of_large_blocks) {
   const im::resource from = make();
   std::vector<std::thread> threads;
   std::atomic<int> broken{0};
@@ -129,7 +130,7 @@ TEST_P(peer_defects, umf_crashes_under_two_threads_of_large_blocks) {
   EXPECT_EQ(broken, 0);
 }
 
-TEST_P(peer_defects, umf_holds_more_than_its_limit) {
+TEST_P(peer_defects, umf_v10_holds_more_than_its_limit) {
   const im::resource from = make({.growth_bytes = k_mib, .limit_bytes = k_mib, .wait = 0s});
   std::vector<std::byte*> all{take(from, k_mib / 2)};
   EXPECT_THROW((void)from.allocate(k_mib, 0, queue_), im::out_of_memory);
@@ -137,7 +138,7 @@ TEST_P(peer_defects, umf_holds_more_than_its_limit) {
   for (auto* each : all) from.deallocate(each, k_mib / 2, 0, queue_);
 }
 
-TEST_P(peer_defects, umf_answers_otherwise_for_nothing_by_kind_of_pool) {
+TEST_P(peer_defects, umf_v11_answers_otherwise_for_nothing_by_kind_of_pool) {
   const auto provider = im::resource::provider(queue_.context(), im::kind::shared, device_);
   const im::resource from = make();
   for (const auto& each : {provider, from, im::resource::statistics(from)}) {
@@ -146,7 +147,7 @@ TEST_P(peer_defects, umf_answers_otherwise_for_nothing_by_kind_of_pool) {
   }
 }
 
-TEST_P(peer_defects, umf_knows_a_pointer_that_was_freed) {
+TEST_P(peer_defects, umf_v12_knows_a_pointer_that_was_freed) {
   const im::resource from = make();
   for (std::size_t nbytes : {std::size_t{64}, std::size_t{5000}, 2 * k_mib}) {
     auto* const block = take(from, nbytes);
@@ -156,7 +157,7 @@ TEST_P(peer_defects, umf_knows_a_pointer_that_was_freed) {
   }
 }
 
-TEST_P(peer_defects, umpire_follows_an_unknown_pointer) {
+TEST_P(peer_defects, umpire_u1_follows_an_unknown_pointer) {
   const im::resource unchecked = make({.checked = false});
   int local = 0;
   EXPECT_THROW(unchecked.deallocate(&local, sizeof local, 0, queue_), im::invalid_argument);
@@ -165,7 +166,7 @@ TEST_P(peer_defects, umpire_follows_an_unknown_pointer) {
   EXPECT_THROW(unchecked.deallocate(large, 2 * k_mib, 0, queue_), im::invalid_argument);
 }
 
-TEST_P(peer_defects, umpire_takes_megabytes_for_a_small_block_and_keeps_them) {
+TEST_P(peer_defects, umpire_u3_takes_megabytes_for_a_small_block_and_keeps_them) {
   const im::resource from = make({.growth_bytes = k_mib});
   auto* const block = take(from, 300);
   EXPECT_LE(from.usage().held, 2 * k_mib);
@@ -175,7 +176,7 @@ TEST_P(peer_defects, umpire_takes_megabytes_for_a_small_block_and_keeps_them) {
 }
 
 // An initial size that is not asked for: 512 MiB with the first byte of a host pool.
-TEST_P(peer_defects, umpire_reserves_half_a_gibibyte_with_the_first_byte) {
+TEST_P(peer_defects, umpire_u4_reserves_half_a_gibibyte_with_the_first_byte) {
   const im::resource from = make();
   auto* const block = take(from, 1);
   EXPECT_LE(from.usage().held, 32 * k_mib + 64 * k_kib);
@@ -184,7 +185,7 @@ TEST_P(peer_defects, umpire_reserves_half_a_gibibyte_with_the_first_byte) {
 
 // Its monotonic resource: the second block was not aligned, one request that failed made all later
 // ones fail, and the most that was used was told as all that there is.
-TEST_P(peer_defects, umpire_does_not_align_and_never_gives_again_after_a_failure) {
+TEST_P(peer_defects, umpire_u2_does_not_align_and_never_gives_again_after_a_failure) {
   const im::resource upstream = im::resource::limit(make(), 100 * k_kib);
   const im::resource counted =
       im::resource::statistics(im::resource::monotonic(upstream, 64 * k_kib));
@@ -201,7 +202,40 @@ TEST_P(peer_defects, umpire_does_not_align_and_never_gives_again_after_a_failure
   EXPECT_EQ(im::statistics_of(counted).peak_bytes, 5U * 3 + 3 * 1000);
 }
 
-TEST_P(peer_defects, umpire_races_in_its_statistics) {
+// A free joined what was free and asked for one large block in its place: within a function that
+// must not fail. That ours needs nothing of the host's either is in no_memory_test.cpp.
+TEST_P(peer_defects, umpire_u5_asks_for_memory_in_a_free_and_ends_the_program) {
+  const im::resource from = make({.growth_bytes = k_mib, .limit_bytes = 8 * k_mib, .wait = 0s});
+  std::vector<std::pair<std::byte*, std::size_t>> all;
+  try {
+    for (std::size_t nbytes = 1000;; nbytes = nbytes * 3 % (k_mib + 1) + 1) {
+      all.emplace_back(take(from, nbytes), nbytes);
+    }
+  } catch (const im::out_of_memory&) {
+  }
+  const bool is_sim = device_.info().backend == "sim";
+  if (is_sim) im::detail::check(isthmus_sim_configure(device_.get(), "fail=any:1"));
+  const auto before = from.usage();
+  for (std::size_t step : {2U, 3U, 1U}) {  // neighbours are joined late
+    for (std::size_t i = 0; i < all.size(); i += step) {
+      auto& [block, nbytes] = all[i];
+      if (block != nullptr) from.deallocate(std::exchange(block, nullptr), nbytes, 0, queue_);
+    }
+  }
+  const auto after = from.usage();
+  EXPECT_EQ(std::pair(after.maps, after.unmaps), std::pair(before.maps, before.unmaps));
+  EXPECT_EQ(after.held, before.held) << "a free asks for nothing and gives nothing back";
+  if (is_sim) {
+    EXPECT_THROW((void)im::resource::provider(queue_.context(), im::kind::shared, device_)
+                     .allocate(1, 0, queue_),
+                 im::out_of_memory)
+        << "the call that was to fail came before";
+  }
+  (void)from.trim();
+  EXPECT_EQ(from.usage().held, 0U);
+}
+
+TEST_P(peer_defects, umpire_u6_races_in_its_statistics) {
   const im::resource counted = im::resource::statistics(make());
   std::vector<std::thread> threads;
   for (int number = 0; number < 2; ++number) {
@@ -220,7 +254,7 @@ TEST_P(peer_defects, umpire_races_in_its_statistics) {
   EXPECT_EQ(seen.total_bytes, 2U * 2000 * 100);
 }
 
-TEST_P(peer_defects, umpire_keeps_bytes_counted_that_its_upstream_refused) {
+TEST_P(peer_defects, umpire_u7_keeps_bytes_counted_that_its_upstream_refused) {
   const im::resource small = make({.growth_bytes = k_mib, .limit_bytes = k_mib, .wait = 0s});
   const im::resource limited = im::resource::limit(small, 8 * k_mib);
   for (int round = 0; round < 20; ++round) {

@@ -1,5 +1,7 @@
 // When memory is short: what a pool has and tries, what its error tells, and reclaim callbacks.
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <optional>
 #include <thread>
 
@@ -60,8 +62,42 @@ TEST_P(pressure, the_error_tells_what_there_is) {
   const auto seen = im::error_snapshot();
   ASSERT_TRUE(seen);
   expect_near(seen->live, 2 * k_mib);
+  EXPECT_EQ(seen->device, device_.info().filter);
+  EXPECT_EQ(seen->of, im::kind::device);
+  EXPECT_EQ(seen->requested, 7 * k_mib);
+  EXPECT_EQ(seen->rungs.at(0), im::rung::settle);
+  EXPECT_TRUE(std::find(seen->rungs.begin(), seen->rungs.end(), im::rung::trim) !=
+              seen->rungs.end());
+  EXPECT_FALSE(seen->advice.empty());
+  EXPECT_TRUE(contains(isthmus_error_message(), seen->advice));
   EXPECT_THROW((void)from.allocate(1, 3, queue_), im::invalid_argument);
   EXPECT_FALSE(im::error_snapshot()) << "the last error is another";
+}
+
+// Who was compiled before fields were added gets those that there were.
+TEST_P(pressure, a_snapshot_may_be_an_older_one) {
+  const im::resource from = make();
+  EXPECT_THROW((void)from.allocate(9 * k_mib, 0, queue_), im::out_of_memory);
+  for (const std::size_t size :
+       {offsetof(isthmus_snapshot_t, holder_count), offsetof(isthmus_snapshot_t, device)}) {
+    isthmus_snapshot_t seen{};
+    seen.struct_size = size;
+    seen.holder_count = seen.requested_bytes = 77;
+    EXPECT_EQ(isthmus_error_snapshot(&seen), ISTHMUS_OK);
+    EXPECT_EQ(seen.holder_count,
+              size == offsetof(isthmus_snapshot_t, device) ? std::size_t{0} : std::size_t{77});
+    EXPECT_EQ(seen.requested_bytes, 77U);
+  }
+  isthmus_snapshot_t own{};
+  own.struct_size = sizeof own;
+  own.requested_bytes = 77;
+  EXPECT_EQ(isthmus_error_snapshot(&own), ISTHMUS_OK);
+  EXPECT_EQ(own.requested_bytes, 9 * k_mib);
+  EXPECT_EQ(own.rungs, 0U) << "above the limit nothing is tried";
+  EXPECT_EQ(isthmus_resource_snapshot(from.get(), &own), ISTHMUS_OK);
+  EXPECT_EQ(own.requested_bytes, 0U);
+  EXPECT_EQ(own.device, nullptr);
+  EXPECT_EQ(own.advice, nullptr);
 }
 
 TEST_P(pressure, every_rung_is_counted) {

@@ -116,6 +116,19 @@ TEST_P(tracking, tells_a_pointers_requested_size_and_queue) {
   return taken;
 }
 
+// However far from its caller the tracking resource is.
+TEST_P(tracking, keeps_no_frames_of_the_library_itself) {
+  const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0], {.frames = 2});
+  const im::resource counted = im::resource::statistics(tracked);
+  const im::buffer buffer(100, kinds().front(), {.on = queue_, .from = counted});
+  void* const block = take_there(counted, queue_);
+  for (const auto& each : im::live_blocks(tracked)) {
+    EXPECT_NE(each.stack.find("conformance"), std::string::npos) << each.stack;
+    EXPECT_EQ(each.stack.find("libisthmus"), std::string::npos) << each.stack;
+  }
+  counted.deallocate(block, 5000, 0, queue_);
+}
+
 TEST_P(tracking, reports_by_stack_and_tag) {
   const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0], {.frames = 8});
   std::vector<void*> small;
@@ -145,6 +158,66 @@ TEST_P(tracking, reports_by_stack_and_tag) {
   tracked.deallocate(large, 5000, 0, queue_);
   for (void* each : small) tracked.deallocate(each, 100, 0, queue_);
   EXPECT_NE(im::leak_report(tracked).find("in 0 blocks"), std::string::npos);
+}
+
+TEST_P(tracking, counts_by_tag) {
+  for (im::kind kind : kinds()) {
+    for (const im::resource& upstream : upstreams(kind)) {
+      const im::resource tracked = im::resource::tracking(upstream);
+      void* const untagged = tracked.allocate(77, 0, queue_);
+      EXPECT_TRUE(im::usage_by_tag(tracked).empty()) << "under no tag nothing is counted";
+      void *first = nullptr, *second = nullptr, *third = nullptr;
+      {
+        const im::tag_scope outer("outer");
+        first = tracked.allocate(1000, 0, queue_);
+        const im::tag_scope inner("inner");
+        second = tracked.allocate(3000, 0, queue_);
+        third = tracked.allocate(500, 0, queue_);
+        tracked.deallocate(first, 1000, 0, queue_);
+      }
+      tracked.deallocate(third, 500, 0, queue_);
+      EXPECT_THROW(tracked.deallocate(third, 500, 0, queue_), im::invalid_argument);
+      auto usage = im::usage_by_tag(tracked);
+      ASSERT_EQ(usage.size(), 2u);
+      EXPECT_EQ(usage[0].tag, "inner") << "most live bytes first";
+      EXPECT_TRUE(counts(usage[0].counts, {3000, 1, 3500, 2, 3500, 2}));
+      EXPECT_EQ(usage[1].tag, "outer");
+      EXPECT_TRUE(counts(usage[1].counts, {0, 0, 1000, 1, 1000, 1}));
+      im::reset_tracking(tracked);
+      usage = im::usage_by_tag(tracked);
+      EXPECT_TRUE(counts(usage[0].counts, {3000, 1, 3000, 1, 0, 0}));
+      EXPECT_TRUE(counts(usage[1].counts, {}));
+      tracked.deallocate(second, 3000, 0, queue_);
+      tracked.deallocate(untagged, 77, 0, queue_);
+      EXPECT_TRUE(counts(im::usage_by_tag(tracked)[0].counts, {0, 0, 3000, 1, 0, 0}));
+      EXPECT_EQ(isthmus_tracking_usage(tracked.get(), nullptr, nullptr),
+                ISTHMUS_ERROR_INVALID_ARGUMENT);
+      EXPECT_THROW((void)im::usage_by_tag(upstream), im::invalid_argument);
+    }
+  }
+}
+
+TEST_P(tracking, counts_many_tags_of_many_threads) {
+  constexpr int k_tags = 200;
+  const im::resource tracked = im::resource::tracking(upstreams(kinds().front())[0]);
+  const auto work = [&] {
+    const im::queue own(device_);
+    for (int i = 0; i < 5 * k_tags; ++i) {
+      const im::tag_scope mine("tag " + std::to_string(i % k_tags));
+      void* const taken = tracked.allocate(100, 0, own);
+      tracked.deallocate(taken, 100, 0, own);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) threads.emplace_back(work);
+  for (std::thread& each : threads) each.join();
+  const auto usage = im::usage_by_tag(tracked);
+  ASSERT_EQ(usage.size(), static_cast<std::size_t>(k_tags));
+  for (const auto& each : usage) {
+    EXPECT_EQ(each.counts.current_count, 0u);
+    EXPECT_EQ(each.counts.total_count, 15u) << each.tag;
+    EXPECT_LE(each.counts.peak_count, 3u);
+  }
 }
 
 TEST_P(tracking, asks_a_function_for_its_frames) {

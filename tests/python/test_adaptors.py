@@ -227,7 +227,7 @@ def test_limit(q: Queue, kind: str, make: Make) -> None:
     with pytest.raises(ValueError):
         LimitResource(upstream, -1)
     with pytest.raises(TypeError):
-        LimitResource(upstream, "1")  # type: ignore[arg-type]
+        LimitResource(upstream, b"1")  # type: ignore[arg-type]
 
 
 def test_fallback_to_another_kind(q: Queue, kind: str, make: Make) -> None:

@@ -143,6 +143,37 @@ assert got == bytes([9]) * 4096
 """)  # fmt: skip
 
 
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_a_pool_of_the_parent(backend: str) -> None:
+    run(backend, """
+from isthmus.memory import PoolResource
+pool = PoolResource(kind, device)
+freed, kept = pool.allocate(1000), [pool.allocate(n) for n in (1000, 1 << 20)]
+for buffer in kept:
+    buffer.fill(5)
+freed.free()
+held = pool.held_bytes
+def child():
+    global pool, kept
+    refused(lambda: pool.allocate(1000))
+    refused(lambda: pool.allocate(1 << 20))
+    refused(lambda: Buffer(1000, resource=pool))
+    refused(lambda: PoolResource(kind, device))
+    kept[0].free()
+    del kept, pool
+    gc.collect()
+for _ in range(3):
+    forked(child)
+assert [set(buffer.tobytes()) for buffer in kept] == [{5}, {5}]
+assert pool.held_bytes == held
+again = pool.allocate(1000)
+again.fill(6)
+assert set(kept[0].tobytes()) == {5}
+del kept, again, buffer
+pool.trim()
+""")  # fmt: skip
+
+
 def test_before_any_driver_was_opened() -> None:
     python("""
 import os, sys

@@ -1,4 +1,4 @@
-"""Ctrl-C interrupts every wait, and not the operation."""
+"""Ctrl-C interrupts every wait, and not the operation; no signal's exception is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from support import program_environment, until
+from support import program_environment, python, until
 
 PROGRAM = """
 import sys
@@ -85,3 +85,75 @@ def interrupt_until_it_ends(program: subprocess.Popen[str]) -> None:
 
     assert until(lambda: sleeps() and not time.sleep(0.05) and sleeps(), 30)
     program.send_signal(signal.SIGINT)
+
+
+OUT_OF_MEMORY = """
+import os
+import signal
+import threading
+from isthmus import Event, Queue
+from isthmus.memory import PoolResource, USMAllocationError
+
+class Alarm(Exception):
+    pass
+
+def ring(*_):
+    raise Alarm
+
+def send():
+    while not pool.rungs["wait"].tried:
+        pass
+    os.kill(os.getpid(), signal.SIGALRM)
+
+signal.signal(signal.SIGALRM, ring)
+queue, gate = Queue("host"), Event()
+pool = PoolResource("host", "host", limit_bytes="8MiB", wait=1)
+block = pool.allocate(6 << 20, queue=queue)
+block.fill(1, after=[gate], blocking=False)
+block.free()
+sender = threading.Thread(target=send)
+sender.start()
+try:
+    pool.allocate(6 << 20, queue=Queue("host"))
+except Alarm as alarm:
+    assert type(alarm.__context__) is USMAllocationError, alarm.__context__
+    print("alarm", flush=True)
+sender.join()
+gate.complete()
+"""
+
+
+def test_a_signal_while_memory_is_short_is_not_lost() -> None:
+    assert python(OUT_OF_MEMORY).stdout == "alarm\n"
+
+
+ALARMS = """
+import signal
+from isthmus.memory import PoolResource, USMAllocationError
+
+class Alarm(Exception):
+    pass
+
+def ring(*_):
+    rung.append(True)
+    raise Alarm
+
+rung = []
+pool = PoolResource("host", "host", limit_bytes="1MiB", wait=0)
+signal.signal(signal.SIGALRM, ring)
+for count in range(1, 301):
+    try:
+        signal.setitimer(signal.ITIMER_REAL, count * 1e-6)
+        while len(rung) < count:
+            try:
+                pool.allocate(2 << 20)
+            except USMAllocationError:
+                pass
+    except Alarm:
+        continue
+    raise AssertionError("the handler's exception was lost")
+"""
+
+
+def test_no_alarm_is_lost_however_it_comes() -> None:
+    python(ALARMS)

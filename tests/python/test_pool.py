@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from support import sim
+from support import python, sim
 
 import isthmus
 from isthmus import Buffer, Context, Device, Queue
@@ -197,3 +197,19 @@ def test_resources_are_told_apart() -> None:
         MemoryResource()
     with pytest.raises(TypeError, match=r"resource of isthmus\.memory"):
         Buffer(10, resource=PoolResource)  # type: ignore[arg-type]
+
+
+def test_what_is_not_needed_goes_back_by_itself() -> None:
+    """In a program that has no thread but this one, and never calls the pool again."""
+    python(
+        """
+from support import until
+from isthmus.memory import PoolResource
+
+pool = PoolResource("host", "host", decay=0.5)
+for nbytes in (1000, 8 << 20):
+    pool.allocate(nbytes)
+assert pool.held_bytes >= 8 << 20
+assert until(lambda: pool.held_bytes == 0)
+"""
+    )

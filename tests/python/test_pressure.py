@@ -111,8 +111,19 @@ def test_the_error_has_a_snapshot(dev: Device, kind: str) -> None:
     kept = [pool.allocate(MIB), pool.allocate(2 * MIB)]
     failed = fails(pool, 7 * MIB)
     assert failed.snapshot is not None
-    assert 3 * MIB <= failed.snapshot.live_bytes < 4 * MIB
+    seen = failed.snapshot
+    assert 3 * MIB <= seen.live_bytes < 4 * MIB
     assert "settle, revoke, grow, trim" in str(failed)
+    assert (seen.device, seen.kind, seen.requested_bytes) == (dev.filter, kind, 7 * MIB)
+    assert seen.rungs[:4] == ("settle", "revoke", "grow", "trim")
+    assert set(seen.rungs) <= set(pool.rungs)
+    assert seen.advice
+    assert seen.advice in str(failed)
+    own = pool.snapshot()
+    assert (own.device, own.kind, own.requested_bytes, own.rungs, own.advice) == (
+        *(None, None, 0),
+        *((), None),
+    )
     assert pickle.loads(pickle.dumps(failed)).snapshot == failed.snapshot
     kept.clear()
 
@@ -219,7 +230,12 @@ def test_what_is_no_function_is_refused(bad: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wait", "error"), [(-1, ValueError), (float("nan"), ValueError), (None, TypeError)], ids=repr
+    ("wait", "error"),
+    [
+        *((bad, ValueError) for bad in (-1, float("nan"), float("inf"), 1e300, 366 * 86400)),
+        (None, TypeError),
+    ],
+    ids=repr,
 )
 def test_bad_waits(wait: float, error: type[Exception]) -> None:
     with pytest.raises(error, match=r"wait|real number"):

@@ -123,11 +123,14 @@ def test_the_budgets_of_the_recorded_traces(name: str, remap: bool) -> None:
     trace = load(DATA / f"{name}.npz")
     budget = BUDGETS[name][0 if remap else 1]
     # A busy machine lets a fence pass later now and then, and then more is held.
-    plays = (replay(trace, PoolResource("host", "host", remap=remap)) for _ in range(10))
-    assert any(
-        seen.ratio <= budget and seen.maps + seen.unmaps <= 50 * len(trace.events) / 1000
-        for seen in plays
-    )
+    missed = []
+    for _ in range(10):
+        seen = replay(trace, PoolResource("host", "host", remap=remap))
+        calls = (seen.maps + seen.unmaps) / len(trace.events) * 1000
+        if seen.ratio <= budget and calls <= 50:
+            return
+        missed.append((seen.ratio, calls))
+    pytest.fail(f"not {budget} with 50 calls of the driver in 1,000 events: {missed}")
 
 
 @pytest.mark.parametrize("name", ["gpt_finetune", "dataframe", "streams"])
@@ -337,12 +340,17 @@ def test_a_simulated_device_is_as_large_as_it_was_asked_to_be() -> None:
     assert (played.returncode, played.stderr) == (0, "")
 
 
-def test_plot_of_nothing(tmp_path: Path) -> None:
-    pytest.importorskip("matplotlib")
-    (tmp_path / "empty.csv").write_text("Action,Pointer,Size\n")
-    options = ["--device", "host", "--plot", str(tmp_path / "empty.png")]
-    assert main(["replay", str(tmp_path / "empty.csv"), *options]) == 0
-    assert (tmp_path / "empty.png").exists()
+@pytest.mark.parametrize("rows", ["", "allocate,1,0\n", "allocate failure,1,100\n"])
+@pytest.mark.parametrize("options", [[], ["--json"], ["--compare"]])
+def test_nothing_to_play_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], rows: str, options: list[str]
+) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text(f"Action,Pointer,Size\n{rows}")
+    assert main(["replay", str(empty), "--device", "host", *options]) == 1
+    told = capsys.readouterr()
+    assert not told.out
+    assert f"{empty}: there is no event in it to play: record while" in told.err
 
 
 def test_no_matplotlib_is_told_before_anything_is_played(

@@ -104,6 +104,26 @@ def test_tags_nest() -> None:
         outer.__exit__(None, None, None)
 
 
+def test_usage_by_tag(q: Queue, kind: str, make: Make) -> None:
+    tracked = TrackingResource(make(kind, q.device))
+    other = tracked.allocate(7)
+    assert tracked.usage_by_tag() == {}
+    with isthmus.tag("small"):
+        small = tracked.allocate(10)
+    with isthmus.tag("large"):
+        large = [tracked.allocate(1000) for _ in range(3)]
+    del large[1:], other
+    usage = tracked.usage_by_tag()
+    assert list(usage) == ["large", "small"]
+    assert usage["small"] == (10, 1, 10, 1, 10, 1)
+    assert usage["large"] == (1000, 1, 3000, 3, 3000, 3)
+    assert usage["large"].peak_bytes == 3000
+    tracked.reset()
+    assert tracked.usage_by_tag()["large"] == (1000, 1, 1000, 1, 0, 0)
+    small.free()
+    assert tracked.usage_by_tag()["small"].current_bytes == 0
+
+
 async def test_tags_of_tasks_are_their_own() -> None:
     tracked = TrackingResource(PoolResource("host", "host"))
     kept = []

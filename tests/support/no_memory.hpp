@@ -35,6 +35,14 @@ void* operator new(std::size_t nbytes) {
   void* const memory = operator new(nbytes, std::nothrow);
   return memory != nullptr ? memory : throw std::bad_alloc{};
 }
+void* operator new(std::size_t nbytes, std::align_val_t alignment) {
+  const auto unit = static_cast<std::size_t>(alignment);
+  const auto whole = (nbytes + unit - 1) / unit * unit;
+  void* const memory = support::has_memory() ? std::aligned_alloc(unit, whole) : nullptr;
+  return memory != nullptr ? memory : throw std::bad_alloc{};
+}
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 // NOLINTEND(misc-definitions-in-headers)

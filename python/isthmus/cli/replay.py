@@ -65,13 +65,18 @@ def _growth(text: str) -> int:
 def run(chosen: argparse.Namespace) -> int:
     """Plays, then prints all at once, then draws."""
     from isthmus.testing import open_device
-    from isthmus.trace import load, replay
+    from isthmus.trace import TraceError, load, replay
 
     if chosen.plot:
         import matplotlib as mpl  # what lacks is told before anything is played
 
         mpl.use("Agg")
     trace = load(chosen.trace)
+    if not len(trace.events):
+        raise TraceError(
+            f"{chosen.trace}: there is no event in it to play: record while the program allocates "
+            "(failed allocations, those of 0 bytes and frees of what came before do not count)"
+        )
     device = open_device(chosen.device)
     names = _RESOURCES if chosen.compare else (chosen.resource or _RESOURCES[0],)
     played: dict[str, Replay] = {}
@@ -174,7 +179,5 @@ def _highest(nbytes: np.ndarray[Any, Any]) -> tuple[Any, Any]:
     """Numbers of events and MiB to draw, the highest of each stretch."""
     import numpy as np
 
-    if not len(nbytes):
-        return nbytes, nbytes
     begins = np.arange(0, len(nbytes), -(-len(nbytes) // _MOST_POINTS))
     return begins, np.maximum.reduceat(nbytes, begins) / 2**20

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/hash.hpp"
 #include "core/sizes.hpp"
 
 namespace isthmus {
@@ -88,8 +89,7 @@ class pointer_table {
     std::map<const void*, Note> notes;
   };
   [[nodiscard]] shard& shard_of(const void* pointer) noexcept {
-    constexpr std::uint64_t k_spread = 0x9E3779B97F4A7C15;  // 2^64 over the golden ratio (Knuth)
-    return shards_[(address(pointer) * k_spread) >> 60];
+    return shards_[hash_of(address(pointer)) >> 60];
   }
 
   std::array<shard, 16> shards_;

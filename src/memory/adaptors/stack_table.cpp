@@ -6,7 +6,7 @@ namespace isthmus {
 
 std::string call_stack::describe() const {
   std::string all = text;
-  for (auto* each : os::callers(frames)) {
+  for (auto* each : frames) {
     all += all.empty() || all.back() == '\n' ? "" : "\n";
     all += os::describe_frame(each);
   }

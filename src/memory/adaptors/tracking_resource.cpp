@@ -1,6 +1,7 @@
 #include "memory/adaptors/tracking_resource.hpp"
 
 #include <algorithm>
+#include <cstring>
 
 #include "core/never_destroyed.hpp"
 #include "os/stack.hpp"
@@ -66,12 +67,12 @@ result<void*> tracking_resource::allocate(std::size_t nbytes, std::size_t alignm
 result<void> tracking_resource::deallocate(void* pointer, std::size_t nbytes,
                                            queue* behind) noexcept {
   block_note noted;
-  if (!notes_.take(pointer, nbytes, noted)) {
+  if (!take_note(pointer, nbytes, noted)) {
     return unknown(pointer);
   }
   auto freed = adaptor::deallocate(pointer, nbytes, behind);
   if (!freed) {
-    notes_.put_back(noted);
+    put_back(noted);
   }
   return freed;
 }
@@ -96,12 +97,12 @@ void* tracking_resource::allocate_warm(std::size_t nbytes, std::size_t alignment
 
 bool tracking_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
   block_note noted;
-  if (!notes_.take(pointer, nbytes, noted)) [[unlikely]] {
+  if (!take_note(pointer, nbytes, noted)) [[unlikely]] {
     return false;
   }
   const bool freed = give_back_warm(upstream(), pointer, nbytes, on);
   if (!freed) [[unlikely]] {
-    notes_.put_back(noted);
+    put_back(noted);
   }
   return freed;
 }
@@ -112,6 +113,18 @@ std::vector<block_note> tracking_resource::live() {
   std::erase_if(found, [&](const block_note& each) { return each.order < since; });
   std::sort(found.begin(), found.end(),
             [](const block_note& a, const block_note& b) { return a.order < b.order; });
+  return found;
+}
+
+std::vector<tracking_resource::use_of_tag> tracking_resource::usage_by_tag() {
+  std::vector<use_of_tag> found;
+  by_tag_.look_at_each(
+      [&](const char* tag, usage_counter& each) { found.push_back({tag, each.read()}); });
+  std::sort(found.begin(), found.end(), [](const use_of_tag& a, const use_of_tag& b) {
+    const auto more = a.counts.current.bytes;
+    const auto less = b.counts.current.bytes;
+    return more != less ? more > less : std::strcmp(a.tag, b.tag) < 0;
+  });
   return found;
 }
 

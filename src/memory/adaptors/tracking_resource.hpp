@@ -15,6 +15,7 @@
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/adaptors/note_table.hpp"
 #include "memory/adaptors/stack_table.hpp"
+#include "memory/adaptors/tag_usage.hpp"
 #include "memory/tags.hpp"
 #include "os/thread_id.hpp"
 
@@ -48,8 +49,19 @@ class tracking_resource final : public adaptor {
   }
   // A text of these, by the stack and tag that they were allocated in, most bytes first.
   [[nodiscard]] std::string report();
-  // What is live now is told of no more, until it is freed and allocated again.
-  void reset() noexcept { since_.store(order_from_here(), std::memory_order_relaxed); }
+  // What is live now is told of no more, until it is freed and allocated again; of the tags' counts
+  // the peaks become what is live, the totals 0.
+  void reset() noexcept {
+    since_.store(order_from_here(), std::memory_order_relaxed);
+    by_tag_.look_at_each([](const char*, usage_counter& each) { each.reset(); });
+  }
+
+  struct use_of_tag {
+    const char* tag;
+    usage_counter::counts counts;
+  };
+  // Of each tag that memory was allocated under, most live bytes first, then by name.
+  [[nodiscard]] std::vector<use_of_tag> usage_by_tag();
 
   // Whether there is one; who was given a block of it is told so.
   [[nodiscard]] static bool is_any() noexcept {
@@ -68,7 +80,26 @@ class tracking_resource final : public adaptor {
   ~tracking_resource() override;
   [[nodiscard]] bool stands_on(const memory_resource& base);
   void note(const void* pointer, std::size_t nbytes, const queue& on, const void* stack) {
-    notes_.put({pointer, nbytes, on.key(), next_order(), os::thread_id(), current_tag(), stack});
+    const auto* const tag = current_tag();
+    auto* const counter = tag != nullptr ? &by_tag_.of(tag) : nullptr;
+    notes_.put({pointer, nbytes, on.key(), next_order(), os::thread_id(), tag, stack});
+    if (counter != nullptr) {
+      counter->add(nbytes);
+    }
+  }
+  // False if there is none. Counted out before upstream has the block.
+  [[nodiscard]] bool take_note(const void* pointer, std::size_t nbytes, block_note& out) noexcept {
+    const bool found = notes_.take(pointer, nbytes, out);
+    if (found && out.tag != nullptr) {
+      by_tag_.known(out.tag).remove(out.nbytes);
+    }
+    return found;
+  }
+  void put_back(const block_note& of) noexcept {
+    notes_.put_back(of);
+    if (of.tag != nullptr) {
+      by_tag_.known(of.tag).restore(of.nbytes);
+    }
   }
   [[nodiscard]] bool wants_stacks() const noexcept {
     return how_.frames != 0 || how_.function != nullptr;
@@ -79,6 +110,7 @@ class tracking_resource final : public adaptor {
   const options how_;
   note_table notes_;
   stack_table stacks_;
+  tag_usage by_tag_;
   std::atomic<std::uint64_t> since_{0};
 };
 

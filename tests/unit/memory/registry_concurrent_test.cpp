@@ -141,6 +141,37 @@ TEST(registry, knows_the_classes_about_every_byte_of_a_record) {
   }
 }
 
+// The caller's own memory, which he may hand over again while work on it goes on.
+TEST(registry, tells_of_the_living_where_something_dies) {
+  const auto on = host_queue();
+  std::vector<std::byte> arena(100'000);
+  const auto adopted = [&](std::size_t nbytes) {
+    return *allocation::adopt(*on, {arena.data(), nbytes, 1, ISTHMUS_KIND_HOST}, {}, {});
+  };
+  const auto running = make_ref<host_event>();
+  for (const std::size_t first : {std::size_t{4096}, std::size_t{70'000}}) {
+    auto former = adopted(first);
+    former->uses().add({0, {0, first}, true}, running, former->uses().begin());
+    former = {};
+    const auto dying = process_registry().look(arena.data());
+    ASSERT_TRUE(dying);
+    EXPECT_TRUE(dying->is_dying);
+    for (const std::size_t nbytes : {std::size_t{4000}, std::size_t{60'000}, arena.size()}) {
+      const auto live = adopted(nbytes);
+      const auto seen = process_registry().look(arena.data() + 100);
+      ASSERT_TRUE(seen);
+      EXPECT_FALSE(seen->is_dying);
+      EXPECT_EQ(seen->what.nbytes, nbytes);
+      EXPECT_EQ(record_of(nullptr, arena.data()).state, ISTHMUS_MEMORY_LIVE);
+      EXPECT_EQ(origin_of(arena.data() + 100).home.get(), &on->home());
+    }
+  }
+  running->finish({});
+  while (process_registry().is_dying(arena.data())) {
+    std::this_thread::yield();
+  }
+}
+
 ref<pool> shared_pool(queue& on) {
   return *pool::create(on.home(), on.where(), ISTHMUS_KIND_SHARED, {});
 }
@@ -151,13 +182,30 @@ TEST(registry, a_block_whose_buffer_has_ended_is_not_live) {
   for (const std::size_t nbytes : {24U, 1000U}) {  // with marks of a bit and of a byte
     auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
     auto* const base = record->what().base;
-    EXPECT_EQ(process_registry().find(base).get(), record.get());
+    EXPECT_EQ(process_registry().find_block(base).get(), record.get());
     record.detach()->release_last();
-    EXPECT_FALSE(process_registry().find(base));
+    EXPECT_FALSE(process_registry().find_block(base));
     EXPECT_EQ(from->deallocate(base, nbytes, on.get()).failure().code(),
               ISTHMUS_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ((*allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get()))->what().base,
               base);
+  }
+  EXPECT_TRUE(from->verify());
+}
+
+// An unchecked pool cannot tell by itself, but the block has a record.
+TEST(registry, a_pointer_into_a_buffers_block_frees_nothing) {
+  const auto on = host_queue();
+  pool::options unchecked;
+  unchecked.checks = false;
+  const auto from = *pool::create(on->home(), on->where(), ISTHMUS_KIND_SHARED, unchecked);
+  for (const std::size_t nbytes : {std::size_t{1000}, std::size_t{300'000}}) {
+    const auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, nbytes, 0}, from.get());
+    auto* const base = static_cast<std::byte*>(record->what().base);
+    for (const std::size_t offset : {std::size_t{0}, std::size_t{64}}) {
+      EXPECT_EQ(from->deallocate(base + offset, nbytes, on.get()).failure().code(),
+                ISTHMUS_ERROR_INVALID_ARGUMENT);
+    }
   }
   EXPECT_TRUE(from->verify());
 }
@@ -168,7 +216,7 @@ TEST(registry, a_reference_that_is_not_the_last_ends_nothing) {
   auto record = *allocation::create(*on, {ISTHMUS_KIND_SHARED, 1000, 0}, from.get());
   const auto other = record;
   record.detach()->release_last();
-  EXPECT_EQ(process_registry().find(other->what().base).get(), other.get());
+  EXPECT_EQ(process_registry().find_block(other->what().base).get(), other.get());
 }
 
 TEST(registry_concurrent, blocks_end_while_others_find_them) {
@@ -180,7 +228,7 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   for (int each = 0; each < 2; ++each) {
     lookers.emplace_back([&] {
       while (!done.load()) {
-        if (const auto found = process_registry().find(newest.load())) {
+        if (const auto found = process_registry().find_block(newest.load())) {
           EXPECT_EQ(found->what().nbytes, 1000u);
         }
       }
@@ -195,7 +243,7 @@ TEST(registry_concurrent, blocks_end_while_others_find_them) {
   for (auto& each : lookers) {
     each.join();
   }
-  EXPECT_FALSE(process_registry().find(newest.load()));
+  EXPECT_FALSE(process_registry().find_block(newest.load()));
   EXPECT_TRUE(from->verify());
 }
 

@@ -1,0 +1,73 @@
+#include "memory/pool_upstream.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/sizes.hpp"
+#include "memory/page_map.hpp"
+
+namespace isthmus {
+namespace {
+
+bool is_a_pools(const allocation::facts& what) noexcept {
+  const auto* at = static_cast<const std::byte*>(what.base);
+  const auto* const last = at + what.nbytes - 1;
+  bool found = process_page_map.find(last) != nullptr;
+  for (; !found && at < last; at += k_grain_bytes) {
+    found = process_page_map.find(at) != nullptr;
+  }
+  return found;
+}
+
+}  // namespace
+
+result<void> pool_upstream::check(memory_resource& of) {
+  const char* wrong = nullptr;
+  std::vector<memory_resource*> bases;
+  of.collect_bases(bases);
+  if (std::any_of(bases.begin(), bases.end(),
+                  [](auto* each) { return each->as_pool() != nullptr; })) {
+    wrong =
+        "stands on a pool, whose memory no other can keep: let it stand on what that pool has "
+        "its memory from";
+  } else if (of.kinds() != memory_resource::set_of(of.kind())) {
+    wrong =
+        "gives memory of several kinds, and blocks would be of any: let the fallback stand "
+        "over the pool";
+  } else if (of.may_take_back()) {
+    wrong = "lets go of memory that nobody freed, as monotonic ones do: let it stand over the pool";
+  }
+  if (wrong != nullptr) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "the upstream of a pool, of {} memory on {}, {}",
+                kind_name(of.kind()), of.where().properties().filter, wrong);
+  }
+  return {};
+}
+
+result<void> pool_upstream::open() {
+  if (is_there()) {
+    auto made = of_->home().create_queue(of_->where());
+    ISTHMUS_TRY(made);
+    quiet_ = *std::move(made);
+  }
+  return {};
+}
+
+// Upstream may have put work on the queue, a prefetch say.
+result<ref<allocation>> pool_upstream::allocate(const allocation_request& request) {
+  auto chunk = allocation::create(*quiet_, request, of_.get());
+  ISTHMUS_TRY(chunk);
+  if (!quiet_->quiet()) {
+    ISTHMUS_TRY(quiet_->wait(std::nullopt));
+  }
+  const auto& what = (*chunk)->what();
+  if (is_a_pools(what)) {
+    return fail(ISTHMUS_ERROR_CALLBACK,
+                "the upstream of a pool gave {} at {}, which a pool keeps already: give memory of "
+                "the driver's, or of a resource that is no pool",
+                describe_bytes(what.nbytes), what.base);
+  }
+  return chunk;
+}
+
+}  // namespace isthmus

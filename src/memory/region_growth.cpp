@@ -1,0 +1,105 @@
+// How a region heap gets more memory.
+
+#include <new>
+#include <utility>
+
+#include "core/sizes.hpp"
+#include "memory/region_heap.hpp"
+
+namespace isthmus {
+
+region_heap::turn::turn(region_heap& of) noexcept : of_{of} {
+  if (of_.source_.upstream().is_there()) {
+    of_.at_upstream_.fetch_add(1, std::memory_order_relaxed);
+  } else {
+    of_.growing_.lock();
+  }
+}
+
+region_heap::turn::~turn() {
+  if (brings_) {
+    of_.fresh_.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (of_.source_.upstream().is_there()) {
+    of_.at_upstream_.fetch_sub(1, std::memory_order_relaxed);
+    of_.came_back_.fetch_add(1, std::memory_order_release);
+    os::futex_wake_all(of_.came_back_);
+  } else {
+    of_.growing_.unlock();
+  }
+}
+
+void region_heap::turn::bring() noexcept {
+  if (!std::exchange(brings_, true)) {
+    of_.fresh_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+bool region_heap::wait_for_upstream(const os::deadline& until) const noexcept {
+  const auto seen = came_back_.load(std::memory_order_acquire);
+  while (at_upstream() != 0 && came_back_.load(std::memory_order_acquire) == seen) {
+    if (!os::futex_wait(came_back_, seen, until)) {
+      break;
+    }
+  }
+  return came_back_.load(std::memory_order_acquire) != seen;
+}
+
+error region_heap::beyond_all(std::size_t nbytes) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "a pool keeps at most {}, not {}",
+              describe_bytes(k_most_bytes), describe_bytes(nbytes));
+}
+
+// What one thread took out to move, another cannot see: one at a time, and each looks first at what
+// the one before it brought.
+result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
+                                           queue_slots::slot whom) {
+  turn mine{*this};
+  for (auto from = cut::sparing_idle;; from = cut::any) {
+    if (const auto found = take(count, alignment, whom, from); found.count != 0) {
+      return found;
+    }
+    ISTHMUS_TRY(grow_for(count, alignment, mine));
+  }
+}
+
+result<void> region_heap::grow_for(index count, std::size_t alignment, turn& mine) {
+  const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
+  const auto needed = count * k_grain_bytes + slack;
+  if (needed > k_most_bytes) {
+    return beyond_all(needed);
+  }
+  const auto wanted = source_.growth_for(needed);
+  if (source_.moves()) {
+    return assemble(needed, wanted);
+  }
+  return wanted > needed && add_region(wanted, mine) ? result<void>{} : add_region(needed, mine);
+}
+
+result<void> region_heap::grow_by(std::size_t nbytes) {
+  turn mine{*this};
+  return add_region(nbytes, mine);
+}
+
+result<void> region_heap::add_region(std::size_t nbytes, turn& mine) try {
+  if (nbytes > k_most_bytes) {
+    return beyond_all(nbytes);
+  }
+  if (source_.moves()) {
+    return assemble(nbytes, nbytes);
+  }
+  std::vector<region> row(1);
+  auto made = source_.allocate(nbytes);
+  ISTHMUS_TRY(made);
+  row.front() = *made;
+  mine.bring();
+  auto entered = enter(row);
+  if (!entered) {
+    source_.give_back(*made);
+  }
+  return entered;
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
+}  // namespace isthmus
