@@ -23,18 +23,32 @@ std::uintptr_t queue::key() const noexcept {
   return handle_ == legacy_stream() ? address(&device_) : address(handle_);
 }
 
-result<ref<operation>> make_operation(const device& where) {
+namespace {
+
+result<event_handle> take_event(const device& where) {
+  if (auto* spare = where.events().take()) {
+    return spare;
+  }
   const made_current here{where.calls(), where.known_primary()};
-  event_handle handle = nullptr;
+  event_handle made = nullptr;
   const auto outcome = here.outcome() != cu::k_success
                            ? here.outcome()
-                           : where.calls().create_event(&handle, cu::k_event_without_times);
+                           : where.calls().create_event(&made, cu::k_event_without_times);
   if (outcome != cu::k_success) {
     return call_failed("cuEventCreate", outcome);
   }
-  undo destroyed{[&] { where.calls().destroy_event(handle); }};
-  auto made = make_ref<operation>(where, handle);
-  destroyed.dismiss();
+  return made;
+}
+
+}  // namespace
+
+// Without memory an event of the driver's is lost.
+result<ref<operation>> make_operation(const device& where) {
+  auto handle = take_event(where);
+  ISTHMUS_TRY(handle);
+  undo kept{[&] { static_cast<void>(where.events().keep(*handle)); }};
+  auto made = make_ref<operation>(where, *handle);
+  kept.dismiss();
   return made;
 }
 
