@@ -25,7 +25,11 @@ std::size_t piece_bytes(std::size_t nbytes) noexcept {
                     staging_ring::k_slot_bytes);
 }
 
-// Host memory that is written and not read again soon.
+// Past the caches a copy leaves them as they are and writes what it need not read first; of a large
+// one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to the device
+// at 48 GB/s against 44, 64 MiB at 41 against 44 (H100).
+constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
+
 void stream_rows(const copy_2d_shape& rows) noexcept {
   auto* to = static_cast<std::byte*>(rows.destination);
   const auto* from = static_cast<const std::byte*>(rows.source);
@@ -45,6 +49,7 @@ class pageable_copy final : public host_driven {
       : host_driven{destination, source, shape},
         parts_{destination.pointer, source.pointer, shape, piece_bytes(shape.width * shape.height)},
         to_device_{static_cast<bool>(destination.memory)},
+        past_caches_{shape.width * shape.height <= k_most_past_caches},
         ring_{staging_ring::of(where)} {}
 
  protected:
@@ -90,6 +95,10 @@ class pageable_copy final : public host_driven {
         });
   }
 
+  void copy_on_host(const copy_2d_shape& rows) const noexcept {
+    past_caches_ ? stream_rows(rows) : copy_rows(rows);
+  }
+
   void work_on(lane& with) noexcept {
     auto outcome = guarded(with);
     for (auto& each : with.slots) {
@@ -125,7 +134,7 @@ class pageable_copy final : public host_driven {
       auto& by_way_of = with.slots[turn % staging_ring::k_slots];
       ISTHMUS_TRY(by_way_of.end());
       const auto what = parts_.at(index);
-      stream_rows(parts_.reading(what, by_way_of.memory));
+      copy_on_host(parts_.reading(what, by_way_of.memory));
       auto given = with.on->copy_2d(parts_.writing(what, by_way_of.memory), {});
       ISTHMUS_TRY(given);
       by_way_of.in_flight = *std::move(given);
@@ -140,7 +149,7 @@ class pageable_copy final : public host_driven {
       auto& what = coming[turn % staging_ring::k_slots];
       if (by_way_of.in_flight) {
         ISTHMUS_TRY(by_way_of.end());
-        stream_rows(parts_.writing(what, by_way_of.memory));
+        copy_on_host(parts_.writing(what, by_way_of.memory));
       }
       std::size_t index = 0;
       if (next(index)) {
@@ -157,6 +166,7 @@ class pageable_copy final : public host_driven {
 
   const pieces parts_;
   const bool to_device_;
+  const bool past_caches_;
   staging_ring& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
