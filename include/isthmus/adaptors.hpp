@@ -253,7 +253,7 @@ inline resource resource::prefetch(const resource& upstream) {
 
 // Writes a row of each allocation, failure and free to a file, in the columns of RMM's logs; the
 // last rows with the last reference, or as the process exits. Throws invalid_argument for a file
-// that cannot be made.
+// that cannot be made, or that another log is being written to.
 inline resource resource::log(const resource& upstream, const std::string& path) {
   return detail::make<resource>(isthmus_resource_log, upstream.get(), path.c_str());
 }

@@ -438,9 +438,10 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
  * uses it but what the library knows of, and what was on the queue that it was allocated for before
  * that has ended. NULL `pointer`: nothing to do. INVALID_ARGUMENT for what did not come from here,
  * lies inside a block, or was deallocated before (an unchecked pool cannot always tell): nothing is
- * done then. Never blocks, and does not fail otherwise; of a pool never calls the driver but where
- * the queue's handle was lent, and needs no memory: where the queue cannot be asked what runs
- * there, the block waits till it can. */
+ * done then. Does not fail otherwise, and never blocks, unless a pool has more than 1,022 queues in
+ * use at a time: behind work on one more it waits for that. Of a pool never calls the driver but
+ * then, and where the queue's handle was lent, and needs no memory: where the queue cannot be asked
+ * what runs there, the block waits till it can. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
                                                          void* pointer, size_t nbytes,
                                                          size_t alignment,
@@ -536,14 +537,16 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
 
 /* With `no_wait` not 0, requests of the calling thread go up to the rung grow at most, until it is
  * swapped again: those behind it may take long, and need locks that the caller may hold, as an
- * interpreter's. Returns what it was, 0 at first. */
+ * interpreter's. No reclaim callback is called then for others' either. Returns what it was, 0 at
+ * first. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
-/* Reclaim callbacks: asked, when a pool finds no memory, to give up what they can (a cache, say).
- * Called on the thread that asks for memory, before it waits for anything, with no lock of the
- * library held; by several threads at once if several find none; never from inside one, nor in a
- * driver's callback. It may allocate and free, and must not throw. Returns about how many bytes it
- * gave up: 0 is no error. */
+/* Reclaim callbacks: asked, when a pool finds no memory, or the driver has none for who asks it
+ * himself, to give up what they can (a cache, say). Called on the thread that asks for memory,
+ * before it waits for anything, with no lock of the library held; by several threads at once if
+ * several find none; never from inside one, nor in a driver's callback. It may allocate and free,
+ * and must not throw. Returns about how many bytes it gave up: 0 is no error, but the driver is not
+ * asked again. */
 typedef struct isthmus_reclaim_request_s {
   size_t struct_size;
   isthmus_device_t* device; /* borrowed */
@@ -551,7 +554,7 @@ typedef struct isthmus_reclaim_request_s {
   uint64_t nbytes; /* that are needed */
 } isthmus_reclaim_request_t;
 typedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request);
-/* For all pools of the process, called with `owner.object`, behind those that were added before.
+/* For the whole process, called with `owner.object`, behind those that were added before.
  * The library keeps it until it is removed. */
 ISTHMUS_API isthmus_status_t
 isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
@@ -675,7 +678,7 @@ isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins
  * columns of RMM's logs: Thread,Time,Action,Pointer,Size,Stream. Rows are written some thousands at
  * a time by threads that allocate, when they are flushed, with the last reference, and when the
  * process ends by `exit`; any other end loses those that were not. INVALID_ARGUMENT for a file that
- * cannot be made. */
+ * cannot be made, or that another log is being written to, of this process or another one. */
 ISTHMUS_API isthmus_status_t isthmus_resource_log(isthmus_resource_t* upstream, const char* path,
                                                   isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 /* Writes all rows up to the first free that is under way on another thread. INVALID_ARGUMENT for a
@@ -979,8 +982,9 @@ typedef struct isthmus_operation_s {
 } isthmus_operation_t;
 
 /* Copies between any two places. `queue` NULL: the destination buffer's queue, else the source's;
- * none for two host places (a plain memcpy). Overlapping ranges are INVALID_ARGUMENT. What the host
- * can touch is copied by the host when nothing is pending on it. */
+ * none for two host places (a plain memcpy, on a thread of the library where an event is asked for
+ * and one of `after` is pending). Overlapping ranges are INVALID_ARGUMENT. What the host can touch
+ * is copied by the host when nothing is pending on it. */
 ISTHMUS_API isthmus_status_t isthmus_copy(isthmus_queue_t* queue,
                                           const isthmus_place_t* destination,
                                           const isthmus_place_t* source, size_t nbytes,

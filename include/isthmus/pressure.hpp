@@ -140,10 +140,11 @@ struct reclaim_request {
   std::uint64_t nbytes = 0;  // that are needed
 };
 
-// While it lives, all pools of the process call `function` before they wait for memory or throw: on
-// the thread that asks for it, by several threads at once if several do, never from inside such a
-// call, with no lock of the library's held. It may allocate and free; it returns about how many
-// bytes it gave up, and is noexcept.
+// While it lives, `function` is called before a request of any pool of the process waits for memory
+// or throws, and before one that goes to the driver without a pool throws: on the thread that asks
+// for it, by several threads at once if several do, never from inside such a call, with no lock of
+// the library's held. It may allocate and free; it returns about how many bytes it gave up, and is
+// noexcept.
 class reclaimer {
  public:
   template <class Function>

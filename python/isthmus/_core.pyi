@@ -555,7 +555,7 @@ class MemoryResource:
     """
     Hands out memory of one kind, in one context, on one device: what all resources have in
     common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as
-    long as what was made of it.
+    long as what was made of it. One of your own is a CustomResource, not a subclass.
     """
 
     @property
@@ -576,7 +576,8 @@ class MemoryResource:
 
     def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> Buffer:
         """
-        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).
+        Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self). `alignment`
+        0: the device's own; ValueError for what is neither that nor a power of two.
         """
 
     @property
@@ -643,9 +644,10 @@ class PoolResource(MemoryResource):
     that. `budget`, a Budget, is shared with other pools. What is free and was not needed for
     `decay` seconds (None: never) goes back within twice that time: as the pool grows or is
     trimmed, or on a thread of the library that is idle, if there is one already. A request
-    that finds nothing waits for `wait` seconds at most (0: not at all) for work that freed
-    memory lies behind, and lets other threads run meanwhile. With `device_wait=True` its queue
-    waits for such work first, on the device, and the host does not.
+    that finds nothing waits for `wait` seconds at most (0: not at all; a year at most, as a
+    wait without an end may deadlock) for work that freed memory lies behind, and lets other
+    threads run meanwhile. With `device_wait=True` its queue waits for such work first, on the
+    device, and the host does not.
     `checked=False` does not look for misuse of small blocks. Where the device has the
     capability "remap", free memory moves to where a larger request needs it; not with
     `remap=False`. Requests up to 256 KiB take at most 1/8 more than they ask for, larger
@@ -868,7 +870,8 @@ class LogResource(AdaptorResource):
 
     Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written
     some thousands at a time, by flush(), with the last reference, and when the process exits.
-    Raises InvalidArgumentError for a file that cannot be made.
+    Raises InvalidArgumentError for a file that cannot be made, or that another log is being
+    written to, of this process or another one.
     """
 
     def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> None: ...
@@ -1060,16 +1063,16 @@ def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
 
 class Reclaimer:
     """
-    A function that is asked to give memory up when a pool finds none: Reclaimer(function).
+    A function that is asked to give memory up when there is none: Reclaimer(function).
 
-    From here until it is closed or dropped all pools of the process call
-    `function(request)`, a ReclaimRequest, before they wait for memory or raise
-    USMAllocationError: on the thread that asks for it, by several threads at once if several
-    do, behind those that were made before, and behind Python's garbage collection. It may
-    allocate (from the driver where no resource is named) and free, and is not called from
-    inside another such function; it must not take a lock that a thread may hold which asks
-    for memory, or closes it. It returns about how many bytes it gave up, None for 0. What it raises goes to
-    sys.unraisablehook.
+    From here until it is closed or dropped `function(request)`, a ReclaimRequest, is called
+    before a request of any pool waits for memory or raises USMAllocationError, and before one
+    that goes to the driver without a pool raises it: on the thread that asks, by several
+    threads at once if several do, behind those that were made before, and behind Python's
+    garbage collection. It may allocate (from the driver where no resource is named) and free,
+    and is not called from inside another such function; it must not take a lock that a thread
+    may hold which asks for memory, or closes it. It returns about how many bytes it gave up,
+    None for 0. What it raises goes to sys.unraisablehook.
 
     A context manager: `with Reclaimer(cache.drop):`.
     """

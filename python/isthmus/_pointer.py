@@ -21,7 +21,8 @@ class PointerInfo(NamedTuple):
     context: Context | None
     """That it belongs to."""
     resource: MemoryResource | None
-    """That it goes back to, equal to the object that it was made with. None: the driver's own."""
+    """That it goes back to: the object that it was made as, or, once that has gone, one that all
+    resources are an instance of, and equal to others of it. None: the driver's own."""
     state: str
     """"live"; "waiting": was let go of, goes back when the work on it has ended; "free": a pool
     has it, for whoever asks; "unknown"."""

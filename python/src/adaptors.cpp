@@ -88,7 +88,7 @@ void init_statistics(statistics_resource* self, nb::handle upstream) {
   const auto& under = require_resource(upstream, "upstream");
   resource_handle made;
   check(isthmus_resource_statistics(under.raw.get(), made.out()));
-  new (self) statistics_resource{over(upstream, std::move(made))};
+  construct_resource(self, statistics_resource{over(upstream, std::move(made))});
 }
 
 void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_bytes) {
@@ -96,7 +96,7 @@ void init_limit(limit_resource* self, nb::handle upstream, nb::handle limit_byte
   const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
   resource_handle made;
   check(isthmus_resource_limit(under.raw.get(), most, made.out()));
-  new (self) limit_resource{over(upstream, std::move(made))};
+  construct_resource(self, limit_resource{over(upstream, std::move(made))});
 }
 
 void init_fallback(fallback_resource* self, nb::handle first, nb::handle second) {
@@ -104,7 +104,7 @@ void init_fallback(fallback_resource* self, nb::handle first, nb::handle second)
   const auto& other = require_resource(second, "second");
   resource_handle made;
   check(isthmus_resource_fallback(one.raw.get(), other.raw.get(), made.out()));
-  new (self) fallback_resource{over(first, std::move(made)), nb::borrow(second)};
+  construct_resource(self, fallback_resource{over(first, std::move(made)), nb::borrow(second)});
 }
 
 std::uint64_t in_use_of(const limit_resource& self) {
@@ -166,6 +166,7 @@ void bind_adaptors(nb::module_& module) {
       "A resource over another, whose kind, device, context and queue it has: what the classes\n"
       "below have in common. What it hands out goes back to it, and through it to what it stands\n"
       "on.")
+      .def("__init__", &refuse_to_make)
       .def_prop_ro(
           "upstream", [](const adaptor_resource& self) { return self.upstream; },
           nb::sig("def upstream(self) -> MemoryResource"), "What it stands on.");

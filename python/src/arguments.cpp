@@ -74,6 +74,22 @@ std::int64_t to_alignment(nb::handle value) {
   return overflow < 0 ? -1 : alignment;
 }
 
+std::int64_t to_exact_alignment(nb::handle value) {
+  if (!value.is_valid() || value.is_none()) {
+    return 0;
+  }
+  int overflow = 0;
+  const nb::object index = to_integer(value, "alignment");
+  const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0 || alignment < 0) {
+    raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
+                 "alignment %R is no power of two up to the device's max_alignment, nor 0 for the "
+                 "device's own",
+                 index.ptr());
+  }
+  return alignment;
+}
+
 bool to_flag(nb::handle value, const char* what) {
   if (!PyBool_Check(value.ptr())) {
     raise_python(PyExc_TypeError, "%s must be True or False, not %R", what, value.ptr());

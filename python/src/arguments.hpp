@@ -15,8 +15,11 @@ namespace isthmus::python {
 [[nodiscard]] std::size_t to_size(nb::handle value, const char* what);
 // The same, `otherwise` for None.
 [[nodiscard]] std::size_t to_size_or(nb::handle value, const char* what, std::size_t otherwise);
-// 0 for None; negative numbers stay negative.
+// 0 for None; negative numbers, which dpctl takes for none, stay negative.
 [[nodiscard]] std::int64_t to_alignment(nb::handle value);
+// The same of a resource, where the sign is an error: InvalidArgumentError for what is negative or
+// has more than 63 bits.
+[[nodiscard]] std::int64_t to_exact_alignment(nb::handle value);
 // TypeError for what is neither True nor False.
 [[nodiscard]] bool to_flag(nb::handle value, const char* what);
 // An address: OverflowError outside 0..2**64-1, TypeError for what is no integer.

@@ -57,7 +57,7 @@ std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, ist
 
 void bind_budget(nb::module_& module) {
   nb::class_<budget> type(
-      module, "Budget",
+      module, "Budget", nb::is_weak_referenceable(),
       "Bytes that several pools may have of their drivers' memory together, in use and free "
       "alike:\n"
       "Budget(limit, device=None, kind=\"device\"), given to PoolResource(..., budget=...).\n\n"

@@ -42,8 +42,14 @@ struct buffer {
   return kind != ISTHMUS_KIND_DEVICE;
 }
 
-// Of all buffers that have gone and were no views.
-extern std::uint64_t freed_bytes;
+// What a collection of garbage frees on the device that somebody needs memory on: buffers that are
+// no views. Guarded by the interpreter's lock.
+struct collected_garbage {
+  bool runs = false;
+  std::uintptr_t device_key = 0;
+  std::uint64_t bytes = 0;
+};
+extern collected_garbage collected;
 
 // ClosedError for a freed one.
 [[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);

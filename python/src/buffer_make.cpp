@@ -21,20 +21,16 @@ constexpr std::size_t k_quick_bytes = 64 * 1024;
 // Giving back so much takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
-// While it lives a pool neither waits nor calls functions, which may need the interpreter's lock.
+// While it lives a request neither waits nor calls functions, which may need the interpreter's
+// lock.
 class no_waits {
  public:
-  explicit no_waits(bool wanted) : wanted_{wanted}, before_{wanted ? isthmus_no_wait_swap(1) : 0} {}
+  no_waits() : before_{isthmus_no_wait_swap(1)} {}
   no_waits(const no_waits&) = delete;
   no_waits& operator=(const no_waits&) = delete;
-  ~no_waits() {
-    if (wanted_) {
-      isthmus_no_wait_swap(before_);
-    }
-  }
+  ~no_waits() { isthmus_no_wait_swap(before_); }
 
  private:
-  const bool wanted_;
   const int before_;
 };
 
@@ -88,14 +84,14 @@ bool create_quickly(const creation& create, buffer_handle& made) {
   }
   isthmus_status_t status;
   {
-    const no_waits meanwhile{is_pool};
+    const no_waits meanwhile;
     status = create(made);
   }
-  const bool may_wait = is_pool && status == ISTHMUS_ERROR_OUT_OF_MEMORY;
-  if (!may_wait) {
+  const bool is_short = status == ISTHMUS_ERROR_OUT_OF_MEMORY;
+  if (!is_short) {
     check(status);
   }
-  return !may_wait;
+  return !is_short;
 }
 
 void create_without_lock(const creation& create, buffer_handle& made) {
@@ -113,10 +109,13 @@ void create_without_lock(const creation& create, buffer_handle& made) {
 
 }  // namespace
 
-std::uint64_t freed_bytes = 0;
+collected_garbage collected;
 
 buffer::~buffer() {
-  freed_bytes += base.is_valid() ? 0 : nbytes;
+  if (collected.runs && !base.is_valid() &&
+      queue_of_buffer(*this).device_key == collected.device_key) {
+    collected.bytes += nbytes;
+  }
   const gil_release released{nbytes >= k_slow_release_bytes && !base.is_valid()};
   raw = buffer_handle{};
 }

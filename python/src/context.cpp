@@ -77,7 +77,7 @@ nb::object context_repr(const context& self) {
 
 void bind_context(nb::module_& module) {
   nb::class_<context> bound(
-      module, "Context",
+      module, "Context", nb::is_weak_referenceable(),
       "A context: Context(devices=None). USM belongs to one; its devices reach its memory.\n\n"
       "`devices`: a Device or filter string or a list of them, of one platform; None: the\n"
       "current device. This makes a new context; Device.default_context gives the one that is\n"

@@ -77,8 +77,8 @@ void init_custom(custom_resource* self, nb::handle allocator, nb::handle kind, n
   resource_handle made;
   check(isthmus_resource_custom(what.within, what.device_raw(), what.kind, &table,
                                 defer_owner(new held_object{allocator}), made.out()));
-  new (self)
-      custom_resource{{std::move(made), what.kind, std::move(what.queue)}, nb::borrow(allocator)};
+  construct_resource(self, custom_resource{{std::move(made), what.kind, std::move(what.queue)},
+                                           nb::borrow(allocator)});
 }
 
 isthmus_status_t ask(void* owner, size_t nbytes, int* retry, const char** message) noexcept {
@@ -101,7 +101,7 @@ void init_failure(failure_callback_resource* self, nb::handle upstream, nb::hand
   resource_handle made;
   check(isthmus_resource_failure_callback(under.raw.get(), &ask,
                                           defer_owner(new held_object{function}), made.out()));
-  new (self) failure_callback_resource{over(upstream, std::move(made))};
+  construct_resource(self, failure_callback_resource{over(upstream, std::move(made))});
 }
 
 }  // namespace

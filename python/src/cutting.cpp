@@ -16,7 +16,7 @@ void init_monotonic(monotonic_resource* self, nb::handle upstream, nb::handle fi
   resource_handle made;
   check(isthmus_resource_monotonic(
       under.raw.get(), to_bytes(first_bytes, "first_bytes", nb::handle{}, under.kind), made.out()));
-  new (self) monotonic_resource{over(upstream, std::move(made))};
+  construct_resource(self, monotonic_resource{over(upstream, std::move(made))});
 }
 
 void release(const monotonic_resource& self) {
@@ -38,7 +38,7 @@ void init_fixed_size(fixed_size_resource* self, nb::handle upstream, nb::handle 
   const auto size = to_bytes(block_bytes, "block_bytes", nb::handle{}, under.kind);
   resource_handle made;
   check(isthmus_resource_fixed_size(under.raw.get(), size, to_size(blocks, "blocks"), made.out()));
-  new (self) fixed_size_resource{over(upstream, std::move(made)), size};
+  construct_resource(self, fixed_size_resource{over(upstream, std::move(made)), size});
 }
 
 struct arena_resource : adaptor_resource {};
@@ -48,7 +48,7 @@ void init_arena(arena_resource* self, nb::handle upstream, nb::handle limit_byte
   const auto most = to_bytes(limit_bytes, "limit_bytes", device_under(under), under.kind);
   resource_handle made;
   check(isthmus_resource_arena(under.raw.get(), most, made.out()));
-  new (self) arena_resource{over(upstream, std::move(made))};
+  construct_resource(self, arena_resource{over(upstream, std::move(made))});
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ void init_debug(debug_resource* self, nb::handle upstream, nb::handle kept_bytes
   resource_handle made;
   check(isthmus_resource_debug(
       under.raw.get(), to_bytes(kept_bytes, "kept_bytes", nb::handle{}, under.kind), made.out()));
-  new (self) debug_resource{over(upstream, std::move(made))};
+  construct_resource(self, debug_resource{over(upstream, std::move(made))});
 }
 
 }  // namespace

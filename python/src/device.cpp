@@ -146,7 +146,7 @@ void bind_properties(nb::class_<device>& bound) {
 
 void bind_device(nb::module_& module) {
   nb::class_<device> bound(
-      module, "Device",
+      module, "Device", nb::is_weak_referenceable(),
       "A device: Device(filter=None).\n\n"
       "`filter` is up to three of back-end (\"host\", \"sim\", \"cuda\", \"opencl\"), type "
       "(\"cpu\",\n"

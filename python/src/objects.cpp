@@ -47,6 +47,7 @@ class identity_map {
 auto& devices = *new identity_map<device, isthmus_device_t>;
 auto& contexts = *new identity_map<context, isthmus_context_t>;
 auto& queues = *new identity_map<queue, isthmus_queue_t>;
+auto& resources = *new identity_map<known_resource, isthmus_resource_t>;
 
 template <class Wrapper, class Raw>
 nb::object wrap_once(identity_map<Wrapper, Raw>& known, nb::handle type,
@@ -62,10 +63,12 @@ nb::object wrap_once(identity_map<Wrapper, Raw>& known, nb::handle type,
 
 }  // namespace
 
-device::device(device_handle owned) : raw{std::move(owned)} {
-  const void* native = isthmus_device_native(raw.get());
-  key = reinterpret_cast<std::uintptr_t>(native != nullptr ? native : raw.get());
+std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept {
+  const void* native = isthmus_device_native(raw);
+  return reinterpret_cast<std::uintptr_t>(native != nullptr ? native : raw);
 }
+
+device::device(device_handle owned) : raw{std::move(owned)}, key{device_key_of(raw.get())} {}
 device::~device() { devices.forget(raw.get(), this); }
 
 context::context(context_handle owned) : raw{std::move(owned)} {}
@@ -84,6 +87,19 @@ queue::queue(queue_handle owned) : raw{std::move(owned)} {
                     std::strcmp(where.backend, "cuda") != 0;
 }
 queue::~queue() { queues.forget(raw.get(), this); }
+
+known_resource::~known_resource() {
+  if (raw_ != nullptr) {
+    resources.forget(raw_, this);
+  }
+}
+
+void remember_resource(resource& made, nb::handle object) {
+  made.known = known_resource{made.raw.get()};
+  resources.put(made.raw.get(), object, &made.known);
+}
+
+nb::object find_resource(isthmus_resource_t* raw) { return resources.find(raw); }
 
 nb::object wrap(platform_handle raw) {
   return make_instance<platform>(types.platform, std::move(raw));

@@ -20,8 +20,7 @@ struct device {
   device(const device&) = delete;
   device& operator=(const device&) = delete;
   device_handle raw;
-  // Two handles of one device of a driver's have it in common.
-  std::uintptr_t key;
+  std::uintptr_t key;  // of `device_key_of`
   // Once it was asked for; it never changes. Not of simulated devices, which come and go: a queue
   // holds its device.
   mutable nb::object default_queue;
@@ -60,6 +59,22 @@ struct event {
   PyObject* exception = nullptr;  // what a function given to a queue raised
 };
 
+// The entry of a resource in the table by which its object is found again. With it that goes.
+class known_resource {
+ public:
+  known_resource() noexcept = default;
+  explicit known_resource(isthmus_resource_t* raw) noexcept : raw_{raw} {}
+  known_resource(known_resource&& other) noexcept : raw_{std::exchange(other.raw_, nullptr)} {}
+  known_resource& operator=(known_resource&& other) noexcept {
+    std::swap(raw_, other.raw_);
+    return *this;
+  }
+  ~known_resource();
+
+ private:
+  isthmus_resource_t* raw_ = nullptr;
+};
+
 struct resource {
   resource_handle raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
@@ -67,6 +82,7 @@ struct resource {
   bool stands_on_others = false;  // and may give memory of other kinds too
   bool is_pool = false;
   bool is_pool_over = false;  // another resource, which may be Python's
+  known_resource known{};     // till here, where `raw` may become another's
 };
 struct provider_resource : resource {};
 struct pool_resource : resource {
@@ -98,6 +114,16 @@ extern bound_types types;
 [[nodiscard]] nb::object wrap(queue_handle raw);
 [[nodiscard]] nb::object wrap(event_handle raw);
 
+// What the library's resource was made as; not valid once that object has gone.
+[[nodiscard]] nb::object find_resource(isthmus_resource_t* raw);
+void remember_resource(resource& made, nb::handle object);
+// In the object that nanobind has for `self`.
+template <class Resource>
+void construct_resource(Resource* self, Resource made) {
+  new (self) Resource(std::move(made));
+  remember_resource(*self, nb::find(self));
+}
+
 [[nodiscard]] inline device* device_of(nb::handle object) noexcept {
   return instance_of<device>(types.device, object);
 }
@@ -111,6 +137,8 @@ extern bound_types types;
   return instance_of<event>(types.event, object);
 }
 
+// Two handles of one device of a driver's have it in common.
+[[nodiscard]] std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept;
 [[nodiscard]] isthmus_device_info_t info_of(const device& of);
 [[nodiscard]] isthmus_device_info_t info_of(isthmus_device_t* raw);
 [[nodiscard]] std::string describe(const device& of);

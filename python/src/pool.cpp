@@ -97,10 +97,10 @@ void make_pool(pool_resource* self, const pool_arguments& given,
     status = create(&options, like.raw.out());
   }
   check(status);
-  new (self)
-      pool_resource{std::move(like),          options.limit_bytes,     options.soft_limit_bytes,
-                    nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),
-                    nb::borrow(upstream)};
+  construct_resource(
+      self, pool_resource{std::move(like), options.limit_bytes, options.soft_limit_bytes,
+                          nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),
+                          nb::borrow(upstream)});
 }
 
 void init_pool_over(pool_resource* self, nb::handle upstream, nb::handle initial_bytes,

@@ -154,8 +154,9 @@ nb::object reclaimer_repr(const reclaimer& self) {
 // A collection that is under way, on this thread or another, is not entered again (CPython's
 // gcmodule), and none runs where the program has said gc.disable(). One that freed no buffer is not
 // followed by another for four times as long as it took: a program that allocates until nothing is
-// left spends a fifth of its time on it at most.
-std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t*) {
+// left spends a fifth of its time on it at most. What counts is freed on the device that needs it:
+// the driver of another would only be asked in vain.
+std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t* request) {
   using clock = std::chrono::steady_clock;
   static auto not_before = clock::time_point::min();  // under the lock
   if (!lock_is_released) {
@@ -163,17 +164,18 @@ std::uint64_t collect_garbage(void*, const isthmus_reclaim_request_t*) {
   }
   const callback_lock lock;
   const auto begin = clock::now();
-  if (!lock || begin < not_before) {
+  if (!lock || begin < not_before || collected.runs) {
     return 0;
   }
-  const auto before = freed_bytes;
+  collected = {true, device_key_of(request->device), 0};
   PyGC_Collect();
   drain_deferred();
-  if (freed_bytes == before) {
+  collected.runs = false;
+  if (collected.bytes == 0) {
     const auto end = clock::now();
     not_before = end + 4 * (end - begin);
   }
-  return freed_bytes - before;
+  return collected.bytes;
 }
 
 }  // namespace
@@ -219,16 +221,15 @@ void bind_pressure(nb::module_& module) {
   check(isthmus_reclaimer_add(&collect_garbage, isthmus_owner_t{}, &garbage));
   nb::class_<reclaimer>(
       module, "Reclaimer", nb::type_slots(reclaimer_slots), nb::is_weak_referenceable(),
-      "A function that is asked to give memory up when a pool finds none: Reclaimer(function).\n\n"
-      "From here until it is closed or dropped all pools of the process call\n"
-      "`function(request)`, a ReclaimRequest, before they wait for memory or raise\n"
-      "USMAllocationError: on the thread that asks for it, by several threads at once if several\n"
-      "do, behind those that were made before, and behind Python's garbage collection. It may\n"
-      "allocate (from the driver where no resource is named) and free, and is not called from\n"
-      "inside another such function; it must not take a lock that a thread may hold which asks\n"
-      "for memory, or closes it. It returns about how many bytes it gave up, None for 0. What it "
-      "raises goes to\n"
-      "sys.unraisablehook.\n\n"
+      "A function that is asked to give memory up when there is none: Reclaimer(function).\n\n"
+      "From here until it is closed or dropped `function(request)`, a ReclaimRequest, is called\n"
+      "before a request of any pool waits for memory or raises USMAllocationError, and before one\n"
+      "that goes to the driver without a pool raises it: on the thread that asks, by several\n"
+      "threads at once if several do, behind those that were made before, and behind Python's\n"
+      "garbage collection. It may allocate (from the driver where no resource is named) and free,\n"
+      "and is not called from inside another such function; it must not take a lock that a thread\n"
+      "may hold which asks for memory, or closes it. It returns about how many bytes it gave up,\n"
+      "None for 0. What it raises goes to sys.unraisablehook.\n\n"
       "A context manager: `with Reclaimer(cache.drop):`.")
       .def("__init__", &init_reclaimer, nb::arg("function").none(),
            nb::sig("def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None"))

@@ -241,7 +241,7 @@ void bind_operations(nb::class_<queue>& bound) {
 
 void bind_queue(nb::module_& module) {
   nb::class_<queue> bound(
-      module, "Queue",
+      module, "Queue", nb::is_weak_referenceable(),
       "A queue: Queue(device=None, *, context=None). Its operations run one after the other.\n\n"
       "`device`: a Device, a filter string, or a Context, whose first device is taken; None:\n"
       "the current device. `context` None: the device's default one. Every call makes a new\n"

@@ -26,14 +26,14 @@ void init_aligned(aligned_resource* self, nb::handle upstream, nb::handle alignm
   const auto from = to_bytes(from_bytes, "from_bytes", nb::handle{}, under.kind);
   resource_handle made;
   check(isthmus_resource_aligned(under.raw.get(), aligned_to, from, made.out()));
-  new (self) aligned_resource{over(upstream, std::move(made))};
+  construct_resource(self, aligned_resource{over(upstream, std::move(made))});
 }
 
 void init_prefetch(prefetch_resource* self, nb::handle upstream) {
   const auto& under = require_resource(upstream, "upstream");
   resource_handle made;
   check(isthmus_resource_prefetch(under.raw.get(), made.out()));
-  new (self) prefetch_resource{over(upstream, std::move(made))};
+  construct_resource(self, prefetch_resource{over(upstream, std::move(made))});
 }
 
 void init_binning(binning_resource* self, nb::handle upstream, nb::handle given) {
@@ -55,7 +55,7 @@ void init_binning(binning_resource* self, nb::handle upstream, nb::handle given)
             [](const auto& a, const auto& b) { return a.most_bytes < b.most_bytes; });
   resource_handle made;
   check(isthmus_resource_binning(under.raw.get(), raw.data(), raw.size(), made.out()));
-  new (self) binning_resource{over(upstream, std::move(made)), by_bytes};
+  construct_resource(self, binning_resource{over(upstream, std::move(made)), by_bytes});
 }
 
 void init_log(log_resource* self, nb::handle upstream, nb::handle path) {
@@ -67,7 +67,7 @@ void init_log(log_resource* self, nb::handle upstream, nb::handle path) {
   const nb::object bytes = nb::steal(encoded);
   resource_handle made;
   check(isthmus_resource_log(under.raw.get(), PyBytes_AS_STRING(encoded), made.out()));
-  new (self) log_resource{over(upstream, std::move(made))};
+  construct_resource(self, log_resource{over(upstream, std::move(made))});
 }
 
 void flush(const log_resource& self) {
@@ -119,7 +119,8 @@ void bind_request_adaptors(nb::module_& module) {
       "logs: LogResource(upstream, path).\n\n"
       "Thread,Time,Action,Pointer,Size,Stream. A file that is there is emptied. Rows are written\n"
       "some thousands at a time, by flush(), with the last reference, and when the process exits.\n"
-      "Raises InvalidArgumentError for a file that cannot be made.")
+      "Raises InvalidArgumentError for a file that cannot be made, or that another log is being\n"
+      "written to, of this process or another one.")
       .def("__init__", &init_log, nb::arg("upstream").none(), nb::arg("path").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, path: str | PathLike[str]) -> "
                    "None"))

@@ -82,7 +82,7 @@ void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::
   purpose what{kind, on, in};
   resource_handle made;
   check(isthmus_resource_provider(what.within, what.device_raw(), what.kind, made.out()));
-  new (self) provider_resource{{std::move(made), what.kind, std::move(what.queue)}};
+  construct_resource(self, provider_resource{{std::move(made), what.kind, std::move(what.queue)}});
 }
 
 std::uint64_t trim(const resource& self, nb::handle keep_bytes) {
@@ -104,7 +104,7 @@ nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignmen
   const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
   nb::object made = nb::inst_alloc(types.buffer);
   construct_buffer(nb::inst_ptr<buffer>(made), to_size(nbytes, "nbytes"), self.kind,
-                   to_alignment(alignment), on, &self, kinds_allowed::any);
+                   to_exact_alignment(alignment), on, &self, kinds_allowed::any);
   nb::inst_mark_ready(made);
   return made;
 }
@@ -115,8 +115,11 @@ nb::object live(nb::handle kind) {
   return nb::make_tuple(count, bytes);
 }
 
-// One that some object of Python's may stand for already: they compare equal.
+// Where the object that it was made as has gone, one of the class that all have in common.
 nb::object wrap_resource(resource_handle raw, nb::handle within) {
+  if (nb::object made_as = find_resource(raw.get()); made_as.is_valid()) {
+    return made_as;
+  }
   resource made{std::move(raw), ISTHMUS_KIND_UNKNOWN, {}, true};
   const auto told = info_of(made);
   made.kind = told.kind;
@@ -175,6 +178,32 @@ nb::object equal(const resource& self, nb::handle other) {
   return with == nullptr ? nb::borrow(Py_NotImplemented) : nb::bool_(key_of(self) == key_of(*with));
 }
 
+constexpr auto k_how_to_make_ones_own =
+    "for a resource of your own give an object with allocate(nbytes, alignment, queue) and "
+    "deallocate(pointer, nbytes, queue) to isthmus.memory.CustomResource";
+
+// The library calls the resources that it knows by their tables of functions, never by their names
+// in Python: methods of these names would be passed over.
+PyObject* init_subclass(PyObject* type, PyObject*, PyObject*) noexcept {
+  return result_of([type] {
+    const nb::handle made = type;
+    if (!made.attr("allocate").is(types.resource.attr("allocate")) ||
+        nb::hasattr(made, "deallocate")) {
+      raise_python(PyExc_TypeError,
+                   "%.100s: allocate and deallocate of a resource's subclass are never called; %s",
+                   reinterpret_cast<PyTypeObject*>(type)->tp_name, k_how_to_make_ones_own);
+    }
+    return nb::none();
+  });
+}
+
+PyMethodDef resource_methods[] = {
+    {"__init_subclass__",
+     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&init_subclass)),
+     METH_CLASS | METH_VARARGS | METH_KEYWORDS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+PyType_Slot resource_slots[] = {{Py_tp_methods, resource_methods}, {0, nullptr}};
+
 void verify(const resource& self) {
   isthmus_status_t status;
   {
@@ -186,13 +215,19 @@ void verify(const resource& self) {
 
 }  // namespace
 
+void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&) {
+  raise_python(PyExc_TypeError, "%.100s is what resources have in common, and makes none; %s",
+               Py_TYPE(self.ptr())->tp_name, k_how_to_make_ones_own);
+}
+
 void bind_resource(nb::module_& module) {
   nb::class_<resource> base(
-      module, "MemoryResource",
+      module, "MemoryResource", nb::type_slots(resource_slots), nb::is_weak_referenceable(),
       "Hands out memory of one kind, in one context, on one device: what all resources have in\n"
       "common. Used as Buffer(nbytes, resource=...); safe to use from any thread. It lives as\n"
-      "long as what was made of it.");
+      "long as what was made of it. One of your own is a CustomResource, not a subclass.");
   types.resource = base;
+  base.def("__init__", &refuse_to_make);
   base.def_prop_ro(
           "kind", [](const resource& self) { return kind_name(self.kind); },
           nb::sig("def kind(self) -> str"), "The kind of its memory.")
@@ -207,12 +242,14 @@ void bind_resource(nb::module_& module) {
           "context",
           [](const resource& self) { return queue_of(self.queue_object)->context_object; },
           nb::sig("def context(self) -> Context"), "The context its memory belongs to.")
-      .def("allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
-           nb::arg("queue") = nb::none(),
-           nb::sig(
-               "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
-               "Buffer"),
-           "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self).")
+      .def(
+          "allocate", &allocate, nb::arg("nbytes").none(), nb::arg("alignment").none() = 0,
+          nb::arg("queue") = nb::none(),
+          nb::sig(
+              "def allocate(self, nbytes: int, alignment: int = 0, queue: Queue | None = None) -> "
+              "Buffer"),
+          "Buffer(nbytes, kind=..., queue=queue, alignment=alignment, resource=self). `alignment`\n"
+          "0: the device's own; ValueError for what is neither that nor a power of two.")
       .def_prop_ro(
           "held_bytes", [](const resource& self) { return info_of(self).held_bytes; },
           nb::sig("def held_bytes(self) -> int"),

@@ -30,6 +30,9 @@ struct purpose {
 [[nodiscard]] isthmus_resource_info_t info_of(const resource& of);
 [[nodiscard]] nb::object resource_repr(nb::handle object);
 
+// The constructor of classes that are only what others have in common.
+[[noreturn]] void refuse_to_make(nb::handle self, const nb::args&, const nb::kwargs&);
+
 // What stands on `upstream`.
 [[nodiscard]] inline adaptor_resource over(nb::handle upstream, resource_handle made) {
   const auto& under = *nb::inst_ptr<resource>(upstream);

@@ -90,7 +90,7 @@ void init_tracking(tracking_resource* self, nb::handle upstream, nb::handle fram
       under.raw.get(), static_cast<std::uint32_t>(native),
       python != 0 ? &frames_of_python : nullptr,
       python != 0 ? defer_owner(new wanted_frames{python}) : isthmus_owner_t{}, made.out()));
-  new (self) tracking_resource{over(upstream, std::move(made))};
+  construct_resource(self, tracking_resource{over(upstream, std::move(made))});
 }
 
 struct seen_block {

@@ -32,6 +32,21 @@ queue::~queue() = default;
 
 std::uintptr_t queue::key() const noexcept { return address(this); }
 
+void queue::note_pool() noexcept {
+  const std::lock_guard hold{pools_lock_};
+  ++pools_;
+}
+
+void queue::forget_pool() noexcept {
+  const std::lock_guard hold{pools_lock_};
+  --pools_;
+}
+
+bool queue::known_to_pools_alone() noexcept {
+  const std::lock_guard hold{pools_lock_};
+  return references() <= pools_;
+}
+
 void* queue::lend() noexcept {
   void* handle = native();
   if (handle != nullptr) {

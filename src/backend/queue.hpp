@@ -93,12 +93,11 @@ class queue : public ref_counted {
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
 
-  // Pools that know the queue each hold a reference, which keeps it for nobody's use.
-  void note_pool() noexcept { pools_.fetch_add(1, std::memory_order_relaxed); }
-  void forget_pool() noexcept { pools_.fetch_sub(1, std::memory_order_release); }
-  [[nodiscard]] bool known_to_pools_alone() noexcept {
-    return references() <= pools_.load(std::memory_order_acquire);
-  }
+  // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
+  // `note_pool`, let go of after `forget_pool`. Once pools alone know it nobody comes to know it.
+  void note_pool() noexcept;
+  void forget_pool() noexcept;
+  [[nodiscard]] bool known_to_pools_alone() noexcept;
 
  protected:
   [[nodiscard]] virtual result<ref<event>> do_copy(void* destination, const void* source,
@@ -148,7 +147,8 @@ class queue : public ref_counted {
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
-  std::atomic<std::uint32_t> pools_{0};
+  spin_lock pools_lock_;
+  std::uint32_t pools_ = 0;
   // The last events: one, or as many as threads that submit at the same moment. All else that was
   // submitted comes before them in the queue's order.
   spin_lock tails_lock_;

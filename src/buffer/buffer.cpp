@@ -8,6 +8,7 @@
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
 #include "memory/pooled.hpp"
+#include "memory/reclaimers.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -67,6 +68,9 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   ref<allocation> memory;
   if (request.nbytes != 0) {
     auto made = allocation::create(on, wanted, from);
+    if (!made && reclaimed_for(made.failure(), on.where(), wanted, from)) {
+      made = allocation::create(on, wanted, from);
+    }
     if (!made) {
       return made.take_error();
     }

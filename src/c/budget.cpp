@@ -27,7 +27,7 @@ result<std::uint64_t> share_of(std::string_view text, const device* where, usm_k
   if (where == nullptr || kind_capability(kind) == 0) {
     return fail(
         ISTHMUS_ERROR_INVALID_ARGUMENT,
-        "{} of what is not known: a share needs a device and a kind of its memory, or give {}",
+        "{} of what is not known: give the device too, and the kind of its memory, or give {}",
         quoted(text), describe(unit::bytes));
   }
   return *parse_share(text, memory_for(*where, kind));

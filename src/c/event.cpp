@@ -118,13 +118,15 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
           ISTHMUS_ERROR_INVALID_ARGUMENT,
           "only events made by isthmus_event_create can be completed; this one is an operation's");
     }
-    if (status > 0 || status == ISTHMUS_ERROR_TIMEOUT) {  // a wait gives that one for "not yet"
+    const bool failed = is_error(status);
+    // A wait gives TIMEOUT for "not yet".
+    if ((!failed && status != ISTHMUS_OK) || status == ISTHMUS_ERROR_TIMEOUT) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "an event cannot be completed with status {}: use 0 or another error than TIMEOUT",
-          status);
+          "an event cannot be completed with status {}: use 0 or another error than TIMEOUT, {} to "
+          "{}",
+          status, ISTHMUS_ERROR_INTERNAL + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
     }
-    const bool failed = status != ISTHMUS_OK;
     if (!target->finish(failed ? error{status, message == nullptr ? status_name(status) : message}
                                : error{})) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -43,7 +43,8 @@ class user_function final : public host_function {
     const auto code = function_(keep_.object(), views.data(), views.size(), &message);
     return code == ISTHMUS_OK
                ? error{}
-               : error{code < 0 && code != ISTHMUS_ERROR_TIMEOUT ? code : ISTHMUS_ERROR_CALLBACK,
+               : error{is_error(code) && code != ISTHMUS_ERROR_TIMEOUT ? code
+                                                                       : ISTHMUS_ERROR_CALLBACK,
                        message == nullptr ? "a function given to a queue failed" : message};
   } catch (...) {
     return fail(ISTHMUS_ERROR_CALLBACK, "a function given to a queue ended with an exception");

@@ -21,6 +21,11 @@ using status = isthmus_status_t;
 // Stable, lower-case name of a status, as `isthmus_status_name` gives it.
 [[nodiscard]] const char* status_name(status code) noexcept;
 
+// Of what callers give: whether it is one of the header's errors.
+[[nodiscard]] constexpr bool is_error(status code) noexcept {
+  return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_INTERNAL;
+}
+
 // Immutable and shared: a copy costs a count. Making one never fails: where the host has no memory
 // left, room that was set aside takes the last errors of 256 threads, and behind those it is
 // `no_memory`.

@@ -52,6 +52,8 @@ bool host_memory::holds(const device& where, usm_kind kind) noexcept {
 
 result<void> host_memory::take(const device& where, const allocation_request& request) {
   const auto nbytes = request.nbytes;
+  undo counted_elsewhere{[&] { count_elsewhere(where, std::size_t{0} - nbytes); }};
+  count_elsewhere(where, nbytes);  // first: till it is promised too the process seems to have less
   auto promised = promised_.load(std::memory_order_relaxed);
   do {
     if (nbytes > total_ || promised > total_ - nbytes) {
@@ -61,9 +63,7 @@ result<void> host_memory::take(const device& where, const allocation_request& re
     }
   } while (
       !promised_.compare_exchange_weak(promised, promised + nbytes, std::memory_order_relaxed));
-  if (is_cpu(where)) {
-    in_process_.fetch_add(nbytes, std::memory_order_relaxed);
-  }
+  counted_elsewhere.dismiss();
   undo promise{[&] { forget(where, nbytes); }};
   if (!ride(nbytes)) {
     ISTHMUS_TRY(look(where, request));
@@ -74,8 +74,12 @@ result<void> host_memory::take(const device& where, const allocation_request& re
 
 void host_memory::forget(const device& where, std::size_t nbytes) noexcept {
   promised_.fetch_sub(nbytes, std::memory_order_relaxed);
-  if (is_cpu(where)) {
-    in_process_.fetch_sub(nbytes, std::memory_order_relaxed);
+  count_elsewhere(where, std::size_t{0} - nbytes);
+}
+
+void host_memory::count_elsewhere(const device& where, std::size_t more) noexcept {
+  if (!is_cpu(where)) {
+    elsewhere_.fetch_add(more, std::memory_order_relaxed);
   }
 }
 
@@ -101,7 +105,8 @@ bool host_memory::ride(std::size_t nbytes) noexcept {
 // What was promised and not touched yet the kernel still counts as available. How much that is
 // nobody tells, but no less than what was promised beyond all that the process has.
 result<void> host_memory::look(const device& where, const allocation_request& request) {
-  const auto promised = in_process_.load(std::memory_order_relaxed);
+  const auto promised =
+      less(promised_.load(std::memory_order_relaxed), elsewhere_.load(std::memory_order_relaxed));
   auto wanted = std::max(request.nbytes, less(promised, bounds_.resident()));
   const auto room = bounds_.room(wanted + k_allowance);
   if (wanted > room.bytes && wanted > request.nbytes) {

@@ -32,13 +32,14 @@ class host_memory {
  private:
   [[nodiscard]] result<void> look(const device& where, const allocation_request& request);
   void forget(const device& where, std::size_t nbytes) noexcept;
+  void count_elsewhere(const device& where, std::size_t more) noexcept;
   [[nodiscard]] bool ride(std::size_t nbytes) noexcept;
 
   const os::memory_bounds& bounds_;
   const std::size_t total_;
   std::atomic<std::size_t> promised_{0};
-  std::atomic<std::size_t> in_process_{0};  // of those, on CPUs: pages of this process, if touched
-  std::atomic<std::size_t> allowance_{0};   // what small requests may take till the next look
+  std::atomic<std::size_t> elsewhere_{0};  // of those, not on CPUs: no pages of this process
+  std::atomic<std::size_t> allowance_{0};  // what small requests may take till the next look
 };
 
 }  // namespace isthmus

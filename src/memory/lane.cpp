@@ -1,5 +1,7 @@
 #include "memory/lane.hpp"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -30,7 +32,8 @@ std::mutex& lanes_lock() noexcept {
 }
 lane* spare_lanes = nullptr;
 
-void attach(lane& mine, pool& to, const queue* key, queue_slots::slot slot) noexcept {
+void attach(lane& mine, pool& to, queue* key, queue_slots::slot slot,
+            std::uint32_t share) noexcept {
   mine.slot = slot;
   to.slots().attach_lane(slot);
   mine.behind = key;
@@ -41,7 +44,7 @@ void attach(lane& mine, pool& to, const queue* key, queue_slots::slot slot) noex
     mine.next->before = &mine;
   }
   to.set_lanes(&mine);
-  to.lay_out(mine);
+  to.lay_out(mine, share);
   mine.owner.store(&to, k_relaxed);
 }
 
@@ -58,6 +61,11 @@ void detach(lane& mine) noexcept {
     mine.next->before = mine.before;
   }
   mine.owner.store(nullptr, k_relaxed);
+}
+
+// Nobody can come to it again.
+bool is_dead(const lane& of) noexcept {
+  return of.behind != nullptr && of.behind->known_to_pools_alone();
 }
 
 lane* new_lane() noexcept {
@@ -83,7 +91,10 @@ class thread_lanes {
       return each.hashed == hashed && each.its != nullptr && each.its->serves(of, key);
     });
     if (found == set.end()) {
-      found = std::prev(found);  // the one not used for longest serves anew
+      found = std::ranges::find_if(set, &place::is_free);
+      if (found == set.end()) {
+        found = std::prev(found);  // the one not used for longest serves anew
+      }
       if (!serve(found->its, of, key)) {
         return nullptr;
       }
@@ -93,16 +104,18 @@ class thread_lanes {
     return set.front().its;
   }
 
-  [[nodiscard]] std::size_t count(const pool& of) noexcept {
-    std::size_t found = 0;
-    for_each([&](lane*& each) { found += each->owner.load(k_relaxed) == &of ? 1U : 0U; });
-    return found;
+  [[nodiscard]] bool pays_to_empty(const pool& of, std::size_t grains) noexcept {
+    std::size_t lanes = 0;
+    for_each([&](lane*& each) { lanes += each->owner.load(k_relaxed) == &of ? 1U : 0U; });
+    unsettled_ += grains;
+    return unsettled_ >= lanes && std::exchange(unsettled_, 0) != 0;
   }
 
   void empty(pool& of) noexcept {
     for_each([&](lane*& each) {
       if (each->owner.load(k_relaxed) == &of) {
-        if (const lane::hold held{*each}) {
+        const lane::hold held{*each};
+        if (held && each->owner.load(k_relaxed) == &of) {
           of.empty(*each);
         }
       }
@@ -122,9 +135,14 @@ class thread_lanes {
 
  private:
   static constexpr unsigned k_set_bits = 6;
+  static constexpr std::uint32_t k_lanes_before_sharing = 16;  // what one thread may keep
   struct place {
     std::uint64_t hashed = 0;  // what the lane was found by last, so that few lanes are looked at
     lane* its = nullptr;
+
+    [[nodiscard]] bool is_free() const noexcept {
+      return its == nullptr || its->owner.load(k_relaxed) == nullptr;
+    }
   };
   using lane_set = std::array<place, 8>;
 
@@ -140,6 +158,9 @@ class thread_lanes {
   }
 
   [[nodiscard]] bool serve(lane*& which, pool& of, queue* key) noexcept {
+    if (key != nullptr) {
+      of.make_room_for(*key);
+    }
     const auto slot = of.slots().find(key);
     if (slot == queue_slots::k_quiet && key != nullptr) {
       return false;  // lent by now, or more queues in use than there are slots
@@ -148,52 +169,59 @@ class thread_lanes {
     if (which == nullptr) {
       which = take_idle();
     }
-    if (which == nullptr) {
-      which = new_lane();
-    } else if (which->owner.load(k_relaxed) != nullptr) {
+    if (which == nullptr && (which = new_lane()) != nullptr) {
+      ++lanes_;
+    }
+    if (which != nullptr && which->owner.load(k_relaxed) != nullptr) {
       detach(*which);
     }
     if (which == nullptr) {
       return false;
     }
-    attach(*which, of, key, slot);
+    attach(*which, of, key, slot, 1 + lanes_ / k_lanes_before_sharing);
     return true;
   }
 
-  // One whose pool has gone, so that lanes are as many as were in use at once.
+  // One whose pool or queue has gone, so that lanes are as many as were in use at once.
   [[nodiscard]] lane* take_idle() noexcept {
     lane* idle = nullptr;
     for_each([&](lane*& each) {
-      if (idle == nullptr && each->owner.load(k_relaxed) == nullptr) {
+      if (idle == nullptr && (each->owner.load(k_relaxed) == nullptr || is_dead(*each))) {
         idle = std::exchange(each, nullptr);
       }
     });
     return idle;
   }
 
+  std::uint32_t lanes_ = 0;
+  std::size_t unsettled_ = 0;  // grains
   std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
 };
 
 ISTHMUS_TLS_MODEL thread_local constinit thread_lanes* own_lanes = nullptr;
 
-// Gives up the lanes of a thread when that ends.
-struct lanes_end {
-  lanes_end() = default;
-  lanes_end(const lanes_end&) = delete;
-  lanes_end& operator=(const lanes_end&) = delete;
-  ~lanes_end() {
-    thread_is_ending = true;
-    detail::last_lane = &detail::no_lane;
-    if (os::is_forked_child()) {
-      return;  // threads that are no more may hold the locks
-    }
-    {
-      const std::lock_guard hold{lanes_lock()};
-      own_lanes->give_up();
-    }
-    os::unmap_pages(std::exchange(own_lanes, nullptr), sizeof(thread_lanes));
+// When the thread ends.
+void give_up_lanes(void* its) noexcept {
+  thread_is_ending = true;
+  detail::last_lane = &detail::no_lane;
+  own_lanes = nullptr;
+  if (os::is_forked_child()) {
+    return;  // threads that are no more may hold the locks
   }
-};
+  {
+    const std::lock_guard hold{lanes_lock()};
+    static_cast<thread_lanes*>(its)->give_up();
+  }
+  os::unmap_pages(its, sizeof(thread_lanes));
+}
+
+// By a key and not a thread_local's destructor: where there is no memory to register that, the C
+// library ends the process.
+bool have_given_up(thread_lanes* its) noexcept {
+  static pthread_key_t key;
+  static const bool known = pthread_key_create(&key, give_up_lanes) == 0;
+  return known && pthread_setspecific(key, its) == 0;
+}
 
 // Null without memory.
 thread_lanes* lanes_of_this_thread() noexcept {
@@ -202,8 +230,12 @@ thread_lanes* lanes_of_this_thread() noexcept {
     if (!pages) {
       return nullptr;
     }
-    own_lanes = new (*pages) thread_lanes;
-    [[maybe_unused]] static thread_local lanes_end at_the_end;
+    auto* const made = new (*pages) thread_lanes;
+    if (!have_given_up(made)) {
+      os::unmap_pages(made, sizeof(thread_lanes));
+      return nullptr;
+    }
+    own_lanes = made;
   }
   return own_lanes;
 }
@@ -252,13 +284,14 @@ std::size_t lane::keep_blocks(unsigned size_class, std::span<void* const> blocks
   return kept;
 }
 
-void lane::bin::lay_out(std::uint32_t room) noexcept {
-  most = room;
-  wanted = std::max(room / 16, 1U);
+std::size_t lane::next_refill(unsigned size_class) noexcept {
+  const hold held{*this};
+  auto& of = bins[size_class];
+  return held ? std::exchange(of.wanted, std::min(2 * of.wanted, of.most / 2)) : 1;
 }
 
-std::size_t lane::count_own(const pool& of) noexcept {
-  return own_lanes != nullptr ? own_lanes->count(of) : 0;
+bool lane::pays_to_empty_own(const pool& of, std::size_t grains) noexcept {
+  return own_lanes == nullptr || own_lanes->pays_to_empty(of, grains);
 }
 
 void lane::empty_own(pool& of) noexcept {
@@ -285,25 +318,38 @@ bool lane::is_at_rest(revoked which) const noexcept {
   return which == revoked::all ? seen != use::now : seen == use::none;
 }
 
-void lane::revoke(pool& of, revoked which) noexcept {
-  const std::lock_guard hold{lanes_lock()};
+// Pre: lanes_lock() is held.
+template <class Choose>
+void lane::empty_some(pool& of, revoked which, Choose&& choose) noexcept {
   bool any = false;
   for (auto* each = of.lanes(); each != nullptr; each = each->next) {
-    if (which == revoked::all || !each->used_lately()) {
+    if (choose(*each)) {
       each->is_being_revoked_.store(true, std::memory_order_seq_cst);
       any = true;
     }
   }
   // Without it a thread may be at its lane, and not seen there.
   const bool told_all = !any || !detail::has_process_fence || os::process_fence();
-  for (auto* each = of.lanes(); any && each != nullptr; each = each->next) {
+  for (auto *each = of.lanes(), *after = each; any && each != nullptr; each = after) {
+    after = each->next;
     if (each->is_being_revoked_.load(k_relaxed)) {
       if (told_all && each->is_at_rest(which)) {
-        of.empty(*each);
+        is_dead(*each) ? detach(*each) : of.empty(*each);
       }
       each->is_being_revoked_.store(false, std::memory_order_release);
     }
   }
+}
+
+void lane::revoke(pool& of, revoked which) noexcept {
+  const std::lock_guard hold{lanes_lock()};
+  empty_some(of, which,
+             [which](lane& each) { return which == revoked::all || !each.used_lately(); });
+}
+
+void lane::detach_dead(pool& from) noexcept {
+  const std::lock_guard hold{lanes_lock()};
+  empty_some(from, revoked::all, [](lane& each) { return is_dead(each); });
 }
 
 void lane::detach_all(pool& from) noexcept {

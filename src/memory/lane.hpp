@@ -38,12 +38,7 @@ class lane {
     std::uint32_t wanted = 0;  // blocks of the next refill
     std::array<void*, k_most> blocks{};
 
-    void lay_out(std::uint32_t room) noexcept;
-    // Few at first, and twice as many each time until half the bin: who has many lanes and needs
-    // little of each shall not keep much.
-    [[nodiscard]] std::size_t next_refill() noexcept {
-      return std::exchange(wanted, std::min(2 * wanted, most / 2));
-    }
+    void begin_with_few() noexcept { wanted = std::max(most / 16, 1U); }
   };
   struct run {
     std::byte* base = nullptr;
@@ -58,8 +53,9 @@ class lane {
   [[nodiscard]] static lane* find(pool& of, queue* key) noexcept;
   // What this thread keeps of the pool goes to its central lists.
   static void empty_own(pool& of) noexcept;
-  // How many lanes of the pool this thread has.
-  [[nodiscard]] static std::size_t count_own(const pool& of) noexcept;
+  // Whether so many grains more, and what this thread asked of the pools since it was last told to,
+  // make up for emptying all its lanes of this pool.
+  [[nodiscard]] static bool pays_to_empty_own(const pool& of, std::size_t grains) noexcept;
   // The same for all threads, or for lanes not used since this was asked last: of a lane that its
   // thread is at all the time something may stay, and all where the kernel forbids the fence by
   // now.
@@ -67,11 +63,16 @@ class lane {
   static void revoke(pool& of, revoked which) noexcept;
   // The lanes of a pool that is going are empty from here on.
   static void detach_all(pool& from) noexcept;
+  // The same of those whose queues only pools still know: they keep the queues, and their slots.
+  static void detach_dead(pool& from) noexcept;
 
   class hold;
 
   // One of the blocks kept of a class; null if there is none.
   [[nodiscard]] void* take_block(unsigned size_class) noexcept;
+  // How many blocks of a class to get: few at first, and twice as many each time until half a bin,
+  // since who has many lanes and needs little of each shall not keep much.
+  [[nodiscard]] std::size_t next_refill(unsigned size_class) noexcept;
   // As many as there is room for.
   [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
                                         std::span<void* const> blocks) noexcept;
@@ -98,8 +99,8 @@ class lane {
 
  public:
   std::atomic<pool*> owner{nullptr};
-  const queue* behind = nullptr;  // the thread's own, as all below but the links
-  std::uintptr_t queue_key = 0;   // of `behind`
+  queue* behind = nullptr;       // the thread's own, as all below but the links
+  std::uintptr_t queue_key = 0;  // of `behind`
   queue_slots::slot slot = queue_slots::k_quiet;
   lane* next = nullptr;  // of the pool's lanes, or of the spare ones
   lane* before = nullptr;
@@ -114,6 +115,8 @@ class lane {
                                grain_table& table) noexcept;
   [[nodiscard]] bool used_lately() noexcept;
   [[nodiscard]] bool is_at_rest(revoked which) const noexcept;
+  template <class Choose>
+  static void empty_some(pool& of, revoked which, Choose&& choose) noexcept;
 };
 
 namespace detail {

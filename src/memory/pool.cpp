@@ -124,13 +124,15 @@ void pool::let_go() noexcept {
       reclaim_after(*this, running);
     }
   } catch (const std::bad_alloc&) {
-    // As with blocks in use.
+    let_go_again(*this);
   }
 }
 
-void pool::lay_out(lane& mine) const noexcept {
+void pool::lay_out(lane& mine, std::uint32_t share) const noexcept {
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    mine.bins.at(each).lay_out(most_in_bin(classes_.bytes_of(each)));
+    auto& bin = mine.bins.at(each);
+    bin.most = std::max(most_in_bin(classes_.bytes_of(each)) / share, 2U);
+    bin.begin_with_few();
   }
 }
 
@@ -140,7 +142,7 @@ void pool::empty(lane& mine) noexcept {
     auto& bin = mine.bins.at(each);
     put_back(each, {bin.blocks.data(), bin.count}, freed);
     bin.count = 0;
-    bin.lay_out(bin.most);
+    bin.begin_with_few();
   }
   flush_runs(mine);
 }
@@ -167,7 +169,7 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   auto* const mine = lane_for(key);
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
-    const std::size_t wanted = mine != nullptr ? mine->bins[size_class].next_refill() : 1;
+    const std::size_t wanted = mine != nullptr ? mine->next_refill(size_class) : 1;
     std::array<void*, central_list::k_most_in_batch> taken;
     auto count = refill(size_class, {taken.data(), wanted}, on);
     ISTHMUS_TRY(count);
@@ -190,7 +192,7 @@ void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
     blocks = blocks.subspan(mine->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
-    put_back(size_class, blocks, slots_->behind(on));
+    put_back(size_class, blocks, behind(on));
   }
 }
 
@@ -208,6 +210,7 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
       return opened(kept, count * k_grain_bytes);
     }
   }
+  slots_->fence_if_due();
   auto run = take_run({nbytes, count, count, alignment, slots_->find(on)}, on);
   ISTHMUS_TRY(run);
   regions_.table().origin_of(run->first).set(nbytes, key);
@@ -267,10 +270,23 @@ result<void> pool::free_block(grain& in, void* pointer, queue* on) noexcept {
   return {};
 }
 
+void pool::make_room_for(queue& on) noexcept {
+  if (!slots_->have_room_for(on)) {
+    lane::detach_dead(*this);
+  }
+}
+
+ticket pool::behind(queue* on) noexcept {
+  if (on != nullptr) {
+    make_room_for(*on);
+  }
+  return slots_->behind(on);
+}
+
 void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
   shut(pointer, classes_.bytes_of(size_class), on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
-    put_back(size_class, {&pointer, 1}, slots_->behind(on));
+    put_back(size_class, {&pointer, 1}, behind(on));
   }
 }
 
@@ -308,7 +324,7 @@ result<void> pool::free_run(grain& in, void* pointer, queue* on) noexcept {
                         first->span.load(k_relaxed)};
   shut(pointer, freed.count * k_grain_bytes, on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_run(*mine, freed)) {
-    regions_.give(freed.first, slots_->behind(on));
+    regions_.give(freed.first, behind(on));
   }
   return {};
 }

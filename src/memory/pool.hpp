@@ -101,7 +101,10 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] queue_slots& slots() noexcept { return *slots_; }
   [[nodiscard]] lane* lanes() const noexcept { return lanes_; }
   void set_lanes(lane* first) noexcept { lanes_ = first; }
-  void lay_out(lane& mine) const noexcept;
+  // Its bins have room for one part in `share` of what those of an only lane have.
+  void lay_out(lane& mine, std::uint32_t share) const noexcept;
+  // Where a pool knows as many queues as it can, lanes let go of those that have gone.
+  void make_room_for(queue& on) noexcept;
   void empty(lane& mine) noexcept;
 
  private:
@@ -150,14 +153,15 @@ class pool final : public memory_resource, public reclaimable {
   template <class Grow>
   [[nodiscard]] auto with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow());
   [[nodiscard]] result<region_heap::run> grow_with_siblings(const wanted_run& wanted);
-  [[nodiscard]] bool pays_to_settle(const wanted_run& wanted) noexcept;
   void settle() noexcept;
+  void settle_shared() noexcept;
   [[nodiscard]] bool revoke_idle_lanes() noexcept;
   void gather(lane::revoked which) noexcept;
   [[nodiscard]] result<region_heap::run> take_run(const wanted_run& wanted, queue* on);
 
   [[nodiscard]] result<void> free_block(grain& in, void* pointer, queue* on) noexcept;
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
+  [[nodiscard]] ticket behind(queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
   // Written once: it lies beside what every thread reads.
   void note_freed_by_pointer() noexcept {
@@ -186,7 +190,6 @@ class pool final : public memory_resource, public reclaimable {
   int tries_to_go_ = 0;
   pressure pressure_;
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
-  std::atomic<std::size_t> slabs_since_settled_{0};
   std::atomic<int> late_{0};
 
   std::mutex records_lock_;

@@ -64,25 +64,14 @@ void pool::give_way(std::size_t needed) noexcept {
   }
 }
 
-// A thread with many lanes would empty them all for each slab, and each then take its blocks back
-// from another: a pair took 1,400 ns on 64 queues by turns, and the pool never grew.
-bool pool::pays_to_settle(const wanted_run& wanted) noexcept {
-  constexpr std::size_t k_lanes_a_slab = 4;
-  if (wanted.nbytes > size_classes::k_largest) {
-    return true;
-  }
-  const auto slabs = slabs_since_settled_.fetch_add(1, k_relaxed) + 1;
-  if (slabs * k_lanes_a_slab < lane::count_own(*this)) {
-    return false;
-  }
-  slabs_since_settled_.store(0, k_relaxed);
-  return true;
-}
-
 // What this thread keeps may be joined to what is free, and what waits for other queues may have
 // been waited for long enough.
 void pool::settle() noexcept {
   lane::empty_own(*this);
+  settle_shared();
+}
+
+void pool::settle_shared() noexcept {
   slots_->fence();
   regions_.settle();
 }

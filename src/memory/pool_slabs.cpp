@@ -9,6 +9,7 @@
 namespace isthmus {
 
 result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {
+  slots_->fence_if_due();
   const auto take = [&] { return central_[size_class].take(out, slots_->find(on)); };
   if (const auto taken = take(); taken != 0) {
     return taken;

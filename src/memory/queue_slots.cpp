@@ -73,18 +73,24 @@ queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
       return each;
     }
   }
-  // What queues that have gone left behind waits for fences that nobody else may ask for.
-  auto found = enter(on);
-  if (found == k_quiet || found % k_fence_every == 0) {
+  // What queues that have gone left behind waits for fences that nobody else may ask for. A free
+  // leaves it to the next allocation to ask the driver for them.
+  const auto found = enter(on);
+  if (found == k_quiet) {
     fence();
+    return enter(on);
   }
-  return found != k_quiet ? found : enter(on);
+  if (found % k_fence_every == 0) {
+    fence_is_due_.store(true, std::memory_order_relaxed);
+  }
+  return found;
 }
 
-// Only pools still know the queue, and nothing waits for it.
+// Only pools still know the queue, and nothing waits for it. In this order: who had the queue may
+// have got a lane or a ticket just before he let go of it.
 bool queue_slots::is_over(const entry& in) noexcept {
-  return in.lanes.load(std::memory_order_acquire) == 0 && in.on->known_to_pools_alone() &&
-         in.wanted.load(std::memory_order_relaxed) <= in.done.load(std::memory_order_relaxed);
+  return in.on->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
+         in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
 }
 
 // A new queue lets go of one that is over, so that as many are kept as are in use.
@@ -208,6 +214,13 @@ void queue_slots::fence() noexcept {
   }
   if (also != nullptr) {
     also->end();
+  }
+}
+
+void queue_slots::fence_if_due() noexcept {
+  if (fence_is_due_.load(std::memory_order_relaxed) &&
+      fence_is_due_.exchange(false, std::memory_order_relaxed)) {
+    fence();
   }
 }
 

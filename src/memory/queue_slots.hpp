@@ -57,6 +57,9 @@ class queue_slots final : public ref_counted {
   void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
   void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
 
+  // Whether it has a slot, or gets one: lent queues too.
+  [[nodiscard]] bool have_room_for(queue& on) noexcept { return entry_of(on) != k_quiet; }
+
   // For memory that is freed behind all work on the slot's queue.
   [[nodiscard]] ticket next(slot of) noexcept;
   [[nodiscard]] bool passed(ticket of) const noexcept {
@@ -73,6 +76,8 @@ class queue_slots final : public ref_counted {
   // Submits the fences that tickets are waiting for. Calls the driver: outside all locks. One that
   // it refuses is submitted with the next; memory then stays with its own queue.
   void fence() noexcept;
+  // The same where many queues came and went, so that their slots serve others.
+  void fence_if_due() noexcept;
   // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
   // quiet if it has. Waits where there is neither slot nor memory for it.
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
@@ -112,6 +117,7 @@ class queue_slots final : public ref_counted {
 
   spin_lock lock_;  // over entering a queue
   std::atomic<slot> used_{k_several + 1};
+  std::atomic<bool> fence_is_due_{false};
   std::array<entry, k_most> entries_{};
 };
 

@@ -1,5 +1,6 @@
 #include "memory/raw.hpp"
 
+#include "memory/reclaimers.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -15,6 +16,10 @@ bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbyt
 result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t alignment,
                        queue& on) {
   auto memory = from.allocate(nbytes, alignment, on);
+  if (!memory &&
+      reclaimed_for(memory.failure(), from.where(), {from.kind(), nbytes, alignment}, &from)) {
+    memory = from.allocate(nbytes, alignment, on);
+  }
   if (!memory || goes_back_bare(from, *memory, nbytes)) {
     return memory;
   }

@@ -1,14 +1,27 @@
 #include "memory/reclaimers.hpp"
 
 #include <algorithm>
+#include <new>
 
 #include "core/never_destroyed.hpp"
+#include "memory/pressure.hpp"
 
 namespace isthmus {
 namespace {
 
 // The one that this thread is inside.
 thread_local const reclaimer* inside = nullptr;
+
+bool stands_on_pool(memory_resource* from) noexcept try {
+  std::vector<memory_resource*> bases;
+  if (from != nullptr) {
+    from->collect_bases(bases);
+  }
+  return std::any_of(bases.begin(), bases.end(),
+                     [](const memory_resource* each) { return each->as_pool() != nullptr; });
+} catch (const std::bad_alloc&) {
+  return true;  // as far as anybody can tell
+}
 
 }  // namespace
 
@@ -86,6 +99,22 @@ reclaimers::outcome reclaimers::ask(const isthmus_reclaim_request_t& request) no
 reclaimers& process_reclaimers() noexcept {
   static never_destroyed<reclaimers> only;
   return *only;
+}
+
+isthmus_reclaim_request_t request_for(device& where, usm_kind kind, std::size_t nbytes) noexcept {
+  isthmus_reclaim_request_t request{};
+  request.struct_size = sizeof request;
+  request.device = reinterpret_cast<isthmus_device_t*>(&where);
+  request.kind = kind;
+  request.nbytes = nbytes;
+  return request;
+}
+
+bool reclaimed_for(const error& refusal, device& where, const allocation_request& request,
+                   memory_resource* from) noexcept {
+  return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && !no_wait && !in_continuation() &&
+         request.nbytes <= where.properties().max_allocation_bytes && !stands_on_pool(from) &&
+         process_reclaimers().ask(request_for(where, request.kind, request.nbytes)).bytes != 0;
 }
 
 }  // namespace isthmus

@@ -1,5 +1,5 @@
 #pragma once
-// The program's reclaim callbacks: asked, when a pool finds no memory, to give up what they can.
+// The program's reclaim callbacks: asked, when there is no memory, to give up what they can.
 
 #include <isthmus/isthmus.h>
 
@@ -11,6 +11,7 @@
 
 #include "core/owner.hpp"
 #include "core/ref.hpp"
+#include "memory/memory_resource.hpp"
 
 namespace isthmus {
 
@@ -68,5 +69,14 @@ class reclaimers {
   std::vector<entry> all_;  // by number
 };
 [[nodiscard]] reclaimers& process_reclaimers() noexcept;
+
+[[nodiscard]] isthmus_reclaim_request_t request_for(device& where, usm_kind kind,
+                                                    std::size_t nbytes) noexcept;
+// Whether it is worth while to ask `from` (null: the driver) again, since the callbacks say that
+// they gave something up. Nobody is asked for what never fits or is another failure, where a pool
+// is below, which has asked on its own ladder, or where callbacks have no place. Pre: no lock of
+// the library's is held.
+[[nodiscard]] bool reclaimed_for(const error& refusal, device& where,
+                                 const allocation_request& request, memory_resource* from) noexcept;
 
 }  // namespace isthmus

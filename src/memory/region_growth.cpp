@@ -8,6 +8,17 @@
 
 namespace isthmus {
 
+namespace {
+
+// How often this thread came back from the upstream of the heap that it looked at last.
+struct own_turns {
+  const region_heap* of = nullptr;
+  std::uint32_t count = 0;
+};
+thread_local constinit own_turns turns_of_this_thread;
+
+}  // namespace
+
 region_heap::turn::turn(region_heap& of) noexcept : of_{of} {
   if (of_.source_.upstream().is_there()) {
     of_.at_upstream_.fetch_add(1, std::memory_order_relaxed);
@@ -21,8 +32,9 @@ region_heap::turn::~turn() {
     of_.fresh_.fetch_sub(1, std::memory_order_relaxed);
   }
   if (of_.source_.upstream().is_there()) {
-    of_.at_upstream_.fetch_sub(1, std::memory_order_relaxed);
-    of_.came_back_.fetch_add(1, std::memory_order_release);
+    turns_of_this_thread.count += turns_of_this_thread.of == &of_ ? 1 : 0;
+    of_.came_back_.fetch_add(1, std::memory_order_release);  // before there seems to be nobody
+    of_.at_upstream_.fetch_sub(1, std::memory_order_release);
     os::futex_wake_all(of_.came_back_);
   } else {
     of_.growing_.unlock();
@@ -35,8 +47,13 @@ void region_heap::turn::bring() noexcept {
   }
 }
 
-bool region_heap::wait_for_upstream(const os::deadline& until) const noexcept {
-  const auto seen = came_back_.load(std::memory_order_acquire);
+std::uint32_t region_heap::look_upstream() const noexcept {
+  turns_of_this_thread = {this, 0};
+  return came_back_.load(std::memory_order_acquire);
+}
+
+bool region_heap::wait_for_upstream(std::uint32_t seen, const os::deadline& until) const noexcept {
+  seen += turns_of_this_thread.of == this ? turns_of_this_thread.count : 0;
   while (at_upstream() != 0 && came_back_.load(std::memory_order_acquire) == seen) {
     if (!os::futex_wait(came_back_, seen, until)) {
       break;

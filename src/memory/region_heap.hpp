@@ -68,12 +68,15 @@ class region_heap {
   // Gives back regions that nothing uses and that did not serve, the smallest first, till they come
   // to as much as is asked of the driver now. Pre: regions cannot move.
   void make_way(std::size_t needed) noexcept;
-  // Threads that are at another resource, in place of the driver, and a wait for one of them: false
-  // where there is none, or at `until`.
+  // Threads that are at another resource, in place of the driver; and a wait till another than this
+  // one came back from there since `look_upstream` gave `seen`, on this thread: false where
+  // nobody is there, or at `until`.
   [[nodiscard]] std::uint32_t at_upstream() const noexcept {
-    return at_upstream_.load(std::memory_order_relaxed);
+    return at_upstream_.load(std::memory_order_acquire);
   }
-  [[nodiscard]] bool wait_for_upstream(const os::deadline& until) const noexcept;
+  [[nodiscard]] std::uint32_t look_upstream() const noexcept;
+  [[nodiscard]] bool wait_for_upstream(std::uint32_t seen,
+                                       const os::deadline& until) const noexcept;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
   [[nodiscard]] grain_table& table() const noexcept { return *table_; }

@@ -72,9 +72,8 @@ const char* region_source::remedy(std::size_t needed, std::size_t free) const no
                                      : "free buffers, ask for less or raise its limit";
   }
   if (shared_ && is_above(shared_->limit_bytes(), shared_->held_bytes())) {
-    return needed > shared_->limit_bytes()
-               ? "ask for less or make its budget larger"
-               : "free buffers, ask for less or make its budget larger";
+    return needed > shared_->limit_bytes() ? "ask for less or make its budget larger"
+                                           : "free buffers, ask for less or make its budget larger";
   }
   return "free buffers or ask for less";
 }

@@ -1,8 +1,12 @@
 #include "transfer/transfer.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <functional>
+#include <memory>
 
+#include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
+#include "os/process.hpp"
 #include "transfer/ordering.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staged.hpp"
@@ -46,9 +50,56 @@ queue* carrier(queue& chosen, const endpoint& destination, const endpoint& sourc
   return nullptr;
 }
 
+// What a thread of the library does once all of `after` has ended, in no queue's order.
+struct late_effect {
+  std::vector<ref<event>> after;
+  std::vector<owner> owners;
+  std::function<void()> effect;
+
+  // Nothing of a driver's is left when it is told to have ended: the end of the process may follow
+  // at once.
+  [[nodiscard]] error run() noexcept {
+    auto outcome = wait_for_all(after).take_error();
+    const os::driver_call calls;
+    if (!calls) {
+      return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
+    }
+    if (!outcome) {
+      effect();
+    }
+    after.clear();
+    return outcome;
+  }
+};
+
+// Of what has no queue. Who does not wait for it does not wait for what comes before it either.
+template <class Effect>
+submitted in_no_queue(transfer_options& options, const Effect& effect) {
+  const auto pends = [](const ref<event>& each) { return each->pending(); };
+  if (options.blocking || std::ranges::none_of(options.after, pends)) {
+    ISTHMUS_TRY(wait_for_all(options.after));
+    effect();
+    return options.blocking ? ref<event>{} : completed_event();
+  }
+  auto done = make_ref<library_event>();
+  auto late = std::make_shared<late_effect>(
+      late_effect{std::move(options.after), std::move(options.owners), effect});
+  std::function<void()> work = [late, done] {
+    auto outcome = late->run();
+    late->owners.clear();
+    done->finish(std::move(outcome));
+  };
+  std::function<void(error)> refuse = [done](error refused) { done->finish(std::move(refused)); };
+  run_on_library_thread(std::move(work), std::move(refuse));
+  return ref<event>{done};
+}
+
 // Runs `effect` on this thread, in the order of `on`, once nothing in flight conflicts with it.
 template <class Effect>
 submitted directly(queue* on, touched_memory& touched, transfer_options& options, Effect&& effect) {
+  if (on == nullptr) {
+    return in_no_queue(options, effect);
+  }
   std::vector<ref<event>> before;
   touched.collect(nullptr, before);
   ISTHMUS_TRY(touched.collect_queues(on, before));
@@ -109,8 +160,7 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
 // Nothing to move, but what it should wait for still is.
 submitted nothing_to_do(queue* on, transfer_options& options) {
   if (options.blocking || on == nullptr) {
-    ISTHMUS_TRY(wait_for_all(options.after));
-    return options.blocking ? ref<event>{} : completed_event();
+    return in_no_queue(options, [] {});
   }
   if (options.after.empty()) {
     return completed_event();
@@ -189,7 +239,7 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
                            shape.width,         shape.height};
   const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
   if (both_touchable && host_does_it(on, touched, options, shape.width * shape.height)) {
-    return directly(on, touched, options, [&] { copy_rows(rows); });
+    return directly(on, touched, options, [rows] { copy_rows(rows); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
     if (is_better_staged(*carrying, destination, source, shape)) {
@@ -214,8 +264,9 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   touched_memory touched;
   touched.add(destination, nbytes, true);
   if (destination.host_can_touch() && host_does_it(on, touched, options, nbytes)) {
-    return directly(on, touched, options,
-                    [&] { fill_bytes(destination.pointer, pattern, nbytes); });
+    return directly(on, touched, options, [to = destination.pointer, pattern, nbytes] {
+      fill_bytes(to, pattern, nbytes);
+    });
   }
   return on_queue(*on, *on, touched, options, [&](wait_list after) {
     return on->fill(destination.pointer, pattern, nbytes, after);

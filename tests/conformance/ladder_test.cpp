@@ -141,6 +141,33 @@ TEST_P(ladder, all_blocks_of_what_a_queue_waited_for_serve_it) {
   from.verify();
 }
 
+// There nothing else may be asked: neither others' lanes nor callbacks nor a wait.
+TEST_P(ladder, what_its_thread_keeps_serves_a_callback) {
+  constexpr std::size_t k_kept = 100 * 1024;
+  constexpr std::size_t k_wanted = 200 * 1024;
+  const im::resource from = make(0s);
+  std::vector<im::queue> queues;
+  for (int i = 0; i < 200; ++i) queues.emplace_back(queue_.context(), device_);
+  std::vector<std::pair<void*, const im::queue*>> blocks;
+  try {
+    for (std::size_t i = 0;; ++i) {
+      const im::queue* const on = &queues[i % queues.size()];
+      blocks.emplace_back(from.allocate(k_kept, 0, *on), on);
+    }
+  } catch (const im::out_of_memory&) {
+  }
+  for (const auto& [each, on] : blocks) from.deallocate(each, k_kept, 0, *on);
+  for (const im::queue& each : queues) each.wait();
+  (void)queue_.fence().wait_for(30s);
+  for (int time = 0; time < 3; ++time) {
+    const im::host_event gate;
+    gate.then([&]() noexcept {
+      EXPECT_NO_THROW(from.deallocate(from.allocate(k_wanted, 0, queue_), k_wanted, 0, queue_));
+    });
+    gate.complete();
+  }
+}
+
 // It may use as many other lanes as this thread has while a request of this thread climbs.
 TEST_P(ladder, a_callback_takes_no_lane_away) {
   constexpr std::size_t k_queues = 40;

@@ -8,7 +8,10 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <future>
 #include <latch>
+#include <memory>
+#include <random>
 #include <thread>
 
 #include "support/backends.hpp"
@@ -152,6 +155,48 @@ TEST_P(lanes, of_many_queues_that_one_thread_works_on_come_to_rest) {
   EXPECT_EQ(im::counts_of(from, im::rung::settle).tried, settled);
   EXPECT_LE(held, 8 * k_mib);
   from.verify();
+}
+
+// What one queue frees another needs, and the one that has it is seldom the one that asks.
+TEST_P(lanes, of_many_queues_keep_no_more_than_those_of_few) {
+  constexpr std::size_t k_block = 100'000;
+  constexpr std::size_t k_live = 64;
+  const im::resource from = make_pool(queue_);
+  std::vector<im::queue> queues;
+  for (int i = 0; i < 200; ++i) queues.emplace_back(queue_.context(), queue_.device());
+  std::mt19937 random(1);
+  const auto any = [&]() -> const im::queue& { return queues[random() % queues.size()]; };
+  std::vector<void*> live(k_live);
+  for (void*& each : live) each = from.allocate(k_block, 0, any());
+  for (int i = 0; i < 50'000; ++i) {
+    void*& each = live[random() % k_live];
+    from.deallocate(each, k_block, 0, any());
+    each = from.allocate(k_block, 0, any());
+  }
+  EXPECT_LE(from.usage().held, 256 * k_mib);
+  for (void* each : live) from.deallocate(each, k_block, 0, any());
+  from.verify();
+}
+
+// A pool can tell a thousand queues apart, and a free must not wait for another to go.
+TEST_P(lanes, of_queues_that_have_gone_are_in_nobodys_way) {
+  const im::resource from = make_pool(queue_);
+  const auto come_and_go = [&] {
+    std::vector<im::queue> queues;
+    for (int i = 0; i < 350; ++i) {
+      queues.emplace_back(queue_.context(), queue_.device());
+      pass_through(from, queues.back(), 1000, 1);
+    }
+  };
+  std::vector<std::unique_ptr<keeper>> threads;
+  while (threads.size() < 4) threads.push_back(std::make_unique<keeper>(come_and_go));
+  void* const block = from.allocate(1000, 0, queue_);
+  im::host_event gate;
+  (void)queue_.fence({gate});
+  const auto freeing =
+      std::async(std::launch::async, [&] { from.deallocate(block, 1000, 0, queue_); });
+  EXPECT_EQ(freeing.wait_for(30s), std::future_status::ready) << "it waits for the queue";
+  gate.complete();
 }
 
 TEST_P(lanes, are_emptied_under_threads_at_work) { trim_under_threads_at_work(queue_); }

@@ -210,6 +210,17 @@ const std::vector<std::pair<const char*, maker>> k_makers{
      }},
 };
 
+// Of the C library's own too, which may make something for a thread that comes for the first time.
+TEST_P(no_memory, a_free_may_be_a_threads_first_call) {
+  const im::resource pool = im::resource::pool(queue_.context(), im::kind::shared, {}, device_);
+  void* const block = pool.allocate(1000, 0, queue_);
+  std::thread([&] {
+    const without_memory from_here;
+    pool.deallocate(block, 1000, 0, queue_);
+  }).join();
+  pool.verify();
+}
+
 // Some blocks of one, as far as there is memory for that.
 class blocks_of {
  public:

@@ -1,4 +1,6 @@
 // Order: of one queue, across queues by what they touch, and by `after`.
+#include <atomic>
+
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 
@@ -103,6 +105,48 @@ TEST_P(order, by_after_through_host_memory) {
       ASSERT_TRUE(same(read(b), bytes(1 << 20, static_cast<std::byte>(i))));
     }
   }
+}
+
+// Nor does the caller wait where no queue does.
+TEST_P(order, by_after_without_a_queue) {
+  const im::host_event gate;
+  bytes to(100);
+  const bytes from(100, std::byte{7});
+  std::atomic<int> kept{3};
+  const isthmus_owner_t owner{&kept, [](void* of) { --*static_cast<std::atomic<int>*>(of); }};
+  isthmus_event_t* const after = gate.get();
+  const isthmus_operation_t how{sizeof how, &after, 1, &owner, 1};
+  const isthmus_place_t here{nullptr, to.data(), 0};
+  const isthmus_place_t there{nullptr, const_cast<std::byte*>(from.data()), 0};
+  isthmus_event_t* ended[3] = {};
+  ASSERT_EQ(isthmus_copy(nullptr, &here, &there, 100, &how, &ended[0]), ISTHMUS_OK);
+  ASSERT_EQ(isthmus_copy(nullptr, &here, &there, 0, &how, &ended[1]), ISTHMUS_OK);
+  ASSERT_EQ(isthmus_prefetch(nullptr, &here, 0, 0, &how, &ended[2]), ISTHMUS_OK);
+  for (isthmus_event_t* each : ended) EXPECT_EQ(isthmus_event_status(each), ISTHMUS_PENDING);
+  EXPECT_EQ(kept, 3);
+  EXPECT_TRUE(same(to, bytes(100)));
+  gate.complete();
+  for (isthmus_event_t* each : ended) {
+    EXPECT_EQ(isthmus_event_wait(each, -1), ISTHMUS_OK);
+    isthmus_event_release(each);
+  }
+  EXPECT_EQ(kept, 0);
+  EXPECT_TRUE(same(to, from));
+}
+
+TEST_P(order, a_failed_gate_keeps_what_has_no_queue_from_running) {
+  isthmus_event_t* ended = nullptr;
+  bytes to(100);
+  {
+    const im::host_event gate;
+    isthmus_event_t* const after = gate.get();
+    const isthmus_operation_t how{sizeof how, &after, 1, nullptr, 0};
+    const isthmus_place_t here{nullptr, to.data(), 0};
+    ASSERT_EQ(isthmus_fill(nullptr, &here, "x", 1, 100, &how, &ended), ISTHMUS_OK);
+  }
+  EXPECT_EQ(isthmus_event_wait(ended, -1), ISTHMUS_ERROR_DEPENDENCY);
+  isthmus_event_release(ended);
+  EXPECT_TRUE(same(to, bytes(100)));
 }
 
 TEST_P(order, fences_wait_for_all_before_them) {

@@ -201,6 +201,52 @@ TEST_P(pools_over_others, wait_for_threads_that_are_at_upstream) {
   first.join();
 }
 
+// Has one piece of memory, which another thread is about to give back.
+struct one_piece {
+  struct events {
+    std::atomic<bool> is_here{true}, comes{false}, may_come{false}, came{false};
+    std::atomic<int> refused{0};
+  };
+  im::resource from;
+  std::shared_ptr<events> seen = std::make_shared<events>();
+
+  void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
+    if (!seen->is_here.exchange(false)) {
+      constexpr int k_last = 4;  // when the request has tried all but a wait
+      if (seen->comes && ++seen->refused == k_last) {
+        seen->may_come = true;
+        while (!seen->came) std::this_thread::sleep_for(1ms);
+      }
+      throw im::out_of_memory("its one piece was away");
+    }
+    return from.allocate(nbytes, alignment, on);
+  }
+  void deallocate(void* pointer, std::size_t nbytes, const im::queue& on) noexcept {
+    seen->comes = true;
+    while (!seen->may_come) std::this_thread::sleep_for(1ms);
+    from.deallocate(pointer, nbytes, 0, on);
+    seen->is_here = true;
+  }
+};
+
+TEST_P(pools_over_others, miss_nothing_that_comes_back_while_they_ask) {
+  const im::kind kind = kinds().front();
+  const one_piece source{provider(kind)};
+  auto& seen = *source.seen;
+  const im::resource pool = im::resource::pool(custom(kind, source), {.wait = 1s});
+  const auto work = [&] {
+    pool.deallocate(pool.allocate(16 * k_mib, 0, queue_), 16 * k_mib, 0, queue_);
+  };
+  work();
+  std::thread giving([&] {
+    (void)pool.trim();
+    seen.came = true;
+  });
+  while (!seen.comes) std::this_thread::sleep_for(1ms);
+  EXPECT_NO_THROW(work());
+  giving.join();
+}
+
 TEST_P(pools_over_others, stand_on_adaptors) {
   for (im::kind kind : kinds()) {
     const im::resource counted = im::resource::statistics(provider(kind));

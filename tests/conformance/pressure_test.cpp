@@ -33,6 +33,46 @@ TEST_P(pressure, a_snapshot_adds_up) {
   EXPECT_EQ(im::snapshot_of(from).fragmentation(), 0);
 }
 
+// The driver has no ladder, nor what stands on it alone: the callbacks are asked, once, and it is
+// asked again if they gave something up.
+TEST(pressure_of_the_driver, reclaim_callbacks_are_asked) {
+  const im::sim_device device("capacity=8MiB");
+  const im::queue queue(device);
+  const auto provider = im::resource::provider(queue.context(), im::kind::device);
+  const auto counted = im::resource::statistics(provider);
+  const auto make = [&](std::size_t nbytes, const im::resource& from) {
+    return im::buffer(nbytes, im::kind::device, {.on = queue, .from = from});
+  };
+  std::optional<im::buffer> cache;
+  int asked = 0;
+  const im::reclaimer gives([&](const im::reclaim_request& request) noexcept {
+    ++asked;
+    EXPECT_EQ(request.nbytes, 6 * k_mib);
+    const bool has = cache.has_value();
+    cache.reset();
+    return has ? 6 * k_mib : 0;
+  });
+  cache.emplace(6 * k_mib, im::kind::device, im::buffer_options{.on = queue});
+  EXPECT_EQ(im::buffer(6 * k_mib, im::kind::device, {.on = queue}).size(), 6 * k_mib);
+  for (const auto& from : {provider, counted}) {
+    cache = make(6 * k_mib, from);
+    EXPECT_EQ(make(6 * k_mib, from).size(), 6 * k_mib);
+    cache = make(6 * k_mib, from);
+    from.deallocate(from.allocate(6 * k_mib, 0, queue), 6 * k_mib, 0, queue);
+  }
+  EXPECT_EQ(asked, 5);
+
+  const auto kept = make(6 * k_mib, provider);
+  const auto calls = device.calls("allocate");
+  EXPECT_THROW((void)make(6 * k_mib, provider), im::out_of_memory);
+  EXPECT_EQ(asked, 6);
+  EXPECT_EQ(device.calls("allocate"), calls + 1) << "nobody gave anything up";
+  EXPECT_THROW((void)make(64 * k_mib, provider), im::out_of_memory);
+  const im::no_wait holds_a_lock;
+  EXPECT_THROW((void)make(6 * k_mib, provider), im::out_of_memory);
+  EXPECT_EQ(asked, 6) << "for what never fits, or by who holds a lock";
+}
+
 TEST_P(pressure, no_pool_has_none) {
   const auto provider = im::resource::provider(queue_.context(), im::kind::device, device_);
   EXPECT_THROW((void)im::snapshot_of(provider), im::unsupported);

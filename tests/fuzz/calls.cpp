@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "input.hpp"
+#include "pools.hpp"
 
 namespace {
 
@@ -221,32 +221,13 @@ class machine {
     if (isthmus_buffer_disown(buffer, &pointer, &owner) != ISTHMUS_OK) return;
     owner.release(owner.object);
   }
-  // Of 1 MiB at most, so that pools come to ask one another.
   isthmus_budget_t* budget() {
-    if (budget_ == nullptr) {
-      const isthmus_status_t code = isthmus_budget_create(from_.size() * 16, &budget_);
-      require(code == ISTHMUS_OK || code == ISTHMUS_ERROR_INVALID_ARGUMENT);
-    }
-    isthmus_budget_info_t info{};
-    info.struct_size = sizeof info;
-    if (budget_ != nullptr) {
-      require(isthmus_budget_query(budget_, &info) == ISTHMUS_OK);
-      require(info.held_bytes <= info.limit_bytes && info.held_bytes <= info.peak_held_bytes);
-    }
+    if (budget_ == nullptr) budget_ = fuzz::new_budget(from_);
+    if (budget_ != nullptr) fuzz::expect_sound(budget_);
     return budget_;
   }
   void new_pool() {
-    isthmus_pool_options_t options{};
-    options.struct_size = from_.byte() == 255 ? 1 : sizeof options;
-    options.initial_bytes = from_.byte() < 16 ? from_.size() : 0;
-    options.growth_bytes = from_.byte() * std::size_t{4096};
-    options.limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
-    options.flags = from_.byte() % 16;
-    options.soft_limit_bytes = from_.byte() < 64 ? from_.size() * 4096 : 0;
-    options.budget = from_.byte() < 128 ? nullptr : budget();
-    options.decay_ns = from_.byte() < 64 ? from_.byte() : 0;
-    options.wait_ns = from_.byte() - 1;  // 0 would be a second
-    options.wait_ns = options.wait_ns == 0 ? -1 : options.wait_ns;
+    const isthmus_pool_options_t options = fuzz::checked_pool_options(from_, budget());
     isthmus_context_t* home = nullptr;
     require(isthmus_context_default(device_, &home) == ISTHMUS_OK);
     isthmus_resource_t* made = nullptr;
@@ -306,12 +287,8 @@ class machine {
     require(info.free_bytes <= info.held_bytes);
     isthmus_snapshot_t seen{};
     seen.struct_size = sizeof seen;
-    if (isthmus_resource_snapshot(of, &seen) == ISTHMUS_OK) {
-      require(seen.live_bytes + seen.waiting_bytes + seen.free_bytes <= seen.held_bytes);
-      require(seen.largest_free_bytes <= seen.free_bytes);
-    }
-    std::uint64_t tried = 0;
-    expect_documented(isthmus_resource_rung(of, from_.byte() % 10 - 1, &tried, nullptr));
+    if (isthmus_resource_snapshot(of, &seen) == ISTHMUS_OK) fuzz::expect_sound(seen);
+    fuzz::expect_rungs(of, from_.byte() % 10 - 1);
   }
   void record_block() {
     if (blocks_.empty()) return;

@@ -63,18 +63,48 @@ inline void expect_sound(const isthmus_statistics_t& of) {
   require((of.current_bytes == 0) == (of.current_count == 0));
 }
 
+// Most live bytes first, under tags that have a name.
+inline void expect_usage(isthmus_resource_t* of) {
+  std::uint64_t before = UINT64_MAX;
+  const isthmus_tag_usage_function_t see = [](void* last, const char* tag,
+                                              const isthmus_statistics_t* usage) {
+    auto& most = *static_cast<std::uint64_t*>(last);
+    require(tag != nullptr && *tag != '\0' && usage->current_bytes <= most);
+    expect_sound(*usage);
+    most = usage->current_bytes;
+  };
+  require(isthmus_tracking_usage(of, see, &before) == ISTHMUS_OK);
+}
+
+// The same as references.
+inline void expect_origin(const isthmus_pointer_info_t& known, const void* pointer) {
+  isthmus_context_t* context = nullptr;
+  isthmus_resource_t* resource = nullptr;
+  require(isthmus_pointer_origin(pointer, &context, &resource) == ISTHMUS_OK);
+  require(context == known.context && resource == known.resource);
+  isthmus_context_release(context);
+  isthmus_resource_release(resource);
+}
+
+// Of what threads of the library see to.
+template <class Condition>
+void expect_soon(Condition holds) {
+  for (int patience_ms = 10'000; !holds(); --patience_ms) {
+    require(patience_ms != 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 // Memory of buffers goes back soon after the work on it has ended.
 inline void expect_nothing_counted(isthmus_resource_t* counts) {
-  for (int patience_ms = 10'000;; --patience_ms) {
+  expect_soon([counts] {
     isthmus_statistics_t now{};
     now.struct_size = sizeof now;
     std::uint64_t in_use = 0;
     (void)isthmus_statistics_query(counts, &now);
     (void)isthmus_limit_query(counts, nullptr, &in_use);
-    if (now.current_bytes == 0 && now.current_count == 0 && in_use == 0) return;
-    require(patience_ms != 0);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+    return now.current_bytes == 0 && now.current_count == 0 && in_use == 0;
+  });
 }
 
 // A byte beside the block, and as it was before anybody else looks.

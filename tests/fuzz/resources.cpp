@@ -10,6 +10,7 @@
 
 #include "callbacks.hpp"
 #include "checks.hpp"
+#include "pools.hpp"
 
 namespace {
 
@@ -49,7 +50,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 24) {
+    switch (from_.byte() % 25) {
       case 0: return new_base();
       case 1: return new_custom();
       case 2: return new_counter();
@@ -72,6 +73,7 @@ class machine {
       case 19: return verify();
       case 20: return swap_tag();
       case 21: return release_monotonic();
+      case 22: return new_pool_over();
       default: return take();
     }
   }
@@ -103,10 +105,18 @@ class machine {
   void new_base() {
     const auto kind = static_cast<isthmus_kind_t>(from_.byte() % 5);
     isthmus_resource_t* made = nullptr;
-    const isthmus_status_t code = from_.byte() % 2 == 0
-                                      ? isthmus_resource_pool(home_, device_, kind, nullptr, &made)
-                                      : isthmus_resource_provider(home_, device_, kind, &made);
-    keep(code, made, {});
+    if (from_.byte() % 2 == 0) {
+      keep(isthmus_resource_provider(home_, device_, kind, &made), made, {});
+      return;
+    }
+    const isthmus_pool_options_t options = checked_pool_options(from_, nullptr);
+    keep(isthmus_resource_pool(home_, device_, kind, &options, &made), made, {});
+  }
+  void new_pool_over() {
+    const isthmus_pool_options_t options = checked_pool_options(from_, nullptr);
+    isthmus_resource_t* upstream = any(resources_);
+    isthmus_resource_t* made = nullptr;
+    keep(isthmus_resource_pool_over(upstream, &options, &made), made, {upstream});
   }
   void new_custom() {
     isthmus_resource_t* under = any(resources_);
@@ -251,6 +261,7 @@ class machine {
     if (code != ISTHMUS_OK) return;
     expect_told(seen, of, blocks_, known_[of].tells_from);
     expect_report(of, from_.byte());
+    expect_usage(of);
     if (from_.byte() % 4 != 0) return;
     require(isthmus_tracking_reset(of) == ISTHMUS_OK);
     known_[of].tells_from = taken_;
@@ -328,6 +339,7 @@ class machine {
     const auto offset = static_cast<std::size_t>(static_cast<unsigned char*>(memory) -
                                                  static_cast<unsigned char*>(info.base));
     require(offset <= info.nbytes && nbytes <= info.nbytes - offset);
+    expect_origin(info, memory);
     isthmus_resource_retain(from);
     blocks_.push_back({from, memory, nbytes, tag_, taken_++});
   }

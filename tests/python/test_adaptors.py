@@ -7,6 +7,7 @@ import contextlib
 import contextvars
 import gc
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -145,6 +146,18 @@ def test_a_scope_is_left_while_memory_is_looked_for(q: Queue, kind: str, make: M
     assert counted.current_bytes == 100
     buffer.free()
     assert until(lambda: counted.current_bytes == 0)
+
+
+def test_weak_references() -> None:
+    queue = Queue("host")
+    pool = PoolResource("host", "host")
+    counted = StatisticsResource(pool)
+    budget = isthmus.Budget("1MiB")
+    seen = (pool, counted, queue, queue.context, queue.device, budget, pool.allocate(10))
+    known = [weakref.ref(each) for each in seen]
+    assert all(reference() is each for reference, each in zip(known, seen, strict=True))
+    del pool, counted, budget, seen
+    assert [known[place]() for place in (0, 1, 5, 6)] == [None] * 4
 
 
 def test_methods_of_other_objects() -> None:

@@ -28,7 +28,13 @@ from isthmus import (
     WrongContextError,
     _core,
 )
-from isthmus.memory import MemoryUSMDevice, ProviderResource, live
+from isthmus.memory import (
+    MemoryUSMDevice,
+    PoolResource,
+    ProviderResource,
+    StatisticsResource,
+    live,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -192,6 +198,20 @@ class TestAlignments:
                 [alignment, limit],
                 lambda alignment=alignment: Buffer(64, kind=kind, queue=q, alignment=alignment),
             )
+
+    @pytest.mark.parametrize("alignment", [-8, -1, -(2**70), 3, 24, 2**62 - 1, *TOO_HUGE])
+    def test_of_a_resource(self, q: Queue, kind: str, alignment: int) -> None:
+        pool = PoolResource(kind, q.device)
+        for resource in (pool, ProviderResource(kind, q.device), StatisticsResource(pool)):
+            for nbytes in (0, 64):
+                raises(
+                    InvalidArgumentError,
+                    [alignment, "power of two"],
+                    lambda nbytes=nbytes, resource=resource: resource.allocate(nbytes, alignment),
+                )
+        limit = q.device.max_alignment
+        raises(ValueError, [limit * 2, limit], lambda: pool.allocate(64, limit * 2))
+        assert pool.allocate(64, None).nbytes == 64  # type: ignore[arg-type]
 
     @pytest.mark.parametrize("alignment", TOO_HUGE)
     def test_that_do_not_fit(self, q: Queue, kind: str, alignment: int) -> None:

@@ -49,6 +49,12 @@ def test_shares_are_of_the_devices_memory() -> None:
     assert of_the_host > 64 * MIB
 
 
+def test_a_share_of_nothing_tells_what_to_give() -> None:
+    with pytest.raises(ValueError, match=r"'10%' of what is not known: give the device too.* MiB"):
+        Budget("10%")
+    assert Budget("10%", "host", "host").limit_bytes > 0
+
+
 @pytest.mark.parametrize(
     ("options", "error", "told"),
     [

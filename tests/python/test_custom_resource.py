@@ -17,9 +17,11 @@ from support import python, sim, until
 import isthmus
 from isthmus import Buffer, CallbackError, Device, Queue
 from isthmus.memory import (
+    AdaptorResource,
     CustomResource,
     FallbackResource,
     LimitResource,
+    MemoryResource,
     PoolResource,
     ProviderResource,
     StatisticsResource,
@@ -27,8 +29,6 @@ from isthmus.memory import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from isthmus.memory import MemoryResource
 
 
 class Passing:
@@ -387,3 +387,39 @@ assert calls == [os.getpid()]
     )
     assert done.stdout == "freed 1000\n"
     assert done.stderr == ""
+
+
+ONES_OWN = r"allocate\(nbytes, alignment, queue\) and .* to isthmus\.memory\.CustomResource"
+
+
+def test_a_subclass_that_would_be_passed_over_is_refused() -> None:
+    """What users of other libraries try first: each is told what to do here."""
+
+    class Mixin:
+        def allocate(self, nbytes: int) -> int:
+            return nbytes
+
+    for base in (MemoryResource, PoolResource, StatisticsResource):
+        for bases, names in (
+            ((base,), {"allocate": lambda self, nbytes: nbytes}),
+            ((base,), {"deallocate": lambda self, pointer: None}),
+            ((Mixin, base), {}),
+        ):
+            with pytest.raises(TypeError, match=f"Mine: .*never called; .*{ONES_OWN}"):
+                type("Mine", bases, names)
+    for abstract in (MemoryResource, AdaptorResource):
+        for made in (abstract, type("Mine", (abstract,), {})):
+            with pytest.raises(TypeError, match=f"makes none; .*{ONES_OWN}"):
+                made(PoolResource("host", "host"))
+
+
+def test_a_subclass_may_add_to_a_resource() -> None:
+    class Named(PoolResource):
+        def __init__(self, name: str) -> None:
+            super().__init__("host", "host")
+            self.name = name
+
+    pool = Named("mine")
+    assert pool.allocate(100).nbytes == 100
+    assert Buffer(100, resource=StatisticsResource(pool)).kind == "host"
+    assert pool.name == "mine"

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
-from support import python, until
+from support import python, sim, until
 
 import isthmus
 from isthmus import Buffer, Device, Queue
@@ -24,8 +24,10 @@ from isthmus.memory import (
     Reclaimer,
     ReclaimRequest,
     Snapshot,
+    StatisticsResource,
     USMAllocationError,
 )
+from isthmus.testing import sim_calls
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -456,6 +458,35 @@ def test_garbage_of_small_blocks_is_collected(collections: list[str]) -> None:
         Knot(pool.allocate(1000))
     assert collections
     assert pool.held_bytes <= MIB
+
+
+def test_garbage_is_collected_for_the_driver(collections: list[str]) -> None:
+    device = sim(capacity="8MiB")
+    provider = ProviderResource("device", device)
+    for resource in (None, provider, StatisticsResource(provider)):
+        for _ in range(3):
+            Knot(Buffer(6 * MIB, device=device, resource=resource))
+    assert len(collections) == 8, "each but the first has the one before it collected"
+    gc.disable()
+    try:
+        with pytest.raises(USMAllocationError):
+            Buffer(6 * MIB, device=device)
+    finally:
+        gc.enable()
+    assert len(collections) == 8
+    cache = [Buffer(6 * MIB, device=device)]
+    with Reclaimer(lambda _: cache.pop().nbytes):
+        assert Buffer(6 * MIB, device=device).nbytes == 6 * MIB
+
+
+def test_garbage_of_other_devices_hides_no_failure(collections: list[str]) -> None:
+    """A call that is made to fail is not made again."""
+    device = sim(fail="allocate:1")
+    Knot(Buffer(MIB, device=sim()))
+    with pytest.raises(USMAllocationError):
+        Buffer(100, device=device)
+    assert len(collections) == 1
+    assert sim_calls(device, "allocate") == 1
 
 
 def test_no_garbage_is_collected_against_the_programs_will(collections: list[str]) -> None:

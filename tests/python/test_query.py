@@ -75,6 +75,22 @@ def test_plain_memory_and_none() -> None:
     assert (known.kind, known.context, known.state) == ("host", host, "unknown")
 
 
+def test_the_resource_is_the_object_that_it_was_made_as(q: Queue, kind: str) -> None:
+    class Named(PoolResource):
+        name = "mine"
+
+    pool = Named(kind, q.device)
+    for resource in (pool, StatisticsResource(pool), ProviderResource(kind, q.device)):
+        buffer = resource.allocate(1000)
+        assert query(buffer.ptr).resource is resource
+    buffer = pool.allocate(1000)
+    del pool, resource
+    gc.collect()
+    bare = query(buffer.ptr).resource
+    assert bare is not None
+    assert type(bare) is MemoryResource
+
+
 def test_the_resource_may_be_used_and_outlives_the_object(dev: Device, kind: str) -> None:
     pool = PoolResource(kind, dev)
     buffer = Buffer(1000, resource=pool)

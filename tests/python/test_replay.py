@@ -259,7 +259,15 @@ def test_threads_play_at_once(dev: Device, kind: str) -> None:
 HEADINGS = "resource ns p50 p99 max requested held ratio maps unmaps"
 STREAMS = str(DATA / "streams.npz")
 KEYS = {"trace", "events", "queues", "mean_ns", "p50_ns", "p99_ns", "max_ns", "maps", "unmaps"}
-KEYS |= {"peak_requested_bytes", "peak_held_bytes", "ratio", "resource", "device", "kind"}
+KEYS |= {
+    "frees_before",
+    "peak_requested_bytes",
+    "peak_held_bytes",
+    "ratio",
+    "resource",
+    "device",
+    "kind",
+}
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,7 +301,8 @@ def test_table(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("name", ["pool", "unchecked", "unmoved", "provider"])
 def test_resource(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    options = ["--resource", name, "--growth", "1", "--device", "host", "--json"]
+    growth = [] if name == "provider" else ["--growth", "1"]
+    options = ["--resource", name, *growth, "--device", "host", "--json"]
     assert main(["replay", STREAMS, *options]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["resource"] == name
@@ -329,6 +338,45 @@ def test_resource_of_a_function(
     assert told["ratio"] >= 1
 
 
+def test_what_has_no_memory_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One's own beside those that have a name; its memory is not kept by its error."""
+    (tmp_path / "a_small_one.py").write_text(
+        "from isthmus.memory import LimitResource, PoolResource\n"
+        "def limited(kind, device):\n"
+        "    return LimitResource(PoolResource(kind, device), '1MiB')\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    before = live()
+    options = ["--compare", "--resource", "a_small_one:limited", "--device", "host"]
+    assert main(["replay", STREAMS, *options, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    names = ["a_small_one:limited", "pool", "unchecked", "unmoved", "provider"]
+    assert [each["resource"] for each in told] == names
+    assert set(told[0]) == {"resource", "device", "kind", "error"}
+    assert "limit of 1 MiB" in told[0]["error"]
+    assert all(set(each) == KEYS for each in told[1:])
+    assert live() == before
+    assert main(["replay", STREAMS, *options]) == 0
+    table = capsys.readouterr().out
+    rows = [line.split() for line in table.splitlines()]
+    assert [row[0] for row in rows[4:9]] == names
+    assert rows[4][1:] == ["no", "memory"]
+    assert "a_small_one:limited: cannot allocate" in table
+    pytest.importorskip("matplotlib")
+    assert main(["replay", STREAMS, *options, "--plot", str(tmp_path / "held.svg")]) == 0
+    assert "held by provider" in (tmp_path / "held.svg").read_text()
+
+
+def test_where_nothing_has_memory_that_is_the_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    trace = str(DATA / "dataframe.npz")
+    assert main(["replay", trace, "--device", "sim", "--compare", "--json"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "1 GiB" in told.err
+
+
 def test_a_simulated_device_is_as_large_as_it_was_asked_to_be() -> None:
     played = subprocess.run(
         [sys.executable, "-m", "isthmus", "replay", str(DATA / "dataframe.npz"), "--device", "sim"],
@@ -353,6 +401,18 @@ def test_nothing_to_play_is_told(
     assert f"{empty}: there is no event in it to play: record while" in told.err
 
 
+def test_frees_of_what_came_before_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "begun_late.csv"
+    log.write_text("Action,Pointer,Size\nfree,0x7,64\nallocate,0x7,128\nfree,0x7,128\n")
+    assert main(["replay", str(log), "--device", "host"]) == 0
+    assert "left out: 1 free of what was allocated before" in capsys.readouterr().out
+    assert main(["replay", str(log), "--device", "host", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["events"], told["frees_before"]) == (2, 1)
+
+
 def test_no_matplotlib_is_told_before_anything_is_played(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -373,6 +433,7 @@ def test_no_matplotlib_is_told_before_anything_is_played(
         ([STREAMS, "--device", "host", "--resource", "json:absent"], "no function 'absent'"),
         ([STREAMS, "--device", "host", "--resource", "operator:eq"], "returned a bool"),
         ([STREAMS, "--device", "host", "--resource", "nowhere:make"], "nowhere"),
+        ([STREAMS, "--device", "host", "--resource", "os:getcwd"], "os:getcwd, called with"),
         ([str(DATA / "dataframe.npz"), "--device", "sim"], "1 GiB"),
     ],
 )
@@ -393,7 +454,9 @@ def test_failures_are_one_line(
         [],
         [STREAMS, "--resource", "frob"],
         [STREAMS, "--kind", "frob"],
-        [STREAMS, "--compare", "--resource", "pool"],
+        [STREAMS, "--resource", "provider", "--growth", "1"],
+        [STREAMS, "--resource", "json:loads", "--growth", "1"],
+        [STREAMS, "--resource", ".json:loads"],
         [STREAMS, "--resource", "json:"],
         [STREAMS, "--growth", "much"],
         [STREAMS, "--growth", "-1"],

@@ -87,6 +87,57 @@ def test_log(q: Queue, kind: str, tmp_path: Path) -> None:
         LogResource(logged, 3)  # type: ignore[arg-type]
 
 
+def test_a_file_has_one_log_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    pool = PoolResource("host", "host")
+    first = LogResource(pool, path)
+    first.allocate(111).free()
+    first.flush()
+    (tmp_path / "same.csv").symlink_to(path)
+    for name in (path, tmp_path / "same.csv"):
+        with pytest.raises(isthmus.InvalidArgumentError, match=r"another log.*name another file"):
+            LogResource(pool, name)
+    elsewhere = python(
+        "import isthmus\n"
+        "from isthmus.memory import LogResource, PoolResource\n"
+        "try:\n"
+        f"    LogResource(PoolResource('host', 'host'), {str(path)!r})\n"
+        "except isthmus.InvalidArgumentError as told:\n"
+        "    print(told)\n"
+    )
+    assert f"the log {path}: another log" in elsewhere.stdout
+    first.allocate(222).free()
+    first.flush()
+    with path.open() as file:
+        assert [row["Size"] for row in csv.DictReader(file)] == ["111", "111", "222", "222"]
+    del first
+    again = LogResource(pool, path)  # once it has ended, and with nothing of it left
+    again.flush()
+    assert path.read_text().splitlines() == [",".join(HEADER)]
+    assert [LogResource(pool, "/dev/null"), LogResource(pool, "/dev/null")]
+
+
+def test_a_forked_child_does_not_keep_the_file(tmp_path: Path) -> None:
+    path = str(tmp_path / "log.csv")
+    program = f"""
+import os
+from isthmus.memory import LogResource, PoolResource
+pool = PoolResource("host", "host")
+log = LogResource(pool, {path!r})
+reader, writer = os.pipe()
+if os.fork() == 0:
+    os.close(writer)
+    os.read(reader, 1)  # has the file open until the parent is done
+    os._exit(0)
+del log
+log = LogResource(pool, {path!r})
+os.write(writer, b"x")
+os.wait()
+print("made again")
+"""
+    assert python(program).stdout == "made again\n"
+
+
 def test_a_log_is_a_trace(q: Queue, kind: str, tmp_path: Path) -> None:
     logged = LogResource(PoolResource(kind, q.device), tmp_path / "log.csv")
     buffers = [logged.allocate(nbytes, queue=q) for nbytes in (1000, 70_000, 30)]

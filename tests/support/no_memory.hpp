@@ -1,4 +1,5 @@
-// The program's own operator new, which can be told to have nothing left. For one file of a program.
+// The program's own operator new, and calloc where no sanitizer has its own, which can be told to
+// have nothing left. For one file of a program.
 #pragma once
 
 #include <cstdlib>
@@ -28,6 +29,13 @@ class without_memory {
 }  // namespace support
 
 // NOLINTBEGIN(misc-definitions-in-headers): the program's own, for its tests
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && defined(__GLIBC__)
+extern "C" void* __libc_calloc(std::size_t count, std::size_t nbytes);  // NOLINT(*-identifier)
+extern "C" void* calloc(std::size_t count, std::size_t nbytes) noexcept {
+  return support::allocations_left < 0 || support::has_memory() ? __libc_calloc(count, nbytes)
+                                                                : nullptr;
+}
+#endif
 void* operator new(std::size_t nbytes, const std::nothrow_t&) noexcept {
   return support::has_memory() ? std::malloc(nbytes) : nullptr;
 }

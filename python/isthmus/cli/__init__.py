@@ -37,17 +37,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line and returns the exit status."""
     try:
         chosen = parser().parse_args(arguments)
-    except SystemExit as left:  # argparse has printed what there was to say
-        return left.code if isinstance(left.code, int) else 2
-    try:
         status: int = chosen.run(chosen)
         sys.stdout.flush()
+    except SystemExit as left:  # argparse has printed what there was to say
+        return left.code if isinstance(left.code, int) else 2
     except KeyboardInterrupt:
         return _failed("interrupted", 130)
     except BrokenPipeError:  # the reader has seen enough, as in `isthmus info | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (isthmus.Error, OSError, ValueError, ImportError) as failure:
+    except (isthmus.Error, OSError, ValueError, ImportError, MemoryError) as failure:
         return _failed(str(failure) or type(failure).__name__, 1)
     return status
 

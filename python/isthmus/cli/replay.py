@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import itertools
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import isthmus
 
 from .output import bytes_text, print_json, print_line, print_table, progress
 
@@ -15,10 +18,13 @@ if TYPE_CHECKING:
 
     from isthmus import Device
     from isthmus.memory import MemoryResource
-    from isthmus.trace import Replay
+    from isthmus.trace import Replay, Trace
+
+    from .output import Progress
 
 _HELP = "plays recorded allocations: the time of each, memory held over memory requested"
 _RESOURCES = ("pool", "unchecked", "unmoved", "provider")
+_POOLS = _RESOURCES[:3]
 _NUMBERS = ("ns", "p50", "p99", "max", "requested", "held", "ratio", "maps", "unmaps")
 _STYLES = ("-", "--", "-.", ":")  # two resources may hold the same
 _MOST_GROWTH = 1 << 28  # MiB: 256 TiB, what addresses reach
@@ -33,24 +39,29 @@ def add_to(commands: Any) -> None:
     )
     made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
     made.add_argument("--kind", choices=("device", "shared", "host"), default="device")
-    which = made.add_mutually_exclusive_group()
-    which.add_argument(
+    made.add_argument(
         "--resource",
         type=_known_resource,
         metavar="R",
         help=f"{', '.join(_RESOURCES)}, or MODULE:FUNCTION, a function of the kind and the device "
         "that returns one; default: pool",
     )
-    which.add_argument("--compare", action="store_true", help="all resources, one after the other")
+    made.add_argument(
+        "--compare",
+        action="store_true",
+        help="all that have a name, one after the other, and with --resource that one too",
+    )
     made.add_argument("--growth", type=_growth, metavar="MIB", help="a pool's growth_bytes, in MiB")
     made.add_argument("--plot", type=Path, metavar="FILE", help="a picture of both sizes over time")
     made.add_argument("--json", action="store_true", help="one object; a list with --compare")
-    made.set_defaults(run=run)
+    made.set_defaults(run=run, refuse=made.error)
 
 
 def _known_resource(name: str) -> str:
     module, _, function = name.partition(":")
-    if name not in _RESOURCES and not (module and function):
+    if name not in _RESOURCES and not (
+        function and all(part.isidentifier() for part in module.split("."))
+    ):
         known = ", ".join(_RESOURCES)
         raise argparse.ArgumentTypeError(f"'{name}' is none of {known}, and no MODULE:FUNCTION")
     return name
@@ -65,8 +76,9 @@ def _growth(text: str) -> int:
 def run(chosen: argparse.Namespace) -> int:
     """Plays, then prints all at once, then draws."""
     from isthmus.testing import open_device
-    from isthmus.trace import TraceError, load, replay
+    from isthmus.trace import TraceError, load
 
+    names = _names(chosen)
     if chosen.plot:
         import matplotlib as mpl  # what lacks is told before anything is played
 
@@ -78,21 +90,47 @@ def run(chosen: argparse.Namespace) -> int:
             "(failed allocations, those of 0 bytes and frees of what came before do not count)"
         )
     device = open_device(chosen.device)
-    names = _RESOURCES if chosen.compare else (chosen.resource or _RESOURCES[0],)
-    played: dict[str, Replay] = {}
     with progress(f"replay {trace.name}", quiet=chosen.json) as tell:
-        for number, name in enumerate(names):
-            tell(name, number / len(names))
-            played[name] = replay(trace, make_resource(name, chosen.kind, device, chosen.growth))
+        told = _play(trace, names, chosen, device, tell)
+    played = {name: each for name, each in told.items() if not isinstance(each, Exception)}
+    if not played:
+        raise next(each for each in told.values() if isinstance(each, Exception))
     if chosen.json:
         where = {"device": device.filter, "kind": chosen.kind}
-        told = [{"resource": name, **where, **each.as_dict()} for name, each in played.items()]
-        print_json(told if chosen.compare else told[0])
+        rows = [{"resource": name, **where, **_numbers(each)} for name, each in told.items()]
+        print_json(rows if chosen.compare else rows[0])
     else:
-        _print(played, device.filter, chosen.kind)
+        _print(told, trace, f"{chosen.kind} memory of {device.filter}")
     if chosen.plot:
         _draw(played, chosen.plot)
     return 0
+
+
+def _names(chosen: argparse.Namespace) -> tuple[str, ...]:
+    """The resources to play out of; ends the program where the options contradict each other."""
+    name = chosen.resource or _RESOURCES[0]
+    if chosen.compare:  # what was named comes first: its faults are told before much is played
+        return tuple(dict.fromkeys((name, *_RESOURCES)))
+    if chosen.growth is not None and name not in _POOLS:
+        chosen.refuse(f"argument --growth: goes with {', '.join(_POOLS)}, not with {name}")
+    return (name,)
+
+
+def _play(
+    trace: Trace, names: tuple[str, ...], chosen: argparse.Namespace, device: Device, tell: Progress
+) -> dict[str, Replay | Exception]:
+    """What was seen of each resource, or why there is nothing to see."""
+    from isthmus.trace import replay
+
+    told: dict[str, Replay | Exception] = {}
+    for number, name in enumerate(names):
+        tell(name, number / len(names))
+        try:
+            told[name] = replay(trace, make_resource(name, chosen.kind, device, chosen.growth))
+        except (isthmus.Error, MemoryError) as fault:
+            # Its frames would keep the resource, and with it memory that the next one needs.
+            told[name] = fault.with_traceback(None)
+    return told
 
 
 def make_resource(name: str, kind: str, device: Device, growth: int | None) -> MemoryResource:
@@ -116,28 +154,50 @@ def make_resource(name: str, kind: str, device: Device, growth: int | None) -> M
 def _resource_of_function(name: str, kind: str, device: Device) -> MemoryResource:
     from isthmus.memory import MemoryResource
 
-    module, _, function = name.partition(":")
-    sys.path.insert(0, "")  # as `python -m` looks in the working directory first
+    make = _function(name)
     try:
-        make = getattr(importlib.import_module(module), function, None)
-    finally:
-        sys.path.remove("")
-    if not callable(make):
-        raise ValueError(f"module '{module}' has no function '{function}'")
-    made = make(kind, device)
+        made = make(kind, device)
+    except (isthmus.Error, OSError, MemoryError):
+        raise
+    except Exception as fault:  # whatever a stranger's function may raise
+        raise ValueError(
+            f"{name}, called with {kind!r} and the device, raised {type(fault).__name__}: {fault}"
+        ) from fault
     if not isinstance(made, MemoryResource):
-        raise ValueError(f"{name} returned a {type(made).__name__}, not a MemoryResource")
+        raise ValueError(
+            f"{name} returned a {type(made).__name__}, not a resource of isthmus.memory"
+        )
     return made
 
 
-def _print(played: dict[str, Replay], device: str, kind: str) -> None:
-    first = next(iter(played.values()))
-    queues = "1 queue" if first.trace.queues == 1 else f"{first.trace.queues} queues"
-    title = f"{first.trace.name}: {len(first.ns):,} events, {queues}, "
-    rows = [_cells(name, each.as_dict()) for name, each in played.items()]
+def _function(name: str) -> Any:
+    module, _, function = name.partition(":")
+    sys.path.insert(0, "")  # as `python -m` looks in the working directory first
+    try:
+        found = getattr(importlib.import_module(module), function, None)
+    finally:
+        sys.path.remove("")
+    if not callable(found):
+        raise ValueError(f"module '{module}' has no function '{function}'")
+    return found
+
+
+def _numbers(told: Replay | Exception) -> dict[str, Any]:
+    return {"error": str(told)} if isinstance(told, Exception) else told.as_dict()
+
+
+def _print(told: dict[str, Replay | Exception], trace: Trace, where: str) -> None:
+    queues = "1 queue" if trace.queues == 1 else f"{trace.queues} queues"
+    title = f"{trace.name}: {len(trace.events):,} events, {queues}, {where}"
     columns = ("resource", *(f">{name}" for name in _NUMBERS))
-    print_table(f"{title}{kind} memory of {device}", columns, rows)
+    print_table(title, columns, [_cells(name, each) for name, each in told.items()])
     print_line()
+    if trace.frees_before:
+        frees = "1 free" if trace.frees_before == 1 else f"{trace.frees_before:,} frees"
+        print_line(f"left out: {frees} of what was allocated before the trace begins")
+    for name, each in told.items():
+        if isinstance(each, Exception):
+            print_line(f"{name}: {each}")
     print_line("ns: of an event, the mean of a second play with no clock in it; p50, p99, max: of")
     print_line(
         "the first, event by event. requested, held: bytes at their peak; ratio: of the two."
@@ -145,7 +205,11 @@ def _print(played: dict[str, Replay], device: str, kind: str) -> None:
     print_line("maps, unmaps: how often the driver gave memory, and got some back.")
 
 
-def _cells(name: str, told: dict[str, Any]) -> list[str]:
+def _cells(name: str, seen: Replay | Exception) -> list[str]:
+    if isinstance(seen, Exception):
+        why = "no memory" if isinstance(seen, MemoryError) else "refused"
+        return [name, why, *[""] * (len(_NUMBERS) - 1)]
+    told = seen.as_dict()
     return [
         name,
         *(f"{told[key]:,.0f}" for key in ("mean_ns", "p50_ns", "p99_ns", "max_ns")),
@@ -165,7 +229,7 @@ def _draw(played: dict[str, Replay], file: Path) -> None:
     figure, axes = plt.subplots(figsize=(10, 5.5), layout="constrained")
     events, requested = _highest(first.trace.requested)
     axes.fill_between(events, requested, alpha=0.4, label="requested")
-    for (name, each), style in zip(played.items(), _STYLES, strict=False):
+    for (name, each), style in zip(played.items(), itertools.cycle(_STYLES), strict=False):
         events, held = _highest(each.held)
         label = f"held by {name}, {each.ratio:.3f} times at the peak"
         axes.plot(events, held, style, linewidth=1, label=label)

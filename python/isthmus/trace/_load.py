@@ -31,8 +31,9 @@ def load(path: str | Path) -> Trace:
     there are streams, ``stream``. ``.csv``: the columns Action (allocate, free), Pointer, Size and,
     if there are streams, Stream, as RMM logs them; others are not looked at, failed allocations
     are left out. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
-    (``torch.cuda.memory._dump_snapshot``), the first device that has a history; frees of what was
-    allocated before the history begins are left out.
+    (``torch.cuda.memory._dump_snapshot``), the first device that has a history. Logs and snapshots
+    may begin in the midst of a program: frees of what was allocated before are left out, and
+    counted in ``frees_before``.
 
     A file has at most 1 GiB and 16,777,216 events. Raises TraceError for one that holds no trace,
     OSError for one that cannot be read. Safe for files of strangers.
@@ -42,9 +43,9 @@ def load(path: str | Path) -> Trace:
     if reader is None:
         raise TraceError(f"{file}: its name must end in one of {', '.join(sorted(_READERS))}")
     data = _bytes_of(file)
-    events, unit = reader
+    events, unit, recorded = reader
     try:
-        return from_events(file.stem, events(data), unit)
+        return from_events(file.stem, events(data), unit, recorded=recorded)
     except TraceError as fault:
         raise TraceError(f"{file}: {fault}") from None
     except Exception as fault:  # of zipfile, NumPy and the pickle: garbage can raise nearly any
@@ -167,7 +168,6 @@ def _of_row(
 
 
 def _snapshot(data: bytes) -> Iterator[Event]:
-    live: set[int] = set()
     for number, entry in enumerate(_history(_plain_pickle.loads(data))):
         action = entry.get("action") if isinstance(entry, dict) else None
         if not isinstance(action, str):
@@ -177,13 +177,7 @@ def _snapshot(data: bytes) -> Iterator[Event]:
             continue
         address, nbytes = (_integer(entry, key, number) for key in ("addr", "size"))
         stream = _integer(entry, "stream", number) if "stream" in entry else 0
-        if action == "alloc":
-            if nbytes:
-                live.add(address)
-            yield number, ALLOCATE, address, nbytes, stream
-        elif address in live:
-            live.remove(address)
-            yield number, FREE, address, nbytes, stream
+        yield number, ALLOCATE if action == "alloc" else FREE, address, nbytes, stream
 
 
 def _history(snapshot: Any) -> list[Any]:
@@ -203,10 +197,10 @@ def _integer(entry: dict[Any, Any], key: str, number: int) -> int:
     return value
 
 
-# What reads a file's bytes, and what it counts.
-_READERS: dict[str, tuple[Callable[[bytes], Iterator[Event]], str]] = {
-    ".npz": (_npz, "event"),
-    ".csv": (_csv, "line"),
-    ".pickle": (_snapshot, "entry"),
-    ".pkl": (_snapshot, "entry"),
+# What reads a file's bytes, what it counts, and whether it was recorded while a program ran.
+_READERS: dict[str, tuple[Callable[[bytes], Iterator[Event]], str, bool]] = {
+    ".npz": (_npz, "event", False),
+    ".csv": (_csv, "line", True),
+    ".pickle": (_snapshot, "entry", True),
+    ".pkl": (_snapshot, "entry", True),
 }

@@ -51,6 +51,7 @@ class Replay:
             "trace": self.trace.name,
             "events": len(self.ns),
             "queues": self.trace.queues,
+            "frees_before": self.trace.frees_before,
             "mean_ns": self.mean_ns,
             "p50_ns": p50,
             "p99_ns": p99,

@@ -54,6 +54,7 @@ class Trace:
     name: str
     events: np.ndarray[Any, Any]
     queues: int
+    frees_before: int = 0  # frees of what was allocated before it begins: they are not in `events`
 
     @cached_property
     def requested(self) -> np.ndarray[Any, Any]:
@@ -67,15 +68,18 @@ class Trace:
         return int(self.requested.max(initial=0))
 
 
-def from_events(name: str, events: Iterable[Event], unit: str = "event") -> Trace:
+def from_events(
+    name: str, events: Iterable[Event], unit: str = "event", *, recorded: bool = False
+) -> Trace:
     """Numbers blocks and streams; a free gets its block's bytes, whatever it says itself.
 
-    Allocations of 0 bytes take no memory: they, and their frees, are left out. Raises TraceError,
-    with ``unit`` and place, for a block that is allocated while it is there, that has less than 0
-    bytes, or that is freed while it is not there, for more than 2**63 bytes live at once, 1,024
-    streams or 16,777,216 events.
+    Allocations of 0 bytes take no memory: they, and their frees, are left out. What was
+    ``recorded`` may begin in the midst of a program: the first free of a block that it has never
+    named is left out, and counted. Raises TraceError, with ``unit`` and place, for a block that is
+    allocated while it is there, that has less than 0 bytes, or that is freed while it is not there,
+    for more than 2**63 bytes live at once, 1,024 streams or 16,777,216 events.
     """
-    numbering = _Numbering()
+    numbering = _Numbering(recorded)
     place = 0
     try:
         for place, action, block, nbytes, stream in events:  # noqa: B007
@@ -83,7 +87,7 @@ def from_events(name: str, events: Iterable[Event], unit: str = "event") -> Trac
     except _ImpossibleError as fault:
         raise TraceError(f"{unit} {place}: {fault}") from None
     packed = np.frombuffer(bytes(numbering.packed), EVENT)
-    return Trace(name, packed, max(len(numbering.queues), 1))
+    return Trace(name, packed, max(len(numbering.queues), 1), numbering.frees_before)
 
 
 class _ImpossibleError(ValueError):
@@ -93,9 +97,12 @@ class _ImpossibleError(ValueError):
 class _Numbering:
     """The events so far, and what is live after them."""
 
-    def __init__(self) -> None:
+    def __init__(self, recorded: bool) -> None:
         self.packed = bytearray()
         self.queues: dict[Hashable, int] = {}
+        self.frees_before = 0
+        self._recorded = recorded
+        self._freed: set[Hashable] = set()  # blocks that were freed here, if recorded
         self._live: dict[Hashable, tuple[int, int]] = {}  # id and bytes
         self._live_bytes = 0
         self._ids = 0
@@ -109,9 +116,17 @@ class _Numbering:
         elif block in self._live:
             block_id, held = self._live.pop(block)
             self._live_bytes -= held
+            self._note_free(block)
             self._emit(FREE, block_id, held, stream)
         elif nbytes:
-            raise _ImpossibleError(f"frees block {shown(block)}, which is not there")
+            if not self._recorded or block in self._freed:
+                raise _ImpossibleError(f"frees block {shown(block)}, which is not there")
+            self.frees_before += 1
+            self._note_free(block)
+
+    def _note_free(self, block: Hashable) -> None:
+        if self._recorded:
+            self._freed.add(block)
 
     def _allocate(self, block: Hashable, nbytes: int) -> tuple[int, int]:
         if block in self._live:

@@ -54,6 +54,7 @@ result<void*> arena_resource::allocate(std::size_t nbytes, std::size_t alignment
 // Fences make blocks good that other queues freed, and let blocks be joined.
 std::byte* arena_resource::take_of_known(arena& from, std::size_t nbytes, std::size_t alignment,
                                          queue& on) {
+  slots().fence_if_due();
   const auto whom = slots().find(&on);
   {
     const std::lock_guard hold{from.lock};

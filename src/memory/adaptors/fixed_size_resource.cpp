@@ -122,6 +122,7 @@ result<void> fixed_size_resource::check_request(std::size_t nbytes, std::size_t 
 // Fences make blocks good that other queues freed; there may be no end of those on their way.
 result<void*> fixed_size_resource::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
   ISTHMUS_TRY(check_request(nbytes, alignment));
+  slots().fence_if_due();
   const auto whom = slots().find(&on);
   for (bool fenced = false;; fenced = true) {
     {

@@ -33,7 +33,13 @@ std::uint32_t thread_number() noexcept {
 }  // namespace
 
 result<ref<log_resource>> log_resource::create(memory_resource& upstream, const char* path) {
-  file open{std::fopen(path, "we")};
+  file open{os::open_sole(path)};
+  if (!open && errno == EWOULDBLOCK) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "cannot make the log {}: another log of this process, or of another one, is being "
+                "written to it: name another file, or end that one first",
+                path);
+  }
   // A forked child would write what is left in a buffer a second time.
   if (!open || std::setvbuf(open.get(), nullptr, _IONBF, 0) != 0 ||
       std::fputs("Thread,Time,Action,Pointer,Size,Stream\n", open.get()) < 0) {

@@ -16,16 +16,18 @@
 #include <vector>
 
 #include "memory/adaptors/adaptor.hpp"
+#include "os/sole_file.hpp"
 
 namespace isthmus {
 
 class log_resource final : public adaptor {
  public:
-  // INVALID_ARGUMENT for a file that cannot be made; one that is there is emptied.
+  // INVALID_ARGUMENT for a file that cannot be made, or that another log is written to; any other
+  // that is there is emptied.
   [[nodiscard]] static result<ref<log_resource>> create(memory_resource& upstream,
                                                         const char* path);
   struct closes {
-    void operator()(std::FILE* open) const noexcept { std::fclose(open); }
+    void operator()(std::FILE* open) const noexcept { os::close_sole(open); }
   };
   using file = std::unique_ptr<std::FILE, closes>;
   // For `create`.

@@ -8,8 +8,7 @@ namespace isthmus {
 // `message` as it is; a text that names `what` where there is none. A status that is no error is
 // CALLBACK.
 [[nodiscard]] inline error users_error(const char* what, status told, const char* message) {
-  const bool is_error = told <= ISTHMUS_ERROR_INVALID_ARGUMENT && told >= ISTHMUS_ERROR_INTERNAL;
-  const auto code = is_error ? told : ISTHMUS_ERROR_CALLBACK;
+  const auto code = is_error(told) ? told : ISTHMUS_ERROR_CALLBACK;
   return message != nullptr ? error{code, message}
                             : fail(code, "{} failed with status {}, {}, and no message", what, told,
                                    status_name(told));

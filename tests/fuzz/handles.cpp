@@ -1,0 +1,327 @@
+// Bytes decoded to buffers over memory of others and on other queues, hints, and what is to happen
+// when an event completes. Whatever the order: a documented status, every owner released once,
+// every descriptor told once, and nothing that ASan or UBSan minds.
+#include <isthmus/isthmus.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "checks.hpp"
+
+namespace {
+
+using namespace fuzz;
+
+constexpr std::size_t k_most = 6;           // of each noun
+constexpr std::size_t k_block_bytes = 512;  // of each piece of memory that buffers are made over
+
+std::atomic<int> lent{0};  // owners that were not released
+
+// What an owner keeps, and lets go of with itself; either may be NULL.
+struct kept {
+  isthmus_buffer_t* buffer;
+  isthmus_event_t* event;
+};
+
+isthmus_owner_t lend(const kept& with) {
+  ++lent;
+  isthmus_buffer_retain(with.buffer);
+  isthmus_event_retain(with.event);
+  return {new kept{with}, [](void* object) {
+            auto* const gone = static_cast<kept*>(object);
+            isthmus_buffer_release(gone->buffer);
+            isthmus_event_release(gone->event);
+            delete gone;
+            --lent;
+          }};
+}
+
+class machine {
+ public:
+  machine(input& from, isthmus_device_t* device, isthmus_device_t* other) : from_(from) {
+    for (isthmus_device_t* each : {device, device, other}) {
+      isthmus_queue_t* made = nullptr;
+      require(isthmus_queue_create(nullptr, each, &made) == ISTHMUS_OK);
+      queues_.push_back(made);
+    }
+    for (int kind = 1; kind <= 3; ++kind) add_block(kind);
+    require((told_ = eventfd(0, EFD_NONBLOCK)) >= 0);
+  }
+  ~machine() {
+    for (isthmus_event_t* each : gates_) isthmus_event_release(each);  // abandoned: nothing waits
+    for (isthmus_event_t* each : events_) {
+      require(isthmus_event_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
+      isthmus_event_release(each);
+    }
+    for (isthmus_buffer_t* each : buffers_) isthmus_buffer_release(each);
+    for (isthmus_queue_t* each : queues_) {
+      require(isthmus_queue_wait(each, 20'000'000'000) != ISTHMUS_ERROR_TIMEOUT);
+    }
+    // Of a block of its own, what was given no queue is on none of these.
+    for (const block& each : blocks_) {
+      require(isthmus_resource_deallocate(each.from, each.memory, k_block_bytes, 0, nullptr) ==
+              ISTHMUS_OK);
+      isthmus_resource_release(each.from);
+    }
+    expect_soon([] { return lent == 0; });
+    expect_all_told();
+    for (isthmus_queue_t* each : queues_) isthmus_queue_release(each);
+    (void)close(told_);
+  }
+
+  void step() {
+    switch (from_.byte() % 15) {
+      case 0: return adopt();
+      case 1: return adopt_own();
+      case 2: return create();
+      case 3: return view();
+      case 4: return slice();
+      case 5: return drop();
+      case 6: return fill();
+      case 7: return new_gate();
+      case 8: return open_gate();
+      case 9: return then();
+      case 10: return notify();
+      case 11: return prefetch();
+      case 12: return pending();
+      case 13: return ask_for_native();
+      default: return look();
+    }
+  }
+
+ private:
+  struct block {
+    isthmus_resource_t* from;
+    void* memory;
+  };
+
+  // Of a pool and of the driver by turns.
+  void add_block(isthmus_kind_t kind) {
+    isthmus_context_t* const home = isthmus_queue_context(queues_[0]);
+    block made{};
+    require((from_.byte() % 2 == 0
+                 ? isthmus_resource_provider(home, nullptr, kind, &made.from)
+                 : isthmus_resource_pool(home, nullptr, kind, nullptr, &made.from)) == ISTHMUS_OK);
+    require(isthmus_resource_allocate(made.from, k_block_bytes, 0, queues_[0], &made.memory) ==
+            ISTHMUS_OK);
+    blocks_.push_back(made);
+  }
+  void keep(isthmus_status_t code, isthmus_buffer_t* made) {
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (made != nullptr));
+    if (made != nullptr) from_.keep(buffers_, k_most, made, isthmus_buffer_release);
+  }
+  void keep(isthmus_status_t code, isthmus_event_t* made) {
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (made != nullptr));
+    if (made != nullptr) from_.keep(events_, k_most, made, isthmus_event_release);
+  }
+  isthmus_event_t* any_event() { return from_.any(from_.byte() % 2 == 0 ? events_ : gates_); }
+  // No gate: one that hangs on itself would never end.
+  isthmus_owner_t owner() {
+    const std::uint8_t what = from_.byte();
+    return lend({what % 4 == 0 ? from_.any(buffers_) : nullptr,
+                 what % 4 == 1 ? from_.any(events_) : nullptr});
+  }
+
+  // Past the end too; not of memory that no driver knows, whose end nobody else could tell.
+  void adopt() {
+    static unsigned char plain[k_block_bytes];
+    const std::uint8_t which = from_.byte();
+    const std::size_t offset = from_.byte() * std::size_t{2};
+    const std::size_t nbytes = from_.size();
+    if (which == 255)
+      return adopt(plain + offset, std::min(nbytes, k_block_bytes - offset), offset);
+    adopt(static_cast<unsigned char*>(blocks_[which % 3U].memory) + offset, nbytes, offset);
+  }
+  void adopt(unsigned char* at, std::size_t nbytes, std::size_t offset) {
+    const auto kind = static_cast<isthmus_kind_t>(from_.byte() % 5);
+    const int read_only = from_.byte() % 4 == 0 ? 1 : 0;
+    isthmus_buffer_t* made = nullptr;
+    const isthmus_status_t code =
+        isthmus_buffer_adopt(at, nbytes, kind, read_only, from_.any(queues_), owner(), &made);
+    if (code == ISTHMUS_OK && nbytes != 0) {
+      require(isthmus_buffer_pointer(made) == at && nbytes <= k_block_bytes - offset);
+    }
+    keep(code, made);
+  }
+  // A part of another buffer, which may go before.
+  void adopt_own() {
+    isthmus_buffer_info_t info{};
+    info.struct_size = sizeof info;
+    isthmus_buffer_t* const of = from_.any(buffers_);
+    if (isthmus_buffer_info(of, &info) != ISTHMUS_OK || info.nbytes == 0) return;
+    const std::size_t offset = from_.byte() % info.nbytes;
+    isthmus_buffer_t* made = nullptr;
+    const isthmus_status_t code = isthmus_buffer_adopt(
+        static_cast<unsigned char*>(info.pointer) + offset, info.nbytes - offset,
+        ISTHMUS_KIND_UNKNOWN, 0, info.queue, owner(), &made);
+    require(code == ISTHMUS_OK);
+    keep(code, made);
+  }
+  void create() {
+    isthmus_buffer_t* made = nullptr;
+    const auto kind = static_cast<isthmus_kind_t>(1 + from_.byte() % 3);
+    const std::size_t nbytes = from_.size();
+    keep(isthmus_buffer_create(nbytes, kind, 0, queues_[from_.byte() % 2], nullptr, &made), made);
+  }
+  void view() {
+    isthmus_buffer_t* made = nullptr;
+    isthmus_buffer_t* const base = from_.any(buffers_);
+    isthmus_queue_t* const on = from_.any(queues_);
+    const isthmus_status_t code = isthmus_buffer_on_queue(base, on, &made);
+    if (code == ISTHMUS_OK) {
+      require(isthmus_buffer_pointer(made) == isthmus_buffer_pointer(base));
+      isthmus_buffer_info_t info{};
+      info.struct_size = sizeof info;
+      require(isthmus_buffer_info(made, &info) == ISTHMUS_OK);
+      require(isthmus_queue_key(info.queue) == isthmus_queue_key(on));
+    }
+    keep(code, made);
+  }
+  void slice() {
+    isthmus_buffer_t* made = nullptr;
+    const std::size_t offset = from_.size();
+    keep(isthmus_buffer_slice(from_.any(buffers_), offset, from_.size(), &made), made);
+  }
+  void drop() {
+    if (buffers_.empty()) return;
+    if (from_.byte() % 4 == 0) return isthmus_buffer_free(buffers_.back());
+    isthmus_buffer_release(buffers_.back());
+    buffers_.pop_back();
+  }
+
+  // Behind an event and with owners; all asynchronous: a gate of ours may hold it.
+  template <class Call>
+  void put(Call call) {
+    isthmus_event_t* const after = any_event();
+    const isthmus_owner_t owners[] = {owner(), owner()};
+    const isthmus_operation_t how{sizeof how, &after, after != nullptr ? 1U : 0U, owners, 2};
+    isthmus_event_t* event = nullptr;
+    const isthmus_status_t code = call(how, &event);
+    keep(code, event);
+  }
+  void fill() {
+    const isthmus_place_t to{from_.any(buffers_), nullptr, from_.byte()};
+    const std::size_t nbytes = from_.size();
+    isthmus_queue_t* const on = from_.any(queues_);
+    put([&](const isthmus_operation_t& how, isthmus_event_t** event) {
+      return isthmus_fill(on, &to, "x", 1, nbytes, &how, event);
+    });
+  }
+  void prefetch() {
+    isthmus_place_t at{from_.any(buffers_), nullptr, from_.byte()};
+    if (from_.byte() % 4 == 0) at = {nullptr, blocks_[from_.byte() % 3U].memory, at.offset};
+    const std::size_t nbytes = from_.size();
+    isthmus_queue_t* const on = from_.any(queues_);
+    const std::uint8_t what = from_.byte();
+    put([&](const isthmus_operation_t& how, isthmus_event_t** event) {
+      return what % 3 == 2 ? isthmus_advise(on, &at, nbytes, what / 3U, &how, event)
+                           : isthmus_prefetch(on, &at, nbytes, what % 3, &how, event);
+    });
+  }
+
+  void new_gate() {
+    isthmus_event_t* made = nullptr;
+    require(isthmus_event_create(&made) == ISTHMUS_OK);
+    from_.keep(gates_, k_most, made, isthmus_event_release);
+  }
+  // With what is no status too; not with INTERNAL, which whoever waited would take for a fault.
+  void open_gate() {
+    const isthmus_status_t code = from_.byte() % 20 - 18;
+    const isthmus_status_t with = code == ISTHMUS_ERROR_INTERNAL ? INT32_MIN : code;
+    const isthmus_status_t told = isthmus_event_complete(from_.any(gates_), with, nullptr);
+    expect_documented(told);
+    if (told == ISTHMUS_OK) require(with > ISTHMUS_ERROR_INTERNAL && with <= ISTHMUS_OK);
+  }
+  void then() {
+    isthmus_event_t* const event = any_event();
+    const isthmus_status_t code = isthmus_event_then(event, owner());
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (event != nullptr));
+  }
+  void notify() {
+    isthmus_event_t* const event = any_event();
+    const std::uint8_t which = from_.byte();
+    const isthmus_status_t code = isthmus_event_notify(event, which == 255 ? -1 : told_);
+    expect_documented(code);
+    require((code == ISTHMUS_OK) == (event != nullptr && which != 255));
+    to_tell_ += code == ISTHMUS_OK ? 1 : 0;
+  }
+  void expect_all_told() {
+    std::uint64_t seen = 0;
+    expect_soon([&] {
+      std::uint64_t more = 0;
+      if (read(told_, &more, sizeof more) == sizeof more) seen += more;
+      return seen >= to_tell_;
+    });
+    require(seen == to_tell_);
+  }
+  void pending() {
+    isthmus_event_t* made = nullptr;
+    if (from_.byte() % 2 == 0) {
+      keep(isthmus_buffer_pending(from_.any(buffers_), &made), made);
+    } else {
+      keep(isthmus_queue_pending(from_.any(queues_), &made), made);
+    }
+  }
+  // Neither the host nor a simulated device has handles.
+  void ask_for_native() {
+    isthmus_queue_t* const of = from_.any(queues_);
+    require(isthmus_queue_native(of) == nullptr);
+    isthmus_queue_t* made = nullptr;
+    isthmus_context_t* home = nullptr;
+    isthmus_device_t* const device = isthmus_queue_device(queues_[0]);
+    require(isthmus_queue_adopt(device, &told_, owner(), &made) == ISTHMUS_ERROR_UNSUPPORTED);
+    require(isthmus_context_adopt(device, &told_, owner(), &home) == ISTHMUS_ERROR_UNSUPPORTED);
+    require(made == nullptr && home == nullptr);
+  }
+  void look() {
+    isthmus_event_t* const event = any_event();
+    const isthmus_status_t now = isthmus_event_wait(event, 0);
+    expect_documented(now);
+    std::uint64_t times[3] = {};
+    const isthmus_status_t code = isthmus_event_times(event, &times[0], &times[1], &times[2]);
+    expect_documented(code);
+    if (code == ISTHMUS_OK) require(times[0] <= times[1] && times[1] <= times[2]);
+    expect_documented(isthmus_buffer_wait(from_.any(buffers_), 0));
+  }
+
+  input& from_;
+  int told_ = -1;  // counts what was written to it
+  std::uint64_t to_tell_ = 0;
+  std::vector<isthmus_queue_t*> queues_;  // the last is another context's
+  std::vector<isthmus_buffer_t*> buffers_;
+  std::vector<isthmus_event_t*> events_;
+  std::vector<isthmus_event_t*> gates_;
+  std::vector<block> blocks_;
+};
+
+isthmus_device_t* open(std::uint8_t which) {
+  isthmus_device_t* device = nullptr;
+  const char* const options[] = {"effect=late", "effect=random", "capacity=64MiB"};
+  require((which % 4 == 3 ? isthmus_device_find("host", &device)
+                          : isthmus_sim_create(options[which % 4], &device)) == ISTHMUS_OK);
+  return device;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
+  input from(data, size);
+  isthmus_device_t* device = open(from.byte());
+  isthmus_device_t* other = open(0);
+  {
+    machine calls(from, device, other);
+    for (int i = 0; i < 200 && from.more(); ++i) calls.step();
+  }
+  std::uint64_t violations = 0;
+  if (isthmus_sim_calls(device, "violation", &violations) == ISTHMUS_OK) require(violations == 0);
+  isthmus_device_release(other);
+  isthmus_device_release(device);
+  return 0;
+}
