@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <new>
 
 #include "backend/library_threads.hpp"
 #include "core/stream_copy.hpp"
+#include "core/undo.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/pieces.hpp"
 #include "transfer/staging_ring.hpp"
@@ -20,14 +23,17 @@ using slot = staging_ring::slot;
 // So that a copy of some MiB is worth several threads.
 constexpr std::size_t k_least_piece = std::size_t{256} << 10;
 
+// For less a thread that carries the copy out while its caller goes on costs more than it saves.
+constexpr std::size_t k_least_behind = std::size_t{1} << 20;
+
 std::size_t piece_bytes(std::size_t nbytes) noexcept {
   return std::clamp(nbytes / (staging_ring::most_lanes() * staging_ring::k_slots), k_least_piece,
                     staging_ring::k_slot_bytes);
 }
 
 // Past the caches a copy leaves them as they are and writes what it need not read first; of a large
-// one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to the device
-// at 48 GB/s against 44, 64 MiB at 41 against 44 (H100).
+// one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to it at 48
+// GB/s against 44, but 64 MiB at 41 against 44 (H100).
 constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
 
 void stream_rows(const copy_2d_shape& rows) noexcept {
@@ -57,15 +63,7 @@ class pageable_copy final : public host_driven {
   [[nodiscard]] result<void> move() override {
     auto own = ring_.take();
     ISTHMUS_TRY(own);
-    const auto wanted =
-        std::min(parts_.count() / staging_ring::k_slots, staging_ring::most_lanes());
-    for (std::size_t helpers = 1; helpers < wanted; ++helpers) {
-      auto* const more = ring_.try_take();
-      if (more == nullptr) {
-        break;
-      }
-      start_helper(*more);
-    }
+    start_helpers();
     work_on(**own);
     std::unique_lock hold{lock_};
     helped_.wait(hold, [this] { return helpers_ == 0; });
@@ -74,25 +72,44 @@ class pageable_copy final : public host_driven {
   void let_go() noexcept override {}
 
  private:
-  void start_helper(lane& with) {
+  void start_helpers() noexcept {
+    const auto wanted =
+        std::min(parts_.count() / staging_ring::k_slots, staging_ring::most_lanes());
+    bool more = true;
+    for (std::size_t helpers = 1; more && helpers < wanted; ++helpers) {
+      more = start_helper();
+    }
+  }
+
+  // False where no lane is free, or there is no memory for more: who is at work does it all.
+  [[nodiscard]] bool start_helper() noexcept try {
+    auto* const with = ring_.try_take();
+    if (with == nullptr) {
+      return false;
+    }
+    undo kept{[&] { ring_.give_back(*with); }};
+    std::function<void()> work = [this, with] {
+      work_on(*with);
+      leave();
+    };
+    const std::function<void(error)> refuse = [this, with](const error&) {
+      ring_.give_back(*with);
+      leave();
+    };
+    kept.dismiss();
     {
       const std::lock_guard hold{lock_};
       ++helpers_;
     }
-    const auto left = [this] {
-      const std::lock_guard hold{lock_};
-      --helpers_;
-      helped_.notify_all();
-    };
-    run_on_library_thread(
-        [this, &with, left] {
-          work_on(with);
-          left();
-        },
-        [this, &with, left](const error&) {
-          ring_.give_back(with);
-          left();
-        });
+    run_on_library_thread(std::move(work), refuse);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  void leave() noexcept {
+    const std::lock_guard hold{lock_};
+    --helpers_;
+    helped_.notify_all();
   }
 
   void copy_on_host(const copy_2d_shape& rows) const noexcept {
@@ -179,14 +196,15 @@ class pageable_copy final : public host_driven {
 }  // namespace
 
 bool is_better_staged(queue& carrying, const endpoint& destination, const endpoint& source,
-                      const pitched& shape) {
+                      const pitched& shape, bool blocking) {
+  const auto nbytes = shape.width * shape.height;
   const bool to_device = !source.memory && destination.memory && !destination.host_can_touch();
   const bool from_device = !destination.memory && source.memory && !source.host_can_touch();
-  if (to_device == from_device) {
+  if (to_device == from_device || (!blocking && nbytes < k_least_behind)) {
     return false;
   }
   const auto* const plain = to_device ? source.pointer : destination.pointer;
-  return carrying.copies_better_staged(plain, shape.width * shape.height, to_device);
+  return carrying.copies_better_staged(plain, nbytes, to_device);
 }
 
 submitted copy_pageable(queue& on, queue& carrying, const endpoint& destination,

@@ -242,7 +242,7 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
     return directly(on, touched, options, [rows] { copy_rows(rows); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
-    if (is_better_staged(*carrying, destination, source, shape)) {
+    if (is_better_staged(*carrying, destination, source, shape, options.blocking)) {
       return copy_pageable(*on, *carrying, destination, source, shape, std::move(options));
     }
     return on_queue(*on, *carrying, touched, options,
