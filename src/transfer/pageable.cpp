@@ -24,7 +24,7 @@ using slot = staging_ring::slot;
 constexpr std::size_t k_least_piece = std::size_t{256} << 10;
 
 // For less a thread that carries the copy out while its caller goes on costs more than it saves.
-constexpr std::size_t k_least_behind = std::size_t{1} << 20;
+constexpr std::size_t k_least_behind = std::size_t{2} << 20;
 
 std::size_t piece_bytes(std::size_t nbytes) noexcept {
   return std::clamp(nbytes / (staging_ring::most_lanes() * staging_ring::k_slots), k_least_piece,
