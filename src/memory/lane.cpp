@@ -105,10 +105,8 @@ class thread_lanes {
   }
 
   [[nodiscard]] bool pays_to_empty(const pool& of, std::size_t grains) noexcept {
-    std::size_t lanes = 0;
-    for_each([&](lane*& each) { lanes += each->owner.load(k_relaxed) == &of ? 1U : 0U; });
     unsettled_ += grains;
-    return unsettled_ >= lanes && std::exchange(unsettled_, 0) != 0;
+    return unsettled_ >= count(of) && std::exchange(unsettled_, 0) != 0;
   }
 
   void empty(pool& of) noexcept {
@@ -135,7 +133,7 @@ class thread_lanes {
 
  private:
   static constexpr unsigned k_set_bits = 6;
-  static constexpr std::uint32_t k_lanes_before_sharing = 16;  // what one thread may keep
+  static constexpr std::uint32_t k_lanes_before_sharing = 16;  // of one pool
   struct place {
     std::uint64_t hashed = 0;  // what the lane was found by last, so that few lanes are looked at
     lane* its = nullptr;
@@ -145,6 +143,12 @@ class thread_lanes {
     }
   };
   using lane_set = std::array<place, 8>;
+
+  [[nodiscard]] std::uint32_t count(const pool& of) noexcept {
+    std::uint32_t found = 0;
+    for_each([&](lane*& each) { found += each->owner.load(k_relaxed) == &of ? 1U : 0U; });
+    return found;
+  }
 
   template <class Visit>
   void for_each(Visit&& visit) noexcept {
@@ -169,8 +173,8 @@ class thread_lanes {
     if (which == nullptr) {
       which = take_idle();
     }
-    if (which == nullptr && (which = new_lane()) != nullptr) {
-      ++lanes_;
+    if (which == nullptr) {
+      which = new_lane();
     }
     if (which != nullptr && which->owner.load(k_relaxed) != nullptr) {
       detach(*which);
@@ -178,7 +182,7 @@ class thread_lanes {
     if (which == nullptr) {
       return false;
     }
-    attach(*which, of, key, slot, 1 + lanes_ / k_lanes_before_sharing);
+    attach(*which, of, key, slot, 1 + count(of) / k_lanes_before_sharing);
     return true;
   }
 
@@ -193,7 +197,6 @@ class thread_lanes {
     return idle;
   }
 
-  std::uint32_t lanes_ = 0;
   std::size_t unsettled_ = 0;  // grains
   std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
 };

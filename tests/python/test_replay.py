@@ -112,25 +112,35 @@ def test_what_is_given_back_meanwhile_does_not_wrap(dev: Device, kind: str) -> N
     assert seen.held.max() <= 64
 
 
-by_usual_joins = pytest.mark.skipif(
-    SANITIZED, reason="free memory is not joined where part of it is poisoned"
-)
-
-
-@pytest.mark.parametrize("remap", [True, pytest.param(False, marks=by_usual_joins)])
 @pytest.mark.parametrize("name", BUDGETS)
-def test_the_budgets_of_the_recorded_traces(name: str, remap: bool) -> None:
-    trace = load(DATA / f"{name}.npz")
-    budget = BUDGETS[name][0 if remap else 1]
-    # A busy machine lets a fence pass later now and then, and then more is held.
+def test_the_budgets_of_the_recorded_traces(name: str) -> None:
+    """In a process of its own: without memory that moves little things decide where blocks come to
+    lie, and held over requested bytes goes from 1.12 to 1.21 with what the process did before.
+    """
+    moved, unmoved = BUDGETS[name]
+    limits = {"pool": moved} if SANITIZED else {"pool": moved, "unmoved": unmoved}
     missed = []
-    for _ in range(10):
-        seen = replay(trace, PoolResource("host", "host", remap=remap))
-        calls = (seen.maps + seen.unmaps) / len(trace.events) * 1000
-        if seen.ratio <= budget and calls <= 50:
+    # A busy machine lets a fence pass later now and then, and then more is held.
+    for _ in range(3):
+        rows = play_in_a_process(DATA / f"{name}.npz")
+        calls = {row["resource"]: row["maps"] + row["unmaps"] for row in rows}
+        ratios = {row["resource"]: row["ratio"] for row in rows}
+        if all(
+            ratios[each] <= limit and calls[each] <= 50 * rows[0]["events"] / 1000
+            for each, limit in limits.items()
+        ):
             return
-        missed.append((seen.ratio, calls))
-    pytest.fail(f"not {budget} with 50 calls of the driver in 1,000 events: {missed}")
+        missed.append((ratios, calls))
+    pytest.fail(f"not {limits} with 50 calls of the driver in 1,000 events: {missed}")
+
+
+def play_in_a_process(trace: Path) -> list[dict[str, Any]]:
+    command = ["-m", "isthmus", "replay", str(trace), "--device", "host", "--compare", "--json"]
+    played = subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, check=True, timeout=120
+    )
+    rows: list[dict[str, Any]] = json.loads(played.stdout)
+    return rows
 
 
 @pytest.mark.parametrize("name", ["gpt_finetune", "dataframe", "streams"])
