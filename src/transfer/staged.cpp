@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/queue.hpp"
+#include "os/process.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
 #include "transfer/pieces.hpp"
@@ -21,7 +22,17 @@ struct stage {
       : memory{std::make_unique_for_overwrite<std::byte[]>(nbytes)} {}
   stage(const stage&) = delete;
   stage& operator=(const stage&) = delete;
-  ~stage() { static_cast<void>(end()); }
+  ~stage() {
+    static_cast<void>(end());
+    give_back(memory.release());
+  }
+
+  // Once the process is ending nobody can tell whether what was submitted still runs.
+  static void give_back(void* memory) noexcept {
+    if (!os::drivers_are_gone()) {
+      delete[] static_cast<std::byte*>(memory);
+    }
+  }
 
   [[nodiscard]] result<void> end() {
     return in_flight ? in_flight->wait(std::nullopt) : result<void>{};
@@ -90,8 +101,7 @@ submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
       {bytes, shape.width, source.pointer, shape.source_pitch, shape.width, shape.height}, {});
   ISTHMUS_TRY(taken);
   ISTHMUS_TRY((*taken)->wait(std::nullopt));
-  options.owners.emplace_back(isthmus_owner_t{
-      snapshot.release(), [](void* memory) { delete[] static_cast<std::byte*>(memory); }});
+  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &stage::give_back});
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;
   written.add(destination, shape.extent(shape.destination_pitch), true);
