@@ -10,7 +10,8 @@ namespace isthmus::os {
 
 namespace detail {
 std::atomic<std::uint32_t> forks{0};
-std::atomic<bool> ending{false};
+std::atomic<drivers> state{drivers::here};
+thread_local constinit int calls_of_this_thread = 0;
 }  // namespace detail
 
 namespace {
@@ -20,7 +21,9 @@ std::atomic<int> calls_under_way{0};
 // A driver that is taken down under a call crashes (Intel's OpenCL runtime: a pure virtual
 // function).
 void end_driver_calls() noexcept {
-  if (detail::ending.exchange(true, std::memory_order_seq_cst) || is_forked_child()) {
+  auto expected = detail::drivers::here;
+  if (!detail::state.compare_exchange_strong(expected, detail::drivers::going) ||
+      is_forked_child()) {
     return;  // once for all drivers; a child has none of the threads that are counted
   }
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds{5};
@@ -28,16 +31,24 @@ void end_driver_calls() noexcept {
          std::chrono::steady_clock::now() < until) {
     std::this_thread::sleep_for(std::chrono::microseconds{100});
   }
+  detail::state.store(detail::drivers::gone);
 }
 
 }  // namespace
 
 driver_call::driver_call() noexcept {
   calls_under_way.fetch_add(1, std::memory_order_seq_cst);
-  allowed_ = !is_forked_child() && !detail::ending.load(std::memory_order_seq_cst);
+  const auto seen = detail::state.load(std::memory_order_seq_cst);
+  allowed_ =
+      !is_forked_child() && (seen == detail::drivers::here ||
+                             (seen == detail::drivers::going && detail::calls_of_this_thread != 0));
+  detail::calls_of_this_thread += allowed_ ? 1 : 0;
 }
 
-driver_call::~driver_call() { calls_under_way.fetch_sub(1, std::memory_order_seq_cst); }
+driver_call::~driver_call() {
+  detail::calls_of_this_thread -= allowed_ ? 1 : 0;
+  calls_under_way.fetch_sub(1, std::memory_order_seq_cst);
+}
 
 void watch_forks() noexcept {
   [[maybe_unused]] static const int registered = pthread_atfork(

@@ -12,7 +12,9 @@ namespace isthmus::os {
 
 namespace detail {
 extern std::atomic<std::uint32_t> forks;
-extern std::atomic<bool> ending;
+enum class drivers : std::uint8_t { here, going, gone };
+extern std::atomic<drivers> state;
+extern thread_local constinit int calls_of_this_thread;
 }  // namespace detail
 
 // Arms the first.
@@ -27,12 +29,15 @@ void watch_process() noexcept;
 [[nodiscard]] inline bool is_forked_child() noexcept { return forks() != 0; }
 // Pre-condition of every call that gives something back to a driver.
 [[nodiscard]] inline bool drivers_are_gone() noexcept {
-  return is_forked_child() || detail::ending.load(std::memory_order_relaxed);
+  const auto seen = detail::state.load(std::memory_order_relaxed);
+  const bool may_end = seen == detail::drivers::going && detail::calls_of_this_thread != 0;
+  return is_forked_child() || (seen != detail::drivers::here && !may_end);
 }
 
 // Stands around a driver's calls on a thread of the library's own. False once the process is
 // ending, and then no call may follow; the end waits for those that are under way, some seconds at
-// most.
+// most. What began before that is carried through, with all calls that lie within: what was
+// submitted and nobody waits for would run while the driver is taken down.
 class driver_call {
  public:
   driver_call() noexcept;
