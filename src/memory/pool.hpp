@@ -92,7 +92,7 @@ class pool final : public memory_resource, public reclaimable {
   std::size_t trim(std::size_t keep) noexcept override;
   [[nodiscard]] result<void> verify() override;
   // What nobody needed in the window that has ended; bytes given back.
-  std::size_t decay() noexcept;
+  std::size_t decay(decay_window::clock::time_point now = decay_window::clock::now()) noexcept;
   [[nodiscard]] const decay_window& window() const noexcept { return window_; }
   [[nodiscard]] snapshot count() const { return regions_.count(); }
   [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }

@@ -108,8 +108,8 @@ std::size_t pool::trim(std::size_t keep) noexcept {
   return std::max(given_back, source_.upstream().trim(keep));
 }
 
-std::size_t pool::decay() noexcept {
-  if (!window_.is_on() || !window_.turn(decay_window::clock::now())) {
+std::size_t pool::decay(decay_window::clock::time_point now) noexcept {
+  if (!window_.is_on() || !window_.turn(now)) {
     return 0;
   }
   gather(lane::revoked::idle);

@@ -43,10 +43,13 @@ void* operator new(std::size_t nbytes) {
   void* const memory = operator new(nbytes, std::nothrow);
   return memory != nullptr ? memory : throw std::bad_alloc{};
 }
-void* operator new(std::size_t nbytes, std::align_val_t alignment) {
+void* operator new(std::size_t nbytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
   const auto unit = static_cast<std::size_t>(alignment);
   const auto whole = (nbytes + unit - 1) / unit * unit;
-  void* const memory = support::has_memory() ? std::aligned_alloc(unit, whole) : nullptr;
+  return support::has_memory() ? std::aligned_alloc(unit, whole) : nullptr;
+}
+void* operator new(std::size_t nbytes, std::align_val_t alignment) {
+  void* const memory = operator new(nbytes, alignment, std::nothrow);
   return memory != nullptr ? memory : throw std::bad_alloc{};
 }
 void operator delete(void* memory) noexcept { std::free(memory); }

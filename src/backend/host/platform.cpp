@@ -127,7 +127,10 @@ class host_context final : public context {
   // Null without memory.
   static void* allocate_or_map(const allocation_request& request) {
     if (!is_mapped(request.nbytes)) {
-      return allocate_aligned(request.nbytes, request.alignment);
+      const auto boundary = request.nbytes < os::k_huge_page ? 1 : os::k_huge_page;
+      void* const made = allocate_aligned(request.nbytes, std::max(request.alignment, boundary));
+      os::prefer_huge_pages(made, request.nbytes);
+      return made;
     }
     auto mapped = os::map_pages(request.nbytes, std::max<std::size_t>(request.alignment, 1));
     return mapped ? *mapped : nullptr;
