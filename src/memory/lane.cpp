@@ -176,11 +176,11 @@ class thread_lanes {
     if (which == nullptr) {
       which = new_lane();
     }
-    if (which != nullptr && which->owner.load(k_relaxed) != nullptr) {
-      detach(*which);
-    }
     if (which == nullptr) {
       return false;
+    }
+    if (which->owner.load(k_relaxed) != nullptr) {
+      detach(*which);
     }
     attach(*which, of, key, slot, 1 + count(of) / k_lanes_before_sharing);
     return true;

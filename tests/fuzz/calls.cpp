@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "devices.hpp"
 #include "pools.hpp"
 
 namespace {
@@ -348,19 +349,11 @@ class machine {
   std::vector<block> blocks_;
 };
 
-isthmus_device_t* open(std::uint8_t which) {
-  isthmus_device_t* device = nullptr;
-  const char* const options[] = {"effect=late", "effect=random", "capacity=8KiB"};
-  require((which % 4 == 3 ? isthmus_device_find("host", &device)
-                          : isthmus_sim_create(options[which % 4], &device)) == ISTHMUS_OK);
-  return device;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   fuzz::input from(data, size);
-  isthmus_device_t* device = open(from.byte());
+  isthmus_device_t* device = fuzz::open_device(from.byte(), "capacity=8KiB");
   {
     machine calls(from, device);
     for (int i = 0; i < 200 && from.more(); ++i) calls.step();

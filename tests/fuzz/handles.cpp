@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "checks.hpp"
+#include "devices.hpp"
 
 namespace {
 
@@ -301,20 +302,12 @@ class machine {
   std::vector<block> blocks_;
 };
 
-isthmus_device_t* open(std::uint8_t which) {
-  isthmus_device_t* device = nullptr;
-  const char* const options[] = {"effect=late", "effect=random", "capacity=64MiB"};
-  require((which % 4 == 3 ? isthmus_device_find("host", &device)
-                          : isthmus_sim_create(options[which % 4], &device)) == ISTHMUS_OK);
-  return device;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   input from(data, size);
-  isthmus_device_t* device = open(from.byte());
-  isthmus_device_t* other = open(0);
+  isthmus_device_t* device = open_device(from.byte(), "capacity=64MiB");
+  isthmus_device_t* other = open_device(0, "capacity=64MiB");
   {
     machine calls(from, device, other);
     for (int i = 0; i < 200 && from.more(); ++i) calls.step();

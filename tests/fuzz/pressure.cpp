@@ -9,6 +9,7 @@
 
 #include "callbacks.hpp"
 #include "checks.hpp"
+#include "devices.hpp"
 #include "pools.hpp"
 
 namespace {
@@ -287,14 +288,6 @@ class machine {
   bool inside_ = false;  // a callback
 };
 
-isthmus_device_t* open(std::uint8_t which) {
-  isthmus_device_t* device = nullptr;
-  const char* const options[] = {"effect=late", "effect=random", "capacity=1MiB"};
-  require((which % 4 == 3 ? isthmus_device_find("host", &device)
-                          : isthmus_sim_create(options[which % 4], &device)) == ISTHMUS_OK);
-  return device;
-}
-
 // Memory that was freed behind work goes back soon after that has ended.
 void expect_nothing_left(isthmus_device_t* device) {
   expect_soon([device] {
@@ -309,7 +302,7 @@ void expect_nothing_left(isthmus_device_t* device) {
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   input from(data, size);
-  isthmus_device_t* device = open(from.byte());
+  isthmus_device_t* device = open_device(from.byte(), "capacity=1MiB");
   {
     machine calls(from, device);
     for (int i = 0; i < 200 && from.more(); ++i) calls.step();

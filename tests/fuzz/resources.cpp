@@ -10,6 +10,7 @@
 
 #include "callbacks.hpp"
 #include "checks.hpp"
+#include "devices.hpp"
 #include "pools.hpp"
 
 namespace {
@@ -376,19 +377,11 @@ class machine {
   bool buffers_over_monotonic_ = false;
 };
 
-isthmus_device_t* open(std::uint8_t which) {
-  isthmus_device_t* device = nullptr;
-  const char* const options[] = {"effect=late", "effect=random", "capacity=64KiB"};
-  require((which % 4 == 3 ? isthmus_device_find("host", &device)
-                          : isthmus_sim_create(options[which % 4], &device)) == ISTHMUS_OK);
-  return device;
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t size) {
   input from(data, size);
-  isthmus_device_t* device = open(from.byte());
+  isthmus_device_t* device = open_device(from.byte(), "capacity=64KiB");
   {
     machine calls(from, device);
     for (int i = 0; i < 200 && from.more(); ++i) calls.step();
