@@ -263,8 +263,6 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_l
   return ref<event>{ended};
 }
 
-bool queue::copies_better_staged(const void*, std::size_t, bool) const noexcept { return false; }
-
 result<void> queue::unfinished(std::vector<ref<event>>& out) {
   if (lent()) {
     auto reached = do_fence({});

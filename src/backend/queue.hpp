@@ -61,11 +61,6 @@ class queue : public ref_counted {
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
 
-  // Whether a copy between plain host memory there and a device goes faster by way of pinned memory
-  // than if it is submitted as it is.
-  [[nodiscard]] virtual bool copies_better_staged(const void* plain, std::size_t nbytes,
-                                                  bool to_device) const noexcept;
-
   // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
   // lent may be recorded only, to be run again and again: whoever gets the memory later would find
   // it overwritten.
@@ -92,6 +87,8 @@ class queue : public ref_counted {
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
+  // Whether others put work there without asking for its handle.
+  [[nodiscard]] virtual bool is_everybodys() const noexcept { return false; }
 
   // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
   // `note_pool`, let go of after `forget_pool`. Once pools alone know it nobody comes to know it.

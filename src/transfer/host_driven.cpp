@@ -14,6 +14,17 @@ host_driven::host_driven(const endpoint& destination, const endpoint& source, co
   touched_.add(source, shape.extent(shape.source_pitch), false);
 }
 
+// What others put to a stream that is everybody's comes before it too, and only the driver knows.
+result<void> host_driven::collect(queue* on) {
+  touched_.collect(nullptr, before_);
+  if (on != nullptr && on->is_everybodys()) {
+    auto reached = on->fence({});
+    ISTHMUS_TRY(reached);
+    before_.push_back(*std::move(reached));
+  }
+  return touched_.collect_queues(on, before_);
+}
+
 result<void> host_driven::await_turn() const {
   ISTHMUS_TRY(wait_for_all(after_));
   let_end(before_);
@@ -23,7 +34,7 @@ result<void> host_driven::await_turn() const {
 error host_driven::run_guarded() noexcept try {
   return move().take_error();
 } catch (const std::bad_alloc&) {
-  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for the pieces of a copy");
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for what a copy goes by way of");
 }
 
 // On a thread of the library. Nothing of a driver's is left when it is told to have ended: the end
@@ -45,39 +56,39 @@ error host_driven::run_to_the_end() noexcept {
   return outcome;
 }
 
-// The copy waits on a thread of its own; later work on `on` waits for it.
-submitted host_driven::run_behind(queue& on, const std::shared_ptr<host_driven>& copy) {
-  const ref<event> done{copy->done_};
+// It waits on a thread of its own; later work on `on` waits for it.
+submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>& what) {
+  const ref<event> done{what->done_};
   // Made before the fence: once that waits for `done`, nothing may keep it from ending.
-  std::function<void()> work = [copy] {
-    auto outcome = copy->run_to_the_end();
-    const auto ended = copy->done_;
-    copy->owners_.clear();
+  std::function<void()> work = [what] {
+    auto outcome = what->run_to_the_end();
+    const auto ended = what->done_;
+    what->owners_.clear();
     ended->finish(std::move(outcome));
   };
-  std::function<void(error)> refuse = [copy](error refused) {
-    copy->done_->finish(std::move(refused));
+  std::function<void(error)> refuse = [what](error refused) {
+    what->done_->finish(std::move(refused));
   };
-  auto gate = on.fence(std::span{&done, 1});
-  if (!gate) {
-    copy->done_->finish({});
-    return gate;
+  if (on != nullptr) {
+    if (auto gate = on->fence(std::span{&done, 1}); !gate) {
+      what->done_->finish({});
+      return gate;
+    }
   }
-  copy->touched_.publish(nullptr, done);
+  what->touched_.publish(nullptr, done);
   run_on_library_thread(std::move(work), std::move(refuse));
   return done;
 }
 
-submitted carry_out(queue& on, const std::shared_ptr<host_driven>& copy, transfer_options options) {
-  copy->touched_.collect(nullptr, copy->before_);
-  ISTHMUS_TRY(copy->touched_.collect_queues(&on, copy->before_));
-  copy->after_ = std::move(options.after);
-  copy->owners_ = std::move(options.owners);
-  if (!options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-    return host_driven::run_behind(on, copy);
+submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what, transfer_options options) {
+  ISTHMUS_TRY(what->collect(on));
+  what->after_ = std::move(options.after);
+  what->owners_ = std::move(options.owners);
+  if (!options.blocking && (on == nullptr || on->where().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
+    return host_driven::run_behind(on, what);
   }
-  ISTHMUS_TRY(copy->await_turn());
-  ISTHMUS_TRY(copy->move());
+  ISTHMUS_TRY(what->await_turn());
+  ISTHMUS_TRY(what->move());
   return options.blocking ? ref<event>{} : completed_event();
 }
 

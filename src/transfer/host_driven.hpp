@@ -1,6 +1,7 @@
 #pragma once
-// Copies that the host carries out in steps, in the order of a queue: on the caller's thread where
-// he waits, else on a thread of the library, and then what comes on the queue waits for that.
+// Copies and fills that the host carries out itself, in the order of a queue or of none: on the
+// caller's thread where he waits, else on a thread of the library, and then what comes on the queue
+// waits for that.
 
 #include <memory>
 
@@ -9,9 +10,10 @@
 
 namespace isthmus {
 
-// What such a copy in flight owns.
+// What such an operation in flight owns.
 class host_driven {
  public:
+  host_driven() = default;  // of plain memory alone
   host_driven(const endpoint& destination, const endpoint& source, const pitched& shape);
   host_driven(const host_driven&) = delete;
   host_driven& operator=(const host_driven&) = delete;
@@ -22,15 +24,16 @@ class host_driven {
   // std::bad_alloc.
   [[nodiscard]] virtual result<void> move() = 0;
   // Nothing of a driver's may be left.
-  virtual void let_go() noexcept = 0;
+  virtual void let_go() noexcept {}
 
  private:
-  friend submitted carry_out(queue& on, const std::shared_ptr<host_driven>& copy,
+  friend submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what,
                              transfer_options options);
+  [[nodiscard]] result<void> collect(queue* on);
   [[nodiscard]] result<void> await_turn() const;
   [[nodiscard]] error run_guarded() noexcept;
   [[nodiscard]] error run_to_the_end() noexcept;
-  [[nodiscard]] static submitted run_behind(queue& on, const std::shared_ptr<host_driven>& copy);
+  [[nodiscard]] static submitted run_behind(queue* on, const std::shared_ptr<host_driven>& what);
 
   touched_memory touched_;
   ref<allocation> destination_;
@@ -41,8 +44,9 @@ class host_driven {
   ref<library_event> done_ = make_ref<library_event>();
 };
 
-// Blocking, or where the queue cannot wait for the host, it has ended when this returns.
-[[nodiscard]] submitted carry_out(queue& on, const std::shared_ptr<host_driven>& copy,
+// `on` null: in no queue's order. Blocking, or where the queue cannot wait for the host, it has
+// ended when this returns.
+[[nodiscard]] submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what,
                                   transfer_options options);
 
 }  // namespace isthmus

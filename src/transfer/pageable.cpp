@@ -8,8 +8,10 @@
 #include <new>
 
 #include "backend/library_threads.hpp"
+#include "backend/queue.hpp"
 #include "core/stream_copy.hpp"
-#include "core/undo.hpp"
+#include "core/threads.hpp"
+#include "os/process.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/pieces.hpp"
 #include "transfer/staging_ring.hpp"
@@ -23,18 +25,46 @@ using slot = staging_ring::slot;
 // So that a copy of some MiB is worth several threads.
 constexpr std::size_t k_least_piece = std::size_t{256} << 10;
 
+// A thread is worth as many pieces as its lane has slots.
+constexpr std::size_t k_bytes_worth_a_thread = k_least_piece * staging_ring::k_slots;
+
 // For less a thread that carries the copy out while its caller goes on costs more than it saves.
 constexpr std::size_t k_least_behind = std::size_t{2} << 20;
 
-std::size_t piece_bytes(std::size_t nbytes) noexcept {
-  return std::clamp(nbytes / (staging_ring::most_lanes() * staging_ring::k_slots), k_least_piece,
+// Those of the calling thread, and so of its helpers; not asked for, empty, where it needs none.
+os::processor_set allowed_for(std::size_t nbytes) noexcept {
+  return nbytes < 2 * k_bytes_worth_a_thread ? os::processor_set{} : os::processors_of_thread();
+}
+
+std::size_t threads_for(std::size_t nbytes, const os::processor_set& allowed) {
+  static const auto limit = os::processor_limit("");
+  const auto worth = nbytes / k_bytes_worth_a_thread;
+  const auto usable = allowed.any() ? allowed.count() : staging_ring::k_most_lanes;
+  return std::max<std::size_t>(1, std::min({worth, usable, limit, staging_ring::k_most_lanes}));
+}
+
+std::size_t piece_bytes(std::size_t nbytes, std::size_t threads) noexcept {
+  return std::clamp(nbytes / (threads * staging_ring::k_slots), k_least_piece,
                     staging_ring::k_slot_bytes);
+}
+
+// Near the device, unless the threads would crowd there.
+os::processor_set places_for(std::size_t threads, const os::processor_set& allowed,
+                             const os::processor_set& near) noexcept {
+  const auto both = allowed & near;
+  return both.count() >= threads ? both : allowed;
 }
 
 // Past the caches a copy leaves them as they are and writes what it need not read first; of a large
 // one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to it at 48
 // GB/s against 44, but 64 MiB at 41 against 44 (H100).
 constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
+// A row that goes past them ends with a fence.
+constexpr std::size_t k_least_row_past_caches = std::size_t{4} << 10;
+
+bool goes_past_caches(const pitched& shape) noexcept {
+  return shape.width >= k_least_row_past_caches && shape.width * shape.height <= k_most_past_caches;
+}
 
 void stream_rows(const copy_2d_shape& rows) noexcept {
   auto* to = static_cast<std::byte*>(rows.destination);
@@ -51,60 +81,59 @@ void stream_rows(const copy_2d_shape& rows) noexcept {
 class pageable_copy final : public host_driven {
  public:
   pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
-                device& where)
-      : host_driven{destination, source, shape},
-        parts_{destination.pointer, source.pointer, shape, piece_bytes(shape.width * shape.height)},
-        to_device_{static_cast<bool>(destination.memory)},
-        past_caches_{shape.width * shape.height <= k_most_past_caches},
-        ring_{staging_ring::of(where)} {}
+                staging_ring& ring)
+      : pageable_copy{destination, source, shape, ring, allowed_for(shape.width * shape.height)} {}
 
  protected:
   // This thread takes part, and others as there are pieces, lanes and threads.
   [[nodiscard]] result<void> move() override {
-    auto own = ring_.take();
-    ISTHMUS_TRY(own);
+    const os::bound_thread here{on_library_thread() ? places_ : os::processor_set{}};
+    auto& own = ring_.take();
     start_helpers();
-    work_on(**own);
+    work_on(own, false);
     std::unique_lock hold{lock_};
     helped_.wait(hold, [this] { return helpers_ == 0; });
     return failed_ ? result<void>{std::move(failure_)} : result<void>{};
   }
-  void let_go() noexcept override {}
 
  private:
-  void start_helpers() noexcept {
-    const auto wanted =
-        std::min(parts_.count() / staging_ring::k_slots, staging_ring::most_lanes());
-    bool more = true;
-    for (std::size_t helpers = 1; more && helpers < wanted; ++helpers) {
-      more = start_helper();
-    }
-  }
+  pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
+                staging_ring& ring, const os::processor_set& allowed)
+      : host_driven{destination, source, shape},
+        threads_{threads_for(shape.width * shape.height, allowed)},
+        places_{places_for(threads_, allowed, ring.processors_near())},
+        parts_{destination.pointer, source.pointer, shape,
+               piece_bytes(shape.width * shape.height, threads_)},
+        to_device_{static_cast<bool>(destination.memory)},
+        past_caches_{goes_past_caches(shape)},
+        ring_{ring} {}
 
-  // False where no lane is free, or there is no memory for more: who is at work does it all.
-  [[nodiscard]] bool start_helper() noexcept try {
-    auto* const with = ring_.try_take();
-    if (with == nullptr) {
-      return false;
+  // Where there is no memory for more, or no lane, who is at work does it all.
+  void start_helpers() noexcept try {
+    for (std::size_t helpers = 1; helpers < threads_ && ring_.has_more(); ++helpers) {
+      std::function<void()> work = [this] {
+        help();
+        leave();
+      };
+      const std::function<void(error)> refuse = [this](const error&) { leave(); };
+      {
+        const std::lock_guard hold{lock_};
+        ++helpers_;
+      }
+      run_on_library_thread(std::move(work), refuse);
     }
-    undo kept{[&] { ring_.give_back(*with); }};
-    std::function<void()> work = [this, with] {
-      work_on(*with);
-      leave();
-    };
-    const std::function<void(error)> refuse = [this, with](const error&) {
-      ring_.give_back(*with);
-      leave();
-    };
-    kept.dismiss();
-    {
-      const std::lock_guard hold{lock_};
-      ++helpers_;
-    }
-    run_on_library_thread(std::move(work), refuse);
-    return true;
   } catch (const std::bad_alloc&) {
-    return false;
+  }
+  // A lane is made here, so that its memory is near the device, too.
+  void help() noexcept {
+    const os::driver_call calls;
+    if (!calls) {
+      return;
+    }
+    const os::bound_thread here{places_};
+    if (auto* const with = ring_.try_take()) {
+      work_on(*with, true);
+    }
   }
   void leave() noexcept {
     const std::lock_guard hold{lock_};
@@ -116,8 +145,9 @@ class pageable_copy final : public host_driven {
     past_caches_ ? stream_rows(rows) : copy_rows(rows);
   }
 
-  void work_on(lane& with) noexcept {
-    auto outcome = guarded(with);
+  // `helps`: others are at work too, so that the lane may be had back early.
+  void work_on(lane& with, bool helps) noexcept {
+    auto outcome = guarded(with, helps);
     for (auto& each : with.slots) {
       auto ended = each.end();
       if (outcome && !ended) {
@@ -133,21 +163,24 @@ class pageable_copy final : public host_driven {
     }
   }
 
-  [[nodiscard]] result<void> guarded(lane& with) noexcept try {
-    return to_device_ ? write_pieces(with) : read_pieces(with);
+  [[nodiscard]] result<void> guarded(lane& with, bool helps) noexcept try {
+    return to_device_ ? write_pieces(with, helps) : read_pieces(with, helps);
   } catch (const std::bad_alloc&) {
     return error::no_memory();
   }
 
-  // False once there is none left, or some failed.
-  [[nodiscard]] bool next(std::size_t& index) noexcept {
+  // False once there is none left, or some failed, or the lane is wanted back.
+  [[nodiscard]] bool next(std::size_t& index, bool helps) noexcept {
+    if (failed_.load(std::memory_order_relaxed) || (helps && ring_.asks_for_one())) {
+      return false;
+    }
     index = next_.fetch_add(1, std::memory_order_relaxed);
-    return index < parts_.count() && !failed_.load(std::memory_order_relaxed);
+    return index < parts_.count();
   }
 
-  [[nodiscard]] result<void> write_pieces(lane& with) {
+  [[nodiscard]] result<void> write_pieces(lane& with, bool helps) {
     std::size_t index = 0;
-    for (std::size_t turn = 0; next(index); ++turn) {
+    for (std::size_t turn = 0; next(index, helps); ++turn) {
       auto& by_way_of = with.slots[turn % staging_ring::k_slots];
       ISTHMUS_TRY(by_way_of.end());
       const auto what = parts_.at(index);
@@ -159,8 +192,9 @@ class pageable_copy final : public host_driven {
     return {};
   }
 
-  [[nodiscard]] result<void> read_pieces(lane& with) {
+  [[nodiscard]] result<void> read_pieces(lane& with, bool helps) {
     std::array<piece, staging_ring::k_slots> coming{};
+    bool more = true;
     for (std::size_t turn = 0;; ++turn) {
       auto& by_way_of = with.slots[turn % staging_ring::k_slots];
       auto& what = coming[turn % staging_ring::k_slots];
@@ -169,7 +203,8 @@ class pageable_copy final : public host_driven {
         copy_on_host(parts_.writing(what, by_way_of.memory));
       }
       std::size_t index = 0;
-      if (next(index)) {
+      more = more && next(index, helps);
+      if (more) {
         what = parts_.at(index);
         auto given = with.on->copy_2d(parts_.reading(what, by_way_of.memory), {});
         ISTHMUS_TRY(given);
@@ -181,6 +216,8 @@ class pageable_copy final : public host_driven {
     }
   }
 
+  const std::size_t threads_;
+  const os::processor_set places_;  // of the library's threads among them
   const pieces parts_;
   const bool to_device_;
   const bool past_caches_;
@@ -195,23 +232,30 @@ class pageable_copy final : public host_driven {
 
 }  // namespace
 
-bool is_better_staged(queue& carrying, const endpoint& destination, const endpoint& source,
+// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
+// nothing that the host carries out later is. Without pinned memory the driver does what it can.
+bool is_better_staged(const queue& on, const endpoint& destination, const endpoint& source,
                       const pitched& shape, bool blocking) {
   const auto nbytes = shape.width * shape.height;
   const bool to_device = !source.memory && destination.memory && !destination.host_can_touch();
   const bool from_device = !destination.memory && source.memory && !source.host_can_touch();
-  if (to_device == from_device || (!blocking && nbytes < k_least_behind)) {
+  if (to_device == from_device) {
     return false;
   }
+  if (!blocking && (nbytes < k_least_behind || on.lent() || on.is_everybodys())) {
+    return false;
+  }
+  auto& where = (to_device ? destination : source).memory->where();
   const auto* const plain = to_device ? source.pointer : destination.pointer;
-  return carrying.copies_better_staged(plain, nbytes, to_device);
+  return where.copies_better_staged(plain, nbytes, to_device) && staging_ring::of(where).is_there();
 }
 
-submitted copy_pageable(queue& on, queue& carrying, const endpoint& destination,
-                        const endpoint& source, const pitched& shape, transfer_options options) {
-  return carry_out(on,
-                   std::make_shared<pageable_copy>(destination, source, shape, carrying.where()),
-                   std::move(options));
+submitted copy_pageable(queue& on, const endpoint& destination, const endpoint& source,
+                        const pitched& shape, transfer_options options) {
+  auto& where = (destination.memory ? destination : source).memory->where();
+  return carry_out(
+      &on, std::make_shared<pageable_copy>(destination, source, shape, staging_ring::of(where)),
+      std::move(options));
 }
 
 }  // namespace isthmus

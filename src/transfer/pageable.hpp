@@ -10,12 +10,12 @@
 
 namespace isthmus {
 
-// Whether such a copy is better made so than given to `carrying` as it is.
-[[nodiscard]] bool is_better_staged(queue& carrying, const endpoint& destination,
+// Whether such a copy is better made so, in the order of `on`, than given to a driver as it is.
+[[nodiscard]] bool is_better_staged(const queue& on, const endpoint& destination,
                                     const endpoint& source, const pitched& shape, bool blocking);
 
-// Pre: one side is plain memory, the other a device's, and `carrying` is of that one's device.
-[[nodiscard]] submitted copy_pageable(queue& on, queue& carrying, const endpoint& destination,
+// Pre: `is_better_staged`.
+[[nodiscard]] submitted copy_pageable(queue& on, const endpoint& destination,
                                       const endpoint& source, const pitched& shape,
                                       transfer_options options);
 

@@ -128,7 +128,7 @@ submitted copy_staged(queue& on, const endpoint& destination, const endpoint& so
       destination.in_context_of(on)) {
     return write_snapshot(on, **reading, destination, source, shape, std::move(options));
   }
-  return carry_out(on,
+  return carry_out(&on,
                    std::make_shared<staged_copy>(destination, source, shape, *std::move(reading),
                                                  *std::move(writing)),
                    std::move(options));

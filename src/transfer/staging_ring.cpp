@@ -1,29 +1,30 @@
 #include "transfer/staging_ring.hpp"
 
 #include <algorithm>
-#include <thread>
+#include <memory>
 #include <unordered_map>
 
 #include "backend/platform.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/undo.hpp"
+#include "memory/host_memory.hpp"
 
 namespace isthmus {
 namespace {
+
+constexpr allocation_request k_lane{ISTHMUS_KIND_HOST,
+                                    staging_ring::k_slots* staging_ring::k_slot_bytes, 0};
 
 struct ring_list {
   std::mutex lock;
   std::unordered_map<device*, std::unique_ptr<staging_ring>> rings;
 };
 
-ring_list& process_rings() noexcept {
-  static never_destroyed<ring_list> only;
-  return *only;
-}
-
 }  // namespace
 
 staging_ring& staging_ring::of(device& where) {
-  auto& all = process_rings();
+  static never_destroyed<ring_list> only;
+  auto& all = *only;
   const std::lock_guard hold{all.lock};
   auto& found = all.rings[&where];
   if (!found) {
@@ -32,66 +33,117 @@ staging_ring& staging_ring::of(device& where) {
   return *found;
 }
 
-std::size_t staging_ring::most_lanes() noexcept {
-  constexpr unsigned k_most = 8;
-  static const auto most = std::clamp(std::thread::hardware_concurrency(), 1U, k_most);
-  return most;
+staging_ring::staging_ring(device& where)
+    : where_{&where}, near_{os::processors_near(where.properties().pci_address, "")} {}
+
+staging_ring::~staging_ring() {
+  for (auto& each : lanes_) {
+    if (each.on) {
+      each.on->home().deallocate(each.slots.front().memory, k_lane.kind, k_lane.nbytes);
+      host_memory::only().give_back(*where_, k_lane.nbytes);
+    }
+  }
 }
 
-result<staging_ring::lane*> staging_ring::make_lane() {
-  if (lanes_.size() == most_lanes()) {
-    return nullptr;
-  }
-  spare_.reserve(most_lanes());
-  lanes_.reserve(most_lanes());
+// Pre: taken, so that nobody else looks at it.
+result<void> staging_ring::make(lane& empty) {
   auto home = where_->home().default_context();
   ISTHMUS_TRY(home);
-  auto made = std::make_unique<lane>();
   auto on = (*home)->create_queue(*where_);
   ISTHMUS_TRY(on);
-  made->on = *std::move(on);
-  auto memory = (*home)->allocate(*where_, {ISTHMUS_KIND_HOST, k_slots * k_slot_bytes, 0});
-  ISTHMUS_TRY(memory);
+  ISTHMUS_TRY(host_memory::only().take(*where_, k_lane));
+  auto memory = (*home)->allocate(*where_, k_lane);
+  if (!memory) {
+    host_memory::only().give_back(*where_, k_lane.nbytes);
+    return memory.take_error();
+  }
   for (std::size_t i = 0; i < k_slots; ++i) {
-    made->slots[i].memory = static_cast<std::byte*>(*memory) + i * k_slot_bytes;
+    empty.slots[i].memory = static_cast<std::byte*>(*memory) + i * k_slot_bytes;
   }
-  return lanes_.emplace_back(std::move(made)).get();
+  empty.on = *std::move(on);
+  is_there_.store(true, std::memory_order_release);
+  return {};
 }
 
-result<staging_ring::lane*> staging_ring::take() {
-  std::unique_lock hold{lock_};
-  if (spare_.empty()) {
-    auto made = make_lane();
-    if (made && *made != nullptr) {
-      return made;
-    }
-    if (lanes_.empty()) {
-      return made;
-    }
-    freed_.wait(hold, [this] { return !spare_.empty(); });
+staging_ring::lane* staging_ring::claim(bool made) noexcept {
+  const auto found = std::find_if(lanes_.begin(), lanes_.end(), [made](const lane& each) {
+    return !each.taken && static_cast<bool>(each.on) == made;
+  });
+  if (found == lanes_.end()) {
+    return nullptr;
   }
-  auto* const found = spare_.back();
-  spare_.pop_back();
+  found->taken = true;
+  return &*found;
+}
+
+staging_ring::lane* staging_ring::try_take() noexcept try {
+  lane* found = nullptr;
+  {
+    const std::lock_guard hold{lock_};
+    found = claim(true);
+    found = found != nullptr ? found : claim(false);
+  }
+  if (found == nullptr || found->on) {
+    return found;
+  }
+  undo given_back{[&] { give_back(*found); }};
+  if (!make(*found)) {
+    return nullptr;
+  }
+  given_back.dismiss();
   return found;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
-staging_ring::lane* staging_ring::try_take() {
+bool staging_ring::has_more() noexcept {
   const std::lock_guard hold{lock_};
-  if (spare_.empty()) {
-    auto made = make_lane();
-    return made ? *made : nullptr;
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const lane& each) { return !each.taken; });
+}
+
+bool staging_ring::is_there() noexcept {
+  if (!is_there_.load(std::memory_order_acquire)) {
+    if (auto* const first = try_take()) {
+      give_back(*first);
+    }
   }
-  auto* const found = spare_.back();
-  spare_.pop_back();
-  return found;
+  return is_there_.load(std::memory_order_acquire);
+}
+
+staging_ring::lane& staging_ring::take() noexcept {
+  for (;;) {
+    if (auto* const found = try_take()) {
+      return *found;
+    }
+    std::unique_lock hold{lock_};
+    waiting_.fetch_add(1, std::memory_order_relaxed);
+    freed_.wait(hold, [this] {
+      return std::any_of(lanes_.begin(), lanes_.end(),
+                         [](const lane& each) { return !each.taken && each.on; });
+    });
+    waiting_.fetch_sub(1, std::memory_order_relaxed);
+  }
 }
 
 void staging_ring::give_back(lane& used) noexcept {
   {
     const std::lock_guard hold{lock_};
-    spare_.push_back(&used);
+    used.taken = false;
+    promised_ -= promised_ != 0 ? 1 : 0;
   }
   freed_.notify_one();
+}
+
+bool staging_ring::asks_for_one() noexcept {
+  if (waiting_.load(std::memory_order_relaxed) == 0) {
+    return false;
+  }
+  const std::lock_guard hold{lock_};
+  if (waiting_.load(std::memory_order_relaxed) <= promised_) {
+    return false;
+  }
+  ++promised_;
+  return true;
 }
 
 }  // namespace isthmus

@@ -3,15 +3,15 @@
 //
 // In lanes: a thread has one for itself while it copies, with some slots, so that it fills or
 // empties one while the device copies another. Lanes are made when they are first needed, some
-// milliseconds each, and kept for the next copy.
+// milliseconds each, and kept for the next copy till the process ends: 32 MiB a device at most.
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
-#include <memory>
 #include <mutex>
-#include <vector>
 
 #include "backend/queue.hpp"
+#include "os/processors.hpp"
 
 namespace isthmus {
 
@@ -19,6 +19,8 @@ class staging_ring {
  public:
   static constexpr std::size_t k_slot_bytes = std::size_t{2} << 20;
   static constexpr std::size_t k_slots = 2;
+  // Threads, and so lanes, that copy at a time: more do not copy faster (H100, 16 cores).
+  static constexpr std::size_t k_most_lanes = 8;
 
   struct slot {
     std::byte* memory = nullptr;
@@ -30,34 +32,48 @@ class staging_ring {
     }
   };
   struct lane {
-    ref<queue> on;
+    ref<queue> on;  // null: not made yet
     std::array<slot, k_slots> slots;
+    bool taken = false;  // under the ring's lock
   };
 
   // The device's; never destroyed, and keeps the device's platform.
   [[nodiscard]] static staging_ring& of(device& where);
-  explicit staging_ring(device& where) noexcept : where_{&where} {}
+  explicit staging_ring(device& where);
+  staging_ring(const staging_ring&) = delete;
+  staging_ring& operator=(const staging_ring&) = delete;
+  // Pre: no lane is taken.
+  ~staging_ring();
 
-  // A lane that nobody uses, waited for where all are in use. Errors as `context::allocate` and
-  // `context::create_queue`.
-  [[nodiscard]] result<lane*> take();
-  // The same at once; null where there is none.
-  [[nodiscard]] lane* try_take();
+  // Whether there is a lane, free or not; makes the first.
+  [[nodiscard]] bool is_there() noexcept;
+  // One that nobody uses, waited for where all are in use. Pre: `is_there` was true.
+  [[nodiscard]] lane& take() noexcept;
+  // The same at once; null where all are in use, or no more can be made.
+  [[nodiscard]] lane* try_take() noexcept;
+  // Whether `try_take` may find one.
+  [[nodiscard]] bool has_more() noexcept;
   // Pre: nothing is in flight there.
   void give_back(lane& used) noexcept;
+  // Whether somebody waits for a lane to whom nobody else has promised one: who has several gives
+  // one of them back then, so that a small copy need not wait for the end of a large one.
+  [[nodiscard]] bool asks_for_one() noexcept;
 
-  // Threads, and so lanes, that copy at a time: more do not copy faster.
-  [[nodiscard]] static std::size_t most_lanes() noexcept;
+  [[nodiscard]] const os::processor_set& processors_near() const noexcept { return near_; }
 
  private:
-  // Pre: under the lock. Null: all there may be are there.
-  [[nodiscard]] result<lane*> make_lane();
+  // Pre: under the lock. Null: none is left.
+  [[nodiscard]] lane* claim(bool made) noexcept;
+  [[nodiscard]] result<void> make(lane& empty);
 
   ref<device> where_;
+  const os::processor_set near_;
   std::mutex lock_;
   std::condition_variable freed_;
-  std::vector<std::unique_ptr<lane>> lanes_;
-  std::vector<lane*> spare_;  // has room for all
+  std::array<lane, k_most_lanes> lanes_;
+  std::atomic<std::size_t> waiting_{0};  // changed under the lock
+  std::size_t promised_ = 0;
+  std::atomic<bool> is_there_{false};
 };
 
 }  // namespace isthmus

@@ -43,6 +43,10 @@ class device final : public isthmus::device {
     return primary_.load(std::memory_order_acquire);
   }
   [[nodiscard]] result<memory_info> memory() const override;
+  [[nodiscard]] bool copies_better_staged(const void* plain, std::size_t nbytes,
+                                          bool to_device) const noexcept override;
+  // Whether the driver does not know it. Pre: the primary context was made.
+  [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] event_cache& events() const noexcept { return events_; }
 
   // Managed memory of more than the card has free can hang it. What was handed out counts in full,
