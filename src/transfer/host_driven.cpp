@@ -4,6 +4,7 @@
 
 #include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -48,12 +49,16 @@ error host_driven::run_to_the_end() noexcept {
   if (!outcome) {
     outcome = run_guarded();
   }
+  forget();
+  return outcome;
+}
+
+void host_driven::forget() noexcept {
   let_go();
   destination_ = nullptr;
   source_ = nullptr;
   after_.clear();
   before_.clear();
-  return outcome;
 }
 
 // It waits on a thread of its own; later work on `on` waits for it.
@@ -87,6 +92,10 @@ submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what, transfe
   if (!options.blocking && (on == nullptr || on->where().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
     return host_driven::run_behind(on, what);
   }
+  const undo forgotten{[&] {  // whoever else still has a reference to it
+    what->forget();
+    what->owners_.clear();
+  }};
   ISTHMUS_TRY(what->await_turn());
   ISTHMUS_TRY(what->move());
   return options.blocking ? ref<event>{} : completed_event();

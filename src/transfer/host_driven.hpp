@@ -33,6 +33,7 @@ class host_driven {
   [[nodiscard]] result<void> await_turn() const;
   [[nodiscard]] error run_guarded() noexcept;
   [[nodiscard]] error run_to_the_end() noexcept;
+  void forget() noexcept;
   [[nodiscard]] static submitted run_behind(queue* on, const std::shared_ptr<host_driven>& what);
 
   touched_memory touched_;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -11,6 +12,7 @@
 #include "backend/queue.hpp"
 #include "core/stream_copy.hpp"
 #include "core/threads.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/pieces.hpp"
@@ -78,7 +80,7 @@ void stream_rows(const copy_2d_shape& rows) noexcept {
   }
 }
 
-class pageable_copy final : public host_driven {
+class pageable_copy final : public host_driven, public std::enable_shared_from_this<pageable_copy> {
  public:
   pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
                 staging_ring& ring)
@@ -91,9 +93,7 @@ class pageable_copy final : public host_driven {
     auto& own = ring_.take();
     start_helpers();
     work_on(own, false);
-    std::unique_lock hold{lock_};
-    helped_.wait(hold, [this] { return helpers_ == 0; });
-    return failed_ ? result<void>{std::move(failure_)} : result<void>{};
+    return end();
   }
 
  private:
@@ -110,35 +110,53 @@ class pageable_copy final : public host_driven {
 
   // Where there is no memory for more, or no lane, who is at work does it all.
   void start_helpers() noexcept try {
-    for (std::size_t helpers = 1; helpers < threads_ && ring_.has_more(); ++helpers) {
-      std::function<void()> work = [this] {
-        help();
-        leave();
-      };
-      const std::function<void(error)> refuse = [this](const error&) { leave(); };
-      {
-        const std::lock_guard hold{lock_};
-        ++helpers_;
+    for (std::size_t helpers = 1; helpers < threads_; ++helpers) {
+      auto* const with = ring_.reserve();
+      if (with == nullptr) {
+        return;
       }
+      undo unused{[&] { ring_.give_back(*with); }};
+      std::function<void()> work = [self = shared_from_this(), with] { self->help(*with); };
+      const std::function<void(error)> refuse = [this, with](const error&) {
+        ring_.give_back(*with);
+      };
+      unused.dismiss();
       run_on_library_thread(std::move(work), refuse);
     }
   } catch (const std::bad_alloc&) {
   }
-  // A lane is made here, so that its memory is near the device, too.
-  void help() noexcept {
+  // On a thread of the library, which may come to it too late. The lane is made here, so that its
+  // memory is near the device, too.
+  void help(lane& with) noexcept {
     const os::driver_call calls;
-    if (!calls) {
+    if (!calls || !join()) {
+      ring_.give_back(with);
       return;
     }
     const os::bound_thread here{places_};
-    if (auto* const with = ring_.try_take()) {
-      work_on(*with, true);
+    if (ring_.make_ready(with)) {
+      work_on(with, true);
+    } else {
+      ring_.give_back(with);
     }
+    leave();
+  }
+  [[nodiscard]] bool join() noexcept {
+    const std::lock_guard hold{lock_};
+    helpers_ += is_over_ ? 0 : 1;
+    return !is_over_;
   }
   void leave() noexcept {
     const std::lock_guard hold{lock_};
     --helpers_;
     helped_.notify_all();
+  }
+  // A thread that has not begun to help yet is not waited for: on a busy machine that takes long.
+  [[nodiscard]] result<void> end() {
+    std::unique_lock hold{lock_};
+    is_over_ = true;
+    helped_.wait(hold, [this] { return helpers_ == 0; });
+    return failed_ ? result<void>{std::move(failure_)} : result<void>{};
   }
 
   void copy_on_host(const copy_2d_shape& rows) const noexcept {
@@ -227,6 +245,7 @@ class pageable_copy final : public host_driven {
   std::mutex lock_;
   std::condition_variable helped_;
   std::size_t helpers_ = 0;
+  bool is_over_ = false;
   error failure_;
 };
 

@@ -6,7 +6,6 @@
 
 #include "backend/platform.hpp"
 #include "core/never_destroyed.hpp"
-#include "core/undo.hpp"
 #include "memory/host_memory.hpp"
 
 namespace isthmus {
@@ -76,29 +75,25 @@ staging_ring::lane* staging_ring::claim(bool made) noexcept {
   return &*found;
 }
 
-staging_ring::lane* staging_ring::try_take() noexcept try {
-  lane* found = nullptr;
-  {
-    const std::lock_guard hold{lock_};
-    found = claim(true);
-    found = found != nullptr ? found : claim(false);
-  }
-  if (found == nullptr || found->on) {
-    return found;
-  }
-  undo given_back{[&] { give_back(*found); }};
-  if (!make(*found)) {
-    return nullptr;
-  }
-  given_back.dismiss();
-  return found;
-} catch (const std::bad_alloc&) {
-  return nullptr;
+staging_ring::lane* staging_ring::reserve() noexcept {
+  const std::lock_guard hold{lock_};
+  auto* const made = claim(true);
+  return made != nullptr ? made : claim(false);
 }
 
-bool staging_ring::has_more() noexcept {
-  const std::lock_guard hold{lock_};
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const lane& each) { return !each.taken; });
+bool staging_ring::make_ready(lane& reserved) noexcept try {
+  return reserved.on || make(reserved);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+staging_ring::lane* staging_ring::try_take() noexcept {
+  auto* const found = reserve();
+  if (found == nullptr || make_ready(*found)) {
+    return found;
+  }
+  give_back(*found);
+  return nullptr;
 }
 
 bool staging_ring::is_there() noexcept {

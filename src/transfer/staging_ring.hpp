@@ -51,8 +51,10 @@ class staging_ring {
   [[nodiscard]] lane& take() noexcept;
   // The same at once; null where all are in use, or no more can be made.
   [[nodiscard]] lane* try_take() noexcept;
-  // Whether `try_take` may find one.
-  [[nodiscard]] bool has_more() noexcept;
+  // The same, of which nothing may be made yet; null where all are in use.
+  [[nodiscard]] lane* reserve() noexcept;
+  // Whether a reserved one has memory and a queue now. Some milliseconds where it had not.
+  [[nodiscard]] bool make_ready(lane& reserved) noexcept;
   // Pre: nothing is in flight there.
   void give_back(lane& used) noexcept;
   // Whether somebody waits for a lane to whom nobody else has promised one: who has several gives

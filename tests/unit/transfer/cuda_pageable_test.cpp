@@ -207,11 +207,11 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
   }
   EXPECT_GT(told, 10);
   auto& ring = staging_ring::of(where());
-  std::vector<staging_ring::lane*> all;
-  while (auto* const each = ring.try_take()) {
-    all.push_back(each);
+  std::vector<staging_ring::lane*>
+      all;  // waited for: a helper may have come too late, and have one
+  while (all.size() < staging_ring::k_most_lanes) {
+    all.push_back(&ring.take());
   }
-  EXPECT_EQ(all.size(), staging_ring::k_most_lanes);
   for (auto* each : all) {
     ring.give_back(*each);
   }
