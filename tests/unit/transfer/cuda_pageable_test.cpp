@@ -1,9 +1,12 @@
 // Copies of plain host memory by way of pinned memory, beside what others put to the same streams,
 // and where the driver, the memory or the process fails.
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <thread>
 
+#include "core/sanitizers.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"
@@ -215,6 +218,30 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
   for (auto* each : all) {
     ring.give_back(*each);
   }
+}
+
+// In a child, whose address space has no room for the stack of another thread; a real driver may
+// want some itself.
+TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
+  if (k_address_sanitizer || k_thread_sanitizer) {
+    GTEST_SKIP() << "the sanitizer itself needs address space";
+  }
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    const auto there = make(line(), k_bytes);
+    auto data = numbered(k_bytes);
+    std::vector<std::byte> got(k_bytes);
+    bool right{copy_all(line(), there, plain(data), true, {}, k_mib / 2)};  // makes its lane
+    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();   // for small things
+    const rlimit nothing_more{1, 1};
+    right = setrlimit(RLIMIT_AS, &nothing_more) == 0 && right;
+    right = copy_all(line(), there, plain(data)) && right;
+    auto behind = copy_all(line(), plain(got), there, false);
+    right = behind && (*behind)->outcome().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && right;
+    right = copy_all(line(), plain(got), there) && right;  // the queue goes on
+    std::_Exit(right && got == data ? 0 : 3);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
 }
 
 // Lanes beyond those that there are cannot be made here, so that they can be counted.
