@@ -71,7 +71,7 @@ submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>&
     what->owners_.clear();
     ended->finish(std::move(outcome));
   };
-  std::function<void(error)> refuse = [what](error refused) {
+  const std::function<void(error)> refuse = [what](error refused) {
     what->done_->finish(std::move(refused));
   };
   if (on != nullptr) {
@@ -81,7 +81,7 @@ submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>&
     }
   }
   what->touched_.publish(nullptr, done);
-  run_on_library_thread(std::move(work), std::move(refuse));
+  run_on_library_thread(std::move(work), refuse);
   return done;
 }
 

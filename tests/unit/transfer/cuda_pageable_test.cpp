@@ -125,7 +125,7 @@ TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
 
 // A copy of as many pieces as take all lanes for long, and small ones meanwhile.
 TEST_F(cuda_pageable, large_and_small_ones_share_the_lanes) {
-  constexpr std::size_t k_large = 256 * k_mib;
+  constexpr std::size_t k_large = 128 * k_mib;
   const auto large = make(line(), k_large);
   auto data = numbered(k_large);
   auto on = *home().create_queue(where());
