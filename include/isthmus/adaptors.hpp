@@ -16,20 +16,26 @@
 
 #include <isthmus/resource.hpp>
 
+#include <algorithm>
+#include <array>
+#include <string_view>
+
 namespace isthmus {
 inline namespace v1 {
 
 namespace detail {
 
-// A text that lives till this thread's next one.
+// A text that lives till this thread's next one, without its end where it is long: what was thrown
+// may be that there is no memory.
 inline const char* keep_text(const char* text) noexcept {
-  try {
-    thread_local std::string kept;
-    kept = text;
-    return kept.c_str();
-  } catch (...) {
-    return "an exception, and no memory for its text";
+  thread_local constinit std::array<char, 1024> kept{};
+  const std::string_view whole{text};
+  auto length = std::min(whole.size(), kept.size() - 1);
+  while (length < whole.size() && (whole[length] & 0xC0) == 0x80) {
+    --length;  // not within a character
   }
+  kept[whole.copy(kept.data(), length)] = 0;
+  return kept.data();
 }
 
 // Runs a function of the caller's: its exception as a status and a text.

@@ -1,31 +1,31 @@
 // Version, status and errors.
 
 #include "c/common.hpp"
+#include "core/never_destroyed.hpp"
+#include "core/owned_by_thread.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::c {
 namespace {
 
-const error k_none;
-// Whether this thread is behind the end of `last`, as in destructors that call the library.
-thread_local constinit bool is_gone = false;
-struct last_error {
-  error failure;
-  ~last_error() { is_gone = true; }
-};
-thread_local last_error last;
+thread_local constinit owned_by_thread<error> last;
 
 }  // namespace
 
 status remember(error failure) noexcept {
   const auto code = failure.code();
-  if (!is_gone) {
-    last.failure = std::move(failure);
+  if (auto* mine = last.get()) {
+    *mine = std::move(failure);
   }
   return code;
 }
 
-const error& last_failure() noexcept { return is_gone ? k_none : last.failure; }
+const error& last_failure() noexcept {
+  static never_destroyed<error> none;
+  static never_destroyed<error> forgotten{error::no_memory()};
+  const auto* mine = last.get();
+  return mine != nullptr ? *mine : last.is_gone() ? *none : *forgotten;
+}
 
 error is_null(const char* name) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is NULL, which is not allowed here", name);

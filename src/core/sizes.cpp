@@ -1,15 +1,14 @@
 #include "core/sizes.hpp"
 
-#include <array>
-
-#include "core/text.hpp"
-
 namespace isthmus {
 
-std::string describe_bytes(std::uint64_t bytes) {
+size_text::size_text(std::uint64_t bytes) noexcept {
   constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   if (bytes < 1024) {
-    return formatted("{} byte{}", bytes, bytes == 1 ? "" : "s");
+    length_ =
+        fmt::format_to_n(text_.data(), text_.size(), "{} byte{}", bytes, bytes == 1 ? "" : "s")
+            .size;
+    return;
   }
   double scaled = static_cast<double>(bytes) / 1024;
   std::size_t unit = 0;
@@ -17,7 +16,9 @@ std::string describe_bytes(std::uint64_t bytes) {
     scaled /= 1024;
     ++unit;
   }
-  return formatted("{:.4g} {} ({} bytes)", scaled, units.at(unit), bytes);
+  length_ = fmt::format_to_n(text_.data(), text_.size(), "{:.4g} {} ({} bytes)", scaled,
+                             units[unit], bytes)
+                .size;
 }
 
 }  // namespace isthmus

@@ -1,9 +1,12 @@
 #pragma once
 // Sizes, ranges and alignment without overflow, and the way sizes are written in messages.
 
+#include <fmt/format.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 namespace isthmus {
 
@@ -25,7 +28,23 @@ namespace isthmus {
   return (value + power_of_two - 1) & ~(power_of_two - 1);
 }
 
+// A size as messages have it. It holds its text: what is told where there is no memory needs none.
+class size_text {
+ public:
+  explicit size_text(std::uint64_t bytes) noexcept;
+  operator std::string_view() const noexcept { return {text_.data(), length_}; }
+
+ private:
+  std::array<char, 48> text_;
+  std::size_t length_;
+};
+
 // "1.5 GiB (1610612736 bytes)"; small ones "100 bytes".
-[[nodiscard]] std::string describe_bytes(std::uint64_t bytes);
+[[nodiscard]] inline size_text describe_bytes(std::uint64_t bytes) noexcept {
+  return size_text{bytes};
+}
 
 }  // namespace isthmus
+
+template <>
+struct fmt::formatter<isthmus::size_text> : fmt::formatter<std::string_view> {};

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <bit>
 
+#include "core/owned_by_thread.hpp"
+
 namespace isthmus {
 
 thread_local constinit std::uint32_t detail::known_thread_number ISTHMUS_TLS_MODEL = 0;
@@ -22,7 +24,6 @@ std::uint32_t take_lowest() noexcept {
   return k_thread_numbers;
 }
 
-// Gives it back where the thread ends.
 class held_number {
  public:
   held_number() noexcept : number_{take_lowest()} {}
@@ -39,13 +40,17 @@ class held_number {
  private:
   const std::uint32_t number_;
 };
+thread_local constinit owned_by_thread<held_number> own;
 
 }  // namespace
 
 std::uint32_t claim_thread_number() noexcept {
   if (detail::known_thread_number == 0) {
-    thread_local const held_number mine;
-    detail::known_thread_number = mine.get();
+    const auto* mine = own.get();
+    if (mine == nullptr) {
+      return k_thread_numbers;  // for now: there may be memory when it asks again
+    }
+    detail::known_thread_number = mine->get();
   }
   return detail::known_thread_number;
 }

@@ -16,7 +16,7 @@ ISTHMUS_TLS_MODEL extern thread_local constinit std::uint32_t known_thread_numbe
 }
 
 // The calling thread's. 0 if it never asked for one; k_thread_numbers if it cannot have one: all
-// were taken when it asked, or it is ending.
+// were taken when it asked, or it is ending, or the host had no memory to see to its end.
 [[nodiscard]] inline std::uint32_t thread_number() noexcept { return detail::known_thread_number; }
 // The same, once the thread has asked. What the last one with that number did is seen.
 [[nodiscard]] std::uint32_t claim_thread_number() noexcept;

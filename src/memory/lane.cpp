@@ -1,7 +1,5 @@
 #include "memory/lane.hpp"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <mutex>
 #include <thread>
@@ -9,6 +7,7 @@
 
 #include "core/hash.hpp"
 #include "core/never_destroyed.hpp"
+#include "core/owned_by_thread.hpp"
 #include "core/threads.hpp"
 #include "core/tls.hpp"
 #include "memory/pool.hpp"
@@ -77,8 +76,6 @@ lane* new_lane() noexcept {
   auto pages = os::map_sparse_pages(sizeof(lane));
   return pages ? new (*pages) lane : nullptr;
 }
-
-thread_local constinit bool thread_is_ending = false;
 
 // The lanes of one thread, in sets by pool and queue, so that one is found as soon among a hundred
 // as among two; of a set the one used last is first.
@@ -201,55 +198,47 @@ class thread_lanes {
   std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
 };
 
-ISTHMUS_TLS_MODEL thread_local constinit thread_lanes* own_lanes = nullptr;
+// Pages of their own: a library's room for thread_locals is small.
+struct mapped_lanes {
+  thread_lanes* its = nullptr;
 
-// When the thread ends.
-void give_up_lanes(void* its) noexcept {
-  thread_is_ending = true;
-  detail::last_lane = &detail::no_lane;
-  own_lanes = nullptr;
-  if (os::is_forked_child()) {
-    return;  // threads that are no more may hold the locks
+  mapped_lanes() noexcept = default;
+  mapped_lanes(const mapped_lanes&) = delete;
+  mapped_lanes& operator=(const mapped_lanes&) = delete;
+  ~mapped_lanes() {
+    detail::last_lane = &detail::no_lane;
+    if (its == nullptr || os::is_forked_child()) {
+      return;  // threads that are no more may hold the locks
+    }
+    {
+      const std::lock_guard hold{lanes_lock()};
+      its->give_up();
+    }
+    os::unmap_pages(its, sizeof(thread_lanes));
   }
-  {
-    const std::lock_guard hold{lanes_lock()};
-    static_cast<thread_lanes*>(its)->give_up();
-  }
-  os::unmap_pages(its, sizeof(thread_lanes));
+};
+ISTHMUS_TLS_MODEL thread_local constinit owned_by_thread<mapped_lanes> own_lanes;
+
+thread_lanes* find_own_lanes() noexcept {
+  const auto* mine = own_lanes.find();
+  return mine != nullptr ? mine->its : nullptr;
 }
 
-// By a key and not a thread_local's destructor: where there is no memory to register that, the C
-// library ends the process.
-bool have_given_up(thread_lanes* its) noexcept {
-  static pthread_key_t key;
-  static const bool known = pthread_key_create(&key, give_up_lanes) == 0;
-  return known && pthread_setspecific(key, its) == 0;
-}
-
-// Null without memory.
-thread_lanes* lanes_of_this_thread() noexcept {
-  if (own_lanes == nullptr) {
-    auto pages = os::map_sparse_pages(sizeof(thread_lanes));
-    if (!pages) {
-      return nullptr;
+// Null without memory, and once the thread is ending.
+thread_lanes* make_own_lanes() noexcept {
+  auto* const mine = own_lanes.get();
+  if (mine != nullptr && mine->its == nullptr) {
+    if (auto pages = os::map_sparse_pages(sizeof(thread_lanes))) {
+      mine->its = new (*pages) thread_lanes;
     }
-    auto* const made = new (*pages) thread_lanes;
-    if (!have_given_up(made)) {
-      os::unmap_pages(made, sizeof(thread_lanes));
-      return nullptr;
-    }
-    own_lanes = made;
   }
-  return own_lanes;
+  return mine != nullptr ? mine->its : nullptr;
 }
 
 }  // namespace
 
 lane* lane::find(pool& of, queue* key) noexcept {
-  if (thread_is_ending || on_library_thread()) {
-    return nullptr;
-  }
-  auto* const own = lanes_of_this_thread();
+  auto* const own = on_library_thread() ? nullptr : make_own_lanes();
   auto* const found = own != nullptr ? own->find(of, key) : nullptr;
   if (found != nullptr) {
     detail::last_lane = found;
@@ -294,12 +283,14 @@ std::size_t lane::next_refill(unsigned size_class) noexcept {
 }
 
 bool lane::pays_to_empty_own(const pool& of, std::size_t grains) noexcept {
-  return own_lanes == nullptr || own_lanes->pays_to_empty(of, grains);
+  auto* const own = find_own_lanes();
+  return own == nullptr || own->pays_to_empty(of, grains);
 }
 
 void lane::empty_own(pool& of) noexcept {
-  if (own_lanes != nullptr && !on_library_thread()) {
-    own_lanes->empty(of);
+  auto* const own = find_own_lanes();
+  if (own != nullptr && !on_library_thread()) {
+    own->empty(of);
   }
 }
 

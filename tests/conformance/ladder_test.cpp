@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "support/short_memory.hpp"
+#include "support/thread_end.hpp"
 
 namespace {
 
@@ -204,26 +205,25 @@ TEST_P(ladder, a_callback_takes_no_lane_away) {
   EXPECT_EQ(small.usage().held, 0U);
 }
 
-// Destructors of a thread's objects come behind those of the library's.
 TEST_P(ladder, a_request_may_fail_as_its_thread_ends) {
   const im::resource from = make(0s);
+  std::atomic<int> failed{0};
+  const std::function<void(bool)> fail = [&](bool has_snapshot) {
+    EXPECT_THROW((void)from.allocate(64 * k_mib, 0, queue_), im::out_of_memory);
+    EXPECT_EQ(im::error_snapshot().has_value(), has_snapshot);
+    ++failed;
+  };
   struct last_wish {
-    const im::resource* of = nullptr;
-    const im::queue* on = nullptr;
-    ~last_wish() {
-      for (int time = 0; of != nullptr && time < 3; ++time) {
-        EXPECT_THROW((void)of->allocate(64 * k_mib, 0, *on), im::out_of_memory);
-        EXPECT_FALSE(im::error_snapshot());
-      }
-    }
+    const std::function<void(bool)>* run = nullptr;
+    ~last_wish() { (*run)(true); }
   };
   std::thread([&] {
     thread_local last_wish mine;
-    mine.of = &from;
-    mine.on = &queue_;
-    EXPECT_THROW((void)from.allocate(64 * k_mib, 0, queue_), im::out_of_memory);
-    EXPECT_TRUE(im::error_snapshot());
+    mine.run = &fail;
+    run_at_thread_end([&] { fail(false); });
+    fail(true);
   }).join();
+  EXPECT_EQ(failed, 3);
 }
 
 TEST_P(ladder, queues_may_come_and_go_while_others_wait) {

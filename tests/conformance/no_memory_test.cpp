@@ -221,6 +221,50 @@ TEST_P(no_memory, a_free_may_be_a_threads_first_call) {
   pool.verify();
 }
 
+TEST_P(no_memory, a_threads_first_error_is_told) {
+  const im::resource pool = im::resource::pool(queue_.context(), im::kind::shared,
+                                               {.limit_bytes = 8 * k_mib, .wait = 0s}, device_);
+  const im::resource counted = im::resource::statistics(pool);
+  std::thread([&] {
+    void* at = nullptr;
+    isthmus_status_t told = ISTHMUS_OK;
+    isthmus_status_t asked = ISTHMUS_OK;
+    isthmus_snapshot_t seen{};
+    seen.struct_size = sizeof seen;
+    {
+      const without_memory from_here;
+      told = isthmus_resource_allocate(counted.get(), 64 * k_mib, 0, queue_.get(), &at);
+      asked = isthmus_error_snapshot(&seen);
+    }
+    EXPECT_EQ(told, ISTHMUS_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(asked, ISTHMUS_OK);
+    EXPECT_NE(std::string{isthmus_error_message()}.find("8388608"), std::string::npos)
+        << isthmus_error_message();
+    EXPECT_EQ(seen.requested_bytes, 64 * k_mib);
+  }).join();
+}
+
+struct without_any {
+  void* allocate(std::size_t, std::size_t, const im::queue&) { throw std::bad_alloc{}; }
+  void deallocate(void*, std::size_t, const im::queue&) noexcept {}
+};
+
+TEST_P(no_memory, what_an_allocator_throws_is_told) {
+  const im::resource custom =
+      im::resource::custom(queue_.context(), im::kind::host, without_any{}, device_);
+  std::thread([&] {
+    void* at = nullptr;
+    isthmus_status_t told = ISTHMUS_OK;
+    {
+      const without_memory from_here;
+      told = isthmus_resource_allocate(custom.get(), 10, 0, queue_.get(), &at);
+    }
+    EXPECT_EQ(told, ISTHMUS_ERROR_OUT_OF_MEMORY);
+    EXPECT_NE(std::string{isthmus_error_message()}.find("bad_alloc"), std::string::npos)
+        << isthmus_error_message();
+  }).join();
+}
+
 // Some blocks of one, as far as there is memory for that.
 class blocks_of {
  public:

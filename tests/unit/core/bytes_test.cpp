@@ -21,9 +21,10 @@ TEST(sizes, ranges_do_not_wrap) {
 }
 
 TEST(sizes, are_described_with_the_exact_number) {
-  EXPECT_EQ(describe_bytes(100), "100 bytes");
-  EXPECT_EQ(describe_bytes(1536), "1.5 KiB (1536 bytes)");
-  EXPECT_EQ(describe_bytes(std::uint64_t{1} << 62), "4 EiB (4611686018427387904 bytes)");
+  EXPECT_EQ(std::string_view{describe_bytes(100)}, "100 bytes");
+  EXPECT_EQ(std::string_view{describe_bytes(1536)}, "1.5 KiB (1536 bytes)");
+  EXPECT_EQ(std::string_view{describe_bytes(UINT64_MAX - (std::uint64_t{1} << 53))},
+            "15.99 EiB (18437736874454810623 bytes)");
 }
 
 TEST(fill, repeats_the_pattern_at_every_size) {

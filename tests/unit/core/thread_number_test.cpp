@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "support/thread_end.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -54,18 +56,13 @@ TEST(thread_number, runs_out) {
   EXPECT_EQ(numbers_of(4).count(k_thread_numbers), 0U) << "they came back";
 }
 
-std::uint32_t seen_while_ending = 0;
-struct asks_while_ending {
-  ~asks_while_ending() { seen_while_ending = claim_thread_number(); }
-};
-
 TEST(thread_number, is_no_more_while_the_thread_ends) {
-  std::thread([] {
-    thread_local asks_while_ending destroyed_last;
-    static_cast<void>(&destroyed_last);
+  std::uint32_t seen = 0;
+  std::thread([&] {
+    support::run_at_thread_end([&] { seen = claim_thread_number(); });
     EXPECT_NE(claim_thread_number(), k_thread_numbers);
   }).join();
-  EXPECT_EQ(seen_while_ending, k_thread_numbers);
+  EXPECT_EQ(seen, k_thread_numbers);
 }
 
 }  // namespace

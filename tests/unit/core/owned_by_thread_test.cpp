@@ -1,0 +1,80 @@
+#include "core/owned_by_thread.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+
+#include "support/thread_end.hpp"
+
+namespace isthmus {
+namespace {
+
+std::string told;
+
+template <char name>
+struct letter {
+  letter() noexcept { told += name; }
+  letter(const letter&) = delete;
+  letter& operator=(const letter&) = delete;
+  ~letter();
+};
+
+thread_local constinit owned_by_thread<letter<'a'>> a;
+thread_local constinit owned_by_thread<letter<'b'>> b;
+thread_local constinit owned_by_thread<letter<'c'>> c;
+
+template <char name>
+letter<name>::~letter() {
+  told += static_cast<char>(name + ('A' - 'a'));
+  if (name == 'b') {
+    EXPECT_TRUE(b.is_gone());
+    EXPECT_EQ(b.get(), nullptr);
+    EXPECT_NE(a.get(), nullptr) << "the newest goes first";
+    EXPECT_NE(c.get(), nullptr) << "made only now";
+  }
+}
+
+TEST(owned_by_thread, is_made_once_and_ends_with_its_thread) {
+  told.clear();
+  std::thread([] {
+    EXPECT_EQ(a.find(), nullptr);
+    const auto* first = a.get();
+    EXPECT_NE(first, nullptr);
+    EXPECT_EQ(a.get(), first);
+    EXPECT_EQ(a.find(), first);
+    EXPECT_NE(b.get(), nullptr);
+    EXPECT_FALSE(a.is_gone());
+  }).join();
+  EXPECT_EQ(told, "abBcCA");
+}
+
+TEST(owned_by_thread, is_another_in_each_thread) {
+  const void* const mine = a.get();
+  const void* other = mine;
+  std::thread([&] { other = a.get(); }).join();
+  EXPECT_NE(other, mine);
+  EXPECT_EQ(a.get(), mine);
+}
+
+TEST(owned_by_thread, is_there_for_destructors_and_made_no_more_behind_them) {
+  told.clear();
+  struct last_wish {
+    bool is_needed = false;
+    ~last_wish() {
+      if (is_needed) {
+        told += a.find() != nullptr && c.get() != nullptr ? '+' : '-';
+      }
+    }
+  };
+  std::thread([] {
+    thread_local last_wish mine;
+    mine.is_needed = true;
+    support::run_at_thread_end([] { told += a.get() == nullptr && a.is_gone() ? '+' : '-'; });
+    EXPECT_NE(a.get(), nullptr);
+  }).join();
+  EXPECT_EQ(told, "ac+CA+");
+}
+
+}  // namespace
+}  // namespace isthmus
