@@ -33,6 +33,8 @@ result<memory_info> device::memory() const {
               properties_.filter);
 }
 
+bool device::copies_better_staged(const void*, std::size_t, bool) const noexcept { return false; }
+
 result<ref<queue>> device::default_queue() {
   if (auto* made = default_queue_.load(std::memory_order_acquire)) {
     return ref<queue>{made};

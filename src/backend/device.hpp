@@ -31,7 +31,8 @@ struct device_properties {
   std::uint64_t max_allocation_bytes = 0;
   std::uint64_t base_alignment = 64;
   std::uint64_t max_alignment = 1;
-  std::string lacks;  // what the driver lacks and what stands in for it
+  std::string pci_address;  // "0000:17:00.0"; empty: not told
+  std::string lacks;        // what the driver lacks and what stands in for it
 };
 
 struct memory_info {
@@ -53,6 +54,10 @@ class device : public ref_counted {
   // UNSUPPORTED where the driver does not tell.
   [[nodiscard]] virtual result<memory_info> memory() const;
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+  // Whether a copy between plain host memory there and memory of this device's, of any context,
+  // goes faster by way of pinned memory, on queues of the default context, than as it is.
+  [[nodiscard]] virtual bool copies_better_staged(const void* plain, std::size_t nbytes,
+                                                  bool to_device) const noexcept;
 
   // The queue on the default context that serves whoever names none; made when first asked for.
   [[nodiscard]] result<ref<queue>> default_queue();

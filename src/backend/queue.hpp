@@ -87,6 +87,8 @@ class queue : public ref_counted {
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
+  // Whether others put work there without asking for its handle.
+  [[nodiscard]] virtual bool is_everybodys() const noexcept { return false; }
 
   // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
   // `note_pool`, let go of after `forget_pool`. Once pools alone know it nobody comes to know it.

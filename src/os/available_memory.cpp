@@ -10,12 +10,14 @@
 
 #include "os/cgroup_files.hpp"
 #include "os/process.hpp"
+#include "os/text_file.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus::os {
 namespace {
 
 constexpr const char* k_machine = "MemAvailable";
+constexpr std::string_view k_controller = "memory";
 // Version 1 has no word for no limit: there it is the largest number of whole pages.
 constexpr std::uint64_t k_no_limit = std::uint64_t{1} << 62;
 
@@ -29,20 +31,6 @@ constexpr file_names k_versions[] = {
     {cgroup_version::two, "/memory.max", "/memory.current", "inactive_file"},
     {cgroup_version::one, "/memory.limit_in_bytes", "/memory.usage_in_bytes",
      "total_inactive_file"}};
-
-std::string whole_text(const std::string& path) {
-  std::string text;
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  char part[4096];
-  for (ssize_t got = 1; file >= 0 && got > 0;) {
-    got = ::read(file, part, sizeof part);
-    text.append(part, static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
-  }
-  if (file >= 0) {
-    close(file);
-  }
-  return text;
-}
 
 // Of a line that tells KiB.
 std::optional<std::size_t> bytes_behind(std::string_view text, std::string_view key) noexcept {
@@ -80,11 +68,11 @@ memory_bounds::memory_bounds(const std::string& root)
   const auto groups = whole_text(root + "/proc/self/cgroup");
   const auto mounts = whole_text(root + "/proc/self/mountinfo");
   for (const auto& names : k_versions) {
-    const auto path = cgroup_path(groups, names.version);
+    const auto path = cgroup_path(groups, names.version, k_controller);
     if (!path) {
       continue;
     }
-    for (auto& folder : cgroup_folders(mounts, *path, names.version)) {
+    for (auto& folder : cgroup_folders(mounts, *path, names.version, k_controller)) {
       const auto place = root + folder;
       level found{std::move(folder), names.inactive, kept_file{place + names.limit},
                   kept_file{place + names.usage}, kept_file{place + "/memory.stat"}};

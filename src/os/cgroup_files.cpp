@@ -50,7 +50,8 @@ struct mount {
 
 // "31 23 0:28 / /sys/fs/cgroup rw,relatime shared:9 - cgroup cgroup rw,memory": any number of
 // fields may stand before the dash.
-std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of) {
+std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of,
+                                     std::string_view controller) {
   std::array<std::string_view, 6> front;
   for (auto& each : front) {
     each = take_until(line, ' ');
@@ -60,7 +61,7 @@ std::optional<mount> mount_of_groups(std::string_view line, cgroup_version of) {
   const auto type = take_until(line, ' ');
   static_cast<void>(take_until(line, ' '));
   const bool fits =
-      of == cgroup_version::two ? type == "cgroup2" : type == "cgroup" && lists(line, "memory");
+      of == cgroup_version::two ? type == "cgroup2" : type == "cgroup" && lists(line, controller);
   if (!fits || !front[3].starts_with('/') || !front[4].starts_with('/')) {
     return std::nullopt;
   }
@@ -111,13 +112,14 @@ std::optional<std::uint64_t> second_number_in(std::string_view text) noexcept {
 }
 
 // "4:memory:/group" or, in version 2, "0::/group"; the group's name may have colons.
-std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of) {
+std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
+                                       std::string_view controller) {
   while (!text.empty()) {
     auto line = take_until(text, '\n');
     const auto number = take_until(line, ':');
     const auto controllers = take_until(line, ':');
     const bool fits = of == cgroup_version::two ? number == "0" && controllers.empty()
-                                                : lists(controllers, "memory");
+                                                : lists(controllers, controller);
     if (fits && line.starts_with('/')) {
       return std::string{line};
     }
@@ -128,11 +130,11 @@ std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of)
 // Of several mounts the one that shows most, and of those the last, which lies over the others. A
 // group outside of the process' own namespace ("/../other") can be seen in none.
 std::vector<std::string> cgroup_folders(std::string_view mountinfo, std::string_view path,
-                                        cgroup_version of) {
+                                        cgroup_version of, std::string_view controller) {
   std::optional<mount> best;
   std::string_view rest;
   while (!mountinfo.empty()) {
-    auto found = mount_of_groups(take_until(mountinfo, '\n'), of);
+    auto found = mount_of_groups(take_until(mountinfo, '\n'), of, controller);
     const auto left = found ? below(path, found->root) : std::nullopt;
     if (left && left->find("/..") == std::string_view::npos &&
         (!best || left->size() >= rest.size())) {

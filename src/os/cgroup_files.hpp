@@ -24,12 +24,14 @@ namespace isthmus::os {
 // between have both.
 enum class cgroup_version { one, two };
 
-// In the tree that accounts for memory, by /proc/self/cgroup; begins with '/'.
-[[nodiscard]] std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of);
+// In the tree of a controller ("memory", "cpu"), by /proc/self/cgroup; begins with '/'.
+[[nodiscard]] std::optional<std::string> cgroup_path(std::string_view text, cgroup_version of,
+                                                     std::string_view controller);
 
 // Where the files of that group lie, and those of all groups above it that can be seen, by
 // /proc/self/mountinfo: the group's own first. None if no mount shows the group.
 [[nodiscard]] std::vector<std::string> cgroup_folders(std::string_view mountinfo,
-                                                      std::string_view path, cgroup_version of);
+                                                      std::string_view path, cgroup_version of,
+                                                      std::string_view controller);
 
 }  // namespace isthmus::os

@@ -1,13 +1,12 @@
 #include "transfer/transfer.hpp"
 
 #include <algorithm>
-#include <functional>
 #include <memory>
 
-#include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
-#include "os/process.hpp"
+#include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
+#include "transfer/pageable.hpp"
 #include "transfer/staged.hpp"
 
 namespace isthmus {
@@ -49,48 +48,31 @@ queue* carrier(queue& chosen, const endpoint& destination, const endpoint& sourc
   return nullptr;
 }
 
-// What a thread of the library does once all of `after` has ended, in no queue's order.
-struct late_effect {
-  std::vector<ref<event>> after;
-  std::vector<owner> owners;
-  std::function<void()> effect;
+template <class Effect>
+class plain_effect final : public host_driven {
+ public:
+  explicit plain_effect(Effect effect) : effect_{std::move(effect)} {}
 
-  // Nothing of a driver's is left when it is told to have ended: the end of the process may follow
-  // at once.
-  [[nodiscard]] error run() noexcept {
-    auto outcome = wait_for_all(after).take_error();
-    const os::driver_call calls;
-    if (!calls) {
-      return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
-    }
-    if (!outcome) {
-      effect();
-    }
-    after.clear();
-    return outcome;
+ protected:
+  [[nodiscard]] result<void> move() override {
+    effect_();
+    return {};
   }
+
+ private:
+  Effect effect_;
 };
 
 // Of what has no queue. Who does not wait for it does not wait for what comes before it either.
 template <class Effect>
 submitted in_no_queue(transfer_options& options, const Effect& effect) {
   const auto pends = [](const ref<event>& each) { return each->pending(); };
-  if (options.blocking || std::ranges::none_of(options.after, pends)) {
-    ISTHMUS_TRY(wait_for_all(options.after));
-    effect();
-    return options.blocking ? ref<event>{} : completed_event();
+  if (!options.blocking && std::ranges::any_of(options.after, pends)) {
+    return carry_out(nullptr, std::make_shared<plain_effect<Effect>>(effect), std::move(options));
   }
-  auto done = make_ref<library_event>();
-  auto late = std::make_shared<late_effect>(
-      late_effect{std::move(options.after), std::move(options.owners), effect});
-  std::function<void()> work = [late, done] {
-    auto outcome = late->run();
-    late->owners.clear();
-    done->finish(std::move(outcome));
-  };
-  std::function<void(error)> refuse = [done](error refused) { done->finish(std::move(refused)); };
-  run_on_library_thread(std::move(work), std::move(refuse));
-  return ref<event>{done};
+  ISTHMUS_TRY(wait_for_all(options.after));
+  effect();
+  return options.blocking ? ref<event>{} : completed_event();
 }
 
 // Runs `effect` on this thread, in the order of `on`, once nothing in flight conflicts with it.
@@ -241,6 +223,9 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
     return directly(on, touched, options, [rows] { copy_rows(rows); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
+    if (is_better_staged(*on, destination, source, shape, options.blocking)) {
+      return copy_pageable(*on, destination, source, shape, std::move(options));
+    }
     return on_queue(*on, *carrying, touched, options,
                     [&](wait_list after) { return carry_rows(*carrying, rows, after); });
   }

@@ -2,6 +2,7 @@
 #include <string_view>
 #include "input.hpp"
 #include "os/cgroup_files.hpp"
+#include "os/processors.hpp"
 
 using namespace isthmus::os;
 
@@ -11,7 +12,7 @@ using fuzz::require;
 
 // Each folder is the one before without its last name, and none leaves its mount.
 void expect_folders(std::string_view mounts, std::string_view path, cgroup_version of) {
-  const auto folders = cgroup_folders(mounts, path, of);
+  const auto folders = cgroup_folders(mounts, path, of, "memory");
   for (std::size_t each = 0; each < folders.size(); ++each) {
     require(folders[each].starts_with('/'));
     if (each == 0) continue;
@@ -32,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   const auto groups = all.substr(0, end);
   const auto mounts = end == all.npos ? std::string_view{} : all.substr(end + 1);
   for (const auto of : {cgroup_version::one, cgroup_version::two}) {
-    const auto path = cgroup_path(groups, of);
+    const auto path = cgroup_path(groups, of, "memory");
     if (path) {
       require(path->starts_with('/') && groups.find(*path) != groups.npos);
       expect_folders(mounts, *path, of);
@@ -42,5 +43,6 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
   require(!number || (all[0] >= '0' && all[0] <= '9'));
   (void)number_behind(all, "inactive_file");
   (void)second_number_in(all);
+  require(processors_in(all).none() || all.find('\n') != all.npos);
   return 0;
 }

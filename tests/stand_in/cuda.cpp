@@ -1,8 +1,10 @@
 // A libcuda.so.1 without a card: one device, whose memory is the host's and whose streams are
 // threads. ISTHMUS_CUDA_LIBRARY names it, and the suites run on it where there is no GPU.
 //
-// As the driver does it refuses what a thread without a current context asks for.
+// As the driver does it refuses what a thread without a current context asks for. A test may have
+// one call fail, of those that allocate, make streams and events, and submit.
 
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <type_traits>
@@ -41,14 +43,24 @@ stand_in::event& event_of(event_handle handle) {
 }
 
 code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
+std::atomic<long> calls_before_failure{-1};
+
+code may_begin() {
+  if (in_context() != cu::k_success) {
+    return in_context();
+  }
+  const bool fails = calls_before_failure >= 0 && calls_before_failure-- == 0;
+  return fails ? cu::k_error_OUT_OF_MEMORY : cu::k_success;
+}
 code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VALUE; }
 
 template <class Work>
 code push(stream_handle on, Work work) {
-  if (in_context() == cu::k_success) {
+  const auto outcome = may_begin();
+  if (outcome == cu::k_success) {
     stream_of(on).push(std::move(work));
   }
-  return in_context();
+  return outcome;
 }
 
 template <class T>
@@ -68,8 +80,8 @@ code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t h
 }
 
 code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
-  if (in_context() != cu::k_success) {
-    return in_context();
+  if (const auto outcome = may_begin(); outcome != cu::k_success) {
+    return outcome;
   }
   *at = memory().allocate(nbytes, of);
   return *at != 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
@@ -78,6 +90,9 @@ code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
 }  // namespace
 
 extern "C" {
+
+// Has the call after that many others fail; negative: none. Gives how many were still to come.
+long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
 
 code cuInit(number) { return cu::k_success; }
 code cuDriverGetVersion(int* version) {
@@ -102,6 +117,10 @@ code cuDeviceGetAttribute(int* value, number what, ordinal) {
     case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests go beyond it
     default: *value = 1;
   }
+  return cu::k_success;
+}
+code cuDeviceGetPCIBusId(char* address, int room, ordinal) {
+  std::snprintf(address, static_cast<std::size_t>(room), "FFFF:00:00.0");  // of no device
   return cu::k_success;
 }
 code cuDeviceTotalMem_v2(std::size_t* nbytes, ordinal) {
@@ -167,8 +186,11 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
 }
 
 code cuStreamCreate(stream_handle* made, number) {
-  *made = reinterpret_cast<stream_handle>(new stand_in::stream);
-  return in_context();
+  const auto outcome = may_begin();
+  if (outcome == cu::k_success) {
+    *made = reinterpret_cast<stream_handle>(new stand_in::stream);
+  }
+  return outcome;
 }
 code cuStreamDestroy_v2(stream_handle gone) {
   delete &stream_of(gone);
@@ -191,16 +213,22 @@ code cuStreamIsCapturing(stream_handle, number* state) {
   return in_context();
 }
 code cuEventCreate(event_handle* made, number) {
-  *made = reinterpret_cast<event_handle>(new stand_in::event);
-  return in_context();
+  const auto outcome = may_begin();
+  if (outcome == cu::k_success) {
+    *made = reinterpret_cast<event_handle>(new stand_in::event);
+  }
+  return outcome;
 }
 code cuEventDestroy_v2(event_handle gone) {
   delete &event_of(gone);
   return in_context();
 }
 code cuEventRecord(event_handle what, stream_handle on) {
-  event_of(what).last = stream_of(on).record();
-  return in_context();
+  const auto outcome = may_begin();
+  if (outcome == cu::k_success) {
+    event_of(what).last = stream_of(on).record();
+  }
+  return outcome;
 }
 code cuEventQuery(event_handle what) {
   const auto& last = event_of(what).last;

@@ -169,6 +169,7 @@ struct copy_2d_parameters {
   X(get_device, cuDeviceGet, code(ordinal*, int))                                       \
   X(device_name, cuDeviceGetName, code(char*, int, ordinal))                            \
   X(device_attribute, cuDeviceGetAttribute, code(int*, number, ordinal))                \
+  X(pci_address, cuDeviceGetPCIBusId, code(char*, int, ordinal))                        \
   X(device_bytes, cuDeviceTotalMem_v2, code(std::size_t*, ordinal))                     \
   X(retain_primary, cuDevicePrimaryCtxRetain, code(context_handle*, ordinal))           \
   X(get_current, cuCtxGetCurrent, code(context_handle*))                                \

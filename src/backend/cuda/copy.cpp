@@ -19,6 +19,11 @@ namespace {
 // copied behind itself: 1.4 TB/s written, where a plain fill has 3.1 (H100).
 constexpr std::size_t k_filled_by_columns = std::size_t{64} << 10;
 
+// From here on a copy of plain host memory takes longer by the driver's own staging than by ours:
+// 1 MiB to the device 88 us against 67, and 111 against 97 from there (H100).
+constexpr std::size_t k_staged_to_device = std::size_t{64} << 10;
+constexpr std::size_t k_staged_from_device = std::size_t{512} << 10;
+
 template <class T>
 T element(const fill_pattern& pattern, std::size_t offset) noexcept {
   T value;
@@ -106,9 +111,14 @@ number memory_type(const api& calls, const void* pointer) noexcept {
 
 }  // namespace
 
-bool queue::is_hosts_own(const void* pointer) const noexcept {
-  const made_current here{calls(), device_.known_primary()};
-  return ask_pointer(calls(), pointer).kind == ISTHMUS_KIND_UNKNOWN;
+bool device::is_hosts_own(const void* pointer) const noexcept {
+  const made_current here{calls_, known_primary()};
+  return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
+}
+
+bool device::copies_better_staged(const void* plain, std::size_t nbytes,
+                                  bool to_device) const noexcept {
+  return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) && is_hosts_own(plain);
 }
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
@@ -157,7 +167,7 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
 
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
                                   std::size_t nbytes, wait_list after) {
-  if (is_hosts_own(destination)) {
+  if (device_.is_hosts_own(destination)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "{} is the host's own memory, which CUDA does not fill: fill it on the host, or "
                 "take host-kind memory",

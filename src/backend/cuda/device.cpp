@@ -1,5 +1,6 @@
 #include "backend/cuda/device.hpp"
 
+#include <algorithm>
 #include <array>
 #include <string>
 
@@ -20,6 +21,17 @@ std::string name_of(const api& calls, ordinal of) {
   std::array<char, 256> text{};
   const auto outcome = calls.device_name(text.data(), static_cast<int>(text.size()) - 1, of);
   return outcome == cu::k_success ? text.data() : "CUDA device";
+}
+
+// In small letters, as the kernel writes it.
+std::string pci_address_of(const api& calls, ordinal of) {
+  std::array<char, 32> text{};
+  const auto outcome = calls.pci_address(text.data(), static_cast<int>(text.size()) - 1, of);
+  std::string address{outcome == cu::k_success ? text.data() : ""};
+  std::transform(address.begin(), address.end(), address.begin(), [](char each) {
+    return each >= 'A' && each <= 'F' ? static_cast<char>(each - 'A' + 'a') : each;
+  });
+  return address;
 }
 
 std::string version_text(const api& calls) {
@@ -86,6 +98,7 @@ result<device_description> describe(const api& calls, ordinal index) {
   told.name = std::move(name);
   told.vendor = "NVIDIA";
   told.driver_version = version_text(calls);
+  told.pci_address = pci_address_of(calls, index);
   told.type = ISTHMUS_DEVICE_GPU;
   told.compute_units =
       static_cast<std::uint32_t>(attribute(calls, cu::k_attribute_multiprocessors, index));

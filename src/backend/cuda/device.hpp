@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "backend/cuda/api.hpp"
+#include "backend/cuda/event_cache.hpp"
 #include "backend/device.hpp"
 
 namespace isthmus::cuda {
@@ -42,6 +43,11 @@ class device final : public isthmus::device {
     return primary_.load(std::memory_order_acquire);
   }
   [[nodiscard]] result<memory_info> memory() const override;
+  [[nodiscard]] bool copies_better_staged(const void* plain, std::size_t nbytes,
+                                          bool to_device) const noexcept override;
+  // Whether the driver does not know it. Pre: the primary context was made.
+  [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
+  [[nodiscard]] event_cache& events() const noexcept { return events_; }
 
   // Managed memory of more than the card has free can hang it. What was handed out counts in full,
   // as it may not be there yet. False: no room for as much.
@@ -54,6 +60,7 @@ class device final : public isthmus::device {
   device_traits traits_;
   const api& calls_;
   ordinal index_;
+  mutable event_cache events_;
   mutable std::mutex making_;
   mutable std::atomic<context_handle> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};

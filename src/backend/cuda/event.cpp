@@ -21,7 +21,7 @@ constexpr std::chrono::milliseconds k_longest_sleep{1};
 }  // namespace
 
 operation::~operation() {
-  if (os::drivers_are_gone()) {
+  if (os::is_forked_child() || where_.events().keep(handle_) || os::drivers_are_gone()) {
     return;
   }
   if (const made_current here{where_.calls(), where_.known_primary()};

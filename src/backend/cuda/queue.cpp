@@ -23,18 +23,32 @@ std::uintptr_t queue::key() const noexcept {
   return handle_ == legacy_stream() ? address(&device_) : address(handle_);
 }
 
-result<ref<operation>> make_operation(const device& where) {
+namespace {
+
+result<event_handle> take_event(const device& where) {
+  if (auto* spare = where.events().take()) {
+    return spare;
+  }
   const made_current here{where.calls(), where.known_primary()};
-  event_handle handle = nullptr;
+  event_handle made = nullptr;
   const auto outcome = here.outcome() != cu::k_success
                            ? here.outcome()
-                           : where.calls().create_event(&handle, cu::k_event_without_times);
+                           : where.calls().create_event(&made, cu::k_event_without_times);
   if (outcome != cu::k_success) {
     return call_failed("cuEventCreate", outcome);
   }
-  undo destroyed{[&] { where.calls().destroy_event(handle); }};
-  auto made = make_ref<operation>(where, handle);
-  destroyed.dismiss();
+  return made;
+}
+
+}  // namespace
+
+// Without memory an event of the driver's is lost.
+result<ref<operation>> make_operation(const device& where) {
+  auto handle = take_event(where);
+  ISTHMUS_TRY(handle);
+  undo kept{[&] { static_cast<void>(where.events().keep(*handle)); }};
+  auto made = make_ref<operation>(where, *handle);
+  kept.dismiss();
   return made;
 }
 
@@ -55,7 +69,7 @@ code queue::wait_for(wait_list after) const noexcept {
 // completes. The legacy default stream takes nothing while a stream that waits for it is captured:
 // the question does no harm, a copy would end the capture with an error.
 error queue::refuse_capture() const {
-  if (!lent() && handle_ != legacy_stream()) {
+  if (!lent() && !is_everybodys()) {
     return {};
   }
   number capturing = cu::k_not_capturing;

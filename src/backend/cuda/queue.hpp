@@ -49,6 +49,7 @@ class queue final : public isthmus::queue {
   ~queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
+  [[nodiscard]] bool is_everybodys() const noexcept override { return handle_ == legacy_stream(); }
 
  protected:
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
@@ -79,7 +80,6 @@ class queue final : public isthmus::queue {
   void refuse_what_is_held(const error& why) noexcept;
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
-  [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] code copy_pitched(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] const api& calls() const noexcept { return device_.calls(); }

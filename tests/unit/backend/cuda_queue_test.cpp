@@ -182,6 +182,46 @@ TEST_F(cuda_test, does_not_run_what_waits_for_a_failure) {
   EXPECT_EQ(read(line(), memory.at(), 4096), std::vector<std::byte>(4096));
 }
 
+TEST_F(cuda_test, keeps_events_for_later_operations) {
+  std::vector<ref<event>> many;
+  for (int number = 0; number < 300; ++number) {  // more than are kept
+    many.push_back(*line().fence({}));
+    ASSERT_TRUE(many.back()->wait(std::nullopt));
+  }
+  many.clear();
+  auto* const spare = where().events().take();
+  ASSERT_NE(spare, nullptr);
+  ASSERT_TRUE(where().events().keep(spare));
+  EXPECT_EQ((*line().fence({}))->native(), spare);
+}
+
+// Its operation is forgotten, and another one has its event, before what waits for it has begun.
+TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
+  constexpr std::size_t k_large = std::size_t{128} << 20;
+  constexpr int k_times = 10;
+  const block memory{home(), where(), k_large};
+  const block copied{home(), where(), 4096};
+  const auto other = *home().create_queue(where());
+  auto last = *line().fill(memory.at(), fill_pattern{}, k_large, {});
+  for (int number = 1; number <= k_times; ++number) {
+    last = *line().fill(memory.at(), {{static_cast<std::byte>(number)}, 1}, k_large, {});
+  }
+  const auto* const used = last->native();
+  auto behind = other->copy(copied.at(), memory.at(k_large - 4096), 4096, std::span{&last, 1});
+  last = nullptr;
+  const auto third = *home().create_queue(where());
+  auto following = *line().fence({});  // in whose place the queue has forgotten the fill
+  std::vector<ref<event>> later;
+  do {
+    later.push_back(*third->fence({}));
+    ASSERT_TRUE(later.back()->wait(std::nullopt));
+  } while (later.back()->native() != used && later.size() < 300);
+  EXPECT_EQ(later.back()->native(), used);
+  finish(behind);
+  EXPECT_EQ(read(*other, copied.at(), 4096), std::vector<std::byte>(4096, std::byte{k_times}));
+  EXPECT_TRUE(following->wait(std::nullopt));
+}
+
 // More queues than the device has channels, all of which wait for the host.
 TEST_F(cuda_test, lets_other_queues_work_while_many_wait) {
   constexpr std::size_t k_queues = 64;

@@ -1,0 +1,104 @@
+#include "transfer/host_driven.hpp"
+
+#include <functional>
+
+#include "backend/library_threads.hpp"
+#include "backend/queue.hpp"
+#include "core/undo.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+
+host_driven::host_driven(const endpoint& destination, const endpoint& source, const pitched& shape)
+    : destination_{destination.memory}, source_{source.memory} {
+  touched_.add(destination, shape.extent(shape.destination_pitch), true);
+  touched_.add(source, shape.extent(shape.source_pitch), false);
+}
+
+// What others put to a stream that is everybody's comes before it too, and only the driver knows.
+result<void> host_driven::collect(queue* on) {
+  touched_.collect(nullptr, before_);
+  if (on != nullptr && on->is_everybodys()) {
+    auto reached = on->fence({});
+    ISTHMUS_TRY(reached);
+    before_.push_back(*std::move(reached));
+  }
+  return touched_.collect_queues(on, before_);
+}
+
+result<void> host_driven::await_turn() const {
+  ISTHMUS_TRY(wait_for_all(after_));
+  let_end(before_);
+  return {};
+}
+
+error host_driven::run_guarded() noexcept try {
+  return move().take_error();
+} catch (const std::bad_alloc&) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for what a copy goes by way of");
+}
+
+// On a thread of the library. Nothing of a driver's is left when it is told to have ended: the end
+// of the process may follow at once.
+error host_driven::run_to_the_end() noexcept {
+  auto outcome = await_turn().take_error();
+  const os::driver_call calls;
+  if (!calls) {
+    return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
+  }
+  if (!outcome) {
+    outcome = run_guarded();
+  }
+  forget();
+  return outcome;
+}
+
+void host_driven::forget() noexcept {
+  let_go();
+  destination_ = nullptr;
+  source_ = nullptr;
+  after_.clear();
+  before_.clear();
+}
+
+// It waits on a thread of its own; later work on `on` waits for it.
+submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>& what) {
+  const ref<event> done{what->done_};
+  // Made before the fence: once that waits for `done`, nothing may keep it from ending.
+  std::function<void()> work = [what] {
+    auto outcome = what->run_to_the_end();
+    const auto ended = what->done_;
+    what->owners_.clear();
+    ended->finish(std::move(outcome));
+  };
+  const std::function<void(error)> refuse = [what](error refused) {
+    what->done_->finish(std::move(refused));
+  };
+  if (on != nullptr) {
+    if (auto gate = on->fence(std::span{&done, 1}); !gate) {
+      what->done_->finish({});
+      return gate;
+    }
+  }
+  what->touched_.publish(nullptr, done);
+  run_on_library_thread(std::move(work), refuse);
+  return done;
+}
+
+submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what, transfer_options options) {
+  ISTHMUS_TRY(what->collect(on));
+  what->after_ = std::move(options.after);
+  what->owners_ = std::move(options.owners);
+  if (!options.blocking && (on == nullptr || on->where().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {
+    return host_driven::run_behind(on, what);
+  }
+  const undo forgotten{[&] {  // whoever else still has a reference to it
+    what->forget();
+    what->owners_.clear();
+  }};
+  ISTHMUS_TRY(what->await_turn());
+  ISTHMUS_TRY(what->move());
+  return options.blocking ? ref<event>{} : completed_event();
+}
+
+}  // namespace isthmus

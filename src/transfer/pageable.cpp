@@ -1,0 +1,280 @@
+#include "transfer/pageable.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <new>
+
+#include "backend/library_threads.hpp"
+#include "backend/queue.hpp"
+#include "core/stream_copy.hpp"
+#include "core/threads.hpp"
+#include "core/undo.hpp"
+#include "os/process.hpp"
+#include "transfer/host_driven.hpp"
+#include "transfer/pieces.hpp"
+#include "transfer/staging_ring.hpp"
+
+namespace isthmus {
+namespace {
+
+using lane = staging_ring::lane;
+using slot = staging_ring::slot;
+
+// So that a copy of some MiB is worth several threads.
+constexpr std::size_t k_least_piece = std::size_t{256} << 10;
+
+// A thread is worth as many pieces as its lane has slots.
+constexpr std::size_t k_bytes_worth_a_thread = k_least_piece * staging_ring::k_slots;
+
+// For less a thread that carries the copy out while its caller goes on costs more than it saves.
+constexpr std::size_t k_least_behind = std::size_t{2} << 20;
+
+// Those of the calling thread, and so of its helpers; not asked for, empty, where it needs none.
+os::processor_set allowed_for(std::size_t nbytes) noexcept {
+  return nbytes < 2 * k_bytes_worth_a_thread ? os::processor_set{} : os::processors_of_thread();
+}
+
+std::size_t threads_for(std::size_t nbytes, const os::processor_set& allowed) {
+  static const auto limit = os::processor_limit("");
+  const auto worth = nbytes / k_bytes_worth_a_thread;
+  const auto usable = allowed.any() ? allowed.count() : staging_ring::k_most_lanes;
+  return std::max<std::size_t>(1, std::min({worth, usable, limit, staging_ring::k_most_lanes}));
+}
+
+std::size_t piece_bytes(std::size_t nbytes, std::size_t threads) noexcept {
+  return std::clamp(nbytes / (threads * staging_ring::k_slots), k_least_piece,
+                    staging_ring::k_slot_bytes);
+}
+
+// Near the device, unless the threads would crowd there.
+os::processor_set places_for(std::size_t threads, const os::processor_set& allowed,
+                             const os::processor_set& near) noexcept {
+  const auto both = allowed & near;
+  return both.count() >= threads ? both : allowed;
+}
+
+// Past the caches a copy leaves them as they are and writes what it need not read first; of a large
+// one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to it at 48
+// GB/s against 44, but 64 MiB at 41 against 44 (H100).
+constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
+// A row that goes past them ends with a fence.
+constexpr std::size_t k_least_row_past_caches = std::size_t{4} << 10;
+
+bool goes_past_caches(const pitched& shape) noexcept {
+  return shape.width >= k_least_row_past_caches && shape.width * shape.height <= k_most_past_caches;
+}
+
+void stream_rows(const copy_2d_shape& rows) noexcept {
+  auto* to = static_cast<std::byte*>(rows.destination);
+  const auto* from = static_cast<const std::byte*>(rows.source);
+  if (rows.destination_pitch == rows.width && rows.source_pitch == rows.width) {
+    stream_copy(to, from, rows.width * rows.height);
+    return;
+  }
+  for (std::size_t row = 0; row < rows.height; ++row) {
+    stream_copy(to + row * rows.destination_pitch, from + row * rows.source_pitch, rows.width);
+  }
+}
+
+class pageable_copy final : public host_driven, public std::enable_shared_from_this<pageable_copy> {
+ public:
+  pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
+                staging_ring& ring)
+      : pageable_copy{destination, source, shape, ring, allowed_for(shape.width * shape.height)} {}
+
+ protected:
+  // This thread takes part, and others as there are pieces, lanes and threads.
+  [[nodiscard]] result<void> move() override {
+    const os::bound_thread here{on_library_thread() ? places_ : os::processor_set{}};
+    auto& own = ring_.take();
+    start_helpers();
+    work_on(own, false);
+    return end();
+  }
+
+ private:
+  pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
+                staging_ring& ring, const os::processor_set& allowed)
+      : host_driven{destination, source, shape},
+        threads_{threads_for(shape.width * shape.height, allowed)},
+        places_{places_for(threads_, allowed, ring.processors_near())},
+        parts_{destination.pointer, source.pointer, shape,
+               piece_bytes(shape.width * shape.height, threads_)},
+        to_device_{static_cast<bool>(destination.memory)},
+        past_caches_{goes_past_caches(shape)},
+        ring_{ring} {}
+
+  // Where there is no memory for more, or no lane, who is at work does it all.
+  void start_helpers() noexcept try {
+    for (std::size_t helpers = 1; helpers < threads_; ++helpers) {
+      auto* const with = ring_.reserve();
+      if (with == nullptr) {
+        return;
+      }
+      undo unused{[&] { ring_.give_back(*with); }};
+      std::function<void()> work = [self = shared_from_this(), with] { self->help(*with); };
+      const std::function<void(error)> refuse = [this, with](const error&) {
+        ring_.give_back(*with);
+      };
+      unused.dismiss();
+      run_on_library_thread(std::move(work), refuse);
+    }
+  } catch (const std::bad_alloc&) {
+  }
+  // On a thread of the library, which may come to it too late. The lane is made here, so that its
+  // memory is near the device, too.
+  void help(lane& with) noexcept {
+    const os::driver_call calls;
+    if (!calls || !join()) {
+      ring_.give_back(with);
+      return;
+    }
+    const os::bound_thread here{places_};
+    if (ring_.make_ready(with)) {
+      work_on(with, true);
+    } else {
+      ring_.give_back(with);
+    }
+    leave();
+  }
+  [[nodiscard]] bool join() noexcept {
+    const std::lock_guard hold{lock_};
+    helpers_ += is_over_ ? 0 : 1;
+    return !is_over_;
+  }
+  void leave() noexcept {
+    const std::lock_guard hold{lock_};
+    --helpers_;
+    helped_.notify_all();
+  }
+  // A thread that has not begun to help yet is not waited for: on a busy machine that takes long.
+  [[nodiscard]] result<void> end() {
+    std::unique_lock hold{lock_};
+    is_over_ = true;
+    helped_.wait(hold, [this] { return helpers_ == 0; });
+    return failed_ ? result<void>{std::move(failure_)} : result<void>{};
+  }
+
+  void copy_on_host(const copy_2d_shape& rows) const noexcept {
+    past_caches_ ? stream_rows(rows) : copy_rows(rows);
+  }
+
+  // `helps`: others are at work too, so that the lane may be had back early.
+  void work_on(lane& with, bool helps) noexcept {
+    auto outcome = guarded(with, helps);
+    for (auto& each : with.slots) {
+      auto ended = each.end();
+      if (outcome && !ended) {
+        outcome = std::move(ended);
+      }
+    }
+    ring_.give_back(with);
+    if (!outcome) {
+      const std::lock_guard hold{lock_};
+      if (!failed_.exchange(true)) {
+        failure_ = outcome.take_error();
+      }
+    }
+  }
+
+  [[nodiscard]] result<void> guarded(lane& with, bool helps) noexcept try {
+    return to_device_ ? write_pieces(with, helps) : read_pieces(with, helps);
+  } catch (const std::bad_alloc&) {
+    return error::no_memory();
+  }
+
+  // False once there is none left, or some failed, or the lane is wanted back.
+  [[nodiscard]] bool next(std::size_t& index, bool helps) noexcept {
+    if (failed_.load(std::memory_order_relaxed) || (helps && ring_.asks_for_one())) {
+      return false;
+    }
+    index = next_.fetch_add(1, std::memory_order_relaxed);
+    return index < parts_.count();
+  }
+
+  [[nodiscard]] result<void> write_pieces(lane& with, bool helps) {
+    std::size_t index = 0;
+    for (std::size_t turn = 0; next(index, helps); ++turn) {
+      auto& by_way_of = with.slots[turn % staging_ring::k_slots];
+      ISTHMUS_TRY(by_way_of.end());
+      const auto what = parts_.at(index);
+      copy_on_host(parts_.reading(what, by_way_of.memory));
+      auto given = with.on->copy_2d(parts_.writing(what, by_way_of.memory), {});
+      ISTHMUS_TRY(given);
+      by_way_of.in_flight = *std::move(given);
+    }
+    return {};
+  }
+
+  [[nodiscard]] result<void> read_pieces(lane& with, bool helps) {
+    std::array<piece, staging_ring::k_slots> coming{};
+    bool more = true;
+    for (std::size_t turn = 0;; ++turn) {
+      auto& by_way_of = with.slots[turn % staging_ring::k_slots];
+      auto& what = coming[turn % staging_ring::k_slots];
+      if (by_way_of.in_flight) {
+        ISTHMUS_TRY(by_way_of.end());
+        copy_on_host(parts_.writing(what, by_way_of.memory));
+      }
+      std::size_t index = 0;
+      more = more && next(index, helps);
+      if (more) {
+        what = parts_.at(index);
+        auto given = with.on->copy_2d(parts_.reading(what, by_way_of.memory), {});
+        ISTHMUS_TRY(given);
+        by_way_of.in_flight = *std::move(given);
+      } else if (std::none_of(with.slots.begin(), with.slots.end(),
+                              [](const slot& each) { return bool{each.in_flight}; })) {
+        return {};
+      }
+    }
+  }
+
+  const std::size_t threads_;
+  const os::processor_set places_;  // of the library's threads among them
+  const pieces parts_;
+  const bool to_device_;
+  const bool past_caches_;
+  staging_ring& ring_;
+  std::atomic<std::size_t> next_{0};
+  std::atomic<bool> failed_{false};
+  std::mutex lock_;
+  std::condition_variable helped_;
+  std::size_t helpers_ = 0;
+  bool is_over_ = false;
+  error failure_;
+};
+
+}  // namespace
+
+// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
+// nothing that the host carries out later is. Without pinned memory the driver does what it can.
+bool is_better_staged(const queue& on, const endpoint& destination, const endpoint& source,
+                      const pitched& shape, bool blocking) {
+  const auto nbytes = shape.width * shape.height;
+  const bool to_device = !source.memory && destination.memory && !destination.host_can_touch();
+  const bool from_device = !destination.memory && source.memory && !source.host_can_touch();
+  if (to_device == from_device) {
+    return false;
+  }
+  if (!blocking && (nbytes < k_least_behind || on.lent() || on.is_everybodys())) {
+    return false;
+  }
+  auto& where = (to_device ? destination : source).memory->where();
+  const auto* const plain = to_device ? source.pointer : destination.pointer;
+  return where.copies_better_staged(plain, nbytes, to_device) && staging_ring::of(where).is_there();
+}
+
+submitted copy_pageable(queue& on, const endpoint& destination, const endpoint& source,
+                        const pitched& shape, transfer_options options) {
+  auto& where = (destination.memory ? destination : source).memory->where();
+  return carry_out(
+      &on, std::make_shared<pageable_copy>(destination, source, shape, staging_ring::of(where)),
+      std::move(options));
+}
+
+}  // namespace isthmus

@@ -1,0 +1,287 @@
+// Copies of plain host memory by way of pinned memory, beside what others put to the same streams,
+// and where the driver, the memory or the process fails.
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "core/sanitizers.hpp"
+#include "transfer/pageable.hpp"
+#include "transfer/staging_ring.hpp"
+#include "transfer/transfer.hpp"
+#include "unit/backend/cuda_fixture.hpp"
+
+namespace isthmus::cuda_test {
+namespace {
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+constexpr std::size_t k_bytes = 9 * k_mib + 5;
+
+class cuda_pageable : public cuda_test {
+ protected:
+  [[nodiscard]] endpoint make(queue& on, std::size_t nbytes) {
+    auto made = *allocation::create(on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr);
+    auto* const start = static_cast<std::byte*>(made->what().base);
+    return {start, std::move(made), &on};
+  }
+  [[nodiscard]] static endpoint plain(std::vector<std::byte>& memory) {
+    return {memory.data(), nullptr, nullptr};
+  }
+  [[nodiscard]] static submitted copy_all(queue& on, const endpoint& to, const endpoint& from,
+                                          bool blocking = true, std::vector<ref<event>> after = {},
+                                          std::size_t nbytes = k_bytes) {
+    return copy(&on, to, from, nbytes, {std::move(after), {}, blocking});
+  }
+  [[nodiscard]] static bool is_staged(const queue& on, const endpoint& to, const endpoint& from,
+                                      bool blocking) {
+    return is_better_staged(on, to, from, {k_bytes, k_bytes, k_bytes, 1}, blocking);
+  }
+  // As others do who know the stream: not through the library.
+  void fill_as_others(cuda::stream_handle on, std::byte* at, unsigned char value,
+                      std::size_t nbytes) const {
+    const cuda::made_current here{calls(), primary()};
+    ASSERT_EQ(calls().fill_8(cuda::place_of(at), value, nbytes, on), 0U);
+  }
+};
+
+TEST_F(cuda_pageable, goes_by_way_of_pinned_memory_where_that_is_faster) {
+  std::vector<std::byte> data(k_bytes);
+  const auto there = make(line(), k_bytes);
+  for (const bool blocking : {true, false}) {
+    EXPECT_TRUE(is_staged(line(), there, plain(data), blocking));
+    EXPECT_TRUE(is_staged(line(), plain(data), there, blocking));
+    EXPECT_FALSE(is_staged(line(), there, there, blocking));
+  }
+  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
+  EXPECT_FALSE(is_staged(line(), there, {pinned.at(), nullptr, nullptr}, true)) << "pinned already";
+}
+
+TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_stream) {
+  const auto stream = static_cast<cuda::stream_handle>(line().lend());
+  auto usual = *where().default_queue();
+  for (const auto& [on, handle] :
+       {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
+    const auto there = make(*on, k_bytes);
+    auto data = numbered(k_bytes);
+    EXPECT_FALSE(is_staged(*on, there, plain(data), false));
+    auto copied = copy_all(*on, there, plain(data), false);
+    ASSERT_TRUE(copied) << copied.failure().message();
+    fill_as_others(handle, there.pointer, 7, k_bytes);
+    finish(copied);
+    finish(on->fence({}));
+    EXPECT_TRUE(read(*on, there.pointer, k_bytes) == std::vector<std::byte>(k_bytes, std::byte{7}));
+  }
+}
+
+TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
+  constexpr std::size_t k_large = 64 * k_mib;
+  constexpr int k_times = 20;  // so that the stream is busy when the copy is asked for
+  const auto stream = static_cast<cuda::stream_handle>(line().lend());
+  auto usual = *where().default_queue();
+  for (const auto& [on, handle] :
+       {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
+    const auto there = make(*on, k_large);
+    std::vector<std::byte> got(k_bytes);
+    for (int time = 1; time <= k_times; ++time) {
+      fill_as_others(handle, there.pointer, static_cast<unsigned char>(time), k_large);
+    }
+    EXPECT_TRUE(is_staged(*on, plain(got), there, true));
+    ASSERT_TRUE(copy_all(*on, plain(got), there));
+    EXPECT_TRUE(got == std::vector<std::byte>(k_bytes, std::byte{k_times}));
+  }
+}
+
+TEST_F(cuda_pageable, holds_up_what_comes_behind_it_on_the_queue) {
+  const auto there = make(line(), k_bytes);
+  auto data = numbered(k_bytes);
+  const auto gate = make_ref<library_event>();
+  auto copied = copy_all(line(), there, plain(data), false, {gate});
+  ASSERT_TRUE(copied);
+  std::vector<std::byte> got(k_bytes);
+  auto read_back = copy_all(line(), plain(got), there, false);
+  ASSERT_TRUE(read_back);
+  line().close();
+  EXPECT_TRUE((*read_back)->pending());
+  gate->finish({});
+  finish(read_back);
+  EXPECT_TRUE(got == data);
+}
+
+TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
+  const auto there = make(line(), k_bytes);
+  auto data = numbered(k_bytes);
+  std::vector<std::byte> zero(k_bytes);
+  ASSERT_TRUE(copy_all(line(), there, plain(zero)));
+  const auto gate = make_ref<library_event>();
+  auto copied = copy_all(line(), there, plain(data), false, {gate});
+  ASSERT_TRUE(copied);
+  gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "it went wrong"));
+  EXPECT_EQ((*copied)->wait(std::nullopt).failure().code(), ISTHMUS_ERROR_DEPENDENCY);
+  std::vector<std::byte> got(k_bytes, std::byte{1});
+  ASSERT_TRUE(copy_all(line(), plain(got), there)) << "the queue goes on";
+  EXPECT_TRUE(got == zero);
+}
+
+// A copy of as many pieces as take all lanes for long, and small ones meanwhile.
+TEST_F(cuda_pageable, large_and_small_ones_share_the_lanes) {
+  constexpr std::size_t k_large = 128 * k_mib;
+  const auto large = make(line(), k_large);
+  auto data = numbered(k_large);
+  auto on = *home().create_queue(where());
+  auto copied = copy_all(line(), large, plain(data), false, {}, k_large);
+  ASSERT_TRUE(copied);
+  std::vector<std::thread> threads;
+  for (unsigned seed = 0; seed < 12; ++seed) {
+    threads.emplace_back([&, seed] {
+      const auto there = make(*on, k_bytes);
+      auto own = numbered(k_bytes, seed);
+      std::vector<std::byte> got(k_bytes);
+      EXPECT_TRUE(copy_all(*on, there, plain(own)));
+      EXPECT_TRUE(copy_all(*on, plain(got), there));
+      EXPECT_TRUE(got == own);
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  finish(copied);
+  std::vector<std::byte> got(k_large);
+  ASSERT_TRUE(copy_all(line(), plain(got), large, true, {}, k_large));
+  EXPECT_TRUE(got == data);
+}
+
+TEST_F(cuda_pageable, lets_the_process_end_in_its_midst) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    auto* const data = new std::vector<std::byte>(256 * k_mib, std::byte{1});
+    auto* const there = new endpoint(make(line(), data->size()));
+    const auto copied = copy_all(line(), *there, plain(*data), false, {}, data->size());
+    const auto held = copy_all(line(), plain(*data), *there, false, {}, data->size());
+    std::exit(copied && held ? 7 : 8);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(7), "");
+}
+
+// The stand-in alone can be told to fail.
+class cuda_failing : public cuda_pageable {
+ protected:
+  void SetUp() override {
+    cuda_pageable::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    auto library = *os::open_library(where().home().properties().library.c_str());
+    fail_after_ = reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
+    if (fail_after_ == nullptr) {
+      GTEST_SKIP() << "a driver that does not fail when told to";
+    }
+  }
+  // The driver's call after that many fails while `scenario` runs; true if there were as many.
+  template <class Scenario>
+  [[nodiscard]] bool fails_at(long calls, Scenario&& scenario) {
+    fail_after_(calls);
+    scenario();
+    return fail_after_(-1) < 0;
+  }
+
+  long (*fail_after_)(long) = nullptr;
+};
+
+TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
+  const auto there = make(line(), k_bytes);
+  std::vector<std::byte> got(k_bytes);
+  bool reached = true;
+  int told = 0;
+  for (long n = 0; reached; ++n) {
+    ASSERT_LT(n, 2000);
+    auto data = numbered(k_bytes, static_cast<unsigned>(n));
+    std::fill(got.begin(), got.end(), std::byte{});
+    bool there_and_back = false;
+    reached = fails_at(n, [&] {
+      auto put = copy_all(line(), there, plain(data), n % 2 == 0);
+      const bool right = put && (n % 2 == 0 || (*put)->wait(std::nullopt));
+      auto back = copy_all(line(), plain(got), there, n % 3 == 0);
+      there_and_back = back && (n % 3 == 0 || (*back)->wait(std::nullopt)) && right;
+    });
+    told += there_and_back ? 0 : 1;
+    ASSERT_TRUE(!there_and_back || got == data) << n;
+    ASSERT_TRUE(line().wait(std::nullopt));
+  }
+  EXPECT_GT(told, 10);
+  auto& ring = staging_ring::of(where());
+  std::vector<staging_ring::lane*>
+      all;  // waited for: a helper may have come too late, and have one
+  while (all.size() < staging_ring::k_most_lanes) {
+    all.push_back(&ring.take());
+  }
+  for (auto* each : all) {
+    ring.give_back(*each);
+  }
+}
+
+// In a child, whose address space has no room for the stack of another thread; a real driver may
+// want some itself.
+TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
+  if (k_address_sanitizer || k_thread_sanitizer) {
+    GTEST_SKIP() << "the sanitizer itself needs address space";
+  }
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    const auto there = make(line(), k_bytes);
+    auto data = numbered(k_bytes);
+    std::vector<std::byte> got(k_bytes);
+    bool right{copy_all(line(), there, plain(data), true, {}, k_mib / 2)};  // makes its lane
+    std::vector<std::vector<char>>(200, std::vector<char>(4096)).clear();   // for small things
+    const rlimit nothing_more{1, 1};
+    right = setrlimit(RLIMIT_AS, &nothing_more) == 0 && right;
+    right = copy_all(line(), there, plain(data)) && right;
+    auto behind = copy_all(line(), plain(got), there, false);
+    right = behind && (*behind)->outcome().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && right;
+    right = copy_all(line(), plain(got), there) && right;  // the queue goes on
+    std::_Exit(right && got == data ? 0 : 3);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(0), "");
+}
+
+// Lanes beyond those that there are cannot be made here, so that they can be counted.
+TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    os::processor_set one;
+    const auto all = os::processors_of_thread();
+    for (std::size_t each = 0; each < all.size() && one.none(); ++each) {
+      one[each] = all[each];
+    }
+    const os::bound_thread here{one};
+    const auto there = make(line(), 64 * k_mib);
+    std::vector<std::byte> data(64 * k_mib);
+    const bool copied{copy_all(line(), there, plain(data), true, {}, data.size())};
+    int lanes = 0;
+    fail_after_(0);
+    while (staging_ring::of(where()).try_take() != nullptr) {
+      ++lanes;
+    }
+    std::exit(copied ? lanes : 100);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(1), "");
+}
+
+// The stream of the first lane, then its memory; before there is one, so in a process of its own.
+TEST_F(cuda_failing, leaves_it_to_the_driver_where_nothing_can_be_pinned) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this](long calls) {
+    const auto there = make(line(), k_bytes);
+    auto data = numbered(k_bytes);
+    std::vector<std::byte> got(k_bytes);
+    bool right = true;
+    right = fails_at(calls, [&] { right = bool{copy_all(line(), there, plain(data))}; }) && right;
+    right = copy_all(line(), plain(got), there) && right;
+    std::exit(right && got == data ? 0 : 3);
+  };
+  EXPECT_EXIT(in_child(0), ::testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(in_child(1), ::testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace isthmus::cuda_test

@@ -1,0 +1,119 @@
+#include "transfer/staging_ring.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "backend/drivers.hpp"
+
+namespace isthmus {
+namespace {
+
+class ring_test : public ::testing::Test {
+ protected:
+  staging_ring& ring() { return ring_; }
+  std::vector<staging_ring::lane*> take_all() {
+    std::vector<staging_ring::lane*> all;
+    while (auto* const each = ring_.try_take()) {
+      all.push_back(each);
+    }
+    return all;
+  }
+  void give_back(const std::vector<staging_ring::lane*>& all) {
+    for (auto* each : all) {
+      ring_.give_back(*each);
+    }
+  }
+  // Some time after somebody has begun to wait.
+  void await_asking() {
+    while (!ring_.asks_for_one()) {
+      std::this_thread::yield();
+    }
+  }
+
+ private:
+  staging_ring ring_{**find_device("host")};
+};
+
+TEST_F(ring_test, has_lanes_with_memory_of_their_own_and_no_more_than_it_may) {
+  const auto all = take_all();
+  EXPECT_EQ(all.size(), staging_ring::k_most_lanes);
+  EXPECT_EQ(ring().reserve(), nullptr);
+  std::set<std::byte*> slots;
+  for (const auto* each : all) {
+    ASSERT_TRUE(each->on);
+    for (const auto& slot : each->slots) {
+      slots.insert(slot.memory);
+    }
+  }
+  EXPECT_EQ(slots.size(), all.size() * staging_ring::k_slots);
+  std::byte* before = nullptr;
+  for (auto* each : slots) {
+    EXPECT_TRUE(before == nullptr || each - before >= std::ptrdiff_t{staging_ring::k_slot_bytes});
+    before = each;
+  }
+  give_back(all);
+}
+
+TEST_F(ring_test, makes_no_more_lanes_than_are_used_at_a_time) {
+  ASSERT_TRUE(ring().is_there());
+  auto& first = ring().take();
+  ring().give_back(first);
+  for (int again = 0; again < 3; ++again) {
+    auto& same = ring().take();
+    EXPECT_EQ(&same, &first);
+    ring().give_back(same);
+  }
+}
+
+TEST_F(ring_test, has_whoever_waits_asked_for_once) {
+  const auto all = take_all();
+  EXPECT_FALSE(ring().asks_for_one());
+  std::thread waits([this] { ring().give_back(ring().take()); });
+  await_asking();
+  EXPECT_FALSE(ring().asks_for_one()) << "one lane was promised already";
+  ring().give_back(*all.front());
+  waits.join();
+  EXPECT_FALSE(ring().asks_for_one());
+  give_back({all.begin() + 1, all.end()});
+}
+
+TEST_F(ring_test, asks_for_as_many_as_wait) {
+  const auto all = take_all();
+  std::vector<std::thread> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.emplace_back([this] { ring().give_back(ring().take()); });
+  }
+  await_asking();
+  await_asking();
+  EXPECT_FALSE(ring().asks_for_one());
+  give_back(all);
+  for (auto& each : waiting) {
+    each.join();
+  }
+}
+
+TEST_F(ring_test, serves_more_threads_than_it_has_lanes) {
+  ASSERT_TRUE(ring().is_there());
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < 2 * staging_ring::k_most_lanes; ++i) {
+    threads.emplace_back([this] {
+      for (int round = 0; round < 200; ++round) {
+        auto& own = ring().take();
+        *own.slots.front().memory = std::byte{1};  // a race if somebody else has it
+        ring().give_back(own);
+      }
+    });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  const auto all = take_all();
+  EXPECT_EQ(all.size(), staging_ring::k_most_lanes);
+  give_back(all);
+}
+
+}  // namespace
+}  // namespace isthmus
