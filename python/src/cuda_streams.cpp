@@ -107,8 +107,13 @@ device_handle find_cuda_device(int number) {
   return found;
 }
 
-std::uintptr_t stream_number_of(const queue& of) {
+std::uintptr_t lend_stream(const queue& of) {
   return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(of.raw.get()));
+}
+
+std::uintptr_t stream_to_wait(const queue& of) {
+  const nb::object standard = default_queue_of(*device_of(of.device_object));
+  return queue_of(standard) == &of ? k_legacy : lend_stream(of);
 }
 
 queue_handle queue_of_number(const device_handle& on, std::uintptr_t number, nb::handle owner) {
@@ -133,7 +138,7 @@ nb::object cuda_stream_of(const queue& self) {
     raise_python(PyExc_TypeError, "__cuda_stream__: a queue of %s is no stream of CUDA's",
                  describe(*device_of(self.device_object)).c_str());
   }
-  return nb::make_tuple(0, stream_number_of(self));
+  return nb::make_tuple(0, lend_stream(self));
 }
 
 }  // namespace isthmus::python

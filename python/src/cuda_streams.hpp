@@ -10,8 +10,10 @@ namespace isthmus::python {
 [[nodiscard]] device_handle find_cuda_device(int number);
 
 // The number that DLPack and __cuda_array_interface__ have for a queue's stream. The queue's handle
-// counts as lent then.
-[[nodiscard]] std::uintptr_t stream_number_of(const queue& of);
+// counts as lent then: there may be work that we do not know.
+[[nodiscard]] std::uintptr_t lend_stream(const queue& of);
+// The same for whoever only has the stream wait. It is lent all the same, but for a default queue.
+[[nodiscard]] std::uintptr_t stream_to_wait(const queue& of);
 // A queue on a stream by that number, adopted, as there may be work of others on it; 0, in CUDA's
 // own calls, is the legacy default stream too. `owner`, if valid, keeps the stream alive. The
 // library's errors.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <unordered_map>
 
 #include "arguments.hpp"
 #include "cuda_streams.hpp"
@@ -81,7 +82,19 @@ dlpack::device own_device(const buffer& of) {
   return {dlpack::k_cuda, number};
 }
 
-// By the array API: None is the legacy default stream, -1 asks for no order, 0 could be two streams.
+// One for each device, adopted once, so that the end of a later loan takes the place of earlier
+// ones. Guarded by the interpreter's lock; never destroyed.
+queue_handle legacy_queue_of(const device_handle& on) {
+  static auto& known = *new std::unordered_map<std::uintptr_t, queue_handle>;
+  auto& found = known[device_key_of(on.get())];
+  if (!found) {
+    found = queue_of_number(on, 1, nb::handle{});
+  }
+  return queue_handle::retained(found.get());
+}
+
+// By the array API: None is the legacy default stream, -1 asks for no order, 0 could be either of
+// two streams.
 queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::handle stream) {
   if (where.type == dlpack::k_cpu) {
     if (!stream.is_none()) {
@@ -97,10 +110,11 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
     raise_python(PyExc_BufferError,
                  "DLPack: stream 0 may mean either default stream: pass 1 for the legacy one");
   }
+  const auto& where_of = *device_of(queue_of_buffer(of).device_object);
+  const auto on = device_handle::retained(where_of.raw.get());
   const auto number =
       stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
-  const auto& on = *device_of(queue_of_buffer(of).device_object);
-  return queue_of_number(device_handle::retained(on.raw.get()), number, nb::handle{});
+  return number == 1 ? legacy_queue_of(on) : queue_of_number(on, number, nb::handle{});
 }
 
 // Memory that the host cannot touch is copied for it unless `copy` forbids that.

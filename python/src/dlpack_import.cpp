@@ -166,7 +166,7 @@ nb::object ask_for_capsule(nb::handle object, const dlpack::device& where, const
   const nb::object method = object.attr("__dlpack__");
   nb::dict arguments;
   if (where.type != dlpack::k_cpu) {
-    arguments["stream"] = stream_number_of(on);
+    arguments["stream"] = stream_to_wait(on);
   }
   nb::object versioned = arguments.attr("copy")();
   versioned[nb::str("max_version")] = nb::make_tuple(1, 0);

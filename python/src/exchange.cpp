@@ -77,7 +77,7 @@ nb::object cuda_interface(nb::handle self) {
                  describe(*device_of(on.device_object)).c_str());
   }
   nb::object made = filled(from, info_of(of).pointer, of);
-  made[nb::str("stream")] = stream_number_of(on);
+  made[nb::str("stream")] = lend_stream(on);
   return made;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__, versions 2
-// and 3, as they are read from other libraries' objects.
+// The dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__, versions
+// 2 and 3, as they are read from other libraries' objects.
 
 #include "buffer.hpp"
 
