@@ -257,7 +257,8 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
 /* Adopts a driver's queue (OpenCL: cl_command_queue; CUDA: CUstream) of `device`'s platform. Where
  * it is out of order, every operation of this library stands behind a barrier. Ownership as in
  * isthmus_context_adopt, but that CUDA counts no references: a stream lives as long as its owner
- * says. */
+ * says, without one as long as the queue and the memory that was used on it. A stream that the
+ * library made gives its own queue again; CLOSED if that is gone. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -948,6 +949,14 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
  * matching `unexport`, through `free` too. UNSUPPORTED for device kind. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
                                                    void** pointer) ISTHMUS_NOEXCEPT;
+/* Gives a pointer, of any kind, for the work that others put on the buffer's queue, till the
+ * matching `unexport`, through `free` too: what is put there from now on comes behind what is
+ * pending. Waits for nothing, unless that waits for the host itself. For work on another queue, one
+ * that others made too, export the buffer that isthmus_buffer_on_queue gives. Where that queue was
+ * adopted or its handle lent, operations on other queues wait for what it has, and so does what
+ * frees the memory. CLOSED. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer,
+                                                            void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_unexport(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Gives the memory to a foreign owner: a pointer and what frees it. The buffer is dead afterwards.
  * Fails with INVALID_ARGUMENT for 0 bytes and while slices, other references to it or exports live.

@@ -380,6 +380,17 @@ class Queue:
         have no handles.
         """
 
+    @staticmethod
+    def from_stream(stream: Any, device: Device | str | None = None) -> Queue:
+        """
+        Adopts a CUDA stream of another library's, which it keeps alive: an object with
+        __cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None: the
+        one that the stream is of; of a default stream that does not tell, the current device
+        if it is one of CUDA's, else "cuda:0". Work that others put on the stream is taken
+        into account. Raises TypeError for other objects, WrongContextError for a stream of
+        another device, InvalidArgumentError for the per-thread default stream.
+        """
+
     def __eq__(self, other: object) -> bool: ...
 
     def __hash__(self) -> int: ...
@@ -420,6 +431,12 @@ class Queue:
         The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;
         valid while this object lives. Once it was asked for, Isthmus takes into account
         that the queue may have work which it does not know.
+        """
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        """
+        (0, handle), for libraries that take CUDA streams; counts as asking for
+        `native_handle`. Raises TypeError for a queue of another back-end.
         """
 
     def wait(self, timeout: float | None = None) -> None:
@@ -1326,29 +1343,52 @@ class Buffer:
         Buffers of device kind have no such attribute.
         """
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """
+        Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,
+        whose handle counts as lent from then on. Does not wait. Who works on the memory on
+        another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;
+        buffers on other devices have no such attribute.
+        """
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """
         A uint8 array over the bytes of shared and host kinds. Raises TypeError for device kind.
         """
 
-    def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
-        A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for
-        pending work. Versioned if `max_version` is (1, 0) or more. The memory stays until
-        the consumer gives it back, through free(). Raises BufferError for device kind,
-        another `dl_device`, a stream, and read-only memory without a version.
+        A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory
+        stays until the consumer gives it back, through free().
+
+        On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA
+        device, (2, n), for its device kind, and if `dl_device` asks for it for shared kind,
+        (13, n) too, and host kind, (3, n): waits for nothing. `stream`, as the array API
+        has it (None or 1: the legacy default stream, -1: no order), goes on behind pending
+        work, and what is on it counts as work on this buffer until the consumer has given
+        the memory back and that has ended.
+
+        `copy` True: a copy. None: one for the CPU where that cannot touch the memory, if
+        `dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,
+        for streams where there are none, and for read-only memory without a version.
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        """(1, 0), kDLCPU. Raises BufferError for device kind."""
+        """
+        (1, 0), kDLCPU, of shared and host kinds; (2, n), kDLCUDA, of device kind on CUDA
+        devices. Raises BufferError for device kind elsewhere.
+        """
 
     @staticmethod
     def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer:
         """
-        A buffer of kind "host" over the memory of a contiguous CPU array that has
-        __dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the
-        host device's. Raises BufferError for other devices and types, ValueError for what
-        is not contiguous.
+        A buffer over the memory of a contiguous array that has __dlpack__, or of a capsule,
+        without a copy; it is kept alive. Memory of the CPU's is of kind "host", on `queue`,
+        None: the host device's. Memory of a CUDA device's is of the kind that the driver
+        tells; the producer has `queue` (None: the current one if it is on that device, else
+        the device's default one) go on behind its work. Raises BufferError for other devices
+        and types, ValueError for what is not contiguous.
         """
 
     def tobytes(self) -> bytes:

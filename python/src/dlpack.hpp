@@ -12,13 +12,20 @@ namespace isthmus::python {
 
 namespace dlpack {
 
+inline constexpr const char* k_name = "dltensor";
+inline constexpr const char* k_versioned_name = "dltensor_versioned";
 inline constexpr std::int32_t k_cpu = 1;
+inline constexpr std::int32_t k_cuda = 2;
+inline constexpr std::int32_t k_cuda_host = 3;
+inline constexpr std::int32_t k_cuda_managed = 13;
 inline constexpr std::uint64_t k_read_only = 1;
 inline constexpr std::uint64_t k_is_copied = 2;
 
 struct device {
   std::int32_t type;
   std::int32_t id;
+
+  bool operator==(const device&) const = default;
 };
 struct data_type {
   std::uint8_t code;  // 1: unsigned
@@ -49,6 +56,9 @@ struct managed_versioned {
   std::uint64_t flags;
   dlpack::tensor tensor;
 };
+// Of (type, number). BufferError for what is none.
+[[nodiscard]] device to_device(nb::handle given);
+
 static_assert(sizeof(tensor) == 48 && sizeof(managed) == 64 && sizeof(managed_versioned) == 80);
 
 }  // namespace dlpack

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arguments.hpp"
+#include "cuda_streams.hpp"
 #include "dlpack.hpp"
 #include "interrupts.hpp"
 #include "transfers.hpp"
@@ -14,15 +15,17 @@ namespace {
 
 // -- dictionaries ---------------------------------------------------------------------------------
 
+enum class protocol { usm, numpy, cuda };
+
 // Copying a dictionary whose keys are there already is the quickest way to one.
-PyObject* make_template(bool usm) {
+PyObject* make_template(protocol of) {
   nb::dict made;
   made["data"] = nb::none();
   made["shape"] = nb::none();
   made["strides"] = nb::none();
   made["typestr"] = "|u1";
-  made["version"] = usm ? 1 : 3;
-  if (usm) {
+  made["version"] = of == protocol::usm ? 1 : 3;
+  if (of == protocol::usm) {
     made["syclobj"] = nb::none();
   }
   return made.release().ptr();
@@ -48,7 +51,7 @@ nb::object filled(PyObject* from, const void* pointer, const buffer& of) {
 }
 
 nb::object array_interface(nb::handle self) {
-  static PyObject* const from = make_template(false);
+  static PyObject* const from = make_template(protocol::numpy);
   const auto& of = require_buffer(self);
   if (!host_reachable(of.kind)) {
     raise_python(PyExc_AttributeError,
@@ -63,6 +66,19 @@ nb::object array_interface(nb::handle self) {
     raise_set();
   }
   return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, of);
+}
+
+nb::object cuda_interface(nb::handle self) {
+  static PyObject* const from = make_template(protocol::cuda);
+  const auto& of = require_buffer(self);
+  const auto& on = queue_of_buffer(of);
+  if (cuda_number_of(on) < 0) {
+    raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is no device of CUDA's",
+                 describe(*device_of(on.device_object)).c_str());
+  }
+  nb::object made = filled(from, info_of(of).pointer, of);
+  made[nb::str("stream")] = lend_stream(on);
+  return made;
 }
 
 // NumPy asks for this where there is no buffer to be had, others even where there is.
@@ -159,7 +175,7 @@ nb::object host_copy_of(nb::handle self) { return host_copy(require_buffer(self)
 }  // namespace
 
 nb::object usm_interface(nb::handle self) {
-  static PyObject* const from = make_template(true);
+  static PyObject* const from = make_template(protocol::usm);
   const auto& of = require_buffer(self);
   nb::object made = filled(from, info_of(of).pointer, of);
   set_entry(made, interned.syclobj, of.queue_object);
@@ -214,6 +230,13 @@ void bind_protocols(nb::class_<buffer>& bound) {
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
           "Buffers of device kind have no such attribute.")
+      .def_prop_ro(
+          "__cuda_array_interface__", &cuda_interface,
+          nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
+          "Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,\n"
+          "whose handle counts as lent from then on. Does not wait. Who works on the memory on\n"
+          "another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;\n"
+          "buffers on other devices have no such attribute.")
       .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
@@ -222,23 +245,34 @@ void bind_protocols(nb::class_<buffer>& bound) {
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
            nb::sig(
-               "def __dlpack__(self, *, stream: None = None, max_version: tuple[int, int] | None = "
+               "def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | "
+               "None = "
                "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
-           "A DLPack capsule of uint8 on the CPU (kDLCPU), for shared and host kinds; waits for\n"
-           "pending work. Versioned if `max_version` is (1, 0) or more. The memory stays until\n"
-           "the consumer gives it back, through free(). Raises BufferError for device kind,\n"
-           "another `dl_device`, a stream, and read-only memory without a version.")
+           "A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory\n"
+           "stays until the consumer gives it back, through free().\n\n"
+           "On the CPU, (1, 0), for shared and host kinds: waits for pending work. On a CUDA\n"
+           "device, (2, n), for its device kind, and if `dl_device` asks for it for shared kind,\n"
+           "(13, n) too, and host kind, (3, n): waits for nothing. `stream`, as the array API\n"
+           "has it (None or 1: the legacy default stream, -1: no order), goes on behind pending\n"
+           "work, and what is on it counts as work on this buffer until the consumer has given\n"
+           "the memory back and that has ended.\n\n"
+           "`copy` True: a copy. None: one for the CPU where that cannot touch the memory, if\n"
+           "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
+           "for streams where there are none, and for read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-           "(1, 0), kDLCPU. Raises BufferError for device kind.")
+           "(1, 0), kDLCPU, of shared and host kinds; (2, n), kDLCUDA, of device kind on CUDA\n"
+           "devices. Raises BufferError for device kind elsewhere.")
       .def_static(
           "from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
           nb::arg("queue") = nb::none(),
           nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
-          "A buffer of kind \"host\" over the memory of a contiguous CPU array that has\n"
-          "__dlpack__, or of a capsule, without a copy; it is kept alive. `queue` None: the\n"
-          "host device's. Raises BufferError for other devices and types, ValueError for what\n"
-          "is not contiguous.");
+          "A buffer over the memory of a contiguous array that has __dlpack__, or of a capsule,\n"
+          "without a copy; it is kept alive. Memory of the CPU's is of kind \"host\", on `queue`,\n"
+          "None: the host device's. Memory of a CUDA device's is of the kind that the driver\n"
+          "tells; the producer has `queue` (None: the current one if it is on that device, else\n"
+          "the device's default one) go on behind its work. Raises BufferError for other devices\n"
+          "and types, ValueError for what is not contiguous.");
 }
 
 void bind_copies(nb::class_<buffer>& bound) {

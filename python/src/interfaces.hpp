@@ -1,6 +1,6 @@
 #pragma once
-// The dictionary __sycl_usm_array_interface__, version 1, as it is read from other libraries'
-// objects.
+// The dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__, versions
+// 2 and 3, as they are read from other libraries' objects.
 
 #include "buffer.hpp"
 
@@ -9,13 +9,17 @@ namespace isthmus::python {
 struct told_interface {
   adoption what{};  // the box around all elements, one at least; kind UNKNOWN: as the driver tells
   bool empty = false;  // there are no elements
+  // By syclobj; by `stream`, an adopted one where it tells of one, else the default queue of the
+  // pointer's device.
   nb::object queue;
   bool contiguous = true;  // in C or Fortran order
 };
 
+// Whether it has one of them. SYCL's is read if it has both.
 [[nodiscard]] bool has_interface(nb::handle object);
-// Checks, in this order, version, data, syclobj, shape, typestr, strides, offset. ValueError for
-// values that cannot be, TypeError for types; the pointer itself is checked by adoption.
+// Checks, in this order, version, data, syclobj or stream and mask, shape, typestr, strides, offset
+// (SYCL's alone). ValueError for values that cannot be, TypeError for types; the pointer itself is
+// checked by adoption.
 [[nodiscard]] told_interface read_interface(nb::handle object);
 
 }  // namespace isthmus::python

@@ -124,7 +124,8 @@ place to_place(nb::handle object, access wanted, const char* role) {
   }
   raise_python(PyExc_TypeError,
                "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, "
-               "array.array, numpy.ndarray) or __sycl_usm_array_interface__, not %.100s",
+               "array.array, numpy.ndarray), __sycl_usm_array_interface__ or "
+               "__cuda_array_interface__, not %.100s",
                role, Py_TYPE(object.ptr())->tp_name);
 }
 

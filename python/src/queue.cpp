@@ -1,4 +1,5 @@
 #include "arguments.hpp"
+#include "cuda_streams.hpp"
 #include "current.hpp"
 #include "errors.hpp"
 #include "owners.hpp"
@@ -42,6 +43,10 @@ nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
   queue_handle adopted;
   check(isthmus_queue_adopt(device_of(where)->raw.get(), native, keep_alive(owner), adopted.out()));
   return wrap(std::move(adopted));
+}
+
+nb::object from_stream(nb::handle stream, nb::handle device) {
+  return wrap(queue_of_stream(stream, device));
 }
 
 void wait(const queue& self, nb::handle timeout) {
@@ -150,7 +155,11 @@ void bind_properties(nb::class_<queue>& bound) {
           },
           "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;\n"
           "valid while this object lives. Once it was asked for, Isthmus takes into account\n"
-          "that the queue may have work which it does not know.");
+          "that the queue may have work which it does not know.")
+      .def("__cuda_stream__", &cuda_stream_of,
+           nb::sig("def __cuda_stream__(self) -> tuple[int, int]"),
+           "(0, handle), for libraries that take CUDA streams; counts as asking for\n"
+           "`native_handle`. Raises TypeError for a queue of another back-end.");
 }
 
 void bind_order(nb::class_<queue>& bound) {
@@ -265,6 +274,15 @@ void bind_queue(nb::module_& module) {
           "is out of order, operations stand behind barriers. It is kept alive by `owner` if\n"
           "given, else by the driver's own reference count. Raises UnsupportedError where queues\n"
           "have no handles.")
+      .def_static(
+          "from_stream", &from_stream, nb::arg("stream").none(), nb::arg("device") = nb::none(),
+          nb::sig("def from_stream(stream: Any, device: Device | str | None = None) -> Queue"),
+          "Adopts a CUDA stream of another library's, which it keeps alive: an object with\n"
+          "__cuda_stream__ (cuda.core, a Queue), a stream of PyTorch or CuPy. `device` None: the\n"
+          "one that the stream is of; of a default stream that does not tell, the current device\n"
+          "if it is one of CUDA's, else \"cuda:0\". Work that others put on the stream is taken\n"
+          "into account. Raises TypeError for other objects, WrongContextError for a stream of\n"
+          "another device, InvalidArgumentError for the per-thread default stream.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })

@@ -67,6 +67,9 @@ class event : public ref_counted {
   // Times on the device's clock. UNSUPPORTED where the driver keeps none.
   [[nodiscard]] virtual result<event_times> times();
   [[nodiscard]] virtual void* native() noexcept { return nullptr; }
+  // Whether the driver has the operation: what others put to the same driver's queue comes behind
+  // it then.
+  [[nodiscard]] virtual bool is_put() const noexcept { return true; }
 
   // References held through the public interfaces; a host event counts who could still complete it.
   virtual void retain_handle() noexcept { retain(); }

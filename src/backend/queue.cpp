@@ -47,6 +47,11 @@ bool queue::known_to_pools_alone() noexcept {
   return references() <= pools_;
 }
 
+bool queue::retain_if_known() noexcept {
+  const std::lock_guard hold{pools_lock_};
+  return references() > pools_ && try_retain();
+}
+
 void* queue::lend() noexcept {
   void* handle = native();
   if (handle != nullptr) {
@@ -175,6 +180,20 @@ result<ref<event>> queue::advise(const void* pointer, std::size_t nbytes, std::u
 
 result<ref<event>> queue::fence(wait_list after) {
   return submit(after, [&](wait_list known) { return do_fence(known); });
+}
+
+result<void> queue::stand_behind(wait_list before) {
+  if (before.empty()) {
+    return {};
+  }
+  auto reached = fence(before);
+  if (!reached && reached.failure().code() != ISTHMUS_ERROR_DEPENDENCY) {
+    return reached.take_error();
+  }
+  if (!reached || !(*reached)->is_put()) {
+    let_end(before);
+  }
+  return {};
 }
 
 result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {

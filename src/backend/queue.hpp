@@ -56,6 +56,9 @@ class queue : public ref_counted {
                                           std::uint32_t advice, wait_list after);
   // Completes when all submitted so far, and `after`, has.
   [[nodiscard]] result<ref<event>> fence(wait_list after);
+  // What others put to the driver's queue from now on comes behind `before`, whatever its outcome.
+  // Waits for `before` itself where the driver cannot have it yet. CLOSED; in the driver's failure.
+  [[nodiscard]] result<void> stand_behind(wait_list before);
   // Adds to `out` the events whose end is the end of all submitted so far, by whomever; of a closed
   // queue too. Asks the driver only where the queue is lent, and can fail only there.
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
@@ -95,6 +98,9 @@ class queue : public ref_counted {
   void note_pool() noexcept;
   void forget_pool() noexcept;
   [[nodiscard]] bool known_to_pools_alone() noexcept;
+  // For who found it without holding a reference, under a lock that its end takes: false if nobody
+  // but pools knows it.
+  [[nodiscard]] bool retain_if_known() noexcept;
 
  protected:
   [[nodiscard]] virtual result<ref<event>> do_copy(void* destination, const void* source,

@@ -232,10 +232,22 @@ result<void*> buffer::begin_export() {
   auto found = pending_on(*side);
   ISTHMUS_TRY(found);
   let_end(*found);
+  return keep_exported(*std::move(side));
+}
+
+result<void*> buffer::begin_export_to_queue() {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  auto found = pending_on(*side);
+  ISTHMUS_TRY(found);
+  ISTHMUS_TRY(on_->stand_behind(*found));
+  return keep_exported(*std::move(side));
+}
+
+void* buffer::keep_exported(endpoint&& whole) noexcept {
   exports_.fetch_add(1, std::memory_order_relaxed);
-  // The export's reference, given back by `end_export`.
-  static_cast<void>(side->memory.detach());
-  return side->pointer;
+  static_cast<void>(whole.memory.detach());
+  return whole.pointer;
 }
 
 void buffer::end_export() noexcept {

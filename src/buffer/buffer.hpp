@@ -82,6 +82,9 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<ref<event>> pending();
   // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
   [[nodiscard]] result<void*> begin_export();
+  // Waits for nothing: its queue stands behind what is pending from now on, for work unknown to us.
+  // Any kind.
+  [[nodiscard]] result<void*> begin_export_to_queue();
   void end_export() noexcept;
 
   // Gives the memory away: the buffer is dead, and who releases the owner frees the memory.
@@ -96,6 +99,8 @@ class buffer final : public ref_counted {
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
   [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole) const;
+  // The export's reference, given back by `end_export`.
+  [[nodiscard]] void* keep_exported(endpoint&& whole) noexcept;
 
   ref<queue> on_;
   // Of a slice: the whole, also for a slice of a slice, so that a chain of them stays flat.

@@ -137,6 +137,20 @@ isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
   });
 }
 
+isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, void** pointer) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(pointer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto exported = object(buffer)->begin_export_to_queue();
+    ISTHMUS_TRY(exported);
+    *pointer = *exported;
+    return {};
+  });
+}
+
 void isthmus_buffer_unexport(isthmus_buffer_t* buffer) noexcept {
   if (buffer != nullptr) {
     object(buffer)->end_export();

@@ -213,12 +213,13 @@ bool allocation::outlasts_view(queue& on) {
   if (!on.lent()) {
     return true;
   }
+  const auto began_at = uses_.begin();
   std::vector<ref<event>> running;
   if (in_continuation() || !on.unfinished(running)) {
     return false;
   }
   for (const auto& each : running) {
-    uses_.add({0, {0, what_.nbytes}, true}, each, uses_.begin());
+    uses_.add({on.serial(), {0, what_.nbytes}, true}, each, began_at);
   }
   return true;
 }

@@ -65,8 +65,38 @@ void use_list::insert(const use& what, const ref<event>& ended, std::uint64_t be
   entries_.push_back(newest);
 }
 
+std::vector<ref<event>> use_list::what_may_have_ended() {
+  const std::lock_guard hold{lock_};
+  std::vector<ref<event>> found;
+  if (entries_.size() >= next_look_) {
+    found.reserve(entries_.size());
+    for (const auto& each : entries_) {
+      found.push_back(each.ended);
+    }
+  }
+  return found;
+}
+
+// Drivers are asked outside the lock.
+void use_list::look_for_ended() noexcept try {
+  const auto looked_at = what_may_have_ended();
+  if (looked_at.empty() || in_continuation()) {
+    return;
+  }
+  for (const auto& each : looked_at) {
+    static_cast<void>(each->pending());
+  }
+  std::vector<entry> gone;
+  const std::lock_guard hold{lock_};
+  move_out(entries_, gone, [](const entry& each) { return each.ended->settled(); });
+  next_look_ = 2 * std::max(k_longest, entries_.size());
+} catch (const std::bad_alloc&) {
+  // It stays long.
+}
+
 void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept try {
   insert(what, ended, began_at);
+  look_for_ended();
 } catch (const std::bad_alloc&) {
   static_cast<void>(ended->wait(std::nullopt));
 }

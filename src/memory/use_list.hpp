@@ -4,7 +4,8 @@
 // An operation conflicts with another queue's where their ranges overlap and one of them writes; on
 // the same queue the queue's own order is enough. Adding costs a lock of a few instructions; the
 // list is as long as there are queues and disjoint ranges in flight, at most `k_longest` a queue
-// before ranges are joined (which waits for more than needed, never for less).
+// before ranges are joined (which waits for more than needed, never for less). Where it grows
+// longer all the same, as each use is of another queue, those that have ended are looked for.
 
 #include <atomic>
 #include <cstddef>
@@ -65,12 +66,16 @@ class use_list {
   [[nodiscard]] static bool superseded(const entry& older, const use& newer,
                                        std::uint64_t began_at) noexcept;
   void join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone);
+  // Nothing while the list is short, or was looked at when it was not much shorter.
+  [[nodiscard]] std::vector<ref<event>> what_may_have_ended();
+  void look_for_ended() noexcept;
 
   static constexpr std::size_t k_longest = 32;
   // Most memory is never in an operation that the host did not do itself: no lock for that.
   std::atomic<bool> ever_used_{false};
   spin_lock lock_;
   std::vector<entry> entries_;
+  std::size_t next_look_ = 2 * k_longest;  // at that length
   std::uint64_t next_number_ = 0;
 };
 

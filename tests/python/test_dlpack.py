@@ -46,6 +46,8 @@ def test_device(q: Queue, host_kind: str) -> None:
 
 
 def test_device_kind_has_none(q: Queue) -> None:
+    if q.device.backend == "cuda":
+        pytest.skip("is lent as CUDA's")
     buffer = Buffer(8, kind="device", queue=q)
     for ask in (buffer.__dlpack__, buffer.__dlpack_device__, lambda: np.from_dlpack(buffer)):
         with pytest.raises(BufferError, match="device"):
@@ -113,7 +115,7 @@ def test_read_only(q: Queue, host_kind: str) -> None:
 def test_other_devices_and_streams(q: Queue, host_kind: str) -> None:
     buffer = Buffer(8, kind=host_kind, queue=q)
     assert CAPSULE_NAME(buffer.__dlpack__(dl_device=(1, 0))) == b"dltensor"
-    for wrong in ({"dl_device": (2, 0)}, {"dl_device": (14, 0)}, {"stream": 1}):
+    for wrong in ({"dl_device": (2, 99)}, {"dl_device": (14, 0)}, {"stream": 1}):
         with pytest.raises(BufferError):
             buffer.__dlpack__(**wrong)
 
@@ -176,9 +178,9 @@ def test_arrays_with_gaps() -> None:
             Buffer.from_dlpack(source)
 
 
-def test_what_is_not_on_the_cpu() -> None:
-    with pytest.raises(BufferError, match="CPU"):
-        Buffer.from_dlpack(Capsule(None, (2, 0)))
+def test_what_is_on_no_device_that_is_known() -> None:
+    with pytest.raises(BufferError, match=r"\(14, 0\) is not the CPU's"):
+        Buffer.from_dlpack(Capsule(None, (14, 0)))
 
 
 @pytest.mark.parametrize("wrong", [5, b"abc", object(), None])

@@ -199,6 +199,7 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
   undo destroyed{[&] { member.calls().destroy_stream(stream); }};
   ref<isthmus::queue> made{make_ref<cuda::queue>(*this, member, stream, false)};
   destroyed.dismiss();
+  member.streams().add(stream, *made);
   return made;
 }
 

@@ -51,10 +51,10 @@ void operation::refuse(error why) noexcept {
 }
 
 bool operation::wait_till_put(const os::deadline& until) noexcept {
-  while (!put()) {
+  while (!is_put()) {
     const auto seen = progress_.fetch_or(k_awaited, std::memory_order_acq_rel) | k_awaited;
     if ((seen & k_put) == 0 && !os::futex_wait(progress_, seen, until)) {
-      return put();
+      return is_put();
     }
   }
   return true;
@@ -62,7 +62,7 @@ bool operation::wait_till_put(const os::deadline& until) noexcept {
 
 // An event that was never recorded would count as one that has ended.
 void operation::refresh() noexcept {
-  if (!put()) {
+  if (!is_put()) {
     return;
   }
   if (os::drivers_are_gone()) {

@@ -15,8 +15,8 @@ class operation final : public event {
 
   [[nodiscard]] event_handle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
-  // Whether the driver has it, or it failed before the driver got it.
-  [[nodiscard]] bool put() const noexcept {
+  // Or it failed before the driver got it.
+  [[nodiscard]] bool is_put() const noexcept override {
     return (progress_.load(std::memory_order_acquire) & k_put) != 0;
   }
   void mark_put() noexcept;

@@ -57,6 +57,19 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
   return default_context();
 }
 
+namespace {
+
+result<ref<isthmus::queue>> own_queue(device& where, stream_handle handle) {
+  if (auto known = where.streams().find(handle)) {
+    return known;
+  }
+  return fail(ISTHMUS_ERROR_CLOSED,
+              "the stream {} of {} belonged to a queue of this library's that is gone",
+              static_cast<void*>(handle), where.properties().filter);
+}
+
+}  // namespace
+
 result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
                                                   owner keep) {
   auto& where = static_cast<device&>(member);
@@ -67,6 +80,9 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
                 native);
   }
   auto* const handle = static_cast<stream_handle>(native);
+  if (where.streams().has(handle)) {
+    return own_queue(where, handle);
+  }
   auto primary = where.primary();
   ISTHMUS_TRY(primary);
   const made_current here{calls_, *primary};

@@ -11,7 +11,7 @@ namespace isthmus::cuda {
 // Whether the driver can be told to wait for it, or need not.
 [[nodiscard]] inline bool is_ready(const ref<event>& before) noexcept {
   const auto* known = dynamic_cast<const operation*>(before.get());
-  return before->settled() || (known != nullptr && known->put());
+  return before->settled() || (known != nullptr && known->is_put());
 }
 
 [[nodiscard]] result<ref<operation>> make_operation(const device& where);

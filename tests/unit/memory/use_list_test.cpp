@@ -89,5 +89,34 @@ TEST(use_list, of_two_submissions_at_once_neither_is_the_later) {
   EXPECT_EQ(uses.pending({0, 100}).size(), 2U);
 }
 
+// As a driver's, whose end nobody is told.
+class silent_event final : public event {
+ public:
+  bool ended = true;
+
+ protected:
+  void refresh() noexcept override {
+    if (ended) {
+      complete({});
+    }
+  }
+};
+
+TEST(use_list, does_not_grow_by_what_ended_unseen) {
+  use_list uses;
+  const auto running = make_ref<silent_event>();
+  running->ended = false;
+  uses.add({1, {0, 8}, true}, running, uses.begin());
+  for (std::uint64_t other = 2; other < 10'000; ++other) {
+    uses.add({other, {0, 8}, true}, make_ref<silent_event>(), uses.begin());
+  }
+  std::vector<ref<event>> waited;
+  uses.collect({0, {0, 8}, true}, waited);
+  EXPECT_LT(waited.size(), 100U);
+  EXPECT_EQ(waited.front().get(), running.get());
+  running->ended = true;
+  EXPECT_TRUE(uses.pending({0, 8}).empty());
+}
+
 }  // namespace
 }  // namespace isthmus

@@ -1,0 +1,144 @@
+#include "cuda_streams.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "owners.hpp"
+
+namespace isthmus::python {
+namespace {
+
+constexpr std::uintptr_t k_legacy = 1;  // CU_STREAM_LEGACY
+
+struct named_stream {
+  std::uintptr_t number;
+  std::optional<int> device;
+};
+
+std::optional<int> number_in(nb::handle object, const char* attribute) {
+  if (!nb::hasattr(object, attribute)) {
+    return {};
+  }
+  const int told = nb::cast<int>(object.attr(attribute));
+  return told < 0 ? std::optional<int>{} : told;  // CuPy's -1: whichever is current
+}
+
+std::uintptr_t to_number(nb::handle handle) {
+  return reinterpret_cast<std::uintptr_t>(to_pointer(handle, "stream"));
+}
+
+// A method by the protocol, a tuple in its first drafts.
+named_stream read_protocol(nb::handle stream) {
+  nb::object told = stream.attr("__cuda_stream__");
+  if (PyCallable_Check(told.ptr()) != 0) {
+    told = told();
+  }
+  if (PySequence_Check(told.ptr()) == 0 || nb::len(told) != 2 || !told[0].equal(nb::int_(0))) {
+    raise_python(PyExc_ValueError, "__cuda_stream__ must give (0, handle), not %R", told.ptr());
+  }
+  return {to_number(told[1]), number_in(stream, "device_index")};
+}
+
+bool is_of(nb::handle object, const char* package) {
+  const nb::object module = nb::getattr(object.type(), "__module__", nb::str(""));
+  const char* name = PyUnicode_Check(module.ptr()) != 0 ? PyUnicode_AsUTF8(module.ptr()) : "";
+  return name != nullptr && std::strncmp(name, package, std::strlen(package)) == 0;
+}
+
+named_stream read_stream(nb::handle stream) {
+  if (nb::hasattr(stream, "__cuda_stream__")) {
+    return read_protocol(stream);
+  }
+  if (nb::hasattr(stream, "cuda_stream")) {  // PyTorch
+    return {to_number(stream.attr("cuda_stream")), number_in(stream, "device_index")};
+  }
+  if (is_of(stream, "cupy") && nb::hasattr(stream, "ptr")) {
+    return {to_number(stream.attr("ptr")), number_in(stream, "device_id")};
+  }
+  raise_python(PyExc_TypeError,
+               "stream must have __cuda_stream__, or be a stream of PyTorch or CuPy, not %.100s: "
+               "Queue.from_handle takes a handle",
+               Py_TYPE(stream.ptr())->tp_name);
+}
+
+// The current device if it is one of CUDA's, else the first.
+device_handle likely_device() {
+  const nb::object current = current_device();
+  const auto& on = *device_of(current);
+  const bool is_cuda = std::strcmp(info_of(on).backend, "cuda") == 0;
+  return is_cuda ? device_handle::retained(on.raw.get()) : find_cuda_device(0);
+}
+
+queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
+  if (number <= k_legacy) {
+    return queue_of_number(likely_device(), number, owner);
+  }
+  for (int each = 0;; ++each) {
+    const device_handle on = find_cuda_device(each);  // DeviceNotFoundError behind the last one
+    queue_handle made;
+    const auto status = isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(number),
+                                            keep_alive(owner), made.out());
+    if (status != ISTHMUS_ERROR_WRONG_CONTEXT) {
+      check(status);
+      return made;
+    }
+  }
+}
+
+}  // namespace
+
+int cuda_number_of(const queue& on) {
+  const auto told = info_of(*device_of(on.device_object));
+  const bool is_cuda = std::strcmp(told.backend, "cuda") == 0;
+  return is_cuda ? std::atoi(std::strrchr(told.filter, ':') + 1) : -1;
+}
+
+device_handle find_cuda_device(int number) {
+  const std::string filter = "cuda:" + std::to_string(number);
+  before_drivers(filter.c_str());
+  device_handle found;
+  check(isthmus_device_find(filter.c_str(), found.out()));
+  return found;
+}
+
+std::uintptr_t lend_stream(const queue& of) {
+  return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(of.raw.get()));
+}
+
+std::uintptr_t stream_to_wait(const queue& of) {
+  const nb::object standard = default_queue_of(*device_of(of.device_object));
+  return queue_of(standard) == &of ? k_legacy : lend_stream(of);
+}
+
+queue_handle queue_of_number(const device_handle& on, std::uintptr_t number, nb::handle owner) {
+  queue_handle made;
+  check(isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(std::max(number, k_legacy)),
+                            keep_alive(owner), made.out()));
+  return made;
+}
+
+queue_handle queue_of_stream(nb::handle stream, nb::handle device) {
+  const auto named = read_stream(stream);
+  if (!device.is_none()) {
+    const nb::object on = to_device(device);
+    return queue_of_number(device_handle::retained(device_of(on)->raw.get()), named.number, stream);
+  }
+  return named.device ? queue_of_number(find_cuda_device(*named.device), named.number, stream)
+                      : queue_on_any_device(named.number, stream);
+}
+
+nb::object cuda_stream_of(const queue& self) {
+  if (cuda_number_of(self) < 0) {
+    raise_python(PyExc_TypeError, "__cuda_stream__: a queue of %s is no stream of CUDA's",
+                 describe(*device_of(self.device_object)).c_str());
+  }
+  return nb::make_tuple(0, lend_stream(self));
+}
+
+}  // namespace isthmus::python

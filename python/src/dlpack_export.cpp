@@ -1,0 +1,251 @@
+// DLPack: buffers lent to other libraries.
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "arguments.hpp"
+#include "cuda_streams.hpp"
+#include "dlpack.hpp"
+#include "gil.hpp"
+#include "owners.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+
+namespace {
+
+// One lent tensor. The consumer gives it back on any thread, without the interpreter: it holds
+// nothing of Python's.
+template <class Managed>
+struct lent_tensor {
+  Managed managed{};
+  std::int64_t shape[1]{};
+  std::int64_t strides[1]{1};
+  buffer_handle exported;  // of a buffer of ours; or
+  void* result = nullptr;  // of a copy
+
+  ~lent_tensor() {
+    if (exported) {
+      isthmus_buffer_unexport(exported.get());
+    }
+    isthmus_result_free(result);
+  }
+};
+
+template <class Managed>
+void give_back(Managed* managed) {
+  delete static_cast<lent_tensor<Managed>*>(managed->context);
+}
+
+// A capsule that nobody took still has its first name.
+template <class Managed>
+void drop_capsule(PyObject* capsule, const char* name) {
+  if (PyCapsule_IsValid(capsule, name) != 0) {
+    auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, name));
+    managed->deleter(managed);
+  }
+}
+
+// What a consumer gets: the memory itself, or a copy of it.
+struct loan {
+  nb::object of;  // Buffer
+  dlpack::device where;
+  bool is_host_copy = false;
+  bool is_copy = false;
+  queue_handle consumer{};  // none: the host, or nobody whose work is known
+};
+
+// Whether a consumer on `where` may use it as it is.
+bool serves(const buffer& of, const dlpack::device& where) {
+  if (where.type == dlpack::k_cpu) {
+    return host_reachable(of.kind);
+  }
+  const bool is_its = (where.type == dlpack::k_cuda && of.kind != ISTHMUS_KIND_HOST) ||
+                      (where.type == dlpack::k_cuda_managed && of.kind == ISTHMUS_KIND_SHARED) ||
+                      (where.type == dlpack::k_cuda_host && of.kind == ISTHMUS_KIND_HOST);
+  return is_its && where.id == cuda_number_of(queue_of_buffer(of));
+}
+
+dlpack::device own_device(const buffer& of) {
+  if (host_reachable(of.kind)) {
+    return {dlpack::k_cpu, 0};
+  }
+  const int number = cuda_number_of(queue_of_buffer(of));
+  if (number < 0) {
+    raise_python(
+        PyExc_BufferError,
+        "DLPack: memory of kind 'device' on %s can be lent to nobody: copy it into memory of kind "
+        "'host', or use to_numpy()",
+        describe(*device_of(queue_of_buffer(of).device_object)).c_str());
+  }
+  return {dlpack::k_cuda, number};
+}
+
+// One for each device, adopted once, so that the end of a later loan takes the place of earlier
+// ones. Guarded by the interpreter's lock; never destroyed.
+queue_handle legacy_queue_of(const device_handle& on) {
+  static auto& known = *new std::unordered_map<std::uintptr_t, queue_handle>;
+  auto& found = known[device_key_of(on.get())];
+  if (!found) {
+    found = queue_of_number(on, 1, nb::handle{});
+  }
+  return queue_handle::retained(found.get());
+}
+
+// By the array API: None is the legacy default stream, -1 asks for no order, 0 could be either of
+// two streams.
+queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::handle stream) {
+  if (where.type == dlpack::k_cpu) {
+    if (!stream.is_none()) {
+      raise_python(PyExc_BufferError, "DLPack: the CPU has no streams: stream must be None, not %R",
+                   stream.ptr());
+    }
+    return {};
+  }
+  if (stream.equal(nb::int_(-1))) {
+    return {};
+  }
+  if (stream.equal(nb::int_(0))) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: stream 0 may mean either default stream: pass 1 for the legacy one");
+  }
+  const auto& where_of = *device_of(queue_of_buffer(of).device_object);
+  const auto on = device_handle::retained(where_of.raw.get());
+  const auto number =
+      stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
+  return number == 1 ? legacy_queue_of(on) : queue_of_number(on, number, nb::handle{});
+}
+
+// Memory that the host cannot touch is copied for it unless `copy` forbids that.
+loan to_loan(nb::handle self, nb::handle stream, nb::handle device, nb::handle copy) {
+  const auto& of = require_buffer(self);
+  const auto where = device.is_none() ? own_device(of) : dlpack::to_device(device);
+  const bool may_copy = copy.is_none() || PyObject_IsTrue(copy.ptr()) == 1;
+  const bool must_copy = !copy.is_none() && may_copy;
+  const bool for_host = where == dlpack::device{dlpack::k_cpu, 0};
+  if (!serves(of, where) && !(for_host && may_copy)) {
+    raise_python(
+        PyExc_BufferError, "DLPack: memory of kind '%U' on %s cannot be lent to device (%d, %d)%s",
+        kind_name(of.kind).ptr(), describe(*device_of(queue_of_buffer(of).device_object)).c_str(),
+        where.type, where.id, for_host ? " without a copy" : "");
+  }
+  auto consumer = consumer_queue(of, where, stream);
+  const bool is_copy = must_copy || !serves(of, where);
+  return {is_copy && !for_host ? clone(self) : nb::borrow(self), where, is_copy && for_host,
+          is_copy, std::move(consumer)};
+}
+
+// Its queue goes on behind what is pending; from here on its work on the memory is known.
+void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handle& exported) {
+  if (consumer) {
+    check(isthmus_buffer_on_queue(of.raw.get(), consumer.get(), exported.out()));
+  } else {
+    exported = buffer_handle::retained(of.raw.get());
+  }
+  void* pointer = nullptr;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_buffer_export_to_queue(exported.get(), &pointer);
+  }
+  if (status != ISTHMUS_OK) {
+    exported = buffer_handle{};  // there is no export to be ended
+  }
+  check(status);
+  return pointer;
+}
+
+void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
+  const auto& of = require_buffer(what.of);
+  if (what.is_host_copy) {
+    check(isthmus_result_allocate(std::max<std::size_t>(of.nbytes, 1), &result));
+    copy_out(of, result, nb::object{});
+    return result;
+  }
+  if (what.where.type != dlpack::k_cpu) {
+    return lend_to_queue(of, what.consumer, exported);
+  }
+  void* pointer = export_to_host(of);
+  exported = buffer_handle::retained(of.raw.get());
+  return pointer;
+}
+
+template <class Managed>
+nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor destructor) {
+  const auto& of = require_buffer(what.of);
+  auto lent = std::make_unique<lent_tensor<Managed>>();
+  auto& tensor = lent->managed.tensor;
+  tensor.data = take_memory(what, lent->exported, lent->result);
+  tensor.device = what.where;
+  tensor.ndim = 1;
+  tensor.dtype = {1, 8, 1};
+  lent->shape[0] = static_cast<std::int64_t>(of.nbytes);
+  tensor.shape = lent->shape;
+  tensor.strides = lent->strides;
+  lent->managed.context = lent.get();
+  lent->managed.deleter = &give_back<Managed>;
+  if constexpr (std::is_same_v<Managed, dlpack::managed_versioned>) {
+    lent->managed.version = {1, 0};
+    lent->managed.flags = what.is_copy   ? dlpack::k_is_copied
+                          : of.read_only ? dlpack::k_read_only
+                                         : 0;
+  }
+  nb::object capsule = nb::steal(PyCapsule_New(&lent->managed, name, destructor));
+  if (!capsule.is_valid()) {
+    raise_set();
+  }
+  static_cast<void>(lent.release());
+  return capsule;
+}
+
+bool wants_version(nb::handle max_version) {
+  if (max_version.is_none()) {
+    return false;
+  }
+  const nb::object major = max_version[0];
+  return nb::cast<int>(major) >= 1;
+}
+
+}  // namespace
+
+dlpack::device dlpack::to_device(nb::handle given) {
+  const auto number = [&](int index) {
+    const auto told = to_size(nb::object(given[index]), "a DLPack device's number");
+    if (told > INT32_MAX) {
+      raise_python(PyExc_BufferError, "DLPack: %R is no device", given.ptr());
+    }
+    return static_cast<std::int32_t>(told);
+  };
+  if (PySequence_Check(given.ptr()) == 0 || nb::len(given) != 2) {
+    raise_python(PyExc_BufferError, "DLPack: a device is (type, number), not %R", given.ptr());
+  }
+  return {number(0), number(1)};
+}
+
+nb::object dlpack_device(const buffer& self) {
+  const auto where = own_device(self);
+  return nb::make_tuple(where.type, where.id);
+}
+
+nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
+                     nb::handle copy) {
+  drain_deferred();
+  const auto what = to_loan(self, stream, device, copy);
+  if (wants_version(max_version)) {
+    return make_capsule<dlpack::managed_versioned>(
+        what, dlpack::k_versioned_name, [](PyObject* capsule) {
+          drop_capsule<dlpack::managed_versioned>(capsule, dlpack::k_versioned_name);
+        });
+  }
+  if (require_buffer(what.of).read_only && !what.is_copy) {
+    raise_python(
+        PyExc_BufferError,
+        "DLPack: read-only memory can be lent from version 1.0 on: pass max_version=(1, 0)");
+  }
+  return make_capsule<dlpack::managed>(what, dlpack::k_name, [](PyObject* capsule) {
+    drop_capsule<dlpack::managed>(capsule, dlpack::k_name);
+  });
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,206 @@
+// DLPack: other libraries' memory as buffers.
+
+#include <memory>
+
+#include "cuda_streams.hpp"
+#include "current.hpp"
+#include "dlpack.hpp"
+#include "owners.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// A tensor lent to us. Producers' deleters may need the interpreter's lock.
+template <class Managed>
+struct borrowed_tensor final : deferred {
+  explicit borrowed_tensor(Managed* lent) : managed{lent} {}
+  ~borrowed_tensor() override {
+    if (managed->deleter != nullptr) {
+      managed->deleter(managed);
+    }
+  }
+  Managed* managed;
+};
+
+std::size_t item_bytes(const dlpack::tensor& of) {
+  const auto bits = static_cast<std::size_t>(of.dtype.bits) * of.dtype.lanes;
+  if (bits == 0 || bits % 8 != 0) {
+    raise_python(PyExc_BufferError, "DLPack: elements of %zu bits are not whole bytes", bits);
+  }
+  return bits / 8;
+}
+
+std::size_t tensor_bytes(const dlpack::tensor& of) {
+  std::size_t bytes = item_bytes(of);
+  for (int i = 0; i < of.ndim; ++i) {
+    if (of.shape[i] < 0 ||
+        __builtin_mul_overflow(bytes, static_cast<std::size_t>(of.shape[i]), &bytes)) {
+      raise_python(PyExc_BufferError, "DLPack: a shape that cannot be");
+    }
+  }
+  return bytes;
+}
+
+void require_contiguous(const dlpack::tensor& of) {
+  std::int64_t step = 1;
+  for (int i = of.ndim; of.strides != nullptr && i-- > 0;) {
+    if (of.shape[i] > 1 && of.strides[i] != step) {
+      raise_python(PyExc_ValueError,
+                   "the array is not contiguous: pass a contiguous copy of it, as "
+                   "numpy.ascontiguousarray(...)");
+    }
+    step *= of.shape[i];
+  }
+}
+
+adoption read_tensor(const dlpack::tensor& of, std::uint64_t flags) {
+  const auto nbytes = tensor_bytes(of);
+  if (nbytes != 0) {
+    require_contiguous(of);
+  }
+  return {static_cast<char*>(of.data) + of.byte_offset, nbytes, ISTHMUS_KIND_HOST,
+          (flags & dlpack::k_read_only) != 0};
+}
+
+std::uint64_t flags_of(const dlpack::managed&) { return 0; }
+std::uint64_t flags_of(const dlpack::managed_versioned& of) { return of.flags; }
+
+// USM that the queue's context knows keeps its kind; all other memory of the CPU's is the host's.
+isthmus_kind_t kind_of(const adoption& what, const dlpack::device& where, const queue& on) {
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(context_of(on.context_object)->raw.get(), what.pointer, &info));
+  if (info.kind != ISTHMUS_KIND_UNKNOWN || where.type == dlpack::k_cpu) {
+    return info.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : info.kind;
+  }
+  if (what.nbytes == 0) {
+    return ISTHMUS_KIND_DEVICE;
+  }
+  raise_python(PyExc_BufferError, "DLPack: CUDA does not know the memory at %p", what.pointer);
+}
+
+template <class Managed>
+nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_name,
+                        nb::handle object, nb::object queue) {
+  auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
+  auto what = read_tensor(lent->tensor, flags_of(*lent));
+  what.kind = kind_of(what, lent->tensor.device, *queue_of(queue));
+  auto kept = std::make_unique<borrowed_tensor<Managed>>(lent);
+  PyCapsule_SetName(capsule.ptr(), used_name);
+  PyCapsule_SetDestructor(capsule.ptr(), nullptr);
+  nb::object made = nb::inst_alloc(types.buffer);
+  auto* const on = queue_of(queue)->raw.get();
+  buffer_handle adopted;
+  if (what.nbytes == 0) {
+    check(isthmus_buffer_create(0, what.kind, 0, on, nullptr, adopted.out()));
+  } else {
+    const auto owner = defer_owner(kept.release());
+    check(isthmus_buffer_adopt(what.pointer, what.nbytes, what.kind, what.read_only ? 1 : 0, on,
+                               owner, adopted.out()));
+  }
+  new (nb::inst_ptr<buffer>(made)) buffer{std::move(adopted), std::move(queue), nb::borrow(object),
+                                          what.kind,          what.nbytes,      what.read_only};
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+// What stands behind the version is known for major version 1 alone; the capsule stays unused.
+void require_known_version(nb::handle capsule) {
+  const auto& version = static_cast<dlpack::managed_versioned*>(
+                            PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
+                            ->version;
+  if (version.major != 1) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: version %u.%u is not known here, 1.x is: ask for "
+                 "max_version=(1, 0)",
+                 version.major, version.minor);
+  }
+}
+
+const dlpack::tensor& tensor_in(nb::handle capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
+    require_known_version(capsule);
+    return static_cast<dlpack::managed_versioned*>(
+               PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name))
+        ->tensor;
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_name) != 0) {
+    return static_cast<dlpack::managed*>(PyCapsule_GetPointer(capsule.ptr(), dlpack::k_name))
+        ->tensor;
+  }
+  raise_python(PyExc_BufferError,
+               "DLPack: %R is no capsule \"dltensor\" or \"dltensor_versioned\" "
+               "that is still unused",
+               capsule.ptr());
+}
+
+bool is_cudas(const dlpack::device& where) {
+  return where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_host ||
+         where.type == dlpack::k_cuda_managed;
+}
+
+// The queue asked for, else the current one if it is of that device, else that device's own.
+nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
+  if (where.type == dlpack::k_cpu) {
+    return wanted.is_none() ? to_queue(nb::handle{}, nb::str("host"))
+                            : to_queue(wanted, nb::handle{});
+  }
+  if (!is_cudas(where)) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: memory of device (%d, %d) is not the CPU's, (1, 0), nor CUDA's, (2, n), "
+                 "(3, n) or (13, n)",
+                 where.type, where.id);
+  }
+  nb::object on = wanted.is_none() ? current_queue() : to_queue(wanted, nb::handle{});
+  if (cuda_number_of(*queue_of(on)) == where.id) {
+    return on;
+  }
+  if (!wanted.is_none()) {
+    raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) is not of %R", where.type,
+                 where.id, wanted.ptr());
+  }
+  return default_queue_of(*device_of(wrap(find_cuda_device(where.id))));
+}
+
+nb::object ask_for_capsule(nb::handle object, const dlpack::device& where, const queue& on) {
+  const nb::object method = object.attr("__dlpack__");
+  nb::dict arguments;
+  if (where.type != dlpack::k_cpu) {
+    arguments["stream"] = stream_to_wait(on);
+  }
+  nb::object versioned = arguments.attr("copy")();
+  versioned[nb::str("max_version")] = nb::make_tuple(1, 0);
+  try {
+    return method(**nb::borrow<nb::dict>(versioned));
+  } catch (nb::python_error& failed) {
+    if (!failed.matches(PyExc_TypeError)) {
+      throw;
+    }
+  }
+  return method(**arguments);
+}
+
+}  // namespace
+
+nb::object from_dlpack(nb::handle object, nb::handle queue) {
+  drain_deferred();
+  const bool is_capsule = PyCapsule_CheckExact(object.ptr()) != 0;
+  const auto where =
+      is_capsule ? tensor_in(object).device : dlpack::to_device(object.attr("__dlpack_device__")());
+  nb::object on = queue_on(where, queue);
+  const nb::object capsule =
+      is_capsule ? nb::borrow(object) : ask_for_capsule(object, where, *queue_of(on));
+  const auto& lent = tensor_in(capsule);
+  if (lent.device != where) {
+    raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
+                 lent.device.type, lent.device.id, object.ptr());
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
+    return adopt_tensor<dlpack::managed_versioned>(
+        capsule, dlpack::k_versioned_name, "used_dltensor_versioned", object, std::move(on));
+  }
+  return adopt_tensor<dlpack::managed>(capsule, dlpack::k_name, "used_dltensor", object,
+                                       std::move(on));
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,371 @@
+"""CUDA's streams and memory to and fro: DLPack, __cuda_array_interface__, __cuda_stream__.
+
+The default queue's handle is not asked for, as the tests behind these would find it lent.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+from support import filled, has_cuda, noise, until
+
+import isthmus
+from isthmus import Buffer, Device, Event, Queue
+from isthmus.memory import live
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.skipif(not has_cuda(), reason="no CUDA driver")
+DATA = noise(4096)
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue("cuda:0")
+
+
+@pytest.fixture
+def foreign() -> Iterator[int]:
+    """A stream that somebody else made."""
+    cuda = ctypes.CDLL(os.environ.get("ISTHMUS_CUDA_LIBRARY") or "libcuda.so.1")
+    current, stream = ctypes.c_void_p(), ctypes.c_void_p()
+    Queue("cuda:0")
+    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(current), 0) == 0
+    assert cuda.cuCtxSetCurrent(current) == 0
+    assert cuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    yield stream.value or 0
+    gc.collect()
+    assert cuda.cuStreamSynchronize(stream) == 0
+    assert cuda.cuStreamDestroy_v2(stream) == 0
+
+
+class Producer:
+    """Lends what another object would, and tells how it was asked."""
+
+    def __init__(self, of: Buffer, **forced: object) -> None:
+        self.of, self.forced, self.asked = of, forced, {}
+
+    def __dlpack__(self, **asked: object) -> object:
+        self.asked = asked
+        return self.of.__dlpack__(**{**asked, **self.forced})
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.forced.get("dl_device", self.of.__dlpack_device__())
+
+
+class Stream:
+    """As cuda.core has them."""
+
+    def __init__(self, told: object, **more: int) -> None:
+        self.told = told
+        self.__dict__.update(more)
+
+    def __cuda_stream__(self) -> object:
+        return self.told
+
+
+def test_kinds_and_devices(queue: Queue) -> None:
+    assert Buffer(8, kind="device", queue=queue).__dlpack_device__() == (2, 0)
+    assert Buffer(8, kind="host", queue=queue).__dlpack_device__() == (1, 0)
+    assert Buffer(8, kind="shared", queue=queue).__dlpack_device__() == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "device"),
+    [("device", (2, 0)), ("shared", (2, 0)), ("shared", (13, 0)), ("host", (3, 0))],
+)
+@pytest.mark.parametrize("max_version", [None, (1, 0)])
+def test_there_and_back(
+    queue: Queue, kind: str, device: tuple[int, int], max_version: tuple[int, int] | None
+) -> None:
+    lent = filled(DATA, kind=kind, queue=queue)
+    capsule = lent.__dlpack__(dl_device=device, max_version=max_version)
+    other = Queue("cuda:0")
+    back = Buffer.from_dlpack(capsule, queue=other)
+    assert (back.ptr, back.nbytes, back.kind, back.queue) == (lent.ptr, 4096, kind, other)
+    back.fill(7, blocking=False)
+    assert lent.tobytes() == bytes([7]) * 4096
+    before = live()[0]
+    lent.free()
+    assert back.tobytes() == bytes([7]) * 4096, "through free()"
+    del back, capsule
+    until(lambda: gc.collect() >= 0 and live()[0] < before)
+
+
+def test_the_producer_is_told_the_stream(queue: Queue) -> None:
+    lent = filled(DATA, kind="device", queue=queue)
+    producer = Producer(lent)
+    other = Queue("cuda:0")
+    assert Buffer.from_dlpack(producer, queue=other).queue == other
+    assert producer.asked == {"stream": other.native_handle, "max_version": (1, 0)}
+    assert Buffer.from_dlpack(producer).queue == Device("cuda:0").default_queue
+    assert producer.asked["stream"] == 1
+    with other:
+        assert Buffer.from_dlpack(producer).queue == other
+
+
+@pytest.mark.parametrize("whose", ["foreign", "own"])
+def test_a_consumers_stream_comes_behind_what_is_pending(
+    queue: Queue, foreign: int, whose: str
+) -> None:
+    gate = Event()
+    lent = Buffer(1 << 20, kind="device", queue=queue)
+    lent.fill(1, blocking=False)
+    consumer = Queue("cuda:0") if whose == "own" else Queue.from_handle(foreign, "cuda:0")
+    view = Buffer.from_dlpack(lent.__dlpack__(stream=consumer.native_handle), queue=consumer)
+    got = np.zeros(1 << 20, np.uint8)
+    copied = view.copy_to(got, blocking=False, after=[gate])
+    written = lent.fill(2, blocking=False)  # behind the consumer's work
+    gate.complete()
+    copied.wait()
+    written.wait()
+    assert (got == 1).all()
+    assert lent.tobytes() == bytes([2]) * (1 << 20)
+
+
+def test_a_lent_buffer_freed_is_there_till_the_consumers_work_has_ended(
+    queue: Queue, foreign: int
+) -> None:
+    before = live()[0]
+    gate = Event()
+    lent = filled(DATA, kind="device", queue=queue)
+    capsule = lent.__dlpack__(stream=foreign)
+    # Work that the library does not order with the lent memory by itself: on the stream alone.
+    held = Queue.from_handle(foreign, "cuda:0").fence([gate])
+    lent.free()
+    del capsule
+    gc.collect()
+    assert not held.done
+    gate.complete()
+    del lent
+    until(lambda: gc.collect() >= 0 and live()[0] == before)
+
+
+@pytest.mark.parametrize("stream", [None, 1, -1])
+def test_default_streams(queue: Queue, stream: int | None) -> None:
+    lent = filled(DATA, kind="device", queue=queue)
+    queue.wait()
+    assert Buffer.from_dlpack(lent.__dlpack__(stream=stream)).tobytes() == DATA.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("stream", "message"),
+    [(0, "pass 1"), (2, "another one in each thread"), ("x", "integer"), (-2, "stream")],
+)
+def test_streams_that_are_none(queue: Queue, stream: object, message: str) -> None:
+    lent = filled(DATA, kind="device", queue=queue)
+    before = live()[0]
+    with pytest.raises((BufferError, TypeError, OverflowError, ValueError), match=message):
+        lent.__dlpack__(stream=stream)
+    assert live()[0] == before
+
+
+@pytest.mark.parametrize(
+    ("kind", "device"),
+    [
+        ("device", (13, 0)),
+        ("device", (2, 7)),
+        ("host", (2, 0)),
+        ("shared", (3, 0)),
+        ("device", (14, 0)),
+        ("device", (1, 1)),
+    ],
+)
+def test_devices_that_cannot_use_it(queue: Queue, kind: str, device: tuple[int, int]) -> None:
+    with pytest.raises(BufferError, match=r"cannot be lent to device"):
+        Buffer(8, kind=kind, queue=queue).__dlpack__(dl_device=device)
+
+
+@pytest.mark.parametrize("device", [(2,), 3, (2, 0, 1), "xy", (2, 1 << 40)])
+def test_devices_that_are_none(queue: Queue, device: object) -> None:
+    with pytest.raises((BufferError, TypeError)):
+        Buffer(8, kind="device", queue=queue).__dlpack__(dl_device=device)
+
+
+def test_copies(queue: Queue) -> None:
+    lent = filled(DATA, kind="device", queue=queue)
+    on_host = Producer(lent, dl_device=(1, 0), stream=None)
+    assert (np.from_dlpack(on_host) == DATA).all()
+    with pytest.raises(BufferError, match="without a copy"):
+        lent.__dlpack__(dl_device=(1, 0), copy=False)
+    copied = Buffer.from_dlpack(lent.__dlpack__(copy=True))
+    assert copied.ptr != lent.ptr
+    lent.fill(0)
+    assert copied.tobytes() == DATA.tobytes()
+
+
+def test_read_only(queue: Queue) -> None:
+    source = filled(DATA, kind="device", queue=queue)
+    lent = Buffer.adopt(source.ptr, 4096, queue=queue, owner=source, read_only=True)
+    assert Buffer.from_dlpack(lent.__dlpack__(max_version=(1, 0))).read_only
+    with pytest.raises(BufferError, match="read-only"):
+        lent.__dlpack__()
+
+
+def test_empty(queue: Queue) -> None:
+    assert Buffer.from_dlpack(Buffer(0, kind="device", queue=queue).__dlpack__()).nbytes == 0
+
+
+def test_a_queue_of_another_device(queue: Queue) -> None:
+    lent = Buffer(8, kind="device", queue=queue)
+    with pytest.raises(BufferError, match=r"device \(2, 0\) is not of"):
+        Buffer.from_dlpack(lent, queue=Queue("host"))
+
+
+def test_a_producer_that_gives_memory_of_another_device(queue: Queue) -> None:
+    lent = Buffer(8, kind="shared", queue=queue)
+
+    class Liar(Producer):
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return (2, 0)
+
+    with pytest.raises(BufferError, match="was given for"):
+        Buffer.from_dlpack(Liar(lent, dl_device=(1, 0), stream=None))
+
+
+def test_array_interface(queue: Queue) -> None:
+    lent = filled(DATA, kind="device", queue=queue)
+    told = lent.__cuda_array_interface__
+    assert told == {
+        "data": (lent.ptr, False),
+        "shape": (4096,),
+        "strides": None,
+        "typestr": "|u1",
+        "version": 3,
+        "stream": queue.native_handle,
+    }
+    assert not hasattr(Buffer(8, kind="host", device="host"), "__cuda_array_interface__")
+    lent.free()
+    with pytest.raises(isthmus.ClosedError):
+        _ = lent.__cuda_array_interface__
+
+
+class Array:
+    """As Numba has them."""
+
+    def __init__(self, of: Buffer, **changes: object) -> None:
+        told = {**of.__cuda_array_interface__, "shape": (1024,), "typestr": "<f4", "stream": None}
+        self.of, self.__cuda_array_interface__ = of, told | changes
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("stream", [None, 1, "foreign"])
+def test_arrays_of_others(queue: Queue, foreign: int, version: int, stream: object) -> None:
+    source = filled(DATA, kind="device", queue=queue)
+    queue.wait()
+    on = foreign if stream == "foreign" else stream
+    array = Array(source, version=version, stream=on)
+    target = Buffer(4096, kind="device", queue=queue)
+    target.copy_from(array)
+    assert target.tobytes() == DATA.tobytes()
+    target.fill(3)
+    target.copy_to(array)
+    assert source.tobytes() == bytes([3]) * 4096
+    memory = isthmus.memory.as_usm_memory(array)
+    assert (memory.ptr, memory.nbytes, memory.kind) == (source.ptr, 4096, "device")
+    default = Device("cuda:0").default_queue
+    assert memory.queue == (Queue.from_handle(foreign, "cuda:0") if on == foreign else default)
+
+
+def test_arrays_with_strides(queue: Queue) -> None:
+    source = filled(DATA, kind="device", queue=queue)
+    target = Buffer(4096, kind="device", queue=queue)
+    for strides in ((128, 4), (4, 128)):
+        target.copy_from(Array(source, shape=(32, 32), strides=strides))
+        assert target.tobytes() == DATA.tobytes()
+    for strides in ((256, 4), (128, 8), (128, -4), (130, 4)):
+        with pytest.raises(ValueError, match="contiguous"):
+            target.copy_from(Array(source, shape=(8, 8), strides=strides))
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"version": 1}, ValueError, "2 or 3"),
+        ({"stream": 0}, ValueError, "either default stream"),
+        ({"stream": 2}, isthmus.InvalidArgumentError, "another one in each thread"),
+        ({"stream": "x"}, TypeError, "integer"),
+        ({"mask": object()}, ValueError, "mask"),
+        ({"strides": (1, 2)}, ValueError, "as many"),
+        ({"strides": (1 << 62,), "shape": (1 << 62,)}, ValueError, "beyond any address"),
+        ({"shape": (1 << 60,)}, ValueError, "beyond any address|past the end|lie"),
+        ({"typestr": "|O"}, ValueError, "typestr"),
+    ],
+)
+def test_arrays_that_cannot_be(
+    queue: Queue, changes: dict[str, object], error: type[Exception], message: str
+) -> None:
+    array = Array(filled(DATA, kind="device", queue=queue), **changes)
+    target = Buffer(4096, kind="device", queue=queue)
+    with pytest.raises(error, match=message):
+        target.copy_from(array)
+
+
+def test_streams_of_others(queue: Queue, foreign: int) -> None:
+    version, handle = queue.__cuda_stream__()
+    assert (version, handle) == (0, queue.native_handle)
+    adopted = Queue.from_stream(queue)
+    assert adopted == queue
+    assert Queue.from_stream(Stream((0, handle))) == queue
+    assert Queue.from_stream(Stream((0, handle)), "cuda:0") == queue
+    default = Device("cuda:0").default_queue
+    for legacy in (0, 1):
+        assert Queue.from_stream(Stream((0, legacy))) == default
+        assert Queue.from_stream(Stream((0, legacy), device_index=0)) == default
+    torchs = type("Stream", (), {"cuda_stream": handle, "device_index": 0})()
+    assert Queue.from_stream(torchs) == queue
+    assert Queue.from_stream(Stream((0, foreign))).native_handle == foreign
+    cupys = type("Stream", (), {"ptr": handle, "device_id": -1, "__module__": "cupy.cuda"})()
+    assert Queue.from_stream(cupys) == queue
+
+
+def test_a_stream_is_kept_alive(foreign: int) -> None:
+    stream = Stream((0, foreign))
+    gone: list[int] = []
+    stream.guard = type("Guard", (), {"__del__": lambda self: gone.append(1)})()
+    adopted = Queue.from_stream(stream)
+    del stream
+    gc.collect()
+    assert not gone
+    del adopted
+    until(lambda: gc.collect() >= 0 and gone == [1])
+
+
+@pytest.mark.parametrize(
+    ("stream", "error", "message"),
+    [
+        (Stream((1, 5)), ValueError, r"\(0, handle\)"),
+        (Stream(5), ValueError, r"\(0, handle\)"),
+        (Stream((0, 2)), isthmus.InvalidArgumentError, "another one in each thread"),
+        (Stream((0, "x")), TypeError, "integer"),
+        (object(), TypeError, "__cuda_stream__"),
+        (None, TypeError, "__cuda_stream__"),
+        (Stream((0, 1), device_index=99), isthmus.DeviceNotFoundError, "cuda:99"),
+    ],
+)
+def test_streams_that_cannot_be(stream: object, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Queue.from_stream(stream)
+
+
+def test_the_stream_of_a_queue_that_is_gone() -> None:
+    pool = isthmus.memory.PoolResource("device", "cuda:0")  # remembers the queue
+    queue = Queue("cuda:0")
+    Buffer(1000, resource=pool, queue=queue).free()
+    handle = queue.native_handle
+    assert Queue.from_handle(handle, "cuda:0") == queue
+    del queue
+    gc.collect()
+    with pytest.raises(isthmus.ClosedError, match="that is gone"):
+        Queue.from_handle(handle, "cuda:0")
+
+
+def test_queues_that_are_no_streams() -> None:
+    with pytest.raises(TypeError, match="no stream of CUDA"):
+        Queue("host").__cuda_stream__()
