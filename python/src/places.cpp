@@ -58,24 +58,6 @@ bool take_view(nb::handle object, int extra, Py_buffer& view) {
   return false;
 }
 
-place host_place(nb::handle object, access wanted, const char* role) {
-  place made;
-  made.memory = std::make_unique<pinned>();
-  auto& view = made.memory->view;
-  if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
-    explain_refusal(object, wanted, role);
-  }
-  if (holds_references(view)) {
-    raise_python(PyExc_TypeError,
-                 "%s holds references to Python objects, whose bytes mean nothing "
-                 "elsewhere: give it a numeric dtype",
-                 role);
-  }
-  made.raw.pointer = view.buf;
-  made.nbytes = static_cast<std::size_t>(view.len);
-  return made;
-}
-
 place foreign_place(nb::handle object, access wanted, const char* role) {
   const auto told = read_interface(object);
   if (!told.contiguous) {
@@ -94,6 +76,28 @@ place foreign_place(nb::handle object, access wanted, const char* role) {
   made.direct = false;
   made.queue = on->raw.get();
   made.keep = told.queue;
+  return made;
+}
+
+place host_place(nb::handle object, access wanted, const char* role) {
+  place made;
+  made.memory = std::make_unique<pinned>();
+  auto& view = made.memory->view;
+  if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
+    if (has_interface(object)) {  // CuPy's arrays have the buffer protocol, to refuse it
+      PyErr_Clear();
+      return foreign_place(object, wanted, role);
+    }
+    explain_refusal(object, wanted, role);
+  }
+  if (holds_references(view)) {
+    raise_python(PyExc_TypeError,
+                 "%s holds references to Python objects, whose bytes mean nothing "
+                 "elsewhere: give it a numeric dtype",
+                 role);
+  }
+  made.raw.pointer = view.buf;
+  made.nbytes = static_cast<std::size_t>(view.len);
   return made;
 }
 

@@ -87,7 +87,14 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   ISTHMUS_TRY(primary);
   const made_current here{calls_, *primary};
   context_handle home = nullptr;
-  if (const auto outcome = calls_.stream_context(handle, &home); outcome != cu::k_success) {
+  const auto outcome = calls_.stream_context(handle, &home);
+  if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
+      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // not of the context asked in, which is well
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no stream of {}, or one that was destroyed: cuStreamGetCtx: {} ({})", native,
+                member.properties().filter, code_name(outcome), outcome);
+  }
+  if (outcome != cu::k_success) {
     return call_failed("cuStreamGetCtx", outcome);
   }
   if (home != *primary) {
