@@ -1347,7 +1347,8 @@ class Buffer:
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """
         Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,
-        whose handle counts as lent from then on. Does not wait. Who works on the memory on
+        which goes on behind all pending work and whose handle counts as lent from then on.
+        Waits for nothing but what waits for the host. Who works on the memory on
         another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;
         buffers on other devices have no such attribute.
         """

@@ -90,6 +90,14 @@ std::int64_t to_exact_alignment(nb::handle value) {
   return alignment;
 }
 
+bool is_true(nb::handle value) {
+  const int told = PyObject_IsTrue(value.ptr());
+  if (told < 0) {
+    raise_set();
+  }
+  return told != 0;
+}
+
 bool to_flag(nb::handle value, const char* what) {
   if (!PyBool_Check(value.ptr())) {
     raise_python(PyExc_TypeError, "%s must be True or False, not %R", what, value.ptr());

@@ -20,6 +20,8 @@ namespace isthmus::python {
 // The same of a resource, where the sign is an error: InvalidArgumentError for what is negative or
 // has more than 63 bits.
 [[nodiscard]] std::int64_t to_exact_alignment(nb::handle value);
+// As `if value:` has it; the value's own error.
+[[nodiscard]] bool is_true(nb::handle value);
 // TypeError for what is neither True nor False.
 [[nodiscard]] bool to_flag(nb::handle value, const char* what);
 // An address: OverflowError outside 0..2**64-1, TypeError for what is no integer.

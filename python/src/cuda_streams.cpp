@@ -1,6 +1,7 @@
 #include "cuda_streams.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -25,8 +26,11 @@ std::optional<int> number_in(nb::handle object, const char* attribute) {
   if (!nb::hasattr(object, attribute)) {
     return {};
   }
-  const int told = nb::cast<int>(object.attr(attribute));
-  return told < 0 ? std::optional<int>{} : told;  // CuPy's -1: whichever is current
+  const nb::object told = object.attr(attribute);
+  if (told.is_none() || told.equal(nb::int_(-1))) {
+    return {};  // CuPy's -1: whichever is current
+  }
+  return static_cast<int>(std::min<std::size_t>(to_size(told, attribute), INT_MAX));
 }
 
 std::uintptr_t to_number(nb::handle handle) {
@@ -79,15 +83,19 @@ queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
   if (number <= k_legacy) {
     return queue_of_number(likely_device(), number, owner);
   }
-  for (int each = 0;; ++each) {
-    const device_handle on = find_cuda_device(each);  // DeviceNotFoundError behind the last one
+  device_handle on = find_cuda_device(0);
+  for (int next = 1;; ++next) {
+    const std::string filter = "cuda:" + std::to_string(next);
+    device_handle another;
+    const bool is_last = isthmus_device_find(filter.c_str(), another.out()) != ISTHMUS_OK;
     queue_handle made;
     const auto status = isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(number),
                                             keep_alive(owner), made.out());
-    if (status != ISTHMUS_ERROR_WRONG_CONTEXT) {
+    if (status != ISTHMUS_ERROR_WRONG_CONTEXT || is_last) {
       check(status);
       return made;
     }
+    on = std::move(another);
   }
 }
 
@@ -100,11 +108,7 @@ int cuda_number_of(const queue& on) {
 }
 
 device_handle find_cuda_device(int number) {
-  const std::string filter = "cuda:" + std::to_string(number);
-  before_drivers(filter.c_str());
-  device_handle found;
-  check(isthmus_device_find(filter.c_str(), found.out()));
-  return found;
+  return find_device(("cuda:" + std::to_string(number)).c_str());
 }
 
 std::uintptr_t lend_stream(const queue& of) {

@@ -24,18 +24,6 @@ auto& process_queue = *new nb::object;
 
 bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, "sim") == 0; }
 
-device_handle find_device(const char* filter) {
-  before_drivers(filter);
-  device_handle found;
-  isthmus_status_t status;
-  {
-    const gil_release released;
-    status = isthmus_device_find(filter, found.out());
-  }
-  check(status);
-  return found;
-}
-
 const char* filter_text(nb::handle filter) {
   const char* text = PyUnicode_AsUTF8(filter.ptr());
   if (text == nullptr) {
@@ -129,6 +117,18 @@ void before_drivers(const char* filter) {
   }
   nb::module_::import_("isthmus._drivers").attr("prepare")();
   prepared = true;
+}
+
+device_handle find_device(const char* filter) {
+  before_drivers(filter);
+  device_handle found;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_device_find(filter, found.out());
+  }
+  check(status);
+  return found;
 }
 
 nb::object default_queue_of(const device& of) {

@@ -20,6 +20,8 @@ namespace isthmus::python {
 // that pip installed. Costs nothing after the first time.
 void before_drivers(const char* filter);
 
+// The library's, without the interpreter's lock; opens drivers.
+[[nodiscard]] device_handle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();
 void enter_current(nb::handle entry);

@@ -10,6 +10,7 @@
 #include "gil.hpp"
 #include "owners.hpp"
 #include "transfers.hpp"
+#include "waiting.hpp"
 
 namespace isthmus::python {
 
@@ -121,7 +122,7 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
 loan to_loan(nb::handle self, nb::handle stream, nb::handle device, nb::handle copy) {
   const auto& of = require_buffer(self);
   const auto where = device.is_none() ? own_device(of) : dlpack::to_device(device);
-  const bool may_copy = copy.is_none() || PyObject_IsTrue(copy.ptr()) == 1;
+  const bool may_copy = copy.is_none() || is_true(copy);
   const bool must_copy = !copy.is_none() && may_copy;
   const bool for_host = where == dlpack::device{dlpack::k_cpu, 0};
   if (!serves(of, where) && !(for_host && may_copy)) {
@@ -147,7 +148,7 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
   isthmus_status_t status;
   {
     const gil_release released;
-    status = isthmus_buffer_export_to_queue(exported.get(), &pointer);
+    status = isthmus_buffer_export_to_queue(exported.get(), consumer.get(), &pointer);
   }
   if (status != ISTHMUS_OK) {
     exported = buffer_handle{};  // there is no export to be ended
@@ -159,6 +160,7 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
 void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
   const auto& of = require_buffer(what.of);
   if (what.is_host_copy) {
+    check(wait_for_buffer(of.raw.get(), -1));  // which Ctrl-C interrupts
     check(isthmus_result_allocate(std::max<std::size_t>(of.nbytes, 1), &result));
     copy_out(of, result, nb::object{});
     return result;
@@ -203,8 +205,11 @@ bool wants_version(nb::handle max_version) {
   if (max_version.is_none()) {
     return false;
   }
-  const nb::object major = max_version[0];
-  return nb::cast<int>(major) >= 1;
+  if (PySequence_Check(max_version.ptr()) == 0 || nb::len(max_version) != 2) {
+    raise_python(PyExc_TypeError, "max_version must be (major, minor) or None, not %R",
+                 max_version.ptr());
+  }
+  return to_size(nb::object(max_version[0]), "max_version[0]") >= 1;
 }
 
 }  // namespace
@@ -231,8 +236,9 @@ nb::object dlpack_device(const buffer& self) {
 nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
                      nb::handle copy) {
   drain_deferred();
+  const bool versioned = wants_version(max_version);
   const auto what = to_loan(self, stream, device, copy);
-  if (wants_version(max_version)) {
+  if (versioned) {
     return make_capsule<dlpack::managed_versioned>(
         what, dlpack::k_versioned_name, [](PyObject* capsule) {
           drop_capsule<dlpack::managed_versioned>(capsule, dlpack::k_versioned_name);

@@ -74,7 +74,9 @@ isthmus_kind_t kind_of(const adoption& what, const dlpack::device& where, const 
     return info.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_HOST : info.kind;
   }
   if (what.nbytes == 0) {
-    return ISTHMUS_KIND_DEVICE;
+    return where.type == dlpack::k_cuda_host      ? ISTHMUS_KIND_HOST
+           : where.type == dlpack::k_cuda_managed ? ISTHMUS_KIND_SHARED
+                                                  : ISTHMUS_KIND_DEVICE;
   }
   raise_python(PyExc_BufferError, "DLPack: CUDA does not know the memory at %p", what.pointer);
 }
@@ -102,6 +104,15 @@ nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_n
                                           what.kind,          what.nbytes,      what.read_only};
   nb::inst_mark_ready(made);
   return made;
+}
+
+nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue) {
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
+    return adopt_tensor<dlpack::managed_versioned>(
+        capsule, dlpack::k_versioned_name, "used_dltensor_versioned", object, std::move(queue));
+  }
+  return adopt_tensor<dlpack::managed>(capsule, dlpack::k_name, "used_dltensor", object,
+                                       std::move(queue));
 }
 
 // What stands behind the version is known for major version 1 alone; the capsule stays unused.
@@ -195,12 +206,13 @@ nb::object from_dlpack(nb::handle object, nb::handle queue) {
     raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
                  lent.device.type, lent.device.id, object.ptr());
   }
-  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
-    return adopt_tensor<dlpack::managed_versioned>(
-        capsule, dlpack::k_versioned_name, "used_dltensor_versioned", object, std::move(on));
+  nb::object made = adopt_capsule(capsule, object, on);
+  if (!is_capsule && is_cudas(where)) {
+    // The producer's work, which the queue was put behind, is before the other queues' and the
+    // host's too.
+    check(isthmus_buffer_record_queue(buffer_of(made)->raw.get(), queue_of(on)->raw.get()));
   }
-  return adopt_tensor<dlpack::managed>(capsule, dlpack::k_name, "used_dltensor", object,
-                                       std::move(on));
+  return made;
 }
 
 }  // namespace isthmus::python

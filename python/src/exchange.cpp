@@ -7,6 +7,7 @@
 #include "arguments.hpp"
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
+#include "gil.hpp"
 #include "interrupts.hpp"
 #include "transfers.hpp"
 
@@ -68,6 +69,20 @@ nb::object array_interface(nb::handle self) {
   return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, of);
 }
 
+// Whoever waits for the queue's stream has waited for what other queues do to the buffer, too.
+void put_behind_pending(const buffer& of, const queue& on) {
+  void* pointer = nullptr;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_buffer_export_to_queue(of.raw.get(), on.raw.get(), &pointer);
+    if (status == ISTHMUS_OK) {
+      isthmus_buffer_unexport(of.raw.get());
+    }
+  }
+  check(status);
+}
+
 nb::object cuda_interface(nb::handle self) {
   static PyObject* const from = make_template(protocol::cuda);
   const auto& of = require_buffer(self);
@@ -78,6 +93,7 @@ nb::object cuda_interface(nb::handle self) {
   }
   nb::object made = filled(from, info_of(of).pointer, of);
   made[nb::str("stream")] = lend_stream(on);
+  put_behind_pending(of, on);
   return made;
 }
 
@@ -94,7 +110,7 @@ nb::object to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
   if (!dtype.is_none()) {
     array = array.attr("astype")(dtype, nb::arg("copy").none() = false);
   }
-  return !copy.is_none() && PyObject_IsTrue(copy.ptr()) == 1 ? array.attr("copy")() : array;
+  return !copy.is_none() && is_true(copy) ? array.attr("copy")() : array;
 }
 
 // -- fresh host memory ----------------------------------------------------------------------------
@@ -234,7 +250,8 @@ void bind_protocols(nb::class_<buffer>& bound) {
           "__cuda_array_interface__", &cuda_interface,
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
           "Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,\n"
-          "whose handle counts as lent from then on. Does not wait. Who works on the memory on\n"
+          "which goes on behind all pending work and whose handle counts as lent from then on.\n"
+          "Waits for nothing but what waits for the host. Who works on the memory on\n"
           "another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;\n"
           "buffers on other devices have no such attribute.")
       .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),

@@ -112,11 +112,7 @@ void interface_reader::read_data(adoption& into) const {
   const nb::object pointer = data[0];
   const nb::object flag = data[1];
   into.pointer = to_pointer(pointer, "data pointer");
-  const int read_only = PyObject_IsTrue(flag.ptr());
-  if (read_only < 0) {
-    raise_set();
-  }
-  into.read_only = read_only != 0;
+  into.read_only = is_true(flag);
 }
 
 nb::object interface_reader::sycl_queue(const void* pointer) const {
@@ -262,12 +258,29 @@ void interface_reader::read_layout(told_interface& told) const {
 
 }  // namespace
 
-bool has_interface(nb::handle object) {
-  return nb::hasattr(object, k_sycls) || nb::hasattr(object, k_cudas);
+namespace {
+
+// Null if it has none of them. What a property raises but that there is none is told: PyTorch's
+// says what to do.
+const char* protocol_of(nb::handle object) {
+  for (const char* each : {k_sycls, k_cudas}) {
+    if (nb::steal(PyObject_GetAttrString(object.ptr(), each)).is_valid()) {
+      return each;
+    }
+    if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
+      raise_set();
+    }
+    PyErr_Clear();
+  }
+  return nullptr;
 }
 
+}  // namespace
+
+bool has_interface(nb::handle object) { return protocol_of(object) != nullptr; }
+
 told_interface read_interface(nb::handle object) {
-  return interface_reader{object, nb::hasattr(object, k_sycls) ? k_sycls : k_cudas}.read();
+  return interface_reader{object, protocol_of(object)}.read();
 }
 
 }  // namespace isthmus::python

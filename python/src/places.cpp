@@ -68,6 +68,11 @@ place foreign_place(nb::handle object, access wanted, const char* role) {
   }
   place made;
   const auto* on = queue_of(told.queue);
+  if (told.empty && told.what.pointer == nullptr) {
+    static char nowhere = 0;
+    made.raw.pointer = &nowhere;
+    return made;
+  }
   check(isthmus_buffer_adopt(told.what.pointer, told.what.nbytes, told.what.kind,
                              told.what.read_only ? 1 : 0, on->raw.get(), keep_alive(object),
                              made.adopted.out()));

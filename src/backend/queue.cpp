@@ -190,7 +190,9 @@ result<void> queue::stand_behind(wait_list before) {
   if (!reached && reached.failure().code() != ISTHMUS_ERROR_DEPENDENCY) {
     return reached.take_error();
   }
-  if (!reached || !(*reached)->is_put()) {
+  const bool is_behind =
+      reached && (*reached)->is_put() && ((*reached)->succeeded() || !(*reached)->settled());
+  if (!is_behind) {  // held back, or refused when it was to be put
     let_end(before);
   }
   return {};

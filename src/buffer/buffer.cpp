@@ -235,12 +235,14 @@ result<void*> buffer::begin_export() {
   return keep_exported(*std::move(side));
 }
 
-result<void*> buffer::begin_export_to_queue() {
+result<void*> buffer::begin_export_to_queue(queue* user) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
-  auto found = pending_on(*side);
-  ISTHMUS_TRY(found);
-  ISTHMUS_TRY(on_->stand_behind(*found));
+  if (user != nullptr) {
+    auto found = pending_on(*side);
+    ISTHMUS_TRY(found);
+    ISTHMUS_TRY(user->stand_behind(*found));
+  }
   return keep_exported(*std::move(side));
 }
 

@@ -82,9 +82,9 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<ref<event>> pending();
   // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
   [[nodiscard]] result<void*> begin_export();
-  // Waits for nothing: its queue stands behind what is pending from now on, for work unknown to us.
-  // Any kind.
-  [[nodiscard]] result<void*> begin_export_to_queue();
+  // Waits for nothing: what others put on `user` from now on comes behind what is pending. Null: in
+  // no order. Any kind.
+  [[nodiscard]] result<void*> begin_export_to_queue(queue* user);
   void end_export() noexcept;
 
   // Gives the memory away: the buffer is dead, and who releases the owner frees the memory.

@@ -137,14 +137,15 @@ isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
   });
 }
 
-isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, void** pointer) noexcept {
+isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer, isthmus_queue_t* queue,
+                                                void** pointer) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(pointer);
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    auto exported = object(buffer)->begin_export_to_queue();
+    auto exported = object(buffer)->begin_export_to_queue(object(queue));
     ISTHMUS_TRY(exported);
     *pointer = *exported;
     return {};

@@ -37,6 +37,10 @@ result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& 
   if (on != nullptr) {
     ISTHMUS_TRY(on->unfinished(after));
   }
+  return collect_lent(on, after);
+}
+
+result<void> touched_memory::collect_lent(const queue* on, std::vector<ref<event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
     ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_lent(on, after));
   }

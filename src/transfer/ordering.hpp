@@ -18,6 +18,8 @@ class touched_memory {
   // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so
   // everything.
   void collect(const queue* on, std::vector<ref<event>>& after);
+  // The same of what the callers put themselves on the lent queues of the memory, but for `on`.
+  [[nodiscard]] result<void> collect_lent(const queue* on, std::vector<ref<event>>& after);
   // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and
   // on every lent queue of the memory, where work of the caller's own may run.
   [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);

@@ -107,6 +107,7 @@ submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
   written.add(destination, shape.extent(shape.destination_pitch), true);
   std::vector<ref<event>> after;
   written.collect(&on, after);
+  ISTHMUS_TRY(written.collect_lent(&on, after));
   auto given = on.copy_2d(
       {destination.pointer, shape.destination_pitch, bytes, shape.width, shape.width, shape.height},
       after);

@@ -118,6 +118,7 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     options.after.push_back(*std::move(before));
   }
   touched.collect(&carrying, options.after);
+  ISTHMUS_TRY(touched.collect_lent(&carrying, options.after));
   owner_keeper keeper{std::move(options.owners)};
   submitted given = call(wait_list{options.after});
   if (!given) {

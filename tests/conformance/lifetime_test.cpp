@@ -201,13 +201,13 @@ TEST_P(lifetime, an_export_to_a_queue_is_of_any_kind_and_outlives_free) {
     im::buffer buffer = make(1000, kind);
     const im::live_memory before = im::live();
     void* pointer = nullptr;
-    ASSERT_EQ(isthmus_buffer_export_to_queue(buffer.get(), &pointer), ISTHMUS_OK);
+    ASSERT_EQ(isthmus_buffer_export_to_queue(buffer.get(), queue_.get(), &pointer), ISTHMUS_OK);
     EXPECT_EQ(pointer, buffer.pointer());
     EXPECT_EQ(buffer.info().exports, 1u);
     buffer.free();
     EXPECT_EQ(im::live().count, before.count);
-    EXPECT_TRUE(
-        refused(isthmus_buffer_export_to_queue(buffer.get(), &pointer), ISTHMUS_ERROR_CLOSED));
+    EXPECT_TRUE(refused(isthmus_buffer_export_to_queue(buffer.get(), queue_.get(), &pointer),
+                        ISTHMUS_ERROR_CLOSED));
     isthmus_buffer_unexport(buffer.get());
     for (int i = 0; i < 5000 && im::live().count == before.count; ++i) {
       std::this_thread::sleep_for(1ms);
@@ -224,7 +224,7 @@ TEST_P(lifetime, an_export_to_a_queue_puts_it_behind_what_is_pending) {
     for (int round = 0; round < 10; ++round) {
       const im::event filled = im::fill_async(buffer, static_cast<std::uint8_t>(round));
       void* pointer = nullptr;
-      ASSERT_EQ(isthmus_buffer_export_to_queue(view.get(), &pointer), ISTHMUS_OK);
+      ASSERT_EQ(isthmus_buffer_export_to_queue(view.get(), other.get(), &pointer), ISTHMUS_OK);
       other.fence().wait();
       EXPECT_TRUE(filled.done());
       isthmus_buffer_unexport(view.get());

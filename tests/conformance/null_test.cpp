@@ -269,8 +269,8 @@ TEST_F(null, buffers) {
   EXPECT_TRUE(refused(isthmus_buffer_pending(raw, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_export(nullptr, &pointer), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_export(raw, nullptr), k_invalid));
-  EXPECT_TRUE(refused(isthmus_buffer_export_to_queue(nullptr, &pointer), k_invalid));
-  EXPECT_TRUE(refused(isthmus_buffer_export_to_queue(raw, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_export_to_queue(nullptr, nullptr, &pointer), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_export_to_queue(raw, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_disown(nullptr, &pointer, &owner), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_disown(raw, nullptr, &owner), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_disown(raw, &pointer, nullptr), k_invalid));

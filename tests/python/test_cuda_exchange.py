@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import threading
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,19 +31,66 @@ def queue() -> Queue:
     return Queue("cuda:0")
 
 
+class Stranger:
+    """Somebody else in the process, with a stream and work that Isthmus does not know."""
+
+    def __init__(self) -> None:
+        self.cuda = ctypes.CDLL(os.environ.get("ISTHMUS_CUDA_LIBRARY") or "libcuda.so.1")
+        current, stream = ctypes.c_void_p(), ctypes.c_void_p()
+        Queue("cuda:0")
+        assert self.cuda.cuDevicePrimaryCtxRetain(ctypes.byref(current), 0) == 0
+        assert self.cuda.cuCtxSetCurrent(current) == 0
+        assert self.cuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
+        self.stream = stream.value or 0
+        self.last = ctypes.c_void_p()
+        assert self.cuda.cuEventCreate(ctypes.byref(self.last), 0) == 0
+
+    def write(self, buffer: Buffer, last: int, stream: int | None = None) -> None:
+        """Much work on its stream, or another, that ends with `last` in all bytes."""
+        on = ctypes.c_void_p(self.stream if stream is None else stream)
+        to, nbytes = ctypes.c_uint64(buffer.ptr), ctypes.c_size_t(buffer.nbytes)
+        for value in [*range(100, 150), last]:
+            assert self.cuda.cuMemsetD8Async(to, ctypes.c_ubyte(value), nbytes, on) == 0
+        assert self.cuda.cuEventRecord(self.last, on) == 0
+
+    def read(self, buffer: Buffer) -> set[int]:
+        """What its stream finds there."""
+        got = np.zeros(buffer.nbytes, np.uint8)
+        source, to = ctypes.c_uint64(buffer.ptr), ctypes.c_uint64(got.ctypes.data)
+        on, nbytes = ctypes.c_void_p(self.stream), ctypes.c_size_t(buffer.nbytes)
+        assert self.cuda.cuMemcpyAsync(to, source, nbytes, on) == 0
+        self.wait()
+        return set(got.tolist())
+
+    def wait(self) -> None:
+        assert self.cuda.cuStreamSynchronize(ctypes.c_void_p(self.stream)) == 0
+
+    def is_at_it(self) -> bool:
+        return bool(self.cuda.cuEventQuery(self.last))
+
+    def leave(self) -> None:
+        self.wait()
+        assert self.cuda.cuEventDestroy_v2(self.last) == 0
+        assert self.cuda.cuStreamDestroy_v2(ctypes.c_void_p(self.stream)) == 0
+
+
 @pytest.fixture
-def foreign() -> Iterator[int]:
-    """A stream that somebody else made."""
-    cuda = ctypes.CDLL(os.environ.get("ISTHMUS_CUDA_LIBRARY") or "libcuda.so.1")
-    current, stream = ctypes.c_void_p(), ctypes.c_void_p()
-    Queue("cuda:0")
-    assert cuda.cuDevicePrimaryCtxRetain(ctypes.byref(current), 0) == 0
-    assert cuda.cuCtxSetCurrent(current) == 0
-    assert cuda.cuStreamCreate(ctypes.byref(stream), 1) == 0
-    yield stream.value or 0
+def stranger() -> Iterator[Stranger]:
+    made = Stranger()
+    yield made
     gc.collect()
-    assert cuda.cuStreamSynchronize(stream) == 0
-    assert cuda.cuStreamDestroy_v2(stream) == 0
+    made.leave()
+
+
+@pytest.fixture
+def foreign(stranger: Stranger) -> int:
+    return stranger.stream
+
+
+@pytest.fixture
+def large() -> int:
+    """Bytes that the device takes a while to write."""
+    return 1 << 20 if "stand-in" in Device("cuda:0").name else 64 << 20
 
 
 class Producer:
@@ -110,48 +158,130 @@ def test_the_producer_is_told_the_stream(queue: Queue) -> None:
         assert Buffer.from_dlpack(producer).queue == other
 
 
-@pytest.mark.parametrize("whose", ["foreign", "own"])
 def test_a_consumers_stream_comes_behind_what_is_pending(
-    queue: Queue, foreign: int, whose: str
+    queue: Queue, stranger: Stranger, large: int
 ) -> None:
-    gate = Event()
-    lent = Buffer(1 << 20, kind="device", queue=queue)
-    lent.fill(1, blocking=False)
-    consumer = Queue("cuda:0") if whose == "own" else Queue.from_handle(foreign, "cuda:0")
-    view = Buffer.from_dlpack(lent.__dlpack__(stream=consumer.native_handle), queue=consumer)
-    got = np.zeros(1 << 20, np.uint8)
-    copied = view.copy_to(got, blocking=False, after=[gate])
-    written = lent.fill(2, blocking=False)  # behind the consumer's work
-    gate.complete()
-    copied.wait()
-    written.wait()
-    assert (got == 1).all()
-    assert lent.tobytes() == bytes([2]) * (1 << 20)
+    lent = Buffer(large, kind="device", queue=queue)
+    for value in range(30):
+        lent.fill(value, blocking=False)
+    capsule = lent.__dlpack__(stream=stranger.stream)
+    assert stranger.read(lent) == {29}
+    del capsule
 
 
-def test_a_lent_buffer_freed_is_there_till_the_consumers_work_has_ended(
-    queue: Queue, foreign: int
+def test_a_consumers_stream_comes_behind_what_waits_for_the_host(
+    queue: Queue, stranger: Stranger
 ) -> None:
-    before = live()[0]
     gate = Event()
     lent = filled(DATA, kind="device", queue=queue)
-    capsule = lent.__dlpack__(stream=foreign)
-    # Work that the library does not order with the lent memory by itself: on the stream alone.
-    held = Queue.from_handle(foreign, "cuda:0").fence([gate])
-    lent.free()
+    lent.fill(5, after=[gate], blocking=False)
+    threading.Timer(0.05, gate.complete).start()
+    capsule = lent.__dlpack__(stream=stranger.stream)
+    assert stranger.read(lent) == {5}
     del capsule
-    gc.collect()
-    assert not held.done
-    gate.complete()
-    del lent
+
+
+@pytest.mark.parametrize(
+    ("kind", "device"), [("device", (2, 0)), ("shared", (13, 0)), ("host", (3, 0))]
+)
+@pytest.mark.parametrize("way", ["tobytes", "copy", "fill", "wait", "dlpack"])
+def test_operations_wait_for_the_consumers_work(
+    queue: Queue, stranger: Stranger, large: int, kind: str, device: tuple[int, int], way: str
+) -> None:
+    lent = Buffer(large, kind=kind, queue=queue)
+    lent.fill(1)
+    capsule = lent.__dlpack__(stream=stranger.stream, dl_device=device)
+    stranger.write(lent, 8)
+    got = Buffer(large, kind="host", queue=Queue("cuda:0"))
+    if way == "tobytes":
+        got.copy_from(lent.tobytes())
+    elif way == "copy":
+        got.queue.copy(got, lent, blocking=False)
+    elif way == "fill":
+        lent.fill(8, blocking=False)
+        got.copy_from(lent)
+    elif way == "wait":
+        lent.wait()
+        assert not stranger.is_at_it()
+        got.copy_from(lent)
+    else:
+        got.copy_from(np.from_dlpack(Producer(lent, dl_device=(1, 0), stream=None)))
+    assert set(np.asarray(got).tolist()) == {8}
+    del capsule
+
+
+@pytest.mark.parametrize("given_back", [False, True])
+def test_a_lent_buffer_freed_is_there_till_the_consumers_work_has_ended(
+    queue: Queue, stranger: Stranger, large: int, given_back: bool
+) -> None:
+    before = live()[0]
+    lent = Buffer(large, kind="device", queue=queue)
+    capsule = lent.__dlpack__(stream=stranger.stream)
+    stranger.write(lent, 8)
+    if given_back:
+        del capsule
+        lent.free()
+    else:
+        lent.free()
+        del capsule
+    seen = live()[0]
+    assert seen == before + 1 or not stranger.is_at_it()
+    stranger.wait()
     until(lambda: gc.collect() >= 0 and live()[0] == before)
 
 
-@pytest.mark.parametrize("stream", [None, 1, -1])
-def test_default_streams(queue: Queue, stream: int | None) -> None:
+@pytest.mark.parametrize("kind", ["device", "shared", "host"])
+@pytest.mark.parametrize("of", ["default", "own"])
+def test_what_the_producer_was_at_comes_first(
+    queue: Queue, stranger: Stranger, large: int, kind: str, of: str
+) -> None:
+    lent = Buffer(large, kind=kind, queue=queue)
+    lent.fill(1)
+    device = {"device": (2, 0), "shared": (13, 0), "host": (3, 0)}[kind]
+    other = Queue.from_handle(stranger.stream, "cuda:0")
+    view = isthmus.Buffer.adopt(lent.ptr, large, queue=other, owner=lent)
+    stranger.write(lent, 8)
+    producer = Producer(view, dl_device=device)
+    to = Device("cuda:0").default_queue if of == "default" else Queue("cuda:0")
+    taken = Buffer.from_dlpack(producer, queue=to)
+    got = Buffer(large, kind="host", queue=Queue("cuda:0"))
+    got.queue.copy(got, taken)
+    assert set(np.asarray(got).tolist()) == {8}
+    if kind != "device":
+        assert set(np.asarray(taken).tolist()) == {8}
+
+
+def test_the_stream_of_the_array_interface_comes_behind_what_is_pending(
+    queue: Queue, stranger: Stranger, large: int
+) -> None:
+    lent = Buffer(large, kind="device", queue=queue)
+    other = Queue("cuda:0")
+    for value in range(30):
+        other.fill(lent, value, blocking=False)
+    on = lent.__cuda_array_interface__["stream"]
+    assert stranger.cuda.cuStreamSynchronize(ctypes.c_void_p(on)) == 0
+    assert stranger.read(lent) == {29}
+
+
+@pytest.mark.parametrize("stream", [None, 1])
+def test_the_default_stream(queue: Queue, stranger: Stranger, large: int, stream: int) -> None:
+    lent = Buffer(large, kind="device", queue=queue)
+    lent.fill(1, blocking=False)
+    capsule = lent.__dlpack__(stream=stream)
+    stranger.write(lent, 8, stream=1)
+    assert set(lent.tobytes()) == {8}
+    del capsule
+
+
+def test_no_order(queue: Queue) -> None:
+    gate = Event()
     lent = filled(DATA, kind="device", queue=queue)
-    queue.wait()
-    assert Buffer.from_dlpack(lent.__dlpack__(stream=stream)).tobytes() == DATA.tobytes()
+    lent.fill(5, after=[gate], blocking=False)
+    capsule = lent.__dlpack__(stream=-1)  # waits for nothing
+    queue.close()
+    again = lent.__dlpack__(stream=-1)
+    gate.complete()
+    del capsule, again
 
 
 @pytest.mark.parametrize(
@@ -273,6 +403,41 @@ def test_arrays_of_others(queue: Queue, foreign: int, version: int, stream: obje
     assert memory.queue == (Queue.from_handle(foreign, "cuda:0") if on == foreign else default)
 
 
+def test_arrays_without_elements(queue: Queue) -> None:
+    source = filled(DATA, kind="device", queue=queue)
+    target = Buffer(4096, kind="device", queue=queue)
+    target.copy_from(Array(source, shape=(0,), data=(0, False)))
+    with pytest.raises(isthmus.OutOfRangeError):
+        target.copy_from(Array(source, shape=(0,), data=(0, False)), nbytes=1)
+
+
+def test_what_a_property_raises_is_told(queue: Queue) -> None:
+    class Refusing:
+        @property
+        def __cuda_array_interface__(self) -> object:
+            raise RuntimeError("call detach() first")
+
+    with pytest.raises(RuntimeError, match="detach"):
+        Buffer(8, kind="device", queue=queue).copy_from(Refusing())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"copy": np.array([1, 2])}, ValueError),
+        ({"max_version": ("1", 0)}, TypeError),
+        ({"max_version": ()}, TypeError),
+        ({"max_version": (1.5, 0)}, TypeError),
+        ({"max_version": (None, None)}, TypeError),
+    ],
+)
+def test_arguments_that_cannot_be(
+    queue: Queue, arguments: dict[str, object], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        Buffer(8, kind="device", queue=queue).__dlpack__(**arguments)
+
+
 def test_arrays_with_strides(queue: Queue) -> None:
     source = filled(DATA, kind="device", queue=queue)
     target = Buffer(4096, kind="device", queue=queue)
@@ -347,6 +512,8 @@ def test_a_stream_is_kept_alive(foreign: int) -> None:
         (object(), TypeError, "__cuda_stream__"),
         (None, TypeError, "__cuda_stream__"),
         (Stream((0, 1), device_index=99), isthmus.DeviceNotFoundError, "cuda:99"),
+        (Stream((0, 1), device_index="0"), TypeError, "device_index"),
+        (Stream((0, 1), device_index=1 << 40), isthmus.DeviceNotFoundError, "cuda:"),
     ],
 )
 def test_streams_that_cannot_be(stream: object, error: type[Exception], message: str) -> None:
