@@ -36,7 +36,7 @@ struct place {
 };
 
 enum class access { read, write };
-// Buffer, buffer protocol, the interfaces of interfaces.hpp. TypeError for anything else, ValueError
+// Buffer, buffer protocol, one of interfaces.hpp. TypeError for anything else, ValueError
 // for what is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
