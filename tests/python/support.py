@@ -63,6 +63,11 @@ def has_cuda() -> bool:
         return False
 
 
+def has_gpu() -> bool:
+    """A CUDA device that is no stand-in."""
+    return has_cuda() and "stand-in" not in Device("cuda").name
+
+
 def has_pocl() -> bool:
     vendors = Path("/etc/OpenCL/vendors")
     return any("pocl" in entry.name.lower() for entry in vendors.glob("*.icd"))

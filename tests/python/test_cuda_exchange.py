@@ -60,7 +60,7 @@ class Stranger:
         on, nbytes = ctypes.c_void_p(self.stream), ctypes.c_size_t(buffer.nbytes)
         assert self.cuda.cuMemcpyAsync(to, source, nbytes, on) == 0
         self.wait()
-        return set(got.tolist())
+        return set(np.unique(got).tolist())
 
     def wait(self) -> None:
         assert self.cuda.cuStreamSynchronize(ctypes.c_void_p(self.stream)) == 0
@@ -76,9 +76,10 @@ class Stranger:
 
 @pytest.fixture
 def stranger() -> Iterator[Stranger]:
-    made = Stranger()
+    made, before = Stranger(), live()[0]
     yield made
-    gc.collect()
+    # A stream that nobody owns is to live till the memory that was used on it has gone.
+    assert until(lambda: gc.collect() >= 0 and live()[0] <= before)
     made.leave()
 
 
@@ -143,7 +144,7 @@ def test_there_and_back(
     lent.free()
     assert back.tobytes() == bytes([7]) * 4096, "through free()"
     del back, capsule
-    until(lambda: gc.collect() >= 0 and live()[0] < before)
+    assert until(lambda: gc.collect() >= 0 and live()[0] < before)
 
 
 def test_the_producer_is_told_the_stream(queue: Queue) -> None:
@@ -206,7 +207,7 @@ def test_operations_wait_for_the_consumers_work(
         got.copy_from(lent)
     else:
         got.copy_from(np.from_dlpack(Producer(lent, dl_device=(1, 0), stream=None)))
-    assert set(np.asarray(got).tolist()) == {8}
+    assert set(np.unique(np.asarray(got)).tolist()) == {8}
     del capsule
 
 
@@ -227,7 +228,7 @@ def test_a_lent_buffer_freed_is_there_till_the_consumers_work_has_ended(
     seen = live()[0]
     assert seen == before + 1 or not stranger.is_at_it()
     stranger.wait()
-    until(lambda: gc.collect() >= 0 and live()[0] == before)
+    assert until(lambda: gc.collect() >= 0 and live()[0] == before)
 
 
 @pytest.mark.parametrize("kind", ["device", "shared", "host"])
@@ -246,9 +247,9 @@ def test_what_the_producer_was_at_comes_first(
     taken = Buffer.from_dlpack(producer, queue=to)
     got = Buffer(large, kind="host", queue=Queue("cuda:0"))
     got.queue.copy(got, taken)
-    assert set(np.asarray(got).tolist()) == {8}
+    assert set(np.unique(np.asarray(got)).tolist()) == {8}
     if kind != "device":
-        assert set(np.asarray(taken).tolist()) == {8}
+        assert set(np.unique(np.asarray(taken)).tolist()) == {8}
 
 
 def test_the_stream_of_the_array_interface_comes_behind_what_is_pending(
@@ -269,7 +270,7 @@ def test_the_default_stream(queue: Queue, stranger: Stranger, large: int, stream
     lent.fill(1, blocking=False)
     capsule = lent.__dlpack__(stream=stream)
     stranger.write(lent, 8, stream=1)
-    assert set(lent.tobytes()) == {8}
+    assert set(np.unique(lent.to_numpy()).tolist()) == {8}
     del capsule
 
 
@@ -499,7 +500,7 @@ def test_a_stream_is_kept_alive(foreign: int) -> None:
     gc.collect()
     assert not gone
     del adopted
-    until(lambda: gc.collect() >= 0 and gone == [1])
+    assert until(lambda: gc.collect() >= 0 and gone == [1])
 
 
 @pytest.mark.parametrize(

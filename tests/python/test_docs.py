@@ -7,8 +7,8 @@ A fenced block's language says what is done with it:
   what has an ``#include`` is compiled as it is, and statements alone are compiled in a function.
 - ``console``: lines ``$ isthmus ...`` are run; other commands are not for a test to run.
 
-``<!-- gpu -->`` before a block: it needs an accelerator. ``<!-- no-run: reason -->``: it is not
-run, for that reason. Both are listed as skipped.
+``<!-- gpu -->`` before a block: it needs a CUDA device and PyTorch. ``<!-- no-run: reason -->``: it
+is not run, for that reason. Both are listed as skipped.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from markdown_it import MarkdownIt
+from support import has_gpu
 
 import isthmus
 
@@ -59,7 +61,7 @@ def skip_reason(mark: re.Match[str] | None, where: str) -> str | None:
     if mark is None:
         return None
     if mark[1] == "gpu":
-        return "needs an accelerator"
+        return None if has_gpu() and find_spec("torch") else "needs PyTorch and a CUDA device"
     if not mark[2]:
         raise ValueError(f"{where}: no-run wants a reason: <!-- no-run: reason -->")
     return mark[2]
