@@ -38,8 +38,8 @@ nb::object queue_in_context(const context& in, const void* pointer) {
 // The dictionary of an object, and which one it is.
 class interface_reader {
  public:
-  interface_reader(nb::handle object, const char* protocol)
-      : object_{object}, protocol_{protocol}, entries_{object.attr(protocol)} {
+  interface_reader(nb::handle object, const char* protocol, nb::object entries)
+      : object_{object}, protocol_{protocol}, entries_{std::move(entries)} {
     if (PyDict_Check(entries_.ptr()) == 0) {
       raise_python(PyExc_ValueError, "%s must be a dict, not %.100s", protocol_,
                    Py_TYPE(entries_.ptr())->tp_name);
@@ -258,29 +258,19 @@ void interface_reader::read_layout(told_interface& told) const {
 
 }  // namespace
 
-namespace {
-
-// Null if it has none of them. What a property raises but that there is none is told: PyTorch's
-// says what to do.
-const char* protocol_of(nb::handle object) {
+// What a property raises, but that there is none, is told: PyTorch's says what to do.
+std::optional<told_interface> read_interface(nb::handle object) {
   for (const char* each : {k_sycls, k_cudas}) {
-    if (nb::steal(PyObject_GetAttrString(object.ptr(), each)).is_valid()) {
-      return each;
+    const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));
+    if (entries.is_valid()) {
+      return interface_reader{object, each, entries}.read();
     }
     if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
       raise_set();
     }
     PyErr_Clear();
   }
-  return nullptr;
-}
-
-}  // namespace
-
-bool has_interface(nb::handle object) { return protocol_of(object) != nullptr; }
-
-told_interface read_interface(nb::handle object) {
-  return interface_reader{object, protocol_of(object)}.read();
+  return {};
 }
 
 }  // namespace isthmus::python

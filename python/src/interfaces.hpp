@@ -2,6 +2,8 @@
 // The dictionaries __sycl_usm_array_interface__, version 1, and __cuda_array_interface__, versions
 // 2 and 3, as they are read from other libraries' objects.
 
+#include <optional>
+
 #include "buffer.hpp"
 
 namespace isthmus::python {
@@ -15,11 +17,11 @@ struct told_interface {
   bool contiguous = true;  // in C or Fortran order
 };
 
-// Whether it has one of them. SYCL's is read if it has both.
-[[nodiscard]] bool has_interface(nb::handle object);
+// Nothing if it has none of them; SYCL's is read if it has both. Pre: no Python error is set.
+//
 // Checks, in this order, version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL's alone). ValueError for values that cannot be, TypeError for types; the pointer itself is
 // checked by adoption.
-[[nodiscard]] told_interface read_interface(nb::handle object);
+[[nodiscard]] std::optional<told_interface> read_interface(nb::handle object);
 
 }  // namespace isthmus::python

@@ -63,8 +63,7 @@ void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
 }
 
 // A Buffer over what the interface of `object` tells, which it keeps alive.
-nb::object adopt_interface(nb::handle object) {
-  auto told = read_interface(object);
+nb::object adopt_interface(nb::handle object, told_interface told) {
   nb::object made = nb::inst_alloc(types.buffer);
   construct_adopted(nb::inst_ptr<buffer>(made), told.what, std::move(told.queue),
                     nb::borrow(object));
@@ -76,12 +75,13 @@ nb::object source_of(nb::handle other) {
   if (buffer_of(other) != nullptr) {
     return nb::borrow(other);
   }
-  if (!has_interface(other)) {
+  auto told = read_interface(other);
+  if (!told) {
     raise_python(PyExc_ValueError,
                  "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",
                  Py_TYPE(other.ptr())->tp_name);
   }
-  return adopt_interface(other);
+  return adopt_interface(other, *std::move(told));
 }
 
 void construct_memory(buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,

@@ -58,8 +58,8 @@ bool take_view(nb::handle object, int extra, Py_buffer& view) {
   return false;
 }
 
-place foreign_place(nb::handle object, access wanted, const char* role) {
-  const auto told = read_interface(object);
+place foreign_place(nb::handle object, const told_interface& told, access wanted,
+                    const char* role) {
   if (!told.contiguous) {
     raise_python(PyExc_ValueError, k_not_contiguous, role);
   }
@@ -89,10 +89,11 @@ place host_place(nb::handle object, access wanted, const char* role) {
   made.memory = std::make_unique<pinned>();
   auto& view = made.memory->view;
   if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
-    if (has_interface(object)) {  // CuPy's arrays have the buffer protocol, to refuse it
-      PyErr_Clear();
-      return foreign_place(object, wanted, role);
+    nb::python_error refused;  // CuPy's arrays have the buffer protocol, to refuse it
+    if (const auto told = read_interface(object)) {
+      return foreign_place(object, *told, wanted, role);
     }
+    refused.restore();
     explain_refusal(object, wanted, role);
   }
   if (holds_references(view)) {
@@ -128,8 +129,8 @@ place to_place(nb::handle object, access wanted, const char* role) {
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     return host_place(object, wanted, role);
   }
-  if (has_interface(object)) {
-    return foreign_place(object, wanted, role);
+  if (const auto told = read_interface(object)) {
+    return foreign_place(object, *told, wanted, role);
   }
   raise_python(PyExc_TypeError,
                "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, "

@@ -363,3 +363,10 @@ def test_wrong_kinds(q: Queue) -> None:
         raises(ValueError, [wrong], lambda wrong=wrong: Buffer(8, kind=wrong, queue=q))
     gc.collect()
     assert isinstance(isthmus.Error("x"), Exception)
+
+
+def test_a_source_tells_itself_why_it_cannot_be_read(q: Queue) -> None:
+    released = memoryview(bytes(8))
+    released.release()
+    with pytest.raises(ValueError, match="released memoryview"):
+        Buffer(8, kind=q.device.kinds[0], queue=q).copy_from(released)
