@@ -87,7 +87,7 @@ queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
   for (int next = 1;; ++next) {
     const std::string filter = "cuda:" + std::to_string(next);
     device_handle another;
-    const bool is_last = isthmus_device_find(filter.c_str(), another.out()) != ISTHMUS_OK;
+    const bool is_last = look_for_device(filter.c_str(), another) != ISTHMUS_OK;
     queue_handle made;
     const auto status = isthmus_queue_adopt(on.get(), reinterpret_cast<void*>(number),
                                             keep_alive(owner), made.out());

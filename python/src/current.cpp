@@ -119,15 +119,15 @@ void before_drivers(const char* filter) {
   prepared = true;
 }
 
-device_handle find_device(const char* filter) {
+isthmus_status_t look_for_device(const char* filter, device_handle& found) {
   before_drivers(filter);
+  const gil_release released;
+  return isthmus_device_find(filter, found.out());
+}
+
+device_handle find_device(const char* filter) {
   device_handle found;
-  isthmus_status_t status;
-  {
-    const gil_release released;
-    status = isthmus_device_find(filter, found.out());
-  }
-  check(status);
+  check(look_for_device(filter, found));
   return found;
 }
 

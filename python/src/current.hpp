@@ -20,7 +20,9 @@ namespace isthmus::python {
 // that pip installed. Costs nothing after the first time.
 void before_drivers(const char* filter);
 
-// The library's, without the interpreter's lock; opens drivers.
+// The library's look-up, without the interpreter's lock; opens drivers.
+[[nodiscard]] isthmus_status_t look_for_device(const char* filter, device_handle& found);
+// The same with its errors.
 [[nodiscard]] device_handle find_device(const char* filter);
 [[nodiscard]] nb::object current_queue();
 [[nodiscard]] nb::object current_device();

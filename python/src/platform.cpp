@@ -91,13 +91,8 @@ bool fits(const parsed_filter& filter, const isthmus_device_info_t& info) {
 
 // Throws for a filter that is no filter; DeviceNotFoundError is an empty list here.
 device_handle find_or_nothing(const char* filter) {
-  before_drivers(filter);
   device_handle found;
-  isthmus_status_t status;
-  {
-    const gil_release released;
-    status = isthmus_device_find(filter, found.out());
-  }
+  const auto status = look_for_device(filter, found);
   if (status != ISTHMUS_ERROR_NOT_FOUND) {
     check(status);
   }
