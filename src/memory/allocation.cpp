@@ -97,8 +97,8 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
       ISTHMUS_TRY(made->lie_within_known());
     }
   }
-  // What the memory was freed behind is before it on this queue only; of a lent one it has ended.
-  if (below != nullptr && below->freed_by_pointer() && !on.lent()) {
+  // What the memory was freed behind is before it on this queue only.
+  if (below != nullptr && below->freed_by_pointer()) {
     ISTHMUS_TRY(made->follow(on));
   }
   made->is_block_ = below != nullptr;

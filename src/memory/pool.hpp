@@ -199,7 +199,7 @@ class pool final : public memory_resource, public reclaimable {
 inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
   auto& mine = *detail::last_lane;
   if (!mine.serves(*this, on) || alignment > classes_.unit() ||
-      (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent()) {
+      (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent() || !on->in_one_order()) {
     return nullptr;
   }
   const lane::hold held{mine};
@@ -227,7 +227,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   auto& mine = *detail::last_lane;
   const auto& at = process_page_map.at(pointer);
   const auto seen = at.look();
-  if (!mine.serves(*this, on) || on == nullptr || on->lent()) [[unlikely]] {
+  if (!mine.serves(*this, on) || on == nullptr || !on->in_one_order()) [[unlikely]] {
     return false;
   }
   note_freed_by_pointer();
