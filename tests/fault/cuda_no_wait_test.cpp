@@ -23,7 +23,7 @@ void call_driver(const char* name, Arguments... arguments) {
 
 // Lives till the process ends: a queue that has no owner may be asked for its end at any time.
 void* strangers_stream(const im::context& home) {
-  static std::vector<void*> all;
+  static auto& all = *new std::vector<void*>;
   void* made = nullptr;
   call_driver("cuCtxSetCurrent", home.native());
   call_driver("cuStreamCreate", &made, 1u);
