@@ -90,6 +90,9 @@ class queue : public ref_counted {
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
+  // Whether it was lent and others' work may be there in any order, or the driver's queue may go
+  // before this one: what is freed behind it waits for a fence of its own, there too.
+  [[nodiscard]] bool unordered() const noexcept { return lent() && !keeps_order_; }
   // Whether others put work there without asking for its handle.
   [[nodiscard]] virtual bool is_everybodys() const noexcept { return false; }
 
@@ -128,6 +131,9 @@ class queue : public ref_counted {
 
   // An adopted queue may have work of its owner's from the start.
   void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
+  // All work there runs in the order that it was put, by whomever, and the driver's queue lives as
+  // long as this one. While it is made.
+  void mark_ordered() noexcept { keeps_order_ = true; }
 
  private:
   template <class Lock = std::shared_lock<std::shared_mutex>, class Submit>
@@ -150,6 +156,7 @@ class queue : public ref_counted {
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
+  bool keeps_order_ = false;
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;
   // The last events: one, or as many as threads that submit at the same moment. All else that was

@@ -187,10 +187,10 @@ inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) no
   return true;
 }
 
-// Which queue's lane: null stands for none and for all lent ones. Asked once in a call, since the
-// handle may be lent meanwhile.
+// Which queue's lane: null stands for none and for all lent ones without an order. Asked once in a
+// call, since the handle may be lent meanwhile.
 [[nodiscard]] inline queue* lane_key(queue* on) noexcept {
-  return on == nullptr || on->lent() ? nullptr : on;
+  return on == nullptr || on->unordered() ? nullptr : on;
 }
 
 }  // namespace isthmus

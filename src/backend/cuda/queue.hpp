@@ -35,8 +35,10 @@ class queue final : public isthmus::queue {
  public:
   // Takes over the stream, unless it is the legacy default one.
   queue(context& home, device& where, stream_handle handle, bool part)
-      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {}
-  // Adopted: the stream is its owner's.
+      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
+    mark_ordered();
+  }
+  // Adopted: the stream is its owner's; only with `keep` does it live as long as this queue.
   queue(context& home, device& where, stream_handle handle, owner keep)
       : isthmus::queue{home, where, false},
         keep_{std::move(keep)},
@@ -45,6 +47,9 @@ class queue final : public isthmus::queue {
         handle_{handle},
         adopted_{true} {
     mark_lent();
+    if (keep_) {
+      mark_ordered();
+    }
   }
   ~queue() override;
 
