@@ -90,11 +90,13 @@ class queue : public ref_counted {
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
-  // Whether it was lent and others' work may be there in any order, or the driver's queue may go
-  // before this one: what is freed behind it waits for a fence of its own, there too.
-  [[nodiscard]] bool unordered() const noexcept { return lent() && !keeps_order_; }
   // Whether others put work there without asking for its handle.
   [[nodiscard]] virtual bool is_everybodys() const noexcept { return false; }
+  // Whether all that comes next there, by whomever, comes behind what is there now: then it may use
+  // memory that is freed now.
+  [[nodiscard]] bool in_one_order() const noexcept {
+    return !others_overtake_.load(std::memory_order_acquire);
+  }
 
   // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
   // `note_pool`, let go of after `forget_pool`. Once pools alone know it nobody comes to know it.
@@ -130,10 +132,13 @@ class queue : public ref_counted {
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
   // An adopted queue may have work of its owner's from the start.
-  void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
-  // All work there runs in the order that it was put, by whomever, and the driver's queue lives as
-  // long as this one. While it is made.
-  void mark_ordered() noexcept { keeps_order_ = true; }
+  void mark_lent() noexcept;
+  // Asked once others may put work there: whether that may come before what came through this
+  // object. A driver that keeps the order says when that changes.
+  [[nodiscard]] virtual bool others_overtake() noexcept { return true; }
+  void set_others_overtake(bool whether) noexcept {
+    others_overtake_.store(whether, std::memory_order_release);
+  }
 
  private:
   template <class Lock = std::shared_lock<std::shared_mutex>, class Submit>
@@ -156,7 +161,7 @@ class queue : public ref_counted {
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
-  bool keeps_order_ = false;
+  std::atomic<bool> others_overtake_{false};
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;
   // The last events: one, or as many as threads that submit at the same moment. All else that was

@@ -29,7 +29,7 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
 }
 
 void give_back(queue& on, const allocation::facts& what, memory_resource* from) noexcept {
-  auto* behind = on.unordered() ? nullptr : &on;
+  auto* behind = on.lent() ? nullptr : &on;
   if (from != nullptr && from->as_pool() != nullptr) {
     from->as_pool()->take_in(what.base, behind);
   } else if (from != nullptr) {
@@ -97,8 +97,8 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
       ISTHMUS_TRY(made->lie_within_known());
     }
   }
-  // What the memory was freed behind is before it on this queue only; of a lent one it has ended.
-  if (below != nullptr && below->freed_by_pointer() && !on.lent()) {
+  // What the memory was freed behind is before it on this queue only.
+  if (below != nullptr && below->freed_by_pointer()) {
     ISTHMUS_TRY(made->follow(on));
   }
   made->is_block_ = below != nullptr;
@@ -272,7 +272,7 @@ result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<ev
 result<std::vector<ref<event>>> allocation::still_running() {
   const auto begin = address(what_.base) - address(start_of_uses());
   auto running = uses().pending({begin, begin + what_.nbytes});
-  ISTHMUS_TRY(unfinished_on_lent(goes_back_in_order() ? on_.get() : nullptr, running));
+  ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
   if (freed_behind_) {
     ISTHMUS_TRY(unfinished_on(*freed_behind_, running));
   }
@@ -318,7 +318,7 @@ bool allocation::end_unused_block() noexcept {
         return last;
       });
   if (ended) {
-    from->take_in_ended(*in, what_.base, on_->unordered() ? nullptr : on_.get());
+    from->take_in_ended(*in, what_.base, on_->lent() ? nullptr : on_.get());
     delete this;
   }
   return ended;

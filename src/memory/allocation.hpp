@@ -111,12 +111,8 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   // Whether no operation that we know was ever on it, and none that we do not know can be.
   [[nodiscard]] bool never_used() noexcept {
-    return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ &&
-           (!on_->lent() || goes_back_in_order());
+    return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
   }
-  // Whether nobody has to wait for its own queue, though that may have work that we do not know: a
-  // pool has the memory behind that.
-  [[nodiscard]] bool goes_back_in_order() const noexcept { return is_block_ && !on_->unordered(); }
   [[nodiscard]] bool end_unused_block() noexcept;
   void retire();
   void reclaim() noexcept;

@@ -164,7 +164,7 @@ class thread_lanes {
     }
     const auto slot = of.slots().find(key);
     if (slot == queue_slots::k_quiet && key != nullptr) {
-      return false;  // lent by now, or more queues in use than there are slots
+      return false;  // overtaken by now, or more queues in use than there are slots
     }
     const std::lock_guard hold{lanes_lock()};
     if (which == nullptr) {

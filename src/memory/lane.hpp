@@ -77,7 +77,7 @@ class lane {
   [[nodiscard]] std::size_t keep_blocks(unsigned size_class,
                                         std::span<void* const> blocks) noexcept;
   // The newest of the runs kept that has the length of a request, live then; null if none has. For
-  // the queue of that key: a lane of none is all lent ones'.
+  // the queue of that key: a lane of none serves several.
   [[nodiscard]] void* take_run(std::size_t nbytes, std::uintptr_t key, grain_table& table) noexcept;
 
   // The same of the run kept last only. Pre: held.
@@ -187,10 +187,10 @@ inline bool lane::keep_run(grain& first, std::byte* base, grain_table& table) no
   return true;
 }
 
-// Which queue's lane: null stands for none and for all lent ones without an order. Asked once in a
-// call, since the handle may be lent meanwhile.
+// Which queue's lane: null stands for none and for all on which others' work may come before ours.
+// Asked once in a call, since that may change meanwhile.
 [[nodiscard]] inline queue* lane_key(queue* on) noexcept {
-  return on == nullptr || on->unordered() ? nullptr : on;
+  return on == nullptr || !on->in_one_order() ? nullptr : on;
 }
 
 }  // namespace isthmus

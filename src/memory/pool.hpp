@@ -6,8 +6,8 @@
 // class by way of the thread's lane; larger ones are runs of grains, of which a lane keeps the last
 // few. All metadata is on the host, beside the memory. Safe for threads.
 //
-// A free never allocates or fails, and calls a driver only for a lent queue without an order, whose
-// fence it submits. What is freed behind work on a queue is good there at once, and elsewhere when that work
+// A free never allocates or fails, and calls a driver only for a lent queue, whose fence it
+// submits. What is freed behind work on a queue is good there at once, and elsewhere when that work
 // has ended (queue_slots.hpp). Memory goes back to the driver by `trim`, where the pool finds none
 // when it has to grow, where another pool of its budget does, by decay, and with the pool. Where it
 // can move, what is free becomes one (region_heap.hpp).
@@ -199,7 +199,7 @@ class pool final : public memory_resource, public reclaimable {
 inline void* pool::allocate_warm(std::size_t nbytes, std::size_t alignment, queue* on) noexcept {
   auto& mine = *detail::last_lane;
   if (!mine.serves(*this, on) || alignment > classes_.unit() ||
-      (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent()) {
+      (alignment & (alignment - 1)) != 0 || on == nullptr || on->lent() || !on->in_one_order()) {
     return nullptr;
   }
   const lane::hold held{mine};
@@ -227,7 +227,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   auto& mine = *detail::last_lane;
   const auto& at = process_page_map.at(pointer);
   const auto seen = at.look();
-  if (!mine.serves(*this, on) || on == nullptr || on->unordered()) [[unlikely]] {
+  if (!mine.serves(*this, on) || on == nullptr || !on->in_one_order()) [[unlikely]] {
     return false;
   }
   note_freed_by_pointer();

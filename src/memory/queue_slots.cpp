@@ -125,7 +125,7 @@ queue_slots::slot queue_slots::enter(queue& on) noexcept {
 }
 
 queue_slots::slot queue_slots::find(queue* on) noexcept {
-  return on == nullptr || on->unordered() ? k_quiet : entry_of(*on);
+  return on == nullptr || !on->in_one_order() ? k_quiet : entry_of(*on);
 }
 
 // Counting up comes before the driver is asked, so that what is freed later than that gets a later

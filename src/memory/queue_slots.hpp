@@ -49,8 +49,8 @@ class queue_slots final : public ref_counted {
   static constexpr slot k_most = 1024;
   static constexpr slot k_anybody = k_most;  // who waits himself, whatever the memory is behind
 
-  // k_quiet for none and for lent queues on which strangers' work may be in any order: there too
-  // memory is good only when its fence has passed. Also where all slots are in use.
+  // k_quiet for none and for queues that are not `in_one_order`: there too memory is good only when
+  // its fence has passed. Also where all slots are in use.
   [[nodiscard]] slot find(queue* on) noexcept;
   // While a lane keeps memory freed behind the slot's queue, for which there is no ticket yet, the
   // slot serves no other queue.

@@ -1,11 +1,15 @@
 // Holds the declarations of src/backend/cuda/api.hpp against NVIDIA's own header, where a toolkit of
-// CUDA 12.2 or later is installed (CUDA_PATH, or /usr/local/cuda). Only compiled.
+// CUDA 13.0 or later is installed (CUDA_PATH, or /usr/local/cuda) or the Python environment has
+// NVIDIA's wheel of it (nvidia-cuda-runtime). Only compiled.
 
 #if __has_include(<cuda.h>)
 
 #include <cuda.h>
 
+#if CUDA_VERSION >= 13000
+
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
 #include "../../src/backend/cuda/api.hpp"
@@ -117,12 +121,14 @@ static_assert(cu::k_allocation_pinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(cu::k_access_read_write == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(cu::k_granularity_minimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 
-// These are casts of a number, which no constant can be.
-[[maybe_unused]] inline bool same_streams() {
-  return reinterpret_cast<CUstream>(cu::k_stream_legacy) == CU_STREAM_LEGACY &&
-         reinterpret_cast<CUstream>(cu::k_stream_of_each_thread) == CU_STREAM_PER_THREAD;
-}
+// No constants, but casts of a number: as they are written.
+#define ISTHMUS_TEXT(...) ISTHMUS_TEXT_OF(__VA_ARGS__)
+#define ISTHMUS_TEXT_OF(...) std::string_view{#__VA_ARGS__}
+static_assert(cu::k_stream_legacy == 1 && ISTHMUS_TEXT(CU_STREAM_LEGACY) == "((CUstream)0x1)");
+static_assert(cu::k_stream_of_each_thread == 2 &&
+              ISTHMUS_TEXT(CU_STREAM_PER_THREAD) == "((CUstream)0x2)");
 
 }  // namespace isthmus::cuda
 
+#endif  // CUDA_VERSION
 #endif

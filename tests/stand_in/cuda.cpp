@@ -139,6 +139,10 @@ code cuCtxSetCurrent(context_handle wanted) {
   current = wanted;
   return cu::k_success;
 }
+code cuCtxSynchronize() {
+  stand_in::stream::wait_for_all();
+  return in_context();
+}
 
 code cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
   *free_bytes = memory().free_bytes();
@@ -211,6 +215,10 @@ code cuStreamSynchronize(stream_handle on) {
 code cuStreamIsCapturing(stream_handle, number* state) {
   *state = cu::k_not_capturing;
   return in_context();
+}
+// Not of those that the library calls: for tests that keep a stream at work.
+code cuLaunchHostFunc(stream_handle on, void (*call)(void*), void* with) {
+  return push(on, [=] { call(with); });
 }
 code cuEventCreate(event_handle* made, number) {
   const auto outcome = may_begin();

@@ -2,6 +2,7 @@
 // Streams and events of the stand-in: a thread for each stream, so that what is not waited for is
 // not there yet.
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -52,12 +53,19 @@ class stream {
   void push(std::function<void()> work) {
     const std::lock_guard hold{state_->lock};
     state_->waiting.push_back(std::move(work));
+    ++in_flight();
     state_->changed.notify_all();
   }
   [[nodiscard]] std::shared_ptr<mark> record() {
     auto made = std::make_shared<mark>();
     push([made] { made->set(); });
     return made;
+  }
+  // Of every stream, closed ones too.
+  static void wait_for_all() {
+    for (auto left = in_flight().load(); left != 0; left = in_flight().load()) {
+      in_flight().wait(left);
+    }
   }
 
  private:
@@ -68,6 +76,10 @@ class stream {
     bool closed = false;
   };
 
+  static std::atomic<std::size_t>& in_flight() {
+    static std::atomic<std::size_t> count{0};
+    return count;
+  }
   static void serve(state& of) {
     std::unique_lock hold{of.lock};
     for (;;) {
@@ -81,6 +93,8 @@ class stream {
       std::this_thread::sleep_for(std::chrono::microseconds{20});  // a device is never done at once
       work();
       work = nullptr;
+      --in_flight();
+      in_flight().notify_all();
       hold.lock();
     }
   }

@@ -60,11 +60,14 @@ using flags = unsigned long long;
   X(INVALID_ADDRESS_SPACE, 717)          \
   X(INVALID_PC, 718)                     \
   X(LAUNCH_FAILED, 719)                  \
+  X(TENSOR_MEMORY_LEAK, 721)             \
   X(NOT_PERMITTED, 800)                  \
   X(NOT_SUPPORTED, 801)                  \
   X(SYSTEM_NOT_READY, 802)               \
   X(SYSTEM_DRIVER_MISMATCH, 803)         \
   X(COMPAT_NOT_SUPPORTED_ON_DEVICE, 804) \
+  X(MPS_RPC_FAILURE, 806)                \
+  X(MPS_CLIENT_TERMINATED, 810)          \
   X(STREAM_CAPTURE_UNSUPPORTED, 900)     \
   X(STREAM_CAPTURE_INVALIDATED, 901)     \
   X(STREAM_CAPTURE_MERGE, 902)           \

@@ -20,6 +20,9 @@ bool is_lost(code failure) noexcept {
     case cu::k_error_INVALID_ADDRESS_SPACE:
     case cu::k_error_INVALID_PC:
     case cu::k_error_LAUNCH_FAILED:
+    case cu::k_error_TENSOR_MEMORY_LEAK:
+    case cu::k_error_MPS_RPC_FAILURE:
+    case cu::k_error_MPS_CLIENT_TERMINATED:
     case cu::k_error_EXTERNAL_DEVICE: return true;
     default: return false;
   }

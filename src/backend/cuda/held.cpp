@@ -25,11 +25,12 @@ void queue::hold_back(held_operation what) {
   if (held_.size() != 1) {
     return;
   }
+  set_others_overtake(lent() || is_everybodys());
   try {
     run_on_library_thread([this, keep = ref<isthmus::queue>{this}] { put_what_is_held(); },
                           [this](const error& why) { refuse_what_is_held(why); });
   } catch (const std::bad_alloc&) {
-    held_.pop_back();
+    drop_first_held();
     throw;
   }
 }
@@ -45,7 +46,7 @@ void queue::put_what_is_held() noexcept {
     held_operation done;  // what it refers to goes outside the lock
     const std::lock_guard hold{submitting_};
     std::swap(done, *next);
-    held_.pop_front();
+    drop_first_held();
     more = !held_.empty();
   }
 }
@@ -60,7 +61,20 @@ void queue::put_late(held_operation& what) const noexcept {
 // Pre: `submitting_` is held, and there is one.
 void queue::refuse_what_is_held(const error& why) noexcept {
   held_.front().made->refuse(why);
+  drop_first_held();
+}
+
+// Pre: `submitting_` is held. What the driver has keeps its order.
+void queue::drop_first_held() noexcept {
   held_.pop_front();
+  if (held_.empty()) {
+    set_others_overtake(false);
+  }
+}
+
+bool queue::others_overtake() noexcept {
+  const std::lock_guard hold{submitting_};
+  return !held_.empty();
 }
 
 }  // namespace isthmus::cuda

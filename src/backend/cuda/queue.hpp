@@ -35,10 +35,8 @@ class queue final : public isthmus::queue {
  public:
   // Takes over the stream, unless it is the legacy default one.
   queue(context& home, device& where, stream_handle handle, bool part)
-      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
-    mark_ordered();
-  }
-  // Adopted: the stream is its owner's; only with `keep` does it live as long as this queue.
+      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {}
+  // Adopted: the stream is its owner's.
   queue(context& home, device& where, stream_handle handle, owner keep)
       : isthmus::queue{home, where, false},
         keep_{std::move(keep)},
@@ -47,9 +45,6 @@ class queue final : public isthmus::queue {
         handle_{handle},
         adopted_{true} {
     mark_lent();
-    if (keep_) {
-      mark_ordered();
-    }
   }
   ~queue() override;
 
@@ -71,6 +66,7 @@ class queue final : public isthmus::queue {
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
+  [[nodiscard]] bool others_overtake() noexcept override;
 
  private:
   // Puts one operation to the driver, or holds it back: command() gives CUDA's code, and may be
@@ -83,6 +79,7 @@ class queue final : public isthmus::queue {
   void put_what_is_held() noexcept;
   void put_late(held_operation& what) const noexcept;
   void refuse_what_is_held(const error& why) noexcept;
+  void drop_first_held() noexcept;
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
   [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;

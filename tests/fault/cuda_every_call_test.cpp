@@ -1,0 +1,109 @@
+// Every call of CUDA's driver made to fail in turn: on the real one where there is a GPU.
+#include "cuda_relay.hpp"
+#include "scenario.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr int k_out_of_memory = 2;
+constexpr int k_unknown = 999;
+
+// What the driver has given and not got back.
+struct held_by_us {
+  long device_blocks;
+  long host_blocks;
+  long handles;
+  long mappings;
+  long ranges;
+
+  // What an earlier run let go of late may go meanwhile.
+  [[nodiscard]] bool no_more_than(const held_by_us& other) const {
+    return device_blocks <= other.device_blocks && host_blocks <= other.host_blocks &&
+           handles <= other.handles && mappings <= other.mappings && ranges <= other.ranges;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const held_by_us& held) {
+    return out << held.device_blocks << " blocks of the device, " << held.host_blocks
+               << " of pinned memory, " << held.handles << " handles of memory, " << held.mappings
+               << " mappings, " << held.ranges << " ranges of addresses";
+  }
+};
+
+class cuda_faults : public on_cuda_relay {
+ protected:
+  [[nodiscard]] held_by_us held() const {
+    const auto calls = relay_.succeeded();
+    const auto of = [&](const char* made, const char* gone) {
+      return calls.at(made) - calls.at(gone);
+    };
+    return {of("cuMemAlloc_v2", "cuMemFree_v2") + calls.at("cuMemAllocManaged"),
+            of("cuMemHostAlloc", "cuMemFreeHost"), of("cuMemCreate", "cuMemRelease"),
+            of("cuMemMap", "cuMemUnmap"), of("cuMemAddressReserve", "cuMemAddressFree")};
+  }
+  // The number of steps that failed.
+  int run() const {
+    scenario life(device_);
+    life.run();
+    return life.failures();
+  }
+  void expect_no_more_than(const held_by_us& before) const {
+    EXPECT_TRUE(patiently([&] { return held().no_more_than(before); }))
+        << "held: " << held() << "\nbefore: " << before;
+  }
+  void fail_in_turn(relayed what, int code, bool may_leak) {
+    EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
+    for (int n = 0; n < k_most_calls; ++n) {
+      const held_by_us before = held();
+      relay_.fail_after(n, what, code);
+      const int failures = run();
+      const bool was_reached = relay_.fail_after(-1, what, code) < 0;
+      if (!may_leak) expect_no_more_than(before);
+      if (HasFailure()) {
+        FAIL() << "after " << n << " calls";
+      }
+      if (!was_reached) {
+        EXPECT_EQ(failures, 0) << "nothing was to fail";
+        EXPECT_GT(n, 20);
+        return;
+      }
+    }
+    FAIL() << "still failing after " << k_most_calls << " calls";
+  }
+};
+
+TEST_F(cuda_faults, runs_through_without_faults) {
+  EXPECT_EQ(run(), 0);
+  const held_by_us before = held();
+  EXPECT_EQ(run(), 0);
+  expect_no_more_than(before);
+}
+
+TEST_F(cuda_faults, out_of_memory_at_every_call) {
+  fail_in_turn(relayed::takes, k_out_of_memory, false);
+}
+
+TEST_F(cuda_faults, an_unknown_error_at_every_call) {
+  fail_in_turn(relayed::takes, k_unknown, false);
+}
+
+// What the driver does not take back stays with it; nothing else may go wrong.
+TEST_F(cuda_faults, an_error_at_every_call_that_gives_something_back) {
+  fail_in_turn(relayed::gives_back, k_unknown, true);
+}
+
+// The relay loses the device, the driver does not: what was not given back stays there.
+TEST_F(cuda_faults, the_device_is_lost_at_every_call) {
+  for (int n = 0; n < k_most_calls; ++n) {
+    relay_.lose_after(n);
+    const int failures = run();
+    const bool was_reached = relay_.lose_after(-1) == 0;
+    if (HasFailure()) FAIL() << "lost after " << n << " calls";
+    if (!was_reached) {
+      EXPECT_EQ(failures, 0);
+      return;
+    }
+  }
+  FAIL() << "lost after any number of calls";
+}
+
+}  // namespace

@@ -1,0 +1,187 @@
+// What never waits for the device: while a stream is at work, and does not end before the test says
+// so, all of it returns, and the driver is asked for nothing that waits.
+#include <atomic>
+#include <future>
+#include <map>
+#include <set>
+
+#include "cuda_relay.hpp"
+#include "support/bytes.hpp"
+#include "support/upstreams.hpp"
+
+namespace {
+
+using namespace support;
+
+// Work of a stranger's on a stream, which ends when it is told to.
+class endless_work {
+ public:
+  endless_work(const im::context& home, const im::queue& on) {
+    const char* named = std::getenv("ISTHMUS_TEST_CUDA_DRIVER");
+    void* driver = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    const auto make_current =
+        reinterpret_cast<unsigned (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"));
+    const auto launch = reinterpret_cast<unsigned (*)(void*, void (*)(void*), void*)>(
+        dlsym(driver, "cuLaunchHostFunc"));
+    EXPECT_EQ(make_current(home.native()), 0u);
+    EXPECT_EQ(launch(on.native(), wait, &ended_), 0u);
+  }
+  ~endless_work() { end(); }
+  endless_work(const endless_work&) = delete;
+  endless_work& operator=(const endless_work&) = delete;
+  void end() {
+    ended_ = true;
+    ended_.notify_all();
+  }
+
+ private:
+  static void wait(void* end) { static_cast<std::atomic<bool>*>(end)->wait(false); }
+
+  std::atomic<bool> ended_{false};
+};
+
+// CUDA's documents say of none of these that they wait; the copies are of pinned memory.
+bool never_waits(const std::string& call) {
+  static const std::set<std::string> calls{
+      "cuCtxGetCurrent",        "cuCtxSetCurrent",   "cuThreadExchangeStreamCaptureMode",
+      "cuEventCreate",          "cuEventDestroy_v2", "cuEventRecord",
+      "cuEventQuery",           "cuStreamWaitEvent", "cuStreamIsCapturing",
+      "cuPointerGetAttributes", "cuMemcpyAsync",     "cuMemcpy2DAsync_v2",
+      "cuMemsetD8Async",        "cuMemsetD16Async",  "cuMemsetD32Async",
+      "cuMemGetInfo_v2"};
+  return calls.contains(call);
+}
+
+class cuda_no_wait : public on_cuda_relay {
+ protected:
+  void SetUp() override {
+    on_cuda_relay::SetUp();
+    if (!device_) return;
+    home_ = im::context({device_});
+    busy_ = im::queue(home_, device_);
+    other_ = im::queue(home_, device_);
+    pool_ = im::resource::pool(home_, im::kind::device);
+  }
+  void TearDown() override {
+    pool_ = {};
+    other_ = {};
+    busy_ = {};
+    home_ = {};
+    on_cuda_relay::TearDown();
+  }
+  // Runs it beside endless work on `busy`; whatever waits for that fails the test.
+  template <class Work>
+  void beside_endless_work(const im::queue& busy, Work work) {
+    endless_work endless(home_, busy);
+    auto all = std::async(std::launch::async, work);
+    const bool returned = all.wait_for(20s) == std::future_status::ready;
+    EXPECT_TRUE(returned) << "something waits for the device";
+    endless.end();
+    all.get();
+    busy.wait();
+  }
+  // The calls that `work` makes, but for those that never wait.
+  template <class Work>
+  std::map<std::string, long> calls_that_may_wait(Work work) const {
+    const auto before = relay_.succeeded();
+    work();
+    std::map<std::string, long> found;
+    for (const auto& [call, count] : relay_.succeeded()) {
+      if (count != before.at(call) && !never_waits(call)) found[call] = count - before.at(call);
+    }
+    return found;
+  }
+
+  im::context home_;
+  im::queue busy_;
+  im::queue other_;
+  im::resource pool_;
+};
+
+using no_calls = std::map<std::string, long>;
+
+TEST_F(cuda_no_wait, pool_while_its_queue_is_at_work) {
+  const auto use = [&] {
+    for (const std::size_t nbytes : {100u, 5000u, 70000u, 3u << 20}) {
+      for (const im::queue& on : {busy_, other_}) {
+        for (int i = 0; i < 50; ++i) pool_.deallocate(pool_.allocate(nbytes, 0, on), nbytes, 0, on);
+      }
+    }
+  };
+  beside_endless_work(busy_, [&] {
+    use();  // what this thread takes of the pool
+    EXPECT_EQ(calls_that_may_wait(use), no_calls{});
+  });
+}
+
+TEST_F(cuda_no_wait, buffers_that_go_behind_work_on_them) {
+  const im::buffer pinned(1 << 20, im::kind::host, {.on = busy_});
+  const auto use = [&] {
+    for (int i = 0; i < 30; ++i) {
+      const im::buffer made(1 << 20, im::kind::device, {.on = busy_, .from = pool_});
+      (void)im::copy_async(made, pinned);
+      (void)im::fill_async(made, std::byte{7});
+      (void)busy_.fence();
+    }
+  };
+  beside_endless_work(busy_, use);
+}
+
+// New memory takes calls that ask for it; none of them waits for the device either.
+TEST_F(cuda_no_wait, a_pool_that_grows_and_gives_back) {
+  beside_endless_work(busy_, [&] {
+    for (const std::size_t nbytes : {1u << 20, 40u << 20}) {
+      void* const block = pool_.allocate(nbytes, 0, busy_);
+      void* const another = pool_.allocate(nbytes, 0, other_);
+      pool_.deallocate(block, nbytes, 0, busy_);
+      pool_.deallocate(another, nbytes, 0, other_);
+    }
+    (void)pool_.trim();
+  });
+}
+
+// Who comes later on another queue gets nothing that the endless work may still use.
+TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
+  beside_endless_work(busy_, [&] {
+    void* const block = pool_.allocate(1 << 20, 0, busy_);
+    pool_.deallocate(block, 1 << 20, 0, busy_);
+    void* const another = pool_.allocate(1 << 20, 0, other_);
+    EXPECT_NE(another, block);
+    pool_.deallocate(another, 1 << 20, 0, other_);
+  });
+}
+
+// As in PyTorch, which gives every stream its memory back at once.
+TEST_F(cuda_no_wait, memory_freed_on_a_strangers_stream_is_good_there_at_once) {
+  const im::queue adopted = im::queue::adopt(device_, busy_.native());
+  beside_endless_work(busy_, [&] {
+    for (const std::size_t nbytes : {1000u, 3u << 20}) {
+      void* const block = pool_.allocate(nbytes, 0, adopted);
+      pool_.deallocate(block, nbytes, 0, adopted);
+      void* const again = pool_.allocate(nbytes, 0, adopted);
+      EXPECT_EQ(again, block);
+      pool_.deallocate(again, nbytes, 0, adopted);
+    }
+  });
+}
+
+// An operation that is held back runs behind what the stream's owner puts there meanwhile.
+TEST_F(cuda_no_wait, memory_that_held_back_work_uses_is_not_good_on_a_strangers_stream) {
+  (void)busy_.native();
+  const im::host_event gate;
+  void* const block = pool_.allocate(1000, 0, busy_);
+  const isthmus_place_t there{nullptr, block, 0};
+  const unsigned char value = 3;
+  isthmus_event_t* const before = gate.get();
+  const isthmus_operation_t behind{sizeof behind, &before, 1, nullptr, 0};
+  isthmus_event_t* filled = nullptr;
+  im::detail::check(isthmus_fill(busy_.get(), &there, &value, 1, 1000, &behind, &filled));
+  pool_.deallocate(block, 1000, 0, busy_);
+  void* const meanwhile = pool_.allocate(1000, 0, busy_);
+  EXPECT_NE(meanwhile, block);
+  gate.complete();
+  pool_.deallocate(meanwhile, 1000, 0, busy_);
+  isthmus_event_release(filled);
+}
+
+}  // namespace

@@ -1,0 +1,264 @@
+#pragma once
+// One program's life on a device, in which anything may fail: nothing leaks, nothing hangs, and
+// what says it succeeded has the right bytes.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+#include "support/upstreams.hpp"
+
+namespace support {
+
+inline constexpr std::size_t k_bytes = 40000;
+inline constexpr int k_most_calls = 2000;  // more means that the scenario never gets through
+
+// Bytes as they should be, as long as every write to them said that it succeeded.
+struct tracked {
+  im::buffer buffer;
+  bytes want;
+  bool sure = false;
+};
+
+// A resource that has what another gives.
+struct passing {
+  im::resource from;
+
+  void* allocate(std::size_t nbytes, std::size_t alignment, const im::queue& on) {
+    return from.allocate(nbytes, alignment, on);
+  }
+  void deallocate(void* pointer, std::size_t nbytes, const im::queue& on) noexcept {
+    while (isthmus_resource_deallocate(from.get(), pointer, nbytes, 0, on.get()) != ISTHMUS_OK) {
+    }
+  }
+};
+
+// Every step may throw, and the next goes on without it.
+class scenario {
+ public:
+  explicit scenario(im::device device) : device_(std::move(device)) {}
+
+  void run() {
+    attempt([&] { context_ = im::context({device_}); });
+    if (!context_) return;
+    attempt([&] { first_ = im::queue(context_, device_); });
+    attempt([&] { second_ = im::queue(context_, device_); });
+    if (!first_ || !second_) return;
+    allocate();
+    write_all();
+    copy_between_all();
+    fill_and_pitch();
+    cross_queues();
+    functions_and_hints();
+    gate();
+    pools();
+    over_others();
+    verify();
+    attempt([&] { (void)first_.wait(); });
+    adopt_and_give_away();
+  }
+  [[nodiscard]] int failures() const noexcept { return failures_; }
+
+ private:
+  // An error of the library's is what this is about; only INTERNAL would be its fault.
+  template <class Step>
+  bool attempt(Step&& step) {
+    try {
+      step();
+      return true;
+    } catch (const im::error& problem) {
+      ++failures_;
+      EXPECT_NE(problem.status(), im::status::internal) << problem.what();
+      EXPECT_NE(problem.status(), im::status::timeout) << "it hangs";
+      EXPECT_FALSE(std::string_view(problem.what()).empty());
+      return false;
+    }
+  }
+  static void end(const im::event& event) {
+    if (!event.wait_for(20s)) im::raise(im::status::timeout, "an event does not end");
+  }
+
+  void allocate() {
+    for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
+      for (int i = 0; i < 2; ++i) {
+        attempt([&] { all_.push_back({im::buffer(k_bytes, kind, {.on = first_}), {}}); });
+      }
+    }
+  }
+  void write_all() {
+    unsigned seed = 0;
+    for (tracked& one : all_) {
+      const bytes data = noise(k_bytes, ++seed);
+      one.want = data;
+      one.sure = attempt([&] { im::copy(one.buffer, std::span(data)); });
+    }
+  }
+  void copy_between_all() {
+    for (tracked& to : all_) {
+      for (const tracked& from : all_) {
+        if (&to == &from) continue;
+        const bool done = attempt(
+            [&] { end(im::copy_n_async(im::at(to.buffer, 7), im::at(from.buffer, 3), 1000)); });
+        copied(to, from, 7, 3, 1000, done);
+      }
+    }
+  }
+  void fill_and_pitch() {
+    for (tracked& one : all_) {
+      const bool filled = attempt([&] { im::fill(one.buffer.slice(100, 800), 1.25); });
+      const double value = 1.25;
+      for (std::size_t i = 0; i < 100; ++i) std::memcpy(one.want.data() + 100 + 8 * i, &value, 8);
+      one.sure = one.sure && filled;
+    }
+    if (all_.size() < 2) return;
+    tracked& to = all_.front();
+    const tracked& from = all_.back();
+    const bool done = attempt([&] {
+      im::copy_2d({im::at(to.buffer, 8), 64}, {from.buffer, 128}, {.width = 50, .height = 100});
+    });
+    for (std::size_t y = 0; y < 100; ++y) {
+      std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(128 * y), 50,
+                  to.want.begin() + static_cast<std::ptrdiff_t>(8 + 64 * y));
+    }
+    to.sure = to.sure && from.sure && done;
+  }
+  void cross_queues() {
+    for (tracked& one : all_) {
+      const bool done = attempt([&] {
+        const im::event filled = im::fill_async(one.buffer, std::uint16_t{0x1234}, {.on = first_});
+        const im::event fence = second_.fence(filled);
+        end(im::copy_n_async(im::at(one.buffer, 20000), one.buffer, 10000,
+                             {.on = second_, .after = {filled, fence}}));
+        end(filled);
+      });
+      const std::uint16_t value = 0x1234;
+      for (std::size_t i = 0; i < k_bytes; i += 2) std::memcpy(one.want.data() + i, &value, 2);
+      one.sure = done;  // what was there before does not matter any more
+    }
+  }
+  void functions_and_hints() {
+    for (tracked& one : all_) {
+      if (one.buffer.kind() == im::kind::device && !device_.can(im::capability::run_functions)) {
+        continue;
+      }
+      const bool done = attempt([&] {
+        end(first_.submit([](std::span<std::byte> all) { all[0] = std::byte{0xee}; }, one.buffer));
+      });
+      one.want[0] = std::byte{0xee};
+      one.sure = one.sure && done;
+      if (one.buffer.kind() != im::kind::shared) continue;
+      attempt([&] { im::prefetch(one.buffer); });
+      attempt([&] { im::advise(one.buffer, 0); });
+    }
+  }
+  // Resources over others and of our own: whatever fails, nothing stays counted.
+  void over_others() {
+    for (im::kind kind : {im::kind::device, im::kind::shared}) {
+      im::resource counted;
+      attempt([&] {
+        const im::resource pool = im::resource::pool(context_, kind, {.growth_bytes = 1 << 20});
+        const im::resource mine =
+            im::resource::custom(context_, kind, passing{im::resource::provider(context_, kind)});
+        counted = im::resource::statistics(im::resource::failure_callback(
+            im::resource::fallback(im::resource::limit(pool, 3 * k_bytes), mine),
+            [](std::size_t) { return false; }));
+      });
+      if (!counted) continue;
+      std::vector<void*> blocks;
+      for (int i = 0; i < 5; ++i) {
+        attempt([&] { blocks.push_back(counted.allocate(k_bytes, 0, second_)); });
+      }
+      EXPECT_EQ(im::statistics_of(counted).current_count, blocks.size());
+      for (void* block : blocks) {
+        int tries = 0;
+        while (!attempt([&] { counted.deallocate(block, k_bytes, 0, second_); })) {
+          ASSERT_LT(++tries, k_most_calls);
+        }
+      }
+      attempt([&] { (void)im::buffer(k_bytes, kind, {.on = first_, .from = counted}); });
+      EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_count == 0; }));
+      EXPECT_EQ(im::statistics_of(counted).current_bytes, 0u);
+      attempt([&] {
+        all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = counted}), {}});
+      });
+    }
+  }
+  // Bare blocks of a pool on both queues, and one that goes while work on its memory runs.
+  void pools() {
+    const im::budget shared(64 << 20);
+    for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
+      im::resource pool;
+      attempt([&] {
+        pool = im::resource::pool(
+            context_, kind,
+            {.growth_bytes = 1 << 20, .share = shared, .decay = std::chrono::nanoseconds(1)});
+      });
+      if (!pool) continue;
+      for (std::size_t nbytes : {std::size_t{500}, k_bytes, std::size_t{300} << 10}) {
+        attempt(
+            [&] { all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = pool}), {}}); });
+        for (const im::queue& on : {first_, second_}) {
+          void* block = nullptr;
+          if (!attempt([&] { block = pool.allocate(nbytes, 0, on); })) continue;
+          const unsigned char value = 3;
+          const isthmus_place_t there{nullptr, block, 0};
+          isthmus_event_t* filled = nullptr;
+          attempt([&] {
+            im::detail::check(isthmus_fill(on.get(), &there, &value, 1, nbytes, nullptr, &filled));
+          });
+          isthmus_event_release(filled);
+          while (!attempt([&] { pool.deallocate(block, nbytes, 0, on); })) {
+            // Where the driver cannot tell what runs the block is the caller's still.
+          }
+        }
+      }
+      attempt([&] { (void)pool.trim(); });
+    }
+  }
+  void gate() {
+    if (all_.empty()) return;
+    tracked& one = all_.front();
+    const im::host_event gate;
+    im::event filled;
+    // A driver that cannot wait for the host has the submission wait, on this very thread.
+    const bool waits = device_.can(im::capability::wait_for_host);
+    if (!waits) gate.complete();
+    const bool put =
+        attempt([&] { filled = im::fill_async(one.buffer, std::byte{3}, {.after = gate}); });
+    if (waits) gate.complete();
+    const bool done = put && attempt([&] { end(filled); });
+    one.want.assign(k_bytes, std::byte{3});
+    one.sure = done;
+  }
+  // Reading back fails too; what is read must be right.
+  void verify() {
+    for (const tracked& one : all_) {
+      bytes got(k_bytes);
+      const bool done = attempt([&] { im::copy(std::span(got), one.buffer); });
+      if (done && one.sure) {
+        EXPECT_TRUE(same(got, one.want)) << name(one.buffer.kind());
+      }
+    }
+  }
+  void adopt_and_give_away() {
+    if (all_.empty()) return;
+    attempt([&] {
+      im::usm_pointer memory = all_.back().buffer.disown();
+      (void)im::buffer::adopt(std::move(memory), k_bytes, {.on = second_});
+    });
+    const bytes last = noise(k_bytes);
+    attempt([&] { (void)im::copy_async(all_.front().buffer, std::span(last)).wait_for(20s); });
+  }
+  void copied(tracked& to, const tracked& from, std::size_t at, std::size_t start,
+              std::size_t nbytes, bool done) {
+    std::copy_n(from.want.begin() + static_cast<std::ptrdiff_t>(start), nbytes,
+                to.want.begin() + static_cast<std::ptrdiff_t>(at));
+    to.sure = to.sure && from.sure && done;
+  }
+
+  im::device device_;
+  im::context context_;
+  im::queue first_;
+  im::queue second_;
+  std::vector<tracked> all_;
+  int failures_ = 0;
+};
+
+}  // namespace support

@@ -1,0 +1,188 @@
+// A libcuda.so.1 in front of another one: every call goes on to the library that
+// ISTHMUS_TEST_CUDA_DRIVER names (libcuda.so.1), but for those that a test wants to fail; all are
+// counted. ISTHMUS_CUDA_LIBRARY names it. So failures can be had of a real driver, too.
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <mutex>
+#include <shared_mutex>
+#include <string_view>
+
+#include "../../src/backend/cuda/api.hpp"
+
+using namespace isthmus::cuda;
+
+namespace {
+
+namespace cu = isthmus::cuda::cu;
+
+#define RELAY_ALL(X)        \
+  ISTHMUS_CUDA_CORE(X)      \
+  ISTHMUS_CUDA_CAPTURES(X)  \
+  ISTHMUS_CUDA_VIRTUAL(X)   \
+  ISTHMUS_CUDA_LOCATIONS(X) \
+  ISTHMUS_CUDA_ORDINALS(X)
+
+enum call : std::size_t {
+#define RELAY_NUMBER(member, name, ...) k_##name,
+  RELAY_ALL(RELAY_NUMBER) k_calls
+};
+constexpr std::array<std::string_view, k_calls> k_names{
+#define RELAY_NAME(member, name, ...) #name,
+    RELAY_ALL(RELAY_NAME)};
+
+void* driver() {
+  static void* const opened = [] {
+    const char* named = std::getenv("ISTHMUS_TEST_CUDA_DRIVER");
+    void* found = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (found == nullptr) {
+      std::fprintf(stderr, "cuda_relay: %s\n", dlerror());
+    }
+    return found;
+  }();
+  return opened;
+}
+
+std::array<void*, k_calls> theirs{};
+std::array<std::atomic<long>, k_calls> succeeded{};
+
+// What a call is to a program whose calls fail.
+enum class sort { asks, takes, gives_back };
+
+constexpr bool is_any(std::string_view name, std::initializer_list<std::string_view> of) {
+  for (const auto each : of) {
+    if (name == each) {
+      return true;
+    }
+  }
+  return false;
+}
+// An event's query fails with what broke the context alone.
+constexpr sort sort_of(std::string_view name) {
+  if (name.starts_with("cuDeviceGet") || name.starts_with("cuCtx") ||
+      is_any(name, {"cuInit", "cuDriverGetVersion", "cuDeviceTotalMem_v2", "cuEventQuery",
+                    "cuStreamSynchronize", "cuPointerGetAttributes", "cuMemGetInfo_v2",
+                    "cuThreadExchangeStreamCaptureMode", "cuMemGetAllocationGranularity"})) {
+    return sort::asks;
+  }
+  return is_any(name, {"cuMemFree_v2", "cuMemFreeHost", "cuStreamDestroy_v2", "cuEventDestroy_v2",
+                       "cuMemAddressFree", "cuMemRelease", "cuMemUnmap"})
+             ? sort::gives_back
+             : sort::takes;
+}
+
+// Calls of the chosen sort still to come before one fails; negative: none does.
+std::atomic<long> before_failure{-1};
+std::atomic<sort> failing{sort::takes};
+std::atomic<code> failure{cu::k_error_OUT_OF_MEMORY};
+// Calls that take or give back still to come before the device is lost; negative: it is not.
+std::atomic<long> before_loss{-1};
+
+// So that nothing is put to the driver once the device is lost.
+std::shared_mutex losing;
+
+// What a lost device has in flight is over: here it has to end before calls may say so.
+void end_what_is_in_flight() {
+  const auto find = [](const char* name) { return dlsym(driver(), name); };
+  const auto retain =
+      reinterpret_cast<code (*)(context_handle*, ordinal)>(find("cuDevicePrimaryCtxRetain"));
+  const auto current = reinterpret_cast<code (*)(context_handle*)>(find("cuCtxGetCurrent"));
+  const auto set_current = reinterpret_cast<code (*)(context_handle)>(find("cuCtxSetCurrent"));
+  const auto synchronize = reinterpret_cast<code (*)()>(find("cuCtxSynchronize"));
+  context_handle primary = nullptr;
+  context_handle before = nullptr;
+  if (retain(&primary, 0) != cu::k_success || current(&before) != cu::k_success ||
+      set_current(primary) != cu::k_success || synchronize() != cu::k_success ||
+      set_current(before) != cu::k_success) {
+    std::fprintf(stderr, "cuda_relay: what is in flight cannot be waited for\n");
+    std::abort();
+  }
+}
+
+bool counts_down(std::atomic<long>& left) {
+  auto now = left.load();
+  while (now > 0 && !left.compare_exchange_weak(now, now - 1)) {
+  }
+  return now == 0;
+}
+
+void count_towards_loss(sort what) {
+  if (what == sort::asks || before_loss <= 0) {
+    return;
+  }
+  const std::unique_lock hold{losing};
+  if (before_loss > 0 && --before_loss == 0) {
+    end_what_is_in_flight();
+  }
+}
+
+code refuse(std::string_view name, sort what) {
+  if (before_loss == 0 && !name.starts_with("cuCtx")) {
+    return cu::k_error_LAUNCH_FAILED;
+  }
+  if (what == failing && counts_down(before_failure)) {
+    before_failure = -1;
+    return failure;
+  }
+  return cu::k_success;
+}
+
+template <call Number, class Signature>
+struct relayed;
+template <call Number, class... Parameters>
+struct relayed<Number, code(Parameters...)> {
+  static code put(Parameters... arguments) {
+    constexpr auto what = sort_of(k_names[Number]);
+    count_towards_loss(what);
+    const std::shared_lock hold{losing};
+    if (const auto refused = refuse(k_names[Number], what); refused != cu::k_success) {
+      return refused;
+    }
+    const auto outcome = reinterpret_cast<code (*)(Parameters...)>(theirs[Number])(arguments...);
+    if (outcome == cu::k_success) {
+      ++succeeded[Number];
+    }
+    return outcome;
+  }
+};
+
+// What the driver lacks is not to be had here either.
+template <call Number, class Signature>
+Signature* resolve() {
+  theirs[Number] = driver() != nullptr ? dlsym(driver(), k_names[Number].data()) : nullptr;
+  return theirs[Number] != nullptr ? &relayed<Number, Signature>::put : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Has the call of the sort (1: those that take or submit, 2: those that give back) after that many
+// of it fail with `with`; negative: none. Gives how many were still to come.
+long relay_fail_after(long calls, int of, code with) {
+  failing = static_cast<sort>(of);
+  failure = with;
+  return before_failure.exchange(calls);
+}
+// Has every call fail as if the context were broken, after that many that take or give back;
+// negative: none. Gives 0 if it came to that before.
+long relay_lose_after(long calls) { return before_loss.exchange(calls + (calls < 0 ? 0 : 1)); }
+// The names of all calls, and null behind the last.
+const char* relay_name(std::size_t number) {
+  return number < k_calls ? k_names[number].data() : nullptr;
+}
+// How often the driver's call of that number succeeded.
+long relay_succeeded(std::size_t number) { return succeeded[number]; }
+
+// One name for each call, of which only the type is known: its address is asked for once.
+#define RELAY_ENTRY(member, name, ...)                                                     \
+  using name##_type = __VA_ARGS__;                                                         \
+  [[gnu::used]] name##_type* resolve_##name() { return resolve<k_##name, name##_type>(); } \
+  name##_type name __attribute__((ifunc("resolve_" #name)));
+RELAY_ALL(RELAY_ENTRY)
+
+}  // extern "C"
