@@ -38,6 +38,10 @@ class Stats:
     """None for a resource of your own: ask its budget."""
     free_bytes: int
     """Of those held, what nobody has."""
+    maps: int
+    """Times that the driver gave memory, or mapped some where it was needed."""
+    unmaps: int
+    """Times that it got some back, or took some from where it was."""
 
 
 def use(resource: MemoryResource | None = None) -> None:

@@ -77,6 +77,8 @@ nb::object torch_usage(unsigned number, int device) {
   fields["peak_held_bytes"] =
       told.knows_peak ? nb::object{nb::int_(told.peak_held_bytes)} : nb::none();
   fields["free_bytes"] = held.free_bytes;
+  fields["maps"] = held.maps;
+  fields["unmaps"] = held.unmaps;
   return fields;
 }
 
