@@ -1151,6 +1151,18 @@ def _torch_functions(number: int) -> dict[str, int]:
 def _torch_usage(number: int, device: int) -> dict[str, Any]:
     """The fields of isthmus.torch.Stats."""
 
+def _device_pool(device: int) -> PoolResource:
+    """Of the CUDA device of that number, where frameworks name no resource."""
+
+class _BareBlock:
+    """Memory that goes back with this object, behind what is on its queue."""
+
+    def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> None: ...
+
+    @property
+    def ptr(self) -> int:
+        """Its address."""
+
 class Buffer:
     """
     One USM allocation: untyped bytes that a host and its devices share.

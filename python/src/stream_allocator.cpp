@@ -248,13 +248,6 @@ allocator_usage stream_allocator::usage(int device) {
   return told;
 }
 
-isthmus_resource_t* stream_allocator::serving(int device) const noexcept {
-  const auto* const found = device >= 0 && device < k_most_devices
-                                ? devices_[static_cast<std::size_t>(device)].load()
-                                : nullptr;
-  return found != nullptr ? found->from : nullptr;
-}
-
 void note_stream(void* pointer, cuda_stream stream) {
   isthmus_pointer_info_t known{};
   known.struct_size = sizeof known;

@@ -66,8 +66,8 @@ class stream_allocator {
   // first request there.
   void limit(double share, int device);
   [[nodiscard]] allocator_usage usage(int device);
-  // Null where nothing was asked for yet.
-  [[nodiscard]] isthmus_resource_t* serving(int device) const noexcept;
+  // What that device's memory comes from.
+  [[nodiscard]] isthmus_resource_t* serving(int device) { return serve(device).from; }
 
   struct place {
     isthmus_resource_t* resource;

@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "cuda_streams.hpp"
+#include "current.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "resources.hpp"
@@ -10,24 +12,24 @@
 namespace isthmus::python {
 namespace {
 
-unsigned made = 1;  // the first is everybody's
+unsigned next_number = 1;  // the first is everybody's
 
 // The same for the same resource: PyTorch may keep functions for ever, so none serves another.
 unsigned number_for(const resource& wanted) {
   auto* const raw = wanted.raw.get();
-  for (unsigned each = 1; each < made; ++each) {
+  for (unsigned each = 1; each < next_number; ++each) {
     if (torch_allocator(each).given() == raw) {
       return each;
     }
   }
-  if (made == k_torch_allocators) {
+  if (next_number == k_torch_allocators) {
     raise_python(PyExc_RuntimeError,
                  "PyTorch can have memory of %u resources in one process, and has so many already: "
                  "use one of them",
                  k_torch_allocators - 1);
   }
-  torch_allocator(made).serve_with(raw);
-  return made++;
+  torch_allocator(next_number).serve_with(raw);
+  return next_number++;
 }
 
 unsigned torch_number(nb::handle chosen) {
@@ -82,6 +84,27 @@ nb::object torch_usage(unsigned number, int device) {
   return fields;
 }
 
+// The pool that serves a device where no resource is named, for all frameworks.
+nb::object device_pool(int device) {
+  auto* const raw = told_by_python([=] { return torch_allocator(0).serving(device); });
+  if (nb::object known = find_resource(raw); known.is_valid()) {
+    return known;
+  }
+  isthmus_resource_retain(raw);
+  pool_resource made;
+  made.raw = resource_handle{raw};
+  made.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
+  made.is_pool = true;
+  made.budget_object = made.decay = made.upstream = nb::none();
+  made.wait = nb::float_(1.0);
+  const nb::object object = nb::inst_alloc(nb::type<pool_resource>());
+  auto* const self = nb::inst_ptr<pool_resource>(object);
+  new (self) pool_resource{std::move(made)};
+  nb::inst_mark_ready(object);
+  remember_resource(*self, object);
+  return object;
+}
+
 }  // namespace
 
 void bind_torch(nb::module_& module) {
@@ -94,6 +117,9 @@ void bind_torch(nb::module_& module) {
   module.def("_torch_usage", &torch_usage, nb::arg("number"), nb::arg("device"),
              nb::sig("def _torch_usage(number: int, device: int) -> dict[str, Any]"),
              "The fields of isthmus.torch.Stats.");
+  module.def("_device_pool", &device_pool, nb::arg("device"),
+             nb::sig("def _device_pool(device: int) -> PoolResource"),
+             "Of the CUDA device of that number, where frameworks name no resource.");
 }
 
 }  // namespace isthmus::python
