@@ -81,13 +81,15 @@ def allocator(resource: MemoryResource | None = None) -> Any:
     return _allocator_of(_torch(), _core._torch_number(resource))
 
 
-def stats(device: int | None = None, resource: MemoryResource | None = None) -> Stats:
-    """What PyTorch has on a device; None: its current one. Counts begin with the process.
+def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:
+    """What PyTorch has on a device, as it names one; None: its current one.
 
     ``resource``: that an ``allocator`` was made for; None: of ``use()``.
     """
     torch = _torch()
-    index = torch.cuda.current_device() if device is None else torch.device("cuda", device).index
+    index = device if isinstance(device, int) else torch.device(device or "cuda").index
+    if index is None:
+        index = torch.cuda.current_device()
     number = _used if resource is None else _core._torch_number(resource)
     if number is None:
         raise RuntimeError("PyTorch has no memory of Isthmus: call isthmus.torch.use() first")

@@ -285,7 +285,7 @@ torch = types.ModuleType("torch")
 torch.__version__ = "2.0"
 torch.changes, torch.began = [], False
 torch._C = types.SimpleNamespace(_cuda_customAllocator=Made)
-torch.device = lambda kind, number: types.SimpleNamespace(index=number)
+torch.device = lambda name: types.SimpleNamespace(index=None)
 torch.cuda = types.SimpleNamespace(
     is_initialized=lambda: torch.began, current_device=lambda: 0,
     memory=types.SimpleNamespace(
