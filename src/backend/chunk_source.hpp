@@ -33,9 +33,14 @@ class chunk_source {
   [[nodiscard]] virtual result<void> create(void* at, std::size_t nbytes) = 0;
   // A chunk, and what is in it. In an error it stays where it is; if `to_lost` is true then, the
   // addresses may be somebody else's by now: nothing may come there, and they are never released.
-  // Pre: nothing uses it. May throw std::bad_alloc, and then nothing was done.
+  // Pre: nothing uses it, unless it `stays_behind`. May throw std::bad_alloc, and then nothing was
+  // done.
   [[nodiscard]] virtual result<void> move(void* from, void* to, std::size_t nbytes,
                                           bool& to_lost) = 0;
+  // Whether a chunk that moved is at its old place too, for what still uses it there, till `leave`.
+  [[nodiscard]] virtual bool stays_behind() const noexcept { return false; }
+  // Pre: a chunk that stays behind moved from there, and nothing uses it there any more.
+  virtual void leave(void* /*from*/, std::size_t /*nbytes*/) noexcept {}
   // Pre: nothing uses it.
   virtual void destroy(void* at, std::size_t nbytes) noexcept = 0;
 };

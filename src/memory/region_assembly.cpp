@@ -27,16 +27,16 @@ constexpr std::size_t k_least_share = 32;
 // What is not entered in the end goes back to the driver: it was free, so nothing is lost.
 class region_heap::assembly {
  public:
-  assembly(region_source& source, std::vector<region> to_move) noexcept
-      : source_{source}, to_move_{std::move(to_move)} {}
+  assembly(region_heap& of, std::vector<piece> to_move) noexcept
+      : of_{of}, source_{of.source_}, to_move_{std::move(to_move)} {}
   assembly(const assembly&) = delete;
   assembly& operator=(const assembly&) = delete;
   ~assembly() {
     for (const auto& each : to_move_) {
-      source_.give_back(each);
+      of_.drop(each);
     }
     for (const auto& each : row_) {
-      source_.give_back(each);
+      of_.drop(each);
     }
     if (in_ != nullptr) {
       source_.let_go(*in_);
@@ -47,10 +47,10 @@ class region_heap::assembly {
   void give_back_dust(std::size_t needed) noexcept {
     const auto share = at_hand() < needed ? needed / k_least_share : 0;
     const auto least = std::max(k_least_part * k_grain_bytes, share);
-    std::erase_if(to_move_, [&](const region& each) {
-      const bool is_dust = source_.divides() && each.nbytes() < least;
+    std::erase_if(to_move_, [&](const piece& each) {
+      const bool is_dust = source_.divides() && each.what.nbytes() < least;
       if (is_dust) {
-        source_.give_back(each);
+        of_.drop(each);
       }
       return is_dust;
     });
@@ -65,11 +65,14 @@ class region_heap::assembly {
   // Where one does not move nothing may come behind it: it goes back, as do all that are left.
   void move() {
     for (; !to_move_.empty(); to_move_.pop_back()) {
-      if (!is_cut_off_ && source_.move(to_move_.back(), *in_)) {
-        row_.push_back(to_move_.back());
+      auto& each = to_move_.back();
+      auto old = is_cut_off_ ? result<region>{error::no_memory()} : source_.move(each.what, *in_);
+      if (old) {
+        row_.push_back(each);
+        of_.drop({*old, each.until, true});
       } else {
         is_cut_off_ = true;
-        source_.give_back(to_move_.back());
+        of_.drop(each);
       }
     }
   }
@@ -82,41 +85,66 @@ class region_heap::assembly {
         cut_back(needed);
         return filled() >= needed ? result<void>{} : result<void>{made.take_error()};
       }
-      row_.push_back(*made);
+      row_.push_back({*made, {}});
     }
     return {};
   }
   [[nodiscard]] std::size_t room() const noexcept { return in_->nbytes; }
   [[nodiscard]] bool is_cut_off() const noexcept { return is_cut_off_; }
-  [[nodiscard]] std::vector<region>& row() noexcept { return row_; }
+  [[nodiscard]] std::vector<piece>& row() noexcept { return row_; }
   [[nodiscard]] std::size_t filled() const noexcept { return in_->filled; }
   [[nodiscard]] std::size_t at_hand() const noexcept {
-    return std::accumulate(to_move_.begin(), to_move_.end(), std::size_t{0},
-                           [](std::size_t sum, const region& each) { return sum + each.nbytes(); });
+    return std::accumulate(
+        to_move_.begin(), to_move_.end(), std::size_t{0},
+        [](std::size_t sum, const piece& each) { return sum + each.what.nbytes(); });
   }
 
  private:
   void cut_back(std::size_t needed) noexcept {
-    while (!row_.empty() && filled() - row_.back().nbytes() >= needed) {
-      in_->filled -= row_.back().nbytes();
-      source_.give_back(row_.back());
+    while (!row_.empty() && filled() - row_.back().what.nbytes() >= needed) {
+      in_->filled -= row_.back().what.nbytes();
+      of_.drop(row_.back());
       row_.pop_back();
     }
   }
 
+  region_heap& of_;
   region_source& source_;
-  std::vector<region> to_move_;
-  std::vector<region> row_;
+  std::vector<piece> to_move_;
+  std::vector<piece> row_;
   reservation* in_ = nullptr;
   bool is_cut_off_ = false;
 };
 
+// Pre: under `growing_`, with room for it where something still is on it.
+void region_heap::drop(const piece& gone) noexcept {
+  if (!slots_.passed(gone.until)) {
+    late_.push_back(gone);
+  } else if (gone.is_left) {
+    source_.leave(gone.what);
+  } else {
+    source_.give_back(gone.what);
+  }
+}
+
+// Pre: under `growing_`.
+void region_heap::drop_what_ended() noexcept {
+  std::erase_if(late_, [this](const piece& each) {
+    const bool has_ended = slots_.passed(each.until);
+    if (has_ended) {
+      drop(each);
+    }
+    return has_ended;
+  });
+}
+
 // One that is enough by itself; else the longest first, as fewer have to move, and as the last the
 // shortest that is enough. What is over stays in one piece behind the run: cut off, it would be one
 // more to move next time.
-std::vector<region> region_heap::take_to_move(std::size_t needed) {
+std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
+                                                          queue_slots::slot whom) {
   const std::lock_guard hold{lock_};
-  auto all = find_unused();
+  auto all = find_unused(whom);
   std::stable_sort(all.begin(), all.end(),
                    [](const unused& a, const unused& b) { return a.count > b.count; });
   std::vector<unused> chosen;
@@ -140,14 +168,19 @@ std::vector<region> region_heap::take_to_move(std::size_t needed) {
   }
   std::sort(chosen.begin(), chosen.end(),
             [](const unused& a, const unused& b) { return a.first < b.first; });
-  return take_out(chosen);
+  std::vector<piece> taken(chosen.size());
+  late_.reserve(late_.size() + 2 * chosen.size());  // each, and the place that it leaves
+  const auto regions = take_out(chosen);
+  std::transform(regions.begin(), regions.end(), chosen.begin(), taken.begin(),
+                 [](const region& what, const unused& was) { return piece{what, was.until}; });
+  return taken;
 }
 
 // Beside what moves nothing is asked for but what is missing. What came together in an error is
 // free memory like any other. False if what moves was cut off short of what is needed.
-result<bool> region_heap::assemble_from(std::vector<region> to_move, std::size_t needed,
+result<bool> region_heap::assemble_from(std::vector<piece> to_move, std::size_t needed,
                                         std::size_t wanted) {
-  assembly made{source_, std::move(to_move)};
+  assembly made{*this, std::move(to_move)};
   made.give_back_dust(needed);
   const auto at_hand = made.at_hand();
   const auto whole = std::max(round_up(needed, source_.unit()), at_hand);
@@ -172,8 +205,10 @@ result<bool> region_heap::assemble_from(std::vector<region> to_move, std::size_t
   return enough;
 }
 
-result<void> region_heap::assemble(std::size_t needed, std::size_t wanted) try {
-  auto moved = assemble_from(take_to_move(needed), needed, wanted);
+result<void> region_heap::assemble(std::size_t needed, std::size_t wanted,
+                                   queue_slots::slot whom) try {
+  drop_what_ended();
+  auto moved = assemble_from(take_to_move(needed, whom), needed, wanted);
   ISTHMUS_TRY(moved);
   if (!*moved) {
     ISTHMUS_TRY(assemble_from({}, needed, wanted));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "memory/region_heap.hpp"
 
 namespace isthmus {
@@ -76,11 +77,12 @@ result<region_heap::run> region_heap::grow(index count, std::size_t alignment,
     if (const auto found = take(count, alignment, whom, from); found.count != 0) {
       return found;
     }
-    ISTHMUS_TRY(grow_for(count, alignment, mine));
+    ISTHMUS_TRY(grow_for(count, alignment, whom, mine));
   }
 }
 
-result<void> region_heap::grow_for(index count, std::size_t alignment, turn& mine) {
+result<void> region_heap::grow_for(index count, std::size_t alignment, queue_slots::slot whom,
+                                   turn& mine) {
   const auto slack = alignment > k_grain_bytes ? alignment - k_grain_bytes : 0;
   const auto needed = count * k_grain_bytes + slack;
   if (needed > k_most_bytes) {
@@ -88,7 +90,7 @@ result<void> region_heap::grow_for(index count, std::size_t alignment, turn& min
   }
   const auto wanted = source_.growth_for(needed);
   if (source_.moves()) {
-    return assemble(needed, wanted);
+    return assemble(needed, wanted, whom);
   }
   return wanted > needed && add_region(wanted, mine) ? result<void>{} : add_region(needed, mine);
 }
@@ -103,18 +105,17 @@ result<void> region_heap::add_region(std::size_t nbytes, turn& mine) try {
     return beyond_all(nbytes);
   }
   if (source_.moves()) {
-    return assemble(nbytes, nbytes);
+    return assemble(nbytes, nbytes, queue_slots::k_quiet);
   }
-  std::vector<region> row(1);
+  std::vector<piece> row(1);
   auto made = source_.allocate(nbytes);
   ISTHMUS_TRY(made);
-  row.front() = *made;
+  row.front().what = *made;
+  undo back{[&] { source_.give_back(*made); }};
   mine.bring();
-  auto entered = enter(row);
-  if (!entered) {
-    source_.give_back(*made);
-  }
-  return entered;
+  ISTHMUS_TRY(enter(row));
+  back.dismiss();
+  return {};
 } catch (const std::bad_alloc&) {
   return error::no_memory();
 }

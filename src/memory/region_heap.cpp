@@ -2,19 +2,10 @@
 
 #include <algorithm>
 #include <new>
-#include <numeric>
 
 #include "core/sizes.hpp"
 
 namespace isthmus {
-namespace {
-
-std::size_t total_bytes(const std::vector<region>& of) noexcept {
-  return std::accumulate(of.begin(), of.end(), std::size_t{0},
-                         [](std::size_t sum, const region& each) { return sum + each.nbytes(); });
-}
-
-}  // namespace
 
 result<void> region_heap::open() {
   auto table = grain_table::take();
@@ -25,6 +16,9 @@ result<void> region_heap::open() {
 }
 
 region_heap::~region_heap() {
+  for (const auto& each : late_) {
+    drop({each.what, {}, each.is_left});
+  }
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
     source_.give_back(each);
@@ -135,38 +129,44 @@ region_heap::index region_heap::find_numbers(index count) noexcept {
 }
 
 // A row of regions that lie side by side, as one free run.
-result<void> region_heap::enter(std::vector<region>& row) {
-  const auto nbytes = total_bytes(row);
+result<void> region_heap::enter(std::vector<piece>& row) {
+  std::size_t nbytes = 0;
+  ticket until;
+  for (const auto& each : row) {
+    nbytes += each.what.nbytes();
+    until = slots_.joined(until, each.until);
+  }
   const auto count = static_cast<index>(nbytes / k_grain_bytes);
-  auto* const base = row.front().base;
+  auto* const base = row.front().what.base;
   ISTHMUS_TRY(process_page_map.prepare(base, count));
-  source_.poison().put(base, nbytes);
   const std::lock_guard hold{lock_};
   const auto first = find_numbers(count);
   if (first == run_heap::k_none) {
     return beyond_all(nbytes);
   }
+  regions_.reserve(regions_.size() + row.size());
+  auto at = std::upper_bound(regions_.begin(), regions_.end(), first,
+                             [](index wanted, const region& each) { return wanted < each.first; });
   auto number = first;
   for (auto& each : row) {
-    each.first = number;
-    number += each.count;
+    each.what.first = number;
+    number += each.what.count;
+    at = std::next(regions_.insert(at, each.what));
   }
-  const auto before = [](const region& a, const region& b) { return a.first < b.first; };
-  regions_.insert(std::upper_bound(regions_.begin(), regions_.end(), row.front(), before),
-                  row.begin(), row.end());
   process_page_map.enter(base, count, &(*table_)[first]);
-  runs_.add(first, count);
+  runs_.add(first, count, until);
+  static_cast<void>(put_poison(first, count, until));
   row.clear();
   return {};
 }
 
 // Pre: under the lock. By number.
-std::vector<region_heap::unused> region_heap::find_unused() const {
+std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom) const {
   std::vector<unused> found;
   found.reserve(regions_.size());
   const bool divides = source_.divides();
   runs_.visit_free(1, [&](index first, index count, ticket until) {
-    if (!slots_.passed(until)) {
+    if (!(source_.moves_in_order() ? slots_.good(until, whom) : slots_.passed(until))) {
       return;
     }
     const auto end = first + count;
@@ -174,7 +174,8 @@ std::vector<region_heap::unused> region_heap::find_unused() const {
       const auto from = std::max(first, at->first);
       const auto to = std::min(end, at->first + at->count);
       if (to - from == at->count || (divides && to - from >= k_least_part)) {
-        found.push_back({static_cast<std::size_t>(at - regions_.begin()), from, to - from, first});
+        found.push_back(
+            {static_cast<std::size_t>(at - regions_.begin()), from, to - from, first, until});
       }
     }
   });
@@ -224,7 +225,7 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
     return {};
   }
   auto held = source_.counts().held_bytes();
-  for (auto each : find_unused()) {
+  for (auto each : find_unused(queue_slots::k_quiet)) {
     const auto& in = regions_[each.position];
     const auto room = held > keep ? held - keep : 0;
     auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_grain_bytes;
@@ -288,6 +289,7 @@ std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
 
 std::size_t region_heap::trim(std::size_t keep) noexcept {
   const turn mine{*this};
+  drop_what_ended();
   try {
     std::size_t given_back = 0;
     for (const auto& gone : take_to_trim(keep)) {

@@ -5,7 +5,9 @@
 // Regions that can move are chunks in reserved addresses: a run goes over the borders of chunks
 // that lie side by side. Where no free run is long enough, free chunks are moved into new
 // addresses, one behind the other, and only what is missing is asked of the driver. So fragments do
-// not add up: as in GMLake (Guo et al., 2024), but by whole chunks, and while they are free.
+// not add up: as in GMLake (Guo et al., 2024), but by whole chunks, and while they are free. Where a
+// chunk can lie at two places, what was freed behind work on a queue moves for that queue before the
+// work has ended.
 
 #include <atomic>
 #include <cstddef>
@@ -124,6 +126,13 @@ class region_heap {
     index first;
     index count;
     index run;  // the free run that it lies in
+    ticket until;
+  };
+  // A region that is in no row, or the place that it moved from, and what still is on it.
+  struct piece {
+    region what;
+    ticket until;
+    bool is_left = false;
   };
 
   struct span_of_grains {
@@ -138,18 +147,22 @@ class region_heap {
   [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
-  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, turn& mine);
+  [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, queue_slots::slot whom,
+                                      turn& mine);
   [[nodiscard]] result<void> add_region(std::size_t nbytes, turn& mine);
-  [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted);
-  [[nodiscard]] result<bool> assemble_from(std::vector<region> to_move, std::size_t needed,
+  [[nodiscard]] result<void> assemble(std::size_t needed, std::size_t wanted,
+                                      queue_slots::slot whom);
+  [[nodiscard]] result<bool> assemble_from(std::vector<piece> to_move, std::size_t needed,
                                            std::size_t wanted);
-  [[nodiscard]] result<void> enter(std::vector<region>& row);
+  [[nodiscard]] result<void> enter(std::vector<piece>& row);
+  void drop(const piece& gone) noexcept;
+  void drop_what_ended() noexcept;
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
   [[nodiscard]] index find_numbers(index count) noexcept;
-  [[nodiscard]] std::vector<unused> find_unused() const;
+  [[nodiscard]] std::vector<unused> find_unused(queue_slots::slot whom) const;
   [[nodiscard]] std::vector<region> take_out(const std::vector<unused>& which);
-  [[nodiscard]] std::vector<region> take_to_move(std::size_t needed);
+  [[nodiscard]] std::vector<piece> take_to_move(std::size_t needed, queue_slots::slot whom);
   [[nodiscard]] std::vector<region> take_to_trim(std::size_t keep);
   [[nodiscard]] region take_whole(std::size_t room) noexcept;
   [[nodiscard]] bool is_spared(index found, index count, cut from) const noexcept;
@@ -161,6 +174,7 @@ class region_heap {
   queue_slots& slots_;
   grain_table* table_ = nullptr;
   std::mutex growing_;
+  std::vector<piece> late_;              // under it: what goes once the work on it has ended
   std::atomic<std::uint32_t> fresh_{0};  // turns that brought memory
   std::atomic<std::uint32_t> at_upstream_{0};
   std::atomic<std::uint32_t> came_back_{0};  // from there, so far

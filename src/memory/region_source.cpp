@@ -216,7 +216,7 @@ result<region> region_source::create(reservation& in, std::size_t nbytes) {
                 divides() ? nullptr : &in};
 }
 
-result<void> region_source::move(region& which, reservation& to) {
+result<region> region_source::move(region& which, reservation& to) {
   auto* const at = to.base + to.filled;
   poison_.forget(which.base, which.nbytes());
   bool lost = false;
@@ -232,12 +232,19 @@ result<void> region_source::move(region& which, reservation& to) {
   counts_.moved();
   provider_moved(kind_, which.base, at, which.driver_bytes);
   fill(to, which.driver_bytes);
+  auto old = which;
   which.from_driver = which.base = at;
-  if (auto* const left = which.in) {
-    which.in = &to;
-    let_go(*left);
+  which.in = divides() ? nullptr : &to;
+  return old;
+}
+
+void region_source::leave(const region& old) noexcept {
+  if (chunks_->stays_behind()) {
+    chunks_->leave(old.base, old.driver_bytes);
   }
-  return {};
+  if (old.in != nullptr) {
+    let_go(*old.in);
+  }
 }
 
 }  // namespace isthmus

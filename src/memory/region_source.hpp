@@ -72,9 +72,13 @@ class region_source {
   void let_go(reservation& of) noexcept;
   // A new chunk; errors as `allocate`.
   [[nodiscard]] result<region> create(reservation& in, std::size_t nbytes);
-  // In an error it stays where it is, and nothing more may come into the reservation. Pre: nothing
-  // uses it. May throw std::bad_alloc, and then nothing was done.
-  [[nodiscard]] result<void> move(region& which, reservation& to);
+  // Whether what work still uses can move: whoever comes behind that work uses it at the new place.
+  [[nodiscard]] bool moves_in_order() const noexcept { return moves() && chunks_->stays_behind(); }
+  // Gives the old place, to be left once nothing uses it. In an error it stays where it is, and
+  // nothing more may come into the reservation. Pre: nothing uses it, unless it moves in order. May
+  // throw std::bad_alloc, and then nothing was done.
+  [[nodiscard]] result<region> move(region& which, reservation& to);
+  void leave(const region& old) noexcept;
 
   // A chunk that moves counts in both maps and unmaps.
   // OUT_OF_MEMORY for more than the limit, or the budget's, ever allows.

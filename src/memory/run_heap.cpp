@@ -114,8 +114,8 @@ run_heap::index run_heap::find(index count, queue_slots::slot whom) const noexce
   return k_none;
 }
 
-void run_heap::add(index first, index count) noexcept {
-  tickets_[first] = {};
+void run_heap::add(index first, index count, ticket until) noexcept {
+  tickets_[first] = until;
   link(first, count);
 }
 

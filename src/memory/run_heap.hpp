@@ -27,7 +27,7 @@ class run_heap {
       : table_{table}, tickets_{tickets}, slots_{&slots} {}
 
   // A new region, free as a whole. Pre: the records before and behind it stay `none`.
-  void add(index first, index count) noexcept;
+  void add(index first, index count, ticket until = {}) noexcept;
   // Takes a region out again. Pre: it lies in the free run that begins at `run`; what is left of
   // that before and behind it stays.
   void remove(index run, index first, index count) noexcept;

@@ -13,18 +13,30 @@ namespace {
 
 using namespace support;
 
+template <class... Arguments>
+void call_driver(const char* name, Arguments... arguments) {
+  const char* named = std::getenv("ISTHMUS_TEST_CUDA_DRIVER");
+  void* driver = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  const auto call = reinterpret_cast<unsigned (*)(Arguments...)>(dlsym(driver, name));
+  EXPECT_EQ(call(arguments...), 0u) << name;
+}
+
+// Lives till the process ends: a queue that has no owner may be asked for its end at any time.
+void* strangers_stream(const im::context& home) {
+  static std::vector<void*> all;
+  void* made = nullptr;
+  call_driver("cuCtxSetCurrent", home.native());
+  call_driver("cuStreamCreate", &made, 1u);
+  all.push_back(made);
+  return made;
+}
+
 // Work of a stranger's on a stream, which ends when it is told to.
 class endless_work {
  public:
   endless_work(const im::context& home, const im::queue& on) {
-    const char* named = std::getenv("ISTHMUS_TEST_CUDA_DRIVER");
-    void* driver = dlopen(named != nullptr ? named : "libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    const auto make_current =
-        reinterpret_cast<unsigned (*)(void*)>(dlsym(driver, "cuCtxSetCurrent"));
-    const auto launch = reinterpret_cast<unsigned (*)(void*, void (*)(void*), void*)>(
-        dlsym(driver, "cuLaunchHostFunc"));
-    EXPECT_EQ(make_current(home.native()), 0u);
-    EXPECT_EQ(launch(on.native(), wait, &ended_), 0u);
+    call_driver("cuCtxSetCurrent", home.native());
+    call_driver("cuLaunchHostFunc", on.native(), wait, static_cast<void*>(&ended_));
   }
   ~endless_work() { end(); }
   endless_work(const endless_work&) = delete;
@@ -151,17 +163,78 @@ TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
   });
 }
 
-// As in PyTorch, which gives every stream its memory back at once.
-TEST_F(cuda_no_wait, memory_freed_on_a_strangers_stream_is_good_there_at_once) {
-  const im::queue adopted = im::queue::adopt(device_, busy_.native());
+// It moves for the queue that it was freed on, before the work on it has ended; where it was that
+// work goes on, and what comes later at the new place comes behind.
+TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it) {
+  constexpr std::size_t k_chunk = std::size_t{8} << 20;
+  const auto before = relay_.succeeded();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 16; ++i) blocks.push_back(pool_.allocate(k_chunk, 0, busy_));
+  // The owner's of the stream: the library does not know it.
+  const auto fill = [&](void* block, std::size_t nbytes, unsigned char value) {
+    call_driver("cuCtxSetCurrent", home_.native());
+    call_driver("cuMemsetD8Async", reinterpret_cast<unsigned long long>(block), value, nbytes,
+                busy_.native());
+  };
+  const auto held = pool_.usage().held;
+  void* joined = nullptr;
   beside_endless_work(busy_, [&] {
-    for (const std::size_t nbytes : {1000u, 3u << 20}) {
-      void* const block = pool_.allocate(nbytes, 0, adopted);
-      pool_.deallocate(block, nbytes, 0, adopted);
-      void* const again = pool_.allocate(nbytes, 0, adopted);
-      EXPECT_EQ(again, block);
-      pool_.deallocate(again, nbytes, 0, adopted);
+    for (std::size_t i = 0; i < blocks.size(); ++i) fill(blocks[i], k_chunk, 1);
+    for (std::size_t i = 0; i < blocks.size(); i += 2) {
+      pool_.deallocate(blocks[i], k_chunk, 0, busy_);
     }
+    joined = pool_.allocate(8 * k_chunk, 0, busy_);
+    EXPECT_EQ(pool_.usage().held, held);
+    fill(joined, 8 * k_chunk, 2);
+  });
+  const auto expect_all = [&](void* block, std::size_t nbytes, unsigned char value) {
+    bytes got(nbytes);
+    const isthmus_place_t from{nullptr, block, 0};
+    const isthmus_place_t to{nullptr, got.data(), 0};
+    im::detail::check(isthmus_copy(busy_.get(), &to, &from, nbytes, nullptr, nullptr));
+    EXPECT_TRUE(same(got, bytes(nbytes, std::byte{value})));
+  };
+  expect_all(joined, 8 * k_chunk, 2);
+  for (std::size_t i = 1; i < blocks.size(); i += 2) {
+    expect_all(blocks[i], k_chunk, 1);
+    pool_.deallocate(blocks[i], k_chunk, 0, busy_);
+  }
+  pool_.deallocate(joined, 8 * k_chunk, 0, busy_);
+  EXPECT_TRUE(patiently([&] {
+    (void)pool_.trim();
+    const auto calls = relay_.succeeded();
+    return pool_.usage().held == 0 && calls.at("cuMemMap") - before.at("cuMemMap") ==
+                                          calls.at("cuMemUnmap") - before.at("cuMemUnmap");
+  }));
+}
+
+// As in PyTorch, which gives every stream its memory back at once.
+TEST_F(cuda_no_wait, memory_freed_on_an_adopted_stream_is_good_there_at_once) {
+  const auto owner = std::make_shared<int>();
+  const im::queue adopted = im::queue::adopt(device_, strangers_stream(home_), owner);
+  const auto pool = im::resource::pool(adopted.context(), im::kind::device);
+  beside_endless_work(adopted, [&] {
+    for (const std::size_t nbytes : {1000u, 3u << 20}) {
+      void* const block = pool.allocate(nbytes, 0, adopted);
+      pool.deallocate(block, nbytes, 0, adopted);
+      void* const again = pool.allocate(nbytes, 0, adopted);
+      EXPECT_EQ(again, block);
+      pool.deallocate(again, nbytes, 0, adopted);
+    }
+  });
+}
+
+// It may be destroyed by the time that anybody else needs the memory.
+TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_good_once_its_work_has_ended) {
+  const im::queue adopted = im::queue::adopt(device_, strangers_stream(home_));
+  const auto pool = im::resource::pool(adopted.context(), im::kind::device);
+  void* block = nullptr;
+  beside_endless_work(adopted, [&] {
+    block = pool.allocate(3u << 20, 0, adopted);
+    pool.deallocate(block, 3u << 20, 0, adopted);
+    void* const other = pool.allocate(3u << 20, 0, adopted);
+    EXPECT_NE(other, block);
+    pool.deallocate(other, 3u << 20, 0, adopted);
   });
 }
 

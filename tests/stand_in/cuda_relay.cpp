@@ -6,6 +6,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
@@ -49,6 +50,7 @@ void* driver() {
 
 std::array<void*, k_calls> theirs{};
 std::array<std::atomic<long>, k_calls> succeeded{};
+std::array<std::atomic<long>, k_calls> taken{};  // ns
 
 // What a call is to a program whose calls fail.
 enum class sort { asks, takes, gives_back };
@@ -142,7 +144,9 @@ struct relayed<Number, code(Parameters...)> {
     if (const auto refused = refuse(k_names[Number], what); refused != cu::k_success) {
       return refused;
     }
+    const auto began = std::chrono::steady_clock::now();
     const auto outcome = reinterpret_cast<code (*)(Parameters...)>(theirs[Number])(arguments...);
+    taken[Number] += std::chrono::nanoseconds{std::chrono::steady_clock::now() - began}.count();
     if (outcome == cu::k_success) {
       ++succeeded[Number];
     }
@@ -177,6 +181,8 @@ const char* relay_name(std::size_t number) {
 }
 // How often the driver's call of that number succeeded.
 long relay_succeeded(std::size_t number) { return succeeded[number]; }
+// The time that all calls of that number took, in nanoseconds.
+long relay_taken(std::size_t number) { return taken[number]; }
 
 // One name for each call, of which only the type is known: its address is asked for once.
 #define RELAY_ENTRY(member, name, ...)                                                     \

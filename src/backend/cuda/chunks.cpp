@@ -103,22 +103,16 @@ result<void> chunks::move(void* from, void* to, std::size_t nbytes, bool& to_los
     moved = handles_.at(from);
     handles_.emplace(to, moved);
   }
-  const auto forget = [this](void* where) noexcept {
-    const std::lock_guard hold{lock_};
-    handles_.erase(where);
-  };
-  // One handle may lie at two places: as long as the new one may fail it stays at the old.
-  if (auto mapped = map(to, nbytes, moved); !mapped) {
-    forget(to);
-    return mapped;
+  auto mapped = map(to, nbytes, moved);
+  const std::lock_guard hold{lock_};
+  handles_.erase(mapped ? from : to);
+  return mapped;
+}
+
+void chunks::leave(void* from, std::size_t nbytes) noexcept {
+  if (!os::drivers_are_gone()) {
+    calls().unmap(place_of(from), nbytes);
   }
-  if (const auto outcome = calls().unmap(place_of(from), nbytes); outcome != cu::k_success) {
-    calls().unmap(place_of(to), nbytes);
-    forget(to);
-    return call_failed("cuMemUnmap", outcome);
-  }
-  forget(from);
-  return {};
 }
 
 void chunks::destroy(void* at, std::size_t nbytes) noexcept {

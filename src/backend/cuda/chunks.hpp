@@ -25,6 +25,10 @@ class chunks final : public chunk_source {
   void release(void* base, std::size_t nbytes) noexcept override;
   [[nodiscard]] result<void> create(void* at, std::size_t nbytes) override;
   [[nodiscard]] result<void> move(void* from, void* to, std::size_t nbytes, bool& to_lost) override;
+  // One handle may lie at two places. What is put to a queue later uses the new one and sees what
+  // was written at the old one before.
+  [[nodiscard]] bool stays_behind() const noexcept override { return true; }
+  void leave(void* from, std::size_t nbytes) noexcept override;
   void destroy(void* at, std::size_t nbytes) noexcept override;
 
  private:

@@ -64,17 +64,18 @@ void queue::refuse_what_is_held(const error& why) noexcept {
   drop_first_held();
 }
 
-// Pre: `submitting_` is held. What the driver has keeps its order.
+// Pre: `submitting_` is held.
 void queue::drop_first_held() noexcept {
   held_.pop_front();
   if (held_.empty()) {
-    set_others_overtake(false);
+    set_others_overtake(may_end_first());
   }
 }
 
+// What the driver has keeps its order.
 bool queue::others_overtake() noexcept {
   const std::lock_guard hold{submitting_};
-  return !held_.empty();
+  return !held_.empty() || may_end_first();
 }
 
 }  // namespace isthmus::cuda

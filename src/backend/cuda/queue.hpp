@@ -80,6 +80,8 @@ class queue final : public isthmus::queue {
   void put_late(held_operation& what) const noexcept;
   void refuse_what_is_held(const error& why) noexcept;
   void drop_first_held() noexcept;
+  // Whether the stream may be destroyed before this queue is: no fence can be put there later.
+  [[nodiscard]] bool may_end_first() const noexcept { return adopted_ && !keep_; }
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
   [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
