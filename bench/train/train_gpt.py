@@ -4,7 +4,8 @@ Each run is a process of its own; they take turns. The lengths of the sequences 
 step, the same in every run, which is what lets memory fall to pieces. Printed are the time of a
 step, what the allocator took from the driver at its peak (held) beside what tensors had asked for
 at theirs (live), and Isthmus' ratios: its time over the best of PyTorch's, its held over its live.
-Of several rounds the least time counts: what else is at work on the host only adds to it.
+The first steps of a run do not count, and of several rounds the least time of each step does: what
+else is at work on the host only adds to it.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ import json
 import os
 import subprocess
 import sys
-import time
+from itertools import pairwise
 from pathlib import Path
-from statistics import median
+from statistics import mean
 from typing import Any
 
 ALLOCATORS = {
@@ -26,6 +27,7 @@ ALLOCATORS = {
     "isthmus": "",
 }
 TIME_BOUND, HELD_BOUND = 1.01, 1.02
+WARM_UP = 10  # steps
 VOCABULARY, LAYERS, WIDTH, HEADS, LONGEST = 50257, 24, 1024, 16, 1024
 
 
@@ -84,14 +86,12 @@ def train(name: str, steps: int, batch: int) -> dict[str, Any]:
         model = make_model(torch)
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-4, fused=True)
     chosen = torch.Generator().manual_seed(1)
-    warm = min(10, steps // 4)
-    began, losses = 0.0, []
+    losses, ends = [], [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    ends[0].record()
     for step in range(steps):
-        if step == warm:
-            torch.cuda.synchronize()
-            began = time.perf_counter()
         length = int(torch.randint(LONGEST // 4, LONGEST + 1, (), generator=chosen))
-        tokens = torch.randint(VOCABULARY, (batch, length + 1), generator=chosen).cuda()
+        # Made there: a copy from plain memory would have the host wait, and the device for the host.
+        tokens = torch.randint(VOCABULARY, (batch, length + 1), device="cuda")
         with torch.autocast("cuda", torch.bfloat16):
             scores = model(tokens[:, :-1])
             loss = torch.nn.functional.cross_entropy(scores.flatten(0, 1), tokens[:, 1:].flatten())
@@ -99,12 +99,12 @@ def train(name: str, steps: int, batch: int) -> dict[str, Any]:
         optimiser.step()
         optimiser.zero_grad(set_to_none=True)
         losses.append(loss.detach())
+        ends[step + 1].record()
     torch.cuda.synchronize()
-    seconds = (time.perf_counter() - began) / (steps - warm)
     return {
         "allocator": name,
         "parameters": sum(each.numel() for each in model.parameters()),
-        "ms_per_step": 1e3 * seconds,
+        "ms": [begin.elapsed_time(end) for begin, end in pairwise(ends)],
         "loss": float(losses[-1]),
         **peaks(torch, name),
         "device": torch.cuda.get_device_name(),
@@ -150,11 +150,11 @@ def run_apart(name: str, steps: int, batch: int) -> dict[str, Any]:
 
 def compare(runs: list[dict[str, Any]]) -> dict[str, Any]:
     rows = {}
+    warm = min(WARM_UP, len(runs[0]["ms"]) // 4)
     for name in dict.fromkeys(run["allocator"] for run in runs):
         its = [run for run in runs if run["allocator"] == name]
         rows[name] = {
-            "ms_per_step": min(run["ms_per_step"] for run in its),  # others use the host too
-            "ms_in_the_middle": median(run["ms_per_step"] for run in its),
+            "ms_per_step": mean(map(min, zip(*(run["ms"][warm:] for run in its), strict=True))),
             "held": max(run["held"] for run in its),
             "live": max(run["live"] for run in its),
         }
@@ -197,7 +197,8 @@ def main() -> int:
     for _ in range(chosen.rounds):
         for name in names:
             runs.append(run_apart(name, chosen.steps, chosen.batch))
-            print(json.dumps(runs[-1]), file=sys.stderr, flush=True)
+            told = {**runs[-1], "ms": round(mean(runs[-1]["ms"]), 2)}
+            print(json.dumps(told), file=sys.stderr, flush=True)
     told = compare(runs)
     show(told)
     if chosen.json:
