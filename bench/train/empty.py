@@ -1,6 +1,6 @@
 """What torch.empty and cupy.empty take, made and dropped: their own allocators, and Isthmus' pool.
 
-Each in a process of its own, the least of seven rounds.
+Each in a process of its own, the least of seven rounds. Arguments: sizes in bytes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def taken(*arguments: str) -> float | None:
 
 def main() -> None:
     for library in ("torch", "cupy"):
-        for nbytes in (1 << 10, 1 << 20, 8 << 20):
+        for nbytes in map(int, sys.argv[1:] or (1 << 10, 1 << 20, 8 << 20)):
             own = taken(library, "own", str(nbytes))
             ours = own and taken(library, "isthmus", str(nbytes))
             if own is None or ours is None:

@@ -90,7 +90,7 @@ def train(name: str, steps: int, batch: int) -> dict[str, Any]:
     ends[0].record()
     for step in range(steps):
         length = int(torch.randint(LONGEST // 4, LONGEST + 1, (), generator=chosen))
-        # Made there: a copy from plain memory would have the host wait, and the device for the host.
+        # Made there: a copy from plain memory would have the host wait, then the device for it.
         tokens = torch.randint(VOCABULARY, (batch, length + 1), device="cuda")
         with torch.autocast("cuda", torch.bfloat16):
             scores = model(tokens[:, :-1])
