@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <unordered_map>
 
@@ -44,19 +45,30 @@ struct known_queues {
   std::unordered_map<stream_key, isthmus_queue_t*, stream_hash> all;
 };
 
-isthmus_device_t* find_device_number(int device) {
+struct let_go {
+  void operator()(isthmus_device_t* device) const noexcept { isthmus_device_release(device); }
+  void operator()(isthmus_context_t* context) const noexcept { isthmus_context_release(context); }
+};
+using device_reference = std::unique_ptr<isthmus_device_t, let_go>;
+using context_reference = std::unique_ptr<isthmus_context_t, let_go>;
+
+device_reference find_device_number(int device) {
   isthmus_device_t* found = nullptr;
   check(isthmus_device_find(("cuda:" + std::to_string(device)).c_str(), &found));
-  return found;
+  return device_reference{found};
+}
+
+context_reference default_context_of(isthmus_device_t* device) {
+  isthmus_context_t* found = nullptr;
+  check(isthmus_context_default(device, &found));
+  return context_reference{found};
 }
 
 isthmus_queue_t* adopt_stream(int device, cuda_stream stream) {
-  auto* const where = find_device_number(device);
+  const auto where = find_device_number(device);
   auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(std::uintptr_t{1});
   isthmus_queue_t* made = nullptr;
-  const auto status = isthmus_queue_adopt(where, handle, k_nobody, &made);
-  isthmus_device_release(where);
-  check(status);
+  check(isthmus_queue_adopt(where.get(), handle, k_nobody, &made));
   return made;
 }
 
@@ -124,27 +136,30 @@ void stream_allocator::serve_with(isthmus_resource_t* resource) {
   given_device_ = number_of_cuda_device(info_of(resource).device);
 }
 
+void stream_allocator::make_pool(served& of, int device) const {
+  const auto where = find_device_number(device);
+  const auto home = default_context_of(where.get());
+  // Only to know how much was held at most, unless it is to be less than all.
+  const auto& share = shares_[static_cast<std::size_t>(device)];
+  const auto limit =
+      share ? static_cast<std::uint64_t>(static_cast<double>(bytes_of(where.get())) * *share)
+            : UINT64_MAX / 2;
+  check(isthmus_budget_create(std::max<std::uint64_t>(limit, 1), &of.budget));
+  isthmus_pool_options_t options{};
+  options.struct_size = sizeof options;
+  options.budget = of.budget;
+  check(isthmus_resource_pool(home.get(), where.get(), ISTHMUS_KIND_DEVICE, &options, &of.from));
+}
+
 const stream_allocator::served* stream_allocator::make(int device) const {
-  auto* const where = find_device_number(device);
-  auto made = new served{};
+  auto made = std::make_unique<served>();
   if (device == given_device_) {
     made->from = given_;
   } else {
-    // Only to know how much was held at most, unless it is to be less than all.
-    const auto share = shares_[static_cast<std::size_t>(device)];
-    const auto limit =
-        share == 0 ? UINT64_MAX / 2
-                   : static_cast<std::uint64_t>(static_cast<double>(bytes_of(where)) * share);
-    check(isthmus_budget_create(std::max<std::uint64_t>(limit, 1), &made->budget));
-    isthmus_pool_options_t options{};
-    options.struct_size = sizeof options;
-    options.budget = made->budget;
-    isthmus_context_t* home = nullptr;
-    check(isthmus_context_default(where, &home));
-    check(isthmus_resource_pool(home, where, ISTHMUS_KIND_DEVICE, &options, &made->from));
+    make_pool(*made, device);
   }
   check(isthmus_resource_statistics(made->from, &made->counted));
-  return made;
+  return made.release();
 }
 
 const stream_allocator::served& stream_allocator::serve(int device) {

@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 
 namespace isthmus::python {
@@ -84,11 +85,12 @@ class stream_allocator {
   [[nodiscard]] place find(int device, cuda_stream stream);
   [[nodiscard]] const served& serve(int device);
   [[nodiscard]] const served* make(int device) const;
+  void make_pool(served& of, int device) const;
 
   std::mutex making_;
   isthmus_resource_t* given_ = nullptr;
   int given_device_ = -1;
-  std::array<double, k_most_devices> shares_{};  // 0: all
+  std::array<std::optional<double>, k_most_devices> shares_{};
   std::array<std::atomic<const served*>, k_most_devices> devices_{};
 };
 
