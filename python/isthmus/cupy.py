@@ -42,6 +42,7 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
     memory_of_others, pointer_to = _cupy.cuda.UnownedMemory, _cupy.cuda.MemoryPointer
     block = _core._BareBlock
     places: dict[int, _Place] = {}
+    is_alone = _cupy.cuda.runtime.getDeviceCount() == 1
 
     def find(stream: Any) -> _Place:
         device = current_device()
@@ -54,15 +55,16 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
         place = (chosen, Queue.from_stream(stream, f"cuda:{device}"), device)
         if len(places) >= _MOST_STREAMS:  # the oldest; its queue lives as long as its memory
             places.pop(next(iter(places)), None)
-        places[stream.ptr or ~device] = place
+        places[stream.ptr or (0 if is_alone else ~device)] = place
         return place
 
     def allocate(nbytes: int) -> Any:
         stream = current_stream()
         # The null stream is another one on each device.
-        place = places.get(stream.ptr or ~current_device()) or find(stream)
-        memory = block(place[0], place[1], nbytes)
-        return pointer_to(memory_of_others(memory.ptr, nbytes, memory, place[2]), 0)
+        key = stream.ptr or (0 if is_alone else ~current_device())
+        chosen, queue, device = places.get(key) or find(stream)
+        memory = block(chosen, queue, nbytes)
+        return pointer_to(memory_of_others(memory.ptr, nbytes, memory, device), 0)
 
     return allocate
 
