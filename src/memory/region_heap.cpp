@@ -289,10 +289,11 @@ std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
 
 std::size_t region_heap::trim(std::size_t keep) noexcept {
   const turn mine{*this};
-  drop_what_ended();
   try {
     std::size_t given_back = 0;
-    for (const auto& gone : take_to_trim(keep)) {
+    const auto all = take_to_trim(keep);
+    drop_what_ended();  // the places that these left, too
+    for (const auto& gone : all) {
       source_.give_back(gone);
       given_back += gone.driver_bytes;
     }

@@ -1,0 +1,169 @@
+// A pool of a CUDA device's memory: what a pair costs while the device works and on several threads,
+// and how fast memory is that has moved. Without a CUDA device all of it says that it is absent.
+#include <thread>
+
+#include "cuda_driver.hpp"
+
+namespace {
+
+using namespace bench;
+
+constexpr int k_window = 4096;
+
+void pairs(const im::resource& pool, std::size_t nbytes, const im::queue& on) {
+  for (int i = 0; i < k_window; ++i) {
+    void* const block = pool.allocate(nbytes, 0, on);
+    benchmark::DoNotOptimize(block);
+    pool.deallocate(block, nbytes, 0, on);
+  }
+}
+
+// Fills of a gigabyte, enough of them to outlast a round.
+void keep_busy(const im::queue& on, const im::buffer& scratch) {
+  for (int i = 0; i < 40; ++i) (void)im::fill_async(scratch, std::byte{1}, {.on = on});
+}
+
+// Nanoseconds of an allocation with its free: on an idle queue, and on one at work.
+void pair_at_work(benchmark::State& state) {
+  const im::device device = find_cuda(state);
+  if (!device) return;
+  const auto nbytes = static_cast<std::size_t>(state.range(0));
+  const im::context home({device});
+  const im::queue queue(home, device);
+  const im::buffer scratch(std::size_t{1} << 30, im::kind::device, {.on = queue});
+  const auto pool = im::resource::pool(home, im::kind::device);
+  pairs(pool, nbytes, queue);
+  std::vector<double> idle;
+  std::vector<double> at_work;
+  for (auto _ : state) {
+    queue.wait();
+    idle.push_back(seconds([&] { pairs(pool, nbytes, queue); }));
+    keep_busy(queue, scratch);
+    at_work.push_back(seconds([&] { pairs(pool, nbytes, queue); }));
+    state.SetIterationTime(at_work.back() / k_window);
+  }
+  queue.wait();
+  state.counters["idle_ns"] = median(idle) / k_window * 1e9;
+  state.counters["at_work_ns"] = median(at_work) / k_window * 1e9;
+}
+BENCHMARK(pair_at_work)
+    ->Arg(256)
+    ->Arg(64 << 10)
+    ->Arg(1 << 20)
+    ->Arg(64 << 20)
+    ->UseManualTime()
+    ->Iterations(100);
+
+// Each thread has a queue of its own; `times_one` is all their operations a second over one's.
+void threads_on_queues(benchmark::State& state) {
+  const im::device device = find_cuda(state);
+  if (!device) return;
+  const auto count = static_cast<std::size_t>(state.range(0));
+  constexpr int k_rounds = 200;
+  const im::context home({device});
+  const auto pool = im::resource::pool(home, im::kind::device);
+  std::vector<im::queue> queues;
+  for (std::size_t i = 0; i < count; ++i) queues.emplace_back(home, device);
+  const auto run = [&](std::size_t threads) {
+    std::vector<std::thread> all;
+    for (std::size_t i = 0; i < threads; ++i) {
+      all.emplace_back([&, i] {
+        for (int round = 0; round < k_rounds; ++round) pairs(pool, 4096, queues[i]);
+      });
+    }
+    for (auto& each : all) each.join();
+  };
+  std::vector<double> one;
+  std::vector<double> many;
+  for (auto _ : state) {
+    one.push_back(seconds([&] { run(1); }));
+    many.push_back(seconds([&] { run(count); }));
+    state.SetIterationTime(many.back());
+  }
+  state.counters["times_one"] = static_cast<double>(count) * median(one) / median(many);
+}
+BENCHMARK(threads_on_queues)->Arg(2)->Arg(4)->Arg(8)->UseManualTime()->Iterations(9);
+
+// A run of memory that came together from pieces which lay apart.
+void* moved_run(const im::resource& pool, const im::queue& on, std::size_t nbytes) {
+  constexpr std::size_t k_piece = std::size_t{2} << 20;
+  std::vector<void*> pieces;
+  for (std::size_t have = 0; have < 2 * nbytes; have += k_piece) {
+    pieces.push_back(pool.allocate(k_piece, 0, on));
+  }
+  const auto before = pool.usage().held;
+  for (std::size_t i = 0; i < pieces.size(); i += 2) pool.deallocate(pieces[i], k_piece, 0, on);
+  void* const joined = pool.allocate(nbytes, 0, on);
+  must(pool.usage().held <= before + nbytes / 8);
+  for (std::size_t i = 1; i < pieces.size(); i += 2) pool.deallocate(pieces[i], k_piece, 0, on);
+  return joined;
+}
+
+enum class path { inside, to_device, back };
+
+// The driver's own copy of 256 MiB, of memory that moved and of one cuMemAlloc; `ratio` is their
+// speeds'.
+void copies_of_moved(benchmark::State& state, path way) {
+  const im::device device = find_cuda(state);
+  if (!device) return;
+  constexpr std::size_t k_bytes = std::size_t{256} << 20;
+  const im::context home({device});
+  const im::queue queue(home, device);
+  const cuda_driver driver(device);
+  driver.make_current(home);
+  const auto pool = im::resource::pool(home, im::kind::device);
+  void* const moved = moved_run(pool, queue, k_bytes);
+  const im::buffer whole(k_bytes, im::kind::device, {.on = queue});
+  const im::buffer other(k_bytes, im::kind::device, {.on = queue});
+  const im::buffer pinned(k_bytes, im::kind::host, {.on = queue});
+  const auto time = [&](void* memory) {
+    void* const end = way == path::inside ? other.pointer() : pinned.pointer();
+    return seconds([&] {
+      way == path::to_device ? driver.copy(memory, end, k_bytes, queue.native())
+                             : driver.copy(end, memory, k_bytes, queue.native());
+    });
+  };
+  std::vector<double> ours;
+  std::vector<double> peers;
+  for (auto _ : state) {
+    ours.push_back(time(moved));
+    peers.push_back(time(whole.pointer()));
+    state.SetIterationTime(ours.back());
+  }
+  pool.deallocate(moved, k_bytes, 0, queue);
+  state.counters["GB/s"] = static_cast<double>(k_bytes) / median(ours) * 1e-9;
+  state.counters["ratio"] = median(peers) / median(ours);
+}
+BENCHMARK_CAPTURE(copies_of_moved, inside, path::inside)->UseManualTime()->Iterations(100);
+BENCHMARK_CAPTURE(copies_of_moved, to_device, path::to_device)->UseManualTime()->Iterations(50);
+BENCHMARK_CAPTURE(copies_of_moved, back, path::back)->UseManualTime()->Iterations(50);
+
+// Blocking copies of pinned memory, ours beside the driver's; `ratio` is ours to its speed.
+void pinned_copies(benchmark::State& state, path way) {
+  const im::device device = find_cuda(state);
+  if (!device) return;
+  const auto nbytes = static_cast<std::size_t>(state.range(0));
+  const im::context home({device});
+  const im::queue queue(home, device);
+  const cuda_driver driver(device);
+  driver.make_current(home);
+  const im::buffer there(nbytes, im::kind::device, {.on = queue});
+  const im::buffer pinned(nbytes, im::kind::host, {.on = queue});
+  const im::buffer& to = way == path::to_device ? there : pinned;
+  const im::buffer& from = way == path::to_device ? pinned : there;
+  std::vector<double> ours;
+  std::vector<double> peers;
+  for (auto _ : state) {
+    ours.push_back(seconds([&] { im::copy(to, from); }));
+    peers.push_back(
+        seconds([&] { driver.copy(to.pointer(), from.pointer(), nbytes, queue.native()); }));
+    state.SetIterationTime(ours.back());
+  }
+  state.counters["GB/s"] = static_cast<double>(nbytes) / median(ours) * 1e-9;
+  state.counters["ratio"] = median(peers) / median(ours);
+}
+#define PINNED_SIZES Arg(4096)->Arg(1 << 20)->Arg(1 << 30)->UseManualTime()->Iterations(50)
+BENCHMARK_CAPTURE(pinned_copies, to_device, path::to_device)->PINNED_SIZES;
+BENCHMARK_CAPTURE(pinned_copies, back, path::back)->PINNED_SIZES;
+
+}  // namespace
