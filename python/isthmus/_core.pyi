@@ -1142,6 +1142,27 @@ def current_resource(kind: str = 'device', device: Device | str | None = None, q
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
     """isthmus_resource_replay; (ns, maps, unmaps)."""
 
+def _torch_number(resource: MemoryResource | None) -> int:
+    """Which set of functions has its memory there."""
+
+def _torch_functions(number: int) -> dict[str, int]:
+    """Their addresses, by the names of PyTorch's setters."""
+
+def _torch_usage(number: int, device: int) -> dict[str, Any]:
+    """The fields of isthmus.torch.Stats."""
+
+def _device_pool(device: int) -> PoolResource:
+    """Of the CUDA device of that number, where frameworks name no resource."""
+
+class _BareBlock:
+    """Memory that goes back with this object, behind what is on its queue."""
+
+    def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> None: ...
+
+    @property
+    def ptr(self) -> int:
+        """Its address."""
+
 class Buffer:
     """
     One USM allocation: untyped bytes that a host and its devices share.

@@ -70,6 +70,8 @@ NB_MODULE(_core, module) {
   bind_pressure(module);
   bind_current_resource(module);
   bind_replay(module);
+  bind_torch(module);
+  bind_bare_block(module);
   bind_buffer(module);
   bind_memory(module);
   bind_sim(module);

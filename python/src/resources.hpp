@@ -65,5 +65,7 @@ void bind_tracking(nb::module_& module);
 void bind_cutting(nb::module_& module);
 void bind_debug(nb::module_& module);
 void bind_adaptors(nb::module_& module);
+void bind_torch(nb::module_& module);
+void bind_bare_block(nb::module_& module);
 
 }  // namespace isthmus::python

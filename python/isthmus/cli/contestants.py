@@ -232,7 +232,73 @@ class PyTorch(Contestant):
             self._torch.cuda.synchronize()
 
 
-_PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL)
+class RMM(Contestant):
+    """DeviceBuffers out of the driver's pool, as RMM recommends."""
+
+    name = "RMM"
+
+    def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
+        self._rmm: Any = importlib.import_module("rmm")
+        self._memory: Any = self._rmm.mr.CudaAsyncMemoryResource()
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        stream = self._rmm.pylibrmm.stream.DEFAULT_STREAM
+        if case.what == FENCE:
+            return lambda: stream.synchronize()
+        if case.kind != "device":
+            return None
+
+        def make() -> Any:
+            return self._rmm.DeviceBuffer(size=case.nbytes, mr=self._memory)
+
+        if case.what == ALLOCATE:
+            return make
+        buffer = make()
+        buffer.copy_from_host(source)
+        if case.what == UPLOAD:
+            return lambda: buffer.copy_from_host(source)
+        if case.what == DOWNLOAD:
+            return lambda: buffer.copy_to_host(destination)
+        other = make()
+        return lambda: (other.copy_from_device(buffer), stream.synchronize())
+
+
+class CudaCore(Contestant):
+    """Buffers of cuda.core, out of the driver's pool."""
+
+    name = "cuda.core"
+
+    def __init__(self, device: isthmus.Device) -> None:  # noqa: ARG002
+        self._core: Any = importlib.import_module("cuda.core")
+        own = self._core.Device()
+        own.set_current()
+        self._memory = own.memory_resource
+        self._stream = own.create_stream()
+
+    def work(self, case: Case, source: Any, destination: Any) -> Work | None:
+        stream, nbytes = self._stream, case.nbytes
+        if case.what == FENCE:
+            return lambda: stream.sync()
+        if case.kind != "device":
+            return None
+
+        def make() -> Any:
+            return self._memory.allocate(nbytes, stream=stream)
+
+        if case.what == ALLOCATE:
+            return lambda: make().close(stream)
+        to, of = make(), make()
+        if case.what == UPLOAD:
+            of = self._over(source)
+        if case.what == DOWNLOAD:
+            to = self._over(destination)
+        return lambda: (of.copy_to(to, stream=stream), stream.sync())
+
+    def _over(self, array: Any) -> Any:
+        return self._core.Buffer.from_handle(array.ctypes.data, array.nbytes, owner=array)
+
+
+_PEERS: tuple[type[Contestant], ...] = (NumPy, Dpctl, CuPy, PyTorch, PyOpenCL, RMM, CudaCore)
 
 
 def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:

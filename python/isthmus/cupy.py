@@ -1,0 +1,86 @@
+"""Isthmus as CuPy's allocator: ``use()``, or ``cupy.cuda.set_allocator(isthmus.cupy.allocator)``.
+
+Arrays have their memory on CuPy's current stream and device, and it goes back behind what that
+stream has then, as in CuPy's own pool: an array that another stream uses too must live until that
+stream has gone on behind it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import Device, Queue, _core
+
+try:
+    import cupy as _cupy
+except ImportError as absent:
+    raise ImportError(
+        "isthmus.cupy needs CuPy: pip install cupy-cuda13x, or as your CUDA has it", name="cupy"
+    ) from absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from typing_extensions import Self
+
+    from .memory import MemoryResource
+
+__all__ = ["allocator", "allocator_of", "use"]
+
+_MOST_STREAMS = 64  # that are kept alive for the next array
+_Place = tuple["MemoryResource", Queue, int]
+
+
+def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]:
+    """An allocator for ``cupy.cuda.set_allocator`` or ``using_allocator``.
+
+    ``resource``, of device memory, serves its device. None: each device has a pool, the same that
+    PyTorch and Numba have where they name none. MemoryError where there is no memory left.
+    """
+    current_stream = _cupy.cuda.get_current_stream
+    current_device = _cupy.cuda.runtime.getDevice
+    memory_of_others, pointer_to = _cupy.cuda.UnownedMemory, _cupy.cuda.MemoryPointer
+    block = _core._BareBlock
+    places: dict[int, _Place] = {}
+    is_alone = _cupy.cuda.runtime.getDeviceCount() == 1
+
+    def find(stream: Any) -> _Place:
+        device = current_device()
+        if resource is not None and resource.device != Device(f"cuda:{device}"):
+            raise ValueError(
+                f"CuPy is on device {device}, and the resource that serves it on "
+                f"{resource.device.filter}: make one for each device, or name none"
+            )
+        chosen = _core._device_pool(device) if resource is None else resource
+        place = (chosen, Queue.from_stream(stream, f"cuda:{device}"), device)
+        if len(places) >= _MOST_STREAMS:  # the oldest; its queue lives as long as its memory
+            places.pop(next(iter(places)), None)
+        places[stream.ptr or (0 if is_alone else ~device)] = place
+        return place
+
+    def allocate(nbytes: int) -> Any:
+        stream = current_stream()
+        # The null stream is another one on each device.
+        key = stream.ptr or (0 if is_alone else ~current_device())
+        chosen, queue, device = places.get(key) or find(stream)
+        memory = block(chosen, queue, nbytes)
+        return pointer_to(memory_of_others(memory.ptr, nbytes, memory, device), 0)
+
+    return allocate
+
+
+allocator = allocator_of()
+
+
+class use:  # noqa: N801 (called as a function, too)
+    """From here on CuPy has its device memory from Isthmus; ``with`` it, till the block's end."""
+
+    def __init__(self, resource: MemoryResource | None = None) -> None:
+        self._before = _cupy.cuda.get_allocator()
+        _cupy.cuda.set_allocator(allocator if resource is None else allocator_of(resource))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _cupy.cuda.set_allocator(self._before)

@@ -1,0 +1,116 @@
+"""Isthmus as Numba's memory manager.
+
+``numba.cuda.set_memory_manager(isthmus.numba.MemoryManager)`` before Numba uses a device, or
+``NUMBA_CUDA_MEMORY_MANAGER=isthmus.numba`` in the environment. Numba does not say which stream an
+array is for: freed memory is reused when all that its streams had then has ended. Streams that were
+made not to wait for the default one do not count: wait for these before the last use goes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any
+
+from . import Buffer, Queue, UnsupportedError, _core
+
+try:
+    from numba import cuda as _cuda
+except ImportError as absent:
+    raise ImportError(
+        "isthmus.numba needs Numba with CUDA: pip install 'numba-cuda[cu13]', or as your CUDA has "
+        "it",
+        name="numba",
+    ) from absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["MemoryManager"]
+
+_LEGACY = 1  # CU_STREAM_LEGACY, whose events come behind the work of all streams that wait for it
+
+
+class _DefaultStream:
+    def __init__(self, device: int) -> None:
+        self.device_index = device
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, _LEGACY
+
+
+class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
+    """Device memory from the pool that each device has where frameworks name no resource.
+
+    Pinned and managed memory stay Numba's own. One object serves one context.
+    """
+
+    @property
+    def interface_version(self) -> int:
+        """Of Numba's interface for such managers."""
+        return 1
+
+    def initialize(self) -> None:
+        """Called by Numba each time that it makes the context current."""
+        if not hasattr(self, "_queue"):
+            number = int(self.context.device.id)
+            self._resource = _core._device_pool(number)
+            self._queue = Queue.from_stream(_DefaultStream(number))
+            self._held: dict[int, Buffer] = {}
+            self._freed: list[Buffer] = []
+            self._deferring = 0
+
+    def memalloc(self, size: int) -> Any:
+        """Memory for an array of Numba's. MemoryError where there is none left."""
+        buffer = Buffer(size, queue=self._queue, resource=self._resource)
+        self._held[buffer.ptr] = buffer
+        pointer = _pointer_type()(buffer.ptr)
+        return _cuda.MemoryPointer(self.context, pointer, size, finalizer=self._end_of(buffer.ptr))
+
+    def get_memory_info(self) -> Any:
+        """Free: what the driver has, and what the pool keeps for the next."""
+        memory = self._queue.device.memory_info()
+        return _cuda.MemoryInfo(free=memory[0] + self._resource.free_bytes, total=memory[1])
+
+    def get_ipc_handle(self, memory: object) -> Any:  # noqa: ARG002
+        """UnsupportedError: memory of a pool that moves has no handle for other processes."""
+        raise UnsupportedError(
+            "memory of Isthmus' pools cannot be shared with other processes through Numba: make "
+            "that array before set_memory_manager, with Numba's own manager"
+        )
+
+    def reset(self) -> None:
+        """Frees what arrays still have, as Numba does when it closes a context."""
+        super().reset()
+        if hasattr(self, "_queue"):
+            self._held.clear()
+            self._freed.clear()
+            self._resource.trim()
+
+    @contextlib.contextmanager
+    def defer_cleanup(self) -> Iterator[None]:
+        """Meanwhile nothing is freed."""
+        with super().defer_cleanup():
+            self._deferring += 1
+            try:
+                yield
+            finally:
+                self._deferring -= 1
+                if self._deferring == 0:
+                    self._freed.clear()
+
+    def _end_of(self, address: int) -> Callable[[], None]:
+        def end() -> None:
+            buffer = self._held.pop(address, None)
+            if buffer is not None and self._deferring:
+                self._freed.append(buffer)
+
+        return end
+
+
+def _pointer_type() -> Any:
+    from ctypes import c_void_p
+
+    return c_void_p
+
+
+_numba_memory_manager = MemoryManager  # by which Numba finds it

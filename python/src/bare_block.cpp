@@ -1,0 +1,76 @@
+// Bare memory with a Python object that ends it: what other libraries' arrays stand on.
+
+#include <cstdio>
+
+#include "arguments.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// Freed behind what is on its queue then, as the library that uses it does its own.
+class bare_block {
+ public:
+  bare_block(const resource& from, const queue& on, std::size_t nbytes)
+      : from_{resource_handle::retained(from.raw.get())},
+        on_{queue_handle::retained(on.raw.get())},
+        nbytes_{nbytes} {
+    const auto before = isthmus_no_wait_swap(1);  // with the interpreter's lock
+    auto status = allocate();
+    isthmus_no_wait_swap(before);
+    if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      const carrying exceptions;
+      {
+        const gil_release released;
+        status = allocate();
+      }
+      check(status);
+    }
+    check(status);
+  }
+  bare_block(const bare_block&) = delete;
+  bare_block& operator=(const bare_block&) = delete;
+  ~bare_block() {
+    if (isthmus_resource_deallocate(from_.get(), pointer_, nbytes_, 0, on_.get()) != ISTHMUS_OK &&
+        !is_forked_child()) {
+      std::fprintf(stderr, "isthmus: %zu bytes at %p were not freed: %s\n", nbytes_, pointer_,
+                   isthmus_error_message());
+    }
+  }
+  [[nodiscard]] std::uintptr_t pointer() const noexcept {
+    return reinterpret_cast<std::uintptr_t>(pointer_);
+  }
+
+ private:
+  [[nodiscard]] isthmus_status_t allocate() noexcept {
+    return isthmus_resource_allocate(from_.get(), nbytes_, 0, on_.get(), &pointer_);
+  }
+
+  resource_handle from_;
+  queue_handle on_;
+  std::size_t nbytes_;
+  void* pointer_ = nullptr;
+};
+
+void init_block(bare_block* self, nb::handle from, nb::handle on, nb::handle nbytes) {
+  const auto* queue = queue_of(on);
+  if (queue == nullptr) {
+    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s", Py_TYPE(on.ptr())->tp_name);
+  }
+  new (self) bare_block{require_resource(from, "resource"), *queue, to_size(nbytes, "nbytes")};
+}
+
+}  // namespace
+
+void bind_bare_block(nb::module_& module) {
+  nb::class_<bare_block>(module, "_BareBlock",
+                         "Memory that goes back with this object, behind what is on its queue.")
+      .def("__init__", &init_block, nb::arg("resource"), nb::arg("queue"), nb::arg("nbytes"),
+           nb::sig("def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> "
+                   "None"))
+      .def_prop_ro("ptr", &bare_block::pointer, nb::sig("def ptr(self) -> int"), "Its address.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,291 @@
+#include "stream_allocator.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "gil.hpp"
+#include "stream_notes.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// As long as the process: blocks are freed when all else has gone.
+template <class T>
+T& immortal() {
+  static T& only = *new T;
+  return only;
+}
+
+void check(isthmus_status_t status, const char* what = "") {
+  if (status != ISTHMUS_OK) [[unlikely]] {
+    throw_last_failure(what);
+  }
+}
+
+// Tells the library that the stream lives as long as it wants it.
+constexpr isthmus_owner_t k_nobody{nullptr, [](void*) {}};
+
+struct stream_key {
+  int device;
+  cuda_stream stream;
+  bool operator==(const stream_key&) const noexcept = default;
+};
+struct stream_hash {
+  std::size_t operator()(const stream_key& key) const noexcept {
+    return std::hash<void*>{}(key.stream) * 31 + static_cast<std::size_t>(key.device);
+  }
+};
+struct known_queues {
+  std::mutex lock;
+  std::unordered_map<stream_key, isthmus_queue_t*, stream_hash> all;
+};
+
+struct let_go {
+  void operator()(isthmus_device_t* device) const noexcept { isthmus_device_release(device); }
+  void operator()(isthmus_context_t* context) const noexcept { isthmus_context_release(context); }
+};
+using device_reference = std::unique_ptr<isthmus_device_t, let_go>;
+using context_reference = std::unique_ptr<isthmus_context_t, let_go>;
+
+device_reference find_device_number(int device) {
+  isthmus_device_t* found = nullptr;
+  check(isthmus_device_find(("cuda:" + std::to_string(device)).c_str(), &found));
+  return device_reference{found};
+}
+
+context_reference default_context_of(isthmus_device_t* device) {
+  isthmus_context_t* found = nullptr;
+  check(isthmus_context_default(device, &found));
+  return context_reference{found};
+}
+
+isthmus_queue_t* adopt_stream(int device, cuda_stream stream) {
+  const auto where = find_device_number(device);
+  auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(std::uintptr_t{1});
+  isthmus_queue_t* made = nullptr;
+  check(isthmus_queue_adopt(where.get(), handle, k_nobody, &made));
+  return made;
+}
+
+isthmus_resource_info_t info_of(isthmus_resource_t* resource) {
+  isthmus_resource_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_resource_query(resource, &info));
+  return info;
+}
+
+// A request's place as a thread found it last: of whom, where.
+struct cached_place {
+  const stream_allocator* of = nullptr;
+  cuda_stream stream = nullptr;
+  int device = -1;
+  stream_allocator::place found{};
+};
+constexpr std::size_t k_cached = 8;  // a power of two
+thread_local constinit std::array<cached_place, k_cached> cached{};
+
+// Handles of streams are addresses of what is larger than a cache line.
+cached_place& cached_for(int device, cuda_stream stream) noexcept {
+  const auto bits = reinterpret_cast<std::uintptr_t>(stream);
+  return cached[(bits >> 6 ^ bits >> 12 ^ static_cast<unsigned>(device)) % k_cached];
+}
+
+std::uint64_t bytes_of(isthmus_device_t* device) {
+  isthmus_device_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_device_info(device, &info));
+  return info.memory_bytes;
+}
+
+}  // namespace
+
+void throw_last_failure(const char* what) {
+  throw allocator_failure(std::string(what) + isthmus_error_message());
+}
+
+isthmus_queue_t* queue_of_stream_number(int device, cuda_stream stream) {
+  auto& known = immortal<known_queues>();
+  const stream_key key{device, stream};
+  const std::lock_guard hold{known.lock};
+  if (const auto found = known.all.find(key); found != known.all.end()) {
+    return found->second;
+  }
+  auto* const made = adopt_stream(device, stream);
+  known.all.emplace(key, made);
+  return made;
+}
+
+int number_of_cuda_device(const isthmus_device_t* device) noexcept {
+  isthmus_device_info_t info{};
+  info.struct_size = sizeof info;
+  if (device == nullptr || isthmus_device_info(device, &info) != ISTHMUS_OK ||
+      std::strcmp(info.backend, "cuda") != 0) {
+    return -1;
+  }
+  return std::atoi(std::strrchr(info.filter, ':') + 1);
+}
+
+void stream_allocator::serve_with(isthmus_resource_t* resource) {
+  isthmus_resource_retain(resource);
+  given_ = resource;
+  given_device_ = number_of_cuda_device(info_of(resource).device);
+}
+
+void stream_allocator::make_pool(served& of, int device) const {
+  const auto where = find_device_number(device);
+  const auto home = default_context_of(where.get());
+  // Only to know how much was held at most, unless it is to be less than all.
+  const auto& share = shares_[static_cast<std::size_t>(device)];
+  const auto limit =
+      share ? static_cast<std::uint64_t>(static_cast<double>(bytes_of(where.get())) * *share)
+            : UINT64_MAX / 2;
+  check(isthmus_budget_create(std::max<std::uint64_t>(limit, 1), &of.budget));
+  isthmus_pool_options_t options{};
+  options.struct_size = sizeof options;
+  options.budget = of.budget;
+  check(isthmus_resource_pool(home.get(), where.get(), ISTHMUS_KIND_DEVICE, &options, &of.from));
+}
+
+const stream_allocator::served* stream_allocator::make(int device) const {
+  auto made = std::make_unique<served>();
+  if (device == given_device_) {
+    made->from = given_;
+  } else {
+    make_pool(*made, device);
+  }
+  check(isthmus_resource_statistics(made->from, &made->counted));
+  return made.release();
+}
+
+const stream_allocator::served& stream_allocator::serve(int device) {
+  if (device < 0 || device >= k_most_devices) {
+    throw allocator_failure("device " + std::to_string(device) + " is none of 0 to " +
+                            std::to_string(k_most_devices - 1));
+  }
+  auto& slot = devices_[static_cast<std::size_t>(device)];
+  if (const auto* found = slot.load(std::memory_order_acquire)) {
+    return *found;
+  }
+  const std::lock_guard hold{making_};
+  if (const auto* found = slot.load(std::memory_order_acquire)) {
+    return *found;
+  }
+  const auto* const made = make(device);
+  slot.store(made, std::memory_order_release);
+  return *made;
+}
+
+stream_allocator::place stream_allocator::find(int device, cuda_stream stream) {
+  auto& last = cached_for(device, stream);
+  if (last.of == this && last.stream == stream && last.device == device) [[likely]] {
+    return last.found;
+  }
+  if (is_forked_child()) {  // a thread that is no more may have the locks
+    throw allocator_failure("a forked child cannot use the memory of its parent's device");
+  }
+  const place found{serve(device).counted, queue_of_stream_number(device, stream)};
+  last = {this, stream, device, found};
+  return found;
+}
+
+void* stream_allocator::allocate(std::size_t nbytes, int device, cuda_stream stream) {
+  const auto [resource, queue] = find(device, stream);
+  void* made = nullptr;
+  const auto status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
+  if (status != ISTHMUS_OK) [[unlikely]] {
+    // By these words programs know it, whatever the class.
+    throw_last_failure(status == ISTHMUS_ERROR_OUT_OF_MEMORY ? "CUDA out of memory. " : "");
+  }
+  return made;
+}
+
+void stream_allocator::deallocate(void* pointer, std::size_t nbytes, int device,
+                                  cuda_stream stream) noexcept try {
+  if (pointer == nullptr || is_forked_child()) {
+    return;
+  }
+  const auto [resource, queue] = find(device, stream);
+  if (!stream_notes::settle(pointer)) {
+    return;
+  }
+  if (isthmus_resource_deallocate(resource, pointer, nbytes, 0, queue) != ISTHMUS_OK) {
+    throw_last_failure("");
+  }
+} catch (const std::exception& problem) {
+  std::fprintf(stderr, "isthmus: %zu bytes at %p on stream %p of device %d were not freed: %s\n",
+               nbytes, pointer, stream, device, problem.what());
+}
+
+void stream_allocator::trim() {
+  for (auto& slot : devices_) {
+    if (const auto* const serving = slot.load(std::memory_order_acquire)) {
+      check(isthmus_resource_trim(serving->counted, 0, nullptr));
+    }
+  }
+}
+
+void stream_allocator::limit(double share, int device) {
+  if (device < 0 || device >= k_most_devices) {
+    throw allocator_failure("device " + std::to_string(device) + " is none of 0 to " +
+                            std::to_string(k_most_devices - 1));
+  }
+  const std::lock_guard hold{making_};
+  if (device == given_device_) {
+    throw allocator_failure(
+        "the memory fraction of a resource of your own is what you made it with: give its pool "
+        "limit_bytes");
+  }
+  if (devices_[static_cast<std::size_t>(device)].load(std::memory_order_acquire) != nullptr) {
+    throw allocator_failure("the memory fraction of device " + std::to_string(device) +
+                            " can be set before the first allocation there, not behind it");
+  }
+  shares_[static_cast<std::size_t>(device)] = share;
+}
+
+allocator_usage stream_allocator::usage(int device) {
+  const auto& of = serve(device);
+  allocator_usage told{};
+  told.counts.struct_size = sizeof told.counts;
+  check(isthmus_statistics_query(of.counted, &told.counts));
+  told.resource = info_of(of.counted);
+  if (of.budget != nullptr) {
+    isthmus_budget_info_t info{};
+    info.struct_size = sizeof info;
+    check(isthmus_budget_query(of.budget, &info));
+    told.peak_held_bytes = info.peak_held_bytes;
+    told.knows_peak = true;
+  }
+  return told;
+}
+
+void note_stream(void* pointer, cuda_stream stream) {
+  isthmus_pointer_info_t known{};
+  known.struct_size = sizeof known;
+  if (pointer == nullptr || isthmus_pointer_query(nullptr, pointer, &known) != ISTHMUS_OK ||
+      known.state != ISTHMUS_MEMORY_LIVE) {
+    return;
+  }
+  auto* const queue = queue_of_stream_number(number_of_cuda_device(known.device), stream);
+  if (isthmus_queue_key(queue) != known.queue_key) {  // of its own stream the free takes care
+    stream_notes::add(known.base != nullptr ? known.base : pointer, queue);
+  }
+}
+
+void* find_block(void* pointer, std::size_t* nbytes) noexcept {
+  isthmus_pointer_info_t known{};
+  known.struct_size = sizeof known;
+  if (isthmus_pointer_query(nullptr, pointer, &known) != ISTHMUS_OK || known.base == nullptr) {
+    return pointer;
+  }
+  if (nbytes != nullptr) {
+    *nbytes = known.nbytes;
+  }
+  return known.base;
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,125 @@
+// PyTorch's allocator: which resources serve it, the addresses of its functions, what it has used.
+
+#include <mutex>
+
+#include "cuda_streams.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "resources.hpp"
+#include "torch_hooks.hpp"
+
+namespace isthmus::python {
+namespace {
+
+unsigned next_number = 1;  // the first is everybody's
+
+// The same for the same resource: PyTorch may keep functions for ever, so none serves another.
+unsigned number_for(const resource& wanted) {
+  auto* const raw = wanted.raw.get();
+  for (unsigned each = 1; each < next_number; ++each) {
+    if (torch_allocator(each).given() == raw) {
+      return each;
+    }
+  }
+  if (next_number == k_torch_allocators) {
+    raise_python(PyExc_RuntimeError,
+                 "PyTorch can have memory of %u resources in one process, and has so many already: "
+                 "use one of them",
+                 k_torch_allocators - 1);
+  }
+  torch_allocator(next_number).serve_with(raw);
+  return next_number++;
+}
+
+unsigned torch_number(nb::handle chosen) {
+  if (chosen.is_none()) {
+    return 0;
+  }
+  const auto& wanted = require_resource(chosen, "resource");
+  const auto told = info_of(wanted);
+  if (number_of_cuda_device(told.device) < 0 || told.kinds != 1U << ISTHMUS_KIND_DEVICE) {
+    raise_python(PyExc_ValueError,
+                 "resource must be of device memory of a CUDA device, not %S: make "
+                 "PoolResource(\"device\", \"cuda:0\")",
+                 chosen.ptr());
+  }
+  return number_for(wanted);
+}
+
+nb::object torch_functions(unsigned number) {
+  nb::dict functions;
+  for (const auto& hook : hooks_of(number)) {
+    functions[hook.name] = hook.address;
+  }
+  return functions;
+}
+
+template <class Body>
+auto told_by_python(Body body) {
+  try {
+    const gil_release released;
+    return body();
+  } catch (const allocator_failure& problem) {
+    raise_python(PyExc_RuntimeError, "%s", problem.what());
+  }
+}
+
+nb::object torch_usage(unsigned number, int device) {
+  const auto told = told_by_python([=] { return torch_allocator(number).usage(device); });
+  const auto& counts = told.counts;
+  const auto& held = told.resource;
+  nb::dict fields;
+  fields["live_bytes"] = counts.current_bytes;
+  fields["live_count"] = counts.current_count;
+  fields["peak_live_bytes"] = counts.peak_bytes;
+  fields["total_bytes"] = counts.total_bytes;
+  fields["total_count"] = counts.total_count;
+  fields["held_bytes"] = held.held_bytes;
+  fields["peak_held_bytes"] =
+      told.knows_peak ? nb::object{nb::int_(told.peak_held_bytes)} : nb::none();
+  fields["free_bytes"] = held.free_bytes;
+  fields["maps"] = held.maps;
+  fields["unmaps"] = held.unmaps;
+  return fields;
+}
+
+// The pool that serves a device where no resource is named, for all frameworks.
+nb::object device_pool(int device) {
+  auto* const raw = told_by_python([=] { return torch_allocator(0).serving(device); });
+  if (nb::object known = find_resource(raw); known.is_valid()) {
+    return known;
+  }
+  isthmus_resource_retain(raw);
+  pool_resource made;
+  made.raw = resource_handle{raw};
+  made.queue_object = default_queue_of(*device_of(wrap(find_cuda_device(device))));
+  made.is_pool = true;
+  made.budget_object = made.decay = made.upstream = nb::none();
+  made.wait = nb::float_(1.0);
+  const nb::object object = nb::inst_alloc(nb::type<pool_resource>());
+  auto* const self = nb::inst_ptr<pool_resource>(object);
+  new (self) pool_resource{std::move(made)};
+  nb::inst_mark_ready(object);
+  remember_resource(*self, object);
+  return object;
+}
+
+}  // namespace
+
+void bind_torch(nb::module_& module) {
+  module.def("_torch_number", &torch_number, nb::arg("resource").none(),
+             nb::sig("def _torch_number(resource: MemoryResource | None) -> int"),
+             "Which set of functions has its memory there.");
+  module.def("_torch_functions", &torch_functions, nb::arg("number"),
+             nb::sig("def _torch_functions(number: int) -> dict[str, int]"),
+             "Their addresses, by the names of PyTorch's setters.");
+  module.def("_torch_usage", &torch_usage, nb::arg("number"), nb::arg("device"),
+             nb::sig("def _torch_usage(number: int, device: int) -> dict[str, Any]"),
+             "The fields of isthmus.torch.Stats.");
+  module.def("_device_pool", &device_pool, nb::arg("device"),
+             nb::sig("def _device_pool(device: int) -> PoolResource"),
+             "Of the CUDA device of that number, where frameworks name no resource.");
+}
+
+}  // namespace isthmus::python
