@@ -66,6 +66,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CAN_RUN_FUNCTIONS
         ISTHMUS_CAN_LEND_HANDLES
         ISTHMUS_CAN_REMAP
+        ISTHMUS_CAN_WRITE_COMBINE
 
     enum:
         ISTHMUS_POOL_UNCHECKED

@@ -265,8 +265,10 @@ bool is_better_staged(const queue& on, const endpoint& destination, const endpoi
     return false;
   }
   auto& where = (to_device ? destination : source).memory->where();
-  const auto* const plain = to_device ? source.pointer : destination.pointer;
-  return where.copies_better_staged(plain, nbytes, to_device) && staging_ring::of(where).is_there();
+  const auto* const first = to_device ? source.pointer : destination.pointer;
+  const auto extent = shape.extent(to_device ? shape.source_pitch : shape.destination_pitch);
+  return where.copies_better_staged(first, first + extent - 1, nbytes, to_device) &&
+         staging_ring::of(where).is_there();
 }
 
 submitted copy_pageable(queue& on, const endpoint& destination, const endpoint& source,

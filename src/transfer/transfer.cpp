@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "backend/queue.hpp"
+#include "memory/pins.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
 #include "transfer/pageable.hpp"
@@ -139,6 +140,14 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
   return given;
 }
 
+// What a caller pinned stays so till a driver has copied it.
+void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
+                 std::vector<owner>& owners) {
+  if (!side.memory && process_pins().any()) {
+    owners.push_back(hold_pinned(on, side.pointer, nbytes));
+  }
+}
+
 // Nothing to move, but what it should wait for still is.
 submitted nothing_to_do(queue* on, transfer_options& options) {
   if (options.blocking || on == nullptr) {
@@ -227,6 +236,8 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
     if (is_better_staged(*on, destination, source, shape, options.blocking)) {
       return copy_pageable(*on, destination, source, shape, std::move(options));
     }
+    keep_pinned(*carrying, destination, shape.extent(shape.destination_pitch), options.owners);
+    keep_pinned(*carrying, source, shape.extent(shape.source_pitch), options.owners);
     return on_queue(*on, *carrying, touched, options,
                     [&](wait_list after) { return carry_rows(*carrying, rows, after); });
   }
@@ -250,6 +261,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
       fill_bytes(to, pattern, nbytes);
     });
   }
+  keep_pinned(*on, destination, nbytes, options.owners);
   return on_queue(*on, *on, touched, options, [&](wait_list after) {
     return on->fill(destination.pointer, pattern, nbytes, after);
   });

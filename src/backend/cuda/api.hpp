@@ -54,6 +54,8 @@ using flags = unsigned long long;
   X(LAUNCH_TIMEOUT, 702)                 \
   X(CONTEXT_IS_DESTROYED, 709)           \
   X(ASSERT, 710)                         \
+  X(HOST_MEMORY_ALREADY_REGISTERED, 712) \
+  X(HOST_MEMORY_NOT_REGISTERED, 713)     \
   X(HARDWARE_STACK_ERROR, 714)           \
   X(ILLEGAL_INSTRUCTION, 715)            \
   X(MISALIGNED_ADDRESS, 716)             \
@@ -91,6 +93,7 @@ inline constexpr number k_attribute_unified_addressing = 41;
 inline constexpr number k_attribute_managed_memory = 83;
 inline constexpr number k_attribute_concurrent_managed = 89;
 inline constexpr number k_attribute_virtual_memory = 102;
+inline constexpr number k_attribute_registers_read_only = 113;
 inline constexpr int k_mode_prohibited = 2;
 
 inline constexpr number k_pointer_memory_type = 2;
@@ -105,6 +108,10 @@ inline constexpr number k_memory_unified = 4;
 
 inline constexpr number k_host_portable = 1;
 inline constexpr number k_host_mapped = 2;
+inline constexpr number k_host_write_combined = 4;
+inline constexpr number k_register_portable = 1;
+inline constexpr number k_register_mapped = 2;
+inline constexpr number k_register_read_only = 8;
 inline constexpr number k_attach_global = 1;
 inline constexpr number k_stream_non_blocking = 1;
 inline constexpr number k_event_without_times = 2;
@@ -179,6 +186,8 @@ struct copy_2d_parameters {
   X(free_device, cuMemFree_v2, code(place))                                             \
   X(allocate_host, cuMemHostAlloc, code(void**, std::size_t, number))                   \
   X(free_host, cuMemFreeHost, code(void*))                                              \
+  X(register_host, cuMemHostRegister_v2, code(void*, std::size_t, number))              \
+  X(unregister_host, cuMemHostUnregister, code(void*))                                  \
   X(allocate_managed, cuMemAllocManaged, code(place*, std::size_t, number))             \
   X(pointer_attributes, cuPointerGetAttributes, code(number, number*, void**, place))   \
   X(create_stream, cuStreamCreate, code(stream_handle*, number))                        \

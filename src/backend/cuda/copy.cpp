@@ -117,9 +117,11 @@ bool device::is_hosts_own(const void* pointer) const noexcept {
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
 }
 
-bool device::copies_better_staged(const void* plain, std::size_t nbytes,
+// Of memory that is registered in part, too.
+bool device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                   bool to_device) const noexcept {
-  return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) && is_hosts_own(plain);
+  return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) &&
+         (is_hosts_own(first) || is_hosts_own(last));
 }
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
