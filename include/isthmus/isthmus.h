@@ -1070,8 +1070,9 @@ ISTHMUS_API isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin,
  * for NULL. */
 ISTHMUS_API void isthmus_pin_remove(isthmus_pin_t* pin, int wait) ISTHMUS_NOEXCEPT;
 
-/* Host memory for results, page-aligned and already faulted in: a large block is kept warm after it
- * is freed (up to 256 MiB in all), since first touches cost more than a copy. */
+/* Host memory for results, page-aligned: since first touches cost more than a copy, a large block is
+ * kept warm after it is freed (in all up to 1/16 of the memory that the process may have, and 2 GiB
+ * at most), and the first copy of the library's into a fresh one faults its pages in at once. */
 ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes,
                                                      void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;

@@ -5,6 +5,8 @@
 
 #include "backend/queue.hpp"
 #include "memory/pins.hpp"
+#include "memory/result_memory.hpp"
+#include "os/virtual_memory.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
 #include "transfer/pageable.hpp"
@@ -228,14 +230,21 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
                            source.pointer,      shape.source_pitch,
                            shape.width,         shape.height};
+  const bool is_fresh = !destination.memory && take_untouched_result(destination.pointer);
   const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
-  if (both_touchable && host_does_it(on, touched, options, shape.width * shape.height)) {
+  const bool on_host =
+      both_touchable && host_does_it(on, touched, options, shape.width * shape.height);
+  auto* const carrying = on_host ? nullptr : carrier(*on, destination, source);
+  if (carrying != nullptr && is_better_staged(*on, destination, source, shape, options.blocking)) {
+    return copy_pageable(*on, destination, source, shape, is_fresh, std::move(options));
+  }
+  if (is_fresh) {
+    os::populate_pages(destination.pointer, shape.extent(shape.destination_pitch));
+  }
+  if (on_host) {
     return directly(on, touched, options, [rows] { copy_rows(rows); });
   }
-  if (auto* carrying = carrier(*on, destination, source)) {
-    if (is_better_staged(*on, destination, source, shape, options.blocking)) {
-      return copy_pageable(*on, destination, source, shape, std::move(options));
-    }
+  if (carrying != nullptr) {
     keep_pinned(*carrying, destination, shape.extent(shape.destination_pitch), options.owners);
     keep_pinned(*carrying, source, shape.extent(shape.source_pitch), options.owners);
     return on_queue(*on, *carrying, touched, options,
