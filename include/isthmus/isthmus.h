@@ -349,13 +349,13 @@ isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, 
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* The same of host kind, write-combined: past the host's caches, so that a device reads it without
- * asking these and the host writes it as fast as ever, in order and whole. To read it takes the host
- * some hundred times as long, and to write single bytes here and there too. Choose it for what the
- * host writes once and devices read. UNSUPPORTED without ISTHMUS_CAN_WRITE_COMBINE. A pool of it is
- * isthmus_resource_pool_over. */
-ISTHMUS_API isthmus_status_t isthmus_resource_write_combined(
-    isthmus_context_t* context, isthmus_device_t* device,
-    isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+ * asking these and the host writes it as fast as ever, in order and whole. To read it takes the
+ * host some hundred times as long, and to write single bytes here and there too. Choose it for
+ * what the host writes once and devices read. UNSUPPORTED without ISTHMUS_CAN_WRITE_COMBINE. A
+ * pool of it is isthmus_resource_pool_over. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_write_combined(isthmus_context_t* context, isthmus_device_t* device,
+                                isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Bytes as people write them: "4096", "64MiB", "1.5GiB" (B, KiB, MiB, GiB, TiB), or a share, "80%",
  * of the memory that there is for `kind` on `device`: what the device has, or, for memory that lies
@@ -1036,18 +1036,18 @@ ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmu
                                             const isthmus_operation_t* operation,
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
-/* Pins memory of the caller's on the host for the platform of `device` (NULL: the default device's),
- * which copies it from then on as fast as the bus goes, on its own while the host does something
- * else. Where that needs nothing (host memory of the driver's own or that others registered with
- * it, a device that works on the host's memory, 0 bytes) it succeeds, and isthmus_pin_info says so.
- * What overlaps memory that is pinned already shares it, and the last pin's end lets go of it.
- * Whole pages are registered, which takes 25 to 76 ms a GiB with CUDA, and as much to undo: worth it
- * for what is copied several times. `read_only` not 0: it is only read, and may be memory that the
- * process may not write. The memory stays where it is till the pin is removed; freed before, what
- * is mapped there later is copied wrongly. `owner` keeps it alive till then.
- * INVALID_ARGUMENT for device memory, no memory, or a part of it that others registered;
- * UNSUPPORTED for memory that cannot be written, where the device cannot; OUT_OF_MEMORY, where the
- * driver pins no more. */
+/* Pins memory of the caller's on the host for the platform of `device` (NULL: the default
+ * device's), which copies it from then on as fast as the bus goes, on its own while the host does
+ * something else. Where that needs nothing (host memory of the driver's own or that others
+ * registered with it, a device that works on the host's memory, 0 bytes) it succeeds, and
+ * isthmus_pin_info says so. What overlaps memory that is pinned already shares it, and the last
+ * pin's end lets go of it. Whole pages are registered, which takes 25 to 76 ms a GiB with CUDA,
+ * and as much to undo: worth it for what is copied several times. `read_only` not 0: it is only
+ * read, and may be memory that the process may not write. The memory stays where it is till the
+ * pin is removed; freed before, what is mapped there later is copied wrongly. `owner` keeps it
+ * alive till then. INVALID_ARGUMENT for device memory, no memory, or a part of it that others
+ * registered; UNSUPPORTED for memory that cannot be written, where the device cannot;
+ * OUT_OF_MEMORY, where the driver pins no more. */
 ISTHMUS_API isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer,
                                              size_t nbytes, int read_only, isthmus_owner_t owner,
                                              isthmus_pin_t** pin) ISTHMUS_NOEXCEPT;
@@ -1070,9 +1070,10 @@ ISTHMUS_API isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin,
  * for NULL. */
 ISTHMUS_API void isthmus_pin_remove(isthmus_pin_t* pin, int wait) ISTHMUS_NOEXCEPT;
 
-/* Host memory for results, page-aligned: since first touches cost more than a copy, a large block is
- * kept warm after it is freed (in all up to 1/16 of the memory that the process may have, and 2 GiB
- * at most), and the first copy of the library's into a fresh one faults its pages in at once. */
+/* Host memory for results, page-aligned: since first touches cost more than a copy, a large
+ * block is kept warm after it is freed (in all up to 1/16 of the memory that the process may
+ * have, and 2 GiB at most), and the first copy of the library's into a fresh one faults its
+ * pages in at once. */
 ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes,
                                                      void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;

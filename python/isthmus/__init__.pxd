@@ -93,6 +93,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         pass
     ctypedef struct isthmus_reclaimer_t:
         pass
+    ctypedef struct isthmus_pin_t:
+        pass
 
     ctypedef struct isthmus_owner_t:
         void* object
@@ -299,6 +301,13 @@ cdef extern from "isthmus/isthmus.h" nogil:
         void* pointer
         size_t offset
 
+    ctypedef struct isthmus_pin_info_t:
+        size_t struct_size
+        const void* pointer
+        size_t nbytes
+        int is_registered
+        isthmus_device_t* device
+
     ctypedef struct isthmus_operation_t:
         size_t struct_size
         isthmus_event_t* const* after
@@ -388,6 +397,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void* isthmus_event_native(isthmus_event_t* event)
     isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
         device, isthmus_kind_t kind, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
+        isthmus_device_t* device, isthmus_resource_t** resource)
     isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
         isthmus_kind_t kind, uint64_t* bytes)
     isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** budget)
@@ -519,6 +530,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         size_t nbytes, int to_host, const isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t
         nbytes, uint32_t advice, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
+        int read_only, isthmus_owner_t owner, isthmus_pin_t** pin)
+    isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info)
+    isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns)
+    void isthmus_pin_remove(isthmus_pin_t* pin, int wait)
     isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer)
     void isthmus_result_free(void* pointer)
     void isthmus_stop_functions()

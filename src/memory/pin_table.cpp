@@ -12,9 +12,7 @@ namespace isthmus {
 
 namespace {
 
-std::uintptr_t end_of(const host_pages& what) noexcept {
-  return address(what.start) + what.nbytes;
-}
+std::uintptr_t end_of(const host_pages& what) noexcept { return address(what.start) + what.nbytes; }
 
 }  // namespace
 

@@ -45,6 +45,7 @@ TEST_F(null, references) {
   isthmus_buffer_free(nullptr);
   isthmus_buffer_unexport(nullptr);
   isthmus_result_free(nullptr);
+  isthmus_pin_remove(nullptr, 1), isthmus_pin_remove(nullptr, 0);
   isthmus_live(ISTHMUS_KIND_UNKNOWN, nullptr, nullptr);
 }
 
@@ -184,6 +185,9 @@ TEST_F(null, memory) {
   EXPECT_TRUE(refused(isthmus_resource_provider(nullptr, nullptr, kind, &resource), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_provider(queue_.context().get(), nullptr, kind, nullptr),
                       k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_write_combined(nullptr, nullptr, &resource), k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_write_combined(queue_.context().get(), nullptr, nullptr),
+                      k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_pool_over(nullptr, nullptr, &resource), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_allocate(nullptr, 1, 0, queue_.get(), &pointer), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_allocate(host.get(), 1, 0, nullptr, &pointer), k_invalid));
@@ -196,6 +200,21 @@ TEST_F(null, memory) {
   EXPECT_EQ(resource, nullptr);
   EXPECT_TRUE(refused(isthmus_result_allocate(10, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_result_allocate(SIZE_MAX, &pointer), ISTHMUS_ERROR_OUT_OF_MEMORY));
+}
+
+TEST_F(null, pins) {
+  isthmus_pin_t* pin = nullptr;
+  isthmus_pin_info_t info{};
+  info.struct_size = sizeof info;
+  EXPECT_TRUE(refused(isthmus_pin_add(device_.get(), &info, 8, 0, {}, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_pin_add(device_.get(), nullptr, 8, 0, {}, &pin), k_invalid));
+  EXPECT_TRUE(refused(isthmus_pin_info(nullptr, &info), k_invalid, {"pin"}));
+  EXPECT_TRUE(refused(isthmus_pin_wait(nullptr, 0), k_invalid, {"pin"}));
+  ASSERT_EQ(isthmus_pin_add(nullptr, &info, sizeof info, 0, {}, &pin), ISTHMUS_OK);
+  EXPECT_TRUE(refused(isthmus_pin_info(pin, nullptr), k_invalid, {"info"}));
+  info.struct_size = 8;
+  EXPECT_TRUE(refused(isthmus_pin_info(pin, &info), k_invalid, {"8"}));
+  isthmus_pin_remove(pin, 1);
 }
 
 TEST_F(null, replays) {

@@ -90,11 +90,11 @@ result<device_description> describe(const api& calls, ordinal index) {
     return call_failed("cuDeviceTotalMem", outcome);
   }
   device_description found;
-  found.traits = {.max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
-                  .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
-                                    attribute(calls, cu::k_attribute_virtual_memory, index) != 0,
-                  .registers_read_only =
-                      attribute(calls, cu::k_attribute_registers_read_only, index) != 0};
+  found.traits = {
+      .max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
+      .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
+                        attribute(calls, cu::k_attribute_virtual_memory, index) != 0,
+      .registers_read_only = attribute(calls, cu::k_attribute_registers_read_only, index) != 0};
   auto& told = found.properties;
   told.filter = formatted("cuda:gpu:{}", index);
   told.name = std::move(name);
