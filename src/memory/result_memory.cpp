@@ -67,6 +67,11 @@ class result_cache {
     return true;
   }
 
+  [[nodiscard]] std::size_t kept_bytes() noexcept {
+    const std::lock_guard hold{lock_};
+    return kept_bytes_;
+  }
+
   void lock() { lock_.lock(); }
   void unlock() { lock_.unlock(); }
 
@@ -166,6 +171,8 @@ result<void*> allocate_result(std::size_t nbytes) {
 bool take_untouched_result(const void* start) noexcept {
   return process_results.take_untouched(start);
 }
+
+std::size_t kept_result_bytes() noexcept { return process_results.kept_bytes(); }
 
 void free_result(void* pointer) noexcept {
   // Small ones are never page-aligned by rule, but may be by chance: the cache knows its own.

@@ -18,5 +18,7 @@ namespace isthmus {
 [[nodiscard]] bool take_untouched_result(const void* start) noexcept;
 // NULL does nothing. Never fails.
 void free_result(void* pointer) noexcept;
+// Of blocks that wait for the next result.
+[[nodiscard]] std::size_t kept_result_bytes() noexcept;
 
 }  // namespace isthmus
