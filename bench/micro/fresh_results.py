@@ -7,7 +7,6 @@ is and pinned by ``isthmus.pin``.
 
 from __future__ import annotations
 
-import sys
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -109,6 +108,7 @@ def given(name: str, buffer: isthmus.Buffer, data: np.ndarray) -> None:
 
 
 if __name__ == "__main__":
-    if not isthmus.devices("cuda"):
-        sys.exit("no CUDA device")
-    main()
+    if isthmus.devices("cuda"):
+        main()
+    else:
+        print("no CUDA device: nothing is measured")

@@ -24,9 +24,8 @@ constexpr std::size_t k_kept_from = std::size_t{64} << 10;
 // Some results, of large jobs too, but no share of the machine that anybody misses.
 std::size_t most_kept_bytes() {
   constexpr std::size_t k_share = 16;
-  static const auto most = std::clamp(os::physical_memory().total / k_share, std::size_t{64} << 20,
-                                      std::size_t{2} << 30);
-  return most;
+  return std::clamp(os::physical_memory().total / k_share, std::size_t{64} << 20,
+                    std::size_t{2} << 30);
 }
 
 // Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed.
@@ -41,14 +40,15 @@ class result_cache {
     if (void* warm = take_kept(whole)) {
       return warm;
     }
-    const auto most_kept = most_kept_bytes();  // asked for outside the lock
+    if (most_kept_.load(std::memory_order_relaxed) == 0) {
+      most_kept_.store(most_kept_bytes(), std::memory_order_relaxed);
+    }
     auto fresh = os::map_pages(whole, os::page_size());
     ISTHMUS_TRY(fresh);
     undo unmapped{[&] { os::unmap_pages(*fresh, whole); }};
     const std::lock_guard hold{lock_};
     lent_.emplace(*fresh, block{*fresh, whole, true});
     unmapped.dismiss();
-    most_kept_ = most_kept;
     untouched_.fetch_add(1, std::memory_order_relaxed);
     return fresh;
   }
@@ -126,7 +126,7 @@ class result_cache {
     dropped.reserve(kept_.size() + 1);
     kept_.push_back(freed);
     kept_bytes_ += freed.nbytes;
-    while (kept_bytes_ > most_kept_) {
+    while (kept_bytes_ > most_kept_.load(std::memory_order_relaxed)) {
       kept_bytes_ -= kept_.front().nbytes;
       dropped.push_back(kept_.front());
       kept_.erase(kept_.begin());
@@ -140,7 +140,7 @@ class result_cache {
   std::unordered_map<const void*, block> lent_;
   std::vector<block> kept_;
   std::size_t kept_bytes_ = 0;
-  std::size_t most_kept_ = 0;
+  std::atomic<std::size_t> most_kept_{0};  // 0: not known yet
   std::atomic<std::size_t> untouched_{0};  // blocks, lent and kept
 };
 
