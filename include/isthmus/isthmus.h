@@ -286,6 +286,10 @@ ISTHMUS_API isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue,
 ISTHMUS_API isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue,
                                                  isthmus_event_t* const* after, size_t after_count,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* An event that completes when all submitted so far has, and that knows when, to be given to
+ * isthmus_event_elapsed. */
+ISTHMUS_API isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue,
+                                                isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Refuses further work with CLOSED; what is submitted still runs. Never blocks. Not allowed on the
  * default queue of a device. */
 ISTHMUS_API isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
@@ -336,6 +340,12 @@ ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isth
 ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
                                                  uint64_t* started_ns,
                                                  uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
+/* Nanoseconds from the end of `earlier` to that of `event`, on their device's clock; below 0
+ * where it was the other way. PENDING before both have completed. Of two marks of queues of one
+ * device; of other events where they know their times. UNSUPPORTED where the driver keeps none,
+ * and for events of the host, INVALID_ARGUMENT for events of two devices and for failed ones. */
+ISTHMUS_API isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
+                                                   int64_t* elapsed_ns) ISTHMUS_NOEXCEPT;
 /* The driver's own event where it has one (OpenCL: cl_event; CUDA: CUevent), NULL otherwise; valid
  * while `event` lives. */
 ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
@@ -1037,17 +1047,17 @@ ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmu
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
 /* Pins memory of the caller's on the host for the platform of `device` (NULL: the default
- * device's), which copies it from then on as fast as the bus goes, on its own while the host does
- * something else. Where that needs nothing (host memory of the driver's own or that others
+ * device's), which copies it from then on as fast as the bus goes, on its own while the host
+ * does something else. Where that needs nothing (host memory of the driver's own or that others
  * registered with it, a device that works on the host's memory, 0 bytes) it succeeds, and
  * isthmus_pin_info says so. What overlaps memory that is pinned already shares it, and the last
- * pin's end lets go of it. Whole pages are registered, which takes 25 to 76 ms a GiB with CUDA,
- * and as much to undo: worth it for what is copied several times. `read_only` not 0: it is only
- * read, and may be memory that the process may not write. The memory stays where it is till the
- * pin is removed; freed before, what is mapped there later is copied wrongly. `owner` keeps it
- * alive till then. INVALID_ARGUMENT for device memory, no memory, or a part of it that others
- * registered; UNSUPPORTED for memory that cannot be written, where the device cannot;
- * OUT_OF_MEMORY, where the driver pins no more. */
+ * pin's end lets go of it. To pin takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth
+ * it for what is copied several times. `read_only` not 0: it is only read, and may be memory
+ * that the process may not write. The memory stays where it is till the pin is removed; freed
+ * before, what is mapped there later is copied wrongly. `owner` keeps it alive till then.
+ * INVALID_ARGUMENT for device memory, no memory, or a part of it that others registered;
+ * UNSUPPORTED for memory that cannot be written, where the device cannot; OUT_OF_MEMORY, where
+ * the driver pins no more. */
 ISTHMUS_API isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer,
                                              size_t nbytes, int read_only, isthmus_owner_t owner,
                                              isthmus_pin_t** pin) ISTHMUS_NOEXCEPT;

@@ -6,7 +6,7 @@
 //   const isthmus::pin pinned(std::span(values), queue.device());
 //   auto done = isthmus::copy_async(there, std::span(values));
 //
-// Cost: with CUDA 25 to 76 ms a GiB to pin and as much to undo; nothing where a device needs no
+// Cost: with CUDA 25 to 115 ms a GiB to pin and as much to undo; nothing where a device needs no
 // pinned memory. Threads: any; a pin as any plain object.
 #pragma once
 

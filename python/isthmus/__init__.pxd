@@ -379,6 +379,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event)
     isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const * after,
         size_t after_count, isthmus_event_t** event)
+    isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** event)
     isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue)
     isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
         isthmus_owner_t owner, isthmus_buffer_t* const * buffers, size_t buffer_count,
@@ -394,6 +395,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         const char* message)
     isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
         uint64_t* started_ns, uint64_t* ended_ns)
+    isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
+        int64_t* elapsed_ns)
     void* isthmus_event_native(isthmus_event_t* event)
     isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
         device, isthmus_kind_t kind, isthmus_resource_t** resource)

@@ -326,6 +326,14 @@ class Event:
         driver keeps none and before completion.
         """
 
+    def elapsed_since(self, earlier: Event) -> int:
+        """
+        Nanoseconds from the end of `earlier` to this one's, on their device's clock, below 0
+        where it was the other way: of two of Queue.mark(), of queues of one device. Waits for
+        both, and raises what they ended with. Raises UnsupportedError for events without
+        times, InvalidArgumentError for those of two devices.
+        """
+
     @property
     def native_handle(self) -> int:
         """
@@ -449,6 +457,12 @@ class Queue:
     def fence(self, after: Event | Sequence[Event] = ()) -> Event:
         """
         An event that completes when all submitted so far, and all of `after`, has.
+        """
+
+    def mark(self) -> Event:
+        """
+        An event that completes when all submitted so far has, and knows when: for
+        Event.elapsed_since.
         """
 
     def submit(self, fn: Callable[..., object], *buffers: Buffer, after: Event | Sequence[Event] = ()) -> Event:
@@ -1600,7 +1614,7 @@ def pin(array: object, nbytes: int | None = None, *, device: Device | str | None
     if wanted, the `owner` that keeps it. Where nothing is to be done (memory of host kind, a
     device that works on the host's memory) it succeeds too. What overlaps memory that is
     pinned already shares it. `read_only`, or an array that is: memory that is only read.
-    Pinning takes 25 to 76 ms a GiB with CUDA, and as much to undo: worth it for what is
+    Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for what is
     copied several times. Raises InvalidArgumentError for device memory or what is none.
     """
 

@@ -171,7 +171,7 @@ void bind_pin(nb::module_& module) {
       "if wanted, the `owner` that keeps it. Where nothing is to be done (memory of host kind, a\n"
       "device that works on the host's memory) it succeeds too. What overlaps memory that is\n"
       "pinned already shares it. `read_only`, or an array that is: memory that is only read.\n"
-      "Pinning takes 25 to 76 ms a GiB with CUDA, and as much to undo: worth it for what is\n"
+      "Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for what is\n"
       "copied several times. Raises InvalidArgumentError for device memory or what is none.");
 }
 

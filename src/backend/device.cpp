@@ -37,7 +37,7 @@ bool device::copies_better_staged(const void*, const void*, std::size_t, bool) c
   return false;
 }
 
-result<bool> device::register_host(const host_pages&) {
+result<bool> device::register_host(const host_range&) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} registers no memory of the host's",
               properties_.filter);
 }

@@ -36,10 +36,10 @@ struct device_properties {
 };
 
 // Memory of a caller's.
-struct host_pages {
-  std::byte* start = nullptr;  // of a page
-  std::size_t nbytes = 0;      // whole pages
-  bool read_only = false;      // nobody writes there; the process may not be allowed to
+struct host_range {
+  std::byte* start = nullptr;
+  std::size_t nbytes = 0;
+  bool read_only = false;  // nobody writes there; the process may not be allowed to
 };
 
 struct memory_info {
@@ -70,10 +70,10 @@ class device : public ref_counted {
 
   // Whether plain host memory is copied better once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
-  // For all devices of the platform. False: somebody else has registered all of it, and it stays
-  // his. Pre: whole pages; nothing in them is registered by us. Errors: UNSUPPORTED, OUT_OF_MEMORY,
-  // INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
-  [[nodiscard]] virtual result<bool> register_host(const host_pages& what);
+  // For all devices of the platform, these bytes and no others of their pages. False: somebody else
+  // has registered all of it, and it stays his. Pre: nothing in it is registered by us. Errors:
+  // UNSUPPORTED, OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
+  [[nodiscard]] virtual result<bool> register_host(const host_range& what);
   // Pre: `register_host` gave true for it, and no copy of it is in flight.
   virtual void unregister_host(void* start) noexcept;
 

@@ -12,11 +12,11 @@ namespace isthmus {
 
 namespace {
 
-std::uintptr_t end_of(const host_pages& what) noexcept { return address(what.start) + what.nbytes; }
+std::uintptr_t end_of(const host_range& what) noexcept { return address(what.start) + what.nbytes; }
 
 }  // namespace
 
-std::uintptr_t pinned_range::end() const noexcept { return end_of(pages_); }
+std::uintptr_t pinned_range::end() const noexcept { return end_of(bytes_); }
 
 // On the reaper's thread: the last copy has ended, and nobody pins it.
 void pinned_range::let_go() noexcept {
@@ -36,7 +36,7 @@ void pin_table::visit(const platform& by, std::uintptr_t begin, std::uintptr_t e
   }
 }
 
-pinned_ranges pin_table::settled(lock& held, const platform& by, const host_pages& what) {
+pinned_ranges pin_table::settled(lock& held, const platform& by, const host_range& what) {
   for (;;) {
     pinned_ranges found;
     bool all_settled = true;
@@ -52,18 +52,18 @@ pinned_ranges pin_table::settled(lock& held, const platform& by, const host_page
 }
 
 // Pre: under the lock; `known` are the ranges there, in order.
-pinned_ranges pin_table::add_gaps(device& where, const host_pages& what, const pinned_ranges& known,
+pinned_ranges pin_table::add_gaps(device& where, const host_range& what, const pinned_ranges& known,
                                   const std::shared_ptr<const owner>& keep) {
   pinned_ranges added;
   undo taken_out{[&] {
     for (const auto& each : added) {
-      ranges_.erase({&where.home(), address(each->pages_.start)});
+      ranges_.erase({&where.home(), address(each->bytes_.start)});
     }
   }};
   auto* at = what.start;
   const auto add_till = [&](std::byte* end) {
     if (at < end) {
-      const host_pages gap{at, static_cast<std::size_t>(end - at), what.read_only};
+      const host_range gap{at, static_cast<std::size_t>(end - at), what.read_only};
       added.reserve(added.size() + 1);
       auto made = std::make_shared<pinned_range>(where, gap, keep);
       ranges_.emplace(key{&where.home(), address(at)}, made);
@@ -71,8 +71,8 @@ pinned_ranges pin_table::add_gaps(device& where, const host_pages& what, const p
     }
   };
   for (const auto& each : known) {
-    add_till(each->pages_.start);
-    at = each->pages_.start + each->pages_.nbytes;
+    add_till(each->bytes_.start);
+    at = each->bytes_.start + each->bytes_.nbytes;
   }
   add_till(what.start + what.nbytes);
   taken_out.dismiss();
@@ -87,7 +87,7 @@ error pin_table::register_all(const pinned_ranges& added) noexcept {
     if (failure) {
       break;
     }
-    auto registered = each->where_->register_host(each->pages_);
+    auto registered = each->where_->register_host(each->bytes_);
     const std::lock_guard hold{lock_};
     if (registered) {
       each->is_ours_ = *registered;
@@ -99,7 +99,7 @@ error pin_table::register_all(const pinned_ranges& added) noexcept {
   const std::lock_guard hold{lock_};
   for (const auto& each : added) {
     if (each->state_ == pinned_range::state::changing) {
-      ranges_.erase({&each->where_->home(), address(each->pages_.start)});
+      ranges_.erase({&each->where_->home(), address(each->bytes_.start)});
       each->state_ = pinned_range::state::gone;
       count_.fetch_sub(1, std::memory_order_release);
     }
@@ -108,7 +108,7 @@ error pin_table::register_all(const pinned_ranges& added) noexcept {
   return failure;
 }
 
-result<pinned_ranges> pin_table::pin(device& where, const host_pages& what,
+result<pinned_ranges> pin_table::pin(device& where, const host_range& what,
                                      const std::shared_ptr<const owner>& keep) {
   pinned_ranges all;
   pinned_ranges added;
@@ -162,10 +162,10 @@ void pin_table::unpin(const pinned_ranges& ranges, bool wait) noexcept {
 // Pre: this thread made it `changing`.
 void pin_table::unregister(const std::shared_ptr<pinned_range>& gone) noexcept {
   if (gone->is_ours_ && !os::drivers_are_gone()) {
-    gone->where_->unregister_host(gone->pages_.start);
+    gone->where_->unregister_host(gone->bytes_.start);
   }
   const std::lock_guard hold{lock_};
-  ranges_.erase({&gone->where_->home(), address(gone->pages_.start)});
+  ranges_.erase({&gone->where_->home(), address(gone->bytes_.start)});
   gone->state_ = pinned_range::state::gone;
   count_.fetch_sub(1, std::memory_order_release);
   changed_.notify_all();

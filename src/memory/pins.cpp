@@ -5,15 +5,9 @@
 #include "core/sizes.hpp"
 #include "memory/facts.hpp"
 #include "os/process.hpp"
-#include "os/virtual_memory.hpp"
 
 namespace isthmus {
 namespace {
-
-host_pages pages_of(const pin::request& what) noexcept {
-  const auto before = address(what.start) % os::page_size();
-  return {what.start - before, round_up(before + what.nbytes, os::page_size()), what.read_only};
-}
 
 error refuse_device_memory(const pin::request& what) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
@@ -52,7 +46,7 @@ error check(const device& where, const pin::request& what) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} at NULL cannot be pinned",
                 describe_bytes(what.nbytes));
   }
-  if (what.nbytes > UINTPTR_MAX - os::page_size() - address(what.start)) {
+  if (what.nbytes > UINTPTR_MAX - address(what.start)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from {} run past the end of the address space", what.nbytes,
                 static_cast<const void*>(what.start));
@@ -72,7 +66,7 @@ result<ref<pin>> pin::make(device& where, const request& what, owner keep) {
     auto is_own = is_drivers_own(where, what);
     ISTHMUS_TRY(is_own);
     if (!*is_own && where.registers_host_memory()) {
-      auto made = process_pins().pin(where, pages_of(what), kept);
+      auto made = process_pins().pin(where, {what.start, what.nbytes, what.read_only}, kept);
       ISTHMUS_TRY(made);
       ranges = *std::move(made);
     }

@@ -2,8 +2,9 @@
 // Memory of callers' on the host that is pinned: registered with a driver, so that devices copy it
 // at the speed of the bus and while the host does something else.
 //
-// What is registered is a range of whole pages, once for each driver; pins share ranges, whatever
-// they overlap. A pin of memory that is pinned in part has the rest registered, as ranges of their
+// What is registered is a range of bytes, once for each driver; pins share ranges, whatever they
+// overlap. Not of whole pages: a copy of a stranger's that begins in what is registered and goes
+// beyond is an error to CUDA. A pin of memory that is pinned in part has the rest registered, as ranges of their
 // own. A range is registered till no pin has it any more and no copy of it is in flight.
 
 #include <condition_variable>
@@ -25,8 +26,8 @@ class pinned_range final : public reclaimable {
  public:
   enum class state : std::uint8_t { here, changing, gone };  // changing: the driver is being asked
 
-  pinned_range(device& where, host_pages pages, std::shared_ptr<const owner> keep)
-      : where_{&where}, pages_{pages}, keep_{std::move(keep)} {}
+  pinned_range(device& where, host_range bytes, std::shared_ptr<const owner> keep)
+      : where_{&where}, bytes_{bytes}, keep_{std::move(keep)} {}
   void let_go() noexcept override;
 
  private:
@@ -37,7 +38,7 @@ class pinned_range final : public reclaimable {
   }
 
   ref<device> where_;
-  const host_pages pages_;
+  const host_range bytes_;
   std::shared_ptr<const owner> keep_;  // of the pin that it was registered for
   std::size_t pins_ = 0;
   std::size_t uses_ = 0;     // copies in flight
@@ -52,9 +53,9 @@ using pinned_ranges = std::vector<std::shared_ptr<pinned_range>>;
 // Of the whole process. Safe for threads; calls no driver with its lock held.
 class pin_table {
  public:
-  // Registers what no range has of [begin, end), whole pages, and adds a pin to all ranges there.
+  // Registers what no range has of it, and adds a pin to all ranges there.
   // On failure nothing stays registered.
-  [[nodiscard]] result<pinned_ranges> pin(device& where, const host_pages& what,
+  [[nodiscard]] result<pinned_ranges> pin(device& where, const host_range& what,
                                           const std::shared_ptr<const owner>& keep);
   // Takes one pin off each. `wait`: the driver has let go of what nobody else pins when this
   // returns; else that may come later, on a thread of the library.
@@ -76,8 +77,8 @@ class pin_table {
   template <class Visit>
   void visit(const platform& by, std::uintptr_t begin, std::uintptr_t end, Visit&& each);
   // Those there, once the driver is asked about none of them.
-  [[nodiscard]] pinned_ranges settled(lock& held, const platform& by, const host_pages& what);
-  [[nodiscard]] pinned_ranges add_gaps(device& where, const host_pages& what,
+  [[nodiscard]] pinned_ranges settled(lock& held, const platform& by, const host_range& what);
+  [[nodiscard]] pinned_ranges add_gaps(device& where, const host_range& what,
                                        const pinned_ranges& known,
                                        const std::shared_ptr<const owner>& keep);
   [[nodiscard]] error register_all(const pinned_ranges& added) noexcept;

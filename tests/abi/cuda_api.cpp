@@ -115,6 +115,7 @@ static_assert(cu::k_register_mapped == CU_MEMHOSTREGISTER_DEVICEMAP);
 static_assert(cu::k_register_read_only == CU_MEMHOSTREGISTER_READ_ONLY);
 static_assert(cu::k_attach_global == CU_MEM_ATTACH_GLOBAL);
 static_assert(cu::k_stream_non_blocking == CU_STREAM_NON_BLOCKING);
+static_assert(cu::k_event_with_times == CU_EVENT_DEFAULT);
 static_assert(cu::k_event_without_times == CU_EVENT_DISABLE_TIMING);
 static_assert(cu::k_not_capturing == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(cu::k_location_device == CU_MEM_LOCATION_TYPE_DEVICE);

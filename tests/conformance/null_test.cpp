@@ -133,6 +133,8 @@ TEST_F(null, queues) {
   EXPECT_TRUE(refused(isthmus_queue_pending(queue_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_fence(nullptr, nullptr, 0, &event), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_fence(queue_.get(), nullptr, 1, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_mark(nullptr, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_mark(queue_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_close(nullptr), k_invalid));
 }
 
@@ -172,6 +174,11 @@ TEST_F(null, events) {
   EXPECT_TRUE(refused(isthmus_event_create(nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_complete(nullptr, ISTHMUS_OK, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_times(nullptr, &number, &number, &number), k_invalid));
+  const im::event mark = queue_.mark();
+  std::int64_t elapsed = 0;
+  EXPECT_TRUE(refused(isthmus_event_elapsed(nullptr, mark.get(), &elapsed), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), nullptr, &elapsed), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), mark.get(), nullptr), k_invalid));
   EXPECT_EQ(isthmus_event_native(nullptr), nullptr);
 }
 

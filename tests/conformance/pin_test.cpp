@@ -87,17 +87,21 @@ TEST_P(pinning, copies_are_right_whatever_part_is_pinned) {
 TEST_P(pinning, rows_of_it_too) {
   constexpr std::size_t k_width = 1000, k_height = 3000, k_pitch = 1100;
   const pages memory(k_pitch * k_height);
-  const im::pin whole = pin(memory.span());
-  const im::buffer there = make(k_width * k_height, im::kind::device);
-  const isthmus_place_t host{nullptr, memory.span().data(), 0};
-  const isthmus_place_t device{there.get(), nullptr, 0};
-  im::detail::check(isthmus_copy_2d(nullptr, &device, k_width, &host, k_pitch, k_width, k_height,
-                                    nullptr, nullptr));
   bytes want(k_width * k_height);
   for (std::size_t row = 0; row < k_height; ++row) {
     std::copy_n(memory.span().data() + row * k_pitch, k_width, want.data() + row * k_width);
   }
-  EXPECT_TRUE(same(read(there), want));
+  const isthmus_place_t host{nullptr, memory.span().data(), 0};
+  for (const std::size_t height : {std::size_t{100}, k_height}) {
+    for (const std::size_t pinned : {k_pitch * k_height, 50 * k_pitch + 7}) {
+      const im::pin some = pin(memory.part(0, pinned));
+      const im::buffer there = make(k_width * height, im::kind::device);
+      const isthmus_place_t device{there.get(), nullptr, 0};
+      im::detail::check(isthmus_copy_2d(nullptr, &device, k_width, &host, k_pitch, k_width, height,
+                                        nullptr, nullptr));
+      EXPECT_TRUE(same(read(there), std::span(want).first(k_width * height)));
+    }
+  }
 }
 
 TEST_P(pinning, what_overlaps_is_shared_and_the_last_lets_go) {

@@ -184,6 +184,10 @@ class machine {
     const isthmus_operation_t options = how();
     isthmus_event_t* event = nullptr;
     put(isthmus_queue_fence(any(queues_), options.after, options.after_count, &event), event);
+    isthmus_event_t* mark = nullptr;
+    put(isthmus_queue_mark(any(queues_), &mark), mark);
+    std::int64_t elapsed = 0;
+    expect_documented(isthmus_event_elapsed(any(events_), any(events_), &elapsed));
   }
   void look() {
     expect_documented(isthmus_event_wait(any(events_), from_.byte()));

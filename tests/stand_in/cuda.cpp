@@ -239,10 +239,11 @@ code cuStreamIsCapturing(stream_handle, number* state) {
   *state = cu::k_not_capturing;
   return in_context();
 }
-code cuEventCreate(event_handle* made, number) {
+code cuEventCreate(event_handle* made, number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
-    *made = reinterpret_cast<event_handle>(new stand_in::event);
+    *made = reinterpret_cast<event_handle>(
+        new stand_in::event{(how & cu::k_event_without_times) == 0, nullptr});
   }
   return outcome;
 }
@@ -262,10 +263,34 @@ code cuEventQuery(event_handle what) {
   return last == nullptr || last->is_set() ? in_context() : cu::k_error_NOT_READY;
 }
 
+code cuEventElapsedTime(float* milliseconds, event_handle from, event_handle to) {
+  for (const auto* each : {&event_of(from), &event_of(to)}) {
+    if (!each->knows_time || each->last == nullptr) {
+      return cu::k_error_INVALID_HANDLE;
+    }
+    if (!each->last->is_set()) {
+      return cu::k_error_NOT_READY;
+    }
+  }
+  using wide = std::chrono::duration<float, std::milli>;
+  *milliseconds = wide{event_of(to).last->at() - event_of(from).last->at()}.count();
+  return in_context();
+}
+
 code cuMemcpyAsync(place to, place from, std::size_t nbytes, stream_handle on) {
+  if (memory().goes_beyond(to, nbytes) || memory().goes_beyond(from, nbytes)) {
+    return cu::k_error_INVALID_VALUE;
+  }
   return push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
 }
 code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
+  const auto extent = [&](std::size_t pitch) { return pitch * (how->height - 1) + how->width; };
+  if ((how->destination_type == cu::k_memory_unified &&
+       memory().goes_beyond(how->destination, extent(how->destination_pitch))) ||
+      (how->source_type == cu::k_memory_unified &&
+       memory().goes_beyond(how->source, extent(how->source_pitch)))) {
+    return cu::k_error_INVALID_VALUE;
+  }
   return push(on, [how = *how] {
     const auto to = how.destination_type == cu::k_memory_host ? place_of(how.destination_host)
                                                               : how.destination;

@@ -53,10 +53,17 @@ class memory {
     blocks_.erase(found);
     return true;
   }
-  // Memory of the caller's: each page once, and what the process may write unless said otherwise.
+  // Whether it begins in memory of the caller's that is registered and goes beyond that.
+  [[nodiscard]] bool goes_beyond(std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    return find_in(registered_, at, base, found) && at + nbytes > base + found.nbytes;
+  }
+  // Memory of the caller's: each byte once, and what the process may write unless said otherwise.
   [[nodiscard]] addition add(std::uintptr_t at, std::size_t nbytes, bool read_only) {
     const std::lock_guard hold{lock_};
-    if (nbytes == 0 || at % k_page != 0 || nbytes % k_page != 0 || lies_in_blocks(at, nbytes)) {
+    if (nbytes == 0 || lies_in_blocks(at, nbytes)) {
       return addition::not_there;
     }
     const auto next = registered_.lower_bound(at);
@@ -215,7 +222,6 @@ class memory {
   }
 
   std::mutex lock_;
-  static constexpr std::size_t k_page = 4096;
   blocks blocks_;
   blocks registered_;
   blocks mapped_;

@@ -114,6 +114,7 @@ inline constexpr number k_register_mapped = 2;
 inline constexpr number k_register_read_only = 8;
 inline constexpr number k_attach_global = 1;
 inline constexpr number k_stream_non_blocking = 1;
+inline constexpr number k_event_with_times = 0;
 inline constexpr number k_event_without_times = 2;
 inline constexpr number k_not_capturing = 0;
 inline constexpr number k_capture_relaxed = 2;
@@ -200,6 +201,7 @@ struct copy_2d_parameters {
   X(destroy_event, cuEventDestroy_v2, code(event_handle))                               \
   X(record, cuEventRecord, code(event_handle, stream_handle))                           \
   X(query, cuEventQuery, code(event_handle))                                            \
+  X(elapsed, cuEventElapsedTime, code(float*, event_handle, event_handle))              \
   X(copy, cuMemcpyAsync, code(place, place, std::size_t, stream_handle))                \
   X(copy_2d, cuMemcpy2DAsync_v2, code(const copy_2d_parameters*, stream_handle))        \
   X(fill_8, cuMemsetD8Async, code(place, unsigned char, std::size_t, stream_handle))    \

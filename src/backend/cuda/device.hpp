@@ -49,7 +49,7 @@ class device final : public isthmus::device {
   [[nodiscard]] bool copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                           bool to_device) const noexcept override;
   [[nodiscard]] bool registers_host_memory() const noexcept override { return true; }
-  [[nodiscard]] result<bool> register_host(const host_pages& what) override;
+  [[nodiscard]] result<bool> register_host(const host_range& what) override;
   void unregister_host(void* start) noexcept override;
   // Whether the driver does not know it. Pre: the primary context was made.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;

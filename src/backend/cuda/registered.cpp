@@ -1,7 +1,7 @@
 // Memory of a caller's on the host, registered with the driver.
 //
-// The driver registers whole pages, for all devices, and each page once: whose they are it does not
-// tell. Registering takes 25 to 76 ms a GiB, and as long again to undo (H100).
+// The driver registers bytes, for all devices, and each once: whose they are it does not tell.
+// Registering takes 25 to 115 ms a GiB, and 20 to 50 to undo (H100; huge pages are the quickest).
 
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/device.hpp"
@@ -12,7 +12,7 @@ namespace isthmus::cuda {
 namespace {
 
 // Both ends are known, and as one piece: what lies between is not somebody's in part.
-bool is_known_whole(const api& calls, const host_pages& what) noexcept {
+bool is_known_whole(const api& calls, const host_range& what) noexcept {
   const auto first = ask_pointer(calls, what.start);
   const auto last = ask_pointer(calls, what.start + what.nbytes - 1);
   return first.kind == ISTHMUS_KIND_HOST && last.kind == ISTHMUS_KIND_HOST &&
@@ -22,7 +22,7 @@ bool is_known_whole(const api& calls, const host_pages& what) noexcept {
 // Of pages that the process may not write, or that there are none.
 bool is_of_protection(code outcome) noexcept { return outcome == cu::k_error_INVALID_VALUE; }
 
-const char* advice_on_protection(const device& where, const host_pages& what) noexcept {
+const char* advice_on_protection(const device& where, const host_range& what) noexcept {
   if (!what.read_only) {
     return "or memory that it may only read, which has to be said";
   }
@@ -32,7 +32,7 @@ const char* advice_on_protection(const device& where, const host_pages& what) no
                "it is";
 }
 
-error not_registered(const device& where, const host_pages& what, code outcome) {
+error not_registered(const device& where, const host_range& what, code outcome) {
   const auto& filter = where.properties().filter;
   const auto nbytes = describe_bytes(what.nbytes);
   const auto* const at = static_cast<const void*>(what.start);
@@ -63,7 +63,7 @@ error not_registered(const device& where, const host_pages& what, code outcome) 
 }  // namespace
 
 // What its owner does not write to may well be writable: the heap's, say.
-result<bool> device::register_host(const host_pages& what) {
+result<bool> device::register_host(const host_range& what) {
   auto home = primary();
   ISTHMUS_TRY(home);
   const made_current here{calls_, *home};

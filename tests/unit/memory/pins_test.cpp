@@ -24,7 +24,7 @@ class pinning_device final : public device {
   using device::device;
 
   bool registers_host_memory() const noexcept override { return true; }
-  result<bool> register_host(const host_pages& what) override {
+  result<bool> register_host(const host_range& what) override {
     const std::lock_guard hold{lock_};
     if (calls_before_failure_ == 0) {
       calls_before_failure_ = -1;
@@ -96,7 +96,7 @@ class pins : public ::testing::Test {
   }
   static pin_table& table() noexcept { return process_pins(); }
   [[nodiscard]] pinning_device& driver() const noexcept { return home_->only(); }
-  static host_pages pages(std::size_t first, std::size_t count) {
+  static host_range pages(std::size_t first, std::size_t count) {
     return {reinterpret_cast<std::byte*>(first * k_page), count * k_page, false};
   }
   [[nodiscard]] result<pinned_ranges> try_add(std::size_t first, std::size_t count) const {
