@@ -4,8 +4,9 @@
 //
 // What is registered is a range of bytes, once for each driver; pins share ranges, whatever they
 // overlap. Not of whole pages: a copy of a stranger's that begins in what is registered and goes
-// beyond is an error to CUDA. A pin of memory that is pinned in part has the rest registered, as ranges of their
-// own. A range is registered till no pin has it any more and no copy of it is in flight.
+// beyond is an error to CUDA. A pin of memory that is pinned in part has the rest registered, as
+// ranges of their own. A range is registered till no pin has it any more and no copy of it is in
+// flight.
 
 #include <condition_variable>
 #include <map>
