@@ -85,6 +85,15 @@ class [[nodiscard]] event
     };
     return {time(submitted), time(started), time(ended)};
   }
+  // From the end of `earlier` to this one's, both of which it waits for: of two marks of queues of
+  // one device. Throws unsupported for events without times, invalid_argument for two devices'.
+  [[nodiscard]] std::chrono::nanoseconds elapsed_since(const event& earlier) const {
+    earlier.wait();
+    wait();
+    std::int64_t elapsed = 0;
+    detail::check(isthmus_event_elapsed(get(), earlier.get(), &elapsed));
+    return std::chrono::nanoseconds(elapsed);
+  }
   // OpenCL: cl_event; NULL where there is none.
   [[nodiscard]] void* native() const noexcept { return isthmus_event_native(get()); }
 

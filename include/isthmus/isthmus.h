@@ -95,6 +95,7 @@ typedef struct isthmus_scope_t isthmus_scope_t;       /* counts what is allocate
 typedef struct isthmus_budget_t isthmus_budget_t;     /* bytes that several pools share */
 typedef struct isthmus_buffer_t isthmus_buffer_t;
 typedef struct isthmus_reclaimer_t isthmus_reclaimer_t; /* a callback for when memory is short */
+typedef struct isthmus_pin_t isthmus_pin_t;             /* memory of the caller's that is pinned */
 
 /* USM kinds; the numbers are those of SYCL's dpctl. */
 typedef int32_t isthmus_kind_t;
@@ -142,7 +143,8 @@ enum {
   ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
   ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9, /* functions given to a queue may touch device memory */
   ISTHMUS_CAN_LEND_HANDLES = 1 << 10, /* contexts and queues have native handles */
-  ISTHMUS_CAN_REMAP = 1 << 11         /* its memory can move between addresses: pools do so */
+  ISTHMUS_CAN_REMAP = 1 << 11,        /* its memory can move between addresses: pools do so */
+  ISTHMUS_CAN_WRITE_COMBINE = 1 << 12 /* of the host's, isthmus_resource_write_combined gives it */
 };
 
 typedef struct isthmus_device_info_s {
@@ -284,6 +286,10 @@ ISTHMUS_API isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue,
 ISTHMUS_API isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue,
                                                  isthmus_event_t* const* after, size_t after_count,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* An event that completes when all submitted so far has, and that knows when, to be given to
+ * isthmus_event_elapsed. */
+ISTHMUS_API isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue,
+                                                isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Refuses further work with CLOSED; what is submitted still runs. Never blocks. Not allowed on the
  * default queue of a device. */
 ISTHMUS_API isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
@@ -334,6 +340,12 @@ ISTHMUS_API isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isth
 ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
                                                  uint64_t* started_ns,
                                                  uint64_t* ended_ns) ISTHMUS_NOEXCEPT;
+/* Nanoseconds from the end of `earlier` to that of `event`, on their device's clock; below 0
+ * where it was the other way. PENDING before both have completed. Of two marks of queues of one
+ * device; of other events where they know their times. UNSUPPORTED where the driver keeps none,
+ * and for events of the host, INVALID_ARGUMENT for events of two devices and for failed ones. */
+ISTHMUS_API isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
+                                                   int64_t* elapsed_ns) ISTHMUS_NOEXCEPT;
 /* The driver's own event where it has one (OpenCL: cl_event; CUDA: CUevent), NULL otherwise; valid
  * while `event` lives. */
 ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
@@ -345,6 +357,15 @@ ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t
 isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t* device, isthmus_kind_t kind,
                           isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* The same of host kind, write-combined: past the host's caches, so that a device reads it without
+ * asking these and the host writes it as fast as ever, in order and whole. To read it takes the
+ * host some hundred times as long, and to write single bytes here and there too. Choose it for
+ * what the host writes once and devices read. UNSUPPORTED without ISTHMUS_CAN_WRITE_COMBINE. A
+ * pool of it is isthmus_resource_pool_over. */
+ISTHMUS_API isthmus_status_t
+isthmus_resource_write_combined(isthmus_context_t* context, isthmus_device_t* device,
+                                isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 
 /* Bytes as people write them: "4096", "64MiB", "1.5GiB" (B, KiB, MiB, GiB, TiB), or a share, "80%",
  * of the memory that there is for `kind` on `device`: what the device has, or, for memory that lies
@@ -1025,8 +1046,44 @@ ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmu
                                             const isthmus_operation_t* operation,
                                             isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 
-/* Host memory for results, page-aligned and already faulted in: a large block is kept warm after it
- * is freed (up to 256 MiB in all), since first touches cost more than a copy. */
+/* Pins memory of the caller's on the host for the platform of `device` (NULL: the default
+ * device's), which copies it from then on as fast as the bus goes, on its own while the host
+ * does something else. Where that needs nothing (host memory of the driver's own or that others
+ * registered with it, a device that works on the host's memory, 0 bytes) it succeeds, and
+ * isthmus_pin_info says so. What overlaps memory that is pinned already shares it, and the last
+ * pin's end lets go of it. To pin takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth
+ * it for what is copied several times. `read_only` not 0: it is only read, and may be memory
+ * that the process may not write. The memory stays where it is till the pin is removed; freed
+ * before, what is mapped there later is copied wrongly. `owner` keeps it alive till then.
+ * INVALID_ARGUMENT for device memory, no memory, or a part of it that others registered;
+ * UNSUPPORTED for memory that cannot be written, where the device cannot; OUT_OF_MEMORY, where
+ * the driver pins no more. */
+ISTHMUS_API isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer,
+                                             size_t nbytes, int read_only, isthmus_owner_t owner,
+                                             isthmus_pin_t** pin) ISTHMUS_NOEXCEPT;
+typedef struct isthmus_pin_info_s {
+  size_t struct_size;
+  const void* pointer;
+  size_t nbytes;
+  int is_registered;        /* 0: nothing had to be done */
+  isthmus_device_t* device; /* borrowed: lives as long as the pin */
+} isthmus_pin_info_t;
+ISTHMUS_API isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin,
+                                              isthmus_pin_info_t* info) ISTHMUS_NOEXCEPT;
+/* Waits till no copy of that memory is in flight in queues of the library's. TIMEOUT after
+ * `timeout_ns`; negative waits for ever. */
+ISTHMUS_API isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin,
+                                              int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* Ends the pin. With `wait` not 0 it waits for what isthmus_pin_wait does, and the memory may be
+ * freed once this returns, unless others pin it too. With 0 it does not, and `owner` is released
+ * once the driver has let go. Work that the caller gave a driver himself must have ended. Nothing
+ * for NULL. */
+ISTHMUS_API void isthmus_pin_remove(isthmus_pin_t* pin, int wait) ISTHMUS_NOEXCEPT;
+
+/* Host memory for results, page-aligned: since first touches cost more than a copy, a large
+ * block is kept warm after it is freed (in all up to 1/16 of the memory that the process may
+ * have, and 2 GiB at most), and the first copy of the library's into a fresh one faults its
+ * pages in at once. */
 ISTHMUS_API isthmus_status_t isthmus_result_allocate(size_t nbytes,
                                                      void** pointer) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;

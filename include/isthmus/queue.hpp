@@ -57,6 +57,8 @@ class queue
   event fence(const dependencies& after = {}) const {
     return detail::make<event>(isthmus_queue_fence, get(), after.data(), after.size());
   }
+  // The same, and it knows when, for event::elapsed_since.
+  [[nodiscard]] event mark() const { return detail::make<event>(isthmus_queue_mark, get()); }
   // Refuses further work; what is submitted still runs. Not for a device's default queue.
   void close() const { detail::check(isthmus_queue_close(get())); }
 

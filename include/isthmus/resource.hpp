@@ -78,6 +78,13 @@ class resource : public detail::handle<resource, isthmus_resource_t, isthmus_res
                                   static_cast<isthmus_kind_t>(of));
   }
 
+  // The same of host kind, past the host's caches: for what the host writes once, in order, and a
+  // device reads. To read it takes the host some hundred times as long.
+  [[nodiscard]] static resource write_combined(const context& context,
+                                               const device& where = device()) {
+    return detail::make<resource>(isthmus_resource_write_combined, context.get(), where.get());
+  }
+
   // Keeps what is freed for what comes next (isthmus_resource_pool says how).
   [[nodiscard]] static resource pool(const context& context, kind of, const pool_options& how = {},
                                      const device& where = device()) {

@@ -1,10 +1,11 @@
-// Host memory for results: page-aligned and already faulted in, since first touches cost more than
-// a copy. Choose it as the destination of large copies to the host.
+// Host memory for results: page-aligned, and kept warm after its end, since first touches cost more
+// than a copy. Choose it as the destination of large copies to the host.
 //
 //   isthmus::result_memory pixels(buffer.size());
 //   isthmus::copy(pixels.span(), buffer);
 //
-// Cost: large blocks are kept warm when freed (256 MiB in all) and handed out again. Threads: any.
+// Cost: large blocks are kept warm when freed (1/16 of the process' memory and 2 GiB at most) and
+// handed out again; the first copy into a fresh one faults its pages in. Threads: any.
 #pragma once
 
 #include <isthmus/error.hpp>

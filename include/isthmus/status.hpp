@@ -77,6 +77,7 @@ enum class capability : std::uint64_t {
   run_functions = ISTHMUS_CAN_RUN_FUNCTIONS,
   lend_handles = ISTHMUS_CAN_LEND_HANDLES,
   remap = ISTHMUS_CAN_REMAP,
+  write_combine = ISTHMUS_CAN_WRITE_COMBINE,
 };
 
 }  // namespace v1

@@ -66,6 +66,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CAN_RUN_FUNCTIONS
         ISTHMUS_CAN_LEND_HANDLES
         ISTHMUS_CAN_REMAP
+        ISTHMUS_CAN_WRITE_COMBINE
 
     enum:
         ISTHMUS_POOL_UNCHECKED
@@ -91,6 +92,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef struct isthmus_buffer_t:
         pass
     ctypedef struct isthmus_reclaimer_t:
+        pass
+    ctypedef struct isthmus_pin_t:
         pass
 
     ctypedef struct isthmus_owner_t:
@@ -298,6 +301,13 @@ cdef extern from "isthmus/isthmus.h" nogil:
         void* pointer
         size_t offset
 
+    ctypedef struct isthmus_pin_info_t:
+        size_t struct_size
+        const void* pointer
+        size_t nbytes
+        int is_registered
+        isthmus_device_t* device
+
     ctypedef struct isthmus_operation_t:
         size_t struct_size
         isthmus_event_t* const* after
@@ -369,6 +379,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t** event)
     isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* const * after,
         size_t after_count, isthmus_event_t** event)
+    isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** event)
     isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue)
     isthmus_status_t isthmus_queue_submit(isthmus_queue_t* queue, isthmus_function_t function,
         isthmus_owner_t owner, isthmus_buffer_t* const * buffers, size_t buffer_count,
@@ -384,9 +395,13 @@ cdef extern from "isthmus/isthmus.h" nogil:
         const char* message)
     isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted_ns,
         uint64_t* started_ns, uint64_t* ended_ns)
+    isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
+        int64_t* elapsed_ns)
     void* isthmus_event_native(isthmus_event_t* event)
     isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
         device, isthmus_kind_t kind, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
+        isthmus_device_t* device, isthmus_resource_t** resource)
     isthmus_status_t isthmus_bytes_parse(const char* text, isthmus_device_t* device,
         isthmus_kind_t kind, uint64_t* bytes)
     isthmus_status_t isthmus_budget_create(uint64_t limit_bytes, isthmus_budget_t** budget)
@@ -518,6 +533,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         size_t nbytes, int to_host, const isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t
         nbytes, uint32_t advice, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
+        int read_only, isthmus_owner_t owner, isthmus_pin_t** pin)
+    isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info)
+    isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns)
+    void isthmus_pin_remove(isthmus_pin_t* pin, int wait)
     isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer)
     void isthmus_result_free(void* pointer)
     void isthmus_stop_functions()

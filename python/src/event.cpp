@@ -116,6 +116,22 @@ nb::object times_of(const event& self) {
   return nb::make_tuple(submitted, started, ended);
 }
 
+nb::object elapsed_since(nb::handle self, nb::handle earlier) {
+  const auto* begin = event_of(earlier);
+  if (begin == nullptr) {
+    raise_python(PyExc_TypeError, "earlier must be an Event, not %.100s",
+                 Py_TYPE(earlier.ptr())->tp_name);
+  }
+  const auto& end = *event_of(self);
+  for (const auto* each : {begin, &end}) {
+    const auto status = wait_for_event(each->raw.get(), -1);
+    check(status == ISTHMUS_OK ? status : isthmus_event_wait(each->raw.get(), 0));
+  }
+  std::int64_t elapsed = 0;
+  check(isthmus_event_elapsed(end.raw.get(), begin->raw.get(), &elapsed));
+  return nb::int_(elapsed);
+}
+
 void notify(const event& self, int descriptor) {
   check(isthmus_event_notify(self.raw.get(), descriptor));
 }
@@ -196,6 +212,13 @@ void bind_event(nb::module_& module) {
           "times", &times_of, nb::sig("def times(self) -> tuple[int, int, int] | None"),
           "(submitted, started, ended) in nanoseconds of the device's clock; None where the\n"
           "driver keeps none and before completion.")
+      .def(
+          "elapsed_since", &elapsed_since, nb::arg("earlier").none(),
+          nb::sig("def elapsed_since(self, earlier: Event) -> int"),
+          "Nanoseconds from the end of `earlier` to this one's, on their device's clock, below 0\n"
+          "where it was the other way: of two of Queue.mark(), of queues of one device. Waits for\n"
+          "both, and raises what they ended with. Raises UnsupportedError for events without\n"
+          "times, InvalidArgumentError for those of two devices.")
       .def_prop_ro(
           "native_handle",
           [](const event& self) {

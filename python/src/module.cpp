@@ -74,6 +74,7 @@ NB_MODULE(_core, module) {
   bind_bare_block(module);
   bind_buffer(module);
   bind_memory(module);
+  bind_pin(module);
   bind_sim(module);
   bind_c_api(module);
   module.def("_library_path", &library_path, "Where libisthmus was loaded from.");

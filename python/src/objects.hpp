@@ -154,6 +154,7 @@ void bind_pressure(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
+void bind_pin(nb::module_& module);
 void bind_sim(nb::module_& module);
 void bind_c_api(nb::module_& module);
 

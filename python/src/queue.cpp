@@ -69,6 +69,17 @@ nb::object fence(const queue& self, nb::handle after) {
   return wrap(std::move(made));
 }
 
+nb::object mark(const queue& self) {
+  event_handle made;
+  isthmus_status_t status;
+  {
+    const gil_release released{!self.submits_at_once};
+    status = isthmus_queue_mark(self.raw.get(), made.out());
+  }
+  check(status);
+  return wrap(std::move(made));
+}
+
 nb::object copy_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle nbytes,
                    nb::handle dst_offset, nb::handle src_offset, nb::handle after,
                    nb::handle blocking) {
@@ -172,6 +183,9 @@ void bind_order(nb::class_<queue>& bound) {
       .def("fence", &fence, nb::arg("after").none() = nb::make_tuple(),
            nb::sig("def fence(self, after: Event | Sequence[Event] = ()) -> Event"),
            "An event that completes when all submitted so far, and all of `after`, has.")
+      .def("mark", &mark, nb::sig("def mark(self) -> Event"),
+           "An event that completes when all submitted so far has, and knows when: for\n"
+           "Event.elapsed_since.")
       .def(
           "submit",
           [](const queue& self, nb::handle fn, nb::args buffers, nb::handle after) {

@@ -78,10 +78,17 @@ nb::object resource_repr(nb::handle object) {
 
 namespace {
 
-void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::handle in) {
+void init_provider(provider_resource* self, nb::handle kind, nb::handle on, nb::handle in,
+                   nb::handle write_combined) {
   purpose what{kind, on, in};
+  const bool is_combined = to_flag(write_combined, "write_combined");
+  if (is_combined && what.kind != ISTHMUS_KIND_HOST) {
+    raise_python(PyExc_ValueError, "write-combined memory is of kind 'host', not %R", kind.ptr());
+  }
   resource_handle made;
-  check(isthmus_resource_provider(what.within, what.device_raw(), what.kind, made.out()));
+  check(is_combined
+            ? isthmus_resource_write_combined(what.within, what.device_raw(), made.out())
+            : isthmus_resource_provider(what.within, what.device_raw(), what.kind, made.out()));
   construct_resource(self, provider_resource{{std::move(made), what.kind, std::move(what.queue)}});
 }
 
@@ -282,13 +289,17 @@ void bind_resource(nb::module_& module) {
   nb::class_<provider_resource, resource>(
       module, "ProviderResource",
       "The driver's own allocator: ProviderResource(kind=\"device\", device=None,\n"
-      "context=None).\n\n"
+      "context=None, write_combined=False).\n\n"
       "`device` None: the first of `context`, else the current one; `context` None: the\n"
-      "device's default one. Raises UnsupportedError for a kind that the device has not.")
+      "device's default one. `write_combined`, of kind \"host\": past the host's caches, for what\n"
+      "the host writes once, in order, and devices read; to read it takes the host some hundred\n"
+      "times as long. Raises UnsupportedError for a kind that the device has not, and for\n"
+      "write-combined memory without the capability \"write_combine\".")
       .def("__init__", &init_provider, nb::arg("kind").none() = "device",
-           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(),
+           nb::arg("device") = nb::none(), nb::arg("context") = nb::none(), nb::kw_only(),
+           nb::arg("write_combined").none() = false,
            nb::sig("def __init__(self, kind: str = 'device', device: Device | str | None = None, "
-                   "context: Context | None = None) -> None"));
+                   "context: Context | None = None, *, write_combined: bool = False) -> None"));
   bind_pool(module);
   bind_adaptors(module);
   module.def(

@@ -45,6 +45,13 @@ error check_request(const device& where, const allocation_request& request) {
                 properties.filter, kind_name(request.kind), properties.lacks.empty() ? "" : "; ",
                 properties.lacks);
   }
+  if (request.write_combined &&
+      (request.kind != ISTHMUS_KIND_HOST || !where.can(ISTHMUS_CAN_WRITE_COMBINE))) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "{} has no write-combined {} memory: take host memory of it, or a device with the "
+                "capability \"write_combine\"",
+                properties.filter, kind_name(request.kind));
+  }
   if (auto bad = check_alignment(properties, request.alignment)) {
     return bad;
   }

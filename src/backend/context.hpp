@@ -26,6 +26,7 @@ struct allocation_request {
   usm_kind kind = ISTHMUS_KIND_DEVICE;
   std::size_t nbytes = 0;
   std::size_t alignment = 0;  // 0: the device's own
+  bool write_combined = false;
 };
 
 class context : public ref_counted {

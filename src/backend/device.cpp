@@ -33,7 +33,16 @@ result<memory_info> device::memory() const {
               properties_.filter);
 }
 
-bool device::copies_better_staged(const void*, std::size_t, bool) const noexcept { return false; }
+bool device::copies_better_staged(const void*, const void*, std::size_t, bool) const noexcept {
+  return false;
+}
+
+result<bool> device::register_host(const host_range&) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} registers no memory of the host's",
+              properties_.filter);
+}
+
+void device::unregister_host(void*) noexcept {}
 
 result<ref<queue>> device::default_queue() {
   if (auto* made = default_queue_.load(std::memory_order_acquire)) {

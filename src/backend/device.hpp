@@ -35,6 +35,13 @@ struct device_properties {
   std::string lacks;        // what the driver lacks and what stands in for it
 };
 
+// Memory of a caller's.
+struct host_range {
+  std::byte* start = nullptr;
+  std::size_t nbytes = 0;
+  bool read_only = false;  // nobody writes there; the process may not be allowed to
+};
+
 struct memory_info {
   std::uint64_t free_bytes = 0;
   std::uint64_t total_bytes = 0;
@@ -54,10 +61,21 @@ class device : public ref_counted {
   // UNSUPPORTED where the driver does not tell.
   [[nodiscard]] virtual result<memory_info> memory() const;
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
-  // Whether a copy between plain host memory there and memory of this device's, of any context,
-  // goes faster by way of pinned memory, on queues of the default context, than as it is.
-  [[nodiscard]] virtual bool copies_better_staged(const void* plain, std::size_t nbytes,
+  // Whether a copy of `nbytes` between plain host memory, in [first, last], and memory of this
+  // device's, of any context, goes faster by way of pinned memory, on queues of the default
+  // context, than as it is.
+  [[nodiscard]] virtual bool copies_better_staged(const void* first, const void* last,
+                                                  std::size_t nbytes,
                                                   bool to_device) const noexcept;
+
+  // Whether plain host memory is copied better once it is registered with the driver.
+  [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
+  // For all devices of the platform, these bytes and no others of their pages. False: somebody else
+  // has registered all of it, and it stays his. Pre: nothing in it is registered by us. Errors:
+  // UNSUPPORTED, OUT_OF_MEMORY, INVALID_ARGUMENT, DEVICE_LOST, DRIVER.
+  [[nodiscard]] virtual result<bool> register_host(const host_range& what);
+  // Pre: `register_host` gave true for it, and no copy of it is in flight.
+  virtual void unregister_host(void* start) noexcept;
 
   // The queue on the default context that serves whoever names none; made when first asked for.
   [[nodiscard]] result<ref<queue>> default_queue();

@@ -116,6 +116,26 @@ result<event_times> event::times() {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "this event keeps no times");
 }
 
+error failed_events_have_no_time() {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an event that failed has no time");
+}
+
+result<std::int64_t> event::elapsed_since(event& earlier) {
+  auto begin = earlier.times();
+  ISTHMUS_TRY(begin);
+  auto end = times();
+  ISTHMUS_TRY(end);
+  if (clock() == nullptr || clock() != earlier.clock()) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "the two events are of different devices, whose clocks cannot be compared: mark "
+                "the beginning and the end on queues of one device");
+  }
+  if (!succeeded() || !earlier.succeeded()) {
+    return failed_events_have_no_time();
+  }
+  return static_cast<std::int64_t>(end->ended_ns - begin->ended_ns);
+}
+
 void host_event::retain_handle() noexcept {
   handles_.fetch_add(1, std::memory_order_relaxed);
   retain();

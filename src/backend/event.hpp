@@ -66,6 +66,11 @@ class event : public ref_counted {
 
   // Times on the device's clock. UNSUPPORTED where the driver keeps none.
   [[nodiscard]] virtual result<event_times> times();
+  // Which clock these are of; null: they may not be compared with any other's.
+  [[nodiscard]] virtual const void* clock() const noexcept { return nullptr; }
+  // Nanoseconds from the end of `earlier` to this one's. Pre: both have completed. UNSUPPORTED
+  // where the driver does not tell, INVALID_ARGUMENT for events of two devices.
+  [[nodiscard]] virtual result<std::int64_t> elapsed_since(event& earlier);
   [[nodiscard]] virtual void* native() noexcept { return nullptr; }
   // Whether the driver has the operation: what others put to the same driver's queue comes behind
   // it then.
@@ -124,6 +129,8 @@ using wait_list = std::span<const ref<event>>;
 
 // The outcome of what stood behind an event that ended with `cause`: DEPENDENCY.
 [[nodiscard]] error failed_dependency(const error& cause);
+
+[[nodiscard]] error failed_events_have_no_time();
 
 // Waits for all of them, in turn, up to the first that failed: DEPENDENCY then.
 [[nodiscard]] result<void> wait_for_all(wait_list events);

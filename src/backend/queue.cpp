@@ -187,6 +187,10 @@ result<ref<event>> queue::fence(wait_list after) {
   return submit(after, [&](wait_list known) { return do_fence(known); });
 }
 
+result<ref<event>> queue::mark() {
+  return submit({}, [&](wait_list) { return do_mark(); });
+}
+
 result<void> queue::stand_behind(wait_list before) {
   if (before.empty()) {
     return {};

@@ -56,6 +56,8 @@ class queue : public ref_counted {
                                           std::uint32_t advice, wait_list after);
   // Completes when all submitted so far, and `after`, has.
   [[nodiscard]] result<ref<event>> fence(wait_list after);
+  // A fence that knows when, where the device can tell at all.
+  [[nodiscard]] result<ref<event>> mark();
   // What others put to the driver's queue from now on comes behind `before`, whatever its outcome.
   // Waits for `before` itself where the driver cannot have it yet. CLOSED; in the driver's failure.
   [[nodiscard]] result<void> stand_behind(wait_list before);
@@ -119,6 +121,8 @@ class queue : public ref_counted {
   [[nodiscard]] virtual result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
                                                      std::uint32_t advice, wait_list after);
   [[nodiscard]] virtual result<ref<event>> do_fence(wait_list after) = 0;
+  // The default: fences know their times.
+  [[nodiscard]] virtual result<ref<event>> do_mark() { return do_fence({}); }
   // The default: a fence, then a thread of the library, then a host event that the queue waits for.
   // Needs ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function> function,

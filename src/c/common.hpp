@@ -12,6 +12,7 @@
 #include "memory/adaptors/statistics_resource.hpp"
 #include "memory/budget.hpp"
 #include "memory/memory_resource.hpp"
+#include "memory/pins.hpp"
 #include "memory/reclaimers.hpp"
 
 namespace isthmus::c {
@@ -34,6 +35,7 @@ ISTHMUS_HANDLE(isthmus_budget_t, budget)
 ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
 ISTHMUS_HANDLE(isthmus_reclaimer_t, reclaimer)
+ISTHMUS_HANDLE(isthmus_pin_t, pin)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 

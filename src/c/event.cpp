@@ -161,6 +161,28 @@ isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_t* submitted
   return pending ? ISTHMUS_PENDING : code;
 }
 
+isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
+                                       int64_t* elapsed_ns) noexcept {
+  bool pending = false;
+  const auto code = guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(event);
+    ISTHMUS_NEEDS(earlier);
+    ISTHMUS_NEEDS(elapsed_ns);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    pending = object(event)->pending() || object(earlier)->pending();
+    if (pending) {
+      return {};
+    }
+    auto elapsed = object(event)->elapsed_since(*object(earlier));
+    ISTHMUS_TRY(elapsed);
+    *elapsed_ns = *elapsed;
+    return {};
+  });
+  return pending ? ISTHMUS_PENDING : code;
+}
+
 void* isthmus_event_native(isthmus_event_t* event) noexcept {
   return event == nullptr ? nullptr : object(event)->native();
 }

@@ -213,6 +213,14 @@ isthmus_status_t isthmus_queue_fence(isthmus_queue_t* queue, isthmus_event_t* co
   });
 }
 
+isthmus_status_t isthmus_queue_mark(isthmus_queue_t* queue, isthmus_event_t** event) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(queue);
+    ISTHMUS_NEEDS(event);
+    return give(object(queue)->mark(), event);
+  });
+}
+
 isthmus_status_t isthmus_queue_close(isthmus_queue_t* queue) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);

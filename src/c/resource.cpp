@@ -118,6 +118,24 @@ isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_d
   });
 }
 
+isthmus_status_t isthmus_resource_write_combined(isthmus_context_t* context,
+                                                 isthmus_device_t* device,
+                                                 isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(context);
+    ISTHMUS_NEEDS(resource);
+    auto& home = *object(context);
+    auto where = device_for(home, device, ISTHMUS_KIND_HOST);
+    ISTHMUS_TRY(where);
+    if (auto bad = home.check(**where, {ISTHMUS_KIND_HOST, 1, 0, true})) {
+      return bad;
+    }
+    return give(
+        result<ref<memory_resource>>{make_ref<provider>(home, **where, ISTHMUS_KIND_HOST, true)},
+        resource);
+  });
+}
+
 isthmus_status_t isthmus_resource_pool(isthmus_context_t* context, isthmus_device_t* device,
                                        isthmus_kind_t kind, const isthmus_pool_options_t* options,
                                        isthmus_resource_t** resource) noexcept {

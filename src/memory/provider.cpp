@@ -80,7 +80,7 @@ result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queu
   if (auto refused = on.refuse_allocation()) {
     return refused;
   }
-  auto pointer = provider_allocate(home(), where(), {kind(), nbytes, alignment});
+  auto pointer = provider_allocate(home(), where(), {kind(), nbytes, alignment, write_combined_});
   if (pointer) {
     counts_.took(nbytes);
   }

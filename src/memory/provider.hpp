@@ -27,13 +27,15 @@ void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noe
 
 class provider final : public memory_resource {
  public:
-  using memory_resource::memory_resource;
+  provider(context& home, device& where, usm_kind kind, bool write_combined = false)
+      : memory_resource{home, where, kind}, write_combined_{write_combined} {}
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   [[nodiscard]] memory_usage usage() noexcept override;
 
  private:
+  const bool write_combined_;
   driver_counts counts_;
 };
 

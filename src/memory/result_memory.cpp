@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
+#include "os/available_memory.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus {
@@ -17,7 +20,13 @@ namespace {
 
 // Below this the C library's own cache keeps pages warm.
 constexpr std::size_t k_kept_from = std::size_t{64} << 10;
-constexpr std::size_t k_kept_bytes = std::size_t{256} << 20;
+
+// Some results, of large jobs too, but no share of the machine that anybody misses.
+std::size_t most_kept_bytes() {
+  constexpr std::size_t k_share = 16;
+  return std::clamp(os::physical_memory().total / k_share, std::size_t{64} << 20,
+                    std::size_t{2} << 30);
+}
 
 // Large blocks: which are lent, and which wait, the most recently freed last. Never destroyed.
 class result_cache {
@@ -31,12 +40,36 @@ class result_cache {
     if (void* warm = take_kept(whole)) {
       return warm;
     }
+    if (most_kept_.load(std::memory_order_relaxed) == 0) {
+      most_kept_.store(most_kept_bytes(), std::memory_order_relaxed);
+    }
     auto fresh = os::map_pages(whole, os::page_size());
     ISTHMUS_TRY(fresh);
-    os::populate_pages(*fresh, whole);
+    undo unmapped{[&] { os::unmap_pages(*fresh, whole); }};
     const std::lock_guard hold{lock_};
-    lent_.emplace(*fresh, whole);
+    lent_.emplace(*fresh, block{*fresh, whole, true});
+    unmapped.dismiss();
+    untouched_.fetch_add(1, std::memory_order_relaxed);
     return fresh;
+  }
+
+  bool take_untouched(const void* start) noexcept {
+    if (untouched_.load(std::memory_order_relaxed) == 0) {
+      return false;
+    }
+    const std::lock_guard hold{lock_};
+    const auto lent = lent_.find(start);
+    if (lent == lent_.end() || !lent->second.untouched) {
+      return false;
+    }
+    lent->second.untouched = false;
+    untouched_.fetch_sub(1, std::memory_order_relaxed);
+    return true;
+  }
+
+  [[nodiscard]] std::size_t kept_bytes() noexcept {
+    const std::lock_guard hold{lock_};
+    return kept_bytes_;
   }
 
   void lock() { lock_.lock(); }
@@ -51,10 +84,11 @@ class result_cache {
       if (lent == lent_.end()) {
         return false;
       }
-      keep({pointer, lent->second}, dropped);
+      keep(lent->second, dropped);
       lent_.erase(lent);
     }
     for (const auto& each : dropped) {
+      untouched_.fetch_sub(each.untouched ? 1 : 0, std::memory_order_relaxed);
       os::unmap_pages(each.start, each.nbytes);
     }
     return true;
@@ -64,6 +98,7 @@ class result_cache {
   struct block {
     void* start;
     std::size_t nbytes;
+    bool untouched;  // no copy of the library's has gone there
   };
 
   // The smallest kept block that is large enough and not wasteful.
@@ -79,7 +114,7 @@ class result_cache {
     if (best == kept_.end()) {
       return nullptr;
     }
-    lent_.emplace(best->start, best->nbytes);
+    lent_.emplace(best->start, *best);
     void* start = best->start;
     kept_bytes_ -= best->nbytes;
     kept_.erase(best);
@@ -91,19 +126,22 @@ class result_cache {
     dropped.reserve(kept_.size() + 1);
     kept_.push_back(freed);
     kept_bytes_ += freed.nbytes;
-    while (kept_bytes_ > k_kept_bytes) {
+    while (kept_bytes_ > most_kept_.load(std::memory_order_relaxed)) {
       kept_bytes_ -= kept_.front().nbytes;
       dropped.push_back(kept_.front());
       kept_.erase(kept_.begin());
     }
   } catch (const std::bad_alloc&) {
+    untouched_.fetch_sub(freed.untouched ? 1 : 0, std::memory_order_relaxed);
     os::unmap_pages(freed.start, freed.nbytes);
   }
 
   std::mutex lock_;
-  std::unordered_map<void*, std::size_t> lent_;
+  std::unordered_map<const void*, block> lent_;
   std::vector<block> kept_;
   std::size_t kept_bytes_ = 0;
+  std::atomic<std::size_t> most_kept_{0};  // 0: not known yet
+  std::atomic<std::size_t> untouched_{0};  // blocks, lent and kept
 };
 
 // Made as the library is loaded, so that no fork finds it half made. A fork waits till no thread
@@ -129,6 +167,12 @@ result<void*> allocate_result(std::size_t nbytes) {
   }
   return small;
 }
+
+bool take_untouched_result(const void* start) noexcept {
+  return process_results.take_untouched(start);
+}
+
+std::size_t kept_result_bytes() noexcept { return process_results.kept_bytes(); }
 
 void free_result(void* pointer) noexcept {
   // Small ones are never page-aligned by rule, but may be by chance: the cache knows its own.

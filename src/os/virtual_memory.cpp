@@ -102,7 +102,9 @@ void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept {
 
 void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   constexpr int k_populate_write = 23;  // MADV_POPULATE_WRITE, Linux 5.14; older headers lack it
-  if (madvise(pointer, whole_pages(nbytes), k_populate_write) == 0) {
+  const auto before = address(pointer) % page_size();
+  auto* const first = static_cast<std::byte*>(pointer) - before;
+  if (madvise(first, whole_pages(before + nbytes), k_populate_write) == 0) {
     return;
   }
   for (std::size_t at = 0; at < nbytes; at += page_size()) {

@@ -18,7 +18,8 @@ inline constexpr std::size_t k_huge_page = std::size_t{2} << 20;
 [[nodiscard]] result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment = 1);
 // Sparse pages are zero again and take no memory; they stay mapped.
 void clear_sparse_pages(void* pointer, std::size_t nbytes) noexcept;
-// Faults all pages in for writing, in one call where the kernel can.
+// Faults all pages in for writing, in one call where the kernel can; what is in the range may be
+// lost.
 void populate_pages(void* pointer, std::size_t nbytes) noexcept;
 void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 

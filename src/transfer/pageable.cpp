@@ -14,6 +14,7 @@
 #include "core/threads.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
+#include "os/virtual_memory.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/pieces.hpp"
 #include "transfer/staging_ring.hpp"
@@ -83,8 +84,10 @@ void stream_rows(const copy_2d_shape& rows) noexcept {
 class pageable_copy final : public host_driven, public std::enable_shared_from_this<pageable_copy> {
  public:
   pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
-                staging_ring& ring)
-      : pageable_copy{destination, source, shape, ring, allowed_for(shape.width * shape.height)} {}
+                bool is_fresh, staging_ring& ring)
+      : pageable_copy{destination, source, shape, ring, allowed_for(shape.width * shape.height)} {
+    is_fresh_ = is_fresh;
+  }
 
  protected:
   // This thread takes part, and others as there are pieces, lanes and threads.
@@ -159,6 +162,12 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
     return failed_ ? result<void>{std::move(failure_)} : result<void>{};
   }
 
+  // While the device copies the piece.
+  void fault_in(const piece& what) const noexcept {
+    if (is_fresh_) {
+      os::populate_pages(what.destination, what.bytes());
+    }
+  }
   void copy_on_host(const copy_2d_shape& rows) const noexcept {
     past_caches_ ? stream_rows(rows) : copy_rows(rows);
   }
@@ -227,6 +236,7 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
         auto given = with.on->copy_2d(parts_.reading(what, by_way_of.memory), {});
         ISTHMUS_TRY(given);
         by_way_of.in_flight = *std::move(given);
+        fault_in(what);
       } else if (std::none_of(with.slots.begin(), with.slots.end(),
                               [](const slot& each) { return bool{each.in_flight}; })) {
         return {};
@@ -239,6 +249,7 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
   const pieces parts_;
   const bool to_device_;
   const bool past_caches_;
+  bool is_fresh_ = false;
   staging_ring& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
@@ -265,16 +276,19 @@ bool is_better_staged(const queue& on, const endpoint& destination, const endpoi
     return false;
   }
   auto& where = (to_device ? destination : source).memory->where();
-  const auto* const plain = to_device ? source.pointer : destination.pointer;
-  return where.copies_better_staged(plain, nbytes, to_device) && staging_ring::of(where).is_there();
+  const auto* const first = to_device ? source.pointer : destination.pointer;
+  const auto extent = shape.extent(to_device ? shape.source_pitch : shape.destination_pitch);
+  return where.copies_better_staged(first, first + extent - 1, nbytes, to_device) &&
+         staging_ring::of(where).is_there();
 }
 
 submitted copy_pageable(queue& on, const endpoint& destination, const endpoint& source,
-                        const pitched& shape, transfer_options options) {
+                        const pitched& shape, bool is_fresh, transfer_options options) {
   auto& where = (destination.memory ? destination : source).memory->where();
-  return carry_out(
-      &on, std::make_shared<pageable_copy>(destination, source, shape, staging_ring::of(where)),
-      std::move(options));
+  return carry_out(&on,
+                   std::make_shared<pageable_copy>(destination, source, shape, is_fresh,
+                                                   staging_ring::of(where)),
+                   std::move(options));
 }
 
 }  // namespace isthmus

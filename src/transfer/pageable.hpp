@@ -14,9 +14,9 @@ namespace isthmus {
 [[nodiscard]] bool is_better_staged(const queue& on, const endpoint& destination,
                                     const endpoint& source, const pitched& shape, bool blocking);
 
-// Pre: `is_better_staged`.
+// Pre: `is_better_staged`. `is_fresh`: no page of the destination, on the host, was touched yet.
 [[nodiscard]] submitted copy_pageable(queue& on, const endpoint& destination,
-                                      const endpoint& source, const pitched& shape,
+                                      const endpoint& source, const pitched& shape, bool is_fresh,
                                       transfer_options options);
 
 }  // namespace isthmus

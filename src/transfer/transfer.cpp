@@ -4,6 +4,9 @@
 #include <memory>
 
 #include "backend/queue.hpp"
+#include "memory/pins.hpp"
+#include "memory/result_memory.hpp"
+#include "os/virtual_memory.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
 #include "transfer/pageable.hpp"
@@ -139,6 +142,14 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
   return given;
 }
 
+// What a caller pinned stays so till a driver has copied it.
+void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
+                 std::vector<owner>& owners) {
+  if (!side.memory && process_pins().any()) {
+    owners.push_back(hold_pinned(on, side.pointer, nbytes));
+  }
+}
+
 // Nothing to move, but what it should wait for still is.
 submitted nothing_to_do(queue* on, transfer_options& options) {
   if (options.blocking || on == nullptr) {
@@ -219,14 +230,23 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
                            source.pointer,      shape.source_pitch,
                            shape.width,         shape.height};
+  const bool is_fresh = !destination.memory && take_untouched_result(destination.pointer);
   const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
-  if (both_touchable && host_does_it(on, touched, options, shape.width * shape.height)) {
+  const bool on_host =
+      both_touchable && host_does_it(on, touched, options, shape.width * shape.height);
+  auto* const carrying = on_host ? nullptr : carrier(*on, destination, source);
+  if (carrying != nullptr && is_better_staged(*on, destination, source, shape, options.blocking)) {
+    return copy_pageable(*on, destination, source, shape, is_fresh, std::move(options));
+  }
+  if (is_fresh) {
+    os::populate_pages(destination.pointer, shape.extent(shape.destination_pitch));
+  }
+  if (on_host) {
     return directly(on, touched, options, [rows] { copy_rows(rows); });
   }
-  if (auto* carrying = carrier(*on, destination, source)) {
-    if (is_better_staged(*on, destination, source, shape, options.blocking)) {
-      return copy_pageable(*on, destination, source, shape, std::move(options));
-    }
+  if (carrying != nullptr) {
+    keep_pinned(*carrying, destination, shape.extent(shape.destination_pitch), options.owners);
+    keep_pinned(*carrying, source, shape.extent(shape.source_pitch), options.owners);
     return on_queue(*on, *carrying, touched, options,
                     [&](wait_list after) { return carry_rows(*carrying, rows, after); });
   }
@@ -250,6 +270,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
       fill_bytes(to, pattern, nbytes);
     });
   }
+  keep_pinned(*on, destination, nbytes, options.owners);
   return on_queue(*on, *on, touched, options, [&](wait_list after) {
     return on->fill(destination.pointer, pattern, nbytes, after);
   });

@@ -100,6 +100,8 @@ static_assert(cu::k_attribute_managed_memory == CU_DEVICE_ATTRIBUTE_MANAGED_MEMO
 static_assert(cu::k_attribute_concurrent_managed == CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
 static_assert(cu::k_attribute_virtual_memory ==
               CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+static_assert(cu::k_attribute_registers_read_only ==
+              CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
 static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);
 static_assert(cu::k_pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(cu::k_pointer_is_managed == CU_POINTER_ATTRIBUTE_IS_MANAGED);
@@ -111,8 +113,13 @@ static_assert(cu::k_memory_device == CU_MEMORYTYPE_DEVICE);
 static_assert(cu::k_memory_unified == CU_MEMORYTYPE_UNIFIED);
 static_assert(cu::k_host_portable == CU_MEMHOSTALLOC_PORTABLE);
 static_assert(cu::k_host_mapped == CU_MEMHOSTALLOC_DEVICEMAP);
+static_assert(cu::k_host_write_combined == CU_MEMHOSTALLOC_WRITECOMBINED);
+static_assert(cu::k_register_portable == CU_MEMHOSTREGISTER_PORTABLE);
+static_assert(cu::k_register_mapped == CU_MEMHOSTREGISTER_DEVICEMAP);
+static_assert(cu::k_register_read_only == CU_MEMHOSTREGISTER_READ_ONLY);
 static_assert(cu::k_attach_global == CU_MEM_ATTACH_GLOBAL);
 static_assert(cu::k_stream_non_blocking == CU_STREAM_NON_BLOCKING);
+static_assert(cu::k_event_with_times == CU_EVENT_DEFAULT);
 static_assert(cu::k_event_without_times == CU_EVENT_DISABLE_TIMING);
 static_assert(cu::k_not_capturing == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(cu::k_location_device == CU_MEM_LOCATION_TYPE_DEVICE);

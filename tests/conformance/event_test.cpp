@@ -103,6 +103,56 @@ TEST_P(events, know_their_times_where_the_driver_does) {
   EXPECT_LE(times.started, times.ended);
 }
 
+TEST_P(events, that_mark_a_queue_tell_what_lies_between) {
+  const im::buffer buffer = make(1 << 20, kinds().front());
+  const im::event before = queue_.mark();
+  (void)im::fill_async(buffer, std::byte{1}, {.on = queue_});
+  const im::event between = queue_.mark();
+  (void)im::fill_async(buffer, std::byte{2}, {.on = queue_});
+  const im::queue other(device_);
+  const im::event behind = queue_.mark();
+  behind.wait();
+  const im::event elsewhere = other.mark();
+  if (!can(im::capability::profile) && device_.info().backend != "cuda") {
+    EXPECT_TRUE(
+        throws(im::status::unsupported, {"times"}, [&] { (void)behind.elapsed_since(before); }));
+    return;
+  }
+  EXPECT_GE(behind.elapsed_since(before), between.elapsed_since(before));
+  EXPECT_GE(between.elapsed_since(before), 0ns);
+  EXPECT_EQ(before.elapsed_since(before), 0ns);
+  EXPECT_EQ(before.elapsed_since(between), -between.elapsed_since(before));
+  EXPECT_GE(elsewhere.elapsed_since(before), 0ns) << "of another queue of the device";
+  const im::host_event host;
+  host.complete();
+  EXPECT_ANY_THROW((void)behind.elapsed_since(host));
+  EXPECT_TRUE(throws(im::status::unsupported, {}, [&] { (void)host.elapsed_since(before); }));
+}
+
+TEST_P(events, that_mark_queues_of_two_devices_tell_nothing) {
+  const im::sim_device stranger("");
+  const im::event there = im::queue(stranger).mark();
+  const im::event here = queue_.mark();
+  EXPECT_ANY_THROW((void)here.elapsed_since(there));
+  EXPECT_ANY_THROW((void)there.elapsed_since(here));
+}
+
+TEST_P(events, that_mark_a_queue_are_pending_till_then) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  const im::host_event gate;
+  const im::event before = queue_.mark();
+  before.wait();
+  (void)queue_.fence(gate);
+  const im::event behind = queue_.mark();
+  std::int64_t elapsed = 7;
+  EXPECT_EQ(isthmus_event_elapsed(behind.get(), before.get(), &elapsed), ISTHMUS_PENDING);
+  EXPECT_EQ(isthmus_event_elapsed(before.get(), behind.get(), &elapsed), ISTHMUS_PENDING);
+  EXPECT_EQ(elapsed, 7);
+  gate.complete();
+  behind.wait();
+  EXPECT_NE(isthmus_event_elapsed(behind.get(), before.get(), &elapsed), ISTHMUS_PENDING);
+}
+
 TEST_P(events, of_drivers_are_not_the_hosts_to_complete) {
   const im::buffer buffer = make(1000, kinds().front());
   const im::event done = im::fill_async(buffer, std::byte{1});

@@ -45,6 +45,7 @@ TEST_F(null, references) {
   isthmus_buffer_free(nullptr);
   isthmus_buffer_unexport(nullptr);
   isthmus_result_free(nullptr);
+  isthmus_pin_remove(nullptr, 1), isthmus_pin_remove(nullptr, 0);
   isthmus_live(ISTHMUS_KIND_UNKNOWN, nullptr, nullptr);
 }
 
@@ -132,6 +133,8 @@ TEST_F(null, queues) {
   EXPECT_TRUE(refused(isthmus_queue_pending(queue_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_fence(nullptr, nullptr, 0, &event), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_fence(queue_.get(), nullptr, 1, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_mark(nullptr, &event), k_invalid));
+  EXPECT_TRUE(refused(isthmus_queue_mark(queue_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_queue_close(nullptr), k_invalid));
 }
 
@@ -171,6 +174,11 @@ TEST_F(null, events) {
   EXPECT_TRUE(refused(isthmus_event_create(nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_complete(nullptr, ISTHMUS_OK, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_event_times(nullptr, &number, &number, &number), k_invalid));
+  const im::event mark = queue_.mark();
+  std::int64_t elapsed = 0;
+  EXPECT_TRUE(refused(isthmus_event_elapsed(nullptr, mark.get(), &elapsed), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), nullptr, &elapsed), k_invalid));
+  EXPECT_TRUE(refused(isthmus_event_elapsed(mark.get(), mark.get(), nullptr), k_invalid));
   EXPECT_EQ(isthmus_event_native(nullptr), nullptr);
 }
 
@@ -184,6 +192,9 @@ TEST_F(null, memory) {
   EXPECT_TRUE(refused(isthmus_resource_provider(nullptr, nullptr, kind, &resource), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_provider(queue_.context().get(), nullptr, kind, nullptr),
                       k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_write_combined(nullptr, nullptr, &resource), k_invalid));
+  EXPECT_TRUE(refused(isthmus_resource_write_combined(queue_.context().get(), nullptr, nullptr),
+                      k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_pool_over(nullptr, nullptr, &resource), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_allocate(nullptr, 1, 0, queue_.get(), &pointer), k_invalid));
   EXPECT_TRUE(refused(isthmus_resource_allocate(host.get(), 1, 0, nullptr, &pointer), k_invalid));
@@ -196,6 +207,21 @@ TEST_F(null, memory) {
   EXPECT_EQ(resource, nullptr);
   EXPECT_TRUE(refused(isthmus_result_allocate(10, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_result_allocate(SIZE_MAX, &pointer), ISTHMUS_ERROR_OUT_OF_MEMORY));
+}
+
+TEST_F(null, pins) {
+  isthmus_pin_t* pin = nullptr;
+  isthmus_pin_info_t info{};
+  info.struct_size = sizeof info;
+  EXPECT_TRUE(refused(isthmus_pin_add(device_.get(), &info, 8, 0, {}, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_pin_add(device_.get(), nullptr, 8, 0, {}, &pin), k_invalid));
+  EXPECT_TRUE(refused(isthmus_pin_info(nullptr, &info), k_invalid, {"pin"}));
+  EXPECT_TRUE(refused(isthmus_pin_wait(nullptr, 0), k_invalid, {"pin"}));
+  ASSERT_EQ(isthmus_pin_add(nullptr, &info, sizeof info, 0, {}, &pin), ISTHMUS_OK);
+  EXPECT_TRUE(refused(isthmus_pin_info(pin, nullptr), k_invalid, {"info"}));
+  info.struct_size = 8;
+  EXPECT_TRUE(refused(isthmus_pin_info(pin, &info), k_invalid, {"8"}));
+  isthmus_pin_remove(pin, 1);
 }
 
 TEST_F(null, replays) {

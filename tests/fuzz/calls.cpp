@@ -32,6 +32,7 @@ class machine {
       isthmus_event_release(one);
     }
     for (isthmus_buffer_t* one : buffers_) isthmus_buffer_release(one);
+    for (isthmus_pin_t* one : pins_) isthmus_pin_remove(one, 1);
     while (!blocks_.empty()) require(give_back(blocks_.size() - 1) == ISTHMUS_OK);
     for (isthmus_resource_t* one : pools_) isthmus_resource_release(one);
     isthmus_budget_release(budget_);
@@ -43,7 +44,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 21) {
+    switch (from_.byte() % 23) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -64,6 +65,8 @@ class machine {
       case 17: return give_back();
       case 18: return trim();
       case 19: return play();
+      case 20: return pin();
+      case 21: return unpin();
       default: return submit();
     }
   }
@@ -181,6 +184,10 @@ class machine {
     const isthmus_operation_t options = how();
     isthmus_event_t* event = nullptr;
     put(isthmus_queue_fence(any(queues_), options.after, options.after_count, &event), event);
+    isthmus_event_t* mark = nullptr;
+    put(isthmus_queue_mark(any(queues_), &mark), mark);
+    std::int64_t elapsed = 0;
+    expect_documented(isthmus_event_elapsed(any(events_), any(events_), &elapsed));
   }
   void look() {
     expect_documented(isthmus_event_wait(any(events_), from_.byte()));
@@ -314,6 +321,25 @@ class machine {
     expect_documented(isthmus_resource_replay(any(pools_), on, 2, events, count,
                                               looks ? samples : nullptr, &seen));
   }
+  void pin() {
+    isthmus_pin_t* made = nullptr;
+    const isthmus_place_t where = place();
+    void* start = where.buffer != nullptr ? isthmus_buffer_pointer(where.buffer) : where.pointer;
+    const isthmus_status_t code = isthmus_pin_add(from_.byte() == 255 ? nullptr : device_, start,
+                                                  from_.size(), from_.byte() % 2, {}, &made);
+    expect_documented(code);
+    if (code != ISTHMUS_OK) return;
+    isthmus_pin_info_t info{};
+    info.struct_size = sizeof info;
+    require(isthmus_pin_info(made, &info) == ISTHMUS_OK && info.pointer == start);
+    pins_.push_back(made);
+  }
+  void unpin() {
+    if (pins_.empty()) return;
+    expect_documented(isthmus_pin_wait(pins_.back(), from_.byte()));
+    isthmus_pin_remove(pins_.back(), 0);
+    pins_.pop_back();
+  }
   void submit() {
     isthmus_buffer_t* buffer = any(buffers_);
     const isthmus_operation_t options = how();
@@ -347,6 +373,7 @@ class machine {
   std::vector<isthmus_resource_t*> pools_;
   isthmus_budget_t* budget_ = nullptr;
   std::vector<block> blocks_;
+  std::vector<isthmus_pin_t*> pins_;
 };
 
 }  // namespace

@@ -9,7 +9,7 @@ import pytest
 from support import noise, sim
 
 import isthmus
-from isthmus import Buffer, Event, Queue
+from isthmus import Buffer, Device, Event, Queue
 
 
 def test_host_events() -> None:
@@ -166,3 +166,27 @@ def test_failing_operations() -> None:
         buffer.fill(1)
     buffer.fill(2)
     assert buffer.tobytes() == bytes([2]) * 64
+
+
+def test_marks_tell_what_lies_between(q: Queue, dev: Device) -> None:
+    buffer = Buffer(1 << 20, queue=q)
+    before = q.mark()
+    buffer.fill(1, blocking=False)
+    behind = q.mark()
+    if "profile" not in dev.capabilities and dev.backend != "cuda":
+        with pytest.raises(isthmus.UnsupportedError, match="times"):
+            behind.elapsed_since(before)
+        return
+    elapsed = behind.elapsed_since(before)
+    assert isinstance(elapsed, int)
+    assert elapsed >= 0
+    assert before.elapsed_since(behind) == -elapsed
+    assert before.elapsed_since(before) == 0
+    with pytest.raises(TypeError, match=r"earlier .* int"):
+        behind.elapsed_since(3)  # type: ignore[arg-type]
+    host = Event()
+    host.complete()
+    with pytest.raises(isthmus.Error):
+        behind.elapsed_since(host)
+    with pytest.raises(isthmus.UnsupportedError):
+        host.elapsed_since(before)

@@ -79,6 +79,10 @@ code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t h
   });
 }
 
+bool is_of_host(stand_in::sort of) {
+  return of == stand_in::sort::host || of == stand_in::sort::registered;
+}
+
 code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
@@ -93,6 +97,11 @@ extern "C" {
 
 // Has the call after that many others fail; negative: none. Gives how many were still to come.
 long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
+// Ranges of callers' memory that are registered.
+std::size_t stand_in_registered() { return memory().registered(); }
+int stand_in_is_write_combined(const void* at) {
+  return memory().is_write_combined(place_of(at)) ? 1 : 0;
+}
 
 code cuInit(number) { return cu::k_success; }
 code cuDriverGetVersion(int* version) {
@@ -155,11 +164,30 @@ code cuMemAlloc_v2(place* at, std::size_t nbytes) {
 code cuMemAllocManaged(place* at, std::size_t nbytes, number) {
   return allocate(at, nbytes, stand_in::sort::managed);
 }
-code cuMemHostAlloc(void** at, std::size_t nbytes, number) {
+code cuMemHostAlloc(void** at, std::size_t nbytes, number how) {
   place made = 0;
   const auto outcome = allocate(&made, nbytes, stand_in::sort::host);
   *at = pointer_to(made);
+  if (outcome == cu::k_success && (how & cu::k_host_write_combined) != 0) {
+    memory().note_write_combined(made);
+  }
   return outcome;
+}
+code cuMemHostRegister_v2(void* at, std::size_t nbytes, number how) {
+  if (const auto outcome = may_begin(); outcome != cu::k_success) {
+    return outcome;
+  }
+  switch (memory().add(place_of(at), nbytes, (how & cu::k_register_read_only) != 0)) {
+    case stand_in::addition::made: return cu::k_success;
+    case stand_in::addition::there_already: return cu::k_error_HOST_MEMORY_ALREADY_REGISTERED;
+    default: return cu::k_error_INVALID_VALUE;
+  }
+}
+code cuMemHostUnregister(void* at) {
+  if (in_context() != cu::k_success) {
+    return in_context();
+  }
+  return memory().remove(place_of(at)) ? cu::k_success : cu::k_error_HOST_MEMORY_NOT_REGISTERED;
 }
 code cuMemFree_v2(place at) {
   return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
@@ -173,10 +201,9 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
   for (number index = 0; index < count; ++index) {
     switch (what[index]) {
       case cu::k_pointer_memory_type:
-        *static_cast<number*>(answers[index]) = !known ? 0
-                                                : found.of == stand_in::sort::host
-                                                    ? cu::k_memory_host
-                                                    : cu::k_memory_device;
+        *static_cast<number*>(answers[index]) = !known                 ? 0
+                                                : is_of_host(found.of) ? cu::k_memory_host
+                                                                       : cu::k_memory_device;
         break;
       case cu::k_pointer_is_managed:
         *static_cast<number*>(answers[index]) = known && found.of == stand_in::sort::managed;
@@ -220,10 +247,11 @@ code cuStreamIsCapturing(stream_handle, number* state) {
 code cuLaunchHostFunc(stream_handle on, void (*call)(void*), void* with) {
   return push(on, [=] { call(with); });
 }
-code cuEventCreate(event_handle* made, number) {
+code cuEventCreate(event_handle* made, number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
-    *made = reinterpret_cast<event_handle>(new stand_in::event);
+    *made = reinterpret_cast<event_handle>(
+        new stand_in::event{(how & cu::k_event_without_times) == 0, nullptr});
   }
   return outcome;
 }
@@ -243,10 +271,34 @@ code cuEventQuery(event_handle what) {
   return last == nullptr || last->is_set() ? in_context() : cu::k_error_NOT_READY;
 }
 
+code cuEventElapsedTime(float* milliseconds, event_handle from, event_handle to) {
+  for (const auto* each : {&event_of(from), &event_of(to)}) {
+    if (!each->knows_time || each->last == nullptr) {
+      return cu::k_error_INVALID_HANDLE;
+    }
+    if (!each->last->is_set()) {
+      return cu::k_error_NOT_READY;
+    }
+  }
+  using wide = std::chrono::duration<float, std::milli>;
+  *milliseconds = wide{event_of(to).last->at() - event_of(from).last->at()}.count();
+  return in_context();
+}
+
 code cuMemcpyAsync(place to, place from, std::size_t nbytes, stream_handle on) {
+  if (memory().goes_beyond(to, nbytes) || memory().goes_beyond(from, nbytes)) {
+    return cu::k_error_INVALID_VALUE;
+  }
   return push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
 }
 code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
+  const auto extent = [&](std::size_t pitch) { return pitch * (how->height - 1) + how->width; };
+  if ((how->destination_type == cu::k_memory_unified &&
+       memory().goes_beyond(how->destination, extent(how->destination_pitch))) ||
+      (how->source_type == cu::k_memory_unified &&
+       memory().goes_beyond(how->source, extent(how->source_pitch)))) {
+    return cu::k_error_INVALID_VALUE;
+  }
   return push(on, [how = *how] {
     const auto to = how.destination_type == cu::k_memory_host ? place_of(how.destination_host)
                                                               : how.destination;

@@ -6,17 +6,22 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <fstream>
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <string>
 
 namespace stand_in {
 
-enum class sort : std::uint8_t { device, managed, host, reserved, mapped };
+enum class sort : std::uint8_t { device, managed, host, registered, reserved, mapped };
+enum class addition : std::uint8_t { made, there_already, not_there };
 
 struct block {
   std::size_t nbytes = 0;
   sort of = sort::device;
+  bool write_combined = false;
 };
 
 class memory {
@@ -48,10 +53,54 @@ class memory {
     blocks_.erase(found);
     return true;
   }
+  // Whether it begins in memory of the caller's that is registered and goes beyond that.
+  [[nodiscard]] bool goes_beyond(std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    return find_in(registered_, at, base, found) && at + nbytes > base + found.nbytes;
+  }
+  // Memory of the caller's: each byte once, and what the process may write unless said otherwise.
+  [[nodiscard]] addition add(std::uintptr_t at, std::size_t nbytes, bool read_only) {
+    const std::lock_guard hold{lock_};
+    if (nbytes == 0 || lies_in_blocks(at, nbytes)) {
+      return addition::not_there;
+    }
+    const auto next = registered_.lower_bound(at);
+    std::uintptr_t base = 0;
+    block found;
+    if (find_in(registered_, at, base, found) ||
+        (next != registered_.end() && next->first < at + nbytes)) {
+      return addition::there_already;
+    }
+    if (!is_mapped(at, nbytes, read_only)) {
+      return addition::not_there;
+    }
+    registered_[at] = {nbytes, sort::registered};
+    return addition::made;
+  }
+  bool remove(std::uintptr_t at) {
+    const std::lock_guard hold{lock_};
+    return registered_.erase(at) != 0;
+  }
+  [[nodiscard]] std::size_t registered() {
+    const std::lock_guard hold{lock_};
+    return registered_.size();
+  }
+  void note_write_combined(std::uintptr_t at) {
+    const std::lock_guard hold{lock_};
+    blocks_[at].write_combined = true;
+  }
+  [[nodiscard]] bool is_write_combined(std::uintptr_t at) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    return find_in(blocks_, at, base, found) && found.write_combined;
+  }
   // The block that an address lies in; of a reservation what is mapped there.
   [[nodiscard]] bool find(std::uintptr_t at, std::uintptr_t& base, block& found) {
     const std::lock_guard hold{lock_};
-    return find_in(mapped_, at, base, found) ||
+    return find_in(mapped_, at, base, found) || find_in(registered_, at, base, found) ||
            (find_in(blocks_, at, base, found) && found.of != sort::reserved);
   }
   [[nodiscard]] std::size_t free_bytes() {
@@ -145,6 +194,28 @@ class memory {
     found = next->second;
     return true;
   }
+  [[nodiscard]] bool lies_in_blocks(std::uintptr_t at, std::size_t nbytes) const {
+    std::uintptr_t base = 0;
+    block found;
+    const auto next = blocks_.lower_bound(at);
+    return find_in(blocks_, at, base, found) ||
+           (next != blocks_.end() && next->first < at + nbytes);
+  }
+  // By the kernel's own list of what is mapped how.
+  [[nodiscard]] static bool is_mapped(std::uintptr_t at, std::size_t nbytes, bool read_only) {
+    std::ifstream all{"/proc/self/maps"};
+    const auto end = at + nbytes;
+    for (std::string line; at < end && std::getline(all, line);) {
+      std::uintptr_t from = 0;
+      std::uintptr_t to = 0;
+      char rights[5] = {};
+      if (std::sscanf(line.c_str(), "%lx-%lx %4s", &from, &to, rights) == 3 && from <= at &&
+          at < to && rights[0] == 'r' && (rights[1] == 'w' || read_only)) {
+        at = to;
+      }
+    }
+    return at >= end;
+  }
   [[nodiscard]] bool maps_within(std::uintptr_t at, std::size_t nbytes) const {
     const auto next = mapped_.lower_bound(at);
     return next != mapped_.end() && next->first < at + nbytes;
@@ -152,6 +223,7 @@ class memory {
 
   std::mutex lock_;
   blocks blocks_;
+  blocks registered_;
   blocks mapped_;
   std::map<int, std::size_t> handles_;
   std::size_t used_ = std::size_t{64} << 20;  // by the context itself

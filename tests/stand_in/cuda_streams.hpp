@@ -18,8 +18,14 @@ class mark {
  public:
   void set() {
     const std::lock_guard hold{lock_};
+    at_ = std::chrono::steady_clock::now();
     done_ = true;
     changed_.notify_all();
+  }
+  // Pre: it is set.
+  [[nodiscard]] std::chrono::steady_clock::time_point at() {
+    const std::lock_guard hold{lock_};
+    return at_;
   }
   [[nodiscard]] bool is_set() {
     const std::lock_guard hold{lock_};
@@ -34,6 +40,7 @@ class mark {
   std::mutex lock_;
   std::condition_variable changed_;
   bool done_ = false;
+  std::chrono::steady_clock::time_point at_;
 };
 
 // Runs what it is given in order. Its thread ends with what was given before `close`.
@@ -103,6 +110,7 @@ class stream {
 };
 
 struct event {
+  bool knows_time = false;
   std::shared_ptr<mark> last;  // none: never recorded, which counts as done
 };
 

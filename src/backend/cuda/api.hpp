@@ -54,6 +54,8 @@ using flags = unsigned long long;
   X(LAUNCH_TIMEOUT, 702)                 \
   X(CONTEXT_IS_DESTROYED, 709)           \
   X(ASSERT, 710)                         \
+  X(HOST_MEMORY_ALREADY_REGISTERED, 712) \
+  X(HOST_MEMORY_NOT_REGISTERED, 713)     \
   X(HARDWARE_STACK_ERROR, 714)           \
   X(ILLEGAL_INSTRUCTION, 715)            \
   X(MISALIGNED_ADDRESS, 716)             \
@@ -94,6 +96,7 @@ inline constexpr number k_attribute_unified_addressing = 41;
 inline constexpr number k_attribute_managed_memory = 83;
 inline constexpr number k_attribute_concurrent_managed = 89;
 inline constexpr number k_attribute_virtual_memory = 102;
+inline constexpr number k_attribute_registers_read_only = 113;
 inline constexpr int k_mode_prohibited = 2;
 
 inline constexpr number k_pointer_memory_type = 2;
@@ -108,8 +111,13 @@ inline constexpr number k_memory_unified = 4;
 
 inline constexpr number k_host_portable = 1;
 inline constexpr number k_host_mapped = 2;
+inline constexpr number k_host_write_combined = 4;
+inline constexpr number k_register_portable = 1;
+inline constexpr number k_register_mapped = 2;
+inline constexpr number k_register_read_only = 8;
 inline constexpr number k_attach_global = 1;
 inline constexpr number k_stream_non_blocking = 1;
+inline constexpr number k_event_with_times = 0;
 inline constexpr number k_event_without_times = 2;
 inline constexpr number k_not_capturing = 0;
 inline constexpr number k_capture_relaxed = 2;
@@ -182,6 +190,8 @@ struct copy_2d_parameters {
   X(free_device, cuMemFree_v2, code(place))                                             \
   X(allocate_host, cuMemHostAlloc, code(void**, std::size_t, number))                   \
   X(free_host, cuMemFreeHost, code(void*))                                              \
+  X(register_host, cuMemHostRegister_v2, code(void*, std::size_t, number))              \
+  X(unregister_host, cuMemHostUnregister, code(void*))                                  \
   X(allocate_managed, cuMemAllocManaged, code(place*, std::size_t, number))             \
   X(pointer_attributes, cuPointerGetAttributes, code(number, number*, void**, place))   \
   X(create_stream, cuStreamCreate, code(stream_handle*, number))                        \
@@ -194,6 +204,7 @@ struct copy_2d_parameters {
   X(destroy_event, cuEventDestroy_v2, code(event_handle))                               \
   X(record, cuEventRecord, code(event_handle, stream_handle))                           \
   X(query, cuEventQuery, code(event_handle))                                            \
+  X(elapsed, cuEventElapsedTime, code(float*, event_handle, event_handle))              \
   X(copy, cuMemcpyAsync, code(place, place, std::size_t, stream_handle))                \
   X(copy_2d, cuMemcpy2DAsync_v2, code(const copy_2d_parameters*, stream_handle))        \
   X(fill_8, cuMemsetD8Async, code(place, unsigned char, std::size_t, stream_handle))    \

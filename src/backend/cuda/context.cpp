@@ -12,11 +12,14 @@
 namespace isthmus::cuda {
 namespace {
 
-code call_for(const api& calls, usm_kind kind, std::size_t nbytes, void*& made) noexcept {
+code call_for(const api& calls, const allocation_request& request, void*& made) noexcept {
+  const auto nbytes = request.nbytes;
   place at = 0;
-  switch (kind) {
+  switch (request.kind) {
     case ISTHMUS_KIND_HOST:
-      return calls.allocate_host(&made, nbytes, cu::k_host_portable | cu::k_host_mapped);
+      return calls.allocate_host(&made, nbytes,
+                                 cu::k_host_portable | cu::k_host_mapped |
+                                     (request.write_combined ? cu::k_host_write_combined : 0));
     case ISTHMUS_KIND_SHARED: {
       const auto outcome = calls.allocate_managed(&at, nbytes, cu::k_attach_global);
       made = pointer_to(at);
@@ -95,8 +98,10 @@ chunk_source* context::chunks(isthmus::device& where, usm_kind kind) noexcept {
 }
 
 // Pre: the device's context is current.
-result<void*> context::obtain(device& where, usm_kind kind, std::size_t nbytes) {
+result<void*> context::obtain(device& where, const allocation_request& request) {
   const auto& calls = where.calls();
+  const auto kind = request.kind;
+  const auto nbytes = request.nbytes;
   if (kind == ISTHMUS_KIND_SHARED) {
     std::size_t free_bytes = 0;
     std::size_t total_bytes = 0;
@@ -109,7 +114,7 @@ result<void*> context::obtain(device& where, usm_kind kind, std::size_t nbytes) 
     }
   }
   void* made = nullptr;
-  if (const auto outcome = call_for(calls, kind, nbytes, made); outcome != cu::k_success) {
+  if (const auto outcome = call_for(calls, request, made); outcome != cu::k_success) {
     if (kind == ISTHMUS_KIND_SHARED) {
       where.unclaim_managed(nbytes);
     }
@@ -120,7 +125,7 @@ result<void*> context::obtain(device& where, usm_kind kind, std::size_t nbytes) 
 
 result<void*> context::obtain_larger(device& where, const allocation_request& request) {
   const auto nbytes = request.nbytes + request.alignment - 1;
-  auto start = obtain(where, request.kind, nbytes);
+  auto start = obtain(where, {request.kind, nbytes, 0, request.write_combined});
   ISTHMUS_TRY(start);
   auto* const aligned = static_cast<std::byte*>(*start) +
                         (round_up(address(*start), request.alignment) - address(*start));
@@ -143,7 +148,7 @@ result<void*> context::do_allocate(isthmus::device& where, const allocation_requ
   if (here.outcome() != cu::k_success) {
     return call_failed("cuCtxSetCurrent", here.outcome());
   }
-  auto made = obtain(home, request.kind, request.nbytes);
+  auto made = obtain(home, request);
   if (!made || address(*made) % request.alignment == 0) {
     return made;
   }

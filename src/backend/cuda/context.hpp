@@ -30,7 +30,7 @@ class context final : public isthmus::context {
 
  private:
   [[nodiscard]] device& any() const noexcept;
-  [[nodiscard]] result<void*> obtain(device& where, usm_kind kind, std::size_t nbytes);
+  [[nodiscard]] result<void*> obtain(device& where, const allocation_request& request);
   [[nodiscard]] result<void*> obtain_larger(device& where, const allocation_request& request);
   void give_back(device& where, void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
 

@@ -117,16 +117,46 @@ bool device::is_hosts_own(const void* pointer) const noexcept {
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
 }
 
-bool device::copies_better_staged(const void* plain, std::size_t nbytes,
+// Of memory that is registered in part, too.
+bool device::copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                   bool to_device) const noexcept {
-  return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) && is_hosts_own(plain);
+  return nbytes >= (to_device ? k_staged_to_device : k_staged_from_device) &&
+         (is_hosts_own(first) || is_hosts_own(last));
+}
+
+namespace {
+
+// As far as it is of one piece to the driver.
+std::size_t piece_at(const api& calls, place at, std::size_t nbytes) noexcept {
+  const auto known = ask_pointer(calls, pointer_to(at));
+  return known.kind == ISTHMUS_KIND_HOST
+             ? std::min<std::size_t>(nbytes, place_of(known.base) + known.nbytes - at)
+             : nbytes;
+}
+
+}  // namespace
+
+// A copy that begins in memory that was registered, by whomever, and goes beyond it is refused; one
+// that begins before it is not.
+code queue::copy_bytes(place to, place from, std::size_t nbytes) const noexcept {
+  auto outcome = calls().copy(to, from, nbytes, handle_);
+  if (outcome != cu::k_error_INVALID_VALUE) {
+    return outcome;
+  }
+  outcome = cu::k_success;
+  for (std::size_t done = 0; done < nbytes && outcome == cu::k_success;) {
+    const auto piece = std::min(piece_at(calls(), to + done, nbytes - done),
+                                piece_at(calls(), from + done, nbytes - done));
+    outcome = calls().copy(to + done, from + done, piece, handle_);
+    done += piece;
+  }
+  return outcome;
 }
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   wait_list after) {
-  return submit("cuMemcpyAsync", after, [=, this] {
-    return calls().copy(place_of(destination), place_of(source), nbytes, handle_);
-  });
+  return submit("cuMemcpyAsync", after,
+                [=, this] { return copy_bytes(place_of(destination), place_of(source), nbytes); });
 }
 
 code queue::copy_pitched(const copy_2d_shape& shape) const noexcept {
@@ -147,8 +177,8 @@ code queue::copy_pitched(const copy_2d_shape& shape) const noexcept {
 code queue::copy_rows(const copy_2d_shape& shape) const noexcept {
   auto outcome = cu::k_success;
   for (std::size_t row = 0; row < shape.height && outcome == cu::k_success; ++row) {
-    outcome = calls().copy(place_of(shape.destination) + row * shape.destination_pitch,
-                           place_of(shape.source) + row * shape.source_pitch, shape.width, handle_);
+    outcome = copy_bytes(place_of(shape.destination) + row * shape.destination_pitch,
+                         place_of(shape.source) + row * shape.source_pitch, shape.width);
   }
   return outcome;
 }
@@ -161,8 +191,9 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
   }
   const auto widest = static_cast<std::size_t>(device_.traits().max_pitch);
   return submit("cuMemcpy2DAsync", after, [=, this] {
-    return std::max(shape.source_pitch, shape.destination_pitch) <= widest ? copy_pitched(shape)
-                                                                           : copy_rows(shape);
+    const bool fits = std::max(shape.source_pitch, shape.destination_pitch) <= widest;
+    const auto outcome = fits ? copy_pitched(shape) : cu::k_error_INVALID_VALUE;
+    return outcome == cu::k_error_INVALID_VALUE ? copy_rows(shape) : outcome;
   });
 }
 

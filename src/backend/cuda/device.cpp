@@ -50,7 +50,7 @@ bool has_shared_kind(const api& calls, ordinal of) noexcept {
 std::uint64_t capabilities_of(const api& calls, ordinal of, const device_traits& traits) {
   std::uint64_t found = ISTHMUS_CAN_DEVICE_KIND | ISTHMUS_CAN_HOST_KIND | ISTHMUS_CAN_USM |
                         ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_TELL_FREE_MEMORY |
-                        ISTHMUS_CAN_LEND_HANDLES;
+                        ISTHMUS_CAN_LEND_HANDLES | ISTHMUS_CAN_WRITE_COMBINE;
   if (has_shared_kind(calls, of)) {
     found |= ISTHMUS_CAN_SHARED_KIND;
   }
@@ -90,9 +90,11 @@ result<device_description> describe(const api& calls, ordinal index) {
     return call_failed("cuDeviceTotalMem", outcome);
   }
   device_description found;
-  found.traits = {.max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
-                  .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
-                                    attribute(calls, cu::k_attribute_virtual_memory, index) != 0};
+  found.traits = {
+      .max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
+      .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
+                        attribute(calls, cu::k_attribute_virtual_memory, index) != 0,
+      .registers_read_only = attribute(calls, cu::k_attribute_registers_read_only, index) != 0};
   auto& told = found.properties;
   told.filter = formatted("cuda:gpu:{}", index);
   told.name = std::move(name);

@@ -15,6 +15,7 @@ namespace isthmus::cuda {
 struct device_traits {
   int max_pitch = 0;
   bool virtual_memory = false;
+  bool registers_read_only = false;
 };
 
 struct device_description {
@@ -45,8 +46,11 @@ class device final : public isthmus::device {
     return primary_.load(std::memory_order_acquire);
   }
   [[nodiscard]] result<memory_info> memory() const override;
-  [[nodiscard]] bool copies_better_staged(const void* plain, std::size_t nbytes,
+  [[nodiscard]] bool copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                           bool to_device) const noexcept override;
+  [[nodiscard]] bool registers_host_memory() const noexcept override { return true; }
+  [[nodiscard]] result<bool> register_host(const host_range& what) override;
+  void unregister_host(void* start) noexcept override;
   // Whether the driver does not know it. Pre: the primary context was made.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] event_cache& events() const noexcept { return events_; }

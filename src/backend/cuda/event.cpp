@@ -1,6 +1,7 @@
 #include "backend/cuda/event.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <thread>
 
 #include "backend/cuda/current.hpp"
@@ -21,13 +22,46 @@ constexpr std::chrono::milliseconds k_longest_sleep{1};
 }  // namespace
 
 operation::~operation() {
-  if (os::is_forked_child() || where_.events().keep(handle_) || os::drivers_are_gone()) {
+  const bool is_plain = !knows_time_;
+  if (os::is_forked_child() || (is_plain && where_.events().keep(handle_)) ||
+      os::drivers_are_gone()) {
     return;
   }
   if (const made_current here{where_.calls(), where_.known_primary()};
       here.outcome() == cu::k_success) {
     where_.calls().destroy_event(handle_);
   }
+}
+
+// To half a microsecond.
+result<std::int64_t> operation::elapsed_since(event& earlier) {
+  auto* const begin = dynamic_cast<operation*>(&earlier);
+  if (begin == nullptr || &begin->where_ != &where_) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "the earlier event is not one of {}: mark the beginning and the end on queues of "
+                "one device",
+                where_.properties().filter);
+  }
+  if (!knows_time_ || !begin->knows_time_) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "an operation's own event keeps no time on {}: mark the queue before and behind it",
+                where_.properties().filter);
+  }
+  if (!succeeded() || !begin->succeeded()) {
+    return failed_events_have_no_time();
+  }
+  if (os::drivers_are_gone()) {
+    return process_is_ending();
+  }
+  const made_current here{where_.calls(), where_.known_primary()};
+  float milliseconds = 0;
+  const auto outcome = here.outcome() == cu::k_success
+                           ? where_.calls().elapsed(&milliseconds, begin->handle_, handle_)
+                           : here.outcome();
+  if (outcome != cu::k_success) {
+    return call_failed("cuEventElapsedTime", outcome);
+  }
+  return std::llround(double{milliseconds} * 1e6);
 }
 
 // What had come to pass before.

@@ -9,12 +9,14 @@ namespace isthmus::cuda {
 
 class operation final : public event {
  public:
-  // Takes over `handle`.
-  operation(const device& where, event_handle handle) noexcept : where_{where}, handle_{handle} {}
+  // Takes over `handle`; `knows_time`: it was made so.
+  operation(const device& where, event_handle handle, bool knows_time) noexcept
+      : where_{where}, handle_{handle}, knows_time_{knows_time} {}
   ~operation() override;
 
   [[nodiscard]] event_handle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() noexcept override { return handle_; }
+  [[nodiscard]] result<std::int64_t> elapsed_since(event& earlier) override;
   // Or it failed before the driver got it.
   [[nodiscard]] bool is_put() const noexcept override {
     return (progress_.load(std::memory_order_acquire) & k_put) != 0;
@@ -40,6 +42,7 @@ class operation final : public event {
 
   const device& where_;
   event_handle handle_;
+  const bool knows_time_;
   std::atomic<std::uint32_t> progress_{0};
 };
 

@@ -26,15 +26,17 @@ std::uintptr_t queue::key() const noexcept {
 
 namespace {
 
-result<event_handle> take_event(const device& where) {
-  if (auto* spare = where.events().take()) {
+result<event_handle> take_event(const device& where, bool knows_time) {
+  if (auto* spare = knows_time ? nullptr : where.events().take()) {
     return spare;
   }
   const made_current here{where.calls(), where.known_primary()};
   event_handle made = nullptr;
-  const auto outcome = here.outcome() != cu::k_success
-                           ? here.outcome()
-                           : where.calls().create_event(&made, cu::k_event_without_times);
+  const auto outcome =
+      here.outcome() != cu::k_success
+          ? here.outcome()
+          : where.calls().create_event(
+                &made, knows_time ? cu::k_event_with_times : cu::k_event_without_times);
   if (outcome != cu::k_success) {
     return call_failed("cuEventCreate", outcome);
   }
@@ -44,11 +46,11 @@ result<event_handle> take_event(const device& where) {
 }  // namespace
 
 // Without memory an event of the driver's is lost.
-result<ref<operation>> make_operation(const device& where) {
-  auto handle = take_event(where);
+result<ref<operation>> make_operation(const device& where, bool knows_time) {
+  auto handle = take_event(where, knows_time);
   ISTHMUS_TRY(handle);
-  undo kept{[&] { static_cast<void>(where.events().keep(*handle)); }};
-  auto made = make_ref<operation>(where, *handle);
+  undo kept{[&] { static_cast<void>(!knows_time && where.events().keep(*handle)); }};
+  auto made = make_ref<operation>(where, *handle, knows_time);
   kept.dismiss();
   return made;
 }
@@ -89,6 +91,10 @@ error queue::refuse_recorded() const {
 
 result<ref<event>> queue::do_fence(wait_list after) {
   return submit("a fence", after, [] { return cu::k_success; });
+}
+
+result<ref<event>> queue::do_mark() {
+  return submit("a mark", {}, [] { return cu::k_success; }, true);
 }
 
 // Only managed memory can be elsewhere.

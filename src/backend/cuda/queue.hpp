@@ -62,6 +62,7 @@ class queue final : public isthmus::queue {
   [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
                                              std::uint32_t advice, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_mark() override;
   [[nodiscard]] error refuse_recorded() const override;
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
@@ -72,7 +73,8 @@ class queue final : public isthmus::queue {
   // Puts one operation to the driver, or holds it back: command() gives CUDA's code, and may be
   // called later. `call` is its name for messages.
   template <class Command>
-  result<ref<event>> submit(const char* call, wait_list after, Command&& command);
+  result<ref<event>> submit(const char* call, wait_list after, Command&& command,
+                            bool knows_time = false);
   template <class Command>
   error put(operation& made, const char* call, wait_list after, const Command& command) const;
   void hold_back(held_operation what);
@@ -84,6 +86,7 @@ class queue final : public isthmus::queue {
   [[nodiscard]] bool may_end_first() const noexcept { return adopted_ && !keep_; }
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
+  [[nodiscard]] code copy_bytes(place to, place from, std::size_t nbytes) const noexcept;
   [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] code copy_pitched(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] const api& calls() const noexcept { return device_.calls(); }

@@ -14,7 +14,7 @@ namespace isthmus::cuda {
   return before->settled() || (known != nullptr && known->is_put());
 }
 
-[[nodiscard]] result<ref<operation>> make_operation(const device& where);
+[[nodiscard]] result<ref<operation>> make_operation(const device& where, bool knows_time);
 
 // Pre: all of `after` is ready. DEPENDENCY if one of it failed.
 template <class Command>
@@ -48,9 +48,10 @@ error queue::put(operation& made, const char* call, wait_list after, const Comma
 }
 
 template <class Command>
-result<ref<event>> queue::submit(const char* call, wait_list after, Command&& command) {
+result<ref<event>> queue::submit(const char* call, wait_list after, Command&& command,
+                                 bool knows_time) {
   // Made first: once the driver has the operation nothing may fail.
-  auto made = make_operation(device_);
+  auto made = make_operation(device_, knows_time);
   ISTHMUS_TRY(made);
   const std::lock_guard hold{submitting_};
   if (!held_.empty() || !std::all_of(after.begin(), after.end(), is_ready)) {

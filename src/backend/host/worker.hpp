@@ -27,6 +27,7 @@ class task final : public event {
   // Ready to run without waiting for anything.
   [[nodiscard]] bool ready() const noexcept { return after_.empty(); }
   [[nodiscard]] result<event_times> times() override;
+  [[nodiscard]] const void* clock() const noexcept override;
 
  private:
   std::function<error()> effect_;

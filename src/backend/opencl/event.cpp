@@ -53,8 +53,9 @@ bool driver_event::may_be_ended() {
                      [](const auto& before) { return before->ends_dependents(); });
 }
 
-operation::operation(const platform& driver, context_handle home, gate_list gates) noexcept
-    : driver_event{driver, home, nullptr}, gates_{std::move(gates)} {}
+operation::operation(const platform& driver, context_handle home, const isthmus::device& where,
+                     gate_list gates) noexcept
+    : driver_event{driver, home, nullptr}, where_{where}, gates_{std::move(gates)} {}
 
 operation::~operation() {
   for (auto* part : {first_, inner_}) {

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <vector>
 
+#include "backend/device.hpp"
 #include "backend/event.hpp"
 #include "backend/opencl/api.hpp"
 
@@ -49,7 +50,8 @@ struct operation_events {
 // Of one operation: its end is that of its last event.
 class operation final : public driver_event {
  public:
-  operation(const platform& driver, context_handle home, gate_list gates) noexcept;
+  operation(const platform& driver, context_handle home, const isthmus::device& where,
+            gate_list gates) noexcept;
   ~operation() override;
 
   // Takes over those events, before anybody else knows this object.
@@ -60,6 +62,7 @@ class operation final : public driver_event {
   }
   void add_gates(gate_list& all) override;
   [[nodiscard]] result<event_times> times() override;
+  [[nodiscard]] const void* clock() const noexcept override { return &where_; }
 
  protected:
   void refresh() noexcept override;
@@ -75,6 +78,7 @@ class operation final : public driver_event {
   [[nodiscard]] error failure(code outcome) const;
   [[nodiscard]] bool spin() noexcept;
 
+  const isthmus::device& where_;
   event_handle first_ = nullptr;
   event_handle inner_ = nullptr;
   gate_list gates_;

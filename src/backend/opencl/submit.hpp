@@ -108,7 +108,7 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   }
   const auto waits = handles_of(after, gates);
   // Made first: once the driver has the operation nothing may fail.
-  auto made = make_ref<operation>(context_.driver(), context_.handle(), std::move(gates));
+  auto made = make_ref<operation>(context_.driver(), context_.handle(), where(), std::move(gates));
   operation_events events;
   code outcome = cl::k_success;
   {

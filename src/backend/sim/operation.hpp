@@ -44,6 +44,7 @@ class operation final : public event {
       : home_{std::move(home)}, lane_{std::move(on)}, work_{std::move(todo)} {}
 
   [[nodiscard]] result<event_times> times() override;
+  [[nodiscard]] const void* clock() const noexcept override { return home_.get(); }
   [[nodiscard]] engine& home() const noexcept { return *home_; }
 
  protected:

@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "os/available_memory.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -33,6 +35,35 @@ TEST(result_memory, a_freed_large_block_is_the_next_of_its_size) {
   auto second = allocate_result((std::size_t{8} << 20) - 100);
   EXPECT_EQ(*second, was);
   free_result(*second);
+}
+
+TEST(result_memory, is_untouched_till_the_first_copy_takes_it) {
+  constexpr std::size_t k_bytes = std::size_t{24} << 20;
+  auto first = allocate_result(k_bytes);
+  void* const was = *first;
+  EXPECT_FALSE(take_untouched_result(static_cast<std::byte*>(was) + 4096));
+  EXPECT_TRUE(take_untouched_result(was));
+  EXPECT_FALSE(take_untouched_result(was));
+  free_result(was);
+  auto second = allocate_result(k_bytes);
+  ASSERT_EQ(*second, was);
+  EXPECT_FALSE(take_untouched_result(was)) << "its pages are there";
+  free_result(*second);
+  EXPECT_FALSE(take_untouched_result(was));
+}
+
+TEST(result_memory, keeps_several_large_ones_and_not_all) {
+  constexpr std::size_t k_bytes = std::size_t{1} << 30;  // addresses alone: nothing is touched
+  std::vector<void*> all;
+  for (int each = 0; each < 4; ++each) {
+    all.push_back(*allocate_result(k_bytes));
+  }
+  for (auto* memory : all) {
+    free_result(memory);
+  }
+  const auto kept = kept_result_bytes();
+  EXPECT_LE(kept, std::size_t{2} << 30);
+  EXPECT_LE(kept, os::physical_memory().total / 8);
 }
 
 TEST(result_memory, nothing_and_too_much) {

@@ -18,7 +18,7 @@ bool operator==(const usage_counter::level& a, const usage_counter::level& b) {
   return a.bytes == b.bytes && a.count == b.count;
 }
 
-struct model {
+struct counts_model {
   usage_counter::counts now;
 
   void add(std::uint64_t nbytes) {
@@ -63,7 +63,7 @@ class script {
   explicit script(unsigned seed) : random_{seed} {}
 
   // Allocates more or frees more, by phases, so that peaks come at times only.
-  void run(usage_counter& counter, model& wanted, unsigned operations) {
+  void run(usage_counter& counter, counts_model& wanted, unsigned operations) {
     for (unsigned i = 0; i < operations; ++i, ++done_) {
       const bool grows = done_ / 700 % 3 == 0;
       if (live_.empty() || random_() % 8 < (grows ? 5U : 4U)) {
@@ -97,7 +97,7 @@ TEST_P(in_turn, counts_as_the_model) {
   constexpr unsigned k_turns = 3000;
   const auto threads = GetParam();
   usage_counter counter;
-  model wanted;
+  counts_model wanted;
   script all{threads};
   std::atomic<unsigned> turn{0}, whose{0};
   run_threads(threads, [&](unsigned self) {
@@ -279,7 +279,7 @@ TEST(usage_counter, loses_nothing_where_slots_are_made_meanwhile) {
 TEST(usage_counter, takes_back_a_free_of_any_size) {
   constexpr auto k_half = std::uint64_t{1} << 63;
   usage_counter counter;
-  model wanted;
+  counts_model wanted;
   for (const auto nbytes : {std::uint64_t{SIZE_MAX}, k_half + 1, k_half, k_half - 1}) {
     for (int round = 0; round < 3; ++round) {
       counter.remove(nbytes);
@@ -298,7 +298,7 @@ TEST(usage_counter, takes_back_a_free_of_any_size) {
 // Each takes over what the one before it left in its slot.
 TEST(usage_counter, counts_threads_that_end) {
   usage_counter counter;
-  model wanted;
+  counts_model wanted;
   script all{1};
   for (int i = 0; i < 200; ++i) {
     run_threads(1, [&](unsigned) { all.run(counter, wanted, 30); });

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "core/sanitizers.hpp"
+#include "memory/pins.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"
@@ -55,6 +56,20 @@ TEST_F(cuda_pageable, goes_by_way_of_pinned_memory_where_that_is_faster) {
   }
   const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
   EXPECT_FALSE(is_staged(line(), there, {pinned.at(), nullptr, nullptr}, true)) << "pinned already";
+}
+
+TEST_F(cuda_pageable, does_not_where_the_callers_memory_is_pinned_as_a_whole) {
+  std::vector<std::byte> data(k_bytes);
+  const auto there = make(line(), k_bytes);
+  auto whole = *pin::make(where(), {data.data(), k_bytes, false}, {});
+  EXPECT_TRUE(whole->is_registered());
+  EXPECT_FALSE(is_staged(line(), there, plain(data), true));
+  EXPECT_FALSE(is_staged(line(), plain(data), there, true));
+  whole->end(true);
+  EXPECT_TRUE(is_staged(line(), there, plain(data), true));
+  auto half = *pin::make(where(), {data.data(), k_bytes / 2, false}, {});
+  EXPECT_TRUE(is_staged(line(), there, plain(data), true)) << "the rest is not";
+  half->end(true);
 }
 
 TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_stream) {
@@ -173,6 +188,8 @@ class cuda_failing : public cuda_pageable {
     }
     auto library = *os::open_library(where().home().properties().library.c_str());
     fail_after_ = reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
+    registered_ =
+        reinterpret_cast<std::size_t (*)()>(os::find_symbol(library, "stand_in_registered"));
     if (fail_after_ == nullptr) {
       GTEST_SKIP() << "a driver that does not fail when told to";
     }
@@ -185,7 +202,17 @@ class cuda_failing : public cuda_pageable {
     return fail_after_(-1) < 0;
   }
 
+  template <class Holds>
+  static bool patiently(Holds holds) {
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
+    while (!holds() && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::yield();
+    }
+    return holds();
+  }
+
   long (*fail_after_)(long) = nullptr;
+  std::size_t (*registered_)() = nullptr;
 };
 
 TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
@@ -218,6 +245,39 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
   for (auto* each : all) {
     ring.give_back(*each);
   }
+}
+
+// Of memory that is pinned in part before that, and some of it twice.
+TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
+  const auto there = make(line(), k_bytes);
+  bool reached = true;
+  int told = 0;
+  for (long n = 0; reached; ++n) {
+    ASSERT_LT(n, 2000);
+    auto data = numbered(k_bytes, static_cast<unsigned>(n));
+    std::vector<std::byte> got(k_bytes);
+    bool all_well = false;
+    reached = fails_at(n, [&] {
+      auto first = pin::make(where(), {data.data() + k_mib, k_mib, false}, {});
+      auto all = pin::make(where(), {data.data(), k_bytes, false}, {});
+      auto target = pin::make(where(), {got.data(), k_bytes, false}, {});
+      auto put = copy_all(line(), there, plain(data), false);
+      auto back = copy_all(line(), plain(got), there, n % 2 == 0);
+      for (auto* each : {&first, &all, &target}) {
+        if (*each) {
+          (**each)->end(n % 3 != 0);
+        }
+      }
+      all_well = first && all && target && put && (*put)->wait(std::nullopt) && back &&
+                 (n % 2 == 0 || (*back)->wait(std::nullopt));
+    });
+    told += all_well ? 0 : 1;
+    ASSERT_TRUE(!all_well || got == data) << n;
+    ASSERT_TRUE(line().wait(std::nullopt));
+    ASSERT_TRUE(patiently([] { return !process_pins().any(); })) << n;
+    ASSERT_EQ(registered_(), 0U) << n;
+  }
+  EXPECT_GT(told, 5);
 }
 
 // In a child, whose address space has no room for the stack of another thread; a real driver may

@@ -1,0 +1,178 @@
+// Memory of Python's objects that is pinned.
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+#include "owners.hpp"
+#include "transfers.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct memory_pin {
+  memory_pin(isthmus_pin_t* owned, nb::object where) noexcept
+      : raw{owned}, device_object{std::move(where)} {}
+  memory_pin(const memory_pin&) = delete;
+  memory_pin& operator=(const memory_pin&) = delete;
+  // The owner keeps the memory till the driver has let go of it: nothing is waited for.
+  ~memory_pin() {
+    if (raw != nullptr) {
+      const gil_release released;
+      isthmus_pin_remove(raw, 0);
+    }
+  }
+
+  isthmus_pin_t* raw;  // null once it was released
+  nb::object device_object;
+};
+
+struct memory_to_pin {
+  const void* start = nullptr;
+  std::size_t nbytes = 0;
+  bool read_only = false;
+  isthmus_owner_t owner{};
+};
+
+memory_to_pin memory_of(nb::handle array) {
+  place found = to_place(array, access::read, "array");
+  memory_to_pin made{found.raw.pointer, found.nbytes};
+  if (found.raw.buffer != nullptr) {
+    isthmus_buffer_info_t info{};
+    info.struct_size = sizeof info;
+    check(isthmus_buffer_info(found.raw.buffer, &info));
+    made.start = info.pointer;
+    made.read_only = info.read_only != 0;
+  } else if (found.memory != nullptr) {
+    made.read_only = found.memory->view.readonly != 0;
+  }
+  made.owner = found.memory != nullptr ? defer_owner(found.memory.release()) : keep_alive(array);
+  return made;
+}
+
+memory_to_pin memory_at(nb::handle pointer, nb::handle nbytes, nb::handle owner) {
+  memory_to_pin made{to_pointer(pointer, "array"), to_size(nbytes, "nbytes")};
+  made.owner = keep_alive(owner);
+  return made;
+}
+
+nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb::handle read_only,
+                      nb::handle owner) {
+  drain_deferred();
+  const bool only_read = to_flag(read_only, "read_only");
+  nb::object where = to_device(device);
+  const bool is_address = as_integer(array).is_valid();
+  if (!is_address && (!nbytes.is_none() || !owner.is_none())) {
+    raise_python(PyExc_TypeError,
+                 "nbytes and owner belong to an address: %.100s knows its size, and is kept itself",
+                 Py_TYPE(array.ptr())->tp_name);
+  }
+  const auto what = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
+  isthmus_pin_t* made = nullptr;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_pin_add(device_of(where)->raw.get(), what.start, what.nbytes,
+                             only_read || what.read_only ? 1 : 0, what.owner, &made);
+  }
+  check(status);
+  return nb::cast(new memory_pin{made, std::move(where)}, nb::rv_policy::take_ownership);
+}
+
+isthmus_pin_info_t info_of(const memory_pin& of) {
+  if (of.raw == nullptr) {
+    raise_python(error_type(ISTHMUS_ERROR_CLOSED), "this pin was released");
+  }
+  isthmus_pin_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pin_info(of.raw, &info));
+  return info;
+}
+
+// Its owner may hold the memory of an object that is to change its size next.
+void release(memory_pin& self) {
+  auto* const raw = std::exchange(self.raw, nullptr);
+  if (raw == nullptr || is_forked_child()) {
+    return;
+  }
+  try {
+    check(wait_in_slices(-1, [raw](std::int64_t slice) { return isthmus_pin_wait(raw, slice); }));
+  } catch (...) {
+    self.raw = raw;
+    throw;
+  }
+  {
+    const gil_release released;
+    isthmus_pin_remove(raw, 1);
+  }
+  drain_deferred();
+}
+
+nb::object pin_repr(const memory_pin& self) {
+  if (self.raw == nullptr) {
+    return nb::str("<isthmus.Pin, released>");
+  }
+  const auto info = info_of(self);
+  const auto where = describe(*device_of(self.device_object));
+  return nb::steal(PyUnicode_FromFormat(
+      "<isthmus.Pin of %zu bytes at %p, %s %s>", info.nbytes, info.pointer,
+      info.is_registered != 0 ? "registered with" : "nothing to do for", where.c_str()));
+}
+
+}  // namespace
+
+void bind_pin(nb::module_& module) {
+  nb::class_<memory_pin>(
+      module, "Pin", nb::is_weak_referenceable(),
+      "Memory that is pinned, as isthmus.pin() gives it, till release() or the end of `with`.")
+      .def(
+          "release", &release, nb::sig("def release(self) -> None"),
+          "Waits for the copies of the memory that are in flight and gives it back to its owner,\n"
+          "unless others pin it too. Twice does nothing. A Pin that is dropped does the same, but\n"
+          "waits for nothing: the array lives as long as that takes.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](memory_pin& self, nb::args) { release(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"))
+      .def_prop_ro(
+          "nbytes", [](const memory_pin& self) { return info_of(self).nbytes; },
+          nb::sig("def nbytes(self) -> int"),
+          "Bytes that were pinned; ClosedError after release(), as for all below.")
+      .def_prop_ro(
+          "ptr",
+          [](const memory_pin& self) {
+            return reinterpret_cast<std::uintptr_t>(info_of(self).pointer);
+          },
+          nb::sig("def ptr(self) -> int"), "Their address.")
+      .def_prop_ro(
+          "is_registered", [](const memory_pin& self) { return info_of(self).is_registered != 0; },
+          nb::sig("def is_registered(self) -> bool"),
+          "False where nothing had to be done: the device copies the memory as well as it\n"
+          "is, or others have registered it.")
+      .def_prop_ro(
+          "device",
+          [](const memory_pin& self) {
+            static_cast<void>(info_of(self));
+            return self.device_object;
+          },
+          nb::sig("def device(self) -> Device"), "The device that it is pinned for.")
+      .def("__repr__", &pin_repr, nb::sig("def __repr__(self) -> str"));
+  module.def(
+      "pin", &pin_memory, nb::arg("array").none(), nb::arg("nbytes") = nb::none(), nb::kw_only(),
+      nb::arg("device") = nb::none(), nb::arg("read_only").none() = false,
+      nb::arg("owner") = nb::none(),
+      nb::sig("def pin(array: object, nbytes: int | None = None, *, device: Device | str | None = "
+              "None, read_only: bool = False, owner: object = None) -> Pin"),
+      "Pins memory of the host's for `device` (None: the current one), which copies it from then\n"
+      "on as fast as the bus goes, and asynchronously where asked: a Pin, which keeps it alive.\n\n"
+      "`array`: any contiguous object with the buffer protocol, or an address, with `nbytes` and,\n"
+      "if wanted, the `owner` that keeps it. Where nothing is to be done (memory of host kind, a\n"
+      "device that works on the host's memory) it succeeds too. What overlaps memory that is\n"
+      "pinned already shares it. `read_only`, or an array that is: memory that is only read.\n"
+      "Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for what is\n"
+      "copied several times. Raises InvalidArgumentError for device memory or what is none.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,63 @@
+// Memory of the caller's that is pinned.
+
+#include "c/common.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+result<device*> device_or_default(isthmus_device_t* chosen) {
+  return chosen != nullptr ? object(chosen) : find_device("");
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_pin_add(isthmus_device_t* device, const void* pointer, size_t nbytes,
+                                 int read_only, isthmus_owner_t owner,
+                                 isthmus_pin_t** pin) noexcept {
+  isthmus::owner user{owner};  // released whatever happens
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(pin);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto where = device_or_default(device);
+    ISTHMUS_TRY(where);
+    auto* const start = static_cast<std::byte*>(const_cast<void*>(pointer));
+    return give(isthmus::pin::make(**where, {start, nbytes, read_only != 0}, std::move(user)), pin);
+  });
+}
+
+isthmus_status_t isthmus_pin_info(isthmus_pin_t* pin, isthmus_pin_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(pin);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    auto& known = *object(pin);
+    *info = {info->struct_size, known.what().start, known.what().nbytes,
+             known.is_registered() ? 1 : 0, handle(&known.where())};
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_pin_wait(isthmus_pin_t* pin, int64_t timeout_ns) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(pin);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return object(pin)->wait(os::deadline_after(timeout_ns));
+  });
+}
+
+// In a forked child the parent's stays, and the child has none.
+void isthmus_pin_remove(isthmus_pin_t* pin, int wait) noexcept {
+  if (pin != nullptr && !os::is_forked_child()) {
+    object(pin)->end(wait != 0);
+    object(pin)->release();
+  }
+}
