@@ -1,10 +1,10 @@
 // Copies, fills, prefetch and advice.
 
-#include "transfer/transfer.hpp"
 #include "c/common.hpp"
 #include "core/sizes.hpp"
 #include "memory/pooled.hpp"
 #include "os/process.hpp"
+#include "transfer/ranges.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -89,6 +89,47 @@ result<endpoint> endpoint_of(const isthmus_place_t& place, size_t nbytes, bool w
     return endpoint{};  // an offset from nowhere is not even computed
   }
   return endpoint_at(place.pointer, place.offset, nbytes);
+}
+
+// One of the two sides that ranges have.
+struct range_side {
+  const char* name;
+  size_t isthmus_range_t::*offset;
+  bool writes;
+};
+constexpr range_side writing{"destination", &isthmus_range_t::destination_offset, true};
+constexpr range_side reading{"source", &isthmus_range_t::source_offset, false};
+
+// `nbytes` from `begin` bytes past the place.
+result<endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_t nbytes,
+                               bool writes) {
+  if (begin > SIZE_MAX - place.offset) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "offset {} from {} runs past the end of the address space", begin, place.offset);
+  }
+  return endpoint_of({place.buffer, place.pointer, place.offset + begin}, nbytes, writes);
+}
+
+// Of all ranges together; where they leave their place it tells which one does.
+result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, size_t nbytes,
+                                    std::span<const isthmus_range_t> ranges,
+                                    const range_side& side) {
+  auto all = endpoint_past(place, begin, nbytes, side.writes);
+  if (all || all.failure().code() != ISTHMUS_ERROR_OUT_OF_RANGE) {
+    return all;
+  }
+  for (size_t index = 0; index < ranges.size(); ++index) {
+    const auto& each = ranges[index];
+    if (each.nbytes == 0) {
+      continue;
+    }
+    const auto one = endpoint_past(place, each.*side.offset, each.nbytes, side.writes);
+    if (!one) {
+      return fail(one.failure().code(), "range {} leaves the {}: {}", index, side.name,
+                  one.failure().message());
+    }
+  }
+  return all;
 }
 
 // What every entry of this file does around the operation itself.
@@ -186,6 +227,28 @@ isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* 
     ISTHMUS_TRY(from);
     return copy_2d(object(queue), *to, *from, {destination_pitch, source_pitch, width, height},
                    std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                                     const isthmus_place_t* source, const isthmus_range_t* ranges,
+                                     size_t range_count, const isthmus_operation_t* operation,
+                                     isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(source);
+    if (ranges == nullptr && range_count != 0) {
+      return is_null("ranges");
+    }
+    const std::span all{ranges, range_count};
+    auto list = list_ranges(all);
+    ISTHMUS_TRY(list);
+    auto to = endpoint_of_ranges(*destination, list->destination_begin, list->destination_bytes,
+                                 all, writing);
+    ISTHMUS_TRY(to);
+    auto from = endpoint_of_ranges(*source, list->source_begin, list->source_bytes, all, reading);
+    ISTHMUS_TRY(from);
+    return copy_ranges(object(queue), *to, *from, *std::move(list), std::move(options));
   });
 }
 

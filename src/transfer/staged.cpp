@@ -7,7 +7,6 @@
 #include "os/process.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
-#include "transfer/pieces.hpp"
 
 namespace isthmus {
 namespace {
@@ -44,19 +43,18 @@ struct stage {
 
 class staged_copy final : public host_driven {
  public:
-  staged_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
-              ref<queue> reading, ref<queue> writing)
-      : host_driven{destination, source, shape},
-        parts_{destination.pointer, source.pointer, shape, k_piece_bytes},
+  staged_copy(const movement& what, ref<queue> reading, ref<queue> writing)
+      : host_driven{what},
+        parts_{what.cut(k_piece_bytes)},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
 
  protected:
   // Reads piece n while piece n - 1 is being written.
   [[nodiscard]] result<void> move() override {
-    std::array<stage, 2> stages{stage{parts_.bytes()}, stage{parts_.bytes()}};
-    for (std::size_t index = 0; index < parts_.count(); ++index) {
-      ISTHMUS_TRY(move_one(parts_.at(index), stages[index % 2]));
+    std::array<stage, 2> stages{stage{parts_->bytes()}, stage{parts_->bytes()}};
+    for (std::size_t index = 0; index < parts_->count(); ++index) {
+      ISTHMUS_TRY(move_one(index, stages[index % 2]));
     }
     ISTHMUS_TRY(stages[0].end());
     return stages[1].end();
@@ -67,50 +65,48 @@ class staged_copy final : public host_driven {
   }
 
  private:
-  [[nodiscard]] result<void> move_one(const piece& what, stage& by_way_of) {
+  [[nodiscard]] result<void> move_one(std::size_t index, stage& by_way_of) {
     ISTHMUS_TRY(by_way_of.end());
-    auto read = reading_->copy_2d(parts_.reading(what, by_way_of.memory.get()), {});
+    auto read = parts_->read(*reading_, index, by_way_of.memory.get(), {});
     ISTHMUS_TRY(read);
     by_way_of.in_flight = *std::move(read);
     ISTHMUS_TRY(by_way_of.end());
-    auto write = writing_->copy_2d(parts_.writing(what, by_way_of.memory.get()), {});
+    auto write = parts_->write(*writing_, index, by_way_of.memory.get(), {});
     ISTHMUS_TRY(write);
     by_way_of.in_flight = *std::move(write);
     return {};
   }
 
-  pieces parts_;
+  std::unique_ptr<const parts> parts_;
   ref<queue> reading_;
   ref<queue> writing_;
 };
 
 // On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
 // writes in the queue's order.
-submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
-                         const endpoint& source, const pitched& shape, transfer_options options) {
+submitted write_snapshot(queue& on, queue& reading, const movement& what,
+                         transfer_options options) {
   touched_memory read;
-  read.add(source, shape.extent(shape.source_pitch), false);
+  read.add(what.source, what.source_bytes, false);
   std::vector<ref<event>> before;
   read.collect(nullptr, before);
   ISTHMUS_TRY(read.collect_queues(nullptr, before));
   ISTHMUS_TRY(wait_for_all(options.after));
   let_end(before);
-  auto snapshot = std::make_unique_for_overwrite<std::byte[]>(shape.width * shape.height);
+  const auto whole = what.cut(SIZE_MAX);
+  auto snapshot = std::make_unique_for_overwrite<std::byte[]>(whole->bytes());
   auto* const bytes = snapshot.get();
-  auto taken = reading.copy_2d(
-      {bytes, shape.width, source.pointer, shape.source_pitch, shape.width, shape.height}, {});
+  auto taken = whole->read(reading, 0, bytes, {});
   ISTHMUS_TRY(taken);
   ISTHMUS_TRY((*taken)->wait(std::nullopt));
   options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &stage::give_back});
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;
-  written.add(destination, shape.extent(shape.destination_pitch), true);
+  written.add(what.destination, what.destination_bytes, true);
   std::vector<ref<event>> after;
   written.collect(&on, after);
   ISTHMUS_TRY(written.collect_lent(&on, after));
-  auto given = on.copy_2d(
-      {destination.pointer, shape.destination_pitch, bytes, shape.width, shape.width, shape.height},
-      after);
+  auto given = whole->write(on, 0, bytes, after);
   ISTHMUS_TRY(given);
   written.publish(&on, *given);
   keeper.until(**given);
@@ -119,19 +115,19 @@ submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
 
 }  // namespace
 
-submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
-                      const pitched& shape, transfer_options options) {
-  auto reading = source.memory->home().create_queue(source.memory->where());
+submitted copy_staged(queue& on, const movement& what, transfer_options options) {
+  const auto& from = *what.source.memory;
+  const auto& to = *what.destination.memory;
+  auto reading = from.home().create_queue(from.where());
   ISTHMUS_TRY(reading);
-  auto writing = destination.memory->home().create_queue(destination.memory->where());
+  auto writing = to.home().create_queue(to.where());
   ISTHMUS_TRY(writing);
   if (!options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
-      destination.in_context_of(on)) {
-    return write_snapshot(on, **reading, destination, source, shape, std::move(options));
+      what.destination.in_context_of(on)) {
+    return write_snapshot(on, **reading, what, std::move(options));
   }
   return carry_out(&on,
-                   std::make_shared<staged_copy>(destination, source, shape, *std::move(reading),
-                                                 *std::move(writing)),
+                   std::make_shared<staged_copy>(what, *std::move(reading), *std::move(writing)),
                    std::move(options));
 }
 

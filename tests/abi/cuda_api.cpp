@@ -98,6 +98,7 @@ static_assert(cu::k_attribute_virtual_memory ==
               CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);
 static_assert(cu::k_pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(cu::k_pointer_on_device == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);
 static_assert(cu::k_pointer_is_managed == CU_POINTER_ATTRIBUTE_IS_MANAGED);
 static_assert(cu::k_pointer_device == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(cu::k_pointer_base == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);

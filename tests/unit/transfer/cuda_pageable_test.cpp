@@ -35,7 +35,7 @@ class cuda_pageable : public cuda_test {
   }
   [[nodiscard]] static bool is_staged(const queue& on, const endpoint& to, const endpoint& from,
                                       bool blocking) {
-    return is_better_staged(on, to, from, {k_bytes, k_bytes, k_bytes, 1}, blocking);
+    return is_better_staged(on, {to, from, k_bytes, k_bytes, k_bytes}, blocking);
   }
   // As others do who know the stream: not through the library.
   void fill_as_others(cuda::stream_handle on, std::byte* at, unsigned char value,

@@ -1,0 +1,27 @@
+#pragma once
+// A copy that has been checked: from where to where, and how much of it.
+
+#include <memory>
+
+#include "transfer/endpoint.hpp"
+#include "transfer/parts.hpp"
+
+namespace isthmus {
+
+struct movement {
+  const endpoint& destination;
+  const endpoint& source;
+  // From the pointer to the end of the last byte.
+  std::size_t destination_bytes = 0;
+  std::size_t source_bytes = 0;
+  std::size_t nbytes = 0;  // that move
+  copy_2d_shape rows{};    // what moves; or, where there are any,
+  std::span<const copy_range> ranges{};
+
+  // Parts of at most that many bytes.
+  [[nodiscard]] std::unique_ptr<const parts> cut(std::size_t most_bytes) const;
+  // By one operation of a queue that reaches both sides.
+  [[nodiscard]] submitted put_to(queue& on, wait_list after) const;
+};
+
+}  // namespace isthmus
