@@ -1416,6 +1416,17 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    """
+    Copies many ranges of bytes between two places as one operation.
+
+    `ranges`: a two-dimensional array of integers, or a sequence of tuples, each row (offset
+    in `dst`, offset in `src`, bytes), or the two offsets where `nbytes` gives the bytes of
+    all. All are checked before anything moves, and they move in no order: where two write
+    the same bytes, or one writes what another reads, that is InvalidArgumentError. All else
+    as in Buffer.copy_from; on CUDA one kernel moves them all.
+    """
+
 class _Memory(Buffer):
     """What the three classes of isthmus.memory share."""
 

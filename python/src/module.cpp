@@ -71,6 +71,7 @@ NB_MODULE(_core, module) {
   bind_current_resource(module);
   bind_replay(module);
   bind_buffer(module);
+  bind_ranges(module);
   bind_memory(module);
   bind_sim(module);
   bind_c_api(module);

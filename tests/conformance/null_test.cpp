@@ -286,6 +286,13 @@ TEST_F(null, transfers) {
       refused(isthmus_copy_2d(nullptr, none, 1, &place_, 1, 1, 1, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(
       refused(isthmus_copy_2d(nullptr, &place_, 1, none, 1, 1, 1, nullptr, nullptr), k_invalid));
+  const isthmus_range_t one{0, 0, 1};
+  EXPECT_TRUE(
+      refused(isthmus_copy_ranges(nullptr, none, &place_, &one, 1, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_copy_ranges(nullptr, &place_, none, &one, 1, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_copy_ranges(nullptr, &place_, &place_, nullptr, 1, nullptr, nullptr),
+                      k_invalid, {"ranges"}));
   EXPECT_TRUE(refused(isthmus_prefetch(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_advise(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
 }

@@ -46,6 +46,7 @@ class scenario {
     write_all();
     copy_between_all();
     fill_and_pitch();
+    ranges();
     cross_queues();
     functions_and_hints();
     gate();
@@ -119,6 +120,28 @@ class scenario {
                   to.want.begin() + static_cast<std::ptrdiff_t>(8 + 64 * y));
     }
     to.sure = to.sure && from.sure && done;
+  }
+  // From plain memory, and between all kinds.
+  void ranges() {
+    std::vector<im::copy_range> all;
+    for (std::size_t at = 0; at + 600 < k_bytes; at += 1000) all.push_back({at + 1, at + 3, 500});
+    const bytes data = noise(k_bytes, 99);
+    for (tracked& to : all_) {
+      const bool written =
+          attempt([&] { im::copy_ranges(to.buffer, std::span(data), all, {.on = first_}); });
+      for (const auto& each : all) splice(to, data, each);
+      to.sure = to.sure && written;
+      for (const tracked& from : all_) {
+        if (&to == &from) continue;
+        const bool done = attempt([&] { end(im::copy_ranges_async(to.buffer, from.buffer, all)); });
+        for (const auto& each : all) splice(to, from.want, each);
+        to.sure = to.sure && from.sure && done;
+      }
+    }
+  }
+  static void splice(tracked& to, const bytes& from, const im::copy_range& what) {
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(what.source_offset), what.nbytes,
+                to.want.begin() + static_cast<std::ptrdiff_t>(what.destination_offset));
   }
   void cross_queues() {
     for (tracked& one : all_) {
@@ -315,8 +338,8 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
 };
 INSTANTIATE_TEST_SUITE_P(kinds, every_call,
                          ::testing::Values("allocate", "free", "context", "queue", "copy",
-                                           "copy_2d", "fill", "fence", "event", "prefetch",
-                                           "advise", "any"));
+                                           "copy_2d", "copy_ranges", "fill", "fence", "event",
+                                           "prefetch", "advise", "any"));
 
 TEST_P(every_call, fails_in_turn) { fail_in_turn(GetParam(), ""); }
 TEST_P(every_call, fails_in_turn_with_late_effects) { fail_in_turn(GetParam(), ",effect=late"); }

@@ -43,7 +43,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 21) {
+    switch (from_.byte() % 22) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -64,6 +64,7 @@ class machine {
       case 17: return give_back();
       case 18: return trim();
       case 19: return play();
+      case 20: return copy_ranges();
       default: return submit();
     }
   }
@@ -151,6 +152,21 @@ class machine {
     put(isthmus_copy_2d(any(queues_), &to, to_pitch, &source, source_pitch, width, height, &options,
                         &event),
         event);
+  }
+  void copy_ranges() {
+    const isthmus_place_t to = place();
+    const isthmus_place_t source = place();
+    const bool own = is_own(to) || is_own(source);
+    isthmus_range_t ranges[12];
+    const std::size_t count = from_.byte() % 13;
+    for (std::size_t i = 0; i < count; ++i) {
+      ranges[i] =
+          own ? isthmus_range_t{from_.size() % 4096, from_.size() % 4096, from_.size() % 2048}
+              : isthmus_range_t{from_.size(), from_.size(), from_.size()};
+    }
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy_ranges(any(queues_), &to, &source, ranges, count, &options, &event), event);
   }
   void fill() {
     const isthmus_place_t to = place();
