@@ -519,6 +519,10 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place_t*
         destination, const isthmus_place_t* source, const isthmus_range_t* ranges, size_t
         range_count, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* destination,
+        const size_t* destination_strides, const isthmus_place_t* source, const size_t*
+        source_strides, const size_t* shape, size_t dimensions, size_t item_bytes, const
+        isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
         const void* pattern, size_t pattern_bytes, size_t nbytes, const isthmus_operation_t*
         operation, isthmus_event_t** event)

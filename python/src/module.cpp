@@ -72,6 +72,7 @@ NB_MODULE(_core, module) {
   bind_replay(module);
   bind_buffer(module);
   bind_ranges(module);
+  bind_nd(module);
   bind_memory(module);
   bind_sim(module);
   bind_c_api(module);

@@ -153,6 +153,7 @@ void bind_resource(nb::module_& module);
 void bind_pressure(nb::module_& module);
 void bind_replay(nb::module_& module);
 void bind_ranges(nb::module_& module);
+void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_sim(nb::module_& module);

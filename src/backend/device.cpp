@@ -35,7 +35,7 @@ result<memory_info> device::memory() const {
 
 bool device::copies_better_staged(const void*, std::size_t, bool) const noexcept { return false; }
 
-bool device::copies_ranges_better_staged(const void*) const noexcept { return false; }
+bool device::copies_pieces_better_staged(const void*) const noexcept { return false; }
 
 result<ref<queue>> device::default_queue() {
   if (auto* made = default_queue_.load(std::memory_order_acquire)) {

@@ -59,8 +59,9 @@ class device : public ref_counted {
   [[nodiscard]] virtual bool copies_better_staged(const void* plain, std::size_t nbytes,
                                                   bool to_device) const noexcept;
 
-  // The same of many ranges, which the host gathers for one operation or scatters behind it.
-  [[nodiscard]] virtual bool copies_ranges_better_staged(const void* plain) const noexcept;
+  // The same of what is in many pieces, which the host gathers for one operation or scatters
+  // behind it.
+  [[nodiscard]] virtual bool copies_pieces_better_staged(const void* plain) const noexcept;
 
   // The queue on the default context that serves whoever names none; made when first asked for.
   [[nodiscard]] result<ref<queue>> default_queue();

@@ -17,6 +17,24 @@ struct movement {
   std::size_t nbytes = 0;  // that move
   copy_2d_shape rows{};    // what moves; or, where there are any,
   std::span<const copy_range> ranges{};
+  const strided_copy* block = nullptr;  // or, where there is one
+
+  [[nodiscard]] static movement of_block(const endpoint& destination, const endpoint& source,
+                                         const strided_copy& block) noexcept {
+    return {destination,
+            source,
+            block.extent(side::destination),
+            block.extent(side::source),
+            block.bytes(),
+            {},
+            {},
+            &block};
+  }
+
+  // Whether it is in pieces, which the host rather gathers for one operation of a queue.
+  [[nodiscard]] bool is_in_pieces() const noexcept {
+    return rows.height > 1 || !ranges.empty() || block != nullptr;
+  }
 
   // Parts of at most that many bytes.
   [[nodiscard]] std::unique_ptr<const parts> cut(std::size_t most_bytes) const;

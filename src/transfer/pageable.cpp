@@ -239,7 +239,7 @@ bool is_better_staged(const queue& on, const movement& what, bool blocking) {
   return where.copies_better_staged(plain, what.nbytes, to_device) && has_ring(where);
 }
 
-bool are_ranges_better_staged(const queue& on, const movement& what, bool blocking) {
+bool are_pieces_better_staged(const queue& on, const movement& what, bool blocking) {
   const bool to_device = is_of_a_device(what.destination, what.source);
   if ((!to_device && !is_of_a_device(what.source, what.destination)) ||
       (!blocking && !may_go_behind(on))) {
@@ -247,7 +247,7 @@ bool are_ranges_better_staged(const queue& on, const movement& what, bool blocki
   }
   auto& where = (to_device ? what.destination : what.source).memory->where();
   const auto* const plain = (to_device ? what.source : what.destination).pointer;
-  return where.copies_ranges_better_staged(plain) && has_ring(where);
+  return where.copies_pieces_better_staged(plain) && has_ring(where);
 }
 
 submitted copy_pageable(queue& on, const movement& what, transfer_options options) {

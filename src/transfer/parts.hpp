@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "backend/queue.hpp"
+#include "core/strided.hpp"
 #include "transfer/transfer.hpp"
 
 namespace isthmus {
@@ -37,7 +38,6 @@ class parts {
 // Parts are of whole ranges, but for those that more than one part has a share of. Where a device
 // has whole words of a range, on its `device_side`, they are whole where it is packed, too: what
 // moves them can move words then.
-enum class side { destination, source };
 [[nodiscard]] std::unique_ptr<const parts> cut_ranges(const ranged_copy& what, side device_side,
                                                       std::size_t most_bytes);
 

@@ -21,20 +21,18 @@ result<void> check_end(const copy_range& range, std::size_t index) {
   return {};
 }
 
-// The indices of those that are not empty, in the order of their destinations.
+// The indices in the order of the destinations; none where the ranges are in that order.
 std::vector<std::size_t> in_order(std::span<const copy_range> given) {
-  std::vector<std::size_t> order;
-  order.reserve(given.size());
-  for (std::size_t index = 0; index < given.size(); ++index) {
-    if (given[index].nbytes != 0) {
-      order.push_back(index);
-    }
-  }
-  const auto is_before = [given](std::size_t one, std::size_t other) {
-    return given[one].destination_offset < given[other].destination_offset;
+  const auto is_before = [](const copy_range& one, const copy_range& other) {
+    return one.destination_offset < other.destination_offset;
   };
-  if (!std::is_sorted(order.begin(), order.end(), is_before)) {
-    std::sort(order.begin(), order.end(), is_before);
+  std::vector<std::size_t> order;
+  if (!std::is_sorted(given.begin(), given.end(), is_before)) {
+    order.resize(given.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t one, std::size_t other) {
+      return is_before(given[one], given[other]);
+    });
   }
   return order;
 }
@@ -46,8 +44,12 @@ error refuse_common_bytes(std::span<const copy_range> given, std::size_t one, st
               given[one].destination_offset, given[other].nbytes, given[other].destination_offset);
 }
 
+std::size_t end_of(const copy_range& range) noexcept {
+  return range.destination_offset + range.nbytes;
+}
+
 bool follows(const copy_range& last, const copy_range& next) noexcept {
-  return last.destination_offset + last.nbytes == next.destination_offset &&
+  return end_of(last) == next.destination_offset &&
          last.source_offset + last.nbytes == next.source_offset;
 }
 
@@ -109,20 +111,23 @@ result<range_list> list_ranges(std::span<const copy_range> given) {
   }
   const auto order = in_order(given);
   range_list list;
-  list.each.reserve(order.size());
-  for (std::size_t at = 0; at < order.size(); ++at) {
-    const auto& next = given[order[at]];
-    if (at != 0) {
-      const auto& before = given[order[at - 1]];
-      if (before.destination_offset + before.nbytes > next.destination_offset) {
-        return refuse_common_bytes(given, order[at - 1], order[at]);
+  list.each.reserve(given.size());
+  std::size_t last = 0;  // that was not empty
+  for (std::size_t at = 0; at < given.size(); ++at) {
+    const auto index = order.empty() ? at : order[at];
+    const auto& next = given[index];
+    if (next.nbytes == 0) {
+      continue;
+    }
+    if (list.each.empty() || !follows(list.each.back(), next)) {
+      if (!list.each.empty() && end_of(list.each.back()) > next.destination_offset) {
+        return refuse_common_bytes(given, last, index);
       }
-    }
-    if (!list.each.empty() && follows(list.each.back(), next)) {
-      list.each.back().nbytes += next.nbytes;
-    } else {
       list.each.push_back(next);
+    } else {
+      list.each.back().nbytes += next.nbytes;
     }
+    last = index;
   }
   if (!list.each.empty()) {
     rebase(list);
@@ -152,7 +157,7 @@ submitted copy_ranges(queue* asked, const endpoint& destination, const endpoint&
                      all = std::move(ranges.each)] { copy_ranges({to, from, all}); });
   }
   if (auto* carrying = carrier(*on, destination, source)) {
-    if (are_ranges_better_staged(*on, what, options.blocking)) {
+    if (are_pieces_better_staged(*on, what, options.blocking)) {
       return copy_pageable(*on, what, std::move(options));
     }
     return on_queue(*on, *carrying, touched, options,

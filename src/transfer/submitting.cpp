@@ -47,6 +47,11 @@ bool host_does_it(queue* on, touched_memory& touched, const transfer_options& op
          (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
 }
 
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+             std::size_t b_bytes) noexcept {
+  return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
+}
+
 submitted nothing_to_do(queue* on, transfer_options& options) {
   if (options.blocking || on == nullptr) {
     return in_no_queue(options, [] {});

@@ -24,6 +24,9 @@ namespace isthmus {
 [[nodiscard]] bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
                                 std::size_t nbytes);
 
+[[nodiscard]] bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+                           std::size_t b_bytes) noexcept;
+
 // Nothing to move, but what it should wait for still is.
 [[nodiscard]] submitted nothing_to_do(queue* on, transfer_options& options);
 

@@ -9,10 +9,6 @@
 namespace isthmus {
 namespace {
 
-bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::size_t b_bytes) {
-  return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
-}
-
 error refuse_overlap(std::size_t nbytes) {
   return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
               "source and destination of a copy of {} overlap: copy by way of another buffer",

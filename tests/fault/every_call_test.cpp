@@ -47,6 +47,7 @@ class scenario {
     copy_between_all();
     fill_and_pitch();
     ranges();
+    blocks();
     cross_queues();
     functions_and_hints();
     gate();
@@ -136,6 +137,23 @@ class scenario {
         const bool done = attempt([&] { end(im::copy_ranges_async(to.buffer, from.buffer, all)); });
         for (const auto& each : all) splice(to, from.want, each);
         to.sure = to.sure && from.sure && done;
+      }
+    }
+  }
+  // Turned round on its way, which takes a copy of many ranges, and packed, which takes one of rows.
+  void blocks() {
+    const bytes data = noise(k_bytes, 98);
+    for (tracked& to : all_) {
+      for (const im::dimensions& from : {im::dimensions{2, 40, 800}, im::dimensions{1600, 80, 4}}) {
+        const bool done = attempt([&] {
+          end(im::copy_nd_async({im::at(to.buffer, 6), {800, 40, 2}}, {std::span(data), from},
+                                {20, 20, 20}, 2));
+        });
+        for (std::size_t i = 0; i < 8000; ++i) {
+          const std::size_t x = i % 20, y = i / 20 % 20, z = i / 400;
+          splice(to, data, {6 + 2 * i, z * from[0] + y * from[1] + x * from[2], 2});
+        }
+        to.sure = to.sure && done;
       }
     }
   }

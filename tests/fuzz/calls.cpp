@@ -43,7 +43,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 22) {
+    switch (from_.byte() % 23) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -65,6 +65,7 @@ class machine {
       case 18: return trim();
       case 19: return play();
       case 20: return copy_ranges();
+      case 21: return copy_nd();
       default: return submit();
     }
   }
@@ -167,6 +168,25 @@ class machine {
     const isthmus_operation_t options = how();
     isthmus_event_t* event = nullptr;
     put(isthmus_copy_ranges(any(queues_), &to, &source, ranges, count, &options, &event), event);
+  }
+  void copy_nd() {
+    const isthmus_place_t to = place();
+    const isthmus_place_t source = place();
+    const bool own = is_own(to) || is_own(source);
+    std::size_t numbers[3][9];
+    const std::size_t dimensions = from_.byte() % 10;
+    for (auto& each : numbers) {
+      // Of our own no more than there is: 3 bytes and 2 times 999 in each of 3 dimensions.
+      std::generate_n(each, dimensions, [&] { return own ? from_.size() % 1000 : from_.size(); });
+    }
+    for (std::size_t i = 0; i < dimensions && own; ++i)
+      numbers[2][i] = i < 3 ? numbers[2][i] % 4 : 1;
+    const std::size_t item = own ? from_.byte() % 4 : from_.size();
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy_nd(any(queues_), &to, numbers[0], &source, numbers[1], numbers[2], dimensions,
+                        item, &options, &event),
+        event);
   }
   void fill() {
     const isthmus_place_t to = place();

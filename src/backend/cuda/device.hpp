@@ -48,7 +48,7 @@ class device final : public isthmus::device {
   [[nodiscard]] result<memory_info> memory() const override;
   [[nodiscard]] bool copies_better_staged(const void* plain, std::size_t nbytes,
                                           bool to_device) const noexcept override;
-  [[nodiscard]] bool copies_ranges_better_staged(const void* plain) const noexcept override;
+  [[nodiscard]] bool copies_pieces_better_staged(const void* plain) const noexcept override;
   [[nodiscard]] range_kernel& ranges() noexcept { return ranges_; }
   // Whether the driver does not know it. Pre: the primary context was made.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;

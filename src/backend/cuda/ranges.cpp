@@ -254,7 +254,7 @@ std::vector<range_lists::block> write_lists(device& where, const ranged_copy& wh
 
 }  // namespace
 
-bool device::copies_ranges_better_staged(const void* plain) const noexcept {
+bool device::copies_pieces_better_staged(const void* plain) const noexcept {
   const made_current here{calls_, known_primary()};
   return ask_pointer(calls_, plain).kind == ISTHMUS_KIND_UNKNOWN &&
          ranges_.loaded(calls_) != nullptr;
