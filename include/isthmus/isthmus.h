@@ -1022,11 +1022,11 @@ ISTHMUS_API isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue,
                                                  const isthmus_range_t* ranges, size_t range_count,
                                                  const isthmus_operation_t* operation,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
-/* Copies an array of up to 8 dimensions: `shape[i]` elements of `item_bytes` along dimension i, which
- * lie `strides[i]` bytes apart on each side. The order of the dimensions is of no account; those that
- * follow each other without a gap are joined. A source's stride may be 0. A destination's must span
- * all that lies inside it, and where both sides' extents overlap only rows at one distance may lie
- * between each other's: else INVALID_ARGUMENT. */
+/* Copies an array of up to 8 dimensions: `shape[i]` elements of `item_bytes` along dimension i,
+ * which lie `strides[i]` bytes apart on each side. The order of the dimensions is of no account;
+ * those that follow each other without a gap are joined. A source's stride may be 0. A
+ * destination's must span all that lies inside it, and where both sides' extents overlap only rows
+ * at one distance may lie between each other's: else INVALID_ARGUMENT. */
 ISTHMUS_API isthmus_status_t isthmus_copy_nd(
     isthmus_queue_t* queue, const isthmus_place_t* destination, const size_t* destination_strides,
     const isthmus_place_t* source, const size_t* source_strides, const size_t* shape,

@@ -31,11 +31,6 @@ struct movement {
             &block};
   }
 
-  // Whether it is in pieces, which the host rather gathers for one operation of a queue.
-  [[nodiscard]] bool is_in_pieces() const noexcept {
-    return rows.height > 1 || !ranges.empty() || block != nullptr;
-  }
-
   // Parts of at most that many bytes.
   [[nodiscard]] std::unique_ptr<const parts> cut(std::size_t most_bytes) const;
   // By one operation of a queue that reaches both sides.

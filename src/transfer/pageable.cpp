@@ -76,7 +76,7 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
         threads_{threads_for(what.nbytes, allowed)},
         places_{places_for(threads_, allowed, ring.processors_near())},
         parts_{what.cut(piece_bytes(what.nbytes, threads_))},
-        to_device_{static_cast<bool>(what.destination.memory)},
+        to_device_{!what.destination.host_can_touch()},
         ring_{ring} {}
 
   // Where there is no memory for more, or no lane, who is at work does it all.
@@ -212,9 +212,10 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
   error failure_;
 };
 
-// Whether one side is plain memory of the host and the other a device's.
+// Whether one side is a device's and the other the host's, its own or another driver's: the device's
+// driver knows neither.
 bool is_of_a_device(const endpoint& memory, const endpoint& plain) noexcept {
-  return memory.memory && !plain.memory && !memory.host_can_touch();
+  return !memory.host_can_touch() && plain.host_can_touch();
 }
 
 // Who puts work to the queue's stream himself expects it behind a copy that was put there before:
@@ -251,7 +252,8 @@ bool are_pieces_better_staged(const queue& on, const movement& what, bool blocki
 }
 
 submitted copy_pageable(queue& on, const movement& what, transfer_options options) {
-  auto& where = (what.destination.memory ? what.destination : what.source).memory->where();
+  const bool to_device = !what.destination.host_can_touch();
+  auto& where = (to_device ? what.destination : what.source).memory->where();
   return carry_out(&on, std::make_shared<pageable_copy>(what, staging_ring::of(where)),
                    std::move(options));
 }

@@ -1,12 +1,13 @@
 #include "transfer/staged.hpp"
 
-#include <array>
 #include <memory>
 
 #include "backend/queue.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
+#include "transfer/staging_ring.hpp"
 
 namespace isthmus {
 namespace {
@@ -14,16 +15,17 @@ namespace {
 // Large enough that a driver's fixed cost a copy vanishes, small enough to stay in the caches.
 constexpr std::size_t k_piece_bytes = std::size_t{4} << 20;
 
-// Host memory that a piece goes by way of. It does not go before what was submitted on it has
+using slot = staging_ring::slot;
+
+// Plain memory that a piece goes by way of. It does not go before what was submitted on it has
 // ended, whatever is thrown.
-struct stage {
-  explicit stage(std::size_t nbytes)
-      : memory{std::make_unique_for_overwrite<std::byte[]>(nbytes)} {}
+struct stage final : slot {
+  explicit stage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
   stage(const stage&) = delete;
   stage& operator=(const stage&) = delete;
   ~stage() {
     static_cast<void>(end());
-    give_back(memory.release());
+    give_back(memory);
   }
 
   // Once the process is ending nobody can tell whether what was submitted still runs.
@@ -32,32 +34,51 @@ struct stage {
       delete[] static_cast<std::byte*>(memory);
     }
   }
-
-  [[nodiscard]] result<void> end() {
-    return in_flight ? in_flight->wait(std::nullopt) : result<void>{};
-  }
-
-  std::unique_ptr<std::byte[]> memory;
-  ref<event> in_flight;
 };
 
-class staged_copy final : public host_driven {
+// What is read piece by piece from one side and written to the other: piece n while piece n - 1 is
+// being written.
+class staged_copy : public host_driven {
  public:
-  staged_copy(const movement& what, ref<queue> reading, ref<queue> writing)
-      : host_driven{what},
-        parts_{what.cut(k_piece_bytes)},
+  staged_copy(const movement& what, std::size_t piece_bytes)
+      : host_driven{what}, parts_{what.cut(piece_bytes)} {}
+
+ protected:
+  [[nodiscard]] result<void> move_by_way_of(slot& first, slot& second, queue& reading,
+                                            queue& writing) {
+    for (std::size_t index = 0; index < parts_->count(); ++index) {
+      auto& by_way_of = index % 2 == 0 ? first : second;
+      ISTHMUS_TRY(by_way_of.end());
+      auto read = parts_->read(reading, index, by_way_of.memory, {});
+      ISTHMUS_TRY(read);
+      by_way_of.in_flight = *std::move(read);
+      ISTHMUS_TRY(by_way_of.end());
+      auto write = parts_->write(writing, index, by_way_of.memory, {});
+      ISTHMUS_TRY(write);
+      by_way_of.in_flight = *std::move(write);
+    }
+    ISTHMUS_TRY(first.end());
+    return second.end();
+  }
+  [[nodiscard]] std::size_t largest() const noexcept { return parts_->bytes(); }
+
+ private:
+  std::unique_ptr<const parts> parts_;
+};
+
+// By way of plain memory.
+class plainly_staged final : public staged_copy {
+ public:
+  plainly_staged(const movement& what, ref<queue> reading, ref<queue> writing)
+      : staged_copy{what, k_piece_bytes},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
 
  protected:
-  // Reads piece n while piece n - 1 is being written.
   [[nodiscard]] result<void> move() override {
-    std::array<stage, 2> stages{stage{parts_->bytes()}, stage{parts_->bytes()}};
-    for (std::size_t index = 0; index < parts_->count(); ++index) {
-      ISTHMUS_TRY(move_one(index, stages[index % 2]));
-    }
-    ISTHMUS_TRY(stages[0].end());
-    return stages[1].end();
+    stage first{largest()};
+    stage second{largest()};
+    return move_by_way_of(first, second, *reading_, *writing_);
   }
   void let_go() noexcept override {
     reading_ = nullptr;
@@ -65,22 +86,45 @@ class staged_copy final : public host_driven {
   }
 
  private:
-  [[nodiscard]] result<void> move_one(std::size_t index, stage& by_way_of) {
-    ISTHMUS_TRY(by_way_of.end());
-    auto read = parts_->read(*reading_, index, by_way_of.memory.get(), {});
-    ISTHMUS_TRY(read);
-    by_way_of.in_flight = *std::move(read);
-    ISTHMUS_TRY(by_way_of.end());
-    auto write = parts_->write(*writing_, index, by_way_of.memory.get(), {});
-    ISTHMUS_TRY(write);
-    by_way_of.in_flight = *std::move(write);
-    return {};
-  }
-
-  std::unique_ptr<const parts> parts_;
   ref<queue> reading_;
   ref<queue> writing_;
 };
+
+// By way of pinned memory of the one side, on its lane's queue, and a queue of the other's.
+class pinned_staged final : public staged_copy {
+ public:
+  pinned_staged(const movement& what, staging_ring& ring, side ring_is_of, ref<queue> other)
+      : staged_copy{what, staging_ring::k_slot_bytes},
+        ring_{ring},
+        ring_is_of_{ring_is_of},
+        other_{std::move(other)} {}
+
+ protected:
+  [[nodiscard]] result<void> move() override {
+    auto& with = ring_.take();
+    const undo given_back{[&] {
+      for (auto& each : with.slots) {
+        static_cast<void>(each.end());
+      }
+      ring_.give_back(with);
+    }};
+    const bool writes = ring_is_of_ == side::destination;
+    return move_by_way_of(with.slots[0], with.slots[1], writes ? *other_ : *with.on,
+                          writes ? *with.on : *other_);
+  }
+  void let_go() noexcept override { other_ = nullptr; }
+
+ private:
+  staging_ring& ring_;
+  const side ring_is_of_;
+  ref<queue> other_;
+};
+
+// Whether a copy of that device's goes faster by way of its ring.
+bool has_ring(device& where, std::size_t nbytes, bool to_device) {
+  return where.copies_better_staged(nullptr, nbytes, to_device) &&
+         staging_ring::of(where).is_there();
+}
 
 // On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
 // writes in the queue's order.
@@ -118,17 +162,36 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
 submitted copy_staged(queue& on, const movement& what, transfer_options options) {
   const auto& from = *what.source.memory;
   const auto& to = *what.destination.memory;
-  auto reading = from.home().create_queue(from.where());
-  ISTHMUS_TRY(reading);
-  auto writing = to.home().create_queue(to.where());
-  ISTHMUS_TRY(writing);
-  if (!options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
-      what.destination.in_context_of(on)) {
-    return write_snapshot(on, **reading, what, std::move(options));
+  const bool snapshot = !options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
+                        what.destination.in_context_of(on);
+  const bool to_ring = !snapshot && has_ring(to.where(), what.nbytes, true);
+  const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), what.nbytes, false);
+  ref<queue> reading;
+  ref<queue> writing;
+  if (!from_ring) {
+    auto made = from.home().create_queue(from.where());
+    ISTHMUS_TRY(made);
+    reading = *std::move(made);
   }
-  return carry_out(&on,
-                   std::make_shared<staged_copy>(what, *std::move(reading), *std::move(writing)),
-                   std::move(options));
+  if (!to_ring) {
+    auto made = to.home().create_queue(to.where());
+    ISTHMUS_TRY(made);
+    writing = *std::move(made);
+  }
+  if (snapshot) {
+    return write_snapshot(on, *reading, what, std::move(options));
+  }
+  std::shared_ptr<host_driven> copied;
+  if (to_ring) {
+    copied = std::make_shared<pinned_staged>(what, staging_ring::of(to.where()), side::destination,
+                                             std::move(reading));
+  } else if (from_ring) {
+    copied = std::make_shared<pinned_staged>(what, staging_ring::of(from.where()), side::source,
+                                             std::move(writing));
+  } else {
+    copied = std::make_shared<plainly_staged>(what, std::move(reading), std::move(writing));
+  }
+  return carry_out(&on, copied, std::move(options));
 }
 
 }  // namespace isthmus

@@ -1,7 +1,8 @@
 #pragma once
 // Copies between two contexts neither of which can reach the other's device memory: by way of the
 // host, in pieces, so that reading one and writing the one before overlap and no block of the whole
-// size is needed.
+// size is needed. Where one of the devices copies pinned memory faster the pieces lie in its
+// staging ring.
 
 #include "transfer/movement.hpp"
 
