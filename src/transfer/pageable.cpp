@@ -212,8 +212,8 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
   error failure_;
 };
 
-// Whether one side is a device's and the other the host's, its own or of another driver: that of the
-// device knows neither.
+// Whether one side is a device's and the other the host's, its own or of another driver: the
+// device's knows neither.
 bool is_of_a_device(const endpoint& memory, const endpoint& plain) noexcept {
   return !memory.host_can_touch() && plain.host_can_touch();
 }
