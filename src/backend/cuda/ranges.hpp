@@ -1,7 +1,7 @@
 #pragma once
 // Copies of many ranges by one kernel: 2,606 random pages of 4 KiB between the host and the device
-// take 0.27 ms, as many copies 7 (H100). The kernel reads and writes the host's pinned memory where
-// it lies.
+// take 0.3 ms, as many copies 6.6 (H100, bench/micro/ranges.cpp). The kernel reads and writes the
+// host's pinned memory where it lies.
 //
 // What it is to copy it reads from a list in pinned memory, in blocks that are kept for the next
 // copy till the process ends: 32 MiB a device at most. Never cuMemcpyBatchAsync: of 23,676 copies
