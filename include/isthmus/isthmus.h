@@ -1026,6 +1026,33 @@ ISTHMUS_API isthmus_status_t isthmus_copy_2d(
     isthmus_queue_t* queue, const isthmus_place_t* destination, size_t destination_pitch,
     const isthmus_place_t* source, size_t source_pitch, size_t width, size_t height,
     const isthmus_operation_t* operation, isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* `nbytes` bytes from `source_offset` bytes past one place to `destination_offset` past another. */
+typedef struct isthmus_range_s {
+  size_t destination_offset;
+  size_t source_offset;
+  size_t nbytes;
+} isthmus_range_t;
+
+/* Copies many ranges between two places as one operation, in no order among themselves. All are
+ * checked before anything moves: OUT_OF_RANGE names the range that leaves its place, and ranges
+ * that overlap where they write, or write what another reads, are INVALID_ARGUMENT. `ranges` are
+ * the caller's again when this returns. */
+ISTHMUS_API isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue,
+                                                 const isthmus_place_t* destination,
+                                                 const isthmus_place_t* source,
+                                                 const isthmus_range_t* ranges, size_t range_count,
+                                                 const isthmus_operation_t* operation,
+                                                 isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Copies an array of up to 8 dimensions: `shape[i]` elements of `item_bytes` along dimension i,
+ * which lie `strides[i]` bytes apart on each side. The order of the dimensions is of no account;
+ * those that follow each other without a gap are joined. A source's stride may be 0. A
+ * destination's must span all that lies inside it, and where both sides' extents overlap only rows
+ * at one distance may lie between each other's: else INVALID_ARGUMENT. */
+ISTHMUS_API isthmus_status_t isthmus_copy_nd(
+    isthmus_queue_t* queue, const isthmus_place_t* destination, const size_t* destination_strides,
+    const isthmus_place_t* source, const size_t* source_strides, const size_t* shape,
+    size_t dimensions, size_t item_bytes, const isthmus_operation_t* operation,
+    isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. UNSUPPORTED by a
  * device that is not the host's from an address that is none. */
 ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue,

@@ -12,6 +12,8 @@
 #include <isthmus/context.hpp>
 #include <isthmus/copy.hpp>
 #include <isthmus/copy_2d.hpp>
+#include <isthmus/copy_nd.hpp>
+#include <isthmus/copy_ranges.hpp>
 #include <isthmus/device.hpp>
 #include <isthmus/error.hpp>
 #include <isthmus/event.hpp>

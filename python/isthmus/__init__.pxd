@@ -308,6 +308,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         int is_registered
         isthmus_device_t* device
 
+    ctypedef struct isthmus_range_t:
+        size_t destination_offset
+        size_t source_offset
+        size_t nbytes
+
     ctypedef struct isthmus_operation_t:
         size_t struct_size
         isthmus_event_t* const* after
@@ -526,6 +531,13 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* destination,
         size_t destination_pitch, const isthmus_place_t* source, size_t source_pitch, size_t width,
         size_t height, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place_t*
+        destination, const isthmus_place_t* source, const isthmus_range_t* ranges, size_t
+        range_count, const isthmus_operation_t* operation, isthmus_event_t** event)
+    isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* destination,
+        const size_t* destination_strides, const isthmus_place_t* source, const size_t*
+        source_strides, const size_t* shape, size_t dimensions, size_t item_bytes, const
+        isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* destination,
         const void* pattern, size_t pattern_bytes, size_t nbytes, const isthmus_operation_t*
         operation, isthmus_event_t** event)

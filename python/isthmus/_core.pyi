@@ -1454,6 +1454,28 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    """
+    Copies many ranges of bytes between two places as one operation.
+
+    `ranges`: a two-dimensional array of integers, or a sequence of tuples, each row (offset
+    in `dst`, offset in `src`, bytes), or the two offsets where `nbytes` gives the bytes of
+    all. All are checked before anything moves, and they move in no order: where two write
+    the same bytes, or one writes what another reads, that is InvalidArgumentError. All else
+    as in Buffer.copy_from; on CUDA one kernel moves them all.
+    """
+
+def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    """
+    Copies an array whose elements may lie apart, of up to 8 dimensions.
+
+    Arrays (numpy.ndarray and the like) tell shape, strides and size of an element; a Buffer,
+    and bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)
+    and strides, in bytes, say it where neither does, or otherwise. All else as in
+    Buffer.copy_from. Raises ValueError for arrays of different shapes and for dimensions that
+    run backwards, InvalidArgumentError where elements overlap in the destination.
+    """
+
 class _Memory(Buffer):
     """What the three classes of isthmus.memory share."""
 

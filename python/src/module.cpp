@@ -73,6 +73,8 @@ NB_MODULE(_core, module) {
   bind_torch(module);
   bind_bare_block(module);
   bind_buffer(module);
+  bind_ranges(module);
+  bind_nd(module);
   bind_memory(module);
   bind_pin(module);
   bind_sim(module);

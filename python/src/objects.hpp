@@ -152,6 +152,8 @@ void bind_budget(nb::module_& module);
 void bind_resource(nb::module_& module);
 void bind_pressure(nb::module_& module);
 void bind_replay(nb::module_& module);
+void bind_ranges(nb::module_& module);
+void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_pin(nb::module_& module);

@@ -9,8 +9,8 @@ namespace isthmus::python {
 namespace {
 
 constexpr const char* k_not_contiguous =
-    "%s is not contiguous: pass numpy.ascontiguousarray(...) of it, or copy row by row with "
-    "copy_from_2d and copy_to_2d";
+    "%s is not contiguous: pass numpy.ascontiguousarray(...) of it, or copy it with "
+    "copy_nd";
 
 bool holds_references(const Py_buffer& view) {
   for (const char* at = view.format; at != nullptr && *at != '\0'; ++at) {
@@ -19,6 +19,15 @@ bool holds_references(const Py_buffer& view) {
     }
   }
   return false;
+}
+
+void refuse_references(const Py_buffer& view, const char* role) {
+  if (holds_references(view)) {
+    raise_python(PyExc_TypeError,
+                 "%s holds references to Python objects, whose bytes mean nothing "
+                 "elsewhere: give it a numeric dtype",
+                 role);
+  }
 }
 
 [[noreturn]] void raise_read_only(nb::handle object, const char* role) {
@@ -96,12 +105,7 @@ place host_place(nb::handle object, access wanted, const char* role) {
     refused.restore();
     explain_refusal(object, wanted, role);
   }
-  if (holds_references(view)) {
-    raise_python(PyExc_TypeError,
-                 "%s holds references to Python objects, whose bytes mean nothing "
-                 "elsewhere: give it a numeric dtype",
-                 role);
-  }
+  refuse_references(view, role);
   made.raw.pointer = view.buf;
   made.nbytes = static_cast<std::size_t>(view.len);
   return made;
@@ -117,6 +121,24 @@ place buffer_place(const buffer& of) {
   made.direct = host_reachable(of.kind) || on.on_host;
   made.submits_at_once = on.submits_at_once;
   made.queue = on.raw.get();
+  return made;
+}
+
+place to_array_place(nb::handle object, access wanted, const char* role) {
+  place made;
+  if (buffer_of(object) != nullptr || PyObject_CheckBuffer(object.ptr()) == 0) {
+    return made;
+  }
+  made.memory = std::make_unique<pinned>();
+  auto& view = made.memory->view;
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == access::write ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
+    PyErr_Clear();
+    made.memory.reset();
+    return made;
+  }
+  refuse_references(view, role);
+  made.raw.pointer = view.buf;
   return made;
 }
 

@@ -39,6 +39,9 @@ enum class access { read, write };
 // Buffer, buffer protocol, one of interfaces.hpp. TypeError for anything else, ValueError
 // for what is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
+// The same of an array that may have gaps, as it lies in the object's own view, which `memory` has.
+// Not valid (a null `memory`) where the object is a Buffer or has no such view.
+[[nodiscard]] place to_array_place(nb::handle object, access wanted, const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);

@@ -44,6 +44,8 @@ result<bool> device::register_host(const host_range&) {
 
 void device::unregister_host(void*) noexcept {}
 
+bool device::copies_pieces_better_staged(const void*, const void*) const noexcept { return false; }
+
 result<ref<queue>> device::default_queue() {
   if (auto* made = default_queue_.load(std::memory_order_acquire)) {
     return ref<queue>{made};

@@ -68,6 +68,11 @@ class device : public ref_counted {
                                                   std::size_t nbytes,
                                                   bool to_device) const noexcept;
 
+  // The same of what is in many pieces, which the host gathers for one operation or scatters
+  // behind it.
+  [[nodiscard]] virtual bool copies_pieces_better_staged(const void* first,
+                                                         const void* last) const noexcept;
+
   // Whether plain host memory is copied better once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
   // For all devices of the platform, these bytes and no others of their pages. False: somebody else

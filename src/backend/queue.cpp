@@ -166,6 +166,10 @@ result<ref<event>> queue::copy_2d(const copy_2d_shape& shape, wait_list after) {
   return submit(after, [&](wait_list known) { return do_copy_2d(shape, known); });
 }
 
+result<ref<event>> queue::copy_ranges(const ranged_copy& what, wait_list after) {
+  return submit(after, [&](wait_list known) { return do_copy_ranges(what, known); });
+}
+
 result<ref<event>> queue::fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
                                wait_list after) {
   return submit(after,

@@ -47,6 +47,9 @@ class queue : public ref_counted {
   [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         wait_list after);
   [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);
+  // Pre: there is one at least, none is empty, none overlaps what another one writes. The ranges
+  // are the caller's again when this returns.
+  [[nodiscard]] result<ref<event>> copy_ranges(const ranged_copy& what, wait_list after);
   // Pre: nbytes is a multiple of the pattern's.
   [[nodiscard]] result<ref<event>> fill(void* destination, const fill_pattern& pattern,
                                         std::size_t nbytes, wait_list after);
@@ -114,6 +117,8 @@ class queue : public ref_counted {
                                                    std::size_t nbytes, wait_list after) = 0;
   [[nodiscard]] virtual result<ref<event>> do_copy_2d(const copy_2d_shape& shape,
                                                       wait_list after) = 0;
+  [[nodiscard]] virtual result<ref<event>> do_copy_ranges(const ranged_copy& what,
+                                                          wait_list after) = 0;
   [[nodiscard]] virtual result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                                    std::size_t nbytes, wait_list after) = 0;
   [[nodiscard]] virtual result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,

@@ -1,10 +1,11 @@
 // Copies, fills, prefetch and advice.
 
-#include "transfer/transfer.hpp"
 #include "c/common.hpp"
 #include "core/sizes.hpp"
 #include "memory/pooled.hpp"
 #include "os/process.hpp"
+#include "transfer/ranges.hpp"
+#include "transfer/strided.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -91,6 +92,47 @@ result<endpoint> endpoint_of(const isthmus_place_t& place, size_t nbytes, bool w
   return endpoint_at(place.pointer, place.offset, nbytes);
 }
 
+// One of the two sides that ranges have.
+struct range_side {
+  const char* name;
+  size_t isthmus_range_t::*offset;
+  bool writes;
+};
+constexpr range_side writing{"destination", &isthmus_range_t::destination_offset, true};
+constexpr range_side reading{"source", &isthmus_range_t::source_offset, false};
+
+// `nbytes` from `begin` bytes past the place.
+result<endpoint> endpoint_past(const isthmus_place_t& place, size_t begin, size_t nbytes,
+                               bool writes) {
+  if (begin > SIZE_MAX - place.offset) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "offset {} from {} runs past the end of the address space", begin, place.offset);
+  }
+  return endpoint_of({place.buffer, place.pointer, place.offset + begin}, nbytes, writes);
+}
+
+// Of all ranges together; where they leave their place it tells which one does.
+result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, size_t nbytes,
+                                    std::span<const isthmus_range_t> ranges,
+                                    const range_side& side) {
+  auto all = endpoint_past(place, begin, nbytes, side.writes);
+  if (all || all.failure().code() != ISTHMUS_ERROR_OUT_OF_RANGE) {
+    return all;
+  }
+  for (size_t index = 0; index < ranges.size(); ++index) {
+    const auto& each = ranges[index];
+    if (each.nbytes == 0) {
+      continue;
+    }
+    const auto one = endpoint_past(place, each.*side.offset, each.nbytes, side.writes);
+    if (!one) {
+      return fail(one.failure().code(), "range {} leaves the {}: {}", index, side.name,
+                  one.failure().message());
+    }
+  }
+  return all;
+}
+
 // What every entry of this file does around the operation itself.
 template <class Operate>
 isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
@@ -123,6 +165,55 @@ result<size_t> extent(size_t pitch, size_t width, size_t height, const char* sid
                 "{} rows {} bytes apart are more than an address can span", height, pitch);
   }
   return pitch * (height - 1) + width;
+}
+
+// From the first byte to the end of the last; 0 where there is none.
+result<size_t> extent_nd(const strided_copy& what, side of, const char* name) {
+  size_t end = what.width;
+  for (size_t i = 0; i < what.rank; ++i) {
+    const auto stride = what.dimensions[i].stride(of);
+    const auto gaps = what.dimensions[i].count - 1;
+    if (stride != 0 && gaps > (SIZE_MAX - end) / stride) {
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                  "{} elements {} bytes apart in the {} are more than an address can span",
+                  gaps + 1, stride, name);
+    }
+    end += gaps * stride;
+  }
+  return end;
+}
+
+// Each dimension's stride spans all that lies inside it, so that no two elements are in one place.
+result<void> check_nested(const strided_copy& what) {
+  const auto sorted = simplest(what, side::destination);
+  size_t inside = sorted.width;
+  for (size_t i = sorted.rank; i-- > 0;) {
+    const auto& each = sorted.dimensions[i];
+    if (each.destination_stride < inside) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "elements overlap in the destination: a stride of {} bytes over {} that lie "
+                  "inside that dimension",
+                  each.destination_stride, inside);
+    }
+    inside += (each.count - 1) * each.destination_stride;
+  }
+  return {};
+}
+
+// Of no width and no dimensions where there is nothing in it.
+result<strided_copy> block_of(const size_t* destination_strides, const size_t* source_strides,
+                              const size_t* shape, size_t dimensions, size_t item_bytes) {
+  if (dimensions > strided_copy::k_most_dimensions) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "an array of {} dimensions: {} at most", dimensions,
+                strided_copy::k_most_dimensions);
+  }
+  strided_copy made;
+  made.width = item_bytes;
+  for (size_t i = 0; i < dimensions; ++i) {
+    made.append({shape[i], destination_strides[i], source_strides[i]});
+  }
+  const bool is_empty = item_bytes == 0 || std::count(shape, shape + dimensions, 0U) != 0;
+  return is_empty ? strided_copy{} : made;
 }
 
 result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t nbytes) {
@@ -186,6 +277,62 @@ isthmus_status_t isthmus_copy_2d(isthmus_queue_t* queue, const isthmus_place_t* 
     ISTHMUS_TRY(from);
     return copy_2d(object(queue), *to, *from, {destination_pitch, source_pitch, width, height},
                    std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_copy_ranges(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                                     const isthmus_place_t* source, const isthmus_range_t* ranges,
+                                     size_t range_count, const isthmus_operation_t* operation,
+                                     isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(source);
+    if (ranges == nullptr && range_count != 0) {
+      return is_null("ranges");
+    }
+    const std::span all{ranges, range_count};
+    auto list = list_ranges(all);
+    ISTHMUS_TRY(list);
+    auto to = endpoint_of_ranges(*destination, list->destination_begin, list->destination_bytes,
+                                 all, writing);
+    ISTHMUS_TRY(to);
+    auto from = endpoint_of_ranges(*source, list->source_begin, list->source_bytes, all, reading);
+    ISTHMUS_TRY(from);
+    return copy_ranges(object(queue), *to, *from, *std::move(list), std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_copy_nd(isthmus_queue_t* queue, const isthmus_place_t* destination,
+                                 const size_t* destination_strides, const isthmus_place_t* source,
+                                 const size_t* source_strides, const size_t* shape,
+                                 size_t dimensions, size_t item_bytes,
+                                 const isthmus_operation_t* operation,
+                                 isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(source);
+    if (dimensions != 0) {
+      ISTHMUS_NEEDS(destination_strides);
+      ISTHMUS_NEEDS(source_strides);
+      ISTHMUS_NEEDS(shape);
+    }
+    auto what = block_of(destination_strides, source_strides, shape, dimensions, item_bytes);
+    ISTHMUS_TRY(what);
+    auto to_bytes = extent_nd(*what, side::destination, "destination");
+    ISTHMUS_TRY(to_bytes);
+    auto from_bytes = extent_nd(*what, side::source, "source");
+    ISTHMUS_TRY(from_bytes);
+    ISTHMUS_TRY(check_nested(*what));
+    auto to = endpoint_of(*destination, *to_bytes, true);
+    ISTHMUS_TRY(to);
+    auto from = endpoint_of(*source, *from_bytes, false);
+    ISTHMUS_TRY(from);
+    if (what->width == 0) {
+      return copy(object(queue), *to, *from, 0, std::move(options));
+    }
+    what->destination = to->pointer;
+    what->source = from->pointer;
+    return copy_strided(object(queue), *to, *from, *what, std::move(options));
   });
 }
 

@@ -29,6 +29,13 @@ void copy_rows(const copy_2d_shape& shape) noexcept {
   }
 }
 
+void copy_ranges(const ranged_copy& what) noexcept {
+  for (const auto& each : what.ranges) {
+    copy_bytes(static_cast<std::byte*>(what.destination) + each.destination_offset,
+               static_cast<const std::byte*>(what.source) + each.source_offset, each.nbytes);
+  }
+}
+
 namespace {
 
 void fill_piece(std::byte* to, const fill_pattern& pattern, std::size_t nbytes) noexcept {

@@ -1,7 +1,11 @@
 #pragma once
 // Copies and fills of memory that the host can touch.
 
+#include <isthmus/isthmus.h>
+
+#include <algorithm>
 #include <cstddef>
+#include <span>
 
 namespace isthmus {
 
@@ -14,6 +18,38 @@ struct copy_2d_shape {
   std::size_t height = 0;
 };
 
+using copy_range = isthmus_range_t;
+
+// Ranges of bytes whose offsets count from the two pointers.
+struct ranged_copy {
+  void* destination = nullptr;
+  const void* source = nullptr;
+  std::span<const copy_range> ranges;
+
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    std::size_t all = 0;
+    for (const auto& each : ranges) {
+      all += each.nbytes;
+    }
+    return all;
+  }
+  // From the pointer to the end of the last.
+  [[nodiscard]] std::size_t destination_extent() const noexcept {
+    std::size_t end = 0;
+    for (const auto& each : ranges) {
+      end = std::max(end, each.destination_offset + each.nbytes);
+    }
+    return end;
+  }
+  [[nodiscard]] std::size_t source_extent() const noexcept {
+    std::size_t end = 0;
+    for (const auto& each : ranges) {
+      end = std::max(end, each.source_offset + each.nbytes);
+    }
+    return end;
+  }
+};
+
 struct fill_pattern {
   alignas(16) std::byte bytes[16]{};
   std::size_t nbytes = 1;  // 1, 2, 4, 8 or 16
@@ -22,6 +58,7 @@ struct fill_pattern {
 // By several threads from `k_large_bytes` on (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const copy_2d_shape& shape) noexcept;
+void copy_ranges(const ranged_copy& what) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's.
 void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept;
 

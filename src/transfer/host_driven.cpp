@@ -9,10 +9,10 @@
 
 namespace isthmus {
 
-host_driven::host_driven(const endpoint& destination, const endpoint& source, const pitched& shape)
-    : destination_{destination.memory}, source_{source.memory} {
-  touched_.add(destination, shape.extent(shape.destination_pitch), true);
-  touched_.add(source, shape.extent(shape.source_pitch), false);
+host_driven::host_driven(const movement& what)
+    : destination_{what.destination.memory}, source_{what.source.memory} {
+  touched_.add(what.destination, what.destination_bytes, true);
+  touched_.add(what.source, what.source_bytes, false);
 }
 
 // What others put to a stream that is everybody's comes before it too, and only the driver knows.

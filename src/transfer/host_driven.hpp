@@ -5,8 +5,8 @@
 
 #include <memory>
 
+#include "transfer/movement.hpp"
 #include "transfer/ordering.hpp"
-#include "transfer/transfer.hpp"
 
 namespace isthmus {
 
@@ -14,7 +14,7 @@ namespace isthmus {
 class host_driven {
  public:
   host_driven() = default;  // of plain memory alone
-  host_driven(const endpoint& destination, const endpoint& source, const pitched& shape);
+  explicit host_driven(const movement& what);
   host_driven(const host_driven&) = delete;
   host_driven& operator=(const host_driven&) = delete;
   virtual ~host_driven() = default;

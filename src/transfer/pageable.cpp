@@ -10,13 +10,10 @@
 
 #include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
-#include "core/stream_copy.hpp"
 #include "core/threads.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
-#include "os/virtual_memory.hpp"
 #include "transfer/host_driven.hpp"
-#include "transfer/pieces.hpp"
 #include "transfer/staging_ring.hpp"
 
 namespace isthmus {
@@ -58,36 +55,10 @@ os::processor_set places_for(std::size_t threads, const os::processor_set& allow
   return both.count() >= threads ? both : allowed;
 }
 
-// Past the caches a copy leaves them as they are and writes what it need not read first; of a large
-// one the pinned memory stays in the caches, where the device reaches it sooner: 1 GiB to it at 48
-// GB/s against 44, but 64 MiB at 41 against 44 (H100).
-constexpr std::size_t k_most_past_caches = std::size_t{128} << 20;
-// A row that goes past them ends with a fence.
-constexpr std::size_t k_least_row_past_caches = std::size_t{4} << 10;
-
-bool goes_past_caches(const pitched& shape) noexcept {
-  return shape.width >= k_least_row_past_caches && shape.width * shape.height <= k_most_past_caches;
-}
-
-void stream_rows(const copy_2d_shape& rows) noexcept {
-  auto* to = static_cast<std::byte*>(rows.destination);
-  const auto* from = static_cast<const std::byte*>(rows.source);
-  if (rows.destination_pitch == rows.width && rows.source_pitch == rows.width) {
-    stream_copy(to, from, rows.width * rows.height);
-    return;
-  }
-  for (std::size_t row = 0; row < rows.height; ++row) {
-    stream_copy(to + row * rows.destination_pitch, from + row * rows.source_pitch, rows.width);
-  }
-}
-
 class pageable_copy final : public host_driven, public std::enable_shared_from_this<pageable_copy> {
  public:
-  pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
-                bool is_fresh, staging_ring& ring)
-      : pageable_copy{destination, source, shape, ring, allowed_for(shape.width * shape.height)} {
-    is_fresh_ = is_fresh;
-  }
+  pageable_copy(const movement& what, staging_ring& ring)
+      : pageable_copy{what, ring, allowed_for(what.nbytes)} {}
 
  protected:
   // This thread takes part, and others as there are pieces, lanes and threads.
@@ -100,15 +71,13 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
   }
 
  private:
-  pageable_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
-                staging_ring& ring, const os::processor_set& allowed)
-      : host_driven{destination, source, shape},
-        threads_{threads_for(shape.width * shape.height, allowed)},
+  pageable_copy(const movement& what, staging_ring& ring, const os::processor_set& allowed)
+      : host_driven{what},
+        threads_{threads_for(what.nbytes, allowed)},
         places_{places_for(threads_, allowed, ring.processors_near())},
-        parts_{destination.pointer, source.pointer, shape,
-               piece_bytes(shape.width * shape.height, threads_)},
-        to_device_{static_cast<bool>(destination.memory)},
-        past_caches_{goes_past_caches(shape)},
+        parts_{what.cut(piece_bytes(what.nbytes, threads_))},
+        to_device_{!what.destination.host_can_touch()},
+        is_fresh_{what.is_fresh},
         ring_{ring} {}
 
   // Where there is no memory for more, or no lane, who is at work does it all.
@@ -162,14 +131,11 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
     return failed_ ? result<void>{std::move(failure_)} : result<void>{};
   }
 
-  // While the device copies the piece.
-  void fault_in(const piece& what) const noexcept {
+  // While the device copies the part.
+  void fault_in(std::size_t index) const noexcept {
     if (is_fresh_) {
-      os::populate_pages(what.destination, what.bytes());
+      parts_->fault_in(index);
     }
-  }
-  void copy_on_host(const copy_2d_shape& rows) const noexcept {
-    past_caches_ ? stream_rows(rows) : copy_rows(rows);
   }
 
   // `helps`: others are at work too, so that the lane may be had back early.
@@ -202,7 +168,7 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
       return false;
     }
     index = next_.fetch_add(1, std::memory_order_relaxed);
-    return index < parts_.count();
+    return index < parts_->count();
   }
 
   [[nodiscard]] result<void> write_pieces(lane& with, bool helps) {
@@ -210,9 +176,8 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
     for (std::size_t turn = 0; next(index, helps); ++turn) {
       auto& by_way_of = with.slots[turn % staging_ring::k_slots];
       ISTHMUS_TRY(by_way_of.end());
-      const auto what = parts_.at(index);
-      copy_on_host(parts_.reading(what, by_way_of.memory));
-      auto given = with.on->copy_2d(parts_.writing(what, by_way_of.memory), {});
+      parts_->gather(index, by_way_of.memory);
+      auto given = parts_->write(*with.on, index, by_way_of.memory, {});
       ISTHMUS_TRY(given);
       by_way_of.in_flight = *std::move(given);
     }
@@ -220,23 +185,21 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
   }
 
   [[nodiscard]] result<void> read_pieces(lane& with, bool helps) {
-    std::array<piece, staging_ring::k_slots> coming{};
+    std::array<std::size_t, staging_ring::k_slots> coming{};
     bool more = true;
     for (std::size_t turn = 0;; ++turn) {
       auto& by_way_of = with.slots[turn % staging_ring::k_slots];
-      auto& what = coming[turn % staging_ring::k_slots];
+      auto& index = coming[turn % staging_ring::k_slots];
       if (by_way_of.in_flight) {
         ISTHMUS_TRY(by_way_of.end());
-        copy_on_host(parts_.writing(what, by_way_of.memory));
+        parts_->scatter(index, by_way_of.memory);
       }
-      std::size_t index = 0;
       more = more && next(index, helps);
       if (more) {
-        what = parts_.at(index);
-        auto given = with.on->copy_2d(parts_.reading(what, by_way_of.memory), {});
+        auto given = parts_->read(*with.on, index, by_way_of.memory, {});
         ISTHMUS_TRY(given);
         by_way_of.in_flight = *std::move(given);
-        fault_in(what);
+        fault_in(index);
       } else if (std::none_of(with.slots.begin(), with.slots.end(),
                               [](const slot& each) { return bool{each.in_flight}; })) {
         return {};
@@ -246,10 +209,9 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
 
   const std::size_t threads_;
   const os::processor_set places_;  // of the library's threads among them
-  const pieces parts_;
+  const std::unique_ptr<const parts> parts_;
   const bool to_device_;
-  const bool past_caches_;
-  bool is_fresh_ = false;
+  const bool is_fresh_;
   staging_ring& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
@@ -260,34 +222,56 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
   error failure_;
 };
 
-}  // namespace
-
-// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
-// nothing that the host carries out later is. Without pinned memory the driver does what it can.
-bool is_better_staged(const queue& on, const endpoint& destination, const endpoint& source,
-                      const pitched& shape, bool blocking) {
-  const auto nbytes = shape.width * shape.height;
-  const bool to_device = !source.memory && destination.memory && !destination.host_can_touch();
-  const bool from_device = !destination.memory && source.memory && !source.host_can_touch();
-  if (to_device == from_device) {
-    return false;
-  }
-  if (!blocking && (nbytes < k_least_behind || on.lent() || on.is_everybodys())) {
-    return false;
-  }
-  auto& where = (to_device ? destination : source).memory->where();
-  const auto* const first = to_device ? source.pointer : destination.pointer;
-  const auto extent = shape.extent(to_device ? shape.source_pitch : shape.destination_pitch);
-  return where.copies_better_staged(first, first + extent - 1, nbytes, to_device) &&
-         staging_ring::of(where).is_there();
+// Whether one side is a device's and the other the host's, its own or of another driver: the
+// device's knows neither.
+bool is_of_a_device(const endpoint& memory, const endpoint& plain) noexcept {
+  return !memory.host_can_touch() && plain.host_can_touch();
 }
 
-submitted copy_pageable(queue& on, const endpoint& destination, const endpoint& source,
-                        const pitched& shape, bool is_fresh, transfer_options options) {
-  auto& where = (destination.memory ? destination : source).memory->where();
-  return carry_out(&on,
-                   std::make_shared<pageable_copy>(destination, source, shape, is_fresh,
-                                                   staging_ring::of(where)),
+// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
+// nothing that the host carries out later is.
+bool may_go_behind(const queue& on) noexcept { return !on.lent() && !on.is_everybodys(); }
+
+// The first byte and the last on the host's side.
+std::pair<const std::byte*, const std::byte*> plain_side(const movement& what,
+                                                         bool to_device) noexcept {
+  const auto* const first = (to_device ? what.source : what.destination).pointer;
+  return {first, first + (to_device ? what.source_bytes : what.destination_bytes) - 1};
+}
+
+// Without pinned memory the driver does what it can.
+bool has_ring(device& where) { return staging_ring::of(where).is_there(); }
+
+}  // namespace
+
+bool is_better_staged(const queue& on, const movement& what, bool blocking) {
+  const bool to_device = is_of_a_device(what.destination, what.source);
+  if (!to_device && !is_of_a_device(what.source, what.destination)) {
+    return false;
+  }
+  if (!blocking && (what.nbytes < k_least_behind || !may_go_behind(on))) {
+    return false;
+  }
+  auto& where = (to_device ? what.destination : what.source).memory->where();
+  const auto [first, last] = plain_side(what, to_device);
+  return where.copies_better_staged(first, last, what.nbytes, to_device) && has_ring(where);
+}
+
+bool are_pieces_better_staged(const queue& on, const movement& what, bool blocking) {
+  const bool to_device = is_of_a_device(what.destination, what.source);
+  if ((!to_device && !is_of_a_device(what.source, what.destination)) ||
+      (!blocking && !may_go_behind(on))) {
+    return false;
+  }
+  auto& where = (to_device ? what.destination : what.source).memory->where();
+  const auto [first, last] = plain_side(what, to_device);
+  return where.copies_pieces_better_staged(first, last) && has_ring(where);
+}
+
+submitted copy_pageable(queue& on, const movement& what, transfer_options options) {
+  const bool to_device = !what.destination.host_can_touch();
+  auto& where = (to_device ? what.destination : what.source).memory->where();
+  return carry_out(&on, std::make_shared<pageable_copy>(what, staging_ring::of(where)),
                    std::move(options));
 }
 

@@ -5,18 +5,16 @@
 // A driver does the same on one thread, at 6 to 10 GB/s (H100); eight reach what the host's memory
 // allows.
 
-#include "transfer/endpoint.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/movement.hpp"
 
 namespace isthmus {
 
 // Whether such a copy is better made so, in the order of `on`, than given to a driver as it is.
-[[nodiscard]] bool is_better_staged(const queue& on, const endpoint& destination,
-                                    const endpoint& source, const pitched& shape, bool blocking);
+[[nodiscard]] bool is_better_staged(const queue& on, const movement& what, bool blocking);
+// The same of what is in many pieces.
+[[nodiscard]] bool are_pieces_better_staged(const queue& on, const movement& what, bool blocking);
 
-// Pre: `is_better_staged`. `is_fresh`: no page of the destination, on the host, was touched yet.
-[[nodiscard]] submitted copy_pageable(queue& on, const endpoint& destination,
-                                      const endpoint& source, const pitched& shape, bool is_fresh,
-                                      transfer_options options);
+// Pre: one of them was true.
+[[nodiscard]] submitted copy_pageable(queue& on, const movement& what, transfer_options options);
 
 }  // namespace isthmus

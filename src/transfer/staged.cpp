@@ -1,13 +1,13 @@
 #include "transfer/staged.hpp"
 
-#include <array>
 #include <memory>
 
 #include "backend/queue.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/ordering.hpp"
-#include "transfer/pieces.hpp"
+#include "transfer/staging_ring.hpp"
 
 namespace isthmus {
 namespace {
@@ -15,16 +15,17 @@ namespace {
 // Large enough that a driver's fixed cost a copy vanishes, small enough to stay in the caches.
 constexpr std::size_t k_piece_bytes = std::size_t{4} << 20;
 
-// Host memory that a piece goes by way of. It does not go before what was submitted on it has
+using slot = staging_ring::slot;
+
+// Plain memory that a piece goes by way of. It does not go before what was submitted on it has
 // ended, whatever is thrown.
-struct stage {
-  explicit stage(std::size_t nbytes)
-      : memory{std::make_unique_for_overwrite<std::byte[]>(nbytes)} {}
+struct stage final : slot {
+  explicit stage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
   stage(const stage&) = delete;
   stage& operator=(const stage&) = delete;
   ~stage() {
     static_cast<void>(end());
-    give_back(memory.release());
+    give_back(memory);
   }
 
   // Once the process is ending nobody can tell whether what was submitted still runs.
@@ -33,33 +34,51 @@ struct stage {
       delete[] static_cast<std::byte*>(memory);
     }
   }
-
-  [[nodiscard]] result<void> end() {
-    return in_flight ? in_flight->wait(std::nullopt) : result<void>{};
-  }
-
-  std::unique_ptr<std::byte[]> memory;
-  ref<event> in_flight;
 };
 
-class staged_copy final : public host_driven {
+// What is read piece by piece from one side and written to the other: piece n while piece n - 1 is
+// being written.
+class staged_copy : public host_driven {
  public:
-  staged_copy(const endpoint& destination, const endpoint& source, const pitched& shape,
-              ref<queue> reading, ref<queue> writing)
-      : host_driven{destination, source, shape},
-        parts_{destination.pointer, source.pointer, shape, k_piece_bytes},
+  staged_copy(const movement& what, std::size_t piece_bytes)
+      : host_driven{what}, parts_{what.cut(piece_bytes)} {}
+
+ protected:
+  [[nodiscard]] result<void> move_by_way_of(slot& first, slot& second, queue& reading,
+                                            queue& writing) {
+    for (std::size_t index = 0; index < parts_->count(); ++index) {
+      auto& by_way_of = index % 2 == 0 ? first : second;
+      ISTHMUS_TRY(by_way_of.end());
+      auto read = parts_->read(reading, index, by_way_of.memory, {});
+      ISTHMUS_TRY(read);
+      by_way_of.in_flight = *std::move(read);
+      ISTHMUS_TRY(by_way_of.end());
+      auto write = parts_->write(writing, index, by_way_of.memory, {});
+      ISTHMUS_TRY(write);
+      by_way_of.in_flight = *std::move(write);
+    }
+    ISTHMUS_TRY(first.end());
+    return second.end();
+  }
+  [[nodiscard]] std::size_t largest() const noexcept { return parts_->bytes(); }
+
+ private:
+  std::unique_ptr<const parts> parts_;
+};
+
+// By way of plain memory.
+class plainly_staged final : public staged_copy {
+ public:
+  plainly_staged(const movement& what, ref<queue> reading, ref<queue> writing)
+      : staged_copy{what, k_piece_bytes},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
 
  protected:
-  // Reads piece n while piece n - 1 is being written.
   [[nodiscard]] result<void> move() override {
-    std::array<stage, 2> stages{stage{parts_.bytes()}, stage{parts_.bytes()}};
-    for (std::size_t index = 0; index < parts_.count(); ++index) {
-      ISTHMUS_TRY(move_one(parts_.at(index), stages[index % 2]));
-    }
-    ISTHMUS_TRY(stages[0].end());
-    return stages[1].end();
+    stage first{largest()};
+    stage second{largest()};
+    return move_by_way_of(first, second, *reading_, *writing_);
   }
   void let_go() noexcept override {
     reading_ = nullptr;
@@ -67,50 +86,71 @@ class staged_copy final : public host_driven {
   }
 
  private:
-  [[nodiscard]] result<void> move_one(const piece& what, stage& by_way_of) {
-    ISTHMUS_TRY(by_way_of.end());
-    auto read = reading_->copy_2d(parts_.reading(what, by_way_of.memory.get()), {});
-    ISTHMUS_TRY(read);
-    by_way_of.in_flight = *std::move(read);
-    ISTHMUS_TRY(by_way_of.end());
-    auto write = writing_->copy_2d(parts_.writing(what, by_way_of.memory.get()), {});
-    ISTHMUS_TRY(write);
-    by_way_of.in_flight = *std::move(write);
-    return {};
-  }
-
-  pieces parts_;
   ref<queue> reading_;
   ref<queue> writing_;
 };
 
+// By way of pinned memory of the one side, on its lane's queue, and a queue of the other's.
+class pinned_staged final : public staged_copy {
+ public:
+  pinned_staged(const movement& what, staging_ring& ring, side ring_is_of, ref<queue> other)
+      : staged_copy{what, staging_ring::k_slot_bytes},
+        ring_{ring},
+        ring_is_of_{ring_is_of},
+        other_{std::move(other)} {}
+
+ protected:
+  [[nodiscard]] result<void> move() override {
+    auto& with = ring_.take();
+    const undo given_back{[&] {
+      for (auto& each : with.slots) {
+        static_cast<void>(each.end());
+      }
+      ring_.give_back(with);
+    }};
+    const bool writes = ring_is_of_ == side::destination;
+    return move_by_way_of(with.slots[0], with.slots[1], writes ? *other_ : *with.on,
+                          writes ? *with.on : *other_);
+  }
+  void let_go() noexcept override { other_ = nullptr; }
+
+ private:
+  staging_ring& ring_;
+  const side ring_is_of_;
+  ref<queue> other_;
+};
+
+// Whether a copy of that device's goes faster by way of its ring.
+bool has_ring(device& where, std::size_t nbytes, bool to_device) {
+  return where.copies_better_staged(nullptr, nullptr, nbytes, to_device) &&
+         staging_ring::of(where).is_there();
+}
+
 // On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
 // writes in the queue's order.
-submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
-                         const endpoint& source, const pitched& shape, transfer_options options) {
+submitted write_snapshot(queue& on, queue& reading, const movement& what,
+                         transfer_options options) {
   touched_memory read;
-  read.add(source, shape.extent(shape.source_pitch), false);
+  read.add(what.source, what.source_bytes, false);
   std::vector<ref<event>> before;
   read.collect(nullptr, before);
   ISTHMUS_TRY(read.collect_queues(nullptr, before));
   ISTHMUS_TRY(wait_for_all(options.after));
   let_end(before);
-  auto snapshot = std::make_unique_for_overwrite<std::byte[]>(shape.width * shape.height);
+  const auto whole = what.cut(SIZE_MAX);
+  auto snapshot = std::make_unique_for_overwrite<std::byte[]>(whole->bytes());
   auto* const bytes = snapshot.get();
-  auto taken = reading.copy_2d(
-      {bytes, shape.width, source.pointer, shape.source_pitch, shape.width, shape.height}, {});
+  auto taken = whole->read(reading, 0, bytes, {});
   ISTHMUS_TRY(taken);
   ISTHMUS_TRY((*taken)->wait(std::nullopt));
   options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &stage::give_back});
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;
-  written.add(destination, shape.extent(shape.destination_pitch), true);
+  written.add(what.destination, what.destination_bytes, true);
   std::vector<ref<event>> after;
   written.collect(&on, after);
   ISTHMUS_TRY(written.collect_lent(&on, after));
-  auto given = on.copy_2d(
-      {destination.pointer, shape.destination_pitch, bytes, shape.width, shape.width, shape.height},
-      after);
+  auto given = whole->write(on, 0, bytes, after);
   ISTHMUS_TRY(given);
   written.publish(&on, *given);
   keeper.until(**given);
@@ -119,20 +159,39 @@ submitted write_snapshot(queue& on, queue& reading, const endpoint& destination,
 
 }  // namespace
 
-submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
-                      const pitched& shape, transfer_options options) {
-  auto reading = source.memory->home().create_queue(source.memory->where());
-  ISTHMUS_TRY(reading);
-  auto writing = destination.memory->home().create_queue(destination.memory->where());
-  ISTHMUS_TRY(writing);
-  if (!options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
-      destination.in_context_of(on)) {
-    return write_snapshot(on, **reading, destination, source, shape, std::move(options));
+submitted copy_staged(queue& on, const movement& what, transfer_options options) {
+  const auto& from = *what.source.memory;
+  const auto& to = *what.destination.memory;
+  const bool snapshot = !options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
+                        what.destination.in_context_of(on);
+  const bool to_ring = !snapshot && has_ring(to.where(), what.nbytes, true);
+  const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), what.nbytes, false);
+  ref<queue> reading;
+  ref<queue> writing;
+  if (!from_ring) {
+    auto made = from.home().create_queue(from.where());
+    ISTHMUS_TRY(made);
+    reading = *std::move(made);
   }
-  return carry_out(&on,
-                   std::make_shared<staged_copy>(destination, source, shape, *std::move(reading),
-                                                 *std::move(writing)),
-                   std::move(options));
+  if (!to_ring) {
+    auto made = to.home().create_queue(to.where());
+    ISTHMUS_TRY(made);
+    writing = *std::move(made);
+  }
+  if (snapshot) {
+    return write_snapshot(on, *reading, what, std::move(options));
+  }
+  std::shared_ptr<host_driven> copied;
+  if (to_ring) {
+    copied = std::make_shared<pinned_staged>(what, staging_ring::of(to.where()), side::destination,
+                                             std::move(reading));
+  } else if (from_ring) {
+    copied = std::make_shared<pinned_staged>(what, staging_ring::of(from.where()), side::source,
+                                             std::move(writing));
+  } else {
+    copied = std::make_shared<plainly_staged>(what, std::move(reading), std::move(writing));
+  }
+  return carry_out(&on, copied, std::move(options));
 }
 
 }  // namespace isthmus

@@ -1,17 +1,16 @@
 #pragma once
 // Copies between two contexts neither of which can reach the other's device memory: by way of the
 // host, in pieces, so that reading one and writing the one before overlap and no block of the whole
-// size is needed.
+// size is needed. Where one of the devices copies pinned memory faster the pieces lie in its
+// staging ring.
 
-#include "transfer/endpoint.hpp"
-#include "transfer/transfer.hpp"
+#include "transfer/movement.hpp"
 
 namespace isthmus {
 
 // Pre: both sides are device memory, of different contexts; `on` is of one of them. Asynchronous
 // where both devices can wait for the host; elsewhere the source is read before this returns, and
 // only the writing is left to the queue; all is done here where `on` is the source's.
-[[nodiscard]] submitted copy_staged(queue& on, const endpoint& destination, const endpoint& source,
-                                    const pitched& shape, transfer_options options);
+[[nodiscard]] submitted copy_staged(queue& on, const movement& what, transfer_options options);
 
 }  // namespace isthmus

@@ -104,6 +104,7 @@ static_assert(cu::k_attribute_registers_read_only ==
               CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
 static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);
 static_assert(cu::k_pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
+static_assert(cu::k_pointer_on_device == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);
 static_assert(cu::k_pointer_is_managed == CU_POINTER_ATTRIBUTE_IS_MANAGED);
 static_assert(cu::k_pointer_device == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL);
 static_assert(cu::k_pointer_base == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR);
@@ -130,7 +131,8 @@ static_assert(cu::k_granularity_minimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);
 
 // No constants, but casts of a number: as they are written.
 #define ISTHMUS_TEXT(...) ISTHMUS_TEXT_OF(__VA_ARGS__)
-#define ISTHMUS_TEXT_OF(...) std::string_view{#__VA_ARGS__}
+#define ISTHMUS_TEXT_OF(...) \
+  std::string_view { #__VA_ARGS__ }
 static_assert(cu::k_stream_legacy == 1 && ISTHMUS_TEXT(CU_STREAM_LEGACY) == "((CUstream)0x1)");
 static_assert(cu::k_stream_of_each_thread == 2 &&
               ISTHMUS_TEXT(CU_STREAM_PER_THREAD) == "((CUstream)0x2)");

@@ -78,6 +78,11 @@ SIZE(isthmus_bin_t, 16)
 FIELD(isthmus_bin_t, most_bytes, 0, 8)
 FIELD(isthmus_bin_t, resource, 8, 8)
 
+SIZE(isthmus_range_t, 24)
+FIELD(isthmus_range_t, destination_offset, 0, 8)
+FIELD(isthmus_range_t, source_offset, 8, 8)
+FIELD(isthmus_range_t, nbytes, 16, 8)
+
 SIZE(isthmus_place_t, 24)
 FIELD(isthmus_place_t, buffer, 0, 8)
 FIELD(isthmus_place_t, pointer, 8, 8)

@@ -312,6 +312,26 @@ TEST_F(null, transfers) {
       refused(isthmus_copy_2d(nullptr, none, 1, &place_, 1, 1, 1, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(
       refused(isthmus_copy_2d(nullptr, &place_, 1, none, 1, 1, 1, nullptr, nullptr), k_invalid));
+  const std::size_t some = 1;
+  EXPECT_TRUE(
+      refused(isthmus_copy_nd(nullptr, none, &some, &place_, &some, &some, 1, 1, nullptr, nullptr),
+              k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_copy_nd(nullptr, &place_, &some, none, &some, &some, 1, 1, nullptr, nullptr),
+              k_invalid));
+  for (int which = 0; which < 3; ++which) {
+    EXPECT_TRUE(refused(isthmus_copy_nd(nullptr, &place_, which == 0 ? nullptr : &some, &place_,
+                                        which == 1 ? nullptr : &some, which == 2 ? nullptr : &some,
+                                        1, 1, nullptr, nullptr),
+                        k_invalid));
+  }
+  const isthmus_range_t one{0, 0, 1};
+  EXPECT_TRUE(
+      refused(isthmus_copy_ranges(nullptr, none, &place_, &one, 1, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(
+      refused(isthmus_copy_ranges(nullptr, &place_, none, &one, 1, nullptr, nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_copy_ranges(nullptr, &place_, &place_, nullptr, 1, nullptr, nullptr),
+                      k_invalid, {"ranges"}));
   EXPECT_TRUE(refused(isthmus_prefetch(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_advise(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
 }

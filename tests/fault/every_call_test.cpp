@@ -62,8 +62,8 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
 };
 INSTANTIATE_TEST_SUITE_P(kinds, every_call,
                          ::testing::Values("allocate", "free", "context", "queue", "copy",
-                                           "copy_2d", "fill", "fence", "event", "prefetch",
-                                           "advise", "any"));
+                                           "copy_2d", "copy_ranges", "fill", "fence", "event",
+                                           "prefetch", "advise", "any"));
 
 TEST_P(every_call, fails_in_turn) { fail_in_turn(GetParam(), ""); }
 TEST_P(every_call, fails_in_turn_with_late_effects) { fail_in_turn(GetParam(), ",effect=late"); }

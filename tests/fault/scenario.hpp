@@ -45,6 +45,8 @@ class scenario {
     write_all();
     copy_between_all();
     fill_and_pitch();
+    ranges();
+    blocks();
     cross_queues();
     functions_and_hints();
     gate();
@@ -118,6 +120,45 @@ class scenario {
                   to.want.begin() + static_cast<std::ptrdiff_t>(8 + 64 * y));
     }
     to.sure = to.sure && from.sure && done;
+  }
+  // From plain memory, and between all kinds.
+  void ranges() {
+    std::vector<im::copy_range> all;
+    for (std::size_t at = 0; at + 600 < k_bytes; at += 1000) all.push_back({at + 1, at + 3, 500});
+    const bytes data = noise(k_bytes, 99);
+    for (tracked& to : all_) {
+      const bool written =
+          attempt([&] { im::copy_ranges(to.buffer, std::span(data), all, {.on = first_}); });
+      for (const auto& each : all) splice(to, data, each);
+      to.sure = to.sure && written;
+      for (const tracked& from : all_) {
+        if (&to == &from) continue;
+        const bool done = attempt([&] { end(im::copy_ranges_async(to.buffer, from.buffer, all)); });
+        for (const auto& each : all) splice(to, from.want, each);
+        to.sure = to.sure && from.sure && done;
+      }
+    }
+  }
+  // Turned round on its way, which takes a copy of many ranges, and packed, which takes one of rows.
+  void blocks() {
+    const bytes data = noise(k_bytes, 98);
+    for (tracked& to : all_) {
+      for (const im::dimensions& from : {im::dimensions{2, 40, 800}, im::dimensions{1600, 80, 4}}) {
+        const bool done = attempt([&] {
+          end(im::copy_nd_async({im::at(to.buffer, 6), {800, 40, 2}}, {std::span(data), from},
+                                {20, 20, 20}, 2));
+        });
+        for (std::size_t i = 0; i < 8000; ++i) {
+          const std::size_t x = i % 20, y = i / 20 % 20, z = i / 400;
+          splice(to, data, {6 + 2 * i, z * from[0] + y * from[1] + x * from[2], 2});
+        }
+        to.sure = to.sure && done;
+      }
+    }
+  }
+  static void splice(tracked& to, const bytes& from, const im::copy_range& what) {
+    std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(what.source_offset), what.nbytes,
+                to.want.begin() + static_cast<std::ptrdiff_t>(what.destination_offset));
   }
   void cross_queues() {
     for (tracked& one : all_) {

@@ -44,7 +44,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 23) {
+    switch (from_.byte() % 25) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -67,6 +67,8 @@ class machine {
       case 19: return play();
       case 20: return pin();
       case 21: return unpin();
+      case 22: return copy_ranges();
+      case 23: return copy_nd();
       default: return submit();
     }
   }
@@ -153,6 +155,40 @@ class machine {
     isthmus_event_t* event = nullptr;
     put(isthmus_copy_2d(any(queues_), &to, to_pitch, &source, source_pitch, width, height, &options,
                         &event),
+        event);
+  }
+  void copy_ranges() {
+    const isthmus_place_t to = place();
+    const isthmus_place_t source = place();
+    const bool own = is_own(to) || is_own(source);
+    isthmus_range_t ranges[12];
+    const std::size_t count = from_.byte() % 13;
+    for (std::size_t i = 0; i < count; ++i) {
+      ranges[i] =
+          own ? isthmus_range_t{from_.size() % 4096, from_.size() % 4096, from_.size() % 2048}
+              : isthmus_range_t{from_.size(), from_.size(), from_.size()};
+    }
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy_ranges(any(queues_), &to, &source, ranges, count, &options, &event), event);
+  }
+  void copy_nd() {
+    const isthmus_place_t to = place();
+    const isthmus_place_t source = place();
+    const bool own = is_own(to) || is_own(source);
+    std::size_t numbers[3][9];
+    const std::size_t dimensions = from_.byte() % 10;
+    for (auto& each : numbers) {
+      // Of our own no more than there is: 3 bytes and 2 times 999 in each of 3 dimensions.
+      std::generate_n(each, dimensions, [&] { return own ? from_.size() % 1000 : from_.size(); });
+    }
+    for (std::size_t i = 0; i < dimensions && own; ++i)
+      numbers[2][i] = i < 3 ? numbers[2][i] % 4 : 1;
+    const std::size_t item = own ? from_.byte() % 4 : from_.size();
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy_nd(any(queues_), &to, numbers[0], &source, numbers[1], numbers[2], dimensions,
+                        item, &options, &event),
         event);
   }
   void fill() {

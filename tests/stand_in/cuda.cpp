@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <type_traits>
 
@@ -81,6 +82,33 @@ code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t h
 
 bool is_of_host(stand_in::sort of) {
   return of == stand_in::sort::host || of == stand_in::sort::registered;
+}
+
+// What a kernel may touch: a real one would end its context.
+void* known_to_kernels(std::uint64_t at, std::uint64_t nbytes) {
+  std::uintptr_t base = 0;
+  stand_in::block found;
+  for (const auto end : {at, at + nbytes - 1}) {
+    if (!memory().find(end, base, found)) {
+      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own\n",
+                   static_cast<std::size_t>(nbytes));
+      std::abort();
+    }
+  }
+  return pointer_to(at);
+}
+
+// As src/backend/cuda/ranges_kernel_ptx.hpp says it, backwards: nothing may rest on an order.
+void copy_ranges(place list, number count) {
+  struct entry {
+    std::uint64_t destination, source, nbytes;
+  };
+  const auto* const entries =
+      static_cast<const entry*>(known_to_kernels(list, count * sizeof(entry)));
+  for (number left = count; left != 0; --left) {
+    const auto& [to, from, nbytes] = entries[left - 1];
+    std::memcpy(known_to_kernels(to, nbytes), known_to_kernels(from, nbytes), nbytes);
+  }
 }
 
 code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
@@ -208,6 +236,7 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
       case cu::k_pointer_is_managed:
         *static_cast<number*>(answers[index]) = known && found.of == stand_in::sort::managed;
         break;
+      case cu::k_pointer_on_device: *static_cast<place*>(answers[index]) = known ? of : 0; break;
       case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = 0; break;
       case cu::k_pointer_base: *static_cast<place*>(answers[index]) = base; break;
       default: *static_cast<std::size_t*>(answers[index]) = found.nbytes;
@@ -309,6 +338,29 @@ code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
     }
   });
 }
+// Of the one kernel that there is.
+code cuModuleLoadData(module_handle* made, const void* image) {
+  const auto outcome = may_begin();
+  if (outcome != cu::k_success || std::getenv("STAND_IN_WITHOUT_KERNELS") != nullptr) {
+    return outcome != cu::k_success ? outcome : cu::k_error_NOT_SUPPORTED;
+  }
+  *made = reinterpret_cast<module_handle>(&primary_context);
+  return if_true(std::strstr(static_cast<const char*>(image), ".entry isthmus_copy_ranges(") !=
+                 nullptr);
+}
+code cuModuleGetFunction(function_handle* found, module_handle, const char* name) {
+  *found = reinterpret_cast<function_handle>(&primary_context);
+  return std::strcmp(name, "isthmus_copy_ranges") == 0 ? in_context() : cu::k_error_NOT_FOUND;
+}
+code cuLaunchKernel(function_handle, number blocks, number, number, number lanes, number rows,
+                    number, number, stream_handle on, void** parameters, void**) {
+  if (blocks == 0 || lanes < 32 || lanes * rows > 1024) {
+    return cu::k_error_INVALID_VALUE;
+  }
+  return push(on, [list = *static_cast<place*>(parameters[0]),
+                   count = *static_cast<number*>(parameters[1])] { copy_ranges(list, count); });
+}
+
 code cuMemsetD8Async(place at, unsigned char value, std::size_t count, stream_handle on) {
   return fill(at, 0, value, count, 1, on);
 }

@@ -12,12 +12,16 @@
 struct CUctx_st;
 struct CUstream_st;
 struct CUevent_st;
+struct CUmod_st;
+struct CUfunc_st;
 
 namespace isthmus::cuda {
 
 using context_handle = ::CUctx_st*;
 using stream_handle = ::CUstream_st*;
 using event_handle = ::CUevent_st*;
+using module_handle = ::CUmod_st*;
+using function_handle = ::CUfunc_st*;
 using code = unsigned;  // 0: success
 using number = unsigned;
 using ordinal = int;  // of a device
@@ -100,6 +104,7 @@ inline constexpr number k_attribute_registers_read_only = 113;
 inline constexpr int k_mode_prohibited = 2;
 
 inline constexpr number k_pointer_memory_type = 2;
+inline constexpr number k_pointer_on_device = 3;
 inline constexpr number k_pointer_is_managed = 8;
 inline constexpr number k_pointer_device = 9;
 inline constexpr number k_pointer_base = 11;
@@ -173,48 +178,53 @@ struct copy_2d_parameters {
 };
 
 // X(member, CUDA's name, type): what every library from CUDA 10.0 on exports.
-#define ISTHMUS_CUDA_CORE(X)                                                            \
-  X(init, cuInit, code(number))                                                         \
-  X(driver_version, cuDriverGetVersion, code(int*))                                     \
-  X(device_count, cuDeviceGetCount, code(int*))                                         \
-  X(get_device, cuDeviceGet, code(ordinal*, int))                                       \
-  X(device_name, cuDeviceGetName, code(char*, int, ordinal))                            \
-  X(device_attribute, cuDeviceGetAttribute, code(int*, number, ordinal))                \
-  X(pci_address, cuDeviceGetPCIBusId, code(char*, int, ordinal))                        \
-  X(device_bytes, cuDeviceTotalMem_v2, code(std::size_t*, ordinal))                     \
-  X(retain_primary, cuDevicePrimaryCtxRetain, code(context_handle*, ordinal))           \
-  X(get_current, cuCtxGetCurrent, code(context_handle*))                                \
-  X(set_current, cuCtxSetCurrent, code(context_handle))                                 \
-  X(memory_info, cuMemGetInfo_v2, code(std::size_t*, std::size_t*))                     \
-  X(allocate_device, cuMemAlloc_v2, code(place*, std::size_t))                          \
-  X(free_device, cuMemFree_v2, code(place))                                             \
-  X(allocate_host, cuMemHostAlloc, code(void**, std::size_t, number))                   \
-  X(free_host, cuMemFreeHost, code(void*))                                              \
-  X(register_host, cuMemHostRegister_v2, code(void*, std::size_t, number))              \
-  X(unregister_host, cuMemHostUnregister, code(void*))                                  \
-  X(allocate_managed, cuMemAllocManaged, code(place*, std::size_t, number))             \
-  X(pointer_attributes, cuPointerGetAttributes, code(number, number*, void**, place))   \
-  X(create_stream, cuStreamCreate, code(stream_handle*, number))                        \
-  X(destroy_stream, cuStreamDestroy_v2, code(stream_handle))                            \
-  X(stream_context, cuStreamGetCtx, code(stream_handle, context_handle*))               \
-  X(stream_wait, cuStreamWaitEvent, code(stream_handle, event_handle, number))          \
-  X(finish, cuStreamSynchronize, code(stream_handle))                                   \
-  X(is_capturing, cuStreamIsCapturing, code(stream_handle, number*))                    \
-  X(create_event, cuEventCreate, code(event_handle*, number))                           \
-  X(destroy_event, cuEventDestroy_v2, code(event_handle))                               \
-  X(record, cuEventRecord, code(event_handle, stream_handle))                           \
-  X(query, cuEventQuery, code(event_handle))                                            \
-  X(elapsed, cuEventElapsedTime, code(float*, event_handle, event_handle))              \
-  X(copy, cuMemcpyAsync, code(place, place, std::size_t, stream_handle))                \
-  X(copy_2d, cuMemcpy2DAsync_v2, code(const copy_2d_parameters*, stream_handle))        \
-  X(fill_8, cuMemsetD8Async, code(place, unsigned char, std::size_t, stream_handle))    \
-  X(fill_16, cuMemsetD16Async, code(place, unsigned short, std::size_t, stream_handle)) \
-  X(fill_32, cuMemsetD32Async, code(place, unsigned, std::size_t, stream_handle))       \
-  X(fill_column_8, cuMemsetD2D8Async,                                                   \
-    code(place, std::size_t, unsigned char, std::size_t, std::size_t, stream_handle))   \
-  X(fill_column_16, cuMemsetD2D16Async,                                                 \
-    code(place, std::size_t, unsigned short, std::size_t, std::size_t, stream_handle))  \
-  X(fill_column_32, cuMemsetD2D32Async,                                                 \
+#define ISTHMUS_CUDA_CORE(X)                                                                     \
+  X(init, cuInit, code(number))                                                                  \
+  X(driver_version, cuDriverGetVersion, code(int*))                                              \
+  X(device_count, cuDeviceGetCount, code(int*))                                                  \
+  X(get_device, cuDeviceGet, code(ordinal*, int))                                                \
+  X(device_name, cuDeviceGetName, code(char*, int, ordinal))                                     \
+  X(device_attribute, cuDeviceGetAttribute, code(int*, number, ordinal))                         \
+  X(pci_address, cuDeviceGetPCIBusId, code(char*, int, ordinal))                                 \
+  X(device_bytes, cuDeviceTotalMem_v2, code(std::size_t*, ordinal))                              \
+  X(retain_primary, cuDevicePrimaryCtxRetain, code(context_handle*, ordinal))                    \
+  X(get_current, cuCtxGetCurrent, code(context_handle*))                                         \
+  X(set_current, cuCtxSetCurrent, code(context_handle))                                          \
+  X(memory_info, cuMemGetInfo_v2, code(std::size_t*, std::size_t*))                              \
+  X(allocate_device, cuMemAlloc_v2, code(place*, std::size_t))                                   \
+  X(free_device, cuMemFree_v2, code(place))                                                      \
+  X(allocate_host, cuMemHostAlloc, code(void**, std::size_t, number))                            \
+  X(free_host, cuMemFreeHost, code(void*))                                                       \
+  X(register_host, cuMemHostRegister_v2, code(void*, std::size_t, number))                       \
+  X(unregister_host, cuMemHostUnregister, code(void*))                                           \
+  X(allocate_managed, cuMemAllocManaged, code(place*, std::size_t, number))                      \
+  X(pointer_attributes, cuPointerGetAttributes, code(number, number*, void**, place))            \
+  X(create_stream, cuStreamCreate, code(stream_handle*, number))                                 \
+  X(destroy_stream, cuStreamDestroy_v2, code(stream_handle))                                     \
+  X(stream_context, cuStreamGetCtx, code(stream_handle, context_handle*))                        \
+  X(stream_wait, cuStreamWaitEvent, code(stream_handle, event_handle, number))                   \
+  X(finish, cuStreamSynchronize, code(stream_handle))                                            \
+  X(is_capturing, cuStreamIsCapturing, code(stream_handle, number*))                             \
+  X(create_event, cuEventCreate, code(event_handle*, number))                                    \
+  X(destroy_event, cuEventDestroy_v2, code(event_handle))                                        \
+  X(record, cuEventRecord, code(event_handle, stream_handle))                                    \
+  X(query, cuEventQuery, code(event_handle))                                                     \
+  X(elapsed, cuEventElapsedTime, code(float*, event_handle, event_handle))                       \
+  X(copy, cuMemcpyAsync, code(place, place, std::size_t, stream_handle))                         \
+  X(copy_2d, cuMemcpy2DAsync_v2, code(const copy_2d_parameters*, stream_handle))                 \
+  X(load_module, cuModuleLoadData, code(module_handle*, const void*))                            \
+  X(find_function, cuModuleGetFunction, code(function_handle*, module_handle, const char*))      \
+  X(launch, cuLaunchKernel,                                                                      \
+    code(function_handle, number, number, number, number, number, number, number, stream_handle, \
+         void**, void**))                                                                        \
+  X(fill_8, cuMemsetD8Async, code(place, unsigned char, std::size_t, stream_handle))             \
+  X(fill_16, cuMemsetD16Async, code(place, unsigned short, std::size_t, stream_handle))          \
+  X(fill_32, cuMemsetD32Async, code(place, unsigned, std::size_t, stream_handle))                \
+  X(fill_column_8, cuMemsetD2D8Async,                                                            \
+    code(place, std::size_t, unsigned char, std::size_t, std::size_t, stream_handle))            \
+  X(fill_column_16, cuMemsetD2D16Async,                                                          \
+    code(place, std::size_t, unsigned short, std::size_t, std::size_t, stream_handle))           \
+  X(fill_column_32, cuMemsetD2D32Async,                                                          \
     code(place, std::size_t, unsigned, std::size_t, std::size_t, stream_handle))
 
 // Since CUDA 10.1.

@@ -8,6 +8,7 @@
 #include "backend/cuda/api.hpp"
 #include "backend/cuda/event_cache.hpp"
 #include "backend/cuda/own_streams.hpp"
+#include "backend/cuda/ranges.hpp"
 #include "backend/device.hpp"
 
 namespace isthmus::cuda {
@@ -51,6 +52,9 @@ class device final : public isthmus::device {
   [[nodiscard]] bool registers_host_memory() const noexcept override { return true; }
   [[nodiscard]] result<bool> register_host(const host_range& what) override;
   void unregister_host(void* start) noexcept override;
+  [[nodiscard]] bool copies_pieces_better_staged(const void* first,
+                                                 const void* last) const noexcept override;
+  [[nodiscard]] range_kernel& ranges() noexcept { return ranges_; }
   // Whether the driver does not know it. Pre: the primary context was made.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] event_cache& events() const noexcept { return events_; }
@@ -67,6 +71,7 @@ class device final : public isthmus::device {
   const api& calls_;
   ordinal index_;
   mutable event_cache events_;
+  mutable range_kernel ranges_;
   mutable std::mutex making_;
   mutable std::atomic<context_handle> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};

@@ -53,6 +53,14 @@ class host_queue final : public queue {
     });
   }
 
+  result<ref<event>> do_copy_ranges(const ranged_copy& what, wait_list after) override {
+    return submit(what.bytes(), after,
+                  [what, ranges = std::vector<copy_range>{what.ranges.begin(), what.ranges.end()}] {
+                    isthmus::copy_ranges({what.destination, what.source, ranges});
+                    return error{};
+                  });
+  }
+
   result<ref<event>> do_fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
                              wait_list after) override {
     return submit(nbytes, after, [=] {

@@ -1,6 +1,7 @@
 // Copies and fills.
 
 #include <array>
+#include <cstring>
 #include <numeric>
 
 #include "backend/opencl/submit.hpp"
@@ -62,6 +63,31 @@ void copy_rows_natively(void* arguments) {
   isthmus::copy_rows(*static_cast<const copy_2d_shape*>(arguments));
 }
 
+// Its ranges follow it.
+struct native_ranges {
+  void* destination;
+  const void* source;
+  std::size_t count;
+};
+static_assert(sizeof(native_ranges) % alignof(copy_range) == 0);
+
+void copy_ranges_natively(void* arguments) {
+  const auto& what = *static_cast<const native_ranges*>(arguments);
+  isthmus::copy_ranges(
+      {what.destination,
+       what.source,
+       {reinterpret_cast<const copy_range*>(static_cast<const native_ranges*>(arguments) + 1),
+        what.count}});
+}
+
+std::vector<std::byte> native_arguments(const ranged_copy& what) {
+  std::vector<std::byte> made(sizeof(native_ranges) + what.ranges.size_bytes());
+  const native_ranges head{what.destination, what.source, what.ranges.size()};
+  std::memcpy(made.data(), &head, sizeof head);
+  std::memcpy(made.data() + sizeof head, what.ranges.data(), what.ranges.size_bytes());
+  return made;
+}
+
 struct native_fill {
   void* destination;
   std::size_t nbytes;
@@ -117,6 +143,19 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
     return run_native(copy_rows_natively, &arguments, sizeof arguments, after);
   }
   return copy_rows(shape, after);
+}
+
+result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
+  if (device_.traits().native_kernels) {
+    auto arguments = native_arguments(what);
+    return run_native(copy_ranges_natively, arguments.data(), arguments.size(), after);
+  }
+  return submit(copy_name(), what.ranges.size(), after,
+                [&, this](std::size_t index, const command_events& events) {
+                  const auto& each = what.ranges[index];
+                  return copy_part(advance(what.destination, each.destination_offset),
+                                   advance(what.source, each.source_offset), each.nbytes, events);
+                });
 }
 
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,

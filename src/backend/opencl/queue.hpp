@@ -57,6 +57,8 @@ class queue final : public isthmus::queue, public in_farewell {
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
                                            std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
+                                                  wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                            std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,

@@ -10,7 +10,7 @@ namespace isthmus::sim {
 namespace {
 
 constexpr std::array<const char*, k_calls> k_names = {
-    "allocate", "free",  "context",  "queue",  "copy", "copy_2d", "fill",
+    "allocate", "free",  "context",  "queue",  "copy", "copy_2d", "copy_ranges", "fill",
     "fence",    "event", "prefetch", "advise", "map",  "any",     "violation"};
 
 }  // namespace

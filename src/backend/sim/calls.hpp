@@ -21,6 +21,7 @@ enum class call : std::uint8_t {
   queue,
   copy,
   copy_2d,
+  copy_ranges,
   fill,
   fence,
   event,

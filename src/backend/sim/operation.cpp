@@ -10,6 +10,9 @@ void perform(const work& todo) noexcept {
       copy_rows({todo.destination.at, todo.destination_pitch, todo.source.at, todo.source_pitch,
                  todo.width, todo.height});
       break;
+    case action::copy_ranges:
+      isthmus::copy_ranges({todo.destination.at, todo.source.at, todo.ranges});
+      break;
     case action::fill: fill_bytes(todo.destination.at, todo.pattern, todo.width); break;
     case action::nothing: break;
   }

@@ -19,7 +19,7 @@ namespace isthmus::sim {
 class engine;
 struct lane;
 
-enum class action : std::uint8_t { nothing, copy, fill };
+enum class action : std::uint8_t { nothing, copy, copy_ranges, fill };
 
 // What an operation does. A plain copy or fill is one row.
 struct work {
@@ -30,6 +30,7 @@ struct work {
   std::size_t source_pitch = 0;
   std::size_t width = 0;
   std::size_t height = 1;
+  std::vector<copy_range> ranges;
   fill_pattern pattern;
   route over = route::none;
   std::size_t nbytes = 0;  // what the model charges for

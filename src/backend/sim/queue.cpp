@@ -50,29 +50,44 @@ result<ref<event>> queue::submit(work todo, wait_list after) {
   return engine_->submit(lane_, std::move(todo), after, *this);
 }
 
-result<ref<event>> queue::copy_rows(call kind, const copy_2d_shape& shape, wait_list after) {
-  ISTHMUS_TRY(begin(kind, after));
-  auto to = resolve(shape.destination, extent(shape.destination_pitch, shape.width, shape.height));
-  if (!to) {
-    return to.take_error();
-  }
-  auto from = resolve(shape.source, extent(shape.source_pitch, shape.width, shape.height));
-  if (!from) {
-    return from.take_error();
-  }
+result<work> queue::between(void* destination, std::size_t to_bytes, const void* source,
+                            std::size_t from_bytes) {
+  auto to = resolve(destination, to_bytes);
+  ISTHMUS_TRY(to);
+  auto from = resolve(source, from_bytes);
+  ISTHMUS_TRY(from);
   work todo;
-  todo.what = action::copy;
   todo.over = !is_local(*to)    ? route::from_device
               : is_local(*from) ? route::inside
                                 : route::to_device;
   todo.destination = *std::move(to);
   todo.source = *std::move(from);
-  todo.destination_pitch = shape.destination_pitch;
-  todo.source_pitch = shape.source_pitch;
-  todo.width = shape.width;
-  todo.height = shape.height;
-  todo.nbytes = shape.width * shape.height;
-  return submit(std::move(todo), after);
+  return todo;
+}
+
+result<ref<event>> queue::copy_rows(call kind, const copy_2d_shape& shape, wait_list after) {
+  ISTHMUS_TRY(begin(kind, after));
+  auto todo = between(shape.destination, extent(shape.destination_pitch, shape.width, shape.height),
+                      shape.source, extent(shape.source_pitch, shape.width, shape.height));
+  ISTHMUS_TRY(todo);
+  todo->what = action::copy;
+  todo->destination_pitch = shape.destination_pitch;
+  todo->source_pitch = shape.source_pitch;
+  todo->width = shape.width;
+  todo->height = shape.height;
+  todo->nbytes = shape.width * shape.height;
+  return submit(*std::move(todo), after);
+}
+
+result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
+  ISTHMUS_TRY(begin(call::copy_ranges, after));
+  auto todo =
+      between(what.destination, what.destination_extent(), what.source, what.source_extent());
+  ISTHMUS_TRY(todo);
+  todo->what = action::copy_ranges;
+  todo->ranges.assign(what.ranges.begin(), what.ranges.end());
+  todo->nbytes = what.bytes();
+  return submit(*std::move(todo), after);
 }
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,

@@ -18,6 +18,8 @@ class queue final : public isthmus::queue {
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
                                            std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
+                                                  wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                            std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
@@ -30,6 +32,9 @@ class queue final : public isthmus::queue {
  private:
   [[nodiscard]] result<place> resolve(const void* pointer, std::size_t nbytes);
   [[nodiscard]] bool is_local(const place& end) const noexcept;
+  // What copies have in common. Pre: the extents, in bytes, are those of the two sides.
+  [[nodiscard]] result<work> between(void* destination, std::size_t to_bytes, const void* source,
+                                     std::size_t from_bytes);
   [[nodiscard]] result<ref<event>> copy_rows(call kind, const copy_2d_shape& shape,
                                              wait_list after);
   // Counts the call and those for the events, then hands the work over.

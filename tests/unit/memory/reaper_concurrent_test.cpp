@@ -68,6 +68,7 @@ class captured_queue final : public queue {
     return refuses();
   }
   result<ref<event>> do_copy_2d(const copy_2d_shape&, wait_list) override { return refuses(); }
+  result<ref<event>> do_copy_ranges(const ranged_copy&, wait_list) override { return refuses(); }
   result<ref<event>> do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
     return refuses();
   }

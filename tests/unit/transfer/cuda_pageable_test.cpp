@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <thread>
 
 #include "core/sanitizers.hpp"
@@ -36,7 +37,7 @@ class cuda_pageable : public cuda_test {
   }
   [[nodiscard]] static bool is_staged(const queue& on, const endpoint& to, const endpoint& from,
                                       bool blocking) {
-    return is_better_staged(on, to, from, {k_bytes, k_bytes, k_bytes, 1}, blocking);
+    return is_better_staged(on, {to, from, k_bytes, k_bytes, k_bytes}, blocking);
   }
   // As others do who know the stream: not through the library.
   void fill_as_others(cuda::stream_handle on, std::byte* at, unsigned char value,
@@ -105,6 +106,49 @@ TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
     ASSERT_TRUE(copy_all(*on, plain(got), there));
     EXPECT_TRUE(got == std::vector<std::byte>(k_bytes, std::byte{k_times}));
   }
+}
+
+// Pieces as large as a slot: other ones would lie elsewhere.
+TEST_F(cuda_pageable, between_platforms_goes_by_way_of_pinned_memory) {
+  isthmus_device_t* handle = nullptr;
+  ASSERT_EQ(isthmus_sim_create("", &handle), ISTHMUS_OK);
+  const auto read_so_far = [handle] {
+    std::uint64_t calls = 0;
+    EXPECT_EQ(isthmus_sim_calls(handle, "copy_2d", &calls), ISTHMUS_OK);
+    return calls;
+  };
+  {
+    auto on = *reinterpret_cast<device*>(handle)->default_queue();
+    const auto there = make(*on, k_bytes);
+    const auto here = make(line(), k_bytes);
+    auto data = numbered(k_bytes);
+    ASSERT_TRUE(copy_all(*on, there, plain(data)));
+    const auto before = read_so_far();
+    ASSERT_TRUE(copy_all(line(), here, there));
+    EXPECT_EQ(read_so_far() - before, k_bytes / staging_ring::k_slot_bytes + 1);
+    ASSERT_TRUE(copy_all(line(), there, here));
+    EXPECT_EQ(read_so_far() - before, 2 * (k_bytes / staging_ring::k_slot_bytes + 1));
+    std::vector<std::byte> got(k_bytes);
+    ASSERT_TRUE(copy_all(*on, plain(got), there));
+    EXPECT_TRUE(got == data);
+  }
+  isthmus_device_release(handle);
+}
+
+// Gathered by the host, where the kernel would have to reach into its own memory.
+TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
+  std::vector<std::byte> data(k_bytes);
+  const auto there = make(line(), k_bytes);
+  const std::array<copy_range, 2> ranges{{{0, 10, 10}, {20, 0, 5}}};
+  const endpoint from = plain(data);
+  const movement what{there, from, 25, 20, 15, {}, ranges};
+  EXPECT_TRUE(are_pieces_better_staged(line(), what, true));
+  EXPECT_TRUE(are_pieces_better_staged(line(), what, false));
+  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
+  const endpoint reached{pinned.at(), nullptr, nullptr};
+  EXPECT_FALSE(are_pieces_better_staged(line(), {there, reached, 25, 20, 15, {}, ranges}, true));
+  static_cast<void>(line().lend());
+  EXPECT_FALSE(are_pieces_better_staged(line(), what, false)) << "others put work there";
 }
 
 TEST_F(cuda_pageable, holds_up_what_comes_behind_it_on_the_queue) {

@@ -1,0 +1,60 @@
+// Copies of many ranges between two places as one operation: pages that were written, rows picked
+// from a table, and their way back.
+//
+//   const std::vector<isthmus::copy_range> pages{{0, 8192, 4096}, {4096, 65536, 4096}};
+//   isthmus::copy_ranges(buffer, std::span(values), pages);
+//
+// The ranges are checked as a whole before anything moves, and are the caller's again at once. They
+// move in no order: where two write the same bytes, or one writes what another reads, that is
+// invalid_argument.
+// Cost: one kernel on CUDA, 0.1 us a range of 4 KiB; elsewhere a copy a range, where the host does
+// not do it. n log n where the ranges are not in the order of their destinations. Threads: any.
+#pragma once
+
+#include <isthmus/copy.hpp>
+
+namespace isthmus {
+inline namespace v1 {
+
+// {destination_offset, source_offset, nbytes}
+using copy_range = isthmus_range_t;
+
+namespace detail {
+
+inline void require_room(const source& place, std::size_t offset, std::size_t nbytes,
+                         std::size_t index, const char* what) {
+  if (offset <= place.size() && nbytes <= place.size() - offset) return;
+  raise(status::out_of_range, "range " + std::to_string(index) + ": " + std::to_string(nbytes) +
+                                  " bytes from offset " + std::to_string(offset) +
+                                  " do not fit the " + what + " of " +
+                                  std::to_string(place.size()) + " bytes");
+}
+
+inline auto copy_ranges_call(const destination& to, const source& from,
+                             std::span<const copy_range> ranges, queue_choice on) {
+  for (std::size_t index = 0; index < ranges.size(); ++index) {
+    const copy_range& each = ranges[index];
+    require_room(from, each.source_offset, each.nbytes, index, "source");
+    require_room(to, each.destination_offset, each.nbytes, index, "destination");
+  }
+  return [&to, &from, ranges, on](const isthmus_operation_t* how, isthmus_event_t** event) {
+    return isthmus_copy_ranges(on.get(), to.raw(), from.raw(), ranges.data(), ranges.size(), how,
+                               event);
+  };
+}
+
+}  // namespace detail
+
+inline void copy_ranges(const destination& to, const source& from,
+                        std::span<const copy_range> ranges, operation how = {}) {
+  detail::run(how, nullptr, detail::copy_ranges_call(to, from, ranges, how.on));
+}
+inline event copy_ranges_async(const destination& to, const source& from,
+                               std::span<const copy_range> ranges, operation how = {}) {
+  return detail::run_async(how, detail::copy_ranges_call(to, from, ranges, how.on));
+}
+
+static_assert(std::is_aggregate_v<copy_range>);
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,210 @@
+// Copies of N-dimensional arrays.
+
+#include <algorithm>
+#include <optional>
+
+#include "arguments.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+using sizes = std::vector<std::size_t>;
+
+sizes to_sizes(nb::handle given, const char* what) {
+  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!all.is_valid()) {
+    raise_set();
+  }
+  sizes made;
+  for (nb::handle each : all) {
+    made.push_back(to_size(each, what));
+  }
+  return made;
+}
+
+// In C order, without gaps. Pre: their product was checked.
+sizes dense(const sizes& shape, std::size_t item) {
+  sizes strides(shape.size());
+  for (std::size_t i = shape.size(); i-- > 0;) {
+    strides[i] = item;
+    item *= std::max<std::size_t>(shape[i], 1);
+  }
+  return strides;
+}
+
+// From the first byte to the end of the last; OverflowError where that is past any address.
+std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item,
+                      const char* role) {
+  std::size_t end = item;
+  for (std::size_t i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 0) {
+      return 0;
+    }
+    std::size_t reach = 0;
+    if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
+        __builtin_add_overflow(end, reach, &end)) {
+      raise_python(PyExc_OverflowError,
+                   "%zu elements %zu bytes apart in the %s do not fit in 64 bits", shape[i],
+                   strides[i], role);
+    }
+  }
+  return end;
+}
+
+struct side {
+  const char* role;
+  place where;
+  // As the object tells them itself.
+  sizes shape;
+  sizes strides;
+  std::size_t item = 0;
+
+  // Contiguous bytes take the shape of what they are copied from or to.
+  [[nodiscard]] bool tells() const { return item != 0; }
+  [[nodiscard]] bool is_bytes() const {
+    return item == 1 && shape.size() == 1 && (strides[0] == 1 || shape[0] <= 1);
+  }
+};
+
+void read_layout(side& of, const Py_buffer& view) {
+  of.item = static_cast<std::size_t>(view.itemsize);
+  for (int i = 0; i < view.ndim; ++i) {
+    if (view.strides[i] < 0 && view.shape[i] > 1) {
+      raise_python(PyExc_ValueError,
+                   "dimension %d of the %s runs backwards, by %zd bytes: pass "
+                   "numpy.ascontiguousarray(...) of it",
+                   i, of.role, view.strides[i]);
+    }
+    of.shape.push_back(static_cast<std::size_t>(view.shape[i]));
+    of.strides.push_back(static_cast<std::size_t>(std::max<Py_ssize_t>(view.strides[i], 0)));
+  }
+}
+
+side to_side(nb::handle object, access wanted, const char* role) {
+  side made{role, to_array_place(object, wanted, role), {}, {}, 0};
+  if (made.where.memory == nullptr) {
+    made.where = to_place(object, wanted, role);
+    return made;
+  }
+  read_layout(made, made.where.memory->view);
+  made.where.nbytes = extent_of(made.shape, made.strides, made.item, role);
+  return made;
+}
+
+struct array {
+  sizes shape;
+  std::size_t item = 1;
+};
+
+// That of the arrays themselves, of which bytes are the last to be asked.
+array shape_of(const side& to, const side& from) {
+  const auto is_array = [](const side& one) { return one.tells() && !one.is_bytes(); };
+  if (is_array(to) && is_array(from) && (to.shape != from.shape || to.item != from.item)) {
+    raise_python(PyExc_ValueError,
+                 "destination and source have not the same shape and size of an element: give "
+                 "`shape` and `itemsize`, and the strides where there are gaps");
+  }
+  for (const auto* one : {&to, &from}) {
+    if (is_array(*one)) {
+      return {one->shape, one->item};
+    }
+  }
+  if (!to.tells() && !from.tells()) {
+    raise_python(PyExc_ValueError, "neither side tells a shape: give `shape` and `itemsize`");
+  }
+  const auto& bytes = from.tells() ? from : to;
+  return {bytes.shape, bytes.item};
+}
+
+// Those given, else the array's own where it has this shape, else those of packed elements.
+sizes strides_of(const side& of, nb::handle given, const array& what) {
+  if (!given.is_none()) {
+    auto strides = to_sizes(given, "stride");
+    if (strides.size() != what.shape.size()) {
+      raise_python(PyExc_ValueError, "%zu strides of the %s for %zu dimensions", strides.size(),
+                   of.role, what.shape.size());
+    }
+    return strides;
+  }
+  return of.tells() && of.shape == what.shape && of.item == what.item
+             ? of.strides
+             : dense(what.shape, what.item);
+}
+
+struct nd_request {
+  nb::handle dst, src, shape, itemsize, dst_strides, src_strides, dst_offset, src_offset;
+};
+
+array to_array(const nd_request& what, const side& to, const side& from) {
+  if (what.shape.is_none()) {
+    if (!what.itemsize.is_none()) {
+      raise_python(PyExc_ValueError, "itemsize without a shape");
+    }
+    return shape_of(to, from);
+  }
+  array made{to_sizes(what.shape, "extent"), to_size_or(what.itemsize, "itemsize", 1)};
+  std::size_t all = made.item;
+  for (const auto extent : made.shape) {
+    if (__builtin_mul_overflow(all, std::max<std::size_t>(extent, 1), &all)) {
+      raise_python(PyExc_OverflowError, "an array of that shape does not fit in 64 bits");
+    }
+  }
+  return made;
+}
+
+nb::object copy(const nd_request& what, const operation_arguments& how) {
+  side to = to_side(what.dst, access::write, "destination");
+  side from = to_side(what.src, access::read, "source");
+  const auto block = to_array(what, to, from);
+  const auto to_strides = strides_of(to, what.dst_strides, block);
+  const auto from_strides = strides_of(from, what.src_strides, block);
+  to.where.raw.offset = to_size(what.dst_offset, "destination offset");
+  from.where.raw.offset = to_size(what.src_offset, "source offset");
+  require_range(from.where, extent_of(block.shape, from_strides, block.item, "source"), "source");
+  require_range(to.where, extent_of(block.shape, to_strides, block.item, "destination"),
+                "destination");
+  std::size_t nbytes = block.item;
+  for (const auto extent : block.shape) {
+    nbytes *= extent;
+  }
+  return run_operation(
+      {how, nbytes, to.where.direct && from.where.direct, {&to.where, &from.where}},
+      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+        return isthmus_copy_nd(how.queue, &to.where.raw, to_strides.data(), &from.where.raw,
+                               from_strides.data(), block.shape.data(), block.shape.size(),
+                               block.item, with, event);
+      });
+}
+
+nb::object copy_nd(nb::handle dst, nb::handle src, nb::handle shape, nb::handle itemsize,
+                   nb::handle dst_strides, nb::handle src_strides, nb::handle dst_offset,
+                   nb::handle src_offset, nb::handle queue, nb::handle after, nb::handle blocking) {
+  return copy({dst, src, shape, itemsize, dst_strides, src_strides, dst_offset, src_offset},
+              {queue, after, to_flag(blocking, "blocking")});
+}
+
+}  // namespace
+
+void bind_nd(nb::module_& module) {
+  const auto none = nb::none();
+  module.def(
+      "copy_nd", &copy_nd, nb::arg("dst").none(), nb::arg("src").none(), nb::kw_only(),
+      nb::arg("shape") = none, nb::arg("itemsize") = none, nb::arg("dst_strides") = none,
+      nb::arg("src_strides") = none, nb::arg("dst_offset").none() = 0,
+      nb::arg("src_offset").none() = 0, nb::arg("queue") = none,
+      nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+      nb::sig("def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, "
+              "itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: "
+              "Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue "
+              "| None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event "
+              "| None"),
+      "Copies an array whose elements may lie apart, of up to 8 dimensions.\n\n"
+      "Arrays (numpy.ndarray and the like) tell shape, strides and size of an element; a Buffer,\n"
+      "and bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)\n"
+      "and strides, in bytes, say it where neither does, or otherwise. All else as in\n"
+      "Buffer.copy_from. Raises ValueError for arrays of different shapes and for dimensions that\n"
+      "run backwards, InvalidArgumentError where elements overlap in the destination.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,159 @@
+// Copies of many ranges.
+
+#include <cstring>
+#include <string>
+
+#include "arguments.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+using range_list = std::vector<isthmus_range_t>;
+
+[[noreturn]] void raise_shape(nb::handle ranges) {
+  raise_python(PyExc_ValueError,
+               "ranges must have 2 columns, offsets in the destination and in the source, beside a "
+               "common nbytes, or 3, each range's own nbytes the last: not %R",
+               ranges.ptr());
+}
+
+// How many columns there must be.
+std::size_t columns_for(bool has_common_nbytes) { return has_common_nbytes ? 2 : 3; }
+
+// The integers of an array, which may be of any width and order of bytes in the machine's own.
+class integers {
+ public:
+  explicit integers(const Py_buffer& view) : view_{view} {
+    const char* format = view.format != nullptr ? view.format : "B";
+    format += *format == '@' || *format == '=' || *format == '<' ? 1 : 0;
+    is_signed_ = *format != '\0' && std::strchr("bhilqn", *format) != nullptr;
+    const bool known = is_signed_ || (*format != '\0' && std::strchr("BHILQN", *format) != nullptr);
+    if (!known || format[1] != '\0') {
+      raise_python(PyExc_TypeError, "ranges must be integers in the machine's order, not '%s'",
+                   view.format);
+    }
+  }
+
+  [[nodiscard]] std::size_t at(Py_ssize_t row, Py_ssize_t column) const {
+    const auto* bytes =
+        static_cast<const char*>(view_.buf) + row * view_.strides[0] + column * view_.strides[1];
+    std::uint64_t value = 0;
+    std::memcpy(&value, bytes, static_cast<std::size_t>(view_.itemsize));
+    const auto unused_bits = 64 - 8 * static_cast<unsigned>(view_.itemsize);
+    if (is_signed_ && static_cast<std::int64_t>(value << unused_bits) < 0) {
+      raise_python(PyExc_ValueError, "range %zd has a negative number in column %zd", row, column);
+    }
+    return value;
+  }
+
+ private:
+  const Py_buffer& view_;
+  bool is_signed_ = false;
+};
+
+range_list from_array(nb::handle ranges, const Py_buffer& view, bool has_common,
+                      std::size_t nbytes) {
+  if (view.ndim != 2 || view.shape[1] != static_cast<Py_ssize_t>(columns_for(has_common))) {
+    raise_shape(ranges);
+  }
+  const integers numbers{view};
+  range_list made;
+  made.reserve(static_cast<std::size_t>(view.shape[0]));
+  for (Py_ssize_t row = 0; row < view.shape[0]; ++row) {
+    made.push_back(
+        {numbers.at(row, 0), numbers.at(row, 1), has_common ? nbytes : numbers.at(row, 2)});
+  }
+  return made;
+}
+
+std::size_t to_number(nb::handle value, const char* what, std::size_t row) {
+  return to_size(value, (what + (" of range " + std::to_string(row))).c_str());
+}
+
+range_list from_sequence(nb::handle ranges, bool has_common, std::size_t nbytes) {
+  range_list made;
+  for (nb::handle row : ranges) {
+    const nb::object numbers = nb::steal(PySequence_Tuple(row.ptr()));
+    if (!numbers.is_valid()) {
+      raise_set();
+    }
+    if (nb::len(numbers) != columns_for(has_common)) {
+      raise_shape(row);
+    }
+    const auto index = made.size();
+    made.push_back({to_number(numbers[0], "destination offset", index),
+                    to_number(numbers[1], "source offset", index),
+                    has_common ? nbytes : to_number(numbers[2], "nbytes", index)});
+  }
+  return made;
+}
+
+range_list to_ranges(nb::handle ranges, nb::handle common) {
+  const bool has_common = common.is_valid() && !common.is_none();
+  const auto nbytes = to_size_or(common, "nbytes", 0);
+  if (PyObject_CheckBuffer(ranges.ptr()) != 0) {
+    pinned held;
+    if (PyObject_GetBuffer(ranges.ptr(), &held.view, PyBUF_FULL_RO) != 0) {
+      raise_set();
+    }
+    return from_array(ranges, held.view, has_common, nbytes);
+  }
+  if (Py_TYPE(ranges.ptr())->tp_iter == nullptr && PySequence_Check(ranges.ptr()) == 0) {
+    raise_python(PyExc_TypeError,
+                 "ranges must be a two-dimensional array of integers or a sequence of tuples, not "
+                 "%.100s",
+                 Py_TYPE(ranges.ptr())->tp_name);
+  }
+  return from_sequence(ranges, has_common, nbytes);
+}
+
+void require_room(const place& in, std::size_t offset, std::size_t nbytes, std::size_t index,
+                  const char* role) {
+  if (offset > in.nbytes || nbytes > in.nbytes - offset) {
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "range %zu: %zu bytes from offset %zu lie outside the %s, which has %zu bytes",
+                 index, nbytes, offset, role, in.nbytes);
+  }
+}
+
+nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::handle nbytes,
+                       nb::handle queue, nb::handle after, nb::handle blocking) {
+  place to = to_place(dst, access::write, "destination");
+  place from = to_place(src, access::read, "source");
+  const auto all = to_ranges(ranges, nbytes);
+  std::size_t moved = 0;
+  for (std::size_t index = 0; index < all.size(); ++index) {
+    const auto& each = all[index];
+    require_room(from, each.source_offset, each.nbytes, index, "source");
+    require_room(to, each.destination_offset, each.nbytes, index, "destination");
+    moved += each.nbytes;
+  }
+  const operation_arguments how{queue, after, to_flag(blocking, "blocking")};
+  return run_operation({how, moved, to.direct && from.direct, {&to, &from}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_copy_ranges(how.queue, &to.raw, &from.raw, all.data(),
+                                                    all.size(), with, event);
+                       });
+}
+
+}  // namespace
+
+void bind_ranges(nb::module_& module) {
+  const auto none = nb::none();
+  module.def(
+      "copy_ranges", &copy_ranges, nb::arg("dst").none(), nb::arg("src").none(),
+      nb::arg("ranges").none(), nb::kw_only(), nb::arg("nbytes") = none, nb::arg("queue") = none,
+      nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+      nb::sig("def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = "
+              "None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
+              "bool = True) -> Event | None"),
+      "Copies many ranges of bytes between two places as one operation.\n\n"
+      "`ranges`: a two-dimensional array of integers, or a sequence of tuples, each row (offset\n"
+      "in `dst`, offset in `src`, bytes), or the two offsets where `nbytes` gives the bytes of\n"
+      "all. All are checked before anything moves, and they move in no order: where two write\n"
+      "the same bytes, or one writes what another reads, that is InvalidArgumentError. All else\n"
+      "as in Buffer.copy_from; on CUDA one kernel moves them all.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,126 @@
+#include "core/strided.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/bytes.hpp"
+
+namespace isthmus {
+
+std::size_t strided_copy::runs() const noexcept {
+  std::size_t all = 1;
+  for (std::size_t i = 0; i < rank; ++i) {
+    all *= dimensions[i].count;
+  }
+  return all;
+}
+
+std::size_t strided_copy::extent(side of) const noexcept {
+  std::size_t end = width;
+  for (std::size_t i = 0; i < rank; ++i) {
+    end += (dimensions[i].count - 1) * dimensions[i].stride(of);
+  }
+  return end;
+}
+
+void strided_copy::remove(std::size_t index) noexcept {
+  std::move(dimensions.begin() + index + 1, dimensions.begin() + rank, dimensions.begin() + index);
+  --rank;
+}
+
+namespace {
+
+bool continues(const strided_dimension& outer, const strided_dimension& inner, side of) noexcept {
+  return outer.stride(of) == inner.stride(of) * inner.count;
+}
+
+// Joins the first two that continue each other; false: there are none.
+bool join_two(strided_copy& what) noexcept {
+  for (std::size_t i = 0; i + 1 < what.rank; ++i) {
+    const auto outer = what.dimensions[i];
+    auto& inner = what.dimensions[i + 1];
+    if (continues(outer, inner, side::destination) && continues(outer, inner, side::source)) {
+      inner.count *= outer.count;
+      what.remove(i);
+      return true;
+    }
+  }
+  return false;
+}
+
+bool join_run(strided_copy& what) noexcept {
+  if (what.rank == 0) {
+    return false;
+  }
+  const auto& inner = what.dimensions[what.rank - 1];
+  if (inner.destination_stride != what.width || inner.source_stride != what.width) {
+    return false;
+  }
+  what.width *= inner.count;
+  --what.rank;
+  return true;
+}
+
+// The size is a constant, so that each is one load and one store.
+template <std::size_t Width>
+void copy_line(std::byte* to, const std::byte* from, const strided_dimension& along) noexcept {
+  for (std::size_t i = 0; i < along.count; ++i) {
+    std::memcpy(to + i * along.destination_stride, from + i * along.source_stride, Width);
+  }
+}
+
+void copy_line(std::byte* to, const std::byte* from, std::size_t width,
+               const strided_dimension& along) noexcept {
+  switch (width) {
+    case 1: return copy_line<1>(to, from, along);
+    case 2: return copy_line<2>(to, from, along);
+    case 4: return copy_line<4>(to, from, along);
+    case 8: return copy_line<8>(to, from, along);
+    case 16: return copy_line<16>(to, from, along);
+    default:
+      copy_rows({to, along.destination_stride, from, along.source_stride, width, along.count});
+  }
+}
+
+void copy_block(std::byte* to, const std::byte* from, const strided_copy& what,
+                std::size_t depth) noexcept {
+  const auto& along = what.dimensions[depth];
+  if (depth + 1 == what.rank) {
+    copy_line(to, from, what.width, along);
+    return;
+  }
+  for (std::size_t i = 0; i < along.count; ++i) {
+    copy_block(to + i * along.destination_stride, from + i * along.source_stride, what, depth + 1);
+  }
+}
+
+}  // namespace
+
+strided_copy simplest(strided_copy what, side by) noexcept {
+  for (std::size_t i = what.rank; i-- > 0;) {
+    if (what.dimensions[i].count == 1) {
+      what.remove(i);
+    }
+  }
+  const auto other = by == side::source ? side::destination : side::source;
+  std::sort(what.dimensions.begin(), what.dimensions.begin() + what.rank,
+            [=](const strided_dimension& one, const strided_dimension& next) {
+              return one.stride(by) != next.stride(by) ? one.stride(by) > next.stride(by)
+                                                       : one.stride(other) > next.stride(other);
+            });
+  while (join_run(what) || join_two(what)) {
+  }
+  return what;
+}
+
+void copy_strided(const strided_copy& what) noexcept {
+  auto* to = static_cast<std::byte*>(what.destination);
+  const auto* from = static_cast<const std::byte*>(what.source);
+  if (what.rank == 0) {
+    copy_bytes(to, from, what.width);
+  } else {
+    copy_block(to, from, what, 0);
+  }
+}
+
+}  // namespace isthmus

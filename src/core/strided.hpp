@@ -1,0 +1,52 @@
+#pragma once
+// Copies of N-dimensional blocks: runs of bytes at regular distances, any on either side.
+
+#include <array>
+#include <cstddef>
+
+namespace isthmus {
+
+enum class side { destination, source };
+
+struct strided_dimension {
+  std::size_t count = 1;
+  std::size_t destination_stride = 0;  // bytes
+  std::size_t source_stride = 0;       // 0: the same again and again
+
+  [[nodiscard]] std::size_t stride(side of) const noexcept {
+    return of == side::source ? source_stride : destination_stride;
+  }
+};
+
+struct strided_copy {
+  static constexpr std::size_t k_most_dimensions = 8;
+
+  void* destination = nullptr;
+  const void* source = nullptr;
+  std::size_t width = 0;  // bytes that lie together on both sides
+  // Outermost first; one more than callers may have, for what is cut.
+  std::array<strided_dimension, k_most_dimensions + 1> dimensions{};
+  std::size_t rank = 0;
+
+  [[nodiscard]] std::size_t runs() const noexcept;
+  [[nodiscard]] std::size_t bytes() const noexcept { return width * runs(); }
+  // From the first byte to the end of the last.
+  [[nodiscard]] std::size_t extent(side of) const noexcept;
+
+  // At most rows at one distance, none of which lies in another: a source may be read several
+  // times.
+  [[nodiscard]] bool is_rows() const noexcept {
+    return rank == 0 || (rank == 1 && dimensions[0].source_stride >= width);
+  }
+
+  void append(const strided_dimension& inner) noexcept { dimensions.at(rank++) = inner; }
+  void remove(std::size_t index) noexcept;
+};
+
+// The same bytes in the fewest dimensions, those that lie far apart on side `by` outside.
+[[nodiscard]] strided_copy simplest(strided_copy what, side by) noexcept;
+
+// By the host.
+void copy_strided(const strided_copy& what) noexcept;
+
+}  // namespace isthmus

@@ -1,0 +1,184 @@
+#include "transfer/strided_parts.hpp"
+
+#include <algorithm>
+
+namespace isthmus {
+namespace {
+
+// Of one operation, which lists them: 24 MiB.
+constexpr std::size_t k_most_ranges = std::size_t{1} << 20;
+
+std::byte* advance(void* start, std::size_t nbytes) noexcept {
+  return static_cast<std::byte*>(start) + nbytes;
+}
+const std::byte* advance(const void* start, std::size_t nbytes) noexcept {
+  return static_cast<const std::byte*>(start) + nbytes;
+}
+
+void list_runs(const strided_copy& what, std::size_t depth, copy_range at,
+               std::vector<copy_range>& into) {
+  if (depth == what.rank) {
+    into.push_back(at);
+    return;
+  }
+  const auto& along = what.dimensions[depth];
+  for (std::size_t i = 0; i < along.count; ++i) {
+    list_runs(what, depth + 1, at, into);
+    at.destination_offset += along.destination_stride;
+    at.source_offset += along.source_stride;
+  }
+}
+
+submitted put_ranges(queue& on, const strided_copy& what, wait_list after) {
+  std::vector<copy_range> runs;
+  runs.reserve(what.runs());
+  list_runs(what, 0, {0, 0, what.width}, runs);
+  return on.copy_ranges({what.destination, what.source, runs}, after);
+}
+
+// From index `begin` on along the outermost dimension.
+strided_copy slice(strided_copy what, std::size_t begin, std::size_t count) noexcept {
+  auto& outer = what.dimensions[0];
+  what.destination = advance(what.destination, begin * outer.destination_stride);
+  what.source = advance(what.source, begin * outer.source_stride);
+  outer.count = count;
+  return what;
+}
+
+submitted put_slices(queue& on, const strided_copy& what, wait_list after) {
+  const auto outer = what.dimensions[0].count;
+  const auto step = std::max<std::size_t>(1, k_most_ranges / (what.runs() / outer));
+  submitted last = ref<event>{};
+  for (std::size_t begin = 0; begin < outer; begin += step) {
+    const auto before = begin == 0 ? after : wait_list{&*last, 1};
+    auto next = put_strided(on, slice(what, begin, std::min(step, outer - begin)), before);
+    if (!next && begin != 0) {
+      let_end(wait_list{&*last, 1});
+    }
+    ISTHMUS_TRY(next);
+    last = std::move(next);
+  }
+  return last;
+}
+
+class strided_parts final : public parts {
+ public:
+  strided_parts(const strided_copy& what, side device_side, std::size_t most_bytes)
+      : whole_{simplest(what, device_side)} {
+    if (whole_.width > most_bytes) {
+      whole_.append({whole_.width, 1, 1});
+      whole_.width = 1;
+    }
+    block_ = whole_.width;
+    cut_ = whole_.rank;
+    while (cut_ != 0 && block_ <= most_bytes / whole_.dimensions[cut_ - 1].count) {
+      block_ *= whole_.dimensions[--cut_].count;
+    }
+    if (cut_ != 0) {
+      const auto& along = whole_.dimensions[cut_ - 1];
+      step_ = std::min(most_bytes / block_, along.count);
+      pieces_ = (along.count + step_ - 1) / step_;
+    }
+  }
+
+  [[nodiscard]] std::size_t count() const noexcept override {
+    std::size_t all = pieces_;
+    for (std::size_t i = 0; i + 1 < cut_; ++i) {
+      all *= whole_.dimensions[i].count;
+    }
+    return all;
+  }
+  [[nodiscard]] std::size_t bytes() const noexcept override { return block_ * step_; }
+  void gather(std::size_t index, std::byte* packed) const noexcept override {
+    copy_strided(simplest(reading(index, packed), side::destination));
+  }
+  void scatter(std::size_t index, const std::byte* packed) const noexcept override {
+    copy_strided(simplest(writing(index, packed), side::source));
+  }
+  [[nodiscard]] submitted read(queue& on, std::size_t index, std::byte* packed,
+                               wait_list after) const override {
+    return put_strided(on, reading(index, packed), after);
+  }
+  [[nodiscard]] submitted write(queue& on, std::size_t index, const std::byte* packed,
+                                wait_list after) const override {
+    return put_strided(on, writing(index, packed), after);
+  }
+
+ private:
+  [[nodiscard]] strided_copy at(std::size_t index) const noexcept {
+    auto part = whole_;
+    if (cut_ == 0) {
+      return part;
+    }
+    const auto& along = whole_.dimensions[cut_ - 1];
+    const auto begin = index % pieces_ * step_;
+    move_to(part, along, begin);
+    index /= pieces_;
+    for (std::size_t i = cut_ - 1; i-- > 0;) {
+      move_to(part, whole_.dimensions[i], index % whole_.dimensions[i].count);
+      index /= whole_.dimensions[i].count;
+    }
+    part.rank = 0;
+    part.append(
+        {std::min(step_, along.count - begin), along.destination_stride, along.source_stride});
+    for (std::size_t i = cut_; i < whole_.rank; ++i) {
+      part.append(whole_.dimensions[i]);
+    }
+    return part;
+  }
+  static void move_to(strided_copy& part, const strided_dimension& along,
+                      std::size_t index) noexcept {
+    part.destination = advance(part.destination, index * along.destination_stride);
+    part.source = advance(part.source, index * along.source_stride);
+  }
+  // The part with one of its sides packed.
+  [[nodiscard]] strided_copy reading(std::size_t index, std::byte* packed) const noexcept {
+    auto part = at(index);
+    part.destination = packed;
+    auto stride = part.width;
+    for (std::size_t i = part.rank; i-- > 0;) {
+      part.dimensions[i].destination_stride = stride;
+      stride *= part.dimensions[i].count;
+    }
+    return part;
+  }
+  [[nodiscard]] strided_copy writing(std::size_t index, const std::byte* packed) const noexcept {
+    auto part = at(index);
+    part.source = packed;
+    auto stride = part.width;
+    for (std::size_t i = part.rank; i-- > 0;) {
+      part.dimensions[i].source_stride = stride;
+      stride *= part.dimensions[i].count;
+    }
+    return part;
+  }
+
+  strided_copy whole_;
+  std::size_t block_ = 0;   // bytes of the dimensions that every part has wholly
+  std::size_t cut_ = 0;     // the first of those; the one before it is cut
+  std::size_t step_ = 1;    // of that one, what a part has
+  std::size_t pieces_ = 1;  // into which it is cut
+};
+
+}  // namespace
+
+submitted put_strided(queue& on, const strided_copy& given, wait_list after) {
+  const auto what = simplest(given, side::destination);
+  if (what.rank == 0) {
+    return on.copy(what.destination, what.source, what.width, after);
+  }
+  if (what.is_rows()) {
+    const auto& rows = what.dimensions[0];
+    return on.copy_2d({what.destination, rows.destination_stride, what.source, rows.source_stride,
+                       what.width, rows.count},
+                      after);
+  }
+  return what.runs() <= k_most_ranges ? put_ranges(on, what, after) : put_slices(on, what, after);
+}
+
+std::unique_ptr<const parts> cut_strided(const strided_copy& what, side device_side,
+                                         std::size_t most_bytes) {
+  return std::make_unique<strided_parts>(what, device_side, most_bytes);
+}
+
+}  // namespace isthmus

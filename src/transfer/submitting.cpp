@@ -1,0 +1,84 @@
+#include "transfer/submitting.hpp"
+
+#include "memory/pins.hpp"
+
+namespace isthmus {
+
+result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
+  const bool plain = !destination.memory && !source.memory;
+  if (asked == nullptr) {
+    asked = destination.memory ? destination.preferred : source.preferred;
+  } else if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "the queue of {} belongs to another context than the memory: use a queue of the "
+                "destination's or the source's context",
+                asked->where().properties().filter);
+  }
+  if (asked != nullptr && asked->closed()) {
+    return fail(ISTHMUS_ERROR_CLOSED, "this queue of {} was closed",
+                asked->where().properties().filter);
+  }
+  return asked;
+}
+
+queue* carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
+  const auto reaches = [](const queue& on, const endpoint& side) {
+    return side.host_can_touch() || side.in_context_of(on);
+  };
+  for (queue* candidate : {&chosen, destination.preferred, source.preferred}) {
+    if (candidate != nullptr && reaches(*candidate, destination) && reaches(*candidate, source)) {
+      return candidate;
+    }
+  }
+  return nullptr;
+}
+
+namespace {
+
+// Handing less than this to a queue costs more than doing it.
+constexpr std::size_t k_inline_bytes = std::size_t{256} << 10;
+
+}  // namespace
+
+bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
+                  std::size_t nbytes) {
+  if (on == nullptr) {
+    return true;
+  }
+  return options.blocking ||
+         (nbytes <= k_inline_bytes && options.after.empty() && on->quiet() && touched.quiet());
+}
+
+bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+             std::size_t b_bytes) noexcept {
+  return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
+}
+
+void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
+                 std::vector<owner>& owners) {
+  if (!side.memory && process_pins().any()) {
+    owners.push_back(hold_pinned(on, side.pointer, nbytes));
+  }
+}
+
+void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owners) {
+  keep_pinned(on, what.destination, what.destination_bytes, owners);
+  keep_pinned(on, what.source, what.source_bytes, owners);
+}
+
+submitted nothing_to_do(queue* on, transfer_options& options) {
+  if (options.blocking || on == nullptr) {
+    return in_no_queue(options, [] {});
+  }
+  if (options.after.empty()) {
+    return completed_event();
+  }
+  owner_keeper keeper{std::move(options.owners)};
+  auto ended = on->fence(options.after);
+  if (ended) {
+    keeper.until(**ended);
+  }
+  return ended;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,116 @@
+#pragma once
+// What copies and fills have in common: who carries one out, and in whose order.
+
+#include <algorithm>
+#include <memory>
+
+#include "backend/queue.hpp"
+#include "transfer/host_driven.hpp"
+#include "transfer/movement.hpp"
+#include "transfer/ordering.hpp"
+#include "transfer/transfer.hpp"
+
+namespace isthmus {
+
+// The queue that an operation goes to, an open one; null if the host must do it, there being none.
+[[nodiscard]] result<queue*> choose_queue(queue* asked, const endpoint& destination,
+                                          const endpoint& source);
+
+// The queue that carries an operation out: the chosen one where it reaches both sides, else one of
+// the side that only its own context reaches. Null: by way of the host.
+[[nodiscard]] queue* carrier(queue& chosen, const endpoint& destination, const endpoint& source);
+
+// Whether the host does it: where the caller waits anyway, and for small ones that nothing stands
+// before. Pre: the host can touch it all.
+[[nodiscard]] bool host_does_it(queue* on, touched_memory& touched, const transfer_options& options,
+                                std::size_t nbytes);
+
+[[nodiscard]] bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
+                           std::size_t b_bytes) noexcept;
+
+// What a caller pinned stays so till a driver has used it.
+void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
+                 std::vector<owner>& owners);
+void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owners);
+
+// Nothing to move, but what it should wait for still is.
+[[nodiscard]] submitted nothing_to_do(queue* on, transfer_options& options);
+
+template <class Effect>
+class plain_effect final : public host_driven {
+ public:
+  explicit plain_effect(Effect effect) : effect_{std::move(effect)} {}
+
+ protected:
+  [[nodiscard]] result<void> move() override {
+    effect_();
+    return {};
+  }
+
+ private:
+  Effect effect_;
+};
+
+// Of what has no queue. Who does not wait for it does not wait for what comes before it either.
+template <class Effect>
+submitted in_no_queue(transfer_options& options, const Effect& effect) {
+  const auto pends = [](const ref<event>& each) { return each->pending(); };
+  if (!options.blocking && std::ranges::any_of(options.after, pends)) {
+    return carry_out(nullptr, std::make_shared<plain_effect<Effect>>(effect), std::move(options));
+  }
+  ISTHMUS_TRY(wait_for_all(options.after));
+  effect();
+  return options.blocking ? ref<event>{} : completed_event();
+}
+
+// Runs `effect` on this thread, in the order of `on`, once nothing in flight conflicts with it.
+template <class Effect>
+submitted directly(queue* on, touched_memory& touched, transfer_options& options, Effect&& effect) {
+  if (on == nullptr) {
+    return in_no_queue(options, effect);
+  }
+  std::vector<ref<event>> before;
+  touched.collect(nullptr, before);
+  ISTHMUS_TRY(touched.collect_queues(on, before));
+  ISTHMUS_TRY(wait_for_all(options.after));
+  let_end(before);
+  effect();
+  return options.blocking ? ref<event>{} : completed_event();
+}
+
+// Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it
+// known.
+template <class Call>
+submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
+                   Call&& call) {
+  const bool elsewhere = on.key() != carrying.key();
+  if (elsewhere) {
+    auto before = on.fence({});
+    if (!before) {
+      return before;
+    }
+    options.after.push_back(*std::move(before));
+  }
+  touched.collect(&carrying, options.after);
+  ISTHMUS_TRY(touched.collect_lent(&carrying, options.after));
+  owner_keeper keeper{std::move(options.owners)};
+  submitted given = call(wait_list{options.after});
+  if (!given) {
+    return given;
+  }
+  touched.publish(&carrying, *given);
+  keeper.until(**given);
+  if (options.blocking) {
+    ISTHMUS_TRY((*given)->wait(std::nullopt));
+    return ref<event>{};
+  }
+  if (elsewhere) {
+    if (auto gate = on.fence(std::span{&*given, 1}); !gate) {
+      let_end(std::span{&*given, 1});  // nothing is half done
+      return gate.take_error();
+    }
+  }
+  return given;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,8 @@
+// expect: no matching function|could not convert|no viable conversion|invalid initialization
+// Ranges are copied from constant memory, never into it.
+#include <isthmus/isthmus.hpp>
+
+void fill_in(const isthmus::buffer& from, std::span<const int> constant,
+             std::span<const isthmus::copy_range> ranges) {
+  isthmus::copy_ranges(constant, from, ranges);
+}

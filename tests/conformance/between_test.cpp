@@ -1,0 +1,154 @@
+// Copies from one back-end's device to another's, by way of the host: large ones, rows, ranges and
+// arrays, blocking and not; where either side fails it is told, and nothing is left.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+#include "support/upstreams.hpp"
+
+namespace {
+
+using namespace support;
+
+// Around the sizes of the pieces that they go in.
+constexpr std::size_t k_sizes[] = {1000, 2 * k_mib - 1, 4 * k_mib + 3, 9 * k_mib + 11};
+
+class between : public on_backend {
+ protected:
+  void SetUp() override {
+    on_backend::SetUp();
+    if (!device_) return;
+    for (const auto& other : backend_names()) {
+      if (const im::device found = open_backend(other)) others_.emplace_back(found);
+    }
+  }
+  void TearDown() override {
+    others_.clear();
+    on_backend::TearDown();
+  }
+  static im::buffer on(const im::queue& queue, const bytes& data) {
+    im::buffer made(data.size(), im::kind::device, {.on = queue});
+    write(made, data);
+    return made;
+  }
+  template <class Check>
+  void both_ways(Check&& check) const {
+    for (const auto& other : others_) {
+      SCOPED_TRACE(other.device().info().filter);
+      check(queue_, other);
+      check(other, queue_);
+    }
+  }
+
+  std::vector<im::queue> others_;
+};
+INSTANTIATE_ON_BACKENDS(between);
+
+TEST_P(between, every_byte_arrives) {
+  for (const std::size_t nbytes : k_sizes) {
+    const bytes data = noise(nbytes + 5);
+    both_ways([&](const im::queue& to, const im::queue& from) {
+      const im::buffer source = on(from, data);
+      const im::buffer target = on(to, bytes(nbytes + 9));
+      im::copy_n(im::at(target, 9), im::at(source, 5), nbytes);
+      im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes).wait();
+      bytes want(nbytes + 9);
+      std::copy(data.begin() + 5, data.end(), want.begin() + 9);
+      EXPECT_TRUE(same(read(target), want)) << nbytes;
+    });
+  }
+}
+
+TEST_P(between, kinds_that_the_host_reaches) {
+  constexpr std::size_t k_bytes = 5 * k_mib + 1;
+  const bytes data = noise(k_bytes);
+  for (const auto& other : others_) {
+    SCOPED_TRACE(other.device().info().filter);
+    for (const im::kind kind : {im::kind::shared, im::kind::host}) {
+      if (!other.device().offers(kind)) continue;
+      const im::buffer here(k_bytes, im::kind::device, {.on = queue_});
+      const im::buffer there(k_bytes, kind, {.on = other});
+      write(there, data);
+      im::copy(here, there);
+      EXPECT_TRUE(same(read(here), data)) << name(kind);
+      im::fill(there, std::byte{0});
+      im::copy_async(there, here).wait();
+      EXPECT_TRUE(same(read(there), data)) << name(kind);
+    }
+  }
+}
+
+TEST_P(between, rows_ranges_and_arrays) {
+  constexpr std::size_t k_pitch = 3000, k_rows = 1500;
+  const bytes data = noise(k_pitch * k_rows);
+  std::vector<im::copy_range> ranges;
+  for (std::size_t row = 0; row < k_rows; ++row) {
+    ranges.push_back({row * k_pitch + row % 16, (k_rows - 1 - row) * k_pitch, 1000 + row % 999});
+  }
+  bytes rows(data.size()), picked(data.size()), turned(data.size());
+  for (std::size_t row = 0; row < k_rows; ++row) {
+    std::copy_n(data.data() + row * k_pitch, 2000, rows.data() + row * k_pitch);
+    const auto& each = ranges[row];
+    std::copy_n(data.data() + each.source_offset, each.nbytes,
+                picked.data() + each.destination_offset);
+    for (std::size_t x = 0; x < k_pitch / 4; ++x) {
+      std::copy_n(data.data() + row * k_pitch + x * 4, 4, turned.data() + (x * k_rows + row) * 4);
+    }
+  }
+  both_ways([&](const im::queue& to, const im::queue& from) {
+    const im::buffer source = on(from, data);
+    const im::buffer target = on(to, bytes(data.size()));
+    im::copy_2d({target, k_pitch}, {source, k_pitch}, {.width = 2000, .height = k_rows});
+    EXPECT_TRUE(same(read(target), rows));
+    im::fill(target, std::byte{0});
+    im::copy_ranges_async(target, source, ranges).wait();
+    EXPECT_TRUE(same(read(target), picked));
+    im::copy_nd({target, {4, k_rows * 4}}, {source, {k_pitch, 4}}, {k_rows, k_pitch / 4}, 4);
+    EXPECT_TRUE(same(read(target), turned));
+  });
+}
+
+TEST_P(between, is_in_order_with_both_queues) {
+  constexpr std::size_t k_bytes = 5 * k_mib + 7;
+  const bytes data = noise(k_bytes);
+  both_ways([&](const im::queue& to, const im::queue& from) {
+    const im::buffer source = on(from, bytes(k_bytes));
+    const im::buffer target = on(to, bytes(k_bytes));
+    const im::event ends[] = {im::copy_async(source, std::span(data), {.on = from}),
+                              im::copy_async(target, source, {.on = to}),
+                              im::fill_async(source, std::byte{1}, {.on = from})};
+    bytes got(k_bytes);
+    im::copy(std::span(got), target, {.on = to});
+    for (const auto& each : ends) each.wait();
+    EXPECT_TRUE(same(got, data));
+    EXPECT_TRUE(same(read(source), bytes(k_bytes, std::byte{1})));
+  });
+}
+
+TEST_P(between, a_failure_of_either_side_is_told) {
+  constexpr std::size_t k_bytes = 17 * k_mib;
+  const bytes data = noise(k_bytes);
+  for (const bool reads : {true, false}) {
+    for (const bool blocking : {true, false}) {
+      for (int nth = 1; nth <= 4; ++nth) {
+        const im::sim_device broken("");
+        {
+          const im::queue line(broken);
+          const im::buffer here = on(queue_, data);
+          const im::buffer there = on(line, data);
+          const im::buffer& to = reads ? here : there;
+          const im::buffer& from = reads ? there : here;
+          broken.configure("fail=copy_2d:" + std::to_string(nth));
+          EXPECT_TRUE(
+              throws(im::status::driver,
+                     [&] { blocking ? im::copy(to, from) : im::copy_async(to, from).wait(); }))
+              << (reads ? "reading" : "writing") << " piece " << nth;
+          im::copy(to, from);
+          EXPECT_TRUE(same(read(to), data));
+        }
+        EXPECT_TRUE(patiently([&] { return broken.state().device_bytes == 0; }));
+        EXPECT_EQ(broken.calls("violation"), 0u);
+      }
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,121 @@
+// Copies of ranges by the kernel: its lists, what is copied apart, and where the driver fails.
+
+#include "backend/cuda/ranges.hpp"
+
+#include "unit/backend/cuda_fixture.hpp"
+
+namespace isthmus::cuda_test {
+namespace {
+
+using bytes = std::vector<std::byte>;
+using range_vector = std::vector<copy_range>;
+
+constexpr std::size_t k_bytes = 200'000;
+
+class cuda_ranges : public cuda_test {
+ protected:
+  // Every second run of 100 bytes, from another place.
+  [[nodiscard]] static range_vector every_second() {
+    range_vector all;
+    for (std::size_t at = 0; at + 100 < k_bytes; at += 200) {
+      all.push_back({at, at + 37, 100});
+    }
+    return all;
+  }
+  [[nodiscard]] static bytes modelled(const bytes& from, const range_vector& all) {
+    bytes want(k_bytes);
+    copy_ranges({want.data(), from.data(), all});
+    return want;
+  }
+  void clear(const block& there) const {
+    const bytes nothing(k_bytes);
+    finish(line().copy(there.at(), nothing.data(), k_bytes, {}));
+  }
+};
+
+TEST_F(cuda_ranges, of_pinned_memory_and_inside_the_device) {
+  const block there{home(), where(), k_bytes};
+  const block other{home(), where(), k_bytes};
+  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
+  const auto data = numbered(k_bytes);
+  std::copy(data.begin(), data.end(), pinned.at());
+  finish(line().copy(other.at(), data.data(), k_bytes, {}));
+  const auto all = every_second();
+  for (const auto* from : {&pinned, &other}) {
+    clear(there);
+    finish(line().copy_ranges({there.at(), from->at(), all}, {}));
+    EXPECT_TRUE(read(line(), there.at(), k_bytes) == modelled(data, all));
+  }
+}
+
+TEST_F(cuda_ranges, of_plain_memory_are_copied_one_by_one) {
+  const block there{home(), where(), k_bytes};
+  clear(there);
+  const auto data = numbered(k_bytes);
+  const auto all = every_second();
+  finish(line().copy_ranges({there.at(), data.data(), all}, {}));
+  EXPECT_TRUE(read(line(), there.at(), k_bytes) == modelled(data, all));
+}
+
+// More than there are lists for, none of which the driver has yet.
+TEST_F(cuda_ranges, that_are_held_back_keep_their_lists) {
+  const block there{home(), where(), k_bytes};
+  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
+  const auto data = numbered(k_bytes);
+  std::copy(data.begin(), data.end(), pinned.at());
+  clear(there);
+  const ref<event> gate{make_ref<library_event>()};
+  auto all = every_second();
+  std::vector<ref<event>> ends;
+  for (std::size_t i = 0; i < cuda::range_lists::k_most_blocks + 10; ++i) {
+    auto put = line().copy_ranges({there.at(), pinned.at(), all}, std::span{&gate, 1});
+    ASSERT_TRUE(put) << put.failure().message();
+    ends.push_back(*std::move(put));
+  }
+  const auto wanted = modelled(data, all);
+  std::fill(all.begin(), all.end(), copy_range{});  // the caller's again
+  EXPECT_TRUE(ends.back()->pending());
+  static_cast<library_event&>(*gate).finish({});
+  for (const auto& each : ends) {
+    EXPECT_TRUE(each->wait(std::nullopt));
+  }
+  EXPECT_TRUE(read(line(), there.at(), k_bytes) == wanted);
+  auto& lists = where().ranges().lists();
+  const cuda::made_current here{calls(), primary()};
+  const auto blocks = lists.take(calls(), cuda::range_lists::k_most_blocks);
+  EXPECT_EQ(blocks.size(), cuda::range_lists::k_most_blocks) << "all are free again";
+  lists.give_back(blocks);
+  EXPECT_TRUE(lists.take(calls(), cuda::range_lists::k_most_blocks + 1).empty());
+}
+
+TEST_F(cuda_ranges, tell_of_every_failure) {
+  auto library = *os::open_library(where().home().properties().library.c_str());
+  const auto fail_after =
+      reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
+  if (fail_after == nullptr) {
+    GTEST_SKIP() << "a driver that does not fail when told to";
+  }
+  const block there{home(), where(), k_bytes};
+  const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
+  const auto all = every_second();
+  bool reached = true;
+  int failed = 0;
+  for (long n = 0; reached; ++n) {
+    ASSERT_LT(n, 100);
+    const auto data = numbered(k_bytes, static_cast<unsigned>(n));
+    std::copy(data.begin(), data.end(), pinned.at());
+    clear(there);
+    fail_after(n);
+    auto put = line().copy_ranges({there.at(), pinned.at(), all}, {});
+    reached = fail_after(-1) < 0;
+    failed += put ? 0 : 1;
+    if (put) {
+      EXPECT_TRUE((*put)->wait(std::nullopt));
+      EXPECT_TRUE(read(line(), there.at(), k_bytes) == modelled(data, all)) << n;
+    }
+  }
+  EXPECT_GT(failed, 1);
+}
+
+}  // namespace
+}  // namespace isthmus::cuda_test
