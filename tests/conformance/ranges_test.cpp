@@ -276,7 +276,7 @@ TEST_P(ranged, bad_input) {
 
 TEST_P(ranged, the_library_holds_the_bounds_of_what_it_knows) {
   const im::buffer there = make(1000, im::kind::device);
-  bytes here(100);
+  bytes here(600);
   const isthmus_place_t device{there.get(), nullptr, 500};
   const isthmus_place_t host{nullptr, here.data(), 0};
   const isthmus_range_t all[] = {{0, 0, 100}, {450, 0, 51}};
