@@ -26,7 +26,6 @@ class bare_block {
         const gil_release released;
         status = allocate();
       }
-      check(status);
     }
     check(status);
   }
@@ -67,7 +66,8 @@ void init_block(bare_block* self, nb::handle from, nb::handle on, nb::handle nby
 void bind_bare_block(nb::module_& module) {
   nb::class_<bare_block>(module, "_BareBlock",
                          "Memory that goes back with this object, behind what is on its queue.")
-      .def("__init__", &init_block, nb::arg("resource"), nb::arg("queue"), nb::arg("nbytes"),
+      .def("__init__", &init_block, nb::arg("resource").none(), nb::arg("queue").none(),
+           nb::arg("nbytes").none(),
            nb::sig("def __init__(self, resource: MemoryResource, queue: Queue, nbytes: int) -> "
                    "None"))
       .def_prop_ro("ptr", &bare_block::pointer, nb::sig("def ptr(self) -> int"), "Its address.");

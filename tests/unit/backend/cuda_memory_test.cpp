@@ -123,6 +123,9 @@ TEST_F(cuda_chunks, keep_what_is_in_them_where_they_go) {
   EXPECT_FALSE(lost);
   const auto moved = read(line(), base_ + 5 * unit_, 2 * unit_);
   EXPECT_TRUE(std::equal(moved.begin(), moved.end(), data.begin()));
+  const auto still = read(line(), base_, 2 * unit_);
+  EXPECT_EQ(still, moved) << "it stays behind, for what is at work there";
+  chunks_->leave(base_, 2 * unit_);
   ASSERT_TRUE(chunks_->create(base_, unit_)) << "where it was there is room again";
   for (const std::size_t at : {std::size_t{0}, std::size_t{2}}) {
     chunks_->destroy(base_ + at * unit_, unit_);
