@@ -35,6 +35,9 @@ result<bool> is_drivers_own(device& where, const pin::request& what) {
          !process_pins().has(where.home(), what.start);
 }
 
+// Bytes of addresses, on any processor of today. CUDA's word for more is that it supports it not.
+constexpr std::size_t k_most_of_process = std::size_t{1} << 57;
+
 error check(const device& where, const pin::request& what) {
   if (os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED,
@@ -50,6 +53,10 @@ error check(const device& where, const pin::request& what) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from {} run past the end of the address space", what.nbytes,
                 static_cast<const void*>(what.start));
+  }
+  if (what.nbytes > k_most_of_process) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} at {} are more than a process can have",
+                describe_bytes(what.nbytes), static_cast<const void*>(what.start));
   }
   return {};
 }
