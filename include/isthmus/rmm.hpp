@@ -51,7 +51,9 @@ class rmm_resource {
   }
   // The same without a stream: nothing uses the memory then, nor when it goes back.
   [[nodiscard]] void* allocate_sync(std::size_t nbytes, std::size_t alignment = k_alignment) {
-    return state_->allocate(nbytes, alignment, [&] { return state_->unused; });
+    void* const made = state_->allocate(nbytes, alignment, [&] { return state_->unused; });
+    state_->unused.wait();  // for what a pool may have put there before the memory is good
+    return made;
   }
   void deallocate_sync(void* pointer, std::size_t nbytes,
                        std::size_t alignment = k_alignment) noexcept {

@@ -55,16 +55,18 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
             number = int(self.context.device.id)
             self._resource = _core._device_pool(number)
             self._queue = Queue.from_stream(_DefaultStream(number))
-            self._held: dict[int, Buffer] = {}
+            self._held: dict[int, Buffer] = {}  # by a number: addresses come back
+            self._made = 0
             self._freed: list[Buffer] = []
             self._deferring = 0
 
     def memalloc(self, size: int) -> Any:
         """Memory for an array of Numba's. MemoryError where there is none left."""
         buffer = Buffer(size, queue=self._queue, resource=self._resource)
-        self._held[buffer.ptr] = buffer
+        self._made += 1
+        self._held[self._made] = buffer
         pointer = _pointer_type()(buffer.ptr)
-        return _cuda.MemoryPointer(self.context, pointer, size, finalizer=self._end_of(buffer.ptr))
+        return _cuda.MemoryPointer(self.context, pointer, size, finalizer=self._end_of(self._made))
 
     def get_memory_info(self) -> Any:
         """Free: what the driver has, and what the pool keeps for the next."""
@@ -98,9 +100,9 @@ class MemoryManager(_cuda.HostOnlyCUDAMemoryManager):  # type: ignore[misc]
                 if self._deferring == 0:
                     self._freed.clear()
 
-    def _end_of(self, address: int) -> Callable[[], None]:
+    def _end_of(self, number: int) -> Callable[[], None]:
         def end() -> None:
-            buffer = self._held.pop(address, None)
+            buffer = self._held.pop(number, None)
             if buffer is not None and self._deferring:
                 self._freed.append(buffer)
 

@@ -35,7 +35,7 @@ std::vector<isthmus_queue_t*> take(void* block) {
   }
   auto queues = std::move(found->second);
   in.blocks.erase(found);
-  noted.fetch_sub(1, std::memory_order_relaxed);
+  noted.fetch_sub(queues.empty() ? 0 : 1, std::memory_order_relaxed);
   return queues;
 }
 
@@ -45,11 +45,9 @@ void stream_notes::add(void* block, isthmus_queue_t* queue) {
   auto& in = shard_of(block);
   const std::lock_guard hold{in.lock};
   auto& queues = in.blocks[block];
-  if (queues.empty()) {
-    noted.fetch_add(1, std::memory_order_relaxed);
-  }
   if (std::find(queues.begin(), queues.end(), queue) == queues.end()) {
     queues.push_back(queue);
+    noted.fetch_add(queues.size() == 1 ? 1 : 0, std::memory_order_relaxed);
   }
 }
 

@@ -52,11 +52,6 @@ bool queue::retain_if_known() noexcept {
   return references() > pools_ && try_retain();
 }
 
-void queue::mark_lent() noexcept {
-  lent_.store(true, std::memory_order_release);
-  set_others_overtake(others_overtake());
-}
-
 void* queue::lend() noexcept {
   void* handle = native();
   if (handle != nullptr) {

@@ -96,11 +96,12 @@ class queue : public ref_counted {
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
   // Whether others put work there without asking for its handle.
-  [[nodiscard]] virtual bool is_everybodys() const noexcept { return false; }
+  [[nodiscard]] bool is_everybodys() const noexcept { return is_shared_; }
+  [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_shared_; }
   // Whether all that comes next there, by whomever, comes behind what is there now: then it may use
   // memory that is freed now.
   [[nodiscard]] bool in_one_order() const noexcept {
-    return !others_overtake_.load(std::memory_order_acquire);
+    return !has_others_work() || (keeps_order_ && !holds_back_.load(std::memory_order_acquire));
   }
 
   // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
@@ -141,12 +142,14 @@ class queue : public ref_counted {
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
   // An adopted queue may have work of its owner's from the start.
-  void mark_lent() noexcept;
-  // Asked once others may put work there: whether that may come before what came through this
-  // object. A driver that keeps the order says when that changes.
-  [[nodiscard]] virtual bool others_overtake() noexcept { return true; }
-  void set_others_overtake(bool whether) noexcept {
-    others_overtake_.store(whether, std::memory_order_release);
+  void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
+  // While it is made: that it is everybody's, and that the driver runs all that is put there in the
+  // order in which it was put, by whomever, as long as this object lives.
+  void mark_shared() noexcept { is_shared_ = true; }
+  void mark_ordered() noexcept { keeps_order_ = true; }
+  // While something is held back that others' work may come before.
+  void set_holds_back(bool whether) noexcept {
+    holds_back_.store(whether, std::memory_order_release);
   }
 
  private:
@@ -170,7 +173,9 @@ class queue : public ref_counted {
   const std::uint64_t serial_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
-  std::atomic<bool> others_overtake_{false};
+  std::atomic<bool> holds_back_{false};
+  bool is_shared_ = false;
+  bool keeps_order_ = false;
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;
   // The last events: one, or as many as threads that submit at the same moment. All else that was

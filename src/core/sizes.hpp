@@ -24,6 +24,13 @@ namespace isthmus {
   return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
+[[nodiscard]] inline std::byte* advance(void* start, std::size_t nbytes) noexcept {
+  return static_cast<std::byte*>(start) + nbytes;
+}
+[[nodiscard]] inline const std::byte* advance(const void* start, std::size_t nbytes) noexcept {
+  return static_cast<const std::byte*>(start) + nbytes;
+}
+
 [[nodiscard]] constexpr std::size_t round_up(std::size_t value, std::size_t power_of_two) noexcept {
   return (value + power_of_two - 1) & ~(power_of_two - 1);
 }

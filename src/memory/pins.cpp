@@ -3,6 +3,7 @@
 #include "backend/platform.hpp"
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "memory/facts.hpp"
 #include "os/process.hpp"
 
@@ -78,7 +79,10 @@ result<ref<pin>> pin::make(device& where, const request& what, owner keep) {
       ranges = *std::move(made);
     }
   }
-  return make_ref<pin>(where, what, kept, std::move(ranges));
+  undo unpinned{[&] { process_pins().unpin(ranges, true); }};
+  auto made = make_ref<pin>(where, what, kept, pinned_ranges{ranges});
+  unpinned.dismiss();
+  return made;
 }
 
 result<void> pin::wait(const os::deadline& until) { return process_pins().wait(ranges_, until); }

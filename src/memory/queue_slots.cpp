@@ -193,6 +193,11 @@ bool queue_slots::try_submit(slot of, std::uint64_t number, passing_of_several* 
   return false;
 }
 
+// Where no memory waits for it a queue is not asked: its stream may have gone with its owner.
+bool queue_slots::is_waited_for(const entry& in) noexcept {
+  return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
+}
+
 void queue_slots::fence() noexcept {
   passing_of_several* also = nullptr;
   auto& several = entries_[k_several];
@@ -207,7 +212,7 @@ void queue_slots::fence() noexcept {
   const auto used = used_.load(std::memory_order_acquire);
   for (slot each = k_several + 1; each < used; ++each) {
     const auto& in = entries_[each];
-    if (also != nullptr ||
+    if ((also != nullptr && is_waited_for(in)) ||
         in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
       submit(each, also);
     }
@@ -254,14 +259,11 @@ ticket queue_slots::behind(queue* on) noexcept {
 std::vector<ref<event>> queue_slots::running(slot whom) {
   std::vector<ref<event>> found;
   const auto used = used_.load(std::memory_order_acquire);
-  const auto waited_for = [](const entry& in) {
-    return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
-  };
-  const bool all = waited_for(entries_[k_several]);
+  const bool all = is_waited_for(entries_[k_several]);
   const auto of_several = entries_[k_several].issued.load(std::memory_order_acquire);
   bool all_ended = all;
   for (slot each = k_several + 1; each < used; ++each) {
-    const bool matters = all || (each != whom && waited_for(entries_[each]));
+    const bool matters = (all || each != whom) && is_waited_for(entries_[each]);
     // Before the queue: the slot's next one begins behind this number.
     const auto issued = entries_[each].issued.load(std::memory_order_acquire);
     const auto on = matters ? queue_of(each) : ref<queue>{};
@@ -288,7 +290,8 @@ result<void> queue_slots::wait_behind(ticket of, queue& on) {
   std::vector<ref<event>> ends;
   const auto used = used_.load(std::memory_order_acquire);
   for (slot each = k_several + 1; each < used; ++each) {
-    const bool matters = of.slot() == each || of.slot() == k_several;
+    const bool matters =
+        (of.slot() == each || of.slot() == k_several) && is_waited_for(entries_[each]);
     const auto other = matters ? queue_of(each) : ref<queue>{};
     if (!other || other.get() == &on) {
       continue;
@@ -298,6 +301,9 @@ result<void> queue_slots::wait_behind(ticket of, queue& on) {
     } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
       return ended.take_error();
     }
+  }
+  if (on.has_others_work()) {
+    return on.stand_behind(ends);  // which may come before what is held back
   }
   auto reached = on.fence(ends);
   ISTHMUS_TRY(reached);

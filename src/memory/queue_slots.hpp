@@ -109,6 +109,7 @@ class queue_slots final : public ref_counted {
   ~queue_slots() override = default;
   [[nodiscard]] slot enter(queue& on) noexcept;
   [[nodiscard]] static bool is_over(const entry& in) noexcept;
+  [[nodiscard]] static bool is_waited_for(const entry& in) noexcept;
   [[nodiscard]] slot entry_of(queue& on) noexcept;
   [[nodiscard]] ref<queue> queue_of(slot of) noexcept;
   void submit(slot of, passing_of_several* also) noexcept;

@@ -107,8 +107,9 @@ void populate_pages(void* pointer, std::size_t nbytes) noexcept {
   if (madvise(first, whole_pages(before + nbytes), k_populate_write) == 0) {
     return;
   }
+  auto* const bytes = static_cast<unsigned char*>(pointer);
   for (std::size_t at = 0; at < nbytes; at += page_size()) {
-    static_cast<volatile std::byte*>(pointer)[at] = std::byte{0};
+    __atomic_fetch_or(bytes + at, 0, __ATOMIC_RELAXED);  // what is there stays
   }
 }
 

@@ -143,6 +143,7 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
   auto taken = whole->read(reading, 0, bytes, {});
   ISTHMUS_TRY(taken);
   ISTHMUS_TRY((*taken)->wait(std::nullopt));
+  options.owners.reserve(options.owners.size() + 1);
   options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &stage::give_back});
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;

@@ -2,18 +2,13 @@
 
 #include <algorithm>
 
+#include "core/sizes.hpp"
+
 namespace isthmus {
 namespace {
 
 // Of one operation, which lists them: 24 MiB.
 constexpr std::size_t k_most_ranges = std::size_t{1} << 20;
-
-std::byte* advance(void* start, std::size_t nbytes) noexcept {
-  return static_cast<std::byte*>(start) + nbytes;
-}
-const std::byte* advance(const void* start, std::size_t nbytes) noexcept {
-  return static_cast<const std::byte*>(start) + nbytes;
-}
 
 void list_runs(const strided_copy& what, std::size_t depth, copy_range at,
                std::vector<copy_range>& into) {

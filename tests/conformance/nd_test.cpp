@@ -11,7 +11,7 @@ namespace {
 using namespace support;
 using numbers = std::vector<std::size_t>;
 
-struct block {
+struct nd_block {
   numbers shape, to, from;
   std::size_t item = 1;
 };
@@ -36,8 +36,8 @@ numbers random_strides(std::mt19937_64& random, const numbers& shape, std::size_
   return strides;
 }
 
-block random_block(std::mt19937_64& random, std::size_t rank, std::size_t longest) {
-  block made;
+nd_block random_block(std::mt19937_64& random, std::size_t rank, std::size_t longest) {
+  nd_block made;
   for (std::size_t i = 0; i < rank; ++i) made.shape.push_back(1 + random() % longest);
   made.item = std::size_t{1} << random() % 5;
   made.to = random_strides(random, made.shape, made.item);
@@ -45,7 +45,7 @@ block random_block(std::mt19937_64& random, std::size_t rank, std::size_t longes
   return made;
 }
 
-bytes modelled(bytes into, const bytes& from, const block& what) {
+bytes modelled(bytes into, const bytes& from, const nd_block& what) {
   numbers at(what.shape.size());
   for (;;) {
     std::size_t to = 0, start = 0;
@@ -65,7 +65,7 @@ class nd : public on_backend {
  protected:
   using place = std::optional<im::kind>;  // none: plain memory
 
-  void check(place to, place from, const block& what, bool blocking) const {
+  void check(place to, place from, const nd_block& what, bool blocking) const {
     const bytes old = noise(reach(what.shape, what.to, what.item) + 9, 1);
     const bytes data = noise(reach(what.shape, what.from, what.item) + 5, 2);
     bytes memory = old;
@@ -86,7 +86,7 @@ class nd : public on_backend {
         << (from ? name(*from) : "plain") << " to " << (to ? name(*to) : "plain") << ", rank "
         << what.shape.size() << ", items of " << what.item << (blocking ? "" : ", not blocking");
   }
-  void check_everywhere(const block& what) const {
+  void check_everywhere(const nd_block& what) const {
     std::vector<place> places{std::nullopt};
     for (const im::kind kind : kinds()) places.emplace_back(kind);
     for (const place to : places) {
@@ -111,8 +111,8 @@ TEST_P(nd, move_every_element_and_no_other_byte) {
 // Large enough for several parts, packed on one side, on none, and in another order.
 TEST_P(nd, large_ones) {
   const std::size_t a = 90, b = 110, c = 130;
-  const block dense{{a, b, c}, {b * c * 4, c * 4, 4}, {b * c * 4, c * 4, 4}, 4};
-  block cut = dense, turned = dense, odd = dense, around = dense;
+  const nd_block dense{{a, b, c}, {b * c * 4, c * 4, 4}, {b * c * 4, c * 4, 4}, 4};
+  nd_block cut = dense, turned = dense, odd = dense, around = dense;
   cut.from = {b * c * 16, c * 16, 8};
   turned.from = {4, a * 4, a * b * 4};
   odd.from = {b * c * 12, c * 8 + 20, 4};
@@ -122,7 +122,7 @@ TEST_P(nd, large_ones) {
     check(im::kind::device, std::nullopt, what, true);
     check(im::kind::device, std::nullopt, what, false);
     check(im::kind::device, im::kind::device, what, true);
-    block back = what;
+    nd_block back = what;
     if (what.from[1] == 0) continue;
     std::swap(back.to, back.from);
     check(std::nullopt, im::kind::device, back, true);
@@ -131,15 +131,15 @@ TEST_P(nd, large_ones) {
 }
 
 TEST_P(nd, long_runs) {
-  const block what{{2, 3}, {15u << 20, 5u << 20}, {16u << 20, (5u << 20) + 64}, 3u << 20};
+  const nd_block what{{2, 3}, {15u << 20, 5u << 20}, {16u << 20, (5u << 20) + 64}, 3u << 20};
   check(im::kind::device, std::nullopt, what, true);
   check(std::nullopt, im::kind::device, what, true);
 }
 
 TEST_P(nd, windows_that_share_elements) {
-  const block windows{{50, 8}, {64, 8}, {8, 8}, 8};
+  const nd_block windows{{50, 8}, {64, 8}, {8, 8}, 8};
   check_everywhere(windows);
-  const block repeated{{20, 6}, {48, 8}, {0, 8}, 8};
+  const nd_block repeated{{20, 6}, {48, 8}, {0, 8}, 8};
   check_everywhere(repeated);
 }
 
@@ -168,7 +168,7 @@ TEST_P(nd, columns_of_one_matrix) {
 
 TEST_P(nd, wait_for_what_they_must_come_behind) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
-  const block what{{30, 20, 10}, {800, 40, 4}, {4, 160, 3200}, 4};
+  const nd_block what{{30, 20, 10}, {800, 40, 4}, {4, 160, 3200}, 4};
   bytes data = noise(40'000, 1);
   const bytes later = noise(40'000, 2);
   const im::buffer there = make(24'000, im::kind::device);
@@ -190,7 +190,7 @@ TEST_P(nd, bad_input) {
   write(there, old);
   bytes here(500);
   const auto refuses = [&](im::status why, const std::vector<std::string>& parts,
-                           const block& what) {
+                           const nd_block& what) {
     const auto call = [&] {
       im::copy_nd({there, std::span(what.to)}, {std::span(here), std::span(what.from)},
                   std::span(what.shape), what.item);

@@ -25,7 +25,7 @@ void queue::hold_back(held_operation what) {
   if (held_.size() != 1) {
     return;
   }
-  set_others_overtake(lent() || is_everybodys());
+  set_holds_back(true);
   try {
     run_on_library_thread([this, keep = ref<isthmus::queue>{this}] { put_what_is_held(); },
                           [this](const error& why) { refuse_what_is_held(why); });
@@ -67,15 +67,7 @@ void queue::refuse_what_is_held(const error& why) noexcept {
 // Pre: `submitting_` is held.
 void queue::drop_first_held() noexcept {
   held_.pop_front();
-  if (held_.empty()) {
-    set_others_overtake(may_end_first());
-  }
-}
-
-// What the driver has keeps its order.
-bool queue::others_overtake() noexcept {
-  const std::lock_guard hold{submitting_};
-  return !held_.empty() || may_end_first();
+  set_holds_back(!held_.empty());
 }
 
 }  // namespace isthmus::cuda

@@ -35,7 +35,12 @@ class queue final : public isthmus::queue {
  public:
   // Takes over the stream, unless it is the legacy default one.
   queue(context& home, device& where, stream_handle handle, bool part)
-      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {}
+      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
+    mark_ordered();
+    if (handle == legacy_stream()) {
+      mark_shared();
+    }
+  }
   // Adopted: the stream is its owner's.
   queue(context& home, device& where, stream_handle handle, owner keep)
       : isthmus::queue{home, where, false},
@@ -45,11 +50,13 @@ class queue final : public isthmus::queue {
         handle_{handle},
         adopted_{true} {
     mark_lent();
+    if (keep_) {  // else the stream may go before this queue, and no fence be put there later
+      mark_ordered();
+    }
   }
   ~queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
-  [[nodiscard]] bool is_everybodys() const noexcept override { return handle_ == legacy_stream(); }
 
  protected:
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
@@ -69,7 +76,6 @@ class queue final : public isthmus::queue {
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
-  [[nodiscard]] bool others_overtake() noexcept override;
 
  private:
   // Puts one operation to the driver, or holds it back: command() gives CUDA's code, and may be
@@ -84,8 +90,6 @@ class queue final : public isthmus::queue {
   void put_late(held_operation& what) const noexcept;
   void refuse_what_is_held(const error& why) noexcept;
   void drop_first_held() noexcept;
-  // Whether the stream may be destroyed before this queue is: no fence can be put there later.
-  [[nodiscard]] bool may_end_first() const noexcept { return adopted_ && !keep_; }
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
   [[nodiscard]] code copy_bytes(place to, place from, std::size_t nbytes) const noexcept;

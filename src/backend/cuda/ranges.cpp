@@ -17,10 +17,14 @@ function_handle range_kernel::loaded(const api& calls) noexcept {
     if (!asked_.load(std::memory_order_relaxed)) {
       module_handle whole = nullptr;
       function_handle found = nullptr;
-      if (calls.load_module(&whole, k_ranges_ptx) == cu::k_success &&
-          calls.find_function(&found, whole, "isthmus_copy_ranges") == cu::k_success) {
-        function_.store(found, std::memory_order_relaxed);
+      auto outcome = calls.load_module(&whole, k_ranges_ptx);
+      if (outcome == cu::k_success) {
+        outcome = calls.find_function(&found, whole, "isthmus_copy_ranges");
       }
+      if (outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome)) {
+        return nullptr;  // it may be there next time
+      }
+      function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
       asked_.store(true, std::memory_order_release);
     }
   }
@@ -272,6 +276,9 @@ result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list afte
     const made_current here{calls(), device_.known_primary()};
     if (here.outcome() != cu::k_success) {
       return call_failed("cuCtxSetCurrent", here.outcome());
+    }
+    if (auto refused = refuse_capture()) {
+      return refused;
     }
     blocks = write_lists(device_, what, *plan);
   }

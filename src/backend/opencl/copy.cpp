@@ -50,13 +50,6 @@ class copy_parts {
   std::size_t count_ = 0;
 };
 
-std::byte* advance(void* start, std::size_t nbytes) noexcept {
-  return static_cast<std::byte*>(start) + nbytes;
-}
-const std::byte* advance(const void* start, std::size_t nbytes) noexcept {
-  return static_cast<const std::byte*>(start) + nbytes;
-}
-
 // Native kernels: they run in the queue's order on a thread of a driver whose memory is the host's.
 // The driver copies their arguments at once.
 void copy_rows_natively(void* arguments) {
