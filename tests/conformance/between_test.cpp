@@ -9,7 +9,7 @@ namespace {
 using namespace support;
 
 // Around the sizes of the pieces that they go in.
-constexpr std::size_t k_sizes[] = {1000, 2 * k_mib - 1, 4 * k_mib + 3, 9 * k_mib + 11};
+constexpr std::size_t k_between_sizes[] = {1000, 2 * k_mib - 1, 4 * k_mib + 3, 9 * k_mib + 11};
 
 class between : public on_backend {
  protected:
@@ -43,7 +43,7 @@ class between : public on_backend {
 INSTANTIATE_ON_BACKENDS(between);
 
 TEST_P(between, every_byte_arrives) {
-  for (const std::size_t nbytes : k_sizes) {
+  for (const std::size_t nbytes : k_between_sizes) {
     const bytes data = noise(nbytes + 5);
     both_ways([&](const im::queue& to, const im::queue& from) {
       const im::buffer source = on(from, data);
