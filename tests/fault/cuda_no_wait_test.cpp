@@ -238,6 +238,23 @@ TEST_F(cuda_no_wait, memory_freed_on_a_stream_without_an_owner_is_good_once_its_
   });
 }
 
+// Else its owner's work there would run before the fence, which is held back too.
+TEST_F(cuda_no_wait, a_strangers_stream_gets_no_memory_that_held_back_work_uses) {
+  constexpr std::size_t k_bytes = std::size_t{8} << 20;
+  const auto pool = im::resource::pool(home_, im::kind::device,
+                                       {.limit_bytes = k_bytes, .wait = 0ns, .device_wait = true});
+  void* const block = pool.allocate(k_bytes, 0, other_);
+  const im::host_event gate;
+  const im::event held = other_.fence(gate);
+  pool.deallocate(block, k_bytes, 0, other_);
+  (void)busy_.native();
+  auto again = std::async(std::launch::async, [&] { return pool.allocate(k_bytes, 0, busy_); });
+  EXPECT_EQ(again.wait_for(200ms), std::future_status::timeout) << "work on it is still to come";
+  gate.complete();
+  pool.deallocate(again.get(), k_bytes, 0, busy_);
+  EXPECT_TRUE(held.wait_for(20s));
+}
+
 // An operation that is held back runs behind what the stream's owner puts there meanwhile.
 TEST_F(cuda_no_wait, memory_that_held_back_work_uses_is_not_good_on_a_strangers_stream) {
   (void)busy_.native();
