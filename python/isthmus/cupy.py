@@ -44,7 +44,7 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
     places: dict[int, _Place] = {}
     is_alone = _cupy.cuda.runtime.getDeviceCount() == 1
 
-    def find(stream: Any) -> _Place:
+    def find(stream: Any, key: int) -> _Place:
         device = current_device()
         if resource is not None and resource.device != Device(f"cuda:{device}"):
             raise ValueError(
@@ -55,14 +55,14 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
         place = (chosen, Queue.from_stream(stream, f"cuda:{device}"), device)
         if len(places) >= _MOST_STREAMS:  # the oldest; its queue lives as long as its memory
             places.pop(next(iter(places)), None)
-        places[stream.ptr or (0 if is_alone else ~device)] = place
+        places[key] = place
         return place
 
     def allocate(nbytes: int) -> Any:
         stream = current_stream()
         # The null stream is another one on each device.
         key = stream.ptr or (0 if is_alone else ~current_device())
-        chosen, queue, device = places.get(key) or find(stream)
+        chosen, queue, device = places.get(key) or find(stream, key)
         memory = block(chosen, queue, nbytes)
         return pointer_to(memory_of_others(memory.ptr, nbytes, memory, device), 0)
 

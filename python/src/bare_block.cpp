@@ -17,9 +17,11 @@ class bare_block {
       : from_{resource_handle::retained(from.raw.get())},
         on_{queue_handle::retained(on.raw.get())},
         nbytes_{nbytes} {
-    const auto before = isthmus_no_wait_swap(1);  // with the interpreter's lock
-    auto status = allocate();
-    isthmus_no_wait_swap(before);
+    isthmus_status_t status;
+    {
+      const no_waits meanwhile;
+      status = allocate();
+    }
     if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
       const carrying exceptions;
       {

@@ -21,19 +21,6 @@ constexpr std::size_t k_quick_bytes = 64 * 1024;
 // Giving back so much takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
-// While it lives a request neither waits nor calls functions, which may need the interpreter's
-// lock.
-class no_waits {
- public:
-  no_waits() : before_{isthmus_no_wait_swap(1)} {}
-  no_waits(const no_waits&) = delete;
-  no_waits& operator=(const no_waits&) = delete;
-  ~no_waits() { isthmus_no_wait_swap(before_); }
-
- private:
-  const int before_;
-};
-
 const resource* resource_of(nb::handle given) {
   if (!given.is_valid() || given.is_none()) {
     return nullptr;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <climits>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "current.hpp"
 #include "errors.hpp"
 #include "owners.hpp"
+#include "stream_allocator.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -102,9 +102,7 @@ queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
 }  // namespace
 
 int cuda_number_of(const queue& on) {
-  const auto told = info_of(*device_of(on.device_object));
-  const bool is_cuda = std::strcmp(told.backend, "cuda") == 0;
-  return is_cuda ? std::atoi(std::strrchr(told.filter, ':') + 1) : -1;
+  return number_of_cuda_device(device_of(on.device_object)->raw.get());
 }
 
 device_handle find_cuda_device(int number) {

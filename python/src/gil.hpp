@@ -6,6 +6,7 @@
 // (nothing else is thrown there), and the thread sleeps until the process is gone, as in 3.14.
 
 #include <Python.h>
+#include <isthmus/isthmus.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -44,6 +45,19 @@ class gil_release {
 
  private:
   PyThreadState* state_;
+};
+
+// While it lives a request neither waits nor calls functions, which may need the interpreter's
+// lock.
+class no_waits {
+ public:
+  no_waits() : before_{isthmus_no_wait_swap(1)} {}
+  no_waits(const no_waits&) = delete;
+  no_waits& operator=(const no_waits&) = delete;
+  ~no_waits() { isthmus_no_wait_swap(before_); }
+
+ private:
+  const int before_;
 };
 
 // Counts who is inside; once closed nobody enters any more. What takes the lock on a thread of the

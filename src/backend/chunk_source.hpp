@@ -39,7 +39,7 @@ class chunk_source {
                                           bool& to_lost) = 0;
   // Whether a chunk that moved is at its old place too, for what still uses it there, till `leave`.
   [[nodiscard]] virtual bool stays_behind() const noexcept { return false; }
-  // Pre: a chunk that stays behind moved from there, and nothing uses it there any more.
+  // Pre: a chunk moved from there, and nothing uses it there any more.
   virtual void leave(void* /*from*/, std::size_t /*nbytes*/) noexcept {}
   // Pre: nothing uses it.
   virtual void destroy(void* at, std::size_t nbytes) noexcept = 0;

@@ -96,8 +96,8 @@ class queue : public ref_counted {
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
   // Whether others put work there without asking for its handle.
-  [[nodiscard]] bool is_everybodys() const noexcept { return is_shared_; }
-  [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_shared_; }
+  [[nodiscard]] bool is_everybodys() const noexcept { return is_everybodys_; }
+  [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_everybodys_; }
   // Whether all that comes next there, by whomever, comes behind what is there now: then it may use
   // memory that is freed now.
   [[nodiscard]] bool in_one_order() const noexcept {
@@ -145,7 +145,7 @@ class queue : public ref_counted {
   void mark_lent() noexcept { lent_.store(true, std::memory_order_release); }
   // While it is made: that it is everybody's, and that the driver runs all that is put there in the
   // order in which it was put, by whomever, as long as this object lives.
-  void mark_shared() noexcept { is_shared_ = true; }
+  void mark_everybodys() noexcept { is_everybodys_ = true; }
   void mark_ordered() noexcept { keeps_order_ = true; }
   // While something is held back that others' work may come before.
   void set_holds_back(bool whether) noexcept {
@@ -174,7 +174,7 @@ class queue : public ref_counted {
   std::atomic<bool> closed_{false};
   std::atomic<bool> lent_{false};
   std::atomic<bool> holds_back_{false};
-  bool is_shared_ = false;
+  bool is_everybodys_ = false;
   bool keeps_order_ = false;
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/share_out.hpp"
+#include "core/sizes.hpp"
 #include "core/stream_copy.hpp"
 
 namespace isthmus {
@@ -31,8 +32,8 @@ void copy_rows(const copy_2d_shape& shape) noexcept {
 
 void copy_ranges(const ranged_copy& what) noexcept {
   for (const auto& each : what.ranges) {
-    copy_bytes(static_cast<std::byte*>(what.destination) + each.destination_offset,
-               static_cast<const std::byte*>(what.source) + each.source_offset, each.nbytes);
+    copy_bytes(advance(what.destination, each.destination_offset),
+               advance(what.source, each.source_offset), each.nbytes);
   }
 }
 

@@ -35,16 +35,17 @@ struct ranged_copy {
   }
   // From the pointer to the end of the last.
   [[nodiscard]] std::size_t destination_extent() const noexcept {
-    std::size_t end = 0;
-    for (const auto& each : ranges) {
-      end = std::max(end, each.destination_offset + each.nbytes);
-    }
-    return end;
+    return extent(&copy_range::destination_offset);
   }
   [[nodiscard]] std::size_t source_extent() const noexcept {
+    return extent(&copy_range::source_offset);
+  }
+
+ private:
+  [[nodiscard]] std::size_t extent(std::size_t copy_range::*offset) const noexcept {
     std::size_t end = 0;
     for (const auto& each : ranges) {
-      end = std::max(end, each.source_offset + each.nbytes);
+      end = std::max(end, each.*offset + each.nbytes);
     }
     return end;
   }

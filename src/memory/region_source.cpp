@@ -239,9 +239,7 @@ result<region> region_source::move(region& which, reservation& to) {
 }
 
 void region_source::leave(const region& old) noexcept {
-  if (chunks_->stays_behind()) {
-    chunks_->leave(old.base, old.driver_bytes);
-  }
+  chunks_->leave(old.base, old.driver_bytes);
   if (old.in != nullptr) {
     let_go(*old.in);
   }

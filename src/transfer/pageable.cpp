@@ -228,44 +228,29 @@ bool is_of_a_device(const endpoint& memory, const endpoint& plain) noexcept {
   return !memory.host_can_touch() && plain.host_can_touch();
 }
 
-// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
-// nothing that the host carries out later is.
-bool may_go_behind(const queue& on) noexcept { return !on.lent() && !on.is_everybodys(); }
-
-// The first byte and the last on the host's side.
-std::pair<const std::byte*, const std::byte*> plain_side(const movement& what,
-                                                         bool to_device) noexcept {
+// Whether that goes faster by way of pinned memory of the device's.
+bool is_faster_staged(const device& where, const movement& what, bool to_device) {
   const auto* const first = (to_device ? what.source : what.destination).pointer;
-  return {first, first + (to_device ? what.source_bytes : what.destination_bytes) - 1};
+  const auto* const last = first + (to_device ? what.source_bytes : what.destination_bytes) - 1;
+  return what.is_in_pieces() ? where.copies_pieces_better_staged(first, last)
+                             : where.copies_better_staged(first, last, what.nbytes, to_device);
 }
-
-// Without pinned memory the driver does what it can.
-bool has_ring(device& where) { return staging_ring::of(where).is_there(); }
 
 }  // namespace
 
+// Who puts work to the queue's stream himself expects it behind a copy that was put there before:
+// nothing that the host carries out later is. Without pinned memory the driver does what it can.
 bool is_better_staged(const queue& on, const movement& what, bool blocking) {
   const bool to_device = is_of_a_device(what.destination, what.source);
   if (!to_device && !is_of_a_device(what.source, what.destination)) {
     return false;
   }
-  if (!blocking && (what.nbytes < k_least_behind || !may_go_behind(on))) {
+  const bool is_small = !what.is_in_pieces() && what.nbytes < k_least_behind;
+  if (!blocking && (is_small || on.has_others_work())) {
     return false;
   }
   auto& where = (to_device ? what.destination : what.source).memory->where();
-  const auto [first, last] = plain_side(what, to_device);
-  return where.copies_better_staged(first, last, what.nbytes, to_device) && has_ring(where);
-}
-
-bool are_pieces_better_staged(const queue& on, const movement& what, bool blocking) {
-  const bool to_device = is_of_a_device(what.destination, what.source);
-  if ((!to_device && !is_of_a_device(what.source, what.destination)) ||
-      (!blocking && !may_go_behind(on))) {
-    return false;
-  }
-  auto& where = (to_device ? what.destination : what.source).memory->where();
-  const auto [first, last] = plain_side(what, to_device);
-  return where.copies_pieces_better_staged(first, last) && has_ring(where);
+  return is_faster_staged(where, what, to_device) && staging_ring::of(where).is_there();
 }
 
 submitted copy_pageable(queue& on, const movement& what, transfer_options options) {

@@ -11,10 +11,8 @@ namespace isthmus {
 
 // Whether such a copy is better made so, in the order of `on`, than given to a driver as it is.
 [[nodiscard]] bool is_better_staged(const queue& on, const movement& what, bool blocking);
-// The same of what is in many pieces.
-[[nodiscard]] bool are_pieces_better_staged(const queue& on, const movement& what, bool blocking);
 
-// Pre: one of them was true.
+// Pre: `is_better_staged`.
 [[nodiscard]] submitted copy_pageable(queue& on, const movement& what, transfer_options options);
 
 }  // namespace isthmus

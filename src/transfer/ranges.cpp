@@ -4,9 +4,7 @@
 #include <numeric>
 
 #include "core/sizes.hpp"
-#include "transfer/pageable.hpp"
-#include "transfer/staged.hpp"
-#include "transfer/submitting.hpp"
+#include "transfer/making.hpp"
 
 namespace isthmus {
 namespace {
@@ -142,29 +140,15 @@ submitted copy_ranges(queue* asked, const endpoint& destination, const endpoint&
   }
   auto chosen = choose_queue(asked, destination, source);
   ISTHMUS_TRY(chosen);
-  queue* on = *chosen;
   ISTHMUS_TRY(check_apart(destination, source, ranges));
   const movement what{destination,         source,        ranges.destination_bytes,
                       ranges.source_bytes, ranges.nbytes, {},
                       ranges.each};
-  touched_memory touched;
-  touched.add(destination, what.destination_bytes, true);
-  touched.add(source, what.source_bytes, false);
-  const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
-  if (both_touchable && host_does_it(on, touched, options, what.nbytes)) {
-    return directly(on, touched, options,
-                    [to = destination.pointer, from = source.pointer,
-                     all = std::move(ranges.each)] { copy_ranges({to, from, all}); });
-  }
-  if (auto* carrying = carrier(*on, destination, source)) {
-    if (are_pieces_better_staged(*on, what, options.blocking)) {
-      return copy_pageable(*on, what, std::move(options));
-    }
-    keep_pinned(*carrying, what, options.owners);
-    return on_queue(*on, *carrying, touched, options,
-                    [&](wait_list after) { return what.put_to(*carrying, after); });
-  }
-  return copy_staged(*on, what, std::move(options));
+  // The list's memory, which `what` looks into, goes along with it.
+  return make_copy(*chosen, what, std::move(options),
+                   [to = destination.pointer, from = source.pointer, all = std::move(ranges.each)] {
+                     copy_ranges({to, from, all});
+                   });
 }
 
 }  // namespace isthmus

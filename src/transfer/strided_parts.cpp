@@ -130,22 +130,21 @@ class strided_parts final : public parts {
   [[nodiscard]] strided_copy reading(std::size_t index, std::byte* packed) const noexcept {
     auto part = at(index);
     part.destination = packed;
-    auto stride = part.width;
-    for (std::size_t i = part.rank; i-- > 0;) {
-      part.dimensions[i].destination_stride = stride;
-      stride *= part.dimensions[i].count;
-    }
+    pack(part, &strided_dimension::destination_stride);
     return part;
   }
   [[nodiscard]] strided_copy writing(std::size_t index, const std::byte* packed) const noexcept {
     auto part = at(index);
     part.source = packed;
-    auto stride = part.width;
-    for (std::size_t i = part.rank; i-- > 0;) {
-      part.dimensions[i].source_stride = stride;
-      stride *= part.dimensions[i].count;
-    }
+    pack(part, &strided_dimension::source_stride);
     return part;
+  }
+  static void pack(strided_copy& part, std::size_t strided_dimension::*stride) noexcept {
+    auto inside = part.width;
+    for (std::size_t i = part.rank; i-- > 0;) {
+      part.dimensions[i].*stride = inside;
+      inside *= part.dimensions[i].count;
+    }
   }
 
   strided_copy whole_;

@@ -54,6 +54,12 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
   return address(a) < address(b) + b_bytes && address(b) < address(a) + a_bytes;
 }
 
+error refuse_overlap(std::size_t nbytes) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "source and destination of a copy of {} overlap: copy by way of another buffer",
+              describe_bytes(nbytes));
+}
+
 void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
                  std::vector<owner>& owners) {
   if (!side.memory && process_pins().any()) {

@@ -28,6 +28,9 @@ namespace isthmus {
 [[nodiscard]] bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b,
                            std::size_t b_bytes) noexcept;
 
+// INVALID_ARGUMENT.
+[[nodiscard]] error refuse_overlap(std::size_t nbytes);
+
 // What a caller pinned stays so till a driver has used it.
 void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
                  std::vector<owner>& owners);

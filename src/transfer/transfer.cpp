@@ -2,20 +2,11 @@
 
 #include "backend/queue.hpp"
 #include "memory/result_memory.hpp"
-#include "os/virtual_memory.hpp"
+#include "transfer/making.hpp"
 #include "transfer/ordering.hpp"
-#include "transfer/pageable.hpp"
-#include "transfer/staged.hpp"
-#include "transfer/submitting.hpp"
 
 namespace isthmus {
 namespace {
-
-error refuse_overlap(std::size_t nbytes) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "source and destination of a copy of {} overlap: copy by way of another buffer",
-              describe_bytes(nbytes));
-}
 
 // Rows of one pitch may lie between each other's, as two column blocks of one matrix do.
 bool rows_overlap(const endpoint& destination, const endpoint& source, const pitched& shape) {
@@ -74,27 +65,7 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
                 shape.width * shape.height,
                 rows};
   what.is_fresh = !destination.memory && take_untouched_result(destination.pointer);
-  touched_memory touched;
-  touched.add(destination, what.destination_bytes, true);
-  touched.add(source, what.source_bytes, false);
-  const bool both_touchable = destination.host_can_touch() && source.host_can_touch();
-  const bool on_host = both_touchable && host_does_it(on, touched, options, what.nbytes);
-  auto* const carrying = on_host ? nullptr : carrier(*on, destination, source);
-  if (carrying != nullptr && is_better_staged(*on, what, options.blocking)) {
-    return copy_pageable(*on, what, std::move(options));
-  }
-  if (what.is_fresh) {
-    os::populate_pages(destination.pointer, what.destination_bytes);
-  }
-  if (on_host) {
-    return directly(on, touched, options, [rows] { copy_rows(rows); });
-  }
-  if (carrying != nullptr) {
-    keep_pinned(*carrying, what, options.owners);
-    return on_queue(*on, *carrying, touched, options,
-                    [&](wait_list after) { return what.put_to(*carrying, after); });
-  }
-  return copy_staged(*on, what, std::move(options));
+  return make_copy(on, what, std::move(options), [rows] { copy_rows(rows); });
 }
 
 submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pattern,

@@ -210,45 +210,45 @@ TEST_P(pinning, the_end_waits_for_copies_in_flight) {
   EXPECT_TRUE(same(read(there), data));
 }
 
+// A pin that was removed while a copy of its memory waits.
+struct dropped_in_flight {
+  dropped_in_flight(const im::device& device, const im::queue& queue)
+      : there(memory.span().size(), im::kind::device, {.on = queue}) {
+    isthmus_pin_t* raw = nullptr;
+    im::detail::check(isthmus_pin_add(
+        device.get(), memory.span().data(), memory.span().size(), 0,
+        {&kept, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(false); }}, &raw));
+    end = im::copy_async(there, memory.span(), {.on = queue, .after = {gate}});
+    isthmus_pin_remove(raw, 0);
+    EXPECT_TRUE(kept);
+  }
+
+  const pages memory{k_mib};
+  std::atomic<bool> kept{true};
+  const im::buffer there;
+  const im::host_event gate;
+  im::event end;
+};
+
 TEST_P(pinning, dropped_while_a_copy_is_in_flight_it_goes_by_itself) {
   if (!registers() || !can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing to wait for";
-  const pages memory(k_mib);
-  std::atomic<bool> kept{true};
-  isthmus_pin_t* raw = nullptr;
-  im::detail::check(isthmus_pin_add(
-      device_.get(), memory.span().data(), memory.span().size(), 0,
-      {&kept, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(false); }}, &raw));
-  const im::buffer there = make(memory.span().size(), im::kind::device);
-  const im::host_event gate;
-  const im::event end = im::copy_async(there, memory.span(), {.on = queue_, .after = {gate}});
-  isthmus_pin_remove(raw, 0);
-  EXPECT_TRUE(kept);
-  EXPECT_TRUE(driver_knows(memory.span().data()));
-  const im::pin again = pin(memory.part(0, k_page));  // meanwhile
+  const dropped_in_flight now(device_, queue_);
+  EXPECT_TRUE(driver_knows(now.memory.span().data()));
+  const im::pin again = pin(now.memory.part(0, k_page));  // meanwhile
   EXPECT_TRUE(again.is_registered());
-  gate.complete();
-  end.wait();
-  EXPECT_TRUE(driver_knows(memory.span().data()));
+  now.gate.complete();
+  now.end.wait();
+  EXPECT_TRUE(driver_knows(now.memory.span().data()));
   EXPECT_TRUE(patiently([&] { return isthmus_pin_wait(again.get(), 0) == ISTHMUS_OK; }));
 }
 
 TEST_P(pinning, the_owner_goes_once_the_driver_has_let_go) {
   if (!registers() || !can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing to wait for";
-  const pages memory(k_mib);
-  std::atomic<bool> kept{true};
-  isthmus_pin_t* raw = nullptr;
-  im::detail::check(isthmus_pin_add(
-      device_.get(), memory.span().data(), memory.span().size(), 0,
-      {&kept, [](void* flag) { static_cast<std::atomic<bool>*>(flag)->store(false); }}, &raw));
-  const im::buffer there = make(memory.span().size(), im::kind::device);
-  const im::host_event gate;
-  const im::event end = im::copy_async(there, memory.span(), {.on = queue_, .after = {gate}});
-  isthmus_pin_remove(raw, 0);
-  EXPECT_TRUE(kept);
-  gate.complete();
-  end.wait();
-  EXPECT_TRUE(patiently([&] { return !kept; }));
-  EXPECT_FALSE(driver_knows(memory.span().data()));
+  const dropped_in_flight now(device_, queue_);
+  now.gate.complete();
+  now.end.wait();
+  EXPECT_TRUE(patiently([&] { return !now.kept; }));
+  EXPECT_FALSE(driver_knows(now.memory.span().data()));
 }
 
 TEST_P(pinning, the_owner_is_released_whatever_comes) {

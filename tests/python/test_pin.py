@@ -213,36 +213,39 @@ def freed(q: Queue) -> Buffer:
     return made
 
 
+class InFlight:
+    """Pinned memory whose copy waits."""
+
+    def __init__(self, q: Queue, dev: Device, gate: isthmus.Event) -> None:
+        if not registers(dev):
+            pytest.skip("nothing is registered")
+        self.data = noise(NBYTES)
+        self.there = Buffer(NBYTES, queue=q)
+        self.pinned: isthmus.Pin | None = isthmus.pin(self.data, device=dev)
+        self.copied = self.there.copy_from(self.data, after=gate, blocking=False)
+
+
 def test_release_waits_for_what_is_in_flight(q: Queue, dev: Device, gate: isthmus.Event) -> None:
-    if not registers(dev):
-        pytest.skip("nothing is registered")
-    data = noise(NBYTES)
-    there = Buffer(NBYTES, queue=q)
-    pinned = isthmus.pin(data, device=dev)
-    copied = there.copy_from(data, after=gate, blocking=False)
+    now = InFlight(q, dev, gate)
+    assert now.pinned is not None
     opener = threading.Thread(target=gate.complete)
     opener.start()
-    pinned.release()
-    assert copied.done
+    now.pinned.release()
+    assert now.copied.done
     opener.join()
-    assert there.tobytes() == data.tobytes()
+    assert now.there.tobytes() == now.data.tobytes()
 
 
 def test_dropped_it_goes_when_the_copy_has_ended(
     q: Queue, dev: Device, gate: isthmus.Event
 ) -> None:
-    if not registers(dev):
-        pytest.skip("nothing is registered")
-    data = noise(NBYTES)
-    there = Buffer(NBYTES, queue=q)
-    pinned = isthmus.pin(data, device=dev)
-    copied = there.copy_from(data, after=gate, blocking=False)
-    del pinned
+    now = InFlight(q, dev, gate)
+    now.pinned = None
     gc.collect()
-    assert known(q, data)
+    assert known(q, now.data)
     gate.complete()
-    copied.wait()
-    assert until(lambda: not known(q, data))
+    now.copied.wait()
+    assert until(lambda: not known(q, now.data))
 
 
 def test_threads_pin_the_same(q: Queue, dev: Device) -> None:

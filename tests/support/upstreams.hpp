@@ -1,6 +1,7 @@
 #pragma once
 // What tests of resources over others share: what these stand on, and what was counted.
 #include "support/backends.hpp"
+#include "support/patiently.hpp"
 
 namespace support {
 
@@ -13,14 +14,6 @@ class on_upstreams : public on_backend {
             im::resource::provider(home, kind, device_)};
   }
 };
-
-// Frees of buffers may have to wait for work that has just ended.
-template <class Holds>
-bool patiently(Holds holds) {
-  const auto patience = std::chrono::steady_clock::now() + 10s;
-  while (!holds() && std::chrono::steady_clock::now() < patience) std::this_thread::sleep_for(1ms);
-  return holds();
-}
 
 inline ::testing::AssertionResult counts(const im::statistics& got, const im::statistics& wanted) {
   if (got == wanted) return ::testing::AssertionSuccess();

@@ -72,7 +72,7 @@ code queue::wait_for(wait_list after) const noexcept {
 // completes. The legacy default stream takes nothing while a stream that waits for it is captured:
 // the question does no harm, a copy would end the capture with an error.
 error queue::refuse_capture() const {
-  if (!lent() && !is_everybodys()) {
+  if (!has_others_work()) {
     return {};
   }
   number capturing = cu::k_not_capturing;

@@ -38,7 +38,7 @@ class queue final : public isthmus::queue {
       : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
     mark_ordered();
     if (handle == legacy_stream()) {
-      mark_shared();
+      mark_everybodys();
     }
   }
   // Adopted: the stream is its owner's.

@@ -12,6 +12,7 @@
 #include "backend/platform.hpp"
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "support/patiently.hpp"
 
 namespace isthmus {
 namespace {
@@ -109,14 +110,6 @@ class pins : public ::testing::Test {
   [[nodiscard]] pinned_ranges hold(std::size_t page) const {
     return table().hold(*home_, pages(page, 1).start + 5, 10);
   }
-  template <class Holds>
-  static bool patiently(Holds holds) {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
-    while (!holds() && std::chrono::steady_clock::now() < patience) {
-      std::this_thread::yield();
-    }
-    return holds();
-  }
 
   ref<pinning_platform> home_ = make_ref<pinning_platform>();
 };
@@ -178,7 +171,7 @@ TEST_F(pins, stay_while_a_copy_is_in_flight) {
   copy = hold(11);
   remove(again, false);
   table().let_go(copy);
-  EXPECT_TRUE(patiently([] { return !table().any(); }));
+  EXPECT_TRUE(support::patiently([] { return !table().any(); }));
 }
 
 TEST_F(pins, that_are_waited_for_end_before_the_wait_does) {
@@ -216,7 +209,7 @@ TEST_F(pins, of_many_threads_at_once) {
   for (auto& each : threads) {
     each.join();
   }
-  EXPECT_TRUE(patiently([] { return !table().any(); }));
+  EXPECT_TRUE(support::patiently([] { return !table().any(); }));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "core/sanitizers.hpp"
 #include "memory/pins.hpp"
+#include "support/patiently.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"
@@ -142,13 +143,13 @@ TEST_F(cuda_pageable, that_lies_in_pieces_is_gathered_however_small) {
   const std::array<copy_range, 2> ranges{{{0, 10, 10}, {20, 0, 5}}};
   const endpoint from = plain(data);
   const movement what{there, from, 25, 20, 15, {}, ranges};
-  EXPECT_TRUE(are_pieces_better_staged(line(), what, true));
-  EXPECT_TRUE(are_pieces_better_staged(line(), what, false));
+  EXPECT_TRUE(is_better_staged(line(), what, true));
+  EXPECT_TRUE(is_better_staged(line(), what, false));
   const block pinned{home(), where(), k_bytes, ISTHMUS_KIND_HOST};
   const endpoint reached{pinned.at(), nullptr, nullptr};
-  EXPECT_FALSE(are_pieces_better_staged(line(), {there, reached, 25, 20, 15, {}, ranges}, true));
+  EXPECT_FALSE(is_better_staged(line(), {there, reached, 25, 20, 15, {}, ranges}, true));
   static_cast<void>(line().lend());
-  EXPECT_FALSE(are_pieces_better_staged(line(), what, false)) << "others put work there";
+  EXPECT_FALSE(is_better_staged(line(), what, false)) << "others put work there";
 }
 
 TEST_F(cuda_pageable, holds_up_what_comes_behind_it_on_the_queue) {
@@ -246,15 +247,6 @@ class cuda_failing : public cuda_pageable {
     return fail_after_(-1) < 0;
   }
 
-  template <class Holds>
-  static bool patiently(Holds holds) {
-    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds{10};
-    while (!holds() && std::chrono::steady_clock::now() < patience) {
-      std::this_thread::yield();
-    }
-    return holds();
-  }
-
   long (*fail_after_)(long) = nullptr;
   std::size_t (*registered_)() = nullptr;
 };
@@ -318,7 +310,7 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
     told += all_well ? 0 : 1;
     ASSERT_TRUE(!all_well || got == data) << n;
     ASSERT_TRUE(line().wait(std::nullopt));
-    ASSERT_TRUE(patiently([] { return !process_pins().any(); })) << n;
+    ASSERT_TRUE(support::patiently([] { return !process_pins().any(); })) << n;
     ASSERT_EQ(registered_(), 0U) << n;
   }
   EXPECT_GT(told, 5);

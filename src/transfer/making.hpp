@@ -1,0 +1,39 @@
+#pragma once
+// A copy that has been checked, by the cheapest way there is: the host itself, the staging ring,
+// the driver, or plain memory between two contexts.
+
+#include "os/virtual_memory.hpp"
+#include "transfer/pageable.hpp"
+#include "transfer/staged.hpp"
+#include "transfer/submitting.hpp"
+
+namespace isthmus {
+
+// `on_host()` is the whole copy, and owns what it needs besides the two places.
+template <class Effect>
+submitted make_copy(queue* on, const movement& what, transfer_options options,
+                    const Effect& on_host) {
+  touched_memory touched;
+  touched.add(what.destination, what.destination_bytes, true);
+  touched.add(what.source, what.source_bytes, false);
+  const bool by_host = what.destination.host_can_touch() && what.source.host_can_touch() &&
+                       host_does_it(on, touched, options, what.nbytes);
+  auto* const carrying = by_host ? nullptr : carrier(*on, what.destination, what.source);
+  if (carrying != nullptr && is_better_staged(*on, what, options.blocking)) {
+    return copy_pageable(*on, what, std::move(options));
+  }
+  if (what.is_fresh) {
+    os::populate_pages(what.destination.pointer, what.destination_bytes);
+  }
+  if (by_host) {
+    return directly(on, touched, options, on_host);
+  }
+  if (carrying != nullptr) {
+    keep_pinned(*carrying, what, options.owners);
+    return on_queue(*on, *carrying, touched, options,
+                    [&](wait_list after) { return what.put_to(*carrying, after); });
+  }
+  return copy_staged(*on, what, std::move(options));
+}
+
+}  // namespace isthmus
