@@ -120,30 +120,6 @@ void producer_consumer(benchmark::State& state) {
 }
 BENCHMARK(producer_consumer)->UseManualTime()->Iterations(5);
 
-// Both threads at once, the slower of the two: beside `pair` and `random_sizes`, what another thread
-// costs.
-void random_sizes_on_two_threads(benchmark::State& state) {
-  const auto operations = random_operations(4096);
-  constexpr int k_rounds = 20;
-  side_by_side(state, k_window * k_rounds, [&](const contestant& who, std::size_t) {
-    const auto work = [&] {
-      std::vector<block> live;
-      for (const auto& [which, nbytes] : operations) live.push_back({who.take(nbytes), nbytes});
-      for (int round = 0; round < k_rounds; ++round) {
-        for (const auto& [which, nbytes] : operations) {
-          who.give(live[which].memory, live[which].nbytes);
-          live[which] = {who.take(nbytes), nbytes};
-        }
-      }
-      for (const block& each : live) who.give(each.memory, each.nbytes);
-    };
-    std::thread other(work);
-    work();
-    other.join();
-  });
-}
-BENCHMARK(random_sizes_on_two_threads)->UseManualTime()->Iterations(10);
-
 // A pair while so many blocks live: the cost must not grow with them.
 void pair_beside_live(benchmark::State& state) {
   std::vector<void*> live;

@@ -1,25 +1,19 @@
-// What a pool on the host costs as it grows: a pair beside many live blocks, what it notes of them
-// itself, and a pair while another thread does the same.
+// What a pool on the host costs as it grows: a pair beside many live blocks, on many queues and of
+// many pools, and what it notes of its blocks itself.
 //
 // `pair_beside_live` is to stay as it is for one block, and so are `pair_on_queues` and
-// `pair_of_pools`, where one thread works on them by turns, from two on. `host_metadata` is `percent` of the blocks'
-// bytes: pages that the process gained, of which the blocks, which nobody touches, are none. Later
-// pools use notes again, so that the first row of a process alone is whole (--benchmark_filter).
-// `two_threads` tells the slower thread's time over one thread's, both the least of several runs.
+// `pair_of_pools`, where one thread works on them by turns, from two on. `host_metadata` is
+// `percent` of the blocks' bytes: pages that the process gained, of which the blocks, which nobody
+// touches, are none. Later pools use notes again, so that the first row of a process alone is whole
+// (--benchmark_filter).
 #include <benchmark/benchmark.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <isthmus/isthmus.hpp>
-#include <limits>
-#include <random>
-#include <thread>
 #include <vector>
 
 namespace im = isthmus;
@@ -126,96 +120,5 @@ void pair_of_pools(benchmark::State& state) {
   pair_by_turns(state, pools, {on});
 }
 BENCHMARK(pair_of_pools)->ArgName("pools")->ArgsProduct({{1, 2, 4, 16, 64, 200}});
-
-// One thread's work, in ns an operation; the least of several windows.
-using workload = double (*)(host_pool&);
-template <class Window>
-double least_of(int windows, std::size_t operations, Window&& window) {
-  auto least = std::numeric_limits<double>::max();
-  for (int i = 0; i < windows; ++i) {
-    const auto start = steady::now();
-    window();
-    const std::chrono::duration<double, std::nano> taken = steady::now() - start;
-    least = std::min(least, taken.count() / static_cast<double>(operations));
-  }
-  return least;
-}
-
-double hot(host_pool& from) {
-  return least_of(400, 4096, [&] {
-    for (int i = 0; i < 4096; ++i) from.give(from.take(4096), 4096);
-  });
-}
-double batches(host_pool& from) {
-  std::vector<void*> live(512);
-  return least_of(3000, live.size(), [&] {
-    for (void*& each : live) each = from.take(4096);
-    for (void* each : live) from.give(each, 4096);
-  });
-}
-// 256 B to 64 KiB, evenly over the logarithm; one of 4,096 blocks is replaced.
-double random_sizes(host_pool& from) {
-  std::mt19937 random(1);
-  std::uniform_real_distribution<double> exponent(8, 16);
-  struct step {
-    std::size_t which, nbytes;
-  };
-  struct block {
-    void* memory;
-    std::size_t nbytes;
-  };
-  std::vector<step> steps(4096);
-  std::vector<block> live(steps.size());
-  for (auto& each : steps) {
-    each = {random() % live.size(), static_cast<std::size_t>(std::exp2(exponent(random)))};
-  }
-  for (std::size_t i = 0; i < live.size(); ++i) {
-    live[i] = {from.take(steps[i].nbytes), steps[i].nbytes};
-  }
-  const double least = least_of(300, steps.size(), [&] {
-    for (const auto& [which, nbytes] : steps) {
-      from.give(live[which].memory, live[which].nbytes);
-      live[which] = {from.take(nbytes), nbytes};
-    }
-  });
-  for (const block& each : live) from.give(each.memory, each.nbytes);
-  return least;
-}
-constexpr std::array<workload, 3> k_workloads{hot, random_sizes, batches};
-constexpr std::array k_workload_names{"hot", "random", "batches"};
-
-double on_two_threads(host_pool& from, workload work) {
-  std::atomic<int> ready{0};
-  const auto in_step = [&] {
-    ready.fetch_add(1);
-    while (ready.load() < 2) std::this_thread::yield();
-    return work(from);
-  };
-  double others = 0;
-  std::thread other([&] { others = in_step(); });
-  const double own = in_step();
-  other.join();
-  return std::max(own, others);
-}
-
-void two_threads(benchmark::State& state) {
-  const auto which = static_cast<std::size_t>(state.range(0));
-  host_pool from(state.range(1) != 0);
-  auto one = std::numeric_limits<double>::max();
-  auto two = one;
-  for (auto _ : state) {
-    one = std::min(one, k_workloads.at(which)(from));
-    two = std::min(two, on_two_threads(from, k_workloads.at(which)));
-  }
-  state.SetLabel(k_workload_names.at(which));
-  state.counters["one_ns"] = one;
-  state.counters["two_ns"] = two;
-  state.counters["ratio"] = two / one;
-}
-BENCHMARK(two_threads)
-    ->ArgNames({"work", "checked"})
-    ->ArgsProduct({{0, 1, 2}, {0, 1}})
-    ->Iterations(5)
-    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

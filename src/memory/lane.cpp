@@ -31,6 +31,22 @@ std::mutex& lanes_lock() noexcept {
 }
 lane* spare_lanes = nullptr;
 
+// Which threads have which shard of central lists. Under `lanes_lock()`.
+class shard_numbers {
+ public:
+  // One that the fewest have.
+  [[nodiscard]] unsigned join() noexcept {
+    const auto least = std::ranges::min_element(threads_);
+    ++*least;
+    return static_cast<unsigned>(least - threads_.begin());
+  }
+  void leave(unsigned shard) noexcept { --threads_[shard]; }
+
+ private:
+  std::array<std::uint32_t, central_lists::k_shards> threads_{};
+};
+shard_numbers shards;
+
 void attach(lane& mine, pool& to, queue* key, queue_slots::slot slot,
             std::uint32_t share) noexcept {
   mine.slot = slot;
@@ -81,6 +97,9 @@ lane* new_lane() noexcept {
 // as among two; of a set the one used last is first.
 class thread_lanes {
  public:
+  // Pre: lanes_lock() is held.
+  thread_lanes() noexcept : shard_{shards.join()} {}
+
   [[nodiscard]] lane* find(pool& of, queue* key) noexcept {
     const auto hashed = hash_of(hash_of(address(&of)) ^ address(key));
     auto& set = sets_[hashed >> (64 - k_set_bits)];
@@ -126,6 +145,7 @@ class thread_lanes {
       each->next = spare_lanes;
       spare_lanes = each;
     });
+    shards.leave(shard_);
   }
 
  private:
@@ -179,6 +199,7 @@ class thread_lanes {
     if (which->owner.load(k_relaxed) != nullptr) {
       detach(*which);
     }
+    which->shard = shard_;
     attach(*which, of, key, slot, 1 + count(of) / k_lanes_before_sharing);
     return true;
   }
@@ -194,6 +215,7 @@ class thread_lanes {
     return idle;
   }
 
+  const unsigned shard_;
   std::size_t unsettled_ = 0;  // grains
   std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
 };
@@ -229,6 +251,7 @@ thread_lanes* make_own_lanes() noexcept {
   auto* const mine = own_lanes.get();
   if (mine != nullptr && mine->its == nullptr) {
     if (auto pages = os::map_sparse_pages(sizeof(thread_lanes))) {
+      const std::lock_guard hold{lanes_lock()};
       mine->its = new (*pages) thread_lanes;
     }
   }

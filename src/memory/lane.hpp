@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "core/tls.hpp"
-#include "memory/central_list.hpp"
+#include "memory/central_lists.hpp"
 #include "memory/grain_table.hpp"
 #include "memory/size_class.hpp"
 
@@ -32,7 +32,7 @@ class lane {
  public:
   // The last blocks of one size class that the thread freed, or got from the central list.
   struct bin {
-    static constexpr std::uint32_t k_most = 2 * central_list::k_most_in_batch;
+    static constexpr std::uint32_t k_most = 2 * central_shard::k_most_in_batch;
     std::uint32_t count = 0;
     std::uint32_t most = 0;
     std::uint32_t wanted = 0;  // blocks of the next refill
@@ -102,6 +102,7 @@ class lane {
   queue* behind = nullptr;       // the thread's own, as all below but the links
   std::uintptr_t queue_key = 0;  // of `behind`
   queue_slots::slot slot = queue_slots::k_quiet;
+  unsigned shard = 0;    // the thread's, of the pool's central lists
   lane* next = nullptr;  // of the pool's lanes, or of the spare ones
   lane* before = nullptr;
   std::size_t cached_grains = 0;

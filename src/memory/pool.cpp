@@ -81,12 +81,9 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
           how.shared, how.upstream,
           how.remaps},
       regions_{source_, *slots_},
-      window_{how.decay} {
-  for (unsigned each = 0; each < classes_.count(); ++each) {
-    const auto bytes = classes_.bytes_of(each);
-    central_.at(each).lay_out(*slots_, source_.poison(), bytes, most_in_bin(bytes) / 2);
-  }
-}
+      window_{how.decay},
+      central_{*slots_, source_.poison(), classes_,
+               [](std::size_t block_bytes) { return most_in_bin(block_bytes) / 2; }} {}
 
 pool::~pool() { slots_->forget_queues(); }
 
@@ -140,7 +137,7 @@ void pool::empty(lane& mine) noexcept {
   const auto freed = slots_->next(mine.slot);
   for (unsigned each = 0; each < classes_.count(); ++each) {
     auto& bin = mine.bins.at(each);
-    put_back(each, {bin.blocks.data(), bin.count}, freed);
+    put_back(each, {bin.blocks.data(), bin.count}, freed, mine.shard);
     bin.count = 0;
     bin.begin_with_few();
   }
@@ -170,8 +167,8 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
     const std::size_t wanted = mine != nullptr ? mine->next_refill(size_class) : 1;
-    std::array<void*, central_list::k_most_in_batch> taken;
-    auto count = refill(size_class, {taken.data(), wanted}, on);
+    std::array<void*, central_shard::k_most_in_batch> taken;
+    auto count = refill(size_class, {taken.data(), wanted}, on, shard_of(mine));
     ISTHMUS_TRY(count);
     block = taken[*count - 1];
     keep(size_class, {taken.data(), *count - 1}, on, key);
@@ -192,7 +189,7 @@ void pool::keep(unsigned size_class, std::span<void* const> blocks, queue* on,
     blocks = blocks.subspan(mine->keep_blocks(size_class, blocks));
   }
   if (!blocks.empty()) {
-    put_back(size_class, blocks, behind(on));
+    put_back(size_class, blocks, behind(on), shard_of(mine));
   }
 }
 
@@ -286,7 +283,7 @@ ticket pool::behind(queue* on) noexcept {
 void pool::put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept {
   shut(pointer, classes_.bytes_of(size_class), on);
   if (auto* mine = lane_behind(on); mine == nullptr || !keep_block(*mine, size_class, pointer)) {
-    put_back(size_class, {&pointer, 1}, behind(on));
+    put_back(size_class, {&pointer, 1}, behind(on), shard_of(mine));
   }
 }
 
@@ -298,7 +295,7 @@ bool pool::keep_block(lane& mine, unsigned size_class, void* block) noexcept {
   auto& bin = mine.bins[size_class];
   if (bin.count == bin.most) [[unlikely]] {
     const auto batch = bin.most / 2;  // the oldest, which are the coldest
-    put_back(size_class, {bin.blocks.data(), batch}, slots_->next(mine.slot));
+    put_back(size_class, {bin.blocks.data(), batch}, slots_->next(mine.slot), mine.shard);
     std::copy(bin.blocks.begin() + batch, bin.blocks.begin() + bin.count, bin.blocks.begin());
     bin.count -= batch;
   }

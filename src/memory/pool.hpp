@@ -112,6 +112,10 @@ class pool final : public memory_resource, public reclaimable {
   void last_reference_gone() noexcept override;
   void let_go() noexcept override;
 
+  // Of a thread without a lane, too.
+  [[nodiscard]] static unsigned shard_of(const lane* own) noexcept {
+    return own != nullptr ? own->shard : 0;
+  }
   [[nodiscard]] lane* lane_for(queue* key) noexcept {
     auto* last = detail::last_lane;
     return last->serves(*this, key) ? last : lane::find(*this, key);
@@ -135,9 +139,14 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<void*> allocate_block(unsigned size_class, queue* on);
   [[nodiscard]] result<void*> allocate_run(std::size_t nbytes, std::size_t alignment, queue* on);
   // At least one block, at most as many as `out` has room for.
-  [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on);
+  [[nodiscard]] result<std::size_t> refill(unsigned size_class, std::span<void*> out, queue* on,
+                                           unsigned shard);
   void keep(unsigned size_class, std::span<void* const> blocks, queue* on, queue* key) noexcept;
-  [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on);
+  [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on,
+                                             unsigned shard);
+  // Whether a slab more than need be is nothing beside what is held.
+  [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
+  static constexpr std::size_t k_part_to_spare = 64;
   class ladder;
 
   struct wanted_run {
@@ -172,7 +181,8 @@ class pool final : public memory_resource, public reclaimable {
   // False while another revokes the lane.
   [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
   [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
-  void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept;
+  void put_back(unsigned size_class, std::span<void* const> blocks, ticket freed,
+                unsigned shard) noexcept;
   void dissolve(slab* whole) noexcept;
   void flush_runs(lane& mine) noexcept;
 
@@ -185,7 +195,7 @@ class pool final : public memory_resource, public reclaimable {
   region_source source_;
   region_heap regions_;
   decay_window window_;
-  std::array<central_list, size_classes::k_most> central_{};
+  central_lists central_;
   lane* lanes_ = nullptr;
   int tries_to_go_ = 0;
   pressure pressure_;

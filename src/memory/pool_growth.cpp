@@ -94,7 +94,7 @@ void pool::gather(lane::revoked which) noexcept {
   lane::empty_own(*this);
   lane::revoke(*this, which);
   for (unsigned each = 0; each < classes_.count(); ++each) {
-    dissolve(central_[each].flush());
+    dissolve(central_.flush(each));
   }
   slots_->fence();
   regions_.settle();

@@ -8,27 +8,44 @@
 
 namespace isthmus {
 
-result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on) {
+result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queue* on,
+                                 unsigned shard) {
   slots_->fence_if_due();
-  const auto take = [&] { return central_[size_class].take(out, slots_->find(on)); };
-  if (const auto taken = take(); taken != 0) {
+  const auto take_own = [&] { return central_.take_own(size_class, out, slots_->find(on), shard); };
+  const auto take_others = [&] {
+    return central_.take_others(size_class, out, slots_->find(on), shard);
+  };
+  if (const auto taken = take_own(); taken != 0) {
     return taken;
   }
-  auto added = add_slab(size_class, out, on);
+  if (!can_spare_slab(size_class)) {
+    if (const auto taken = take_others(); taken != 0) {
+      return taken;
+    }
+  }
+  auto added = add_slab(size_class, out, on, shard);
   if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-    if (const auto taken = take(); taken != 0) {  // what blocks waited for may have ended meanwhile
+    const auto own = take_own();  // what blocks waited for may have ended meanwhile
+    if (const auto taken = own != 0 ? own : take_others(); taken != 0) {
       return taken;
     }
   }
   return added;
 }
 
+bool pool::can_spare_slab(unsigned size_class) const noexcept {
+  const auto slab_bytes =
+      slab_shape::of_first(classes_.bytes_of(size_class)).grains * k_grain_bytes;
+  return central_.free_bytes() + slab_bytes <= source_.counts().held_bytes() / k_part_to_spare;
+}
+
 // The first blocks of a new slab are the caller's: others must not take them all before he looks.
-result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on) {
+result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on,
+                                   unsigned shard) {
   const auto nbytes = classes_.bytes_of(size_class);
   const auto least = slab_shape::of_least(nbytes);
-  auto shape = central_[size_class].slabs() < slab_shape::k_first ? slab_shape::of_first(nbytes)
-                                                                  : slab_shape::of_later(nbytes);
+  auto shape = central_.slabs(size_class) < slab_shape::k_first ? slab_shape::of_first(nbytes)
+                                                                : slab_shape::of_later(nbytes);
   auto run = take_run({nbytes, shape.grains, least.grains, 1, slots_->find(on)}, on);
   ISTHMUS_TRY(run);
   shape = run->count == shape.grains ? shape : least;
@@ -54,7 +71,7 @@ result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, qu
     regions_.table()[run->first + each].set_slab(*made, size_class);
   }
   process_page_map.set_slab(run->base, shape.grains, *made, size_class);
-  return central_[size_class].add(*made, out);
+  return central_.add(size_class, *made, out, shard);
 }
 
 // Slabs that have all their blocks, as a list by `after`.
@@ -75,9 +92,10 @@ void pool::dissolve(slab* whole) noexcept {
   }
 }
 
-void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket freed) noexcept {
+void pool::put_back(unsigned size_class, std::span<void* const> blocks, ticket freed,
+                    unsigned shard) noexcept {
   if (!blocks.empty()) {
-    dissolve(central_[size_class].give(blocks, freed));
+    dissolve(central_.give(size_class, blocks, freed, shard));
   }
 }
 

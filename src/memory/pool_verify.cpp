@@ -105,7 +105,7 @@ const slab* slab_list::find_damaged() const noexcept {
   return nullptr;
 }
 
-result<void> central_list::verify() noexcept {
+result<void> central_shard::verify() noexcept {
   const std::lock_guard hold{lock_};
   if (const auto* damaged = slabs_.find_damaged()) {
     return fail(ISTHMUS_ERROR_INTERNAL,
@@ -131,8 +131,8 @@ result<void> pool::verify() {
   result<void> seen;
   for (int look = 0; look < k_most_looks; ++look) {
     seen = regions_.verify();
-    for (unsigned each = 0; seen && each < classes_.count(); ++each) {
-      seen = central_[each].verify();
+    if (seen) {
+      seen = central_.verify();
     }
     if (seen) {
       break;

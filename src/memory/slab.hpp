@@ -8,9 +8,10 @@
 //
 // A mark is a byte in the first few slabs of a class, and in all slabs of large blocks; a bit
 // elsewhere. A byte is set by a plain store, a bit by an exchange with what others do to its
-// neighbours, some 3 ns more; and many bytes lie so far apart that two threads which took blocks in
-// turn write no line of the cache in common. So a small heap is quick and takes little, and a large
-// one has few notes: 64 bytes for up to 512 KiB, and three bits a block.
+// neighbours, some 3 ns more; and bytes lie so far apart that threads which got their first blocks
+// in turn write no line of the cache in common (where they did, 16 threads took ten times as long
+// for a pair as one). So a small heap is quick and takes little, and a large one has few notes: 64
+// bytes for up to 512 KiB, and three bits a block.
 
 #include <algorithm>
 #include <atomic>
@@ -73,8 +74,7 @@ struct slab_shape {
 };
 
 // What an allocation and a free look at ends the record: at `k_offset` in a line of the cache it
-// begins the next. Bits follow at once, and so do bytes that all fit there; more of them begin in
-// the line behind that.
+// begins the next. Bits follow at once; bytes begin in the line behind that.
 struct slab {
   static constexpr std::size_t k_line = 64;
   static constexpr std::size_t k_offset = 24;
@@ -86,7 +86,7 @@ struct slab {
         block_bytes{shape.block_bytes},
         blocks{static_cast<std::uint16_t>(shape.blocks)},
         by_byte{shape.by_byte},
-        place_of_marks_{static_cast<std::uint8_t>(place_of_marks(shape))} {}
+        mark_shift_{static_cast<std::uint8_t>(mark_shift(shape))} {}
 
   slab* before = nullptr;  // in its class's list
   slab* after = nullptr;
@@ -94,6 +94,7 @@ struct slab {
   std::uint32_t waiting = 0;  // and those that wait, all for the same ticket
   ticket until;
   std::uint32_t first_grain = 0;
+  std::uint32_t shard = 0;  // whose list it is in (central_lists.hpp)
   std::atomic<std::byte*> base{nullptr};
   const std::uint64_t reciprocal;  // of the block size, times 2**k_shift
   const std::uint32_t block_bytes;
@@ -101,7 +102,7 @@ struct slab {
   const bool by_byte;
 
  private:
-  const std::uint8_t place_of_marks_;  // in bytes from the record's first
+  const std::uint8_t mark_shift_;  // a byte's number is its block's times 2 to this
 
  public:
   [[nodiscard]] std::uint32_t grains() const noexcept {
@@ -116,7 +117,7 @@ struct slab {
   [[nodiscard]] std::uint64_t* held_back() noexcept { return free() + words(); }
   [[nodiscard]] bool is_whole() const noexcept { return kept + waiting == blocks; }
   [[nodiscard]] static constexpr std::size_t bytes_for(const slab_shape& shape) noexcept {
-    return place_of_marks(shape) +
+    return place_of_marks(shape.by_byte) +
            (words_of_marks(shape) + shape.words() * 2) * sizeof(std::uint64_t);
   }
 
@@ -184,27 +185,23 @@ struct slab {
   }
 
  private:
-  // As many bytes share a line, the first half of it, as blocks leave a slab at a time.
-  static constexpr std::uint32_t k_bytes_in_line = 32;
-
-  [[nodiscard]] static constexpr bool fill_lines(const slab_shape& shape) noexcept {
-    return shape.by_byte && shape.blocks > k_bytes_in_line;
+  // As many bytes in a line of the cache as a lane's first refill has blocks.
+  [[nodiscard]] static constexpr unsigned mark_shift(const slab_shape& shape) noexcept {
+    return shape.block_bytes <= 4096 ? 3 : shape.block_bytes < (64U << 10) ? 4 : 6;
   }
-  [[nodiscard]] static constexpr std::size_t place_of_marks(const slab_shape& shape) noexcept {
-    return fill_lines(shape) ? 2 * k_line - k_offset : k_line;
+  [[nodiscard]] static constexpr std::size_t place_of_marks(bool by_byte) noexcept {
+    return by_byte ? 2 * k_line - k_offset : k_line;
   }
   [[nodiscard]] static constexpr std::size_t words_of_marks(const slab_shape& shape) noexcept {
-    const auto groups = (shape.blocks + k_bytes_in_line - 1) / k_bytes_in_line;
     return !shape.by_byte
                ? shape.words()
-               : groups * (fill_lines(shape) ? k_line : k_bytes_in_line) / sizeof(std::uint64_t);
+               : (std::size_t{shape.blocks} << mark_shift(shape)) / sizeof(std::uint64_t);
   }
   [[nodiscard]] std::byte* marks() noexcept {
-    return reinterpret_cast<std::byte*>(this) + place_of_marks_;
+    return reinterpret_cast<std::byte*>(this) + place_of_marks(by_byte);
   }
   [[nodiscard]] std::atomic<std::uint8_t>& byte_of(std::uint32_t block) noexcept {
-    const auto skipped = block & ~(k_bytes_in_line - 1);  // second halves of lines
-    return reinterpret_cast<std::atomic<std::uint8_t>*>(marks())[block + skipped];
+    return reinterpret_cast<std::atomic<std::uint8_t>*>(marks())[std::size_t{block} << mark_shift_];
   }
   [[nodiscard]] std::atomic<std::uint64_t>& mark_word(std::size_t number) noexcept {
     return reinterpret_cast<std::atomic<std::uint64_t>*>(marks())[number];

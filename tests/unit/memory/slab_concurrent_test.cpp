@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <span>
 #include <thread>
 #include <vector>
 
@@ -82,6 +83,41 @@ TEST(slabs, know_which_blocks_are_live) {
     in.forget_live();
     EXPECT_EQ(in.count_live(), 0U);
   });
+}
+
+// Which bytes of a record differ, as lines of the cache.
+std::vector<std::uintptr_t> lines_changed_by_mark(slab& in, std::uint32_t block) {
+  const auto record =
+      std::span{reinterpret_cast<const std::byte*>(&in), slab::bytes_for(in.shape())};
+  const std::vector<std::byte> before(record.begin(), record.end());
+  in.mark_live(block);
+  std::vector<std::uintptr_t> lines;
+  for (std::size_t at = 0; at < record.size(); ++at) {
+    if (record[at] != before[at]) {
+      lines.push_back(reinterpret_cast<std::uintptr_t>(&record[at]) / slab::k_line);
+    }
+  }
+  return lines;
+}
+
+// What two threads get first when they begin: 8 blocks up to 4 KiB, 4 below 64 KiB, then 1 or 2.
+TEST(slabs, threads_with_their_first_blocks_mark_different_lines) {
+  for (unsigned each = 0; each < k_slab_classes.count(); ++each) {
+    const auto nbytes = k_slab_classes.bytes_of(each);
+    auto* made = take_slab_record(slab_shape::of_first(nbytes));
+    ASSERT_NE(made, nullptr);
+    made->forget_live();
+    const std::uint32_t together = nbytes <= 4096 ? 8 : nbytes < (64U << 10) ? 4 : 1;
+    const auto one = lines_changed_by_mark(*made, together - 1);
+    const auto next = lines_changed_by_mark(*made, together);
+    ASSERT_EQ(one.size(), 1U) << nbytes;
+    ASSERT_EQ(next.size(), 1U) << nbytes;
+    EXPECT_NE(one, next) << nbytes;
+    EXPECT_NE(one.front(), reinterpret_cast<std::uintptr_t>(&made->block_bytes) / slab::k_line)
+        << "which all threads read";
+    made->forget_live();
+    give_slab_record(*made);
+  }
 }
 
 // A byte or a bit: neighbours that others change are left alone, and of two frees of one block, at

@@ -147,14 +147,14 @@ TEST_F(slab_lists, let_go_of_a_slab_that_has_all_its_blocks) {
 }
 
 // Beside the memory that they describe, but for a class's first few: with 40 bytes for each grain in
-// the page map and the grain table at most 0.4 %, and 0.1 % from 4 KiB on.
+// the page map and the grain table at most 0.4 %, and 0.2 % from 4 KiB on.
 TEST(slab_records, are_small_beside_their_memory) {
   constexpr size_classes k_all{size_classes::k_smallest_unit};
   for (unsigned each = 0; each < k_all.count(); ++each) {
     const auto shape = slab_shape::of_later(k_all.bytes_of(each));
     const auto described = std::size_t{shape.grains} * k_grain_bytes;
     const auto notes = round_up(slab::bytes_for(shape), slab::k_line) + shape.grains * 40;
-    const std::size_t bound = shape.block_bytes >= 4 * support::k_kib ? 1000 : 250;
+    const std::size_t bound = shape.block_bytes >= 4 * support::k_kib ? 500 : 250;
     EXPECT_LE(notes * bound, described) << k_all.bytes_of(each);
   }
 }

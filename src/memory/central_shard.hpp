@@ -1,5 +1,6 @@
 #pragma once
-// The blocks of one size class that no lane has: batches that a lane gave back, then slabs.
+// A shard of a size class's central list (central_lists.hpp): batches that lanes gave back, and
+// slabs.
 //
 // Batches let blocks go from a thread that frees to one that allocates without a look at their
 // slabs; one lock, for the whole batch. Their number is bounded by bytes, so that a free never
@@ -8,7 +9,6 @@
 // as long on its way as some ten warm allocations take.
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <span>
 
@@ -18,27 +18,34 @@
 namespace isthmus {
 
 // Safe for threads.
-class alignas(64) central_list {
+class alignas(64) central_shard {
  public:
   static constexpr std::size_t k_most_in_batch = 64;
 
-  // Before anything else.
-  void lay_out(queue_slots& slots, free_poison poison, std::size_t block_bytes,
-               std::size_t in_batch) noexcept;
+  struct layout {
+    queue_slots* slots;
+    free_poison poison;
+    std::size_t block_bytes;
+    std::size_t in_batch;  // blocks
+  };
+  central_shard(const layout& how, unsigned number) noexcept;
 
-  // Of a batch that is good for the queue in slot `whom` if there is one, else of the slabs; 0 if a
-  // slab has to be added first.
+  // Of a batch that is good for the queue in slot `whom` if there is one, else of the slabs; 0 if
+  // there is none.
   [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
-  // The slabs that have all their blocks now, as a list by `after`: they go back to the run heap.
-  [[nodiscard]] slab* give(std::span<void* const> blocks, ticket freed) noexcept;
-  // All batches into their slabs; what `give` gives, and slabs that nobody took a block of.
-  [[nodiscard]] slab* flush() noexcept;
+  // False where it is no whole batch, or there are enough.
+  [[nodiscard]] bool keep_batch(std::span<void* const> blocks, ticket freed) noexcept;
+  // A batch to be put into slabs, as many as `out` then has; 0 if there is none.
+  [[nodiscard]] std::size_t take_batch(std::span<void*, k_most_in_batch> out,
+                                       ticket& freed) noexcept;
+  // Puts blocks into their slabs up to the first whose slab is another shard's; how many. Slabs
+  // that have all their blocks now leave the list for `whole`, by `after`.
+  [[nodiscard]] std::size_t give(std::span<void* const> blocks, ticket freed,
+                                 slab*& whole) noexcept;
+  // The same for slabs that nobody took a block of.
+  void take_untouched(slab*& whole) noexcept;
   // Takes the first blocks of a slab just made, and adds it.
   [[nodiscard]] std::size_t add(slab& made, std::span<void*> out) noexcept;
-  // As they were a moment ago.
-  [[nodiscard]] std::uint32_t slabs() const noexcept {
-    return slab_count_.load(std::memory_order_relaxed);
-  }
   // INTERNAL for a slab that contradicts itself, or a block in two places.
   [[nodiscard]] result<void> verify() noexcept;
 
@@ -56,17 +63,16 @@ class alignas(64) central_list {
   [[nodiscard]] std::span<void* const> blocks_of(std::size_t which) const noexcept {
     return std::span{blocks_.at(which).all}.first(stack_.at(which).count);
   }
-  [[nodiscard]] slab* put_into_slabs(std::span<void* const> blocks, ticket freed) noexcept;
 
   spin_lock lock_;
   std::uint32_t batches_ = 0;
-  std::uint32_t most_ = 0;
-  std::uint32_t batch_ = 0;  // blocks in one
-  queue_slots* slots_ = nullptr;
+  const std::uint32_t most_;
+  const std::uint32_t batch_;  // blocks in one
+  const std::uint32_t number_;
+  queue_slots* const slots_;
   std::array<batch, k_most_batches> stack_{};
   std::array<batch_blocks, k_most_batches> blocks_{};
   slab_list slabs_;
-  std::atomic<std::uint32_t> slab_count_{0};  // changed under the lock
 };
 
 }  // namespace isthmus

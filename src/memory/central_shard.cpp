@@ -1,0 +1,90 @@
+#include "memory/central_shard.hpp"
+
+#include <algorithm>
+#include <mutex>
+
+#include "memory/page_map.hpp"
+
+namespace isthmus {
+
+central_shard::central_shard(const layout& how, unsigned number) noexcept
+    : most_{static_cast<std::uint32_t>(
+          std::min(k_most_batches, k_most_bytes / (how.block_bytes * how.in_batch)))},
+      batch_{static_cast<std::uint32_t>(how.in_batch)},
+      number_{number},
+      slots_{how.slots},
+      slabs_{*how.slots, how.poison} {}
+
+std::size_t central_shard::take(std::span<void*> out, queue_slots::slot whom) noexcept {
+  const std::lock_guard hold{lock_};
+  for (auto at = batches_; at-- != 0;) {
+    auto& found = stack_.at(at);
+    if (slots_->good(found.freed, whom)) {
+      const auto taken = std::min(found.count, out.size());
+      std::ranges::copy(blocks_of(at).last(taken), out.begin());
+      found.count -= taken;
+      if (found.count == 0 && at != --batches_) {
+        found = stack_.at(batches_);
+        std::ranges::copy(blocks_of(batches_), blocks_.at(at).all.begin());
+      }
+      return taken;
+    }
+  }
+  return slabs_.take(out, whom);
+}
+
+bool central_shard::keep_batch(std::span<void* const> blocks, ticket freed) noexcept {
+  if (blocks.size() != batch_) {
+    return false;
+  }
+  const std::lock_guard hold{lock_};
+  if (batches_ == most_) {
+    return false;
+  }
+  std::ranges::copy(blocks, blocks_.at(batches_).all.begin());
+  stack_.at(batches_++) = {freed, batch_};
+  return true;
+}
+
+std::size_t central_shard::take_batch(std::span<void*, k_most_in_batch> out,
+                                      ticket& freed) noexcept {
+  const std::lock_guard hold{lock_};
+  if (batches_ == 0) {
+    return 0;
+  }
+  const auto last = blocks_of(--batches_);
+  std::ranges::copy(last, out.begin());
+  freed = stack_.at(batches_).freed;
+  return last.size();
+}
+
+std::size_t central_shard::give(std::span<void* const> blocks, ticket freed,
+                                slab*& whole) noexcept {
+  const std::lock_guard hold{lock_};
+  std::size_t given = 0;
+  for (; given < blocks.size(); ++given) {
+    auto& owner = process_page_map.at(blocks[given]).last_slab();
+    if (owner.shard != number_) {
+      break;
+    }
+    if (auto* filled = slabs_.give(owner, blocks[given], freed)) {
+      filled->after = std::exchange(whole, filled);
+    }
+  }
+  return given;
+}
+
+void central_shard::take_untouched(slab*& whole) noexcept {
+  const std::lock_guard hold{lock_};
+  while (auto* more = slabs_.take_untouched()) {
+    more->after = std::exchange(whole, more);
+  }
+}
+
+std::size_t central_shard::add(slab& made, std::span<void*> out) noexcept {
+  const std::lock_guard hold{lock_};
+  made.shard = number_;
+  return slabs_.add(made, out);
+}
+
+}  // namespace isthmus
