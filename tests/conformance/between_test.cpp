@@ -77,7 +77,7 @@ TEST_P(between, kinds_that_the_host_reaches) {
 }
 
 TEST_P(between, rows_ranges_and_arrays) {
-  constexpr std::size_t k_pitch = 3000, k_rows = 1500;
+  constexpr std::size_t k_pitch = 3000, k_rows = 1500 / support::k_slower;
   const bytes data = noise(k_pitch * k_rows);
   std::vector<im::copy_range> ranges;
   for (std::size_t row = 0; row < k_rows; ++row) {
