@@ -125,6 +125,8 @@ extern "C" {
 
 // Has the call after that many others fail; negative: none. Gives how many were still to come.
 long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
+// Has the next so many mappings of memory at an address fail.
+void stand_in_refuse_maps(long count) { memory().refuse_maps(count); }
 // Ranges of callers' memory that are registered.
 std::size_t stand_in_registered() { return memory().registered(); }
 int stand_in_is_write_combined(const void* at) {
