@@ -81,6 +81,26 @@ TEST_F(cuda_moves, a_chunk_is_held_as_long_as_it_is_at_an_old_place_too) {
   EXPECT_GE(free_now() - before, 2 * k_chunk);
 }
 
+// Of one half of a chunk nothing uses it any more, of the other work of the queue that asks.
+TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) {
+  constexpr auto k_half = k_chunk / 2;
+  const auto from = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+                                  {.growth_bytes = k_chunk, .limit_bytes = 3 * k_chunk});
+  std::array<void*, 6> halves{};
+  for (auto& each : halves) {
+    each = *from->allocate(k_half, 0, line());
+  }
+  EXPECT_TRUE(from->deallocate(halves[0], k_half, nullptr));
+  EXPECT_TRUE(from->deallocate(halves[1], k_half, &line()));
+  EXPECT_TRUE(from->deallocate(halves[4], k_half, &line()));
+  EXPECT_TRUE(from->deallocate(halves[5], k_half, nullptr));
+  auto moved = from->allocate(2 * k_chunk, 0, line());
+  ASSERT_TRUE(moved) << moved.failure().message();
+  EXPECT_TRUE(from->deallocate(*moved, 2 * k_chunk, &line()));
+  EXPECT_TRUE(from->deallocate(halves[2], k_half, &line()));
+  EXPECT_TRUE(from->deallocate(halves[3], k_half, &line()));
+}
+
 // The driver maps it nowhere else; there is room for what is asked for when its own work has ended.
 TEST_F(cuda_moves, a_request_waits_for_the_work_of_its_own_queue_on_chunks_that_did_not_move) {
   auto* const library = *os::open_library(where().home().properties().library.c_str());
