@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "gil.hpp"
+#include "late_frees.hpp"
 #include "stream_notes.hpp"
 
 namespace isthmus::python {
@@ -195,6 +196,7 @@ stream_allocator::place stream_allocator::find(int device, cuda_stream stream) {
 
 void* stream_allocator::allocate(std::size_t nbytes, int device, cuda_stream stream) {
   const auto [resource, queue] = find(device, stream);
+  late_frees::try_one();
   void* made = nullptr;
   const auto status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
   if (status != ISTHMUS_OK) [[unlikely]] {
@@ -210,18 +212,15 @@ void stream_allocator::deallocate(void* pointer, std::size_t nbytes, int device,
     return;
   }
   const auto [resource, queue] = find(device, stream);
-  if (!stream_notes::settle(pointer)) {
-    return;
-  }
-  if (isthmus_resource_deallocate(resource, pointer, nbytes, 0, queue) != ISTHMUS_OK) {
-    throw_last_failure("");
-  }
+  late_frees::try_one();
+  late_frees::free({resource, queue, pointer, nbytes});
 } catch (const std::exception& problem) {
   std::fprintf(stderr, "isthmus: %zu bytes at %p on stream %p of device %d were not freed: %s\n",
                nbytes, pointer, stream, device, problem.what());
 }
 
 void stream_allocator::trim() {
+  late_frees::try_all();
   for (auto& slot : devices_) {
     if (const auto* const serving = slot.load(std::memory_order_acquire)) {
       check(isthmus_resource_trim(serving->counted, 0, nullptr));

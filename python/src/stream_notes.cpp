@@ -5,15 +5,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <mutex>
+#include <new>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace isthmus::python {
 namespace {
 
+using notes = std::unordered_map<void*, std::vector<isthmus_queue_t*>>;
+
 struct shard {
   std::mutex lock;
-  std::unordered_map<void*, std::vector<isthmus_queue_t*>> blocks;
+  notes blocks;
 };
 constexpr std::size_t k_shards = 16;
 // Blocks that are noted: most programs note none, and then a free looks no further.
@@ -26,17 +30,25 @@ shard& shard_of(void* block) {
   return all[(bits >> 8 ^ bits >> 16 ^ bits >> 21) % k_shards];
 }
 
-std::vector<isthmus_queue_t*> take(void* block) {
+notes::node_type take(void* block) noexcept {
   auto& in = shard_of(block);
   const std::lock_guard hold{in.lock};
-  const auto found = in.blocks.find(block);
-  if (found == in.blocks.end()) {
-    return {};
-  }
-  auto queues = std::move(found->second);
-  in.blocks.erase(found);
-  noted.fetch_sub(queues.empty() ? 0 : 1, std::memory_order_relaxed);
-  return queues;
+  auto taken = in.blocks.extract(block);
+  noted.fetch_sub(taken.empty() ? 0 : 1, std::memory_order_relaxed);
+  return taken;
+}
+
+void put_back(notes::node_type taken) {
+  auto& in = shard_of(taken.key());
+  const std::lock_guard hold{in.lock};
+  in.blocks.insert(std::move(taken));
+  noted.fetch_add(1, std::memory_order_relaxed);
+}
+
+stream_notes::outcome tell_of_loss(const void* block) noexcept {
+  std::fprintf(stderr, "isthmus: the memory at %p is lost, as its end cannot be ordered: %s\n",
+               block, isthmus_error_message());
+  return stream_notes::outcome::lost;
 }
 
 }  // namespace
@@ -51,18 +63,27 @@ void stream_notes::add(void* block, isthmus_queue_t* queue) {
   }
 }
 
-bool stream_notes::settle(void* block) noexcept {
+stream_notes::outcome stream_notes::settle(void* block) noexcept {
   if (noted.load(std::memory_order_relaxed) == 0) [[likely]] {
-    return true;
+    return outcome::settled;
   }
-  for (auto* const queue : take(block)) {
-    if (isthmus_record_queue(block, queue) != ISTHMUS_OK) {
-      std::fprintf(stderr, "isthmus: the memory at %p is lost, as its end cannot be ordered: %s\n",
-                   block, isthmus_error_message());
-      return false;
+  auto taken = take(block);
+  while (!taken.empty() && !taken.mapped().empty()) {
+    const auto status = isthmus_record_queue(block, taken.mapped().back());
+    if (status == ISTHMUS_OK) {
+      taken.mapped().pop_back();
+    } else if (status != ISTHMUS_ERROR_UNSUPPORTED) {
+      return tell_of_loss(block);
+    } else {
+      try {
+        put_back(std::move(taken));
+        return outcome::not_yet;
+      } catch (const std::bad_alloc&) {
+        return tell_of_loss(block);
+      }
     }
   }
-  return true;
+  return outcome::settled;
 }
 
 }  // namespace isthmus::python

@@ -10,9 +10,13 @@ class stream_notes {
  public:
   // Each queue is noted once for a block. Throws std::bad_alloc.
   static void add(void* block, isthmus_queue_t* queue);
-  // The block goes back behind what is on the streams noted, by the free that comes next. False,
-  // told on the standard error stream, where that cannot be: then it must not be freed.
-  [[nodiscard]] static bool settle(void* block) noexcept;
+
+  // settled: the block goes back behind what is on the streams noted, by the free that comes next.
+  // not_yet: a stream is being captured into a graph and cannot tell what it has; nothing may free
+  // the block before another call has settled it. lost: it must not be freed at all, which was told
+  // on the standard error stream.
+  enum class outcome { settled, not_yet, lost };
+  [[nodiscard]] static outcome settle(void* block) noexcept;
 };
 
 }  // namespace isthmus::python

@@ -290,4 +290,10 @@ result<void> buffer::record(const ref<event>& ended) {
   return {};
 }
 
+result<void> buffer::record(queue& user) {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  return side->memory ? side->memory->note_use(user, side->range(nbytes_)) : result<void>{};
+}
+
 }  // namespace isthmus

@@ -89,8 +89,9 @@ class buffer final : public ref_counted {
 
   // Gives the memory away: the buffer is dead, and who releases the owner frees the memory.
   [[nodiscard]] result<isthmus_owner_t> disown();
-  // The memory is in use by work unknown to us until `ended`.
+  // The memory is in use by work unknown to us until `ended`, or that is on that queue now.
   [[nodiscard]] result<void> record(const ref<event>& ended);
+  [[nodiscard]] result<void> record(queue& user);
 
  private:
   ~buffer() override;

@@ -193,8 +193,9 @@ isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);
     ISTHMUS_NEEDS(queue);
-    auto reached = object(queue)->fence({});
-    ISTHMUS_TRY(reached);
-    return object(buffer)->record(*reached);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return object(buffer)->record(*object(queue));
   });
 }

@@ -124,15 +124,12 @@ isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t**
 
 namespace {
 
-result<void> record(const void* pointer, const ref<event>& ended) {
+result<ref<allocation>> known_memory_at(const void* pointer) {
   auto known = allocation_at(pointer);
-  ISTHMUS_TRY(known);
-  if (!*known) {
+  if (known && !*known) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no memory of the library's", pointer);
   }
-  auto& uses = (*known)->uses();
-  uses.add({0, {0, (*known)->what().nbytes}, true}, ended, uses.begin());
-  return {};
+  return known;
 }
 
 }  // namespace
@@ -143,15 +140,23 @@ isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* even
       return refuse_child();
     }
     ISTHMUS_NEEDS(event);
-    return record(pointer, ref<isthmus::event>{object(event)});
+    auto known = known_memory_at(pointer);
+    ISTHMUS_TRY(known);
+    auto& uses = (*known)->uses();
+    uses.add({0, {0, (*known)->what().nbytes}, true}, ref<isthmus::event>{object(event)},
+             uses.begin());
+    return {};
   });
 }
 
 isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queue) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
-    auto reached = object(queue)->fence({});
-    ISTHMUS_TRY(reached);
-    return record(pointer, *reached);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto known = known_memory_at(pointer);
+    ISTHMUS_TRY(known);
+    return (*known)->note_use(*object(queue), {0, (*known)->what().nbytes});
   });
 }

@@ -28,30 +28,6 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
   return provider_allocate(on.home(), on.where(), request);
 }
 
-void give_back(queue& on, const allocation::facts& what, memory_resource* from) noexcept {
-  auto* behind = on.lent() ? nullptr : &on;
-  if (from != nullptr && from->as_pool() != nullptr) {
-    from->as_pool()->take_in(what.base, behind);
-  } else if (from != nullptr) {
-    static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
-  } else {
-    provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
-  }
-}
-
-// A device that was lost has nothing unfinished.
-result<void> unfinished_on(queue& on, std::vector<ref<event>>& out) {
-  auto asked = on.unfinished(out);
-  const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
-  return is_lost ? result<void>{} : std::move(asked);
-}
-
-void count_late(pool* of, int change) noexcept {
-  if (of != nullptr) {
-    of->count_late(change);
-  }
-}
-
 }  // namespace
 
 allocation::~allocation() {
@@ -77,7 +53,7 @@ result<ref<allocation>> allocation::create(queue& on, const allocation_request& 
 result<ref<allocation>> allocation::take_over(queue& on, const facts& what, memory_resource* from) {
   auto made = record_new(on, what, from);
   if (!made) {
-    give_back(on, what, from);
+    give_back(what, on, from, on.lent() ? nullptr : &on);
   }
   return made;
 }
@@ -98,7 +74,7 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
     }
   }
   // What the memory was freed behind is before it on this queue only.
-  if (below != nullptr && below->freed_by_pointer()) {
+  if (below != nullptr && below->frees_behind_work()) {
     ISTHMUS_TRY(made->follow(on));
   }
   made->is_block_ = below != nullptr;
@@ -108,18 +84,26 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   return error::no_memory();
 }
 
+// For one event that stands for all of them it would have to watch them: they stay apart.
 result<void> allocation::follow(queue& on) {
   if (on.quiet()) {
     return {};
   }
   const auto began_at = uses().begin();
-  auto ended = on.pending();
-  if (ended) {
-    const auto begin = address(what_.base) - address(start_of_uses());
-    uses().insert({on.serial(), {begin, begin + what_.nbytes}, true}, *ended, began_at);
-  } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
-    return ended.take_error();
+  std::vector<ref<event>> running;
+  ISTHMUS_TRY(unfinished_on(on, running));
+  const auto begin = address(what_.base) - address(start_of_uses());
+  for (const auto& each : running) {
+    uses().insert({on.serial(), {begin, begin + what_.nbytes}, true, true}, each, began_at);
   }
+  return {};
+}
+
+result<void> allocation::note_use(queue& on, const byte_range& where) {
+  const auto began_at = uses().begin();
+  auto reached = on.fence({});
+  ISTHMUS_TRY(reached);
+  uses().add({on.serial(), where, true}, *reached, began_at);
   return {};
 }
 
@@ -172,17 +156,8 @@ bool allocation::drop_pointer(queue* behind) noexcept {
   return true;
 }
 
-// Waits for nothing, and asks the driver only where the queue is lent: for one event that stands
-// for all of them it would have to watch them.
 bool allocation::follows(queue& on) noexcept try {
-  const auto began_at = uses().begin();
-  std::vector<ref<event>> running;
-  const auto asked = unfinished_on(on, running);
-  const auto begin = address(what_.base) - address(start_of_uses());
-  for (const auto& each : running) {
-    uses().insert({on.serial(), {begin, begin + what_.nbytes}, true}, each, began_at);
-  }
-  return static_cast<bool>(asked);
+  return static_cast<bool>(follow(on));
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -267,109 +242,6 @@ result<void> allocation::unfinished_on_lent(const queue* but, std::vector<ref<ev
     }
   }
   return {};
-}
-
-result<std::vector<ref<event>>> allocation::still_running() {
-  const auto begin = address(what_.base) - address(start_of_uses());
-  auto running = uses().pending({begin, begin + what_.nbytes});
-  ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
-  if (freed_behind_) {
-    ISTHMUS_TRY(unfinished_on(*freed_behind_, running));
-  }
-  return running;
-}
-
-void allocation::retire() {
-  auto running = still_running();
-  if (!running) {
-    let_go_again(*this);  // somebody may still use it and nobody can tell now
-  } else if (running->empty()) {
-    reclaim();
-  } else {
-    unused_ = true;  // before it is handed over
-    auto* const from = from_ ? from_->as_pool() : nullptr;
-    count_late(from, 1);
-    undo told{[&] {
-      count_late(from, -1);
-      unused_ = false;
-    }};
-    reclaim_after(*this, *running);
-    told.dismiss();
-  }
-}
-
-void allocation::release_last() noexcept {
-  if (references() != 1 || os::drivers_are_gone() || in_continuation() || !end_unused_block()) {
-    release();
-  }
-}
-
-// Who finds the record does so under the lock under which it is seen to be nobody's but the
-// caller's; from then on the block is no longer live.
-bool allocation::end_unused_block() noexcept {
-  auto* const from = from_ ? from_->as_pool() : nullptr;
-  auto* const in = from != nullptr ? process_page_map.find(what_.base) : nullptr;
-  const bool ended =
-      in != nullptr && in->is_slab() && never_used() && process_registry().remove_if(*this, [&] {
-        const bool last = references() == 1 && never_used();
-        if (last) {
-          from->end_block(*in, what_.base);
-        }
-        return last;
-      });
-  if (ended) {
-    from->take_in_ended(*in, what_.base, on_->lent() ? nullptr : on_.get());
-    delete this;
-  }
-  return ended;
-}
-
-void allocation::last_reference_gone() noexcept {
-  // What a child frees stays the parent's, and what is freed at the very end goes with the process.
-  if (os::drivers_are_gone()) {
-    return;
-  }
-  if (origin_ == origin::unregistered) {
-    delete this;
-    return;
-  }
-  if (entry_ != nullptr) {
-    registry::mark_dying(*this);
-  }
-  if (in_continuation()) {
-    retire_later(*this);  // which may have to ask a driver
-  } else {
-    let_go();
-  }
-}
-
-void allocation::let_go() noexcept {
-  if (unused_) {
-    const auto from = from_;  // outlives this
-    reclaim();
-    count_late(from ? from->as_pool() : nullptr, -1);
-    return;
-  }
-  if (never_used()) {
-    reclaim();
-    return;
-  }
-  try {
-    retire();
-  } catch (const std::bad_alloc&) {
-    let_go_again(*this);  // no memory for a list of what to wait for
-  }
-}
-
-// Known till here, so that who frees it twice meanwhile can be told.
-void allocation::reclaim() noexcept {
-  if (origin_ == origin::ours || !within_) {
-    process_registry().remove(*this);
-  }
-  if (origin_ == origin::ours) {
-    give_back(*on_, what_, from_.get());
-  }
-  delete this;
 }
 
 }  // namespace isthmus

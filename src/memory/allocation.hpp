@@ -2,8 +2,9 @@
 // The allocation record: what is known of one live piece of USM, and what keeps it alive.
 //
 // A record is counted: its buffer, its exports and the calls that use it now hold it. With the last
-// reference the memory goes back to where it came from, but not before the operations in flight on
-// it have ended; nobody waits for that, a thread of the library does it.
+// reference the memory goes back to where it came from: a pool's device memory at once, in the
+// order of the queue that all operations in flight on it are on; else not before these have ended.
+// Nobody waits for that, a thread of the library does it.
 
 #include <atomic>
 #include <vector>
@@ -84,9 +85,13 @@ class allocation final : public ref_counted, public reclaimable {
   // that was lost has nothing unfinished.
   [[nodiscard]] result<void> unfinished_on_lent(const queue* but, std::vector<ref<event>>& out);
 
-  // All that is on the queue now may use the memory. Errors as `queue::pending`, but for a device
-  // that was lost, where nothing runs; throws std::bad_alloc.
+  // All that is on the queue now may use the memory; waits for nothing. Errors as
+  // `queue::unfinished`, but for a device that was lost, where nothing runs; throws std::bad_alloc.
   [[nodiscard]] result<void> follow(queue& on);
+
+  // The same of a range of its uses, where who has the memory says so: how that work ends is their
+  // concern. Errors as `queue::fence`.
+  [[nodiscard]] result<void> note_use(queue& on, const byte_range& where);
 
   // As `release`, of a reference that is likely the last: fewer exchanges where it is one of a
   // pool's block that was in no operation.
@@ -108,14 +113,27 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] result<void> lie_within_known();
   [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] bool follows(queue& on) noexcept;
+  [[nodiscard]] static result<void> unfinished_on(queue& on, std::vector<ref<event>>& out);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
   // Whether no operation that we know was ever on it, and none that we do not know can be.
   [[nodiscard]] bool never_used() noexcept {
     return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
   }
+  // Whether what was is known to have ended. Pre: nobody refers to it.
+  [[nodiscard]] bool nothing_runs() noexcept {
+    return !within_ && uses_.quiet() && !lent() && !freed_behind_;
+  }
   [[nodiscard]] bool end_unused_block() noexcept;
+  // The queue in whose order the memory may go back now; null: none.
+  [[nodiscard]] ref<queue> order_of_free() noexcept;
+  [[nodiscard]] ref<queue> queue_known_as(std::uint64_t serial) noexcept;
   void retire();
+  // Nothing uses it any more but what is on `behind` (may be null).
+  static void give_back(const facts& what, queue& on, memory_resource* from,
+                        queue* behind) noexcept;
+  void reclaim(queue* behind) noexcept;
   void reclaim() noexcept;
+  void reclaim_behind(queue& on) noexcept;
 
   facts what_;
   ref<queue> on_;

@@ -230,7 +230,7 @@ result<void> pool::deallocate(void* pointer, std::size_t, queue* on) noexcept {
   if (in == nullptr || !regions_.has(in)) {
     return not_ours(pointer);
   }
-  note_freed_by_pointer();
+  note_free_behind_work();
   if (in->is.load(k_relaxed) == grain::state::slab) [[likely]] {
     return free_block(*in, pointer, on);
   }

@@ -76,9 +76,17 @@ class pool final : public memory_resource, public reclaimable {
     put_in_lane(in.span.load(k_relaxed), pointer, on);
   }
 
-  // Whether any block was freed by its pointer: work that the library does not know may still be on
-  // that, on the queue that it was freed behind.
-  [[nodiscard]] bool freed_by_pointer() const noexcept { return freed_by_pointer_.load(k_relaxed); }
+  // Whether any block was freed behind a queue while work there may have used it: by its pointer,
+  // of whose work the library does not know, or with work that it knows.
+  [[nodiscard]] bool frees_behind_work() const noexcept {
+    return frees_behind_work_.load(k_relaxed);
+  }
+  // Written once: it lies beside what every thread reads.
+  void note_free_behind_work() noexcept {
+    if (!frees_behind_work_.load(k_relaxed)) [[unlikely]] {
+      frees_behind_work_.store(true, k_relaxed);
+    }
+  }
 
   // Records of its blocks that went to the reaper, less those that came back from it.
   void count_late(int change) noexcept { late_.fetch_add(change, std::memory_order_relaxed); }
@@ -172,12 +180,6 @@ class pool final : public memory_resource, public reclaimable {
   void put_in_lane(unsigned size_class, void* pointer, queue* on) noexcept;
   [[nodiscard]] ticket behind(queue* on) noexcept;
   [[nodiscard]] result<void> free_run(grain& in, void* pointer, queue* on) noexcept;
-  // Written once: it lies beside what every thread reads.
-  void note_freed_by_pointer() noexcept {
-    if (!freed_by_pointer_.load(k_relaxed)) [[unlikely]] {
-      freed_by_pointer_.store(true, k_relaxed);
-    }
-  }
   // False while another revokes the lane.
   [[nodiscard]] bool keep_block(lane& mine, unsigned size_class, void* block) noexcept;
   [[nodiscard]] bool keep_run(lane& mine, const lane::run& freed) noexcept;
@@ -188,7 +190,7 @@ class pool final : public memory_resource, public reclaimable {
 
   const size_classes classes_;
   const bool checks_;
-  std::atomic<bool> freed_by_pointer_{false};
+  std::atomic<bool> frees_behind_work_{false};
   const std::chrono::nanoseconds longest_wait_;
   const bool device_wait_;
   const ref<queue_slots> slots_;
@@ -240,7 +242,7 @@ inline bool pool::deallocate_warm(void* pointer, std::size_t /*nbytes*/, queue* 
   if (!mine.serves(*this, on) || on == nullptr || !on->in_one_order()) [[unlikely]] {
     return false;
   }
-  note_freed_by_pointer();
+  note_free_behind_work();
   const lane::hold held{mine};
   if (!held) [[unlikely]] {
     return false;

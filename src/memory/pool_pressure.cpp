@@ -173,14 +173,16 @@ class pool::ladder {
   }
 
   // Never for ever: collectives may wait for one another, and for this thread (tensorflow#50699).
-  // First for what was freed in the order of queues, then for what a thread of the library frees,
-  // and for what another resource gives or takes on other threads.
+  // First for what was freed in the order of queues, of this request's own only where chunks wait
+  // for it that serve nobody; then for what a thread of the library frees, and for what another
+  // resource gives or takes on other threads.
   [[nodiscard]] result<region_heap::run> wait() {
     const auto until = os::deadline_after(of_.longest_wait_.count());
-    const auto running = of_.slots_->running(wanted_.whom);
-    for (const auto& each : running) {
-      static_cast<void>(each->wait(until));  // how it ended is told by its own event
-      if (auto found = settle()) {
+    if (auto found = wait_for(of_.slots_->running(wanted_.whom), until)) {
+      return found;
+    }
+    if (of_.regions_.late_bytes() != 0) {
+      if (auto found = wait_for(of_.slots_->running(), until)) {
         return found;
       }
     }
@@ -198,6 +200,16 @@ class pool::ladder {
         return again();  // one may have come back just now
       }
     }
+  }
+
+  [[nodiscard]] result<region_heap::run> wait_for(wait_list running, const os::deadline& until) {
+    for (const auto& each : running) {
+      static_cast<void>(each->wait(until));  // how it ended is told by its own event
+      if (auto found = settle()) {
+        return found;
+      }
+    }
+    return refusal_;
   }
 
   // What was tried, and what came of it.

@@ -128,6 +128,18 @@ queue_slots::slot queue_slots::find(queue* on) noexcept {
   return on == nullptr || !on->in_one_order() ? k_quiet : entry_of(*on);
 }
 
+ref<queue> queue_slots::find(std::uint64_t serial) noexcept {
+  const std::lock_guard hold{lock_};
+  const auto used = used_.load(std::memory_order_relaxed);
+  for (slot each = k_several + 1; each < used; ++each) {
+    const auto& in = entries_[each];
+    if (in.serial.load(std::memory_order_relaxed) == serial) {
+      return in.on->retain_if_known() ? ref<queue>::adopt(in.on.get()) : ref<queue>{};
+    }
+  }
+  return {};
+}
+
 // Counting up comes before the driver is asked, so that what is freed later than that gets a later
 // number.
 ticket queue_slots::next(slot of) noexcept {

@@ -57,6 +57,9 @@ class queue_slots final : public ref_counted {
   void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
   void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
 
+  // The queue of that serial number, held, where it has a slot and not pools alone know it.
+  [[nodiscard]] ref<queue> find(std::uint64_t serial) noexcept;
+
   // Whether it has a slot, or gets one: lent queues too.
   [[nodiscard]] bool have_room_for(queue& on) noexcept { return entry_of(on) != k_quiet; }
 

@@ -16,9 +16,7 @@ result<void> region_heap::open() {
 }
 
 region_heap::~region_heap() {
-  for (const auto& each : late_) {
-    drop({each.what, {}, each.is_left});
-  }
+  std::for_each(late_.begin(), late_.end(), [this](const piece& each) { let_go(each); });
   for (const auto& each : regions_) {
     process_page_map.remove(each.base, each.count);
     source_.give_back(each);
@@ -227,6 +225,9 @@ std::vector<region> region_heap::take_to_trim(std::size_t keep) {
   auto held = source_.counts().held_bytes();
   for (auto each : find_unused(queue_slots::k_quiet)) {
     const auto& in = regions_[each.position];
+    if (is_elsewhere_too(in)) {
+      continue;
+    }
     const auto room = held > keep ? held - keep : 0;
     auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_grain_bytes;
     if (nbytes > room && source_.divides() && room >= k_least_part * k_grain_bytes) {
@@ -252,7 +253,7 @@ region region_heap::take_whole(std::size_t room) noexcept {
   runs_.visit_free(1, [&](index first, index count, ticket until) {
     for (auto at = regions_.begin(); at != regions_.end(); ++at) {
       if (at->first >= first && at->first + at->count <= first + count &&
-          at->driver_bytes <= room && slots_.passed(until) &&
+          at->driver_bytes <= room && slots_.passed(until) && !is_elsewhere_too(*at) &&
           (found == regions_.end() || at->count < found->count)) {
         found = at;
         inside = first;
@@ -291,8 +292,8 @@ std::size_t region_heap::trim(std::size_t keep) noexcept {
   const turn mine{*this};
   try {
     std::size_t given_back = 0;
+    drop_what_ended();  // first, as chunks wait for the places that they left
     const auto all = take_to_trim(keep);
-    drop_what_ended();  // the places that these left, too
     for (const auto& gone : all) {
       source_.give_back(gone);
       given_back += gone.driver_bytes;

@@ -90,6 +90,11 @@ class region_heap {
   [[nodiscard]] bool has_bare_blocks(map_entry::seen in) const noexcept {
     return in.is_bare_of(table_, k_grain_table_alignment);
   }
+  // Of chunks that are in no row and go back when the work on them has ended: good for nobody, the
+  // queue of that work neither.
+  [[nodiscard]] std::size_t late_bytes() const noexcept {
+    return late_bytes_.load(std::memory_order_relaxed);
+  }
   [[nodiscard]] std::size_t free_bytes() noexcept;
   // The least that was free at any moment since this was asked last: nobody needed that much.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;
@@ -155,7 +160,11 @@ class region_heap {
   [[nodiscard]] result<bool> assemble_from(std::vector<piece> to_move, std::size_t needed,
                                            std::size_t wanted);
   [[nodiscard]] result<void> enter(std::vector<piece>& row);
-  void drop(const piece& gone) noexcept;
+  // Pre, of these: under `growing_`.
+  [[nodiscard]] bool is_elsewhere_too(const region& which) const noexcept;
+  [[nodiscard]] bool may_go(const piece& gone) const noexcept;
+  void let_go(const piece& gone) noexcept;
+  void drop(const piece& gone) noexcept;  // with room for it where it may not go yet
   void drop_what_ended() noexcept;
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
@@ -174,8 +183,9 @@ class region_heap {
   queue_slots& slots_;
   grain_table* table_ = nullptr;
   std::mutex growing_;
-  std::vector<piece> late_;              // under it: what goes once the work on it has ended
-  std::atomic<std::uint32_t> fresh_{0};  // turns that brought memory
+  std::vector<piece> late_;                 // under it: what goes once the work on it has ended
+  std::atomic<std::size_t> late_bytes_{0};  // of whole chunks there
+  std::atomic<std::uint32_t> fresh_{0};     // turns that brought memory
   std::atomic<std::uint32_t> at_upstream_{0};
   std::atomic<std::uint32_t> came_back_{0};  // from there, so far
   mutable spin_lock lock_;

@@ -212,8 +212,12 @@ result<region> region_source::create(reservation& in, std::size_t nbytes) {
   claimed.dismiss();
   counts_.took_claimed();
   fill(in, whole);
-  return region{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes),
-                divides() ? nullptr : &in};
+  region made{at, whole, at, static_cast<grain_table::index>(whole / k_grain_bytes)};
+  if (!divides()) {
+    made.in = &in;
+    made.chunk = last_chunk_.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+  return made;
 }
 
 result<region> region_source::move(region& which, reservation& to) {

@@ -33,6 +33,7 @@ struct region {
   reservation* in = nullptr;   // of a chunk that does not divide
   allocation* lent = nullptr;  // upstream's, held
   grain_table::index first = grain_table::k_none;
+  std::uint32_t chunk = 0;  // its number, as it may be at several places; of one that divides 0
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
 };
@@ -107,6 +108,7 @@ class region_source {
   chunk_source* const chunks_;
   const free_poison poison_;
   driver_counts counts_;
+  std::atomic<std::uint32_t> last_chunk_{0};
 };
 
 }  // namespace isthmus

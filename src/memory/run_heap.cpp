@@ -236,6 +236,20 @@ bool run_heap::unite(index first, index count, index wanted, queue_slots::slot w
   return false;
 }
 
+void run_heap::unite_all(index first, index count, queue_slots::slot whom) noexcept {
+  auto begin = first;  // of neighbours that are good
+  for (auto at = first; at < first + count;) {
+    const auto next = behind(at);
+    const bool is_free = table_[at].is.load(k_relaxed) == state::free_head;
+    if (!is_free || !slots_->good(tickets_[at], whom)) {
+      begin = next;
+    } else if (at != begin) {
+      join_all(begin, next);
+    }
+    at = next;
+  }
+}
+
 // Pre: free runs only.
 void run_heap::join_all(index first, index end) noexcept {
   ticket when;

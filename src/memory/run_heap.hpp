@@ -55,6 +55,9 @@ class run_heap {
   // grains; false if none do.
   bool unite(index first, index count, index wanted, queue_slots::slot whom) noexcept;
 
+  // The same for all such neighbours, however long.
+  void unite_all(index first, index count, queue_slots::slot whom) noexcept;
+
   struct finding {
     index at;                // k_none: all is as it must be
     std::uint64_t free = 0;  // grains

@@ -105,14 +105,34 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
   if (!ever_used_.load(std::memory_order_acquire)) {
     return;
   }
-  const std::lock_guard hold{lock_};
-  for (const auto& other : entries_) {
-    const bool same_queue = wanted.on != 0 && other.what.on == wanted.on;
-    if (!same_queue && (other.what.writes || wanted.writes) &&
-        other.what.range.overlaps(wanted.range) && !other.ended->settled()) {
-      out.push_back(other.ended);
+  std::vector<ref<event>> of_others;
+  {
+    const std::lock_guard hold{lock_};
+    for (const auto& other : entries_) {
+      const bool same_queue = wanted.on != 0 && other.what.on == wanted.on;
+      if (!same_queue && (other.what.writes || wanted.writes) &&
+          other.what.range.overlaps(wanted.range) && !other.ended->settled()) {
+        (other.what.is_of_others ? of_others : out).push_back(other.ended);
+      }
     }
   }
+  if (!of_others.empty()) {
+    out.push_back(end_of_all(of_others));
+  }
+}
+
+std::optional<std::uint64_t> use_list::only_queue() noexcept {
+  const std::lock_guard hold{lock_};
+  std::uint64_t only = 0;
+  for (const auto& each : entries_) {
+    if (!each.ended->settled()) {
+      if (each.what.on == 0 || (only != 0 && only != each.what.on)) {
+        return std::nullopt;
+      }
+      only = each.what.on;
+    }
+  }
+  return only;
 }
 
 bool use_list::have_ended() noexcept {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/event.hpp"
@@ -35,6 +36,8 @@ struct use {
   std::uint64_t on = 0;
   byte_range range;
   bool writes = false;
+  // Of whoever had the memory before: it comes first, and how it ends is not our concern.
+  bool is_of_others = false;
 };
 
 class use_list {
@@ -53,6 +56,9 @@ class use_list {
   }
   // Whether all that was added is known to have ended, without asking a driver.
   [[nodiscard]] bool quiet() noexcept { return !ever_used() || have_ended(); }
+  // The one queue, by its serial number, of all that is not known to have ended; 0: it all has.
+  // Nothing where there are several, or some is of none of ours. Asks no driver.
+  [[nodiscard]] std::optional<std::uint64_t> only_queue() noexcept;
   // All that is pending there, on whichever queue.
   [[nodiscard]] std::vector<ref<event>> pending(const byte_range& where);
 

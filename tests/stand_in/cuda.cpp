@@ -57,7 +57,10 @@ code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VA
 
 template <class Work>
 code push(stream_handle on, Work work) {
-  const auto outcome = may_begin();
+  auto outcome = may_begin();
+  if (outcome == cu::k_success && stream_of(on).is_captured) {
+    outcome = cu::k_error_STREAM_CAPTURE_UNSUPPORTED;
+  }
   if (outcome == cu::k_success) {
     stream_of(on).push(std::move(work));
   }
@@ -125,6 +128,8 @@ extern "C" {
 
 // Has the call after that many others fail; negative: none. Gives how many were still to come.
 long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
+// Has the next so many mappings of memory at an address fail.
+void stand_in_refuse_maps(long count) { memory().refuse_maps(count); }
 // Ranges of callers' memory that are registered.
 std::size_t stand_in_registered() { return memory().registered(); }
 int stand_in_is_write_combined(const void* at) {
@@ -268,8 +273,18 @@ code cuStreamSynchronize(stream_handle on) {
   stream_of(on).record()->wait();
   return in_context();
 }
-code cuStreamIsCapturing(stream_handle, number* state) {
-  *state = cu::k_not_capturing;
+code cuStreamIsCapturing(stream_handle of, number* state) {
+  *state = stream_of(of).is_captured ? cu::k_not_capturing + 1 : cu::k_not_capturing;
+  return in_context();
+}
+// These too are for tests. Nothing is recorded: the stream takes no work meanwhile.
+code cuStreamBeginCapture_v2(stream_handle of, number) {
+  stream_of(of).is_captured = true;
+  return in_context();
+}
+code cuStreamEndCapture(stream_handle of, void** graph) {
+  stream_of(of).is_captured = false;
+  *graph = nullptr;
   return in_context();
 }
 // Not of those that the library calls: for tests that keep a stream at work.

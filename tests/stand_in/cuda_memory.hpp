@@ -22,6 +22,7 @@ struct block {
   std::size_t nbytes = 0;
   sort of = sort::device;
   bool write_combined = false;
+  int file = -1;  // that is mapped there
 };
 
 class memory {
@@ -138,26 +139,36 @@ class memory {
     const int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
       used_ += nbytes;
-      handles_[file] = nbytes;
+      handles_[file] = {nbytes};
     }
     return file;
   }
   void release_handle(int file) {
     const std::lock_guard hold{lock_};
-    used_ -= handles_[file];
-    handles_.erase(file);
-    close(file);
+    handles_[file].is_released = true;
+    free_if_unused(file);
+  }
+  // Has the next ones fail.
+  void refuse_maps(long count) {
+    const std::lock_guard hold{lock_};
+    maps_to_refuse_ = count;
   }
   bool map(std::uintptr_t at, std::size_t nbytes, int file) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
     block in;
+    if (maps_to_refuse_ > 0) {
+      --maps_to_refuse_;
+      return false;
+    }
     if (!find_in(blocks_, at, base, in) || in.of != sort::reserved ||
-        at + nbytes > base + in.nbytes || maps_within(at, nbytes) || handles_[file] != nbytes) {
+        at + nbytes > base + in.nbytes || maps_within(at, nbytes) ||
+        handles_[file].nbytes != nbytes) {
       return false;
     }
     mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
-    mapped_[at] = {nbytes, sort::mapped};
+    mapped_[at] = {nbytes, sort::mapped, false, file};
+    ++handles_[file].maps;
     return true;
   }
   bool open(std::uintptr_t at, std::size_t nbytes) {
@@ -171,12 +182,30 @@ class memory {
     }
     mmap(pointer(at), nbytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE,
          -1, 0);
+    const int file = found->second.file;
     mapped_.erase(found);
+    --handles_[file].maps;
+    free_if_unused(file);
     return true;
   }
 
  private:
   using blocks = std::map<std::uintptr_t, block>;
+  struct handle {
+    std::size_t nbytes = 0;
+    int maps = 0;
+    bool is_released = false;
+  };
+
+  // As the driver does: not while it is mapped anywhere.
+  void free_if_unused(int file) {
+    const auto& of = handles_[file];
+    if (of.is_released && of.maps == 0) {
+      used_ -= of.nbytes;
+      handles_.erase(file);
+      close(file);
+    }
+  }
 
   static void* pointer(std::uintptr_t at) { return reinterpret_cast<void*>(at); }
   static std::uintptr_t pages(std::size_t nbytes, int rights) {
@@ -225,7 +254,8 @@ class memory {
   blocks blocks_;
   blocks registered_;
   blocks mapped_;
-  std::map<int, std::size_t> handles_;
+  std::map<int, handle> handles_;
+  long maps_to_refuse_ = 0;
   std::size_t used_ = std::size_t{64} << 20;  // by the context itself
 };
 

@@ -57,6 +57,8 @@ class stream {
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
 
+  std::atomic<bool> is_captured{false};  // into a graph
+
   void push(std::function<void()> work) {
     const std::lock_guard hold{state_->lock};
     state_->waiting.push_back(std::move(work));

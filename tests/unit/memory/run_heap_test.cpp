@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <random>
 #include <vector>
@@ -152,6 +153,25 @@ TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   EXPECT_EQ(heap_.free_grains(), 90U);
   EXPECT_EQ(take(60, 2), 1U);
   EXPECT_EQ(heap_.ticket_of(1), waits);
+}
+
+TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
+  heap_.add(1, 60);
+  const auto waits = ticket{2, 1};
+  std::array<index, 6> all{};
+  for (auto& each : all) {
+    each = take(10, queue_slots::k_quiet);
+  }
+  heap_.give(all[0], {});
+  heap_.give(all[1], waits);
+  heap_.give(all[2], ticket{3, 1});
+  heap_.give(all[4], waits);
+  heap_.give(all[5], {});
+  heap_.unite_all(1, 60, 2);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 20}, {21, 10}, {41, 20}}));
+  EXPECT_EQ(heap_.ticket_of(1), waits);
+  EXPECT_EQ(heap_.ticket_of(41), waits);
+  EXPECT_EQ(heap_.free_grains(), 50U);
 }
 
 TEST_F(run_heap_test, never_joins_two_regions) {

@@ -1,0 +1,51 @@
+"""What a pool holds for buffers of a host that runs ahead of its device.
+
+Each step makes a buffer of 4 MiB, has it filled on its queue and drops it; nobody waits, and behind
+an event of the host nothing of it runs before the last step. Held is the pool's memory at its peak:
+at most 1.25 times one step's, on every device that can be held up so.
+"""
+
+from __future__ import annotations
+
+import sys
+from time import perf_counter
+
+import isthmus
+from isthmus.memory import PoolResource
+
+STEPS, STEP_BYTES = 200, 4 << 20
+BOUND = 1.25
+
+
+def main() -> None:
+    """Prints a line for each device."""
+    held = True
+    for device in isthmus.devices():
+        if "wait_for_host" in device.capabilities:
+            held = run_ahead(isthmus.Queue(device)) and held
+    sys.exit(1 if "--check" in sys.argv and not held else 0)
+
+
+def run_ahead(queue: isthmus.Queue) -> bool:
+    """Whether the bound was held."""
+    pool = PoolResource("device", queue.device, queue.context, growth_bytes=STEP_BYTES)
+    gate = isthmus.Event()
+    queue.fence(after=[gate])
+    begin = perf_counter()
+    for step in range(STEPS):
+        isthmus.Buffer(STEP_BYTES, queue=queue, resource=pool).fill(step % 256, blocking=False)
+    microseconds = (perf_counter() - begin) / STEPS * 1e6
+    ratio = pool.held_bytes / STEP_BYTES
+    gate.complete()
+    queue.wait()
+    print(
+        f"{queue.device.filter:<12} {STEPS} steps ahead: {microseconds:7.2f} us a step; held"
+        f" {ratio:6.2f} of one step's memory   at most {BOUND:g}:"
+        f" {'held' if ratio <= BOUND else 'NOT HELD'}",
+        flush=True,
+    )
+    return ratio <= BOUND
+
+
+if __name__ == "__main__":
+    main()

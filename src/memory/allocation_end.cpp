@@ -1,0 +1,190 @@
+// How the memory of an allocation goes back: now, in the order of a queue, or when work has ended.
+
+#include "core/undo.hpp"
+#include "memory/allocation.hpp"
+#include "memory/grain.hpp"
+#include "memory/page_map.hpp"
+#include "memory/pool.hpp"
+#include "memory/provider.hpp"
+#include "memory/reaper.hpp"
+#include "memory/registry.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+void count_late(pool* of, int change) noexcept {
+  if (of != nullptr) {
+    of->count_late(change);
+  }
+}
+
+}  // namespace
+
+void allocation::give_back(const facts& what, queue& on, memory_resource* from,
+                           queue* behind) noexcept {
+  if (from != nullptr && from->as_pool() != nullptr) {
+    from->as_pool()->take_in(what.base, behind);
+  } else if (from != nullptr) {
+    static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
+  } else {
+    provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
+  }
+}
+
+// A device that was lost has nothing unfinished.
+result<void> allocation::unfinished_on(queue& on, std::vector<ref<event>>& out) {
+  auto asked = on.unfinished(out);
+  const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
+  return is_lost ? result<void>{} : std::move(asked);
+}
+
+result<std::vector<ref<event>>> allocation::still_running() {
+  const auto begin = address(what_.base) - address(start_of_uses());
+  auto running = uses().pending({begin, begin + what_.nbytes});
+  ISTHMUS_TRY(unfinished_on_lent(nullptr, running));
+  if (freed_behind_) {
+    ISTHMUS_TRY(unfinished_on(*freed_behind_, running));
+  }
+  return running;
+}
+
+// All that may still use the memory is on one queue: then what comes next there may have it, and
+// the pool sees to all others. The host keeps to no queue's order, so not what it may touch; nor
+// what is recorded only, to run again and again.
+ref<queue> allocation::order_of_free() noexcept {
+  if (!is_block_ || host_can_touch() || !from_->orders_frees() || views_.any_lent()) {
+    return {};
+  }
+  const auto serial = uses_.only_queue();
+  auto behind = serial ? queue_known_as(*serial) : ref<queue>{};
+  const auto is_other = [&](const ref<queue>& one) { return one && one.get() != behind.get(); };
+  if (!behind || (on_->lent() && is_other(on_)) || is_other(freed_behind_)) {
+    return {};
+  }
+  return behind->in_one_order() && !behind->refuse_allocation() ? behind : ref<queue>{};
+}
+
+// 0: any, as nothing that we know is pending.
+ref<queue> allocation::queue_known_as(std::uint64_t serial) noexcept {
+  if (serial == 0) {
+    return freed_behind_ ? freed_behind_ : on_;
+  }
+  if (on_->serial() == serial) {
+    return on_;
+  }
+  if (freed_behind_ && freed_behind_->serial() == serial) {
+    return freed_behind_;
+  }
+  auto* const to = from_->as_pool();
+  return to != nullptr ? to->slots().find(serial) : ref<queue>{};
+}
+
+void allocation::retire() {
+  auto running = still_running();
+  if (!running) {
+    let_go_again(*this);  // somebody may still use it and nobody can tell now
+  } else if (running->empty()) {
+    reclaim();
+  } else {
+    unused_ = true;  // before it is handed over
+    auto* const from = from_ ? from_->as_pool() : nullptr;
+    count_late(from, 1);
+    undo told{[&] {
+      count_late(from, -1);
+      unused_ = false;
+    }};
+    reclaim_after(*this, *running);
+    told.dismiss();
+  }
+}
+
+void allocation::release_last() noexcept {
+  if (references() != 1 || os::drivers_are_gone() || in_continuation() || !end_unused_block()) {
+    release();
+  }
+}
+
+// Who finds the record does so under the lock under which it is seen to be nobody's but the
+// caller's; from then on the block is no longer live.
+bool allocation::end_unused_block() noexcept {
+  auto* const from = from_ ? from_->as_pool() : nullptr;
+  auto* const in = from != nullptr ? process_page_map.find(what_.base) : nullptr;
+  const bool ended =
+      in != nullptr && in->is_slab() && never_used() && process_registry().remove_if(*this, [&] {
+        const bool last = references() == 1 && never_used();
+        if (last) {
+          from->end_block(*in, what_.base);
+        }
+        return last;
+      });
+  if (ended) {
+    from->take_in_ended(*in, what_.base, on_->lent() ? nullptr : on_.get());
+    delete this;
+  }
+  return ended;
+}
+
+void allocation::last_reference_gone() noexcept {
+  // What a child frees stays the parent's, and what is freed at the very end goes with the process.
+  if (os::drivers_are_gone()) {
+    return;
+  }
+  if (origin_ == origin::unregistered) {
+    delete this;
+    return;
+  }
+  if (entry_ != nullptr) {
+    registry::mark_dying(*this);
+  }
+  if (in_continuation()) {
+    retire_later(*this);  // which may have to ask a driver
+  } else {
+    let_go();
+  }
+}
+
+void allocation::let_go() noexcept {
+  if (unused_) {
+    const auto from = from_;  // outlives this
+    reclaim();
+    count_late(from ? from->as_pool() : nullptr, -1);
+    return;
+  }
+  if (nothing_runs()) {
+    reclaim();
+    return;
+  }
+  if (const auto behind = order_of_free()) {
+    reclaim_behind(*behind);
+    return;
+  }
+  try {
+    retire();
+  } catch (const std::bad_alloc&) {
+    let_go_again(*this);  // no memory for a list of what to wait for
+  }
+}
+
+// Known till here, so that who frees it twice meanwhile can be told.
+void allocation::reclaim(queue* behind) noexcept {
+  if (origin_ == origin::ours || !within_) {
+    process_registry().remove(*this);
+  }
+  if (origin_ == origin::ours) {
+    give_back(what_, *on_, from_.get(), behind);
+  }
+  delete this;
+}
+
+void allocation::reclaim() noexcept { reclaim(on_->lent() ? nullptr : on_.get()); }
+
+// What comes next there comes behind that work, by way of the record that it then gets, too.
+void allocation::reclaim_behind(queue& on) noexcept {
+  if (auto* const to = from_->as_pool()) {
+    to->note_free_behind_work();
+  }
+  reclaim(&on);
+}
+
+}  // namespace isthmus

@@ -1,0 +1,124 @@
+// Chunks of a CUDA device that work still uses when they are to move, or have moved.
+
+#include <thread>
+
+#include "memory/pool.hpp"
+#include "support/patiently.hpp"
+#include "support/sizes.hpp"
+#include "unit/backend/cuda_fixture.hpp"
+
+namespace isthmus::cuda_test {
+namespace {
+
+using support::k_mib;
+using support::patiently;
+
+// A pool of four chunks, of which every other is freed behind work that waits for the gate.
+class cuda_moves : public cuda_test {
+ protected:
+  static constexpr std::size_t k_chunk = 8 * k_mib;
+
+  void SetUp() override {
+    cuda_test::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    if (!where().can(ISTHMUS_CAN_REMAP)) {
+      GTEST_SKIP() << "its memory does not move";
+    }
+    from_ = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+                          {.limit_bytes = 4 * k_chunk, .longest_wait = std::chrono::seconds{60}});
+    for (auto& each : blocks_) {
+      each = take(k_chunk);
+    }
+    const std::vector<ref<event>> after{gate_};
+    ASSERT_TRUE(line().fence(after));
+    give(blocks_[0], k_chunk, &line());
+    give(blocks_[2], k_chunk, &line());
+  }
+  void TearDown() override {
+    if (from_) {
+      give(blocks_[1], k_chunk, &line());
+      give(blocks_[3], k_chunk, &line());
+    }
+    gate_->finish({});
+    cuda_test::TearDown();
+  }
+
+  [[nodiscard]] void* take(std::size_t nbytes) const {
+    auto taken = from_->allocate(nbytes, 0, line());
+    EXPECT_TRUE(taken) << taken.failure().message();
+    return taken ? *taken : nullptr;
+  }
+  void give(void* gone, std::size_t nbytes, queue* behind) const {
+    EXPECT_TRUE(from_->deallocate(gone, nbytes, behind));
+  }
+  [[nodiscard]] std::size_t held() const { return from_->usage().held_bytes; }
+  [[nodiscard]] pool& from() const { return *from_; }
+  [[nodiscard]] host_event& gate() const { return *gate_; }
+
+ private:
+  ref<pool> from_;
+  std::array<void*, 4> blocks_{};
+  ref<host_event> gate_ = make_ref<host_event>();
+};
+
+TEST_F(cuda_moves, a_chunk_is_held_as_long_as_it_is_at_an_old_place_too) {
+  const auto free_now = [&] { return where().memory()->free_bytes; };
+  void* const moved = take(2 * k_chunk);
+  EXPECT_EQ(held(), 4 * k_chunk) << "the free ones moved";
+  give(moved, 2 * k_chunk, nullptr);
+  const auto before = free_now();
+  EXPECT_EQ(from().trim(0), 0U) << "work uses them at their old places";
+  EXPECT_EQ(held(), 4 * k_chunk);
+  void* const again = take(2 * k_chunk);
+  give(again, 2 * k_chunk, nullptr);
+  gate().finish({});
+  std::size_t given_back = 0;
+  EXPECT_TRUE(patiently([&] { return (given_back += from().trim(0)) != 0; }));
+  EXPECT_EQ(given_back, 2 * k_chunk);
+  EXPECT_EQ(held(), 2 * k_chunk);
+  EXPECT_GE(free_now() - before, 2 * k_chunk);
+}
+
+// Of one half of a chunk nothing uses it any more, of the other work of the queue that asks.
+TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) {
+  constexpr auto k_half = k_chunk / 2;
+  const auto from = *pool::create(home(), where(), ISTHMUS_KIND_DEVICE,
+                                  {.growth_bytes = k_chunk, .limit_bytes = 3 * k_chunk});
+  std::array<void*, 6> halves{};
+  for (auto& each : halves) {
+    each = *from->allocate(k_half, 0, line());
+  }
+  EXPECT_TRUE(from->deallocate(halves[0], k_half, nullptr));
+  EXPECT_TRUE(from->deallocate(halves[1], k_half, &line()));
+  EXPECT_TRUE(from->deallocate(halves[4], k_half, &line()));
+  EXPECT_TRUE(from->deallocate(halves[5], k_half, nullptr));
+  auto moved = from->allocate(2 * k_chunk, 0, line());
+  ASSERT_TRUE(moved) << moved.failure().message();
+  EXPECT_TRUE(from->deallocate(*moved, 2 * k_chunk, &line()));
+  EXPECT_TRUE(from->deallocate(halves[2], k_half, &line()));
+  EXPECT_TRUE(from->deallocate(halves[3], k_half, &line()));
+}
+
+// The driver maps it nowhere else; there is room for what is asked for when its own work has ended.
+TEST_F(cuda_moves, a_request_waits_for_the_work_of_its_own_queue_on_chunks_that_did_not_move) {
+  auto* const library = *os::open_library(where().home().properties().library.c_str());
+  auto* const refuse =
+      reinterpret_cast<void (*)(long)>(os::find_symbol(library, "stand_in_refuse_maps"));
+  if (refuse == nullptr) {
+    GTEST_SKIP() << "a driver that does as it is asked";
+  }
+  refuse(1);
+  std::thread opens{[&] {
+    EXPECT_TRUE(patiently([&] { return from().under_pressure().of(rung::wait).tried != 0; }));
+    gate().finish({});
+  }};
+  void* const served = take(2 * k_chunk);
+  opens.join();
+  EXPECT_EQ(held(), 4 * k_chunk);
+  give(served, 2 * k_chunk, &line());
+}
+
+}  // namespace
+}  // namespace isthmus::cuda_test
