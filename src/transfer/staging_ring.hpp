@@ -12,6 +12,7 @@
 
 #include "backend/queue.hpp"
 #include "os/processors.hpp"
+#include "transfer/thread_choice.hpp"
 
 namespace isthmus {
 
@@ -61,6 +62,10 @@ class staging_ring {
   // one of them back then, so that a small copy need not wait for the end of a large one.
   [[nodiscard]] bool asks_for_one() noexcept;
 
+  // For copies of plain memory to the device, or back.
+  [[nodiscard]] thread_choice& threads(bool to_device) noexcept {
+    return to_device ? threads_to_ : threads_back_;
+  }
   [[nodiscard]] const os::processor_set& processors_near() const noexcept { return near_; }
 
  private:
@@ -76,6 +81,8 @@ class staging_ring {
   std::atomic<std::size_t> waiting_{0};  // changed under the lock
   std::size_t promised_ = 0;
   std::atomic<bool> is_there_{false};
+  thread_choice threads_to_;
+  thread_choice threads_back_;
 };
 
 }  // namespace isthmus
