@@ -34,6 +34,7 @@ struct movement {
 
   // Whether it is more than rows: what the host gathers for one operation, or scatters behind it.
   [[nodiscard]] bool is_in_pieces() const noexcept { return block != nullptr || !ranges.empty(); }
+  [[nodiscard]] bool is_one_run() const noexcept { return !is_in_pieces() && rows.height == 1; }
   // Parts of at most that many bytes.
   [[nodiscard]] std::unique_ptr<const parts> cut(std::size_t most_bytes) const;
   // By one operation of a queue that reaches both sides.

@@ -13,6 +13,7 @@
 #include "core/threads.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
+#include "transfer/copy_crew.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/staging_ring.hpp"
 
@@ -22,70 +23,51 @@ namespace {
 using lane = staging_ring::lane;
 using slot = staging_ring::slot;
 
-// So that a copy of some MiB is worth several threads.
-constexpr std::size_t k_least_piece = std::size_t{256} << 10;
-
 // A thread is worth as many pieces as its lane has slots.
-constexpr std::size_t k_bytes_worth_a_thread = k_least_piece * staging_ring::k_slots;
+constexpr std::size_t k_least_piece = k_bytes_worth_a_thread / staging_ring::k_slots;
 
 // For less a thread that carries the copy out while its caller goes on costs more than it saves.
 constexpr std::size_t k_least_behind = std::size_t{2} << 20;
-
-// Those of the calling thread, and so of its helpers; not asked for, empty, where it needs none.
-os::processor_set allowed_for(std::size_t nbytes) noexcept {
-  return nbytes < 2 * k_bytes_worth_a_thread ? os::processor_set{} : os::processors_of_thread();
-}
-
-std::size_t threads_for(std::size_t nbytes, const os::processor_set& allowed) {
-  static const auto limit = os::processor_limit("");
-  const auto worth = nbytes / k_bytes_worth_a_thread;
-  const auto usable = allowed.any() ? allowed.count() : staging_ring::k_most_lanes;
-  return std::max<std::size_t>(1, std::min({worth, usable, limit, staging_ring::k_most_lanes}));
-}
 
 std::size_t piece_bytes(std::size_t nbytes, std::size_t threads) noexcept {
   return std::clamp(nbytes / (threads * staging_ring::k_slots), k_least_piece,
                     staging_ring::k_slot_bytes);
 }
 
-// Near the device, unless the threads would crowd there.
-os::processor_set places_for(std::size_t threads, const os::processor_set& allowed,
-                             const os::processor_set& near) noexcept {
-  const auto both = allowed & near;
-  return both.count() >= threads ? both : allowed;
-}
-
 class pageable_copy final : public host_driven, public std::enable_shared_from_this<pageable_copy> {
  public:
-  pageable_copy(const movement& what, staging_ring& ring)
-      : pageable_copy{what, ring, allowed_for(what.nbytes)} {}
+  pageable_copy(const movement& what, staging_ring& ring, const copy_crew& crew)
+      : host_driven{what},
+        crew_{crew},
+        parts_{what.cut(piece_bytes(what.nbytes, crew.threads))},
+        nbytes_{what.nbytes},
+        to_device_{!what.destination.host_can_touch()},
+        is_fresh_{what.is_fresh},
+        tells_{crew.is_measured && what.is_one_run() && !what.is_fresh},
+        ring_{ring} {}
 
  protected:
   // This thread takes part, and others as there are pieces, lanes and threads.
   [[nodiscard]] result<void> move() override {
-    const os::bound_thread here{on_library_thread() ? places_ : os::processor_set{}};
+    const os::bound_thread here{on_library_thread() ? crew_.places : os::processor_set{}};
     auto& own = ring_.take();
-    start_helpers();
+    const auto began = os::clock::now();
+    const bool all_began = start_helpers();
     work_on(own, false);
-    return end();
+    auto outcome = end();
+    if (tells_ && outcome && all_began && !gave_lane_back_) {
+      ring_.threads(to_device_).took(nbytes_, crew_.threads, os::clock::now() - began);
+    }
+    return outcome;
   }
 
  private:
-  pageable_copy(const movement& what, staging_ring& ring, const os::processor_set& allowed)
-      : host_driven{what},
-        threads_{threads_for(what.nbytes, allowed)},
-        places_{places_for(threads_, allowed, ring.processors_near())},
-        parts_{what.cut(piece_bytes(what.nbytes, threads_))},
-        to_device_{!what.destination.host_can_touch()},
-        is_fresh_{what.is_fresh},
-        ring_{ring} {}
-
-  // Where there is no memory for more, or no lane, who is at work does it all.
-  void start_helpers() noexcept try {
-    for (std::size_t helpers = 1; helpers < threads_; ++helpers) {
+  // Where there is no memory for more, or no lane, who is at work does it all; false then.
+  bool start_helpers() noexcept try {
+    for (std::size_t helpers = 1; helpers < crew_.threads; ++helpers) {
       auto* const with = ring_.reserve();
       if (with == nullptr) {
-        return;
+        return false;
       }
       undo unused{[&] { ring_.give_back(*with); }};
       std::function<void()> work = [self = shared_from_this(), with] { self->help(*with); };
@@ -95,7 +77,9 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
       unused.dismiss();
       run_on_library_thread(std::move(work), refuse);
     }
+    return true;
   } catch (const std::bad_alloc&) {
+    return false;
   }
   // On a thread of the library, which may come to it too late. The lane is made here, so that its
   // memory is near the device, too.
@@ -105,7 +89,7 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
       ring_.give_back(with);
       return;
     }
-    const os::bound_thread here{places_};
+    const os::bound_thread here{crew_.places};
     if (ring_.make_ready(with)) {
       work_on(with, true);
     } else {
@@ -164,7 +148,11 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
 
   // False once there is none left, or some failed, or the lane is wanted back.
   [[nodiscard]] bool next(std::size_t& index, bool helps) noexcept {
-    if (failed_.load(std::memory_order_relaxed) || (helps && ring_.asks_for_one())) {
+    if (failed_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    if (helps && ring_.asks_for_one()) {
+      gave_lane_back_.store(true, std::memory_order_relaxed);
       return false;
     }
     index = next_.fetch_add(1, std::memory_order_relaxed);
@@ -207,14 +195,16 @@ class pageable_copy final : public host_driven, public std::enable_shared_from_t
     }
   }
 
-  const std::size_t threads_;
-  const os::processor_set places_;  // of the library's threads among them
+  const copy_crew crew_;
   const std::unique_ptr<const parts> parts_;
+  const std::size_t nbytes_;
   const bool to_device_;
   const bool is_fresh_;
+  const bool tells_;  // how long it took
   staging_ring& ring_;
   std::atomic<std::size_t> next_{0};
   std::atomic<bool> failed_{false};
+  std::atomic<bool> gave_lane_back_{false};
   std::mutex lock_;
   std::condition_variable helped_;
   std::size_t helpers_ = 0;
@@ -256,8 +246,10 @@ bool is_better_staged(const queue& on, const movement& what, bool blocking) {
 submitted copy_pageable(queue& on, const movement& what, transfer_options options) {
   const bool to_device = !what.destination.host_can_touch();
   auto& where = (to_device ? what.destination : what.source).memory->where();
-  return carry_out(&on, std::make_shared<pageable_copy>(what, staging_ring::of(where)),
-                   std::move(options));
+  auto& ring = staging_ring::of(where);
+  auto crew = crew_for(ring, what.nbytes, to_device);
+  ISTHMUS_TRY(crew);
+  return carry_out(&on, std::make_shared<pageable_copy>(what, ring, *crew), std::move(options));
 }
 
 }  // namespace isthmus

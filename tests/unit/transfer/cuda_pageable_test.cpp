@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <thread>
 
 #include "core/sanitizers.hpp"
@@ -341,15 +342,18 @@ TEST_F(cuda_failing, is_made_by_the_caller_where_no_thread_can_be_had) {
 }
 
 // Lanes beyond those that there are cannot be made here, so that they can be counted.
-TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on) {
+TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_for) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
-  const auto in_child = [this] {
+  const auto in_child = [this](bool asks) {
     os::processor_set one;
     const auto all = os::processors_of_thread();
     for (std::size_t each = 0; each < all.size() && one.none(); ++each) {
       one[each] = all[each];
     }
-    const os::bound_thread here{one};
+    if (asks) {
+      setenv("ISTHMUS_COPY_THREADS", "1", 1);
+    }
+    const os::bound_thread here{asks ? all : one};
     const auto there = make(line(), 64 * k_mib);
     std::vector<std::byte> data(64 * k_mib);
     const bool copied{copy_all(line(), there, plain(data), true, {}, data.size())};
@@ -360,7 +364,8 @@ TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on) {
     }
     std::exit(copied ? lanes : 100);
   };
-  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(in_child(false), ::testing::ExitedWithCode(1), "");
+  EXPECT_EXIT(in_child(true), ::testing::ExitedWithCode(1), "");
 }
 
 // The stream of the first lane, then its memory; before there is one, so in a process of its own.

@@ -1,0 +1,68 @@
+#include "transfer/copy_crew.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_most = staging_ring::k_most_lanes;
+
+// Those of the calling thread, and so of its helpers; not asked for, empty, where it needs none.
+os::processor_set allowed_for(std::size_t nbytes) noexcept {
+  return nbytes < 2 * k_bytes_worth_a_thread ? os::processor_set{} : os::processors_of_thread();
+}
+
+std::size_t most_threads(std::size_t nbytes, const os::processor_set& allowed) {
+  static const auto limit = os::processor_limit("");
+  const auto worth = nbytes / k_bytes_worth_a_thread;
+  const auto usable = allowed.any() ? allowed.count() : k_most;
+  return std::max<std::size_t>(1, std::min({worth, usable, limit, k_most}));
+}
+
+// Near the device, unless the threads would crowd there.
+os::processor_set places_for(std::size_t threads, const os::processor_set& allowed,
+                             const os::processor_set& near) noexcept {
+  const auto both = allowed & near;
+  return both.count() >= threads ? both : allowed;
+}
+
+// Read once: what a program sets later is for those that it starts.
+result<std::size_t> threads_asked_for() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  static const auto asked = threads_in(std::getenv("ISTHMUS_COPY_THREADS"));
+  return asked;
+}
+
+}  // namespace
+
+result<std::size_t> threads_in(const char* text) {
+  if (text == nullptr || *text == '\0') {
+    return std::size_t{0};
+  }
+  const std::string_view digits{text};
+  std::size_t threads = 0;
+  const auto* const end = digits.data() + digits.size();
+  const auto [behind, problem] = std::from_chars(digits.data(), end, threads);
+  if (problem != std::errc{} || behind != end || threads == 0 || threads > k_most) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "ISTHMUS_COPY_THREADS is \"{}\": give a number of threads from 1 to {}, or none to "
+                "have the best measured",
+                digits, k_most);
+  }
+  return threads;
+}
+
+result<copy_crew> crew_for(staging_ring& ring, std::size_t nbytes, bool to_device) {
+  auto asked = threads_asked_for();
+  ISTHMUS_TRY(asked);
+  const auto allowed = allowed_for(nbytes);
+  const auto most = most_threads(nbytes, allowed);
+  const auto threads =
+      *asked != 0 ? std::min(*asked, most) : ring.threads(to_device).threads_for(nbytes, most);
+  return copy_crew{threads, *asked == 0, places_for(threads, allowed, ring.processors_near())};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,74 @@
+// How many threads copies of plain host memory have: what the program's own copies took, or what
+// the environment says.
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "transfer/copy_crew.hpp"
+#include "transfer/transfer.hpp"
+#include "unit/backend/cuda_fixture.hpp"
+
+namespace isthmus::cuda_test {
+namespace {
+
+constexpr std::size_t k_bytes = std::size_t{8} << 20;
+
+class cuda_copy_threads : public cuda_test {
+ protected:
+  [[nodiscard]] endpoint make() {
+    auto made = *allocation::create(line(), {ISTHMUS_KIND_DEVICE, k_bytes, 0}, nullptr);
+    auto* const start = static_cast<std::byte*>(made->what().base);
+    return {start, std::move(made), &line()};
+  }
+  [[nodiscard]] submitted copy_all(const endpoint& to, const endpoint& from) {
+    return copy(&line(), to, from, k_bytes, {{}, {}, true});
+  }
+};
+
+// However few processors there are: one has nothing to find out.
+TEST_F(cuda_copy_threads, are_known_after_some_copies) {
+  const auto there = make();
+  std::vector<std::byte> data(k_bytes);
+  const endpoint here{data.data(), nullptr, nullptr};
+  const auto most = std::min(os::processors_of_thread().count(), staging_ring::k_most_lanes);
+  for (const bool to_device : {true, false}) {
+    auto& choice = staging_ring::of(where()).threads(to_device);
+    for (int copies = 0; copies < 100 && !choice.is_settled(k_bytes, most); ++copies) {
+      ASSERT_TRUE(to_device ? copy_all(there, here) : copy_all(here, there));
+    }
+    EXPECT_TRUE(choice.is_settled(k_bytes, most)) << to_device;
+  }
+}
+
+TEST_F(cuda_copy_threads, are_refused_where_the_environment_names_no_number) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto in_child = [this] {
+    setenv("ISTHMUS_COPY_THREADS", "many", 1);
+    const auto there = make();
+    std::vector<std::byte> data(k_bytes);
+    const auto copied = copy_all(there, {data.data(), nullptr, nullptr});
+    std::exit(!copied && copied.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT ? 7 : 8);
+  };
+  EXPECT_EXIT(in_child(), ::testing::ExitedWithCode(7), "");
+}
+
+TEST(copy_threads, are_a_number_from_one_to_as_many_as_there_are_lanes) {
+  EXPECT_EQ(*threads_in(nullptr), 0U);
+  EXPECT_EQ(*threads_in(""), 0U);
+  EXPECT_EQ(*threads_in("1"), 1U);
+  EXPECT_EQ(*threads_in("8"), staging_ring::k_most_lanes);
+  for (const char* bad : {"0", "9", "-1", "2 ", " 2", "two", "99999999999999999999999"}) {
+    const auto asked = threads_in(bad);
+    ASSERT_FALSE(asked) << bad;
+    EXPECT_EQ(asked.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
+    const std::string_view told = asked.failure().message();
+    EXPECT_NE(told.find('"' + std::string{bad} + '"'), std::string_view::npos) << told;
+    EXPECT_NE(told.find("from 1 to 8"), std::string_view::npos) << told;
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::cuda_test

@@ -1,0 +1,120 @@
+// How many threads a copy is given, on machines that are made up: GB/s by the number of threads.
+
+#include "transfer/thread_choice.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <random>
+#include <vector>
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_mib = std::size_t{1} << 20;
+
+using speed = std::function<double(std::size_t threads)>;
+
+// One thread's share, up to what the bus or the memory allows.
+speed up_to(double gigabytes, double each) {
+  return
+      [=](std::size_t threads) { return std::min(gigabytes, each * static_cast<double>(threads)); };
+}
+
+class machine {
+ public:
+  explicit machine(speed of) : of_{std::move(of)} {}
+
+  // What it had for the copy.
+  std::size_t copy(std::size_t nbytes, std::size_t most, double slower = 1) {
+    const auto threads = choice_.threads_for(nbytes, most);
+    const auto time = static_cast<double>(nbytes) / of_(threads) * slower;
+    choice_.took(nbytes, threads, std::chrono::nanoseconds{static_cast<std::int64_t>(time)});
+    return threads;
+  }
+  // Copies till nothing is left to find out, and then how many threads one has.
+  std::size_t settled(std::size_t nbytes, std::size_t most) {
+    for (copies_ = 0; !choice_.is_settled(nbytes, most); ++copies_) {
+      EXPECT_LT(copies_, 100U);
+      EXPECT_LE(copy(nbytes, most), most);
+    }
+    return choice_.threads_for(nbytes, most);
+  }
+  [[nodiscard]] std::size_t copies() const { return copies_; }
+  [[nodiscard]] thread_choice& choice() { return choice_; }
+
+ private:
+  speed of_;
+  thread_choice choice_;
+  std::size_t copies_ = 0;
+};
+
+TEST(thread_choice, settles_where_more_threads_gain_little) {
+  EXPECT_EQ(machine(up_to(40, 10)).settled(64 * k_mib, 16), 4U);
+  EXPECT_EQ(machine(up_to(55, 10)).settled(64 * k_mib, 16), 6U);
+  EXPECT_EQ(machine(up_to(80, 10)).settled(64 * k_mib, 16), 8U);
+  EXPECT_EQ(machine(up_to(100, 9)).settled(64 * k_mib, 16), 12U);
+  EXPECT_EQ(machine(up_to(1000, 9)).settled(64 * k_mib, 16), 16U);
+  EXPECT_EQ(machine(up_to(10, 10)).settled(64 * k_mib, 16), 1U);
+}
+
+TEST(thread_choice, finds_the_best_where_more_threads_lose) {
+  const speed crowded = [](std::size_t threads) { return threads == 3 ? 30.0 : 20.0; };
+  EXPECT_EQ(machine(crowded).settled(64 * k_mib, 16), 3U);
+}
+
+// So that a program's first copies cost little more than its later ones.
+TEST(thread_choice, settles_after_a_few_copies) {
+  machine eight(up_to(80, 10));
+  EXPECT_EQ(eight.settled(64 * k_mib, 16), 8U);
+  EXPECT_EQ(eight.copies(), 3 * thread_choice::k_samples) << "8, 12 and 6 threads";
+}
+
+TEST(thread_choice, copes_with_copies_that_something_else_slowed) {
+  std::mt19937 random{1};
+  for (int time = 0; time < 50; ++time) {
+    machine one(up_to(55, 10));
+    for (int copies = 0; copies < 60; ++copies) {
+      // Most are up to 1 % late, one in four is up to three times as slow.
+      const double late = random() % 4 == 0 ? 1 + static_cast<double>(random() % 200) / 100
+                                            : 1 + static_cast<double>(random() % 100) / 10'000;
+      one.copy(64 * k_mib, 16, late);
+    }
+    const auto threads = one.settled(64 * k_mib, 16);
+    EXPECT_GE(threads, 4U);
+    EXPECT_LE(threads, 12U);
+  }
+}
+
+TEST(thread_choice, is_never_beyond_what_the_caller_may_use) {
+  machine one(up_to(80, 10));
+  EXPECT_EQ(one.settled(64 * k_mib, 1), 1U);
+  EXPECT_EQ(one.copies(), 0U) << "there is nothing to choose";
+  EXPECT_EQ(one.settled(64 * k_mib, 2), 2U);
+  EXPECT_EQ(one.settled(64 * k_mib, 5), 5U) << "not a step of its own";
+  EXPECT_EQ(one.settled(64 * k_mib, 16), 8U) << "more again";
+  EXPECT_EQ(one.settled(64 * k_mib, 2), 2U);
+  EXPECT_EQ(one.copies(), 0U) << "which is known";
+  EXPECT_EQ(one.settled(64 * k_mib, 100), 8U);
+}
+
+TEST(thread_choice, is_of_its_own_for_each_size) {
+  machine one(up_to(80, 10));
+  EXPECT_EQ(one.settled(64 * k_mib, 16), 8U);
+  EXPECT_TRUE(one.choice().is_settled(127 * k_mib, 16));
+  EXPECT_FALSE(one.choice().is_settled(128 * k_mib, 16));
+  EXPECT_FALSE(one.choice().is_settled(63 * k_mib, 16));
+  EXPECT_EQ(one.settled(std::size_t{1} << 40, 16), 8U);
+}
+
+TEST(thread_choice, of_small_copies_is_not_measured) {
+  machine one(up_to(80, 10));
+  EXPECT_TRUE(one.choice().is_settled(thread_choice::k_least_timed - 1, 16));
+  EXPECT_EQ(one.choice().threads_for(k_mib, 3), 3U);
+  one.choice().took(thread_choice::k_least_timed - 1, 8, std::chrono::nanoseconds{1});
+  EXPECT_EQ(one.settled(thread_choice::k_least_timed, 16), 8U);
+}
+
+}  // namespace
+}  // namespace isthmus
