@@ -8,11 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import has_cuda, has_gpu, noise
 
 import isthmus
 from isthmus.cli import main
 from isthmus.demo import kernels, photo, workers
-from isthmus.demo.run import run
+from isthmus.demo.run import Outcome, Trip, differing, run
 
 SIZE = (320, 214)
 
@@ -29,7 +30,7 @@ def test_every_device_gives_numpys_bytes(
     assert outcome.exact
     assert [check.kind for check in outcome.checks] == list(device.kinds)
     assert {check.nbytes for check in outcome.checks} == {SIZE[0] * SIZE[1] * 3}
-    assert outcome.notes == []
+    assert outcome.notes == [] or device.backend == "cuda"
     picture = Path(outcome.picture).read_bytes()
     assert picture.startswith(b"\x89PNG")
     for step in outcome.steps:
@@ -62,6 +63,58 @@ def test_without_pyopencl_the_host_takes_its_place(monkeypatch: pytest.MonkeyPat
     assert device.backend == "host"
     assert isinstance(worker, workers.FunctionWorker)
     assert "pip install pyopencl" in notes[0]
+
+
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_on_a_gpu_by(library: str, leak_check: None) -> None:
+    """Without photograph and picture, whose packages a machine with a GPU may lack."""
+    if not has_gpu():
+        pytest.skip("no CUDA device")
+    pytest.importorskip(library)
+    made = {"cupy": workers.CuPyWorker, "torch": workers.TorchWorker}[library]
+    device = isthmus.Device("cuda:0")
+    worker = made(isthmus.Queue(device))
+    source = noise(1100 * 321 * 3).reshape(1100, 321, 3)
+    outcome = Outcome("", SIZE, device.filter, device.name, worker.name, [])
+    for kind in device.kinds:
+        result = np.zeros_like(source)
+        assert Trip(outcome, worker).run(kind, source, result, 4) == 0
+        assert differing(result, kernels.reference(source, 4)) == 0
+    assert all(step.seconds > 0 for step in outcome.steps)
+
+
+def test_on_a_gpu_cupy_comes_first_and_pytorch_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_gpu():
+        pytest.skip("no CUDA device")
+    pytest.importorskip("cupy")
+    assert isinstance(workers.choose("cuda")[1], workers.CuPyWorker)
+    pytest.importorskip("torch")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    device, worker, notes = workers.choose("cuda")
+    assert isinstance(worker, workers.TorchWorker)
+    assert (device.backend, notes) == ("cuda", [])
+
+
+def test_without_cupy_and_pytorch_a_function_takes_their_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    if not has_cuda():
+        pytest.skip("no CUDA device, nor a stand-in")
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    monkeypatch.setitem(sys.modules, "torch", None)
+    device, worker, notes = workers.choose("cuda")
+    assert device.backend == "cuda"
+    assert isinstance(worker, workers.FunctionWorker)
+    assert "CuPy or PyTorch" in notes[0]
+
+
+def test_tensors_are_drawn_as_numpy_does() -> None:
+    torch = pytest.importorskip("torch")
+    random = noise(1100 * 21 * 3, seed=7).reshape(1100, 21, 3)  # more than a band of rows
+    for reach in (1, 40):
+        result = np.zeros_like(random)
+        kernels.draw_with_torch(torch, torch.from_numpy(random), torch.from_numpy(result), reach)
+        assert np.array_equal(result, kernels.reference(random, reach))
 
 
 def test_wrong_bytes_are_told(

@@ -1,8 +1,9 @@
 """The user's kernel: Sobel edges of each colour as ink on white paper, in whole numbers.
 
 For each byte, with neighbours at a distance of ``reach`` pixels and those past an edge taken from
-the edge: ``255 - min(255, (|gx| + |gy|) >> 1)``. Three ways to the same bytes: a kernel in OpenCL
-C, a function for ``queue.submit``, and the reference that both are held against.
+the edge: ``255 - min(255, (|gx| + |gy|) >> 1)``. The same bytes by a kernel in OpenCL C, one in
+CUDA C, tensors of PyTorch's, a function for ``queue.submit``, and the reference that all of these
+are held against.
 """
 
 from __future__ import annotations
@@ -62,6 +63,31 @@ void ink(__global const uchar* photo, __global uchar* result, int width, int hei
 }
 """
 
+# Each thread makes a byte.
+THREADS = 256
+CUDA = """
+extern "C" __global__ void ink(const unsigned char* photo, unsigned char* result, int width,
+                               int height, int reach_in_pixels) {
+  const int row = 3 * width;
+  const int reach = 3 * reach_in_pixels;
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  const int y = blockIdx.y;
+  if (at >= row) return;
+  const unsigned char* above = photo + (size_t)max(y - reach_in_pixels, 0) * row;
+  const unsigned char* here = photo + (size_t)y * row;
+  const unsigned char* below = photo + (size_t)min(y + reach_in_pixels, height - 1) * row;
+  const int left = at < reach ? at % 3 : at - reach;
+  const int right = at >= row - reach ? row - 3 + at % 3 : at + reach;
+  const int gx = above[right] + 2 * here[right] + below[right]
+               - above[left] - 2 * here[left] - below[left];
+  const int gy = below[left] + 2 * below[at] + below[right]
+               - above[left] - 2 * above[at] - above[right];
+  result[(size_t)y * row + at] = 255 - min(255, (abs(gx) + abs(gy)) >> 1);
+}
+"""
+
+# Rows of tensors worked on at a time: what lies between photograph and result stays small.
+_TENSOR_BAND = 1024
 # Rows worked on at a time: the intermediate values stay in a processor's cache.
 _BAND = 8
 _SOBEL_X = ((-1, 0, 1), (-2, 0, 2), (-1, 0, 1))
@@ -77,6 +103,25 @@ def function(shape: tuple[int, ...], reach: int) -> Callable[[memoryview, memory
             target[rows] = _separated(source, rows, reach)
 
     return ink
+
+
+def draw_with_torch(torch: Any, photo: Any, result: Any, reach: int) -> None:
+    """The kernel in operations of PyTorch's on tensors of shape (height, width, 3)."""
+    lines = torch.arange(photo.shape[0], device=photo.device)
+    columns = torch.arange(photo.shape[1], device=photo.device)
+
+    def row(at: Any, step: int) -> Any:
+        return photo[(at + step).clamp(0, photo.shape[0] - 1)].to(torch.int16)
+
+    def beside(values: Any, step: int) -> Any:
+        return values[:, (columns + step).clamp(0, photo.shape[1] - 1)]
+
+    for band in lines.split(_TENSOR_BAND):
+        above, here, below = (row(band, step) for step in (-reach, 0, reach))
+        smooth, slope = above + 2 * here + below, below - above
+        gx = beside(smooth, reach) - beside(smooth, -reach)
+        gy = beside(slope, -reach) + 2 * slope + beside(slope, reach)
+        result[band] = (255 - ((gx.abs() + gy.abs()) >> 1).clamp(max=255)).to(torch.uint8)
 
 
 def reference(photo: Picture, reach: int) -> Picture:

@@ -1,16 +1,19 @@
-"""Two ways to have a kernel of one's own work on Isthmus' memory, in the order of its queue."""
+"""Ways to have a kernel of one's own work on Isthmus' memory, in the order of its queue."""
 
 from __future__ import annotations
 
 import ctypes
 import time
 import warnings
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import isthmus
 from isthmus.testing import open_device
 
 from . import kernels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 Shape = tuple[int, ...]
 Span = tuple[float, float]  # seconds of time.perf_counter()
@@ -91,6 +94,85 @@ def _pointer_setter(device: isthmus.Device, platform: int) -> Any:
     return signature(address)
 
 
+class CuPyWorker:
+    """CuPy on Isthmus' own stream and memory, as arrays without a copy."""
+
+    name = "CUDA C, run by CuPy on Isthmus' stream and memory"
+
+    def __init__(self, queue: isthmus.Queue) -> None:
+        import cupy
+
+        self.queue = queue
+        self._cupy = cupy
+        self._index = _index_of(queue.device)
+        with cupy.cuda.Device(self._index):
+            self._kernel = cupy.RawKernel(kernels.CUDA, "ink")
+            self._kernel.compile()
+        self._stream = cupy.cuda.ExternalStream(queue.native_handle, self._index)
+
+    def run(self, photo: isthmus.Buffer, result: isthmus.Buffer, shape: Shape, reach: int) -> Span:
+        """Isthmus does not know this kernel, so ``record`` tells it of what the kernel uses."""
+        cuda, int32 = self._cupy.cuda, self._cupy.int32
+        height, width, _ = shape
+        blocks = (-(-3 * width // kernels.THREADS), height)
+        with cuda.Device(self._index), self._stream:
+            arrays = tuple(self._cupy.asarray(buffer) for buffer in (photo, result))
+            began, ended = cuda.Event(), cuda.Event()
+            began.record()
+            numbers = (int32(width), int32(height), int32(reach))
+            self._kernel(blocks, (kernels.THREADS,), arrays + numbers)
+            ended.record()
+            for buffer in (photo, result):
+                buffer.record(self.queue)
+            ended.synchronize()
+            return _cuda_span(cuda.get_elapsed_time(began, ended))
+
+
+class TorchWorker:
+    """PyTorch on Isthmus' own stream and memory, as tensors without a copy."""
+
+    name = "operations of PyTorch's, on Isthmus' stream and memory"
+
+    def __init__(self, queue: isthmus.Queue) -> None:
+        import torch
+
+        if not torch.cuda.is_available():
+            raise ImportError(f"PyTorch {torch.__version__} finds no CUDA device")
+        self.queue = queue
+        self._torch = torch
+        self._device = torch.device("cuda", _index_of(queue.device))
+        self._stream = torch.cuda.ExternalStream(queue.native_handle, self._device)
+        with torch.cuda.stream(self._stream):  # PyTorch loads its kernels when they first run
+            small = torch.zeros((8, 8, 3), dtype=torch.uint8, device=self._device)
+            kernels.draw_with_torch(torch, small, small.clone(), 1)
+
+    def run(self, photo: isthmus.Buffer, result: isthmus.Buffer, shape: Shape, reach: int) -> Span:
+        """Isthmus does not know these kernels, so ``record`` tells it of what they use."""
+        torch = self._torch
+        with torch.cuda.stream(self._stream):
+            source, target = (
+                torch.as_tensor(buffer, device=self._device).view(shape)
+                for buffer in (photo, result)
+            )
+            began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            began.record()
+            kernels.draw_with_torch(torch, source, target, reach)
+            ended.record()
+            for buffer in (photo, result):
+                buffer.record(self.queue)
+            ended.synchronize()
+            return _cuda_span(began.elapsed_time(ended))
+
+
+def _index_of(device: isthmus.Device) -> int:
+    return int(device.filter.rpartition(":")[2])
+
+
+def _cuda_span(milliseconds: float) -> Span:
+    ended = time.perf_counter()
+    return ended - milliseconds * 1e-3, ended
+
+
 class FunctionWorker:
     """A Python function given to the queue: the kernels of the host, and of simulated devices."""
 
@@ -123,6 +205,8 @@ class FunctionWorker:
 def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
     """The device that the filter finds, who works on it, and notes on why it is not another one."""
     device = open_device(wanted)
+    if device.backend == "cuda":
+        return device, *_choose_on_cuda(isthmus.Queue(device))
     if device.backend != "opencl":
         return device, FunctionWorker(isthmus.Queue(device)), []
     try:
@@ -134,3 +218,26 @@ def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
         )
     device = isthmus.Device("host")
     return device, FunctionWorker(isthmus.Queue(device)), [note]
+
+
+def _choose_on_cuda(queue: isthmus.Queue) -> tuple[Worker, list[str]]:
+    lacking = []
+    for make in (CuPyWorker, TorchWorker):
+        made = _try(make, queue)
+        if not isinstance(made, str):
+            return made, []
+        lacking.append(made)
+    note = (
+        f"no kernel runs on {queue.device.filter} itself: one needs CuPy or PyTorch with CUDA "
+        f"({'; '.join(lacking)}). A NumPy function on the host takes its place."
+    )
+    return FunctionWorker(queue), [note]
+
+
+def _try(make: Callable[[isthmus.Queue], Worker], queue: isthmus.Queue) -> Worker | str:
+    try:
+        return make(queue)
+    except ModuleNotFoundError as missing:
+        return f"{missing.name} is not installed"
+    except Exception as reason:  # whatever a library raises where its driver is not here
+        return f"{type(reason).__name__}: {reason}"
