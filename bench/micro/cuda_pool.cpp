@@ -86,7 +86,7 @@ BENCHMARK(threads_on_queues)->Arg(2)->Arg(4)->Arg(8)->UseManualTime()->Iteration
 
 // A run of memory that came together from pieces which lay apart.
 void* moved_run(const im::resource& pool, const im::queue& on, std::size_t nbytes) {
-  constexpr std::size_t k_piece = std::size_t{2} << 20;
+  constexpr std::size_t k_piece = std::size_t{8} << 20;  // a chunk, which moves whole
   std::vector<void*> pieces;
   for (std::size_t have = 0; have < 2 * nbytes; have += k_piece) {
     pieces.push_back(pool.allocate(k_piece, 0, on));
