@@ -5,6 +5,7 @@
 #include <exception>
 #include <mutex>
 
+#include "gil.hpp"
 #include "stream_allocator.hpp"
 #include "stream_notes.hpp"
 
@@ -45,6 +46,9 @@ void late_frees::free(const freed_block& gone) {
 
 // Outside the lock: a free may call back. What has to wait on goes behind the others.
 void late_frees::try_again(std::size_t most) noexcept {
+  if (is_forked_child()) {  // a thread that is no more may have the lock
+    return;
+  }
   auto& in = waiting();
   for (; most != 0; --most) {
     freed_block next{};

@@ -28,7 +28,12 @@ class late_frees {
       try_again(1);
     }
   }
-  static void try_all() noexcept { try_again(count().load(std::memory_order_relaxed)); }
+  // Whether there were any.
+  static bool try_all() noexcept {
+    const auto waiting = count().load(std::memory_order_relaxed);
+    try_again(waiting);
+    return waiting != 0;
+  }
 
  private:
   static std::atomic<std::size_t>& count() noexcept {

@@ -198,7 +198,10 @@ void* stream_allocator::allocate(std::size_t nbytes, int device, cuda_stream str
   const auto [resource, queue] = find(device, stream);
   late_frees::try_one();
   void* made = nullptr;
-  const auto status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
+  auto status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
+  if (status == ISTHMUS_ERROR_OUT_OF_MEMORY && late_frees::try_all()) {
+    status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
+  }
   if (status != ISTHMUS_OK) [[unlikely]] {
     // By these words programs know it, whatever the class.
     throw_last_failure(status == ISTHMUS_ERROR_OUT_OF_MEMORY ? "CUDA out of memory. " : "");

@@ -101,7 +101,13 @@ class queue : public ref_counted {
   // Whether all that comes next there, by whomever, comes behind what is there now: then it may use
   // memory that is freed now.
   [[nodiscard]] bool in_one_order() const noexcept {
-    return !has_others_work() || (keeps_order_ && !holds_back_.load(std::memory_order_acquire));
+    return !has_others_work() || (keeps_order_ && !holds_back());
+  }
+
+  // Whether operations wait on the host for their turn, which others' work may come before once the
+  // queue is lent.
+  [[nodiscard]] bool holds_back() const noexcept {
+    return holds_back_.load(std::memory_order_acquire);
   }
 
   // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before

@@ -53,7 +53,8 @@ result<ref<allocation>> allocation::create(queue& on, const allocation_request& 
 result<ref<allocation>> allocation::take_over(queue& on, const facts& what, memory_resource* from) {
   auto made = record_new(on, what, from);
   if (!made) {
-    give_back(what, on, from, on.lent() ? nullptr : &on);
+    const bool orders_lent = from != nullptr && from->as_pool() != nullptr;
+    give_back(what, on, from, orders_lent || !on.lent() ? &on : nullptr);
   }
   return made;
 }

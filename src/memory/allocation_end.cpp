@@ -62,7 +62,9 @@ ref<queue> allocation::order_of_free() noexcept {
   if (!behind || (on_->lent() && is_other(on_)) || is_other(freed_behind_)) {
     return {};
   }
-  return behind->in_one_order() && !behind->refuse_allocation() ? behind : ref<queue>{};
+  // What is held back now may be overtaken later, by who is lent the queue and has the memory next.
+  const bool is_in_order = behind->in_one_order() && !behind->holds_back();
+  return is_in_order && !behind->refuse_allocation() ? behind : ref<queue>{};
 }
 
 // 0: any, as nothing that we know is pending.

@@ -86,9 +86,10 @@ slab* central_lists::flush(unsigned size_class) noexcept {
     std::array<void*, central_shard::k_most_in_batch> batch;
     ticket freed;
     auto* const from = of.find(shard);
-    for (std::size_t some = 1; from != nullptr && some != 0;) {
-      some = from->take_batch(batch, freed);
-      whole = of.put_into_slabs({batch.data(), some}, freed, whole);
+    const auto most = from != nullptr ? central_shard::k_most_batches : 0;
+    for (std::size_t turn = 0; turn < most; ++turn) {  // others may bring more meanwhile
+      const auto count = from->take_batch(batch, freed);
+      whole = of.put_into_slabs({batch.data(), count}, freed, whole);
     }
   }
   for (unsigned shard = 0; shard < k_shards; ++shard) {

@@ -21,6 +21,7 @@ namespace isthmus {
 class alignas(64) central_shard {
  public:
   static constexpr std::size_t k_most_in_batch = 64;
+  static constexpr std::size_t k_most_batches = 8;
 
   struct layout {
     queue_slots* slots;
@@ -50,7 +51,6 @@ class alignas(64) central_shard {
   [[nodiscard]] result<void> verify() noexcept;
 
  private:
-  static constexpr std::size_t k_most_batches = 8;
   static constexpr std::size_t k_most_bytes = std::size_t{2} << 20;
 
   struct batch {

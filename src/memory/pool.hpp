@@ -152,8 +152,15 @@ class pool final : public memory_resource, public reclaimable {
   void keep(unsigned size_class, std::span<void* const> blocks, queue* on, queue* key) noexcept;
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on,
                                              unsigned shard);
+  [[nodiscard]] slab_shape next_slab(unsigned size_class) const noexcept;
   // Whether a slab more than need be is nothing beside what is held.
   [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
+  // Of what is free now, without growing; 0 if there is no run for it.
+  [[nodiscard]] std::size_t add_slab_at_hand(unsigned size_class, std::span<void*> out, queue* on,
+                                             unsigned shard);
+  [[nodiscard]] result<std::size_t> cut(unsigned size_class, const slab_shape& shape,
+                                        const region_heap::run& run, std::span<void*> out,
+                                        unsigned shard);
   static constexpr std::size_t k_part_to_spare = 64;
   class ladder;
 

@@ -18,10 +18,13 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
   if (const auto taken = take_own(); taken != 0) {
     return taken;
   }
-  if (!can_spare_slab(size_class)) {
-    if (const auto taken = take_others(); taken != 0) {
+  if (can_spare_slab(size_class)) {
+    if (const auto taken = add_slab_at_hand(size_class, out, on, shard); taken != 0) {
       return taken;
     }
+  }
+  if (const auto taken = take_others(); taken != 0) {
+    return taken;
   }
   auto added = add_slab(size_class, out, on, shard);
   if (!added && added.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
@@ -33,33 +36,52 @@ result<std::size_t> pool::refill(unsigned size_class, std::span<void*> out, queu
   return added;
 }
 
+slab_shape pool::next_slab(unsigned size_class) const noexcept {
+  const auto nbytes = classes_.bytes_of(size_class);
+  return central_.slabs(size_class) < slab_shape::k_first ? slab_shape::of_first(nbytes)
+                                                          : slab_shape::of_later(nbytes);
+}
+
 bool pool::can_spare_slab(unsigned size_class) const noexcept {
-  const auto slab_bytes =
-      slab_shape::of_first(classes_.bytes_of(size_class)).grains * k_grain_bytes;
+  const auto slab_bytes = next_slab(size_class).grains * k_grain_bytes;
   return central_.free_bytes() + slab_bytes <= source_.counts().held_bytes() / k_part_to_spare;
 }
 
-// The first blocks of a new slab are the caller's: others must not take them all before he looks.
+std::size_t pool::add_slab_at_hand(unsigned size_class, std::span<void*> out, queue* on,
+                                   unsigned shard) {
+  const auto shape = next_slab(size_class);
+  const auto run = regions_.take(shape.grains, 1, slots_->find(on));
+  if (run.count == 0) {
+    return 0;
+  }
+  auto added = cut(size_class, shape, run, out, shard);
+  return added ? *added : 0;
+}
+
 result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, queue* on,
                                    unsigned shard) {
-  const auto nbytes = classes_.bytes_of(size_class);
-  const auto least = slab_shape::of_least(nbytes);
-  auto shape = central_.slabs(size_class) < slab_shape::k_first ? slab_shape::of_first(nbytes)
-                                                                : slab_shape::of_later(nbytes);
-  auto run = take_run({nbytes, shape.grains, least.grains, 1, slots_->find(on)}, on);
+  const auto least = slab_shape::of_least(classes_.bytes_of(size_class));
+  const auto shape = next_slab(size_class);
+  auto run = take_run(
+      {classes_.bytes_of(size_class), shape.grains, least.grains, 1, slots_->find(on)}, on);
   ISTHMUS_TRY(run);
-  shape = run->count == shape.grains ? shape : least;
+  return cut(size_class, run->count == shape.grains ? shape : least, *run, out, shard);
+}
+
+// The first blocks of a new slab are the caller's: others must not take them all before he looks.
+result<std::size_t> pool::cut(unsigned size_class, const slab_shape& shape,
+                              const region_heap::run& run, std::span<void*> out, unsigned shard) {
   auto* made = take_slab_record(shape);
   if (made == nullptr) {
-    regions_.give(run->first, run->until);
+    regions_.give(run.first, run.until);
     return error::no_memory();
   }
-  made->base.store(run->base, k_relaxed);
-  const bool waits = !slots_->passed(run->until);
+  made->base.store(run.base, k_relaxed);
+  const bool waits = !slots_->passed(run.until);
   made->kept = waits ? 0 : shape.blocks;
   made->waiting = waits ? shape.blocks : 0;
-  made->until = run->until;
-  made->first_grain = run->first;
+  made->until = run.until;
+  made->first_grain = run.first;
   for (std::size_t word = 0; word < shape.words(); ++word) {
     const auto left = shape.blocks - word * 64;
     const auto all = left >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << left) - 1;
@@ -68,9 +90,9 @@ result<std::size_t> pool::add_slab(unsigned size_class, std::span<void*> out, qu
   }
   made->forget_live();
   for (region_heap::index each = 0; each < shape.grains; ++each) {
-    regions_.table()[run->first + each].set_slab(*made, size_class);
+    regions_.table()[run.first + each].set_slab(*made, size_class);
   }
-  process_page_map.set_slab(run->base, shape.grains, *made, size_class);
+  process_page_map.set_slab(run.base, shape.grains, *made, size_class);
   return central_.add(size_class, *made, out, shard);
 }
 

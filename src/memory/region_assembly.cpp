@@ -142,7 +142,8 @@ void region_heap::drop(const piece& gone) noexcept {
 }
 
 // Places first, as chunks wait for them.
-void region_heap::drop_what_ended() noexcept {
+std::size_t region_heap::drop_what_ended() noexcept {
+  const auto late_before = late_bytes();
   const auto drop_those = [this](bool are_left) {
     const auto gone = std::partition(late_.begin(), late_.end(), [&](const piece& each) {
       return each.is_left != are_left || !may_go(each);
@@ -155,6 +156,7 @@ void region_heap::drop_what_ended() noexcept {
   };
   drop_those(true);
   drop_those(false);
+  return late_before - late_bytes();
 }
 
 // One that is enough by itself; else the longest first, as fewer have to move, and as the last the

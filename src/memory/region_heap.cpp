@@ -291,8 +291,7 @@ std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
 std::size_t region_heap::trim(std::size_t keep) noexcept {
   const turn mine{*this};
   try {
-    std::size_t given_back = 0;
-    drop_what_ended();  // first, as chunks wait for the places that they left
+    auto given_back = drop_what_ended();  // first, as chunks wait for the places that they left
     const auto all = take_to_trim(keep);
     for (const auto& gone : all) {
       source_.give_back(gone);

@@ -164,8 +164,8 @@ class region_heap {
   [[nodiscard]] bool is_elsewhere_too(const region& which) const noexcept;
   [[nodiscard]] bool may_go(const piece& gone) const noexcept;
   void let_go(const piece& gone) noexcept;
-  void drop(const piece& gone) noexcept;  // with room for it where it may not go yet
-  void drop_what_ended() noexcept;
+  void drop(const piece& gone) noexcept;   // with room for it where it may not go yet
+  std::size_t drop_what_ended() noexcept;  // the bytes that the driver has back
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
   [[nodiscard]] index find_numbers(index count) noexcept;
