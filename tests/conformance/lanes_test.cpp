@@ -128,6 +128,32 @@ TEST_P(lanes, that_are_idle_serve_before_the_driver_does) {
   from.deallocate(second, 6 * k_mib, 0, queue_);
 }
 
+// A slab of its own is nothing beside what is held, but not where there is no room for one.
+TEST_P(lanes, of_others_serve_before_all_that_costs_time) {
+  const im::resource from = make_pool(queue_, 64 * k_mib);
+  std::vector<void*> all;
+  try {
+    for (;;) all.push_back(from.allocate(4096, 0, queue_));
+  } catch (const im::error& full) {
+    EXPECT_EQ(full.status(), im::status::out_of_memory);
+  }
+  for (int i = 0; i < 16; ++i) {  // scattered, so that no slab is whole
+    from.deallocate(all[static_cast<std::size_t>(i) * 100], 4096, 0, queue_);
+    all[static_cast<std::size_t>(i) * 100] = nullptr;
+  }
+  (void)from.trim(0);  // out of this thread's lane
+  const auto waited = im::counts_of(from, im::rung::trim).tried;
+  std::vector<void*> others;
+  std::thread([&] {
+    for (int i = 0; i < 16; ++i) others.push_back(from.allocate(4096, 0, queue_));
+  }).join();
+  EXPECT_EQ(im::counts_of(from, im::rung::trim).tried, waited);
+  for (void* each : others) from.deallocate(each, 4096, 0, queue_);
+  for (void* each : all) {
+    if (each != nullptr) from.deallocate(each, 4096, 0, queue_);
+  }
+}
+
 TEST_P(lanes, serve_others_where_the_driver_has_no_more) {
   const im::resource from = make_pool(queue_, 8 * k_mib);
   const keeper other([&] { pass_through(from, queue_, 6 * k_mib, 1); });

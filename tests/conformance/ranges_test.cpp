@@ -134,7 +134,8 @@ TEST_P(ranged, pages_in_any_order) {
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::shuffle(order.begin(), order.end(), random);
   ranges all;
-  for (std::size_t i = 0; i < 700 / support::k_slower; ++i) all.push_back({i * k_page, order[i] * k_page, k_page});
+  for (std::size_t i = 0; i < 700 / support::k_slower; ++i)
+    all.push_back({i * k_page, order[i] * k_page, k_page});
   check_everywhere(all);
   for (auto& each : all) std::swap(each.destination_offset, each.source_offset);
   check_everywhere(all);
