@@ -14,32 +14,32 @@
 namespace isthmus::cuda_test {
 namespace {
 
-constexpr std::size_t k_bytes = std::size_t{8} << 20;
+constexpr std::size_t k_copy_bytes = std::size_t{8} << 20;
 
 class cuda_copy_threads : public cuda_test {
  protected:
   [[nodiscard]] endpoint make() {
-    auto made = *allocation::create(line(), {ISTHMUS_KIND_DEVICE, k_bytes, 0}, nullptr);
+    auto made = *allocation::create(line(), {ISTHMUS_KIND_DEVICE, k_copy_bytes, 0}, nullptr);
     auto* const start = static_cast<std::byte*>(made->what().base);
     return {start, std::move(made), &line()};
   }
   [[nodiscard]] submitted copy_all(const endpoint& to, const endpoint& from) {
-    return copy(&line(), to, from, k_bytes, {{}, {}, true});
+    return copy(&line(), to, from, k_copy_bytes, {{}, {}, true});
   }
 };
 
 // However few processors there are: one has nothing to find out.
 TEST_F(cuda_copy_threads, are_known_after_some_copies) {
   const auto there = make();
-  std::vector<std::byte> data(k_bytes);
+  std::vector<std::byte> data(k_copy_bytes);
   const endpoint here{data.data(), nullptr, nullptr};
   const auto most = std::min(os::processors_of_thread().count(), staging_ring::k_most_lanes);
   for (const bool to_device : {true, false}) {
     auto& choice = staging_ring::of(where()).threads(to_device);
-    for (int copies = 0; copies < 100 && !choice.is_settled(k_bytes, most); ++copies) {
+    for (int copies = 0; copies < 100 && !choice.is_settled(k_copy_bytes, most); ++copies) {
       ASSERT_TRUE(to_device ? copy_all(there, here) : copy_all(here, there));
     }
-    EXPECT_TRUE(choice.is_settled(k_bytes, most)) << to_device;
+    EXPECT_TRUE(choice.is_settled(k_copy_bytes, most)) << to_device;
   }
 }
 
@@ -48,7 +48,7 @@ TEST_F(cuda_copy_threads, are_refused_where_the_environment_names_no_number) {
   const auto in_child = [this] {
     setenv("ISTHMUS_COPY_THREADS", "many", 1);
     const auto there = make();
-    std::vector<std::byte> data(k_bytes);
+    std::vector<std::byte> data(k_copy_bytes);
     const auto copied = copy_all(there, {data.data(), nullptr, nullptr});
     std::exit(!copied && copied.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT ? 7 : 8);
   };
