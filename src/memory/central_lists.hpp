@@ -4,8 +4,9 @@
 // A thread has one shard, so that threads which allocate and free much do not meet at one lock, and
 // each mostly gets blocks of slabs that it alone uses. What its shard does not have it takes from
 // others', unless all that is free in slabs is little beside what the pool holds: then it gets a
-// slab of its own, since threads that have turns at the blocks of one slab write the same lines of
-// the cache. A block goes back to the shard of its slab, a batch to that of who freed it.
+// slab of its own if there is room for one, since threads that have turns at the blocks of one slab
+// write the same lines of the cache. A block goes back to the shard of its slab, a batch to that of
+// who freed it.
 
 #include <array>
 #include <atomic>

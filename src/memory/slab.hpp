@@ -185,7 +185,7 @@ struct slab {
   }
 
  private:
-  // As many bytes in a line of the cache as a lane's first refill has blocks.
+  // At most as many bytes in a line of the cache as a lane's first refill has blocks.
   [[nodiscard]] static constexpr unsigned mark_shift(const slab_shape& shape) noexcept {
     return shape.block_bytes <= 4096 ? 3 : shape.block_bytes < (64U << 10) ? 4 : 6;
   }
