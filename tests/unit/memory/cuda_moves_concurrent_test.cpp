@@ -38,11 +38,16 @@ class cuda_moves : public cuda_test {
   }
   void TearDown() override {
     if (from_) {
+      open();
       give(blocks_[1], k_chunk, &line());
       give(blocks_[3], k_chunk, &line());
     }
-    gate_->finish({});
     cuda_test::TearDown();
+  }
+  // A pool that goes while work uses its memory would end later, on a thread of the library's.
+  void open() {
+    gate_->finish({});
+    EXPECT_TRUE(line().wait({}));
   }
 
   [[nodiscard]] void* take(std::size_t nbytes) const {
@@ -99,6 +104,7 @@ TEST_F(cuda_moves, halves_of_a_chunk_that_are_good_for_the_queue_move_together) 
   EXPECT_TRUE(from->deallocate(*moved, 2 * k_chunk, &line()));
   EXPECT_TRUE(from->deallocate(halves[2], k_half, &line()));
   EXPECT_TRUE(from->deallocate(halves[3], k_half, &line()));
+  open();
 }
 
 // The driver maps it nowhere else; there is room for what is asked for when its own work has ended.
