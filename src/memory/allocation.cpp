@@ -2,15 +2,11 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
-#include "core/undo.hpp"
-#include "memory/grain.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
 #include "memory/provider.hpp"
-#include "memory/reaper.hpp"
 #include "memory/registry.hpp"
-#include "os/process.hpp"
 
 namespace isthmus {
 namespace {

@@ -220,15 +220,17 @@ void run_heap::settle(index first, index count) noexcept {
   }
 }
 
-bool run_heap::unite(index first, index count, index wanted, queue_slots::slot whom) noexcept {
-  auto begin = first;  // of neighbours that are good
+// Free neighbours that are good for `whom`, run by run: from the first of them to behind the last
+// so far. Ends where `visit` says so.
+template <class Visit>
+bool run_heap::any_good(index first, index count, queue_slots::slot whom, Visit&& visit) noexcept {
+  auto begin = first;
   for (auto at = first; at < first + count;) {
     const auto next = behind(at);
     const bool is_free = table_[at].is.load(k_relaxed) == state::free_head;
     if (!is_free || !slots_->good(tickets_[at], whom)) {
       begin = next;
-    } else if (next - begin >= wanted) {
-      join_all(begin, next);
+    } else if (visit(begin, at, next)) {
       return true;
     }
     at = next;
@@ -236,18 +238,23 @@ bool run_heap::unite(index first, index count, index wanted, queue_slots::slot w
   return false;
 }
 
-void run_heap::unite_all(index first, index count, queue_slots::slot whom) noexcept {
-  auto begin = first;  // of neighbours that are good
-  for (auto at = first; at < first + count;) {
-    const auto next = behind(at);
-    const bool is_free = table_[at].is.load(k_relaxed) == state::free_head;
-    if (!is_free || !slots_->good(tickets_[at], whom)) {
-      begin = next;
-    } else if (at != begin) {
+bool run_heap::unite(index first, index count, index wanted, queue_slots::slot whom) noexcept {
+  return any_good(first, count, whom, [&](index begin, index /*at*/, index next) {
+    const bool are_enough = next - begin >= wanted;
+    if (are_enough) {
       join_all(begin, next);
     }
-    at = next;
-  }
+    return are_enough;
+  });
+}
+
+void run_heap::unite_all(index first, index count, queue_slots::slot whom) noexcept {
+  any_good(first, count, whom, [this](index begin, index at, index next) {
+    if (at != begin) {
+      join_all(begin, next);
+    }
+    return false;
+  });
 }
 
 // Pre: free runs only.

@@ -84,6 +84,8 @@ class run_heap {
   [[nodiscard]] index behind(index first) const noexcept;
   index join(index first) noexcept;
   void join_all(index first, index end) noexcept;
+  template <class Visit>
+  bool any_good(index first, index count, queue_slots::slot whom, Visit&& visit) noexcept;
   void link(index first, index count) noexcept;
   void unlink(index first) noexcept;
   void mark_taken(index first, index count) noexcept;

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import isthmus
+from isthmus._optional import made_or_why_not
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
@@ -306,18 +307,9 @@ def gather(device: isthmus.Device) -> tuple[list[Contestant], dict[str, str]]:
     taking_part: list[Contestant] = [Isthmus(device)]
     absent: dict[str, str] = {}
     for peer in _PEERS:
-        made = _try(peer, device)
+        made = made_or_why_not(peer, device)
         if isinstance(made, str):
             absent[peer.name] = made
         else:
             taking_part.append(made)
     return taking_part, absent
-
-
-def _try(peer: type[Contestant], device: isthmus.Device) -> Contestant | str:
-    try:
-        return peer(device)
-    except ModuleNotFoundError as missing:
-        return f"{missing.name} is not installed"
-    except Exception as reason:  # whatever a peer raises where its driver is not here
-        return f"{type(reason).__name__}: {reason}"

@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any, Protocol
 
 import isthmus
+from isthmus._optional import made_or_why_not
 from isthmus.testing import open_device
 
 from . import kernels
@@ -221,9 +222,10 @@ def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
 
 
 def _choose_on_cuda(queue: isthmus.Queue) -> tuple[Worker, list[str]]:
+    ways: list[Callable[[isthmus.Queue], Worker]] = [CuPyWorker, TorchWorker]
     lacking = []
-    for make in (CuPyWorker, TorchWorker):
-        made = _try(make, queue)
+    for make in ways:
+        made = made_or_why_not(make, queue)
         if not isinstance(made, str):
             return made, []
         lacking.append(made)
@@ -232,12 +234,3 @@ def _choose_on_cuda(queue: isthmus.Queue) -> tuple[Worker, list[str]]:
         f"({'; '.join(lacking)}). A NumPy function on the host takes its place."
     )
     return FunctionWorker(queue), [note]
-
-
-def _try(make: Callable[[isthmus.Queue], Worker], queue: isthmus.Queue) -> Worker | str:
-    try:
-        return make(queue)
-    except ModuleNotFoundError as missing:
-        return f"{missing.name} is not installed"
-    except Exception as reason:  # whatever a library raises where its driver is not here
-        return f"{type(reason).__name__}: {reason}"
