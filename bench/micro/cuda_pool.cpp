@@ -54,7 +54,18 @@ BENCHMARK(pair_at_work)
     ->UseManualTime()
     ->Iterations(100);
 
-// Each thread has a queue of its own; `times_one` is all their operations a second over one's.
+// Arithmetic on nothing but registers, about as long as as many pairs: what threads gain here is
+// what this machine's processors have to give beside its other work.
+void arithmetic(std::size_t /*thread*/) {
+  std::uint64_t value = 1;
+  for (int i = 0; i < k_window * 10; ++i) {
+    value = value * 6364136223846793005U + 1442695040888963407U;
+    benchmark::DoNotOptimize(value);
+  }
+}
+
+// Each thread has a queue of its own; `times_one` is all their operations a second over one's, and
+// `machine_times_one` the same of arithmetic.
 void threads_on_queues(benchmark::State& state) {
   const im::device device = find_cuda(state);
   if (!device) return;
@@ -64,23 +75,29 @@ void threads_on_queues(benchmark::State& state) {
   const auto pool = im::resource::pool(home, im::kind::device);
   std::vector<im::queue> queues;
   for (std::size_t i = 0; i < count; ++i) queues.emplace_back(home, device);
-  const auto run = [&](std::size_t threads) {
+  const auto run = [&](std::size_t threads, const auto& work) {
     std::vector<std::thread> all;
     for (std::size_t i = 0; i < threads; ++i) {
       all.emplace_back([&, i] {
-        for (int round = 0; round < k_rounds; ++round) pairs(pool, 4096, queues[i]);
+        for (int round = 0; round < k_rounds; ++round) work(i);
       });
     }
     for (auto& each : all) each.join();
   };
-  std::vector<double> one;
-  std::vector<double> many;
+  const auto on_pool = [&](std::size_t thread) { pairs(pool, 4096, queues[thread]); };
+  std::vector<double> times[4];
   for (auto _ : state) {
-    one.push_back(seconds([&] { run(1); }));
-    many.push_back(seconds([&] { run(count); }));
-    state.SetIterationTime(many.back());
+    times[0].push_back(seconds([&] { run(1, on_pool); }));
+    times[1].push_back(seconds([&] { run(count, on_pool); }));
+    times[2].push_back(seconds([&] { run(1, arithmetic); }));
+    times[3].push_back(seconds([&] { run(count, arithmetic); }));
+    state.SetIterationTime(times[1].back());
   }
-  state.counters["times_one"] = static_cast<double>(count) * median(one) / median(many);
+  const auto times_one = [&](const auto& one, const auto& many) {
+    return static_cast<double>(count) * median(one) / median(many);
+  };
+  state.counters["times_one"] = times_one(times[0], times[1]);
+  state.counters["machine_times_one"] = times_one(times[2], times[3]);
 }
 BENCHMARK(threads_on_queues)->Arg(2)->Arg(4)->Arg(8)->UseManualTime()->Iterations(9);
 

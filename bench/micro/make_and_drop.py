@@ -1,8 +1,9 @@
-"""``Buffer(1024)`` on the host, made and dropped, beside ``numpy.empty`` of as many bytes.
+"""``Buffer(1024)``, made and dropped, beside ``numpy.empty`` of as many bytes.
 
-Out of the driver's hands at most twice the time of ``numpy.empty(1024, numpy.uint8)``. Out of a
-pool's at most 1.2 times that of ``numpy.empty(1024, 'u1')``, named in any way and where the pool is
-the current resource.
+On the host, out of the driver's hands at most twice the time of ``numpy.empty(1024, numpy.uint8)``;
+out of a pool's at most 1.2 times that of ``numpy.empty(1024, 'u1')``, named in any way and where
+the pool is the current resource. Out of a pool of a CUDA device, where there is one, at most 1.3
+times.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ OF_A_POOL = (
     "kind='device', device=host, queue=queue, alignment=64, resource=pool",
 )
 OF_THE_CURRENT = ("", "kind='device'", "device=host", "device='host'", "queue=queue")
+ON_A_GPU = ("resource=gpu_pool", "queue=gpu_queue, resource=gpu_pool")
 
 
 def main() -> None:
@@ -58,6 +60,16 @@ def main() -> None:
     with HOST, isthmus.using(NAMES["pool"]):
         print("The same, that being the current resource, and the host the current device:")
         compare(report, OF_THE_CURRENT, "empty(1024, 'u1')", 1.2)
+    gpus = [device for device in isthmus.devices() if device.backend == "cuda"]
+    if not gpus:
+        print("Out of a pool, on a GPU: absent, no CUDA device on this machine")
+    for gpu in gpus[:1]:
+        NAMES.update(gpu_pool=PoolResource("device", gpu), gpu_queue=isthmus.Queue(gpu))
+        print("Out of a pool, on a GPU:")
+        compare(report, ON_A_GPU, "empty(1024, 'u1')", 1.3)
+        with gpu, isthmus.using(NAMES["gpu_pool"]):
+            print("The same, that being the current resource, and the GPU the current device:")
+            compare(report, ("",), "empty(1024, 'u1')", 1.3)
     report.finish()
 
 

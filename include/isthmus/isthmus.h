@@ -557,10 +557,12 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
                                                    isthmus_rung_t rung, uint64_t* tried,
                                                    uint64_t* served) ISTHMUS_NOEXCEPT;
 
-/* With `no_wait` not 0, requests of the calling thread go up to the rung grow at most, until it is
- * swapped again: those behind it may take long, and need locks that the caller may hold, as an
- * interpreter's. No reclaim callback is called then for others' either. Returns what it was, 0 at
- * first. */
+/* How far requests of the calling thread go, until it is swapped again. 1: up to the rung grow at
+ * most, as those behind it may take long, and need locks that the caller may hold, as an
+ * interpreter's. No reclaim callback is called then for others' either. 2 or more: a pool gives no
+ * more than it keeps ready for this thread, without a lock or a driver's call, and is OUT_OF_MEMORY
+ * beyond that; other requests are as with 1. Returns what it was, 0 at first: they go all the
+ * way. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Reclaim callbacks: asked, when a pool finds no memory, or the driver has none for who asks it

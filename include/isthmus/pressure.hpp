@@ -122,10 +122,12 @@ struct rung_counts {
 }
 
 // While it lives, requests of the thread that made it go up to the rung grow at most: for a thread
-// that holds a lock which callbacks or work on queues may need.
+// that holds a lock which callbacks or work on queues may need. With `at_hand` a pool gives only what
+// it keeps ready for this thread, without a lock or a driver's call.
 class no_wait {
  public:
-  no_wait() noexcept : before_(isthmus_no_wait_swap(1)) {}
+  explicit no_wait(bool at_hand = false) noexcept
+      : before_(isthmus_no_wait_swap(at_hand ? 2 : 1)) {}
   no_wait(const no_wait&) = delete;
   no_wait& operator=(const no_wait&) = delete;
   ~no_wait() { isthmus_no_wait_swap(before_); }

@@ -6,13 +6,15 @@
 //   rmm::mr::set_current_device_resource(isthmus::rmm_resource(pool));
 //
 // Not part of isthmus.hpp: it needs RMM's headers (26.08 or later, with CCCL's) and its library,
-// whose exceptions it throws. Cost: a look-up of the stream, some ten nanoseconds, on top of the
-// resource's own. Threads: any. A copy shares everything.
+// whose exceptions it throws. Cost, on top of the resource's own: a look-up of the stream, without a
+// lock, and where streams come and go a queue made for the call. Threads: any. A copy shares
+// everything.
 //
-// A stream that memory is allocated or deallocated on lives as long as the resource, as those of an
-// rmm::cuda_stream_pool do and the default one; cudaStreamPerThread is refused, as it is another
-// one in each thread. For streams that come and go there is streams::come_and_go: what is freed
-// waits for its work's end then, on its own stream too.
+// What is freed on the default stream is good there at once, and elsewhere when its work has ended. On
+// another stream it waits for its work's end there as well, since the stream may be destroyed before
+// the resource needs it again. Where streams live as long as the resource beneath, as those of an
+// rmm::cuda_stream_pool do, streams::stay makes all of them as the default one; a stream that is
+// destroyed earlier is used after its end then, which CUDA does not survive. cudaStreamPerThread is the calling thread's.
 #pragma once
 
 #include <isthmus/resource.hpp>
@@ -21,10 +23,14 @@
 #include <cuda/stream_ref>
 #include <rmm/error.hpp>
 
+#include <array>
+#include <atomic>
+#include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
+#include <utility>
 
 namespace isthmus {
 inline namespace v1 {
@@ -35,7 +41,7 @@ class rmm_resource {
  public:
   // Throws unsupported for a resource that is not of a CUDA device, or gives memory that the device
   // may not touch.
-  explicit rmm_resource(const resource& upstream, streams lives = streams::stay)
+  explicit rmm_resource(const resource& upstream, streams lives = streams::come_and_go)
       : state_(std::make_shared<state>(upstream, lives)) {}
 
   [[nodiscard]] const resource& upstream() const noexcept { return state_->upstream; }
@@ -43,21 +49,19 @@ class rmm_resource {
   // Throw rmm::out_of_memory, or rmm::bad_alloc for any other failure. 0 bytes give NULL.
   [[nodiscard]] void* allocate(cuda::stream_ref stream, std::size_t nbytes,
                                std::size_t alignment = k_alignment) {
-    return state_->allocate(nbytes, alignment, [&] { return state_->queue_of(stream.get()); });
+    return state_->allocate(nbytes, alignment, stream.get());
   }
   void deallocate(cuda::stream_ref stream, void* pointer, std::size_t nbytes,
                   std::size_t alignment = k_alignment) noexcept {
-    state_->deallocate(pointer, nbytes, alignment, [&] { return state_->queue_of(stream.get()); });
+    state_->deallocate(pointer, nbytes, alignment, stream.get());
   }
   // The same without a stream: nothing uses the memory then, nor when it goes back.
   [[nodiscard]] void* allocate_sync(std::size_t nbytes, std::size_t alignment = k_alignment) {
-    void* const made = state_->allocate(nbytes, alignment, [&] { return state_->unused; });
-    state_->unused.wait();  // for what a pool may have put there before the memory is good
-    return made;
+    return state_->allocate_unordered(nbytes, alignment);
   }
   void deallocate_sync(void* pointer, std::size_t nbytes,
                        std::size_t alignment = k_alignment) noexcept {
-    state_->deallocate(pointer, nbytes, alignment, [] { return queue(); });
+    state_->deallocate_unordered(pointer, nbytes, alignment);
   }
 
   friend bool operator==(const rmm_resource& a, const rmm_resource& b) noexcept {
@@ -68,6 +72,47 @@ class rmm_resource {
  private:
   static constexpr std::size_t k_alignment = 256;  // RMM's own
   static constexpr std::uintptr_t k_legacy = 1;    // CU_STREAM_LEGACY
+  // CU_STREAM_PER_THREAD: another stream on each thread.
+  static constexpr std::uintptr_t k_per_thread = 2;
+
+  // The queues of streams that stay, by handle: found without a lock, never forgotten.
+  class known_streams {
+   public:
+    known_streams() = default;
+    known_streams(const known_streams&) = delete;
+    known_streams& operator=(const known_streams&) = delete;
+    ~known_streams() {
+      for (auto& first : table_) {
+        for (auto* each = first.load(); each != nullptr;) delete std::exchange(each, each->next);
+      }
+    }
+
+    template <class Adopt>
+    [[nodiscard]] const queue& find(void* handle, const Adopt& adopt) {
+      auto& first = table_[std::hash<void*>{}(handle) / 16 % table_.size()];
+      if (const auto* known = look_for(handle, first)) return known->on;
+      const std::lock_guard hold(lock_);
+      if (const auto* known = look_for(handle, first)) return known->on;
+      auto* const made = new node{handle, adopt(handle), first.load(std::memory_order_relaxed)};
+      first.store(made, std::memory_order_release);
+      return made->on;
+    }
+
+   private:
+    struct node {
+      void* handle;
+      queue on;
+      node* next;
+    };
+    static const node* look_for(void* handle, const std::atomic<node*>& first) noexcept {
+      const auto* each = first.load(std::memory_order_acquire);
+      while (each != nullptr && each->handle != handle) each = each->next;
+      return each;
+    }
+
+    std::array<std::atomic<node*>, 64> table_{};
+    std::mutex lock_;
+  };
 
   struct state {
     state(const resource& from, streams how)
@@ -85,32 +130,56 @@ class rmm_resource {
       return found;
     }
 
-    [[nodiscard]] queue adopt(void* handle) const {
+    [[nodiscard]] queue adopt_for_good(void* handle) const {
       struct stays {};  // an owner, for the stream lives as long as the queue
-      return lives == streams::stay ? queue::adopt(where, handle, stays{})
-                                    : queue::adopt(where, handle);
+      return queue::adopt(where, handle, stays{});
     }
-    [[nodiscard]] queue queue_of(void* stream) {
+    template <class Work>
+    decltype(auto) on_queue(void* stream, const Work& work) {
       auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(k_legacy);
-      if (lives == streams::come_and_go) return adopt(handle);
-      const std::lock_guard hold(lock);
-      auto& known = queues[handle];
-      if (!known) known = adopt(handle);
-      return known;
+      const auto number = reinterpret_cast<std::uintptr_t>(handle);
+      if (number == k_per_thread || (number != k_legacy && lives == streams::come_and_go)) {
+        return work(queue::adopt(where, handle));
+      }
+      return work(known.find(handle, [&](void* each) { return adopt_for_good(each); }));
     }
 
-    template <class On>
-    [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, On&& on) try {
-      return upstream.allocate(nbytes, alignment, on());
+    [[nodiscard]] void* allocate(std::size_t nbytes, std::size_t alignment, void* stream) {
+      return in_rmms_terms([&] {
+        return on_queue(stream,
+                        [&](const queue& on) { return upstream.allocate(nbytes, alignment, on); });
+      });
+    }
+    [[nodiscard]] void* allocate_unordered(std::size_t nbytes, std::size_t alignment) {
+      return in_rmms_terms([&] {
+        void* const made = upstream.allocate(nbytes, alignment, unused);
+        unused.wait();  // for what a pool may have put there before the memory is good
+        return made;
+      });
+    }
+    template <class Work>
+    static void* in_rmms_terms(const Work& work) try {
+      return work();
     } catch (const out_of_memory& problem) {
       throw ::rmm::out_of_memory(problem.what());
     } catch (const error& problem) {
       throw ::rmm::bad_alloc(problem.what());
     }
-    template <class On>
-    void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment, On&& on) noexcept {
+
+    void deallocate(void* pointer, std::size_t nbytes, std::size_t alignment,
+                    void* stream) noexcept {
+      told([&] {
+        on_queue(stream,
+                 [&](const queue& on) { upstream.deallocate(pointer, nbytes, alignment, on); });
+      });
+    }
+    void deallocate_unordered(void* pointer, std::size_t nbytes, std::size_t alignment) noexcept {
+      told([&] { upstream.deallocate(pointer, nbytes, alignment, queue()); });
+    }
+    template <class Work>
+    static void told(const Work& work) noexcept {
       try {
-        upstream.deallocate(pointer, nbytes, alignment, on());
+        work();
       } catch (const std::exception& problem) {
         std::fprintf(stderr, "isthmus: rmm_resource: %s\n", problem.what());
       }
@@ -120,8 +189,7 @@ class rmm_resource {
     const device where;
     const queue unused;  // on which nothing ever is
     const streams lives;
-    std::mutex lock;
-    std::unordered_map<void*, queue> queues;
+    known_streams known;
   };
 
   std::shared_ptr<state> state_;

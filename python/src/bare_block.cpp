@@ -19,7 +19,7 @@ class bare_block {
         nbytes_{nbytes} {
     isthmus_status_t status;
     {
-      const no_waits meanwhile;
+      const no_waits meanwhile{true};
       status = allocate();
     }
     if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {

@@ -59,10 +59,12 @@ struct creation {
   }
 };
 
-// False where it may take longer than letting go of the lock, which is kept.
+// False where it may take longer than letting go of the lock, which is kept, or needs a driver that
+// may wait for it.
 bool create_quickly(const creation& create, buffer_handle& made) {
   const bool is_pool = create.from != nullptr && create.from->is_pool;
-  if (!create.on.on_host || create.nbytes > k_quick_bytes || (create.from != nullptr && !is_pool)) {
+  const bool asks_nobody = create.on.on_host ? create.from == nullptr || is_pool : is_pool;
+  if (!asks_nobody || create.nbytes > k_quick_bytes) {
     return false;
   }
   std::optional<carrying> exceptions;  // of functions that what the pool stands on calls
@@ -71,7 +73,7 @@ bool create_quickly(const creation& create, buffer_handle& made) {
   }
   isthmus_status_t status;
   {
-    const no_waits meanwhile;
+    const no_waits meanwhile{!create.on.on_host};
     status = create(made);
   }
   const bool is_short = status == ISTHMUS_ERROR_OUT_OF_MEMORY;

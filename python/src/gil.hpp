@@ -48,10 +48,11 @@ class gil_release {
 };
 
 // While it lives a request neither waits nor calls functions, which may need the interpreter's
-// lock.
+// lock. With `at_hand` it does not call the driver either: a driver that runs a function of the
+// program's may hold locks of its own till that has the interpreter's.
 class no_waits {
  public:
-  no_waits() : before_{isthmus_no_wait_swap(1)} {}
+  explicit no_waits(bool at_hand) : before_{isthmus_no_wait_swap(at_hand ? 2 : 1)} {}
   no_waits(const no_waits&) = delete;
   no_waits& operator=(const no_waits&) = delete;
   ~no_waits() { isthmus_no_wait_swap(before_); }

@@ -58,7 +58,7 @@ class pool::ladder {
         (step == rung::budget && of_.source_.shared() == nullptr)) {
       return false;
     }
-    return step <= rung::grow || !(no_wait || in_continuation());
+    return step <= rung::grow || !(no_wait != 0 || in_continuation());
   }
 
   // A thread with many lanes would empty them all for each slab, and each then take its blocks back

@@ -28,9 +28,11 @@ inline constexpr std::size_t k_rungs = 8;
   return k_names.at(static_cast<std::size_t>(which));
 }
 
-// Whether this thread's requests leave out the rungs that may take long: set while it holds a lock
-// that these may need.
-ISTHMUS_TLS_MODEL inline thread_local constinit bool no_wait = false;
+// Not 0 while this thread holds a lock that the rungs which may take long may need: its requests
+// leave these out. 2 and more: its pools look no further than its lane, as others may hold their
+// locks while they are in a driver that waits for the same lock.
+ISTHMUS_TLS_MODEL inline thread_local constinit int no_wait = 0;
+[[nodiscard]] inline bool only_at_hand() noexcept { return no_wait > 1; }
 
 // Safe for threads.
 class pressure {

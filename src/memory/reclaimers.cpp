@@ -112,7 +112,7 @@ isthmus_reclaim_request_t request_for(device& where, usm_kind kind, std::size_t 
 
 bool reclaimed_for(const error& refusal, device& where, const allocation_request& request,
                    memory_resource* from) noexcept {
-  return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && !no_wait && !in_continuation() &&
+  return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
          request.nbytes <= where.properties().max_allocation_bytes && !stands_on_pool(from) &&
          process_reclaimers().ask(request_for(where, request.kind, request.nbytes)).bytes != 0;
 }

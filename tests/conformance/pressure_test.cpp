@@ -171,6 +171,29 @@ TEST_P(pressure, who_holds_a_lock_asks_and_waits_for_nobody) {
   EXPECT_EQ(asked, 1);
 }
 
+TEST_P(pressure, what_is_at_hand_needs_no_lock) {
+  const im::resource from = make();
+  const auto grown = [&] { return im::counts_of(from, im::rung::grow).tried; };
+  {
+    const im::no_wait meanwhile(true);
+    EXPECT_EQ(isthmus_no_wait_swap(2), 2);
+    EXPECT_THROW((void)from.allocate(1000, 0, queue_), im::out_of_memory);
+    EXPECT_THROW((void)from.allocate(k_mib, 0, queue_), im::out_of_memory);
+  }
+  EXPECT_EQ(grown(), 0U);
+  for (const std::size_t nbytes : {std::size_t{1000}, k_mib}) {
+    void* const first = from.allocate(nbytes, 0, queue_);
+    from.deallocate(first, nbytes, 0, queue_);
+    const auto before = grown();
+    const im::no_wait meanwhile(true);
+    void* const again = from.allocate(nbytes, 0, queue_);
+    EXPECT_EQ(again, first) << nbytes;
+    EXPECT_THROW((void)from.allocate(3 * k_mib, 0, queue_), im::out_of_memory);
+    from.deallocate(again, nbytes, 0, queue_);
+    EXPECT_EQ(grown(), before);
+  }
+}
+
 // A buffer that other queues than its own use is freed by a thread of the library's.
 TEST_P(pressure, a_request_waits_for_what_is_freed_late) {
   const im::queue other(queue_.context(), device_);

@@ -179,7 +179,7 @@ class machine {
     remove_reclaimer(from_.byte() % reclaimers_.size(), from_.byte() % 2);
   }
   void swap_no_wait() {
-    const int next = from_.byte() % 2;
+    const int next = from_.byte() % 3;
     require(isthmus_no_wait_swap(next) == no_wait_);
     no_wait_ = next;
   }

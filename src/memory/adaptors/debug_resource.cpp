@@ -30,7 +30,7 @@ const std::byte* first_other(const std::byte* at, std::byte than, std::size_t co
 
 // Whether nothing on the queue uses what was freed behind it, by now.
 bool is_over(queue& on) noexcept try {
-  const bool may_wait = !no_wait && !in_continuation() && !on_library_thread();
+  const bool may_wait = no_wait == 0 && !in_continuation() && !on_library_thread();
   return on.quiet() || (may_wait && on.wait(std::nullopt));
 } catch (const std::bad_alloc&) {
   return false;
