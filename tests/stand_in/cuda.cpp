@@ -4,6 +4,7 @@
 // As the driver does it refuses what a thread without a current context asks for. A test may have
 // one call fail, of those that allocate, make streams and events, and submit.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <type_traits>
 
 #include "../../src/backend/cuda/api.hpp"
+#include "cuda_kernels.hpp"
 #include "cuda_memory.hpp"
 #include "cuda_streams.hpp"
 
@@ -67,10 +69,17 @@ code push(stream_handle on, Work work) {
   return outcome;
 }
 
+bool is(place at, stand_in::sort wanted) {
+  std::uintptr_t base = 0;
+  stand_in::block found;
+  return memory().find(at, base, found) && found.of == wanted;
+}
+
+// As the driver does it refuses host memory that moves.
 template <class T>
 code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
           stream_handle on) {
-  if (at % sizeof value != 0) {
+  if (at % sizeof value != 0 || is(at, stand_in::sort::mapped_host)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [=] {
@@ -84,34 +93,8 @@ code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t h
 }
 
 bool is_of_host(stand_in::sort of) {
-  return of == stand_in::sort::host || of == stand_in::sort::registered;
-}
-
-// What a kernel may touch: a real one would end its context.
-void* known_to_kernels(std::uint64_t at, std::uint64_t nbytes) {
-  std::uintptr_t base = 0;
-  stand_in::block found;
-  for (const auto end : {at, at + nbytes - 1}) {
-    if (!memory().find(end, base, found)) {
-      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own\n",
-                   static_cast<std::size_t>(nbytes));
-      std::abort();
-    }
-  }
-  return pointer_to(at);
-}
-
-// As src/backend/cuda/ranges_kernel_ptx.hpp says it, backwards: nothing may rest on an order.
-void copy_ranges(place list, number count) {
-  struct entry {
-    std::uint64_t destination, source, nbytes;
-  };
-  const auto* const entries =
-      static_cast<const entry*>(known_to_kernels(list, count * sizeof(entry)));
-  for (number left = count; left != 0; --left) {
-    const auto& [to, from, nbytes] = entries[left - 1];
-    std::memcpy(known_to_kernels(to, nbytes), known_to_kernels(from, nbytes), nbytes);
-  }
+  return of == stand_in::sort::host || of == stand_in::sort::registered ||
+         of == stand_in::sort::mapped_host;
 }
 
 code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
@@ -155,7 +138,8 @@ code cuDeviceGetName(char* name, int room, ordinal) {
 }
 code cuDeviceGetAttribute(int* value, number what, ordinal) {
   switch (what) {
-    case cu::k_attribute_compute_mode: *value = 0; break;
+    case cu::k_attribute_compute_mode:
+    case cu::k_attribute_host_node: *value = 0; break;
     case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests go beyond it
     default: *value = 1;
   }
@@ -353,27 +337,26 @@ code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
     }
   });
 }
-// Of the one kernel that there is.
 code cuModuleLoadData(module_handle* made, const void* image) {
   const auto outcome = may_begin();
   if (outcome != cu::k_success || std::getenv("STAND_IN_WITHOUT_KERNELS") != nullptr) {
     return outcome != cu::k_success ? outcome : cu::k_error_NOT_SUPPORTED;
   }
-  *made = reinterpret_cast<module_handle>(&primary_context);
-  return if_true(std::strstr(static_cast<const char*>(image), ".entry isthmus_copy_ranges(") !=
-                 nullptr);
+  const auto* const found = stand_in::kernel_in(static_cast<const char*>(image));
+  *made = reinterpret_cast<module_handle>(const_cast<stand_in::kernel*>(found));
+  return if_true(found != nullptr);
 }
-code cuModuleGetFunction(function_handle* found, module_handle, const char* name) {
-  *found = reinterpret_cast<function_handle>(&primary_context);
-  return std::strcmp(name, "isthmus_copy_ranges") == 0 ? in_context() : cu::k_error_NOT_FOUND;
+code cuModuleGetFunction(function_handle* found, module_handle in, const char* name) {
+  const auto* const known = reinterpret_cast<const stand_in::kernel*>(in);
+  *found = reinterpret_cast<function_handle>(in);
+  return name == known->name ? in_context() : cu::k_error_NOT_FOUND;
 }
-code cuLaunchKernel(function_handle, number blocks, number, number, number lanes, number rows,
+code cuLaunchKernel(function_handle what, number blocks, number, number, number lanes, number rows,
                     number, number, stream_handle on, void** parameters, void**) {
   if (blocks == 0 || lanes < 32 || lanes * rows > 1024) {
     return cu::k_error_INVALID_VALUE;
   }
-  return push(on, [list = *static_cast<place*>(parameters[0]),
-                   count = *static_cast<number*>(parameters[1])] { copy_ranges(list, count); });
+  return push(on, reinterpret_cast<const stand_in::kernel*>(what)->bind(memory(), parameters));
 }
 
 code cuMemsetD8Async(place at, unsigned char value, std::size_t count, stream_handle on) {
@@ -405,8 +388,15 @@ code cuMemAddressReserve(place* made, std::size_t nbytes, std::size_t alignment,
 code cuMemAddressFree(place at, std::size_t nbytes) {
   return if_true(memory().release(at, nbytes));
 }
-code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_properties*, flags) {
-  const int file = memory().create(nbytes);
+code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_properties* what,
+                 flags) {
+  const auto& where = what->where;
+  const bool of_host = where.type == cu::k_location_host || where.type == cu::k_location_host_node;
+  if ((!of_host && where.type != cu::k_location_device) || where.id != 0 || nbytes == 0 ||
+      nbytes % stand_in::memory::k_granularity != 0) {
+    return cu::k_error_INVALID_VALUE;
+  }
+  const int file = memory().create(nbytes, of_host);
   *made = static_cast<memory_handle>(file);
   return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
@@ -418,8 +408,13 @@ code cuMemMap(place at, std::size_t nbytes, std::size_t, memory_handle what, fla
   return if_true(memory().map(at, nbytes, static_cast<int>(what)));
 }
 code cuMemUnmap(place at, std::size_t nbytes) { return if_true(memory().unmap(at, nbytes)); }
-code cuMemSetAccess(place at, std::size_t nbytes, const access_rights*, std::size_t) {
-  return if_true(memory().open(at, nbytes));
+code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, std::size_t count) {
+  const auto lets_in = [&](number type) {
+    return std::any_of(users, users + count,
+                       [=](const access_rights& each) { return each.who.type == type; });
+  };
+  return if_true(
+      memory().open(at, nbytes, lets_in(cu::k_location_device), lets_in(cu::k_location_host)));
 }
 code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
   *nbytes = stand_in::memory::k_granularity;

@@ -15,7 +15,7 @@
 
 namespace stand_in {
 
-enum class sort : std::uint8_t { device, managed, host, registered, reserved, mapped };
+enum class sort : std::uint8_t { device, managed, host, registered, reserved, mapped, mapped_host };
 enum class addition : std::uint8_t { made, there_already, not_there };
 
 struct block {
@@ -131,15 +131,15 @@ class memory {
     return true;
   }
   // A descriptor, or -1.
-  [[nodiscard]] int create(std::size_t nbytes) {
+  [[nodiscard]] int create(std::size_t nbytes, bool of_host) {
     const std::lock_guard hold{lock_};
-    if (nbytes > k_device_bytes - used_) {
+    if (!of_host && nbytes > k_device_bytes - used_) {
       return -1;
     }
     const int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
-      used_ += nbytes;
-      handles_[file] = {nbytes};
+      used_ += of_host ? 0 : nbytes;
+      handles_[file] = {nbytes, of_host};
     }
     return file;
   }
@@ -167,12 +167,20 @@ class memory {
       return false;
     }
     mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
-    mapped_[at] = {nbytes, sort::mapped, false, file};
+    mapped_[at] = {nbytes, handles_[file].of_host ? sort::mapped_host : sort::mapped, false, file};
     ++handles_[file].maps;
     return true;
   }
-  bool open(std::uintptr_t at, std::size_t nbytes) {
-    return mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
+  // Of the host's memory both have to be let in; of the device's the host cannot be.
+  bool open(std::uintptr_t at, std::size_t nbytes, bool to_device, bool to_host) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    if (!find_in(mapped_, at, base, found) || (found.of == sort::mapped && to_host)) {
+      return false;
+    }
+    const bool is_open = to_device && (to_host || found.of == sort::mapped);
+    return !is_open || mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
   }
   bool unmap(std::uintptr_t at, std::size_t nbytes) {
     const std::lock_guard hold{lock_};
@@ -193,6 +201,7 @@ class memory {
   using blocks = std::map<std::uintptr_t, block>;
   struct handle {
     std::size_t nbytes = 0;
+    bool of_host = false;
     int maps = 0;
     bool is_released = false;
   };
@@ -201,7 +210,7 @@ class memory {
   void free_if_unused(int file) {
     const auto& of = handles_[file];
     if (of.is_released && of.maps == 0) {
-      used_ -= of.nbytes;
+      used_ -= of.of_host ? 0 : of.nbytes;
       handles_.erase(file);
       close(file);
     }
