@@ -47,6 +47,7 @@ stand_in::event& event_of(event_handle handle) {
 
 code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
 std::atomic<long> calls_before_failure{-1};
+std::atomic<bool> node_is_full{false};
 
 code may_begin() {
   if (in_context() != cu::k_success) {
@@ -113,6 +114,8 @@ extern "C" {
 long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
 // Has the next so many mappings of memory at an address fail.
 void stand_in_refuse_maps(long count) { memory().refuse_maps(count); }
+// Has the node of the host's memory that is near the device no room.
+void stand_in_fill_node(int is_full) { node_is_full = is_full != 0; }
 // Ranges of callers' memory that are registered.
 std::size_t stand_in_registered() { return memory().registered(); }
 int stand_in_is_write_combined(const void* at) {
@@ -395,6 +398,9 @@ code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_prope
   if ((!of_host && where.type != cu::k_location_device) || where.id != 0 || nbytes == 0 ||
       nbytes % stand_in::memory::k_granularity != 0) {
     return cu::k_error_INVALID_VALUE;
+  }
+  if (where.type == cu::k_location_host_node && node_is_full) {
+    return cu::k_error_OUT_OF_MEMORY;
   }
   const int file = memory().create(nbytes, of_host);
   *made = static_cast<memory_handle>(file);
