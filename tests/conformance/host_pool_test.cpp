@@ -19,7 +19,8 @@ class host_pools : public on_backend {
     on_backend::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     if (!device_.offers(im::kind::host)) GTEST_SKIP() << "no memory of host kind";
-    pool_ = im::resource::pool(queue_.context(), im::kind::host, {.growth_bytes = k_piece}, device_);
+    pool_ =
+        im::resource::pool(queue_.context(), im::kind::host, {.growth_bytes = k_piece}, device_);
   }
   void TearDown() override {
     for (void* each : between_) pool_.deallocate(each, k_piece, 0, queue_);

@@ -212,7 +212,13 @@ code cuMemHostUnregister(void* at) {
 code cuMemFree_v2(place at) {
   return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
 }
-code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
+// As the driver does it waits for all work on the device.
+code cuMemFreeHost(void* at) {
+  if (in_context() == cu::k_success) {
+    stand_in::stream::wait_for_all();
+  }
+  return cuMemFree_v2(place_of(at));
+}
 
 code cuPointerGetAttributes(number count, number* what, void** answers, place of) {
   std::uintptr_t base = 0;

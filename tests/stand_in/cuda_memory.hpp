@@ -98,10 +98,17 @@ class memory {
     block found;
     return find_in(blocks_, at, base, found) && found.write_combined;
   }
-  // The block that an address lies in; of a reservation what is mapped there.
+  // The block that an address lies in. As the driver tells it that is all of a reservation, if
+  // something is mapped there.
   [[nodiscard]] bool find(std::uintptr_t at, std::uintptr_t& base, block& found) {
     const std::lock_guard hold{lock_};
-    return find_in(mapped_, at, base, found) || find_in(registered_, at, base, found) ||
+    if (find_in(mapped_, at, base, found)) {
+      block whole;
+      static_cast<void>(find_in(blocks_, at, base, whole));
+      found.nbytes = whole.nbytes;
+      return true;
+    }
+    return find_in(registered_, at, base, found) ||
            (find_in(blocks_, at, base, found) && found.of != sort::reserved);
   }
   [[nodiscard]] std::size_t free_bytes() {

@@ -3,6 +3,7 @@
 #include "backend/cuda/device.hpp"
 #include "backend/cuda/errors.hpp"
 #include "backend/cuda/pointer.hpp"
+#include "core/sizes.hpp"
 
 namespace isthmus::cuda {
 
@@ -26,39 +27,20 @@ function_handle kernel::loaded(const api& calls) noexcept {
   return function_.load(std::memory_order_relaxed);
 }
 
-namespace {
-
-bool is_seen(const device& where, const pointer_answer& told, place at) noexcept {
+bool kernels_reach(const device& where, const void* pointer, std::size_t nbytes) noexcept {
+  const auto& calls = where.calls();
+  const auto told = ask_pointer(calls, pointer);
   if (told.kind == ISTHMUS_KIND_UNKNOWN ||
-      (told.kind == ISTHMUS_KIND_DEVICE && told.where != where.index())) {
+      (told.kind == ISTHMUS_KIND_DEVICE && told.where != where.index()) ||
+      (told.kind == ISTHMUS_KIND_HOST &&
+       !lies_within(address(pointer) - address(told.base), nbytes, told.nbytes))) {
     return false;
   }
   number what = cu::k_pointer_on_device;
   place seen = 0;
   void* answer = &seen;
-  return where.calls().pointer_attributes(1, &what, &answer, at) == cu::k_success && seen == at;
-}
-
-}  // namespace
-
-// Host memory that moves is a piece to the driver for each chunk.
-bool kernels_reach(const device& where, const void* pointer, std::size_t nbytes) noexcept {
-  const auto end = place_of(pointer) + nbytes;
-  for (auto at = place_of(pointer); at < end;) {
-    const auto told = ask_pointer(where.calls(), pointer_to(at));
-    if (!is_seen(where, told, at)) {
-      return false;
-    }
-    if (told.kind != ISTHMUS_KIND_HOST) {
-      return true;
-    }
-    const auto behind = place_of(told.base) + told.nbytes;
-    if (behind <= at) {
-      return false;
-    }
-    at = behind;
-  }
-  return true;
+  return calls.pointer_attributes(1, &what, &answer, place_of(pointer)) == cu::k_success &&
+         seen == place_of(pointer);
 }
 
 }  // namespace isthmus::cuda

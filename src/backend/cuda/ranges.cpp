@@ -5,7 +5,6 @@
 
 #include "backend/cuda/ranges_kernel_ptx.hpp"
 #include "backend/cuda/submit.hpp"
-#include "core/sizes.hpp"
 #include "core/undo.hpp"
 
 namespace isthmus::cuda {
