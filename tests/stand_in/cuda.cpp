@@ -392,7 +392,7 @@ code cuMemsetD2D32Async(place at, std::size_t pitch, unsigned value, std::size_t
 
 code cuMemAddressReserve(place* made, std::size_t nbytes, std::size_t alignment, place, flags) {
   *made = memory().reserve(nbytes, alignment);
-  return cu::k_success;
+  return *made != 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
 code cuMemAddressFree(place at, std::size_t nbytes) {
   return if_true(memory().release(at, nbytes));

@@ -116,9 +116,13 @@ class memory {
     return k_device_bytes - used_;
   }
 
+  // 0 if there are not as many addresses.
   [[nodiscard]] std::uintptr_t reserve(std::size_t nbytes, std::size_t alignment) {
     const std::lock_guard hold{lock_};
     const auto at = pages(nbytes + alignment, PROT_NONE);
+    if (at == 0) {
+      return 0;
+    }
     const auto start = (at + alignment - 1) / alignment * alignment;
     if (start != at) {
       munmap(pointer(at), start - at);
