@@ -70,17 +70,11 @@ code push(stream_handle on, Work work) {
   return outcome;
 }
 
-bool is(place at, stand_in::sort wanted) {
-  std::uintptr_t base = 0;
-  stand_in::block found;
-  return memory().find(at, base, found) && found.of == wanted;
-}
-
-// As the driver does it refuses host memory that moves.
 template <class T>
 code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
           stream_handle on) {
-  if (at % sizeof value != 0 || is(at, stand_in::sort::mapped_host)) {
+  const auto extent = (height - 1) * pitch + width * sizeof value;
+  if (at % sizeof value != 0 || memory().refuses_fill(at, extent)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [=] {
@@ -425,8 +419,9 @@ code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, st
     return std::any_of(users, users + count,
                        [=](const access_rights& each) { return each.who.type == type; });
   };
-  return if_true(
-      memory().open(at, nbytes, lets_in(cu::k_location_device), lets_in(cu::k_location_host)));
+  return if_true(memory().open(at, nbytes, lets_in(cu::k_location_device),
+                               lets_in(cu::k_location_host),
+                               users[0].who.type == cu::k_location_device));
 }
 code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
   *nbytes = stand_in::memory::k_granularity;

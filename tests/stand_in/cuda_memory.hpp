@@ -22,7 +22,8 @@ struct block {
   std::size_t nbytes = 0;
   sort of = sort::device;
   bool write_combined = false;
-  int file = -1;  // that is mapped there
+  bool device_came_first = false;  // when it was opened
+  int file = -1;                   // that is mapped there
 };
 
 class memory {
@@ -60,6 +61,14 @@ class memory {
     std::uintptr_t base = 0;
     block found;
     return find_in(registered_, at, base, found) && at + nbytes > base + found.nbytes;
+  }
+  // Host memory of several handles that was opened for the device first.
+  [[nodiscard]] bool refuses_fill(std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    return find_in(mapped_, at, base, found) && found.of == sort::mapped_host &&
+           found.device_came_first && at + nbytes > base + found.nbytes;
   }
   // Memory of the caller's: each byte once, and what the process may write unless said otherwise.
   [[nodiscard]] addition add(std::uintptr_t at, std::size_t nbytes, bool read_only) {
@@ -178,18 +187,22 @@ class memory {
       return false;
     }
     mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
-    mapped_[at] = {nbytes, handles_[file].of_host ? sort::mapped_host : sort::mapped, false, file};
+    mapped_[at] = {.nbytes = nbytes,
+                   .of = handles_[file].of_host ? sort::mapped_host : sort::mapped,
+                   .file = file};
     ++handles_[file].maps;
     return true;
   }
   // Of the host's memory both have to be let in; of the device's the host cannot be.
-  bool open(std::uintptr_t at, std::size_t nbytes, bool to_device, bool to_host) {
+  bool open(std::uintptr_t at, std::size_t nbytes, bool to_device, bool to_host,
+            bool device_came_first) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
     block found;
     if (!find_in(mapped_, at, base, found) || (found.of == sort::mapped && to_host)) {
       return false;
     }
+    mapped_[base].device_came_first = device_came_first;
     const bool is_open = to_device && (to_host || found.of == sort::mapped);
     return !is_open || mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
   }

@@ -47,6 +47,8 @@ std::unique_ptr<chunks> chunks::of_device(const device& where) {
 
 std::unique_ptr<chunks> chunks::of_host(const device& near,
                                         std::span<isthmus::device* const> users) {
+  // The host comes first: where a device does the driver refuses fills over two chunks (H100,
+  // driver 580).
   what of{ISTHMUS_KIND_HOST, {k_host}, {rights_of(k_host)}};
   for (const auto* each : users) {
     const auto& user = static_cast<const device&>(*each);

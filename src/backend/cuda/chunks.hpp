@@ -20,8 +20,7 @@ class chunks final : public chunk_source {
  public:
   // Each null where the driver has none.
   [[nodiscard]] static std::unique_ptr<chunks> of_device(const device& where);
-  // Near that device if there is room; for all of `users`, one of which it is, and the host. The
-  // driver does not fill such memory: see fill.cpp.
+  // Near that device if there is room; for all of `users`, one of which it is, and the host.
   [[nodiscard]] static std::unique_ptr<chunks> of_host(const device& near,
                                                        std::span<isthmus::device* const> users);
 

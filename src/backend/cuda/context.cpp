@@ -90,20 +90,6 @@ pointer_facts context::query(const void* pointer) noexcept {
           told.kind == ISTHMUS_KIND_HOST ? nullptr : driver_.find(told.where)};
 }
 
-namespace {
-
-// What the driver does not fill takes a kernel.
-bool has_fill_kernel(device& where) noexcept {
-  auto primary = where.primary();
-  if (!primary) {
-    return false;
-  }
-  const made_current here{where.calls(), *primary};
-  return here.outcome() == cu::k_success && where.fill_kernel().loaded(where.calls()) != nullptr;
-}
-
-}  // namespace
-
 chunk_source* context::chunks(isthmus::device& where, usm_kind kind) noexcept {
   const auto found = std::find(devices().begin(), devices().end(), &where);
   if (found == devices().end()) {
@@ -112,9 +98,7 @@ chunk_source* context::chunks(isthmus::device& where, usm_kind kind) noexcept {
   const auto& all = movable_.at(static_cast<std::size_t>(found - devices().begin()));
   switch (kind) {
     case ISTHMUS_KIND_DEVICE: return all.of_device.get();
-    case ISTHMUS_KIND_HOST:
-      return all.of_host && has_fill_kernel(static_cast<device&>(where)) ? all.of_host.get()
-                                                                         : nullptr;
+    case ISTHMUS_KIND_HOST: return all.of_host.get();
     default: return nullptr;
   }
 }

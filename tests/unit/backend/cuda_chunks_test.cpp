@@ -85,19 +85,34 @@ TEST_P(cuda_chunks, go_back_to_the_driver) {
   EXPECT_EQ(where().memory()->free_bytes, before);
 }
 
-class cuda_host_chunks : public cuda_chunks {
- protected:
-  // As the pattern says it from the first byte on, and not a byte beside it.
-  void expect_filled(std::byte* at, std::size_t nbytes, const fill_pattern& pattern) {
-    const std::byte beside[]{at[-1], at[nbytes]};
-    finish(line().fill(at, pattern, nbytes, {}));
-    for (std::size_t i = 0; i < nbytes; ++i) {
-      ASSERT_EQ(at[i], pattern.bytes[i % pattern.nbytes]) << i << " of " << nbytes;
-    }
-    EXPECT_EQ(at[-1], beside[0]);
-    EXPECT_EQ(at[nbytes], beside[1]);
+// As the pattern says it from the first byte on, and not a byte beside it.
+void expect_filled(queue& line, std::byte* at, std::size_t nbytes, const fill_pattern& pattern) {
+  const std::byte beside[]{at[-1], at[nbytes]};
+  finish(line.fill(at, pattern, nbytes, {}));
+  for (std::size_t i = 0; i < nbytes; ++i) {
+    ASSERT_EQ(at[i], pattern.bytes[i % pattern.nbytes]) << i << " of " << nbytes;
   }
-};
+  EXPECT_EQ(at[-1], beside[0]);
+  EXPECT_EQ(at[nbytes], beside[1]);
+}
+
+// Of the host's memory about a seam between two chunks, the second of which has `unit` bytes.
+void expect_fills_about(queue& line, std::byte* seam, std::size_t unit) {
+  std::uint8_t value = 0;
+  for (std::size_t width = 1; width <= 16; width *= 2) {
+    fill_pattern pattern;
+    pattern.nbytes = width;
+    std::generate_n(pattern.bytes, width, [&] { return std::byte{++value}; });
+    for (const std::size_t offset : {1U, 2U, 3U, 8U, 15U, 16U, 17U}) {
+      expect_filled(line, seam + offset, width, pattern);
+      expect_filled(line, seam + offset, 16 * 5, pattern);
+      expect_filled(line, seam - offset, 16 * 9, pattern);
+    }
+    expect_filled(line, seam - 37, unit - 48, pattern);
+  }
+}
+
+class cuda_host_chunks : public cuda_chunks {};
 INSTANTIATE_TEST_SUITE_P(cuda, cuda_host_chunks, testing::Values(ISTHMUS_KIND_HOST),
                          [](const auto&) { return std::string{"host"}; });
 
@@ -133,23 +148,15 @@ TEST_P(cuda_host_chunks, are_pinned_memory_to_who_asks) {
   }
 }
 
-// The driver refuses them: a kernel fills them, from chunk to chunk.
+// From chunk to chunk, too.
 TEST_P(cuda_host_chunks, take_any_pattern_anywhere) {
   for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
     ASSERT_TRUE(chunks_->create(base_ + at, unit_));
   }
-  std::uint8_t value = 0;
-  for (std::size_t width = 1; width <= 16; width *= 2) {
-    fill_pattern pattern;
-    pattern.nbytes = width;
-    std::generate_n(pattern.bytes, width, [&] { return std::byte{++value}; });
-    for (const std::size_t offset : {1U, 2U, 3U, 8U, 15U, 16U, 17U}) {
-      expect_filled(base_ + offset, width, pattern);
-      expect_filled(base_ + offset, 16 * 5, pattern);
-      expect_filled(base_ + unit_ - offset, 16 * 9, pattern);
-    }
-    expect_filled(base_ + unit_ - 37, unit_ + 48, pattern);
-  }
+  expect_fills_about(line(), base_ + unit_, unit_);
+  fill_pattern words;
+  words.nbytes = 4;
+  expect_filled(line(), base_ + 4, 3 * unit_ - 8, words);
   for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
     chunks_->destroy(base_ + at, unit_);
   }
@@ -167,6 +174,36 @@ TEST_P(cuda_host_chunks, come_from_elsewhere_where_the_near_node_is_full) {
   fill_node(0);
   base_[0] = std::byte{1};
   chunks_->destroy(base_, unit_);
+}
+
+// Opened for the device first: fills over its seams the driver refuses.
+TEST_F(cuda_test, fills_pinned_memory_of_others_whatever_it_is_made_of) {
+  auto* const unit_of = home().chunks(where(), ISTHMUS_KIND_HOST);
+  if (unit_of == nullptr) {
+    GTEST_SKIP() << "no virtual memory management of this kind";
+  }
+  const auto unit = unit_of->granularity();
+  const cuda::made_current here{calls(), primary()};
+  cuda::place base = 0;
+  ASSERT_EQ(calls().reserve(&base, 2 * unit, unit, 0, 0), 0U);
+  cuda::allocation_properties wanted;
+  wanted.type = cuda::cu::k_allocation_pinned;
+  wanted.where = {cuda::cu::k_location_host_node, std::max(where().traits().host_node, 0)};
+  const cuda::access_rights users[] = {
+      {{cuda::cu::k_location_device, where().index()}, cuda::cu::k_access_read_write},
+      {{cuda::cu::k_location_host, 0}, cuda::cu::k_access_read_write}};
+  for (const auto at : {base, base + unit}) {
+    cuda::memory_handle made = 0;
+    ASSERT_EQ(calls().create_memory(&made, unit, &wanted, 0), 0U);
+    ASSERT_EQ(calls().map(at, unit, 0, made, 0), 0U);
+    ASSERT_EQ(calls().set_access(at, unit, users, 2), 0U);
+    EXPECT_EQ(calls().release_memory(made), 0U) << "it goes with its mapping";
+  }
+  expect_fills_about(line(), static_cast<std::byte*>(cuda::pointer_to(base + unit)), unit);
+  for (const auto at : {base, base + unit}) {
+    EXPECT_EQ(calls().unmap(at, unit), 0U);
+  }
+  EXPECT_EQ(calls().release_addresses(base, 2 * unit), 0U);
 }
 
 }  // namespace
