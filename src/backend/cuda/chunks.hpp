@@ -2,8 +2,9 @@
 // Memory that can move, of a device or pinned on the host: handles of memory, mapped where it is
 // needed.
 //
-// A chunk is one handle, whatever its size: mapping costs by the handle, about 45 us with access.
-// The calls do not wait for the device, as the end of what cuMemHostAlloc gave does.
+// A chunk is one handle, whatever its size: mapping costs by the handle, about 45 us with access;
+// of pinned memory 0.2 ms for 2 MiB, 0.3 for 8, and to make it 0.2 and 0.9 (H100). The calls do not
+// wait for the device, as the end of what cuMemHostAlloc gave does.
 
 #include <memory>
 #include <mutex>

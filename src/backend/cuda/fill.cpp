@@ -121,9 +121,9 @@ struct pattern_by_address {
 
 kernel make_fill_kernel() noexcept { return {k_fill_ptx, "isthmus_fill"}; }
 
-// What the driver refuses without having done anything: host memory of several handles, opened by
-// others for the device first (chunks.cpp). The first one loads the kernel, which waits for what the
-// device has to do.
+// What the driver refuses without having done anything: host memory of several handles that others
+// opened for the device first (chunks.cpp). The first one loads the kernel, which waits for what
+// the device has to do.
 code queue::fill_by_kernel(place destination, const fill_pattern& pattern,
                            std::size_t nbytes) const noexcept {
   if (!kernels_reach(device_, pointer_to(destination), nbytes)) {
