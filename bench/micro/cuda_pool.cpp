@@ -1,5 +1,7 @@
 // A pool of a CUDA device's memory: what a pair costs while the device works and on several threads,
-// and how fast memory is that has moved. Without a CUDA device all of it says that it is absent.
+// what pinned memory costs that a pool takes and gives back, and how fast memory is that has moved.
+// Without a CUDA device all of it says that it is absent.
+#include <array>
 #include <thread>
 
 #include "cuda_driver.hpp"
@@ -154,6 +156,84 @@ void copies_of_moved(benchmark::State& state, path way) {
 BENCHMARK_CAPTURE(copies_of_moved, inside, path::inside)->UseManualTime()->Iterations(100);
 BENCHMARK_CAPTURE(copies_of_moved, to_device, path::to_device)->UseManualTime()->Iterations(50);
 BENCHMARK_CAPTURE(copies_of_moved, back, path::back)->UseManualTime()->Iterations(50);
+
+// The same of pinned memory, beside one cuMemHostAlloc.
+void pinned_copies_of_moved(benchmark::State& state, path way) {
+  const im::device device = find_cuda(state);
+  if (!device) return;
+  constexpr std::size_t k_bytes = std::size_t{256} << 20;
+  const im::context home({device});
+  const im::queue queue(home, device);
+  const cuda_driver driver(device);
+  driver.make_current(home);
+  const auto pool = im::resource::pool(home, im::kind::host);
+  void* const moved = moved_run(pool, queue, k_bytes);
+  const im::buffer whole(k_bytes, im::kind::host,
+                         {.on = queue, .from = im::resource::provider(home, im::kind::host)});
+  const im::buffer there(k_bytes, im::kind::device, {.on = queue});
+  const auto time = [&](void* memory) {
+    return seconds([&] {
+      way == path::to_device ? driver.copy(there.pointer(), memory, k_bytes, queue.native())
+                             : driver.copy(memory, there.pointer(), k_bytes, queue.native());
+    });
+  };
+  std::vector<double> ours;
+  std::vector<double> peers;
+  for (auto _ : state) {
+    ours.push_back(time(moved));
+    peers.push_back(time(whole.pointer()));
+    state.SetIterationTime(ours.back());
+  }
+  pool.deallocate(moved, k_bytes, 0, queue);
+  state.counters["GB/s"] = static_cast<double>(k_bytes) / median(ours) * 1e-9;
+  state.counters["ratio"] = median(peers) / median(ours);
+}
+BENCHMARK_CAPTURE(pinned_copies_of_moved, to_device, path::to_device)
+    ->UseManualTime()
+    ->Iterations(50);
+BENCHMARK_CAPTURE(pinned_copies_of_moved, back, path::back)->UseManualTime()->Iterations(50);
+
+// Microseconds to have pinned memory of the driver and to give it back: a pool's, and by
+// cuMemHostAlloc and cuMemFreeHost; both on an idle device, or one that copies for 0.2 s.
+void pinned_growth(benchmark::State& state, bool at_work) {
+  const im::device device = find_cuda(state);
+  if (!device) return;
+  const auto nbytes = static_cast<std::size_t>(state.range(0));
+  constexpr std::size_t k_copied = std::size_t{256} << 20;
+  const im::context home({device});
+  const im::queue queue(home, device);
+  const im::queue busy(home, device);
+  const cuda_driver driver(device);
+  driver.make_current(home);
+  const im::buffer there(k_copied, im::kind::device, {.on = busy});
+  const im::buffer pinned(k_copied, im::kind::host, {.on = busy});
+  const auto pool = im::resource::pool(home, im::kind::host);
+  const auto begin = [&] {
+    busy.wait();
+    for (int i = 0; at_work && i < 40; ++i) (void)im::copy_async(there, pinned, {.on = busy});
+  };
+  std::array<std::vector<double>, 4> taken;
+  for (auto _ : state) {
+    void* ours = nullptr;
+    void* theirs = nullptr;
+    begin();
+    taken[0].push_back(seconds([&] { ours = pool.allocate(nbytes, 0, queue); }));
+    taken[1].push_back(seconds([&] {
+      pool.deallocate(ours, nbytes, 0, queue);
+      must(pool.trim() >= nbytes);
+    }));
+    state.SetIterationTime(taken[0].back() + taken[1].back());
+    begin();
+    taken[2].push_back(seconds([&] { driver.call("cuMemHostAlloc", &theirs, nbytes, 3U); }));
+    taken[3].push_back(seconds([&] { driver.call("cuMemFreeHost", theirs); }));
+  }
+  busy.wait();
+  const char* const names[] = {"had_us", "gone_us", "cuMemHostAlloc_us", "cuMemFreeHost_us"};
+  for (std::size_t i = 0; i < taken.size(); ++i) state.counters[names[i]] = median(taken[i]) * 1e6;
+}
+#define GROWTH_SIZES Arg(2 << 20)->Arg(64 << 20)->UseManualTime()->Iterations(9)
+BENCHMARK_CAPTURE(pinned_growth, idle, false)->GROWTH_SIZES;
+BENCHMARK_CAPTURE(pinned_growth, at_work, true)->GROWTH_SIZES;
 
 // Blocking copies of pinned memory, ours beside the driver's; `ratio` is ours to its speed.
 void pinned_copies(benchmark::State& state, path way) {

@@ -102,6 +102,9 @@ static_assert(cu::k_attribute_virtual_memory ==
               CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 static_assert(cu::k_attribute_registers_read_only ==
               CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
+static_assert(cu::k_attribute_host_node == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
+static_assert(cu::k_attribute_host_virtual_memory ==
+              CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);
 static_assert(cu::k_pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(cu::k_pointer_on_device == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);
@@ -125,6 +128,7 @@ static_assert(cu::k_event_without_times == CU_EVENT_DISABLE_TIMING);
 static_assert(cu::k_not_capturing == CU_STREAM_CAPTURE_STATUS_NONE);
 static_assert(cu::k_location_device == CU_MEM_LOCATION_TYPE_DEVICE);
 static_assert(cu::k_location_host == CU_MEM_LOCATION_TYPE_HOST);
+static_assert(cu::k_location_host_node == CU_MEM_LOCATION_TYPE_HOST_NUMA);
 static_assert(cu::k_allocation_pinned == CU_MEM_ALLOCATION_TYPE_PINNED);
 static_assert(cu::k_access_read_write == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(cu::k_granularity_minimum == CU_MEM_ALLOC_GRANULARITY_MINIMUM);

@@ -73,8 +73,10 @@ class cuda_no_wait : public on_cuda_relay {
     busy_ = im::queue(home_, device_);
     other_ = im::queue(home_, device_);
     pool_ = im::resource::pool(home_, im::kind::device);
+    pinned_ = im::resource::pool(home_, im::kind::host);
   }
   void TearDown() override {
+    pinned_ = {};
     pool_ = {};
     other_ = {};
     busy_ = {};
@@ -108,6 +110,7 @@ class cuda_no_wait : public on_cuda_relay {
   im::queue busy_;
   im::queue other_;
   im::resource pool_;
+  im::resource pinned_;
 };
 
 using no_calls = std::map<std::string, long>;
@@ -150,6 +153,42 @@ TEST_F(cuda_no_wait, a_pool_that_grows_and_gives_back) {
     }
     (void)pool_.trim();
   });
+}
+
+// What cuMemHostAlloc gave would go back only when all work on the device has ended.
+TEST_F(cuda_no_wait, a_pool_of_pinned_memory_that_grows_and_gives_back) {
+  const auto calls = [&](const char* of) { return relay_.succeeded().at(of); };
+  const long made = calls("cuMemCreate");
+  const long other = calls("cuMemHostAlloc");
+  beside_endless_work(busy_, [&] {
+    for (const std::size_t nbytes : {1u << 20, 40u << 20}) {
+      void* const block = pinned_.allocate(nbytes, 0, busy_);
+      void* const another = pinned_.allocate(nbytes, 0, other_);
+      std::memset(block, 1, nbytes);
+      std::memset(another, 2, nbytes);
+      pinned_.deallocate(block, nbytes, 0, busy_);
+      pinned_.deallocate(another, nbytes, 0, other_);
+    }
+    EXPECT_NE(pinned_.trim(), 0u) << "what the idle queue freed";
+  });
+  EXPECT_NE(calls("cuMemCreate"), made) << "this device's pinned memory does not move";
+  EXPECT_EQ(calls("cuMemHostAlloc"), other);
+}
+
+// Behind the work of its queue, as a block's own: the host waits before it writes there itself.
+TEST_F(cuda_no_wait, pinned_memory_goes_with_a_buffer_behind_work_on_it) {
+  const im::buffer there(8 << 20, im::kind::device, {.on = busy_});
+  beside_endless_work(busy_, [&] {
+    for (int i = 0; i < 5; ++i) {
+      const im::buffer made(8 << 20, im::kind::host, {.on = busy_, .from = pinned_});
+      (void)im::fill_async(made, std::uint64_t{7});
+      (void)im::copy_async(there, made);
+    }
+    (void)pinned_.trim();
+  });
+  bytes got = read(there);
+  EXPECT_EQ(got[0], std::byte{7});
+  EXPECT_EQ(got[got.size() - 8], std::byte{7});
 }
 
 // Who comes later on another queue gets nothing that the endless work may still use.

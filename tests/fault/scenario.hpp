@@ -1,6 +1,8 @@
 #pragma once
 // One program's life on a device, in which anything may fail: nothing leaks, nothing hangs, and
 // what says it succeeded has the right bytes.
+#include <array>
+
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"
@@ -8,7 +10,7 @@
 namespace support {
 
 inline constexpr std::size_t k_bytes = 40000;
-inline constexpr int k_most_calls = 2000;  // more means that the scenario never gets through
+inline constexpr int k_most_calls = 4000;  // more means that the scenario never gets through
 
 // Bytes as they should be, as long as every write to them said that it succeeded.
 struct tracked {
@@ -51,6 +53,7 @@ class scenario {
     functions_and_hints();
     gate();
     pools();
+    blocks_that_move();
     over_others();
     verify();
     attempt([&] { (void)first_.wait(); });
@@ -251,6 +254,35 @@ class scenario {
         }
       }
       attempt([&] { (void)pool.trim(); });
+    }
+  }
+  // Two that lie apart become one, which is filled over the seam.
+  void blocks_that_move() {
+    constexpr std::size_t k_piece = 2 * k_mib;
+    constexpr std::size_t k_around = 1000;
+    im::resource pool;
+    attempt(
+        [&] { pool = im::resource::pool(context_, im::kind::host, {.growth_bytes = k_piece}); });
+    if (!pool) return;
+    std::array<void*, 3> pieces{};
+    for (void*& each : pieces) attempt([&] { each = pool.allocate(k_piece, 0, first_); });
+    for (void* each : {pieces[0], pieces[2]}) give(pool, each, k_piece);
+    attempt([&] {
+      const im::buffer both(2 * k_piece, im::kind::host, {.on = first_, .from = pool});
+      const im::buffer seam = both.slice(k_piece - k_around, 2 * k_around);
+      end(im::fill_async(seam, std::uint64_t{0x0102030405060708}));
+      bytes got(2 * k_around);
+      im::copy(std::span(got), seam);
+      bytes want(2 * k_around);
+      for (std::size_t i = 0; i < want.size(); ++i) want[i] = std::byte(8 - i % 8);
+      EXPECT_TRUE(same(got, want));
+    });
+    give(pool, pieces[1], k_piece);
+    attempt([&] { (void)pool.trim(); });
+  }
+  // Where the driver cannot tell what runs the block is the caller's still.
+  void give(const im::resource& to, void* block, std::size_t nbytes) {
+    while (block != nullptr && !attempt([&] { to.deallocate(block, nbytes, 0, first_); })) {
     }
   }
   void gate() {

@@ -4,6 +4,7 @@
 // As the driver does it refuses what a thread without a current context asks for. A test may have
 // one call fail, of those that allocate, make streams and events, and submit.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -11,6 +12,7 @@
 #include <type_traits>
 
 #include "../../src/backend/cuda/api.hpp"
+#include "cuda_kernels.hpp"
 #include "cuda_memory.hpp"
 #include "cuda_streams.hpp"
 
@@ -45,6 +47,7 @@ stand_in::event& event_of(event_handle handle) {
 
 code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
 std::atomic<long> calls_before_failure{-1};
+std::atomic<bool> node_is_full{false};
 
 code may_begin() {
   if (in_context() != cu::k_success) {
@@ -70,7 +73,8 @@ code push(stream_handle on, Work work) {
 template <class T>
 code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
           stream_handle on) {
-  if (at % sizeof value != 0) {
+  const auto extent = (height - 1) * pitch + width * sizeof value;
+  if (at % sizeof value != 0 || memory().refuses_fill(at, extent)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [=] {
@@ -84,34 +88,8 @@ code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t h
 }
 
 bool is_of_host(stand_in::sort of) {
-  return of == stand_in::sort::host || of == stand_in::sort::registered;
-}
-
-// What a kernel may touch: a real one would end its context.
-void* known_to_kernels(std::uint64_t at, std::uint64_t nbytes) {
-  std::uintptr_t base = 0;
-  stand_in::block found;
-  for (const auto end : {at, at + nbytes - 1}) {
-    if (!memory().find(end, base, found)) {
-      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own\n",
-                   static_cast<std::size_t>(nbytes));
-      std::abort();
-    }
-  }
-  return pointer_to(at);
-}
-
-// As src/backend/cuda/ranges_kernel_ptx.hpp says it, backwards: nothing may rest on an order.
-void copy_ranges(place list, number count) {
-  struct entry {
-    std::uint64_t destination, source, nbytes;
-  };
-  const auto* const entries =
-      static_cast<const entry*>(known_to_kernels(list, count * sizeof(entry)));
-  for (number left = count; left != 0; --left) {
-    const auto& [to, from, nbytes] = entries[left - 1];
-    std::memcpy(known_to_kernels(to, nbytes), known_to_kernels(from, nbytes), nbytes);
-  }
+  return of == stand_in::sort::host || of == stand_in::sort::registered ||
+         of == stand_in::sort::mapped_host;
 }
 
 code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
@@ -130,6 +108,8 @@ extern "C" {
 long stand_in_fail_after(long calls) { return calls_before_failure.exchange(calls); }
 // Has the next so many mappings of memory at an address fail.
 void stand_in_refuse_maps(long count) { memory().refuse_maps(count); }
+// Has the node of the host's memory that is near the device no room.
+void stand_in_fill_node(int is_full) { node_is_full = is_full != 0; }
 // Ranges of callers' memory that are registered.
 std::size_t stand_in_registered() { return memory().registered(); }
 int stand_in_is_write_combined(const void* at) {
@@ -155,7 +135,8 @@ code cuDeviceGetName(char* name, int room, ordinal) {
 }
 code cuDeviceGetAttribute(int* value, number what, ordinal) {
   switch (what) {
-    case cu::k_attribute_compute_mode: *value = 0; break;
+    case cu::k_attribute_compute_mode:
+    case cu::k_attribute_host_node: *value = 0; break;
     case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests go beyond it
     default: *value = 1;
   }
@@ -225,7 +206,13 @@ code cuMemHostUnregister(void* at) {
 code cuMemFree_v2(place at) {
   return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
 }
-code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
+// As the driver does it waits for all work on the device.
+code cuMemFreeHost(void* at) {
+  if (in_context() == cu::k_success) {
+    stand_in::stream::wait_for_all();
+  }
+  return cuMemFree_v2(place_of(at));
+}
 
 code cuPointerGetAttributes(number count, number* what, void** answers, place of) {
   std::uintptr_t base = 0;
@@ -353,27 +340,26 @@ code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
     }
   });
 }
-// Of the one kernel that there is.
 code cuModuleLoadData(module_handle* made, const void* image) {
   const auto outcome = may_begin();
   if (outcome != cu::k_success || std::getenv("STAND_IN_WITHOUT_KERNELS") != nullptr) {
     return outcome != cu::k_success ? outcome : cu::k_error_NOT_SUPPORTED;
   }
-  *made = reinterpret_cast<module_handle>(&primary_context);
-  return if_true(std::strstr(static_cast<const char*>(image), ".entry isthmus_copy_ranges(") !=
-                 nullptr);
+  const auto* const found = stand_in::kernel_in(static_cast<const char*>(image));
+  *made = reinterpret_cast<module_handle>(const_cast<stand_in::kernel*>(found));
+  return if_true(found != nullptr);
 }
-code cuModuleGetFunction(function_handle* found, module_handle, const char* name) {
-  *found = reinterpret_cast<function_handle>(&primary_context);
-  return std::strcmp(name, "isthmus_copy_ranges") == 0 ? in_context() : cu::k_error_NOT_FOUND;
+code cuModuleGetFunction(function_handle* found, module_handle in, const char* name) {
+  const auto* const known = reinterpret_cast<const stand_in::kernel*>(in);
+  *found = reinterpret_cast<function_handle>(in);
+  return name == known->name ? in_context() : cu::k_error_NOT_FOUND;
 }
-code cuLaunchKernel(function_handle, number blocks, number, number, number lanes, number rows,
+code cuLaunchKernel(function_handle what, number blocks, number, number, number lanes, number rows,
                     number, number, stream_handle on, void** parameters, void**) {
   if (blocks == 0 || lanes < 32 || lanes * rows > 1024) {
     return cu::k_error_INVALID_VALUE;
   }
-  return push(on, [list = *static_cast<place*>(parameters[0]),
-                   count = *static_cast<number*>(parameters[1])] { copy_ranges(list, count); });
+  return push(on, reinterpret_cast<const stand_in::kernel*>(what)->bind(memory(), parameters));
 }
 
 code cuMemsetD8Async(place at, unsigned char value, std::size_t count, stream_handle on) {
@@ -400,13 +386,23 @@ code cuMemsetD2D32Async(place at, std::size_t pitch, unsigned value, std::size_t
 
 code cuMemAddressReserve(place* made, std::size_t nbytes, std::size_t alignment, place, flags) {
   *made = memory().reserve(nbytes, alignment);
-  return cu::k_success;
+  return *made != 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
 code cuMemAddressFree(place at, std::size_t nbytes) {
   return if_true(memory().release(at, nbytes));
 }
-code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_properties*, flags) {
-  const int file = memory().create(nbytes);
+code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_properties* what,
+                 flags) {
+  const auto& where = what->where;
+  const bool of_host = where.type == cu::k_location_host || where.type == cu::k_location_host_node;
+  if ((!of_host && where.type != cu::k_location_device) || where.id != 0 || nbytes == 0 ||
+      nbytes % stand_in::memory::k_granularity != 0) {
+    return cu::k_error_INVALID_VALUE;
+  }
+  if (where.type == cu::k_location_host_node && node_is_full) {
+    return cu::k_error_OUT_OF_MEMORY;
+  }
+  const int file = memory().create(nbytes, of_host);
   *made = static_cast<memory_handle>(file);
   return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
@@ -418,8 +414,14 @@ code cuMemMap(place at, std::size_t nbytes, std::size_t, memory_handle what, fla
   return if_true(memory().map(at, nbytes, static_cast<int>(what)));
 }
 code cuMemUnmap(place at, std::size_t nbytes) { return if_true(memory().unmap(at, nbytes)); }
-code cuMemSetAccess(place at, std::size_t nbytes, const access_rights*, std::size_t) {
-  return if_true(memory().open(at, nbytes));
+code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, std::size_t count) {
+  const auto lets_in = [&](number type) {
+    return std::any_of(users, users + count,
+                       [=](const access_rights& each) { return each.who.type == type; });
+  };
+  return if_true(memory().open(at, nbytes, lets_in(cu::k_location_device),
+                               lets_in(cu::k_location_host),
+                               users[0].who.type == cu::k_location_device));
 }
 code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
   *nbytes = stand_in::memory::k_granularity;

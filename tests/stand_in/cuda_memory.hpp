@@ -15,14 +15,15 @@
 
 namespace stand_in {
 
-enum class sort : std::uint8_t { device, managed, host, registered, reserved, mapped };
+enum class sort : std::uint8_t { device, managed, host, registered, reserved, mapped, mapped_host };
 enum class addition : std::uint8_t { made, there_already, not_there };
 
 struct block {
   std::size_t nbytes = 0;
   sort of = sort::device;
   bool write_combined = false;
-  int file = -1;  // that is mapped there
+  bool device_came_first = false;  // when it was opened
+  int file = -1;                   // that is mapped there
 };
 
 class memory {
@@ -61,6 +62,14 @@ class memory {
     block found;
     return find_in(registered_, at, base, found) && at + nbytes > base + found.nbytes;
   }
+  // Host memory of several handles that was opened for the device first.
+  [[nodiscard]] bool refuses_fill(std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    return find_in(mapped_, at, base, found) && found.of == sort::mapped_host &&
+           found.device_came_first && at + nbytes > base + found.nbytes;
+  }
   // Memory of the caller's: each byte once, and what the process may write unless said otherwise.
   [[nodiscard]] addition add(std::uintptr_t at, std::size_t nbytes, bool read_only) {
     const std::lock_guard hold{lock_};
@@ -98,10 +107,17 @@ class memory {
     block found;
     return find_in(blocks_, at, base, found) && found.write_combined;
   }
-  // The block that an address lies in; of a reservation what is mapped there.
+  // The block that an address lies in. As the driver tells it that is all of a reservation, if
+  // something is mapped there.
   [[nodiscard]] bool find(std::uintptr_t at, std::uintptr_t& base, block& found) {
     const std::lock_guard hold{lock_};
-    return find_in(mapped_, at, base, found) || find_in(registered_, at, base, found) ||
+    if (find_in(mapped_, at, base, found)) {
+      block whole;
+      static_cast<void>(find_in(blocks_, at, base, whole));
+      found.nbytes = whole.nbytes;
+      return true;
+    }
+    return find_in(registered_, at, base, found) ||
            (find_in(blocks_, at, base, found) && found.of != sort::reserved);
   }
   [[nodiscard]] std::size_t free_bytes() {
@@ -109,9 +125,13 @@ class memory {
     return k_device_bytes - used_;
   }
 
+  // 0 if there are not as many addresses.
   [[nodiscard]] std::uintptr_t reserve(std::size_t nbytes, std::size_t alignment) {
     const std::lock_guard hold{lock_};
     const auto at = pages(nbytes + alignment, PROT_NONE);
+    if (at == 0) {
+      return 0;
+    }
     const auto start = (at + alignment - 1) / alignment * alignment;
     if (start != at) {
       munmap(pointer(at), start - at);
@@ -131,15 +151,15 @@ class memory {
     return true;
   }
   // A descriptor, or -1.
-  [[nodiscard]] int create(std::size_t nbytes) {
+  [[nodiscard]] int create(std::size_t nbytes, bool of_host) {
     const std::lock_guard hold{lock_};
-    if (nbytes > k_device_bytes - used_) {
+    if (!of_host && nbytes > k_device_bytes - used_) {
       return -1;
     }
     const int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
-      used_ += nbytes;
-      handles_[file] = {nbytes};
+      used_ += of_host ? 0 : nbytes;
+      handles_[file] = {nbytes, of_host};
     }
     return file;
   }
@@ -167,12 +187,24 @@ class memory {
       return false;
     }
     mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
-    mapped_[at] = {nbytes, sort::mapped, false, file};
+    mapped_[at] = {.nbytes = nbytes,
+                   .of = handles_[file].of_host ? sort::mapped_host : sort::mapped,
+                   .file = file};
     ++handles_[file].maps;
     return true;
   }
-  bool open(std::uintptr_t at, std::size_t nbytes) {
-    return mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
+  // Of the host's memory both have to be let in; of the device's the host cannot be.
+  bool open(std::uintptr_t at, std::size_t nbytes, bool to_device, bool to_host,
+            bool device_came_first) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    if (!find_in(mapped_, at, base, found) || (found.of == sort::mapped && to_host)) {
+      return false;
+    }
+    mapped_[base].device_came_first = device_came_first;
+    const bool is_open = to_device && (to_host || found.of == sort::mapped);
+    return !is_open || mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
   }
   bool unmap(std::uintptr_t at, std::size_t nbytes) {
     const std::lock_guard hold{lock_};
@@ -193,6 +225,7 @@ class memory {
   using blocks = std::map<std::uintptr_t, block>;
   struct handle {
     std::size_t nbytes = 0;
+    bool of_host = false;
     int maps = 0;
     bool is_released = false;
   };
@@ -201,7 +234,7 @@ class memory {
   void free_if_unused(int file) {
     const auto& of = handles_[file];
     if (of.is_released && of.maps == 0) {
-      used_ -= of.nbytes;
+      used_ -= of.of_host ? 0 : of.nbytes;
       handles_.erase(file);
       close(file);
     }

@@ -260,8 +260,8 @@ class pool_blocks : public on_backend {
 
   static constexpr std::uint32_t k_threads = 4;
 };
-INSTANTIATE_TEST_SUITE_P(backends, pool_blocks, ::testing::Values("host", "sim_late", "intel"),
-                         backend_label);
+INSTANTIATE_TEST_SUITE_P(backends, pool_blocks,
+                         ::testing::Values("host", "sim_late", "intel", "cuda"), backend_label);
 
 TEST_P(pool_blocks, never_overlap) {
   play(im::kind::host, scaled(is_long() ? 100'000'000 : 200'000));

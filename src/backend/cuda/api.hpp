@@ -101,6 +101,8 @@ inline constexpr number k_attribute_managed_memory = 83;
 inline constexpr number k_attribute_concurrent_managed = 89;
 inline constexpr number k_attribute_virtual_memory = 102;
 inline constexpr number k_attribute_registers_read_only = 113;
+inline constexpr number k_attribute_host_node = 134;
+inline constexpr number k_attribute_host_virtual_memory = 141;
 inline constexpr int k_mode_prohibited = 2;
 
 inline constexpr number k_pointer_memory_type = 2;
@@ -129,6 +131,7 @@ inline constexpr number k_capture_relaxed = 2;
 
 inline constexpr number k_location_device = 1;
 inline constexpr number k_location_host = 2;
+inline constexpr number k_location_host_node = 3;
 inline constexpr number k_allocation_pinned = 1;
 inline constexpr number k_access_read_write = 3;
 inline constexpr number k_granularity_minimum = 0;

@@ -10,25 +10,57 @@
 namespace isthmus::cuda {
 namespace {
 
-allocation_properties properties_of(const device& where) noexcept {
+constexpr location k_host{cu::k_location_host, 0};
+
+allocation_properties properties_of(const location& where) noexcept {
   allocation_properties wanted;
   wanted.type = cu::k_allocation_pinned;
-  wanted.where = {cu::k_location_device, where.index()};
+  wanted.where = where;
   return wanted;
+}
+
+access_rights rights_of(const location& who) noexcept { return {who, cu::k_access_read_write}; }
+location location_of(const device& where) noexcept {
+  return {cu::k_location_device, where.index()};
 }
 
 }  // namespace
 
-std::unique_ptr<chunks> chunks::make(const device& where) {
+std::unique_ptr<chunks> chunks::make(const device& where, what of) {
   std::size_t granularity = 0;
-  const auto wanted = properties_of(where);
-  if (!where.traits().virtual_memory ||
-      where.calls().granularity(&granularity, &wanted, cu::k_granularity_minimum) !=
+  const auto wanted = properties_of(of.places.front());
+  if (where.calls().granularity(&granularity, &wanted, cu::k_granularity_minimum) !=
           cu::k_success ||
       !is_power_of_two(granularity)) {
     return nullptr;
   }
-  return std::make_unique<chunks>(where, granularity);
+  return std::unique_ptr<chunks>{new chunks{where, std::move(of), granularity}};
+}
+
+std::unique_ptr<chunks> chunks::of_device(const device& where) {
+  if (!where.traits().virtual_memory) {
+    return nullptr;
+  }
+  const auto here = location_of(where);
+  return make(where, {ISTHMUS_KIND_DEVICE, {here}, {rights_of(here)}});
+}
+
+std::unique_ptr<chunks> chunks::of_host(const device& near,
+                                        std::span<isthmus::device* const> users) {
+  // The host comes first: where a device does the driver refuses fills over two chunks (H100,
+  // driver 580).
+  what of{ISTHMUS_KIND_HOST, {k_host}, {rights_of(k_host)}};
+  for (const auto* each : users) {
+    const auto& user = static_cast<const device&>(*each);
+    if (!user.traits().virtual_memory || !user.traits().host_virtual_memory) {
+      return nullptr;
+    }
+    of.users.push_back(rights_of(location_of(user)));
+  }
+  if (const auto node = near.traits().host_node; node >= 0) {
+    of.places.insert(of.places.begin(), {cu::k_location_host_node, node});
+  }
+  return make(near, std::move(of));
 }
 
 result<void*> chunks::reserve(std::size_t nbytes, std::size_t alignment) {
@@ -53,13 +85,13 @@ void chunks::release(void* base, std::size_t nbytes) noexcept {
 }
 
 // On failure nothing is mapped there.
-result<void> chunks::map(void* at, std::size_t nbytes, memory_handle what) noexcept {
-  if (const auto outcome = calls().map(place_of(at), nbytes, 0, what, 0);
+result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noexcept {
+  if (const auto outcome = calls().map(place_of(at), nbytes, 0, handle, 0);
       outcome != cu::k_success) {
     return call_failed("cuMemMap", outcome);
   }
-  const access_rights ours{{cu::k_location_device, where_.index()}, cu::k_access_read_write};
-  if (const auto outcome = calls().set_access(place_of(at), nbytes, &ours, 1);
+  const auto& users = of_.users;
+  if (const auto outcome = calls().set_access(place_of(at), nbytes, users.data(), users.size());
       outcome != cu::k_success) {
     calls().unmap(place_of(at), nbytes);
     return call_failed("cuMemSetAccess", outcome);
@@ -67,16 +99,29 @@ result<void> chunks::map(void* at, std::size_t nbytes, memory_handle what) noexc
   return {};
 }
 
+// What was refused at the first place is told, if at no other one it is had either.
+code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
+  auto refused = cu::k_success;
+  for (const auto& each : of_.places) {
+    const auto wanted = properties_of(each);
+    const auto outcome = calls().create_memory(&made, nbytes, &wanted, 0);
+    if (outcome == cu::k_success) {
+      return outcome;
+    }
+    refused = refused == cu::k_success ? outcome : refused;
+  }
+  return refused;
+}
+
 result<void> chunks::create(void* at, std::size_t nbytes) {
   auto primary = where_.primary();
   ISTHMUS_TRY(primary);
   const made_current here{calls(), *primary};
   memory_handle made = 0;
-  const auto wanted = properties_of(where_);
-  if (const auto outcome = calls().create_memory(&made, nbytes, &wanted, 0);
-      outcome != cu::k_success) {
-    return fail(status_of(outcome), "{} did not give {} of device memory: cuMemCreate: {} ({})",
-                where_.properties().filter, describe_bytes(nbytes), code_name(outcome), outcome);
+  if (const auto outcome = obtain(made, nbytes); outcome != cu::k_success) {
+    return fail(status_of(outcome), "{} did not give {} of {} memory: cuMemCreate: {} ({})",
+                where_.properties().filter, describe_bytes(nbytes), kind_name(of_.kind),
+                code_name(outcome), outcome);
   }
   auto done = map(at, nbytes, made);
   if (done) {

@@ -58,7 +58,8 @@ error more_than_free(const device& where, std::size_t nbytes, std::size_t free_b
 context::context(platform& home, std::vector<isthmus::device*> members, isthmus::platform* whole)
     : isthmus::context{std::move(members), whole}, driver_{home} {
   for (auto* member : devices()) {
-    chunks_.push_back(chunks::make(static_cast<device&>(*member)));
+    const auto& where = static_cast<device&>(*member);
+    movable_.push_back({chunks::of_device(where), chunks::of_host(where, devices())});
   }
 }
 
@@ -91,10 +92,15 @@ pointer_facts context::query(const void* pointer) noexcept {
 
 chunk_source* context::chunks(isthmus::device& where, usm_kind kind) noexcept {
   const auto found = std::find(devices().begin(), devices().end(), &where);
-  if (kind != ISTHMUS_KIND_DEVICE || found == devices().end()) {
+  if (found == devices().end()) {
     return nullptr;
   }
-  return chunks_.at(static_cast<std::size_t>(found - devices().begin())).get();
+  const auto& all = movable_.at(static_cast<std::size_t>(found - devices().begin()));
+  switch (kind) {
+    case ISTHMUS_KIND_DEVICE: return all.of_device.get();
+    case ISTHMUS_KIND_HOST: return all.of_host.get();
+    default: return nullptr;
+  }
 }
 
 // Pre: the device's context is current.

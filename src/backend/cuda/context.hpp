@@ -34,8 +34,12 @@ class context final : public isthmus::context {
   [[nodiscard]] result<void*> obtain_larger(device& where, const allocation_request& request);
   void give_back(device& where, void* pointer, usm_kind kind, std::size_t nbytes) noexcept;
 
+  struct movable {
+    std::unique_ptr<cuda::chunks> of_device;
+    std::unique_ptr<cuda::chunks> of_host;
+  };
   platform& driver_;
-  std::vector<std::unique_ptr<cuda::chunks>> chunks_;  // as `devices`; null where none moves
+  std::vector<movable> movable_;  // as `devices`; each null where none moves
   // CUDA takes no alignment: where it aligns less than was asked for we take more and align
   // ourselves. Aligned start to what the driver gave.
   struct whole_block {

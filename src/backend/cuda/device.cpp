@@ -94,6 +94,8 @@ result<device_description> describe(const api& calls, ordinal index) {
       .max_pitch = attribute(calls, cu::k_attribute_max_pitch, index),
       .virtual_memory = calls.reserve != nullptr && calls.granularity != nullptr &&
                         attribute(calls, cu::k_attribute_virtual_memory, index) != 0,
+      .host_virtual_memory = attribute(calls, cu::k_attribute_host_virtual_memory, index) != 0,
+      .host_node = attribute(calls, cu::k_attribute_host_node, index),
       .registers_read_only = attribute(calls, cu::k_attribute_registers_read_only, index) != 0};
   auto& told = found.properties;
   told.filter = formatted("cuda:gpu:{}", index);

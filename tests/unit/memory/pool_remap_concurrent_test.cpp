@@ -1,10 +1,12 @@
 // Free memory of a pool that moves to where a larger request needs it: on the host, whose chunks
-// divide, and on a simulated device, whose chunks do not and which notes what moves under work.
+// divide, on a simulated device, whose chunks do not and which notes what moves under work, and on
+// CUDA, whose chunks may lie at two places.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <fstream>
 #include <random>
 #include <thread>
@@ -78,28 +80,53 @@ class holder {
 class pool_remap : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
-    if (std::string_view{GetParam()} == "host") {
+    const std::string_view wanted{GetParam()};
+    if (wanted == "host") {
       auto* device = expect_value(find_device("host"));
       if (!device->can(ISTHMUS_CAN_REMAP)) {
         GTEST_SKIP() << "the kernel moves no pages";
       }
       on_ = ref<queue>{expect_value(device->default_queue())};
+    } else if (wanted == "cuda") {
+      usual_ = ISTHMUS_KIND_HOST;
+      set_up_cuda();
     } else {
       sim_.emplace(GetParam());
       on_ = ref<queue>{sim_->on};
     }
   }
-  [[nodiscard]] ref<pool> make(const pool::options& how = {},
-                               usm_kind kind = ISTHMUS_KIND_DEVICE) const {
+  void set_up_cuda() {
+    auto device = find_device("cuda");
+    if (!device) {
+      const char* required = std::getenv("ISTHMUS_REQUIRE_CUDA");
+      ASSERT_TRUE(required == nullptr || *required != '1') << device.failure().message();
+      GTEST_SKIP() << "no CUDA device";
+    }
+    const auto home = expect_value((*device)->home().default_context());
+    if (home->chunks(**device, usual_) == nullptr) {
+      GTEST_SKIP() << "its pinned memory does not move";
+    }
+    on_ = expect_value(home->create_queue(**device));
+  }
+  [[nodiscard]] ref<pool> make(const pool::options& how = {}) const { return make(how, usual_); }
+  [[nodiscard]] ref<pool> make(const pool::options& how, usm_kind kind) const {
     return pool_on(*on_, kind, how);
+  }
+  [[nodiscard]] bool divides() const { return std::string_view{GetParam()} == "host"; }
+  // On CUDA managed memory does not.
+  [[nodiscard]] std::vector<usm_kind> kinds_that_move() const {
+    return usual_ == ISTHMUS_KIND_HOST
+               ? std::vector<usm_kind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_HOST}
+               : std::vector<usm_kind>{ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST};
   }
 
   std::optional<rig> sim_;
   ref<queue> on_;
+  usm_kind usual_ = ISTHMUS_KIND_DEVICE;
 };
 
 TEST_P(pool_remap, pieces_become_one_run) {
-  for (const usm_kind kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+  for (const usm_kind kind : kinds_that_move()) {
     holder with{make({}, kind), *on_};
     with.take_and_give_every_other(8, 4 * k_mib);
     const auto held = with.held();
@@ -122,7 +149,7 @@ TEST_P(pool_remap, can_be_switched_off) {
 }
 
 TEST_P(pool_remap, what_is_in_use_stays_where_it_is) {
-  holder with{make({}, ISTHMUS_KIND_SHARED), *on_};
+  holder with{make({}, ISTHMUS_KIND_HOST), *on_};
   std::vector<std::byte*> kept;
   for (int each = 0; each < 12; ++each) {
     kept.push_back(with.take(3 * k_mib + k_mib / 2));
@@ -149,7 +176,7 @@ TEST_P(pool_remap, a_limit_is_met_by_moving) {
 }
 
 TEST_P(pool_remap, any_of_it_goes_back) {
-  const auto before = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  const auto before = process_live_counts().total(usual_);
   {
     holder with{make(), *on_};
     with.take_and_give_every_other(8, 4 * k_mib);
@@ -161,13 +188,13 @@ TEST_P(pool_remap, any_of_it_goes_back) {
     EXPECT_GE(given_back + 8 * k_mib, free);
     with.take(10 * k_mib);
   }
-  const auto after = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  const auto after = process_live_counts().total(usual_);
   EXPECT_EQ(after.bytes, before.bytes);
   EXPECT_EQ(after.count, before.count);
 }
 
 TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
-  const auto before = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  const auto before = process_live_counts().total(usual_);
   {
     holder with{make({.initial_bytes = 64 * k_mib}), *on_};
     const auto given_back = with.from().trim(32 * k_mib);
@@ -177,7 +204,7 @@ TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
     with.from().trim(0);
     EXPECT_LE(with.held(), 24 * k_mib);
   }
-  const auto after = process_live_counts().total(ISTHMUS_KIND_DEVICE);
+  const auto after = process_live_counts().total(usual_);
   EXPECT_EQ(after.bytes, before.bytes);
   EXPECT_EQ(after.count, before.count) << "of what was one chunk, and then several";
 }
@@ -190,7 +217,7 @@ std::size_t reserved_bytes() {
 
 // A small block where a large one was, again and again: what lay around it moves on.
 TEST_P(pool_remap, small_blocks_keep_no_addresses) {
-  if (sim_) {
+  if (!divides()) {
     GTEST_SKIP() << "a chunk that does not divide keeps the addresses that it was reserved with";
   }
   holder with{make(), *on_};
@@ -251,7 +278,7 @@ TEST_P(pool_remap, random_sizes_do_not_wear_it_down) {
     bytes += odd;
     most = std::max(most, bytes);
   }
-  EXPECT_LE(from->usage().held_bytes, most + most / (sim_ ? 2 : 4));
+  EXPECT_LE(from->usage().held_bytes, most + most / (divides() ? 4 : 2));
   while (!live.empty()) {
     give(0);
   }
@@ -273,7 +300,7 @@ TEST_P(pool_remap, more_growth_than_there_is_is_only_a_wish) {
 // Each alone is served: 40 MiB lie free in each of three places, and two threads want 60 MiB each;
 // where chunks do not divide, some of them are in part in use.
 TEST_P(pool_remap, threads_that_grow_at_once_take_nothing_from_one_another) {
-  const std::size_t spare = (sim_ ? 24 : 4) * k_mib;
+  const std::size_t spare = (divides() ? 4 : 24) * k_mib;
   for (int round = 0; round < 20; ++round) {
     const auto from = make({.limit_bytes = 123 * k_mib + spare});
     std::vector<taken> pins;
@@ -379,10 +406,14 @@ TEST_P(pool_remap, blocks_never_overlap) {
 
 std::string name_of(const testing::TestParamInfo<const char*>& info) {
   const std::string options{info.param};
-  return options == "host" ? options : options.find("late") == std::string::npos ? "sim" : "late";
+  if (options == "host" || options == "cuda") {
+    return options;
+  }
+  return options.find("late") == std::string::npos ? "sim" : "late";
 }
 INSTANTIATE_TEST_SUITE_P(drivers, pool_remap,
-                         testing::Values("host", "capacity=1GiB", "capacity=1GiB,effect=late"),
+                         testing::Values("host", "capacity=1GiB", "capacity=1GiB,effect=late",
+                                         "cuda"),
                          name_of);
 
 TEST(pool_remap_sim, a_device_that_is_full_in_pieces_serves_one_large_block) {

@@ -1,0 +1,85 @@
+#pragma once
+// The library's kernels, as functions of the stand-in's.
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+#include "cuda_memory.hpp"
+
+namespace stand_in {
+
+// What a kernel may touch: a real one would end its context.
+inline unsigned char* known_to_kernels(memory& all, std::uint64_t at, std::uint64_t nbytes) {
+  std::uintptr_t base = 0;
+  block found;
+  for (const auto end : {at, at + nbytes - 1}) {
+    if (!all.find(end, base, found)) {
+      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own\n",
+                   static_cast<std::size_t>(nbytes));
+      std::abort();
+    }
+  }
+  return reinterpret_cast<unsigned char*>(at);
+}
+
+// As src/backend/cuda/ranges_kernel_ptx.hpp says it, backwards: nothing may rest on an order.
+inline void copy_ranges(memory& all, std::uint64_t list, unsigned count) {
+  struct entry {
+    std::uint64_t destination, source, nbytes;
+  };
+  const auto* const entries =
+      reinterpret_cast<const entry*>(known_to_kernels(all, list, count * sizeof(entry)));
+  for (unsigned left = count; left != 0; --left) {
+    const auto& [to, from, nbytes] = entries[left - 1];
+    std::memcpy(known_to_kernels(all, to, nbytes), known_to_kernels(all, from, nbytes), nbytes);
+  }
+}
+
+using bytes_16 = std::array<unsigned char, 16>;
+
+// As src/backend/cuda/fill_kernel_ptx.hpp says it.
+inline void fill(memory& all, std::uint64_t begin, std::uint64_t end, const bytes_16& pattern) {
+  auto* const start = known_to_kernels(all, begin, end - begin);
+  for (auto at = begin; at != end; ++at) {
+    start[at - begin] = pattern[at % pattern.size()];
+  }
+}
+
+// The parameters are read when it is launched.
+struct kernel {
+  std::string_view name;
+  std::function<void()> (*bind)(memory& all, void** parameters);
+};
+
+template <class T>
+T parameter(void** all, int index) {
+  return *static_cast<T*>(all[index]);
+}
+
+inline constexpr kernel k_kernels[] = {
+    {"isthmus_copy_ranges",
+     [](memory& all, void** given) -> std::function<void()> {
+       return [&all, list = parameter<std::uint64_t>(given, 0),
+               count = parameter<unsigned>(given, 1)] { copy_ranges(all, list, count); };
+     }},
+    {"isthmus_fill", [](memory& all, void** given) -> std::function<void()> {
+       return [&all, begin = parameter<std::uint64_t>(given, 0),
+               end = parameter<std::uint64_t>(given, 1),
+               pattern = parameter<bytes_16>(given, 2)] { fill(all, begin, end, pattern); };
+     }}};
+
+// That of which `image` is the text, or null.
+inline const kernel* kernel_in(const char* image) {
+  for (const auto& each : k_kernels) {
+    if (std::strstr(image, (".entry " + std::string{each.name} + "(").c_str()) != nullptr) {
+      return &each;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace stand_in

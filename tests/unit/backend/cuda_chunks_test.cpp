@@ -1,0 +1,210 @@
+// Chunks of memory that a CUDA device moves: of its own, and pinned on the host.
+
+#include <algorithm>
+
+#include "core/sizes.hpp"
+#include "unit/backend/cuda_fixture.hpp"
+
+namespace isthmus::cuda_test {
+namespace {
+
+class cuda_chunks : public cuda_test, public testing::WithParamInterface<usm_kind> {
+ protected:
+  void SetUp() override {
+    cuda_test::SetUp();
+    if (IsSkipped() || HasFatalFailure()) {
+      return;
+    }
+    chunks_ = home().chunks(where(), GetParam());
+    if (chunks_ == nullptr) {
+      GTEST_SKIP() << "no virtual memory management of this kind";
+    }
+    unit_ = chunks_->granularity();
+    base_ = static_cast<std::byte*>(*chunks_->reserve(8 * unit_, 4 * unit_));
+  }
+  void TearDown() override {
+    if (base_ != nullptr) {
+      chunks_->release(base_, 8 * unit_);
+    }
+  }
+
+  chunk_source* chunks_ = nullptr;
+  std::size_t unit_ = 0;
+  std::byte* base_ = nullptr;
+};
+INSTANTIATE_TEST_SUITE_P(cuda_kinds, cuda_chunks,
+                         testing::Values(ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_HOST),
+                         [](const auto& each) { return std::string{kind_name(each.param)}; });
+
+TEST_P(cuda_chunks, keep_what_is_in_them_where_they_go) {
+  EXPECT_EQ(address(base_) % (4 * unit_), 0U);
+  ASSERT_TRUE(chunks_->create(base_, 2 * unit_));
+  ASSERT_TRUE(chunks_->create(base_ + 2 * unit_, unit_));
+  const auto data = numbered(3 * unit_);
+  finish(line().copy(base_, data.data(), 3 * unit_, {}));  // over the seam between two chunks
+  bool lost = true;
+  ASSERT_TRUE(chunks_->move(base_, base_ + 5 * unit_, 2 * unit_, lost));
+  EXPECT_FALSE(lost);
+  const auto moved = read(line(), base_ + 5 * unit_, 2 * unit_);
+  EXPECT_TRUE(std::equal(moved.begin(), moved.end(), data.begin()));
+  const auto still = read(line(), base_, 2 * unit_);
+  EXPECT_EQ(still, moved) << "it stays behind, for what is at work there";
+  chunks_->leave(base_, 2 * unit_);
+  ASSERT_TRUE(chunks_->create(base_, unit_)) << "where it was there is room again";
+  for (const std::size_t at : {std::size_t{0}, std::size_t{2}}) {
+    chunks_->destroy(base_ + at * unit_, unit_);
+  }
+  chunks_->destroy(base_ + 5 * unit_, 2 * unit_);
+}
+
+TEST_P(cuda_chunks, stay_where_they_are_if_they_cannot_move) {
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  ASSERT_TRUE(chunks_->create(base_ + unit_, unit_));
+  const auto data = numbered(unit_);
+  finish(line().copy(base_, data.data(), unit_, {}));
+  // Other addresses than a reservation's: the driver refuses to map.
+  auto* const nowhere = reinterpret_cast<std::byte*>(unit_);
+  bool lost = true;
+  EXPECT_FALSE(chunks_->move(base_, nowhere, unit_, lost));
+  EXPECT_FALSE(lost);
+  EXPECT_EQ(read(line(), base_, unit_), data);
+  EXPECT_FALSE(chunks_->create(nowhere, unit_));
+  chunks_->destroy(base_, unit_);
+  chunks_->destroy(base_ + unit_, unit_);
+}
+
+TEST_P(cuda_chunks, go_back_to_the_driver) {
+  const auto before = where().memory()->free_bytes;
+  constexpr std::size_t k_large = std::size_t{64} << 20;
+  auto range = chunks_->reserve(k_large, unit_);
+  ASSERT_TRUE(range);
+  ASSERT_TRUE(chunks_->create(*range, k_large));
+  EXPECT_EQ(where().memory()->free_bytes < before, GetParam() == ISTHMUS_KIND_DEVICE);
+  chunks_->destroy(*range, k_large);
+  chunks_->release(*range, k_large);
+  EXPECT_EQ(where().memory()->free_bytes, before);
+}
+
+// As the pattern says it from the first byte on, and not a byte beside it.
+void expect_filled(queue& line, std::byte* at, std::size_t nbytes, const fill_pattern& pattern) {
+  const std::byte beside[]{at[-1], at[nbytes]};
+  finish(line.fill(at, pattern, nbytes, {}));
+  for (std::size_t i = 0; i < nbytes; ++i) {
+    ASSERT_EQ(at[i], pattern.bytes[i % pattern.nbytes]) << i << " of " << nbytes;
+  }
+  EXPECT_EQ(at[-1], beside[0]);
+  EXPECT_EQ(at[nbytes], beside[1]);
+}
+
+// Of the host's memory about a seam between two chunks, the second of which has `unit` bytes.
+void expect_fills_about(queue& line, std::byte* seam, std::size_t unit) {
+  std::uint8_t value = 0;
+  for (std::size_t width = 1; width <= 16; width *= 2) {
+    fill_pattern pattern;
+    pattern.nbytes = width;
+    std::generate_n(pattern.bytes, width, [&] { return std::byte{++value}; });
+    for (const std::size_t offset : {1U, 2U, 3U, 8U, 15U, 16U, 17U}) {
+      expect_filled(line, seam + offset, width, pattern);
+      expect_filled(line, seam + offset, 16 * 5, pattern);
+      expect_filled(line, seam - offset, 16 * 9, pattern);
+    }
+    expect_filled(line, seam - 37, unit - 48, pattern);
+  }
+}
+
+class cuda_host_chunks : public cuda_chunks {};
+INSTANTIATE_TEST_SUITE_P(cuda, cuda_host_chunks, testing::Values(ISTHMUS_KIND_HOST),
+                         [](const auto&) { return std::string{"host"}; });
+
+TEST_P(cuda_host_chunks, are_the_hosts_as_well) {
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  const auto data = numbered(unit_);
+  std::copy(data.begin(), data.end(), base_);
+  EXPECT_EQ(read(line(), base_, unit_), data);
+  bool lost = true;
+  ASSERT_TRUE(chunks_->move(base_, base_ + unit_, unit_, lost));
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), base_)) << "where it stays behind";
+  EXPECT_TRUE(std::equal(data.begin(), data.end(), base_ + unit_));
+  base_[7] = std::byte{0xee};
+  EXPECT_EQ(base_[unit_ + 7], std::byte{0xee}) << "one memory";
+  chunks_->leave(base_, unit_);
+  chunks_->destroy(base_ + unit_, unit_);
+}
+
+TEST_P(cuda_host_chunks, are_pinned_memory_to_who_asks) {
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  ASSERT_TRUE(chunks_->create(base_ + unit_, unit_));
+  for (const std::size_t offset : {std::size_t{0}, unit_ - 1, unit_, 2 * unit_ - 1}) {
+    const auto told = home().query(base_ + offset);
+    EXPECT_EQ(told.kind, ISTHMUS_KIND_HOST);
+    EXPECT_EQ(told.base, base_) << "of all the addresses";
+    EXPECT_EQ(told.nbytes, 8 * unit_);
+    EXPECT_EQ(told.home, nullptr);
+  }
+  EXPECT_EQ(home().query(base_ + 2 * unit_).kind, ISTHMUS_KIND_UNKNOWN);
+  EXPECT_FALSE(where().is_hosts_own(base_));
+  for (const std::size_t at : {std::size_t{0}, unit_}) {
+    chunks_->destroy(base_ + at, unit_);
+  }
+}
+
+// From chunk to chunk, too.
+TEST_P(cuda_host_chunks, take_any_pattern_anywhere) {
+  for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
+    ASSERT_TRUE(chunks_->create(base_ + at, unit_));
+  }
+  expect_fills_about(line(), base_ + unit_, unit_);
+  fill_pattern words;
+  words.nbytes = 4;
+  expect_filled(line(), base_ + 4, 3 * unit_ - 8, words);
+  for (const std::size_t at : {std::size_t{0}, unit_, 2 * unit_}) {
+    chunks_->destroy(base_ + at, unit_);
+  }
+}
+
+TEST_P(cuda_host_chunks, come_from_elsewhere_where_the_near_node_is_full) {
+  auto* const library = *os::open_library(where().home().properties().library.c_str());
+  auto* const fill_node =
+      reinterpret_cast<void (*)(int)>(os::find_symbol(library, "stand_in_fill_node"));
+  if (fill_node == nullptr) {
+    GTEST_SKIP() << "a driver that does as it is asked";
+  }
+  fill_node(1);
+  EXPECT_TRUE(chunks_->create(base_, unit_));
+  fill_node(0);
+  base_[0] = std::byte{1};
+  chunks_->destroy(base_, unit_);
+}
+
+// Opened for the device first: fills over its seams the driver refuses.
+TEST_F(cuda_test, fills_pinned_memory_of_others_whatever_it_is_made_of) {
+  auto* const unit_of = home().chunks(where(), ISTHMUS_KIND_HOST);
+  if (unit_of == nullptr) {
+    GTEST_SKIP() << "no virtual memory management of this kind";
+  }
+  const auto unit = unit_of->granularity();
+  const cuda::made_current here{calls(), primary()};
+  cuda::place base = 0;
+  ASSERT_EQ(calls().reserve(&base, 2 * unit, unit, 0, 0), 0U);
+  cuda::allocation_properties wanted;
+  wanted.type = cuda::cu::k_allocation_pinned;
+  wanted.where = {cuda::cu::k_location_host_node, std::max(where().traits().host_node, 0)};
+  const cuda::access_rights users[] = {
+      {{cuda::cu::k_location_device, where().index()}, cuda::cu::k_access_read_write},
+      {{cuda::cu::k_location_host, 0}, cuda::cu::k_access_read_write}};
+  for (const auto at : {base, base + unit}) {
+    cuda::memory_handle made = 0;
+    ASSERT_EQ(calls().create_memory(&made, unit, &wanted, 0), 0U);
+    ASSERT_EQ(calls().map(at, unit, 0, made, 0), 0U);
+    ASSERT_EQ(calls().set_access(at, unit, users, 2), 0U);
+    EXPECT_EQ(calls().release_memory(made), 0U) << "it goes with its mapping";
+  }
+  expect_fills_about(line(), static_cast<std::byte*>(cuda::pointer_to(base + unit)), unit);
+  for (const auto at : {base, base + unit}) {
+    EXPECT_EQ(calls().unmap(at, unit), 0U);
+  }
+  EXPECT_EQ(calls().release_addresses(base, 2 * unit), 0U);
+}
+
+}  // namespace
+}  // namespace isthmus::cuda_test
