@@ -68,8 +68,13 @@ class device : public ref_counted {
                                                   std::size_t nbytes,
                                                   bool to_device) const noexcept;
 
-  // The same of what is in many pieces, which the host gathers for one operation or scatters
-  // behind it.
+  // Whether one of plain host memory to this device that nobody waits for goes faster where its
+  // caller gathers it in pinned memory, for a queue of his own to copy.
+  [[nodiscard]] virtual bool copies_better_gathered(const void* first, const void* last,
+                                                    std::size_t nbytes) const noexcept;
+
+  // As `copies_better_staged`, of what is in many pieces, which the host gathers for one operation
+  // or scatters behind it.
   [[nodiscard]] virtual bool copies_pieces_better_staged(const void* first,
                                                          const void* last) const noexcept;
 

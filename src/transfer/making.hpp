@@ -1,18 +1,18 @@
 #pragma once
-// A copy that has been checked, by the cheapest way there is: the host itself, the staging ring,
-// the driver, or plain memory between two contexts.
+// A copy that has been checked, by the cheapest way there is: the host itself, pinned memory that
+// the caller or the staging ring's threads fill, the driver, or plain memory between two contexts.
 
 #include "os/virtual_memory.hpp"
+#include "transfer/gathered.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staged.hpp"
 #include "transfer/submitting.hpp"
 
 namespace isthmus {
 
-// `on_host()` is the whole copy, and owns what it needs besides the two places.
 template <class Effect>
-submitted make_copy(queue* on, const movement& what, transfer_options options,
-                    const Effect& on_host) {
+submitted make_otherwise(queue* on, const movement& what, transfer_options options,
+                         const Effect& on_host) {
   touched_memory touched;
   touched.add(what.destination, what.destination_bytes, true);
   touched.add(what.source, what.source_bytes, false);
@@ -34,6 +34,24 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
                     [&](wait_list after) { return what.put_to(*carrying, after); });
   }
   return copy_staged(*on, what, std::move(options));
+}
+
+// `on_host()` is the whole copy, and owns what it needs besides the two places.
+template <class Effect>
+submitted make_copy(queue* on, const movement& what, transfer_options options,
+                    const Effect& on_host) {
+  if (options.blocking) {
+    return make_otherwise(on, what, std::move(options), on_host);
+  }
+  if (on != nullptr && what.destination.in_context_of(*on)) {
+    if (auto given = copy_gathered(*on, what, options)) {
+      return *std::move(given);
+    }
+  }
+  // Only its end tells that the source has been read.
+  options.blocking = options.waits_for_source;
+  auto made = make_otherwise(on, what, std::move(options), on_host);
+  return made && !*made ? submitted{completed_event()} : std::move(made);
 }
 
 }  // namespace isthmus

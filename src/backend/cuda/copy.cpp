@@ -25,6 +25,10 @@ constexpr std::size_t k_filled_by_columns = std::size_t{64} << 10;
 constexpr std::size_t k_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_staged_from_device = std::size_t{2} << 20;
 
+// From here on a copy to the device that nobody waits for takes longer by the driver's own staging
+// than by a copy of the caller's to pinned memory.
+constexpr std::size_t k_gathered = std::size_t{8} << 10;
+
 template <class T>
 T element(const fill_pattern& pattern, std::size_t offset) noexcept {
   T value;
@@ -115,6 +119,12 @@ number memory_type(const api& calls, const void* pointer) noexcept {
 bool device::is_hosts_own(const void* pointer) const noexcept {
   const made_current here{calls_, known_primary()};
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
+}
+
+// None of it is registered, as far as its ends tell: what is a device may be writing.
+bool device::copies_better_gathered(const void* first, const void* last,
+                                    std::size_t nbytes) const noexcept {
+  return nbytes >= k_gathered && is_hosts_own(first) && is_hosts_own(last);
 }
 
 // Of memory that is registered in part, too.
