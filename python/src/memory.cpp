@@ -50,7 +50,7 @@ void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
   try {
     place to = buffer_place(*self);
     place from = buffer_place(of);
-    const operation_arguments how{nb::handle{}, nb::handle{}, true};
+    const operation_arguments how{nb::handle{}, nb::handle{}, waits::for_end};
     static_cast<void>(run_operation({how, of.nbytes, to.direct && from.direct, {&to, &from}},
                                     [&](const isthmus_operation_t* with, isthmus_event_t** event) {
                                       return isthmus_copy(nullptr, &to.raw, &from.raw, of.nbytes,

@@ -33,7 +33,7 @@ result<memory_info> device::memory() const {
               properties_.filter);
 }
 
-bool device::copies_better_gathered(const void*, const void*, std::size_t) const noexcept {
+bool device::copies_better_slotted(const void*, const void*, std::size_t, bool) const noexcept {
   return false;
 }
 

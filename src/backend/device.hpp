@@ -68,10 +68,10 @@ class device : public ref_counted {
                                                   std::size_t nbytes,
                                                   bool to_device) const noexcept;
 
-  // Whether one of plain host memory to this device that nobody waits for goes faster where its
-  // caller gathers it in pinned memory, for a queue of his own to copy.
-  [[nodiscard]] virtual bool copies_better_gathered(const void* first, const void* last,
-                                                    std::size_t nbytes) const noexcept;
+  // Whether a small one goes faster by way of one slot of pinned memory, which its caller fills or
+  // empties, and a queue of his own. `to_read`: the caller waits till the source has been read.
+  [[nodiscard]] virtual bool copies_better_slotted(const void* first, const void* last,
+                                                   std::size_t nbytes, bool to_read) const noexcept;
 
   // As `copies_better_staged`, of what is in many pieces, which the host gathers for one operation
   // or scatters behind it.

@@ -1,10 +1,10 @@
 #pragma once
-// A copy that has been checked, by the cheapest way there is: the host itself, pinned memory that
-// the caller or the staging ring's threads fill, the driver, or plain memory between two contexts.
+// A copy that has been checked, by the cheapest way there is: the host itself, a slot of pinned
+// memory, the staging ring, the driver, or plain memory between two contexts.
 
 #include "os/virtual_memory.hpp"
-#include "transfer/gathered.hpp"
 #include "transfer/pageable.hpp"
+#include "transfer/slotted.hpp"
 #include "transfer/staged.hpp"
 #include "transfer/submitting.hpp"
 
@@ -40,18 +40,19 @@ submitted make_otherwise(queue* on, const movement& what, transfer_options optio
 template <class Effect>
 submitted make_copy(queue* on, const movement& what, transfer_options options,
                     const Effect& on_host) {
-  if (options.blocking) {
-    return make_otherwise(on, what, std::move(options), on_host);
-  }
-  if (on != nullptr && what.destination.in_context_of(*on)) {
+  if (on != nullptr) {
     if (auto given = copy_gathered(*on, what, options)) {
       return *std::move(given);
     }
   }
-  // Only its end tells that the source has been read.
-  options.blocking = options.waits_for_source;
-  auto made = make_otherwise(on, what, std::move(options), on_host);
-  return made && !*made ? submitted{completed_event()} : std::move(made);
+  // Otherwise only the copy's end tells that the source has been read.
+  const bool gives_event = !options.blocking;
+  options.blocking = options.blocking || options.waits_for_source;
+  auto made = on != nullptr && options.blocking ? copy_scattered(*on, what, options) : std::nullopt;
+  if (!made) {
+    made = make_otherwise(on, what, std::move(options), on_host);
+  }
+  return gives_event && *made && !**made ? submitted{completed_event()} : *std::move(made);
 }
 
 }  // namespace isthmus

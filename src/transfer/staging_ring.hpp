@@ -12,7 +12,7 @@
 
 #include "backend/queue.hpp"
 #include "os/processors.hpp"
-#include "transfer/gather_slots.hpp"
+#include "transfer/pinned_slots.hpp"
 #include "transfer/thread_choice.hpp"
 
 namespace isthmus {
@@ -69,7 +69,7 @@ class staging_ring {
     return to_device ? threads_to_ : threads_back_;
   }
   // For small copies to the device.
-  [[nodiscard]] gather_slots& small() noexcept { return small_; }
+  [[nodiscard]] pinned_slots& small() noexcept { return small_; }
   [[nodiscard]] const os::processor_set& processors_near() const noexcept { return near_; }
 
  private:
@@ -78,7 +78,7 @@ class staging_ring {
   [[nodiscard]] result<void> make(lane& empty);
 
   ref<device> where_;
-  gather_slots small_{*where_};
+  pinned_slots small_{*where_};
   const os::processor_set near_;
   std::mutex lock_;
   std::condition_variable freed_;

@@ -25,9 +25,9 @@ constexpr std::size_t k_filled_by_columns = std::size_t{64} << 10;
 constexpr std::size_t k_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_staged_from_device = std::size_t{2} << 20;
 
-// From here on a copy to the device that nobody waits for takes longer by the driver's own staging
-// than by a copy of the caller's to pinned memory.
-constexpr std::size_t k_gathered = std::size_t{8} << 10;
+// Less goes to the device with the command itself, as soon as by our own hand: 16 KiB in 3.6 us
+// against 4.1. Of 64 KiB and more the source can be written again in half the time (H100).
+constexpr std::size_t k_slotted = std::size_t{32} << 10;
 
 template <class T>
 T element(const fill_pattern& pattern, std::size_t offset) noexcept {
@@ -121,10 +121,10 @@ bool device::is_hosts_own(const void* pointer) const noexcept {
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
 }
 
-// None of it is registered, as far as its ends tell: what is a device may be writing.
-bool device::copies_better_gathered(const void* first, const void* last,
-                                    std::size_t nbytes) const noexcept {
-  return nbytes >= k_gathered && is_hosts_own(first) && is_hosts_own(last);
+// None of it is registered, as far as its ends tell: a device may write what is.
+bool device::copies_better_slotted(const void* first, const void* last, std::size_t nbytes,
+                                   bool to_read) const noexcept {
+  return (to_read || nbytes >= k_slotted) && is_hosts_own(first) && is_hosts_own(last);
 }
 
 // Of memory that is registered in part, too.

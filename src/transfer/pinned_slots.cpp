@@ -1,4 +1,4 @@
-#include "transfer/gather_slots.hpp"
+#include "transfer/pinned_slots.hpp"
 
 #include <bit>
 #include <mutex>
@@ -13,7 +13,7 @@ namespace isthmus {
 namespace {
 
 constexpr allocation_request k_all{ISTHMUS_KIND_HOST,
-                                   gather_slots::k_units* gather_slots::k_unit_bytes, 0};
+                                   pinned_slots::k_units* pinned_slots::k_unit_bytes, 0};
 
 // The lowest of so many free units in a row; none: 0.
 std::uint64_t lowest_run(std::uint64_t free, std::size_t units) noexcept {
@@ -27,7 +27,7 @@ std::uint64_t lowest_run(std::uint64_t free, std::size_t units) noexcept {
 
 }  // namespace
 
-gather_slots::~gather_slots() {
+pinned_slots::~pinned_slots() {
   if (auto* const memory = memory_.load(std::memory_order_relaxed)) {
     if (auto home = where_.home().default_context()) {
       (*home)->deallocate(memory, k_all.kind, k_all.nbytes);
@@ -36,7 +36,7 @@ gather_slots::~gather_slots() {
   }
 }
 
-std::byte* gather_slots::make() const noexcept try {
+std::byte* pinned_slots::make() const noexcept try {
   auto home = where_.home().default_context();
   if (!home || !host_memory::only().take(where_, k_all)) {
     return nullptr;
@@ -50,7 +50,7 @@ std::byte* gather_slots::make() const noexcept try {
   return nullptr;
 }
 
-bool gather_slots::is_there() noexcept {
+bool pinned_slots::is_there() noexcept {
   if (memory_.load(std::memory_order_acquire) != nullptr) {
     return true;
   }
@@ -64,7 +64,7 @@ bool gather_slots::is_there() noexcept {
   return memory_.load(std::memory_order_relaxed) != nullptr;
 }
 
-std::uint64_t gather_slots::claim(std::size_t units) noexcept {
+std::uint64_t pinned_slots::claim(std::size_t units) noexcept {
   const std::lock_guard hold{lock_};
   const auto run = lowest_run(free_, units);
   free_ &= ~run;
@@ -72,7 +72,7 @@ std::uint64_t gather_slots::claim(std::size_t units) noexcept {
 }
 
 // For the caller to let go of outside the lock; null: there is none.
-ref<event> gather_slots::drop_newest_if_settled() noexcept {
+ref<event> pinned_slots::drop_newest_if_settled() noexcept {
   const std::lock_guard hold{lock_};
   if (count_ == 0 || !flight_at(count_ - 1).ended->settled()) {
     return nullptr;
@@ -82,7 +82,7 @@ ref<event> gather_slots::drop_newest_if_settled() noexcept {
   return std::exchange(newest.ended, nullptr);
 }
 
-bool gather_slots::free_oldest() noexcept {
+bool pinned_slots::free_oldest() noexcept {
   flight oldest;
   {
     const std::lock_guard hold{lock_};
@@ -105,7 +105,7 @@ bool gather_slots::free_oldest() noexcept {
   return true;
 }
 
-gather_slots::slot gather_slots::take(std::size_t nbytes) noexcept {
+pinned_slots::slot pinned_slots::take(std::size_t nbytes) noexcept {
   if (!is_there()) {
     return {};
   }
@@ -123,13 +123,13 @@ gather_slots::slot gather_slots::take(std::size_t nbytes) noexcept {
   }
 }
 
-void gather_slots::keep_till(const slot& used, ref<event> ended) noexcept {
+void pinned_slots::keep_till(const slot& used, ref<event> ended) noexcept {
   const std::lock_guard hold{lock_};
   flight_at(count_) = {used.units, std::move(ended)};
   ++count_;
 }
 
-void gather_slots::give_back(const slot& unused) noexcept {
+void pinned_slots::give_back(const slot& unused) noexcept {
   const std::lock_guard hold{lock_};
   free_ |= unused.units;
 }

@@ -18,7 +18,7 @@
 
 namespace isthmus {
 
-class gather_slots {
+class pinned_slots {
  public:
   static constexpr std::size_t k_unit_bytes = std::size_t{64} << 10;
   static constexpr std::size_t k_units = 64;
@@ -31,11 +31,11 @@ class gather_slots {
   };
 
   // Pre: the device outlives it.
-  explicit gather_slots(device& where) noexcept : where_{where} {}
-  gather_slots(const gather_slots&) = delete;
-  gather_slots& operator=(const gather_slots&) = delete;
+  explicit pinned_slots(device& where) noexcept : where_{where} {}
+  pinned_slots(const pinned_slots&) = delete;
+  pinned_slots& operator=(const pinned_slots&) = delete;
   // Pre: nothing is in flight there.
-  ~gather_slots();
+  ~pinned_slots();
 
   // Of so many bytes, up to `k_most_bytes`. None where all are in flight, no memory can be pinned,
   // or another thread is about to, which takes a millisecond.
