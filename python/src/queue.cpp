@@ -101,12 +101,12 @@ nb::object fill_on(nb::handle self, nb::handle dst, nb::handle value, nb::handle
 }
 
 nb::object memcpy_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count) {
-  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, nb::handle{}, true});
+  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, nb::handle{}, waits::for_end});
 }
 
 nb::object memcpy_async_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count,
                            nb::handle after) {
-  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, false});
+  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, waits::not_at_all});
 }
 
 // dpctl's rule: 0, or more than there is, means all.
@@ -117,12 +117,14 @@ nb::object count_or_all(nb::handle buffer, nb::handle count) {
 
 void prefetch_on(nb::handle self, nb::handle buffer, nb::handle count) {
   const nb::object nbytes = count_or_all(buffer, count);
-  static_cast<void>(prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, true}));
+  static_cast<void>(
+      prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, waits::for_end}));
 }
 
 void advise_on(nb::handle self, nb::handle buffer, nb::handle count, nb::handle advice) {
   const nb::object nbytes = count_or_all(buffer, count);
-  static_cast<void>(advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, true}));
+  static_cast<void>(
+      advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, waits::for_end}));
 }
 
 nb::object equal(const queue& self, nb::handle other) {
