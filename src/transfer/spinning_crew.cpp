@@ -22,7 +22,7 @@ constexpr std::uint64_t k_first_copy = std::uint64_t{1} << 32;
 
 std::uint32_t pieces_of(std::uint64_t left) noexcept { return static_cast<std::uint32_t>(left); }
 
-void pause() noexcept {
+void relax() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #else
@@ -84,7 +84,7 @@ void spinning_crew::share_out(std::byte* to, const std::byte* from, std::size_t 
   // Who has one may have lost its processor.
   for (int spins = 0; done_.load(std::memory_order_acquire) != pieces; ++spins) {
     if (spins < 1000) {
-      pause();
+      relax();
     } else {
       std::this_thread::yield();
     }
@@ -135,7 +135,7 @@ void spinning_crew::help(const os::processor_set& places) noexcept {
       seen = left;
       since = now;
     }
-    pause();
+    relax();
   }
   helpers_.fetch_sub(1, std::memory_order_release);
 }

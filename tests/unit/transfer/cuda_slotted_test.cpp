@@ -14,10 +14,10 @@
 namespace isthmus::cuda_test {
 namespace {
 
-constexpr std::size_t k_bytes = std::size_t{100} << 10;
-
 class cuda_slotted : public cuda_test {
  protected:
+  static constexpr std::size_t k_bytes = std::size_t{100} << 10;
+
   void SetUp() override {
     cuda_test::SetUp();
     if (IsSkipped() || HasFatalFailure()) {
