@@ -68,8 +68,8 @@ code push(stream_handle on, Work work) {
   return outcome;
 }
 
-// So much of plain memory a real driver reads before the call returns, whatever the stream does; a
-// copy to plain memory has ended when it returns (H100, driver 580).
+// So much of plain memory a real driver reads before the call returns, whatever the stream does
+// (H100, driver 580). A copy to plain memory has ended when it returns, as CUDA's manual says.
 constexpr std::size_t k_read_at_once = std::size_t{1} << 20;
 
 bool is_plain(place at) {
