@@ -6,7 +6,7 @@ from typing import overload
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
 from collections.abc import Callable, Generator, Sequence
 from os import PathLike
-from typing import Any, SupportsIndex
+from typing import Any, Literal, SupportsIndex
 
 from typing_extensions import Self
 
@@ -489,12 +489,12 @@ class Queue:
 
     def __exit__(self, *exc: object) -> None: ...
 
-    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
         """
         Copies bytes between any two places on this queue; see Buffer.copy_from.
         """
 
-    def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.
         """
@@ -1312,7 +1312,7 @@ class Buffer:
 
     def __repr__(self) -> str: ...
 
-    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
         """
         Copies bytes into this buffer.
 
@@ -1323,26 +1323,29 @@ class Buffer:
         has, behind other work on the two buffers and behind the events `after`.
 
         With blocking=False it returns an Event at once, and source and destination live
-        until the copy has ended. Raises OutOfRangeError past either end, ValueError for what
+        until the copy has ended; the source is not to change before that. With
+        blocking="source" it returns an Event once the source has been read, behind all that
+        the copy comes behind, and may change: at once for up to 1 MiB of plain memory that
+        go to CUDA, elsewhere with the end of the copy. Raises OutOfRangeError past either end, ValueError for what
         is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not
         the copy.
         """
 
-    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
         """
         Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:
         all of this buffer from `offset`; what `dst` has beyond that is left as it is.
         Raises ReadOnlyError for a destination that cannot be written.
         """
 
-    def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes
         apart here and `other_pitch` there, at least `width`, None: `width`. All else as in
         copy_from.
         """
 
-    def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,
         the other way.
@@ -1454,7 +1457,7 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
-def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
     """
     Copies many ranges of bytes between two places as one operation.
 
@@ -1465,7 +1468,7 @@ def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None 
     as in Buffer.copy_from; on CUDA one kernel moves them all.
     """
 
-def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
     """
     Copies an array whose elements may lie apart, of up to 8 dimensions.
 
