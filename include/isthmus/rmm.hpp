@@ -10,8 +10,8 @@
 // resource's own. Threads: any. A copy shares everything.
 //
 // A stream that memory is allocated or deallocated on lives as long as the resource, as those of an
-// rmm::cuda_stream_pool do and the default one; cudaStreamPerThread is refused, as it is another
-// one in each thread. For streams that come and go there is streams::come_and_go: what is freed
+// rmm::cuda_stream_pool do and the default ones; cudaStreamPerThread is the calling thread's. For
+// streams that come and go there is streams::come_and_go: what is freed
 // waits for its work's end then, on its own stream too.
 #pragma once
 
@@ -68,6 +68,8 @@ class rmm_resource {
  private:
   static constexpr std::size_t k_alignment = 256;  // RMM's own
   static constexpr std::uintptr_t k_legacy = 1;    // CU_STREAM_LEGACY
+  // CU_STREAM_PER_THREAD: another stream on each thread, which has one queue for it.
+  static constexpr std::uintptr_t k_per_thread = 2;
 
   struct state {
     state(const resource& from, streams how)
@@ -92,6 +94,9 @@ class rmm_resource {
     }
     [[nodiscard]] queue queue_of(void* stream) {
       auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(k_legacy);
+      if (handle == reinterpret_cast<void*>(k_per_thread)) {
+        return queue::adopt(where, handle);
+      }
       if (lives == streams::come_and_go) return adopt(handle);
       const std::lock_guard hold(lock);
       auto& known = queues[handle];

@@ -14,6 +14,8 @@ allocation_properties properties_of(const device& where) noexcept {
   allocation_properties wanted;
   wanted.type = cu::k_allocation_pinned;
   wanted.where = {cu::k_location_device, where.index()};
+  // So that others may register it with a network card, as they may memory of cuMemAlloc.
+  wanted.gpu_direct = where.traits().rdma_of_virtual_memory ? 1 : 0;
   return wanted;
 }
 

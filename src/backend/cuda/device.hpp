@@ -17,6 +17,7 @@ struct device_traits {
   int max_pitch = 0;
   bool virtual_memory = false;
   bool registers_read_only = false;
+  bool rdma_of_virtual_memory = false;  // whether it can be made so
 };
 
 struct device_description {
