@@ -1,12 +1,12 @@
 // A buffer's bytes in several processes of one machine, where a device can: CUDA's legacy IPC. For
 // device memory of the driver's own allocator, or of a pool that does not remap.
 //
-//   const auto handle = isthmus::ipc_handle::of(buffer);   // to be sent to another process, as it is
-//   isthmus::buffer theirs = handle.open(queue);           // there
+//   const auto handle = isthmus::ipc_handle::of(buffer);  // to be sent to another process as it is
+//   isthmus::buffer theirs = handle.open(queue);          // there
 //
-// Each process tells the other by means of its own when it has done what with the bytes; whoever has
-// the memory keeps it until all others have let go of their buffers. Cost: a driver's call; letting
-// go of an opened one waits for the device. Threads: any.
+// Each process tells the other by means of its own what it has done with the bytes; whoever has the
+// memory keeps it until all others have let go of their buffers. Cost: a driver's call; letting go
+// of an opened one waits for the device. Threads: any.
 #pragma once
 
 #include <isthmus/buffer.hpp>

@@ -997,9 +997,9 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffe
 ISTHMUS_API isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 
-/* A buffer's bytes in another process of this machine: CUDA's legacy IPC. The bytes of `handle` are a
- * CUipcMemHandle, of the whole allocation that the buffer lies in. To be sent as they are: CUDA does
- * not notice every change of them. */
+/* A buffer's bytes in another process of this machine: CUDA's legacy IPC. `handle` holds a
+ * CUipcMemHandle, of the whole allocation that the buffer lies in. To be sent as it is: CUDA does
+ * not notice every change of it. */
 typedef struct isthmus_ipc_handle_s {
   size_t struct_size;
   unsigned char handle[64];
@@ -1008,16 +1008,16 @@ typedef struct isthmus_ipc_handle_s {
 } isthmus_ipc_handle_t;
 /* Waits for what is pending on the buffer's bytes, as no queue of another process is in order with
  * ours: what either process does with them later it must tell the other by means of its own. The
- * memory belongs to this process. Keep the buffer until the others have closed it: freed memory of a
- * pool goes to others here while they still see it, and CUDA says nothing of the rest. Ends and
- * closes nothing. INVALID_ARGUMENT for 0 bytes; CLOSED; UNSUPPORTED without ISTHMUS_CAN_IPC and for
+ * memory belongs to this process. Keep the buffer until the others have closed it: memory that
+ * a pool takes back goes to others here while they still see it, and CUDA promises nothing of the
+ * rest. INVALID_ARGUMENT for 0 bytes; CLOSED; UNSUPPORTED without ISTHMUS_CAN_IPC, and for
  * what is not device memory of cuMemAlloc: a pool's can move, unless it was made with
  * ISTHMUS_POOL_NO_REMAP. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
                                                        isthmus_ipc_handle_t* handle)
     ISTHMUS_NOEXCEPT;
-/* A buffer of device kind on those bytes, which another process has. `queue` NULL: the default queue
- * of the default device; it must be of the same device as there. With the buffer's memory, as in
+/* A buffer of device kind on those bytes, which another process has. `queue` NULL: the default
+ * device's default queue; it must be of the same device as there. With the buffer's memory, as in
  * isthmus_buffer_release, the handle is closed, which waits for all work on the device, as the
  * driver's own free does. May be opened several times: it is one memory, whose uses are ordered.
  * INVALID_ARGUMENT for a handle of this process's own, and for bytes that CUDA knows for no handle;

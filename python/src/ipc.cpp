@@ -6,6 +6,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "owners.hpp"
 #include "waiting.hpp"
 
 namespace isthmus::python {

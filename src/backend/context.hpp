@@ -73,7 +73,7 @@ class context : public ref_counted {
 
   [[nodiscard]] result<ref<queue>> create_queue(device& where);
 
-  // Pre of these three: the device has ISTHMUS_CAN_IPC. UNSUPPORTED for memory that it cannot share.
+  // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
   [[nodiscard]] virtual result<shared_place> share_memory(const void* pointer);
   // The base of memory that another process shared. Each is to be closed; opened again it is the
   // same. INVALID_ARGUMENT for what is no handle, and for one of this process's.

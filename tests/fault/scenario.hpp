@@ -50,6 +50,7 @@ class scenario {
     cross_queues();
     functions_and_hints();
     gate();
+    share();
     pools();
     over_others();
     verify();
@@ -251,6 +252,13 @@ class scenario {
         }
       }
       attempt([&] { (void)pool.trim(); });
+    }
+  }
+  void share() {
+    for (const tracked& one : all_) {
+      if (one.buffer.kind() == im::kind::device && device_.can(im::capability::ipc)) {
+        attempt([&] { (void)im::ipc_handle::of(one.buffer); });
+      }
     }
   }
   void gate() {
