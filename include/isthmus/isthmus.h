@@ -141,9 +141,9 @@ enum {
   ISTHMUS_CAN_ADVISE = 1 << 6,
   ISTHMUS_CAN_PROFILE = 1 << 7, /* events know their times */
   ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
-  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9, /* functions given to a queue may touch device memory */
-  ISTHMUS_CAN_LEND_HANDLES = 1 << 10, /* contexts and queues have native handles */
-  ISTHMUS_CAN_REMAP = 1 << 11,        /* its memory can move between addresses: pools do so */
+  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9,  /* functions given to a queue may touch device memory */
+  ISTHMUS_CAN_LEND_HANDLES = 1 << 10,  /* contexts and queues have native handles */
+  ISTHMUS_CAN_REMAP = 1 << 11,         /* its memory can move between addresses: pools do so */
   ISTHMUS_CAN_WRITE_COMBINE = 1 << 12, /* of the host's, isthmus_resource_write_combined gives it */
   ISTHMUS_CAN_IPC = 1 << 13            /* device memory can be in several processes */
 };
@@ -1013,9 +1013,8 @@ typedef struct isthmus_ipc_handle_s {
  * rest. INVALID_ARGUMENT for 0 bytes; CLOSED; UNSUPPORTED without ISTHMUS_CAN_IPC, and for
  * what is not device memory of cuMemAlloc: a pool's can move, unless it was made with
  * ISTHMUS_POOL_NO_REMAP. */
-ISTHMUS_API isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
-                                                       isthmus_ipc_handle_t* handle)
-    ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t
+isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer, isthmus_ipc_handle_t* handle) ISTHMUS_NOEXCEPT;
 /* A buffer of device kind on those bytes, which another process has. `queue` NULL: the default
  * device's default queue; it must be of the same device as there. With the buffer's memory, as in
  * isthmus_buffer_release, the handle is closed, which waits for all work on the device, as the
