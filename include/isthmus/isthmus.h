@@ -141,10 +141,11 @@ enum {
   ISTHMUS_CAN_ADVISE = 1 << 6,
   ISTHMUS_CAN_PROFILE = 1 << 7, /* events know their times */
   ISTHMUS_CAN_TELL_FREE_MEMORY = 1 << 8,
-  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9, /* functions given to a queue may touch device memory */
-  ISTHMUS_CAN_LEND_HANDLES = 1 << 10, /* contexts and queues have native handles */
-  ISTHMUS_CAN_REMAP = 1 << 11,        /* its memory can move between addresses: pools do so */
-  ISTHMUS_CAN_WRITE_COMBINE = 1 << 12 /* of the host's, isthmus_resource_write_combined gives it */
+  ISTHMUS_CAN_RUN_FUNCTIONS = 1 << 9,  /* functions given to a queue may touch device memory */
+  ISTHMUS_CAN_LEND_HANDLES = 1 << 10,  /* contexts and queues have native handles */
+  ISTHMUS_CAN_REMAP = 1 << 11,         /* its memory can move between addresses: pools do so */
+  ISTHMUS_CAN_WRITE_COMBINE = 1 << 12, /* of the host's, isthmus_resource_write_combined gives it */
+  ISTHMUS_CAN_IPC = 1 << 13            /* device memory can be in several processes */
 };
 
 typedef struct isthmus_device_info_s {
@@ -260,7 +261,11 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
  * it is out of order, every operation of this library stands behind a barrier. Ownership as in
  * isthmus_context_adopt, but that CUDA counts no references: a stream lives as long as its owner
  * says, without one as long as the queue and the memory that was used on it. A stream that the
- * library made gives its own queue again; CLOSED if that is gone. */
+ * library made gives its own queue again; CLOSED if that is gone. CU_STREAM_PER_THREAD gives the
+ * calling thread's one queue for it, which needs no owner: `owner` is released at once. That queue
+ * may be used on any thread, and later than its own thread: from others its operations go to the
+ * legacy default stream, which is the same order. CLOSED on a thread that is ending. NULL is
+ * refused, also for CUDA's default stream: give CU_STREAM_LEGACY. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -993,6 +998,34 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_record_event(isthmus_buffer_t* buffe
                                                          isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer,
                                                          isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+
+/* A buffer's bytes in another process of this machine: CUDA's legacy IPC. `handle` holds a
+ * CUipcMemHandle, of the whole allocation that the buffer lies in. To be sent as it is: CUDA does
+ * not notice every change of it. */
+typedef struct isthmus_ipc_handle_s {
+  size_t struct_size;
+  unsigned char handle[64];
+  uint64_t offset; /* of the first byte within that allocation */
+  uint64_t nbytes;
+} isthmus_ipc_handle_t;
+/* Waits for what is pending on the buffer's bytes, as no queue of another process is in order with
+ * ours: what either process does with them later it must tell the other by means of its own. The
+ * memory belongs to this process. Keep the buffer until the others have closed it: memory that
+ * a pool takes back goes to others here while they still see it, and CUDA promises nothing of the
+ * rest. INVALID_ARGUMENT for 0 bytes; CLOSED; UNSUPPORTED without ISTHMUS_CAN_IPC, and for
+ * what is not device memory of cuMemAlloc: a pool's can move, unless it was made with
+ * ISTHMUS_POOL_NO_REMAP. */
+ISTHMUS_API isthmus_status_t
+isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer, isthmus_ipc_handle_t* handle) ISTHMUS_NOEXCEPT;
+/* A buffer of device kind on those bytes, which another process has. `queue` NULL: the default
+ * device's default queue; it must be of the same device as there. With the buffer's memory, as in
+ * isthmus_buffer_release, the handle is closed, which waits for all work on the device, as the
+ * driver's own free does. May be opened several times: it is one memory, whose uses are ordered.
+ * INVALID_ARGUMENT for a handle of this process's own, and for bytes that CUDA knows for no handle;
+ * OUT_OF_RANGE if not all of the bytes are there; UNSUPPORTED without ISTHMUS_CAN_IPC. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle,
+                                                     isthmus_queue_t* queue,
+                                                     isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
 
 /* ---- copies, fills, prefetch, advice --------------------------------------------------------- */
 

@@ -19,6 +19,7 @@
 #include <isthmus/event.hpp>
 #include <isthmus/fill.hpp>
 #include <isthmus/host_view.hpp>
+#include <isthmus/ipc.hpp>
 #include <isthmus/pin.hpp>
 #include <isthmus/platform.hpp>
 #include <isthmus/pressure.hpp>

@@ -78,6 +78,7 @@ enum class capability : std::uint64_t {
   lend_handles = ISTHMUS_CAN_LEND_HANDLES,
   remap = ISTHMUS_CAN_REMAP,
   write_combine = ISTHMUS_CAN_WRITE_COMBINE,
+  ipc = ISTHMUS_CAN_IPC,
 };
 
 }  // namespace v1

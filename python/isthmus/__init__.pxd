@@ -67,6 +67,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_CAN_LEND_HANDLES
         ISTHMUS_CAN_REMAP
         ISTHMUS_CAN_WRITE_COMBINE
+        ISTHMUS_CAN_IPC
 
     enum:
         ISTHMUS_POOL_UNCHECKED
@@ -304,6 +305,12 @@ cdef extern from "isthmus/isthmus.h" nogil:
         void* pointer
         size_t offset
 
+    ctypedef struct isthmus_ipc_handle_t:
+        size_t struct_size
+        unsigned char handle[64]
+        uint64_t offset
+        uint64_t nbytes
+
     ctypedef struct isthmus_pin_info_t:
         size_t struct_size
         const void* pointer
@@ -529,6 +536,10 @@ cdef extern from "isthmus/isthmus.h" nogil:
         event)
     isthmus_status_t isthmus_buffer_record_queue(isthmus_buffer_t* buffer, isthmus_queue_t*
         queue)
+    isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
+        isthmus_ipc_handle_t* handle)
+    isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle,
+        isthmus_queue_t* queue, isthmus_buffer_t** buffer)
     isthmus_status_t isthmus_copy(isthmus_queue_t* queue, const isthmus_place_t* destination,
         const isthmus_place_t* source, size_t nbytes, const isthmus_operation_t* operation,
         isthmus_event_t** event)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["allocator", "allocator_of", "use"]
 
 _MOST_STREAMS = 64  # that are kept alive for the next array
+_PER_THREAD = 2  # CU_STREAM_PER_THREAD, another stream on each thread
 _Place = tuple["MemoryResource", Queue, int]
 
 
@@ -53,6 +54,8 @@ def allocator_of(resource: MemoryResource | None = None) -> Callable[[int], Any]
             )
         chosen = _core._device_pool(device) if resource is None else resource
         place = (chosen, Queue.from_stream(stream, f"cuda:{device}"), device)
+        if stream.ptr == _PER_THREAD:
+            return place
         if len(places) >= _MOST_STREAMS:  # the oldest; its queue lives as long as its memory
             places.pop(next(iter(places)), None)
         places[key] = place

@@ -294,16 +294,15 @@ void bind_methods(nb::class_<buffer>& bound) {
            "Waits for what is pending on this memory, on any queue, for `timeout` seconds at most\n"
            "(None: for ever; 0 polls). Errors of operations are told by their own events. Lets\n"
            "other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError.")
-      .def(
-          "free", [](const buffer& self) { isthmus_buffer_free(self.raw.get()); },
-          "Makes this buffer dead at once: further use, of its slices too, raises ClosedError.\n"
-          "The memory goes back when the last operation on it has ended and the last view of it\n"
-          "(a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.\n"
-          "Freeing a slice affects only the slice.")
+      .def("free", &free_buffer,
+           "Makes this buffer dead at once: further use, of its slices too, raises ClosedError.\n"
+           "The memory goes back when the last operation on it has ended and the last view of it\n"
+           "(a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.\n"
+           "Freeing a slice affects only the slice.")
       .def(
           "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
       .def(
-          "__exit__", [](const buffer& self, nb::args) { isthmus_buffer_free(self.raw.get()); },
+          "__exit__", [](const buffer& self, nb::args) { free_buffer(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"))
       .def("on_queue", &on_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
@@ -369,6 +368,7 @@ void bind_buffer(nb::module_& module) {
   bind_properties(bound);
   bind_methods(bound);
   bind_buffer_transfers(bound);
+  bind_buffer_sharing(bound);
   bind_buffer_exchange(module, bound);
 }
 

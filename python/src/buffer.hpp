@@ -25,6 +25,7 @@ struct buffer {
   std::size_t nbytes;
   isthmus_kind_t kind;
   bool read_only;
+  bool is_slow_to_free = false;  // as it waits for the device
   // As a number, once it was asked for: it never changes, and making a number of it costs as much
   // as all the rest of asking. Guarded by the interpreter's lock.
   mutable nb::object address{};
@@ -88,6 +89,10 @@ void construct_alias(buffer* where, nb::handle source, nb::handle queue);
 
 extern PyType_Slot buffer_slots[];
 
+// Lets other threads run meanwhile where that takes long.
+void free_buffer(const buffer& self) noexcept;
+
+void bind_buffer_sharing(nb::class_<buffer>& bound);
 void bind_buffer_transfers(nb::class_<buffer>& bound);
 void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
 

@@ -105,8 +105,14 @@ buffer::~buffer() {
       queue_of_buffer(*this).device_key == collected.device_key) {
     collected.bytes += nbytes;
   }
-  const gil_release released{nbytes >= k_slow_release_bytes && !base.is_valid()};
+  const gil_release released{is_slow_to_free ||
+                             (nbytes >= k_slow_release_bytes && !base.is_valid())};
   raw = buffer_handle{};
+}
+
+void free_buffer(const buffer& self) noexcept {
+  const gil_release released{self.is_slow_to_free};
+  isthmus_buffer_free(self.raw.get());
 }
 
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,

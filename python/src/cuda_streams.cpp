@@ -15,7 +15,8 @@
 namespace isthmus::python {
 namespace {
 
-constexpr std::uintptr_t k_legacy = 1;  // CU_STREAM_LEGACY
+constexpr std::uintptr_t k_legacy = 1;      // CU_STREAM_LEGACY
+constexpr std::uintptr_t k_per_thread = 2;  // CU_STREAM_PER_THREAD
 
 struct named_stream {
   std::uintptr_t number;
@@ -80,7 +81,7 @@ device_handle likely_device() {
 }
 
 queue_handle queue_on_any_device(std::uintptr_t number, nb::handle owner) {
-  if (number <= k_legacy) {
+  if (number <= k_per_thread) {
     return queue_of_number(likely_device(), number, owner);
   }
   device_handle on = find_cuda_device(0);

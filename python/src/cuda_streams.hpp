@@ -15,8 +15,8 @@ namespace isthmus::python {
 // The same for whoever only has the stream wait. It is lent all the same, but for a default queue.
 [[nodiscard]] std::uintptr_t stream_to_wait(const queue& of);
 // A queue on a stream by that number, adopted, as there may be work of others on it; 0, in CUDA's
-// own calls, is the legacy default stream too. `owner`, if valid, keeps the stream alive. The
-// library's errors.
+// own calls, is the legacy default stream too, and 2 the calling thread's own. `owner`, if
+// valid, keeps the stream alive. The library's errors.
 [[nodiscard]] queue_handle queue_of_number(const device_handle& on, std::uintptr_t number,
                                            nb::handle owner);
 

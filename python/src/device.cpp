@@ -26,6 +26,7 @@ constexpr capability k_capabilities[] = {
     {ISTHMUS_CAN_LEND_HANDLES, "lend_handles"},
     {ISTHMUS_CAN_REMAP, "remap"},
     {ISTHMUS_CAN_WRITE_COMBINE, "write_combine"},
+    {ISTHMUS_CAN_IPC, "ipc"},
 };
 
 void init_device(device* self, nb::handle filter) {

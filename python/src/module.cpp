@@ -73,6 +73,7 @@ NB_MODULE(_core, module) {
   bind_torch(module);
   bind_bare_block(module);
   bind_buffer(module);
+  bind_ipc(module);
   bind_ranges(module);
   bind_nd(module);
   bind_memory(module);

@@ -156,6 +156,7 @@ void bind_ranges(nb::module_& module);
 void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
+void bind_ipc(nb::module_& module);
 void bind_pin(nb::module_& module);
 void bind_sim(nb::module_& module);
 void bind_c_api(nb::module_& module);

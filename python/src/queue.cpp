@@ -295,7 +295,10 @@ void bind_queue(nb::module_& module) {
           "one that the stream is of; of a default stream that does not tell, the current device\n"
           "if it is one of CUDA's, else \"cuda:0\". Work that others put on the stream is taken\n"
           "into account. Raises TypeError for other objects, WrongContextError for a stream of\n"
-          "another device, InvalidArgumentError for the per-thread default stream.")
+          "another device.\n\n"
+          "The per-thread default stream is the calling thread's, whose queue may be used on any\n"
+          "thread: from others its operations go to the legacy default stream, which is the same\n"
+          "order. Adopted again on its thread it is the same queue.")
       .def("__eq__", &equal, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", [](const queue& self) { return isthmus_queue_key(self.raw.get()); })

@@ -65,7 +65,14 @@ context_reference default_context_of(isthmus_device_t* device) {
   return context_reference{found};
 }
 
+// By its number the per-thread default stream is another one on each thread, while blocks that are
+// freed late, and notes of streams, are anybody's.
 isthmus_queue_t* adopt_stream(int device, cuda_stream stream) {
+  if (stream == reinterpret_cast<void*>(std::uintptr_t{2})) {
+    throw allocator_failure(
+        "CU_STREAM_PER_THREAD (2) is another stream on each thread, and PyTorch does not say of "
+        "which one memory is: use a stream of torch.cuda.Stream()");
+  }
   const auto where = find_device_number(device);
   auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(std::uintptr_t{1});
   isthmus_queue_t* made = nullptr;

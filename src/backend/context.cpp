@@ -105,6 +105,20 @@ void context::deallocate(void* pointer, usm_kind kind, std::size_t nbytes) noexc
   }
 }
 
+namespace {
+
+error no_ipc(const device& where) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED,
+              "{} cannot share memory with other processes: see its capabilities",
+              where.properties().filter);
+}
+
+}  // namespace
+
+result<shared_place> context::share_memory(const void*) { return no_ipc(*devices_.front()); }
+result<void*> context::open_memory(device& where, const ipc_handle&) { return no_ipc(where); }
+void context::close_memory(device&, void*) noexcept {}
+
 result<ref<queue>> context::create_queue(device& where) {
   if (os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot make a queue: start it with spawn");

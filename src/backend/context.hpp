@@ -1,6 +1,7 @@
 #pragma once
 // A context: what USM belongs to. A pointer is good on the queues of its context and nowhere else.
 
+#include <array>
 #include <span>
 #include <vector>
 
@@ -27,6 +28,16 @@ struct allocation_request {
   std::size_t nbytes = 0;
   std::size_t alignment = 0;  // 0: the device's own
   bool write_combined = false;
+};
+
+// What stands for an allocation in other processes.
+struct ipc_handle {
+  std::array<unsigned char, 64> bytes{};
+};
+// A place in one.
+struct shared_place {
+  ipc_handle of;
+  std::size_t offset = 0;  // from its base
 };
 
 class context : public ref_counted {
@@ -61,6 +72,14 @@ class context : public ref_counted {
   [[nodiscard]] virtual chunk_source* chunks(device&, usm_kind) noexcept { return nullptr; }
 
   [[nodiscard]] result<ref<queue>> create_queue(device& where);
+
+  // Pre of these three: ISTHMUS_CAN_IPC. UNSUPPORTED for memory that the driver cannot share.
+  [[nodiscard]] virtual result<shared_place> share_memory(const void* pointer);
+  // The base of memory that another process shared. Each is to be closed; opened again it is the
+  // same. INVALID_ARGUMENT for what is no handle, and for one of this process's.
+  [[nodiscard]] virtual result<void*> open_memory(device& where, const ipc_handle& of);
+  // Waits for all work on the device. Pre: nothing uses it any more.
+  virtual void close_memory(device& where, void* base) noexcept;
 
   // Contexts with the same key are the same driver context.
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;

@@ -20,6 +20,12 @@ struct buffer_request {
   std::int64_t alignment = 0;  // 0 or less: the device's own
 };
 
+// The bytes of a buffer in other processes.
+struct shared_bytes {
+  shared_place at;
+  std::size_t nbytes = 0;
+};
+
 struct foreign_memory {
   void* pointer = nullptr;
   std::size_t nbytes = 0;
@@ -86,6 +92,13 @@ class buffer final : public ref_counted {
   // no order. Any kind.
   [[nodiscard]] result<void*> begin_export_to_queue(queue* user);
   void end_export() noexcept;
+
+  // For another process, which no queue of this one's is in order with: waits for what is pending.
+  // INVALID_ARGUMENT for 0 bytes, UNSUPPORTED for memory that cannot be shared, CLOSED.
+  [[nodiscard]] result<shared_bytes> share();
+  // What another process shared. The last reference to its memory closes it, which waits for the
+  // device. Errors as `context::open_memory`; OUT_OF_RANGE where the bytes are not all there.
+  [[nodiscard]] static result<ref<buffer>> open(queue& on, const shared_bytes& what);
 
   // Gives the memory away: the buffer is dead, and who releases the owner frees the memory.
   [[nodiscard]] result<isthmus_owner_t> disown();

@@ -1,10 +1,23 @@
 // Buffers.
 
+#include <algorithm>
+#include <iterator>
+
 #include "c/common.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;
+
+namespace {
+
+result<ref<queue>> default_queue() {
+  auto where = find_device("");
+  ISTHMUS_TRY(where);
+  return (*where)->default_queue();
+}
+
+}  // namespace
 
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
@@ -18,11 +31,9 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
       return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
                   buffer);
     }
-    auto where = find_device("");
-    ISTHMUS_TRY(where);
-    auto standard = (*where)->default_queue();
-    ISTHMUS_TRY(standard);
-    return give(buffer::create(**standard, {nbytes, kind, alignment}, object(resource)), buffer);
+    auto on = default_queue();
+    ISTHMUS_TRY(on);
+    return give(buffer::create(**on, {nbytes, kind, alignment}, object(resource)), buffer);
   });
 }
 
@@ -39,6 +50,45 @@ isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind
     return give(
         buffer::adopt(*object(queue), {pointer, nbytes, kind, read_only != 0}, std::move(kept)),
         buffer);
+  });
+}
+
+isthmus_status_t isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer,
+                                           isthmus_ipc_handle_t* handle) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    ISTHMUS_NEEDS(handle);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    if (handle->struct_size < sizeof *handle) {
+      return is_too_small("handle", handle->struct_size, sizeof *handle);
+    }
+    auto shared = object(buffer)->share();
+    ISTHMUS_TRY(shared);
+    std::copy(shared->at.of.bytes.begin(), shared->at.of.bytes.end(), handle->handle);
+    handle->offset = shared->at.offset;
+    handle->nbytes = shared->nbytes;
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, isthmus_queue_t* queue,
+                                         isthmus_buffer_t** buffer) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(handle);
+    ISTHMUS_NEEDS(buffer);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    if (handle->struct_size < sizeof *handle) {
+      return is_too_small("handle", handle->struct_size, sizeof *handle);
+    }
+    shared_bytes wanted{{{}, handle->offset}, handle->nbytes};
+    std::copy(std::begin(handle->handle), std::end(handle->handle), wanted.at.of.bytes.begin());
+    auto on = queue != nullptr ? result<ref<isthmus::queue>>{ref{object(queue)}} : default_queue();
+    ISTHMUS_TRY(on);
+    return give(buffer::open(**on, wanted), buffer);
   });
 }
 

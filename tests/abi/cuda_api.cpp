@@ -50,6 +50,10 @@ template <>
 struct plain<CUDA_MEMCPY2D> {
   using type = copy_2d_parameters;
 };
+template <>
+struct plain<CUipcMemHandle> {
+  using type = ipc_handle;
+};
 template <class R, class... Parameters>
 struct plain<R (*)(Parameters...)> {
   using type = typename plain<R>::type (*)(typename plain<Parameters>::type...);
@@ -62,6 +66,7 @@ using plain_t = typename plain<T>::type;
 ISTHMUS_CUDA_CORE(ISTHMUS_SAME)
 ISTHMUS_CUDA_VIRTUAL(ISTHMUS_SAME)
 ISTHMUS_CUDA_LOCATIONS(ISTHMUS_SAME)
+ISTHMUS_CUDA_IPC(ISTHMUS_SAME)
 
 #define ISTHMUS_SAME_CODE(name, number) static_assert(::CUDA_ERROR_##name == number);
 ISTHMUS_CUDA_ERRORS(ISTHMUS_SAME_CODE)
@@ -78,6 +83,10 @@ static_assert(sizeof(allocation_properties) == sizeof(CUmemAllocationProp));
 static_assert(offsetof(allocation_properties, where) == offsetof(CUmemAllocationProp, location));
 static_assert(offsetof(allocation_properties, compression) ==
               offsetof(CUmemAllocationProp, allocFlags));
+static_assert(offsetof(allocation_properties, gpu_direct) ==
+              offsetof(CUmemAllocationProp, allocFlags.gpuDirectRDMACapable));
+static_assert(sizeof(ipc_handle) == sizeof(CUipcMemHandle));
+static_assert(alignof(ipc_handle) == alignof(CUipcMemHandle));
 static_assert(sizeof(copy_2d_parameters) == sizeof(CUDA_MEMCPY2D));
 static_assert(offsetof(copy_2d_parameters, source_type) == offsetof(CUDA_MEMCPY2D, srcMemoryType));
 static_assert(offsetof(copy_2d_parameters, source_host) == offsetof(CUDA_MEMCPY2D, srcHost));
@@ -105,6 +114,10 @@ static_assert(cu::k_attribute_registers_read_only ==
 static_assert(cu::k_attribute_host_node == CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID);
 static_assert(cu::k_attribute_host_virtual_memory ==
               CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+static_assert(cu::k_attribute_rdma_of_virtual_memory ==
+              CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+static_assert(cu::k_pointer_is_for_rdma == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE);
+static_assert(cu::k_open_for_peers == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);
 static_assert(cu::k_pointer_memory_type == CU_POINTER_ATTRIBUTE_MEMORY_TYPE);
 static_assert(cu::k_pointer_on_device == CU_POINTER_ATTRIBUTE_DEVICE_POINTER);

@@ -52,6 +52,7 @@ class scenario {
     cross_queues();
     functions_and_hints();
     gate();
+    share();
     pools();
     blocks_that_move();
     over_others();
@@ -254,6 +255,13 @@ class scenario {
         }
       }
       attempt([&] { (void)pool.trim(); });
+    }
+  }
+  void share() {
+    for (const tracked& one : all_) {
+      if (one.buffer.kind() == im::kind::device && device_.can(im::capability::ipc)) {
+        attempt([&] { (void)im::ipc_handle::of(one.buffer); });
+      }
     }
   }
   // Two that lie apart become one, which is filled over the seam.

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -29,7 +30,7 @@ stand_in::memory& memory() {
   return *only;
 }
 stand_in::stream& legacy() {
-  static auto* const only = new stand_in::stream;
+  static auto* const only = new stand_in::stream{stand_in::manner::legacy};
   return *only;
 }
 
@@ -38,9 +39,28 @@ context_handle primary() { return reinterpret_cast<context_handle>(&primary_cont
 // In the thread's static room: LeakSanitizer of g++ 12 crashes on that of libraries opened late.
 [[gnu::tls_model("initial-exec")]] thread_local context_handle current = nullptr;
 
+// The per-thread default stream, which ends with the thread.
+[[gnu::tls_model("initial-exec")]] thread_local std::unique_ptr<stand_in::stream> of_thread;
+
 stand_in::stream& stream_of(stream_handle handle) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
-  return number <= cu::k_stream_legacy ? legacy() : *reinterpret_cast<stand_in::stream*>(handle);
+  if (number <= cu::k_stream_legacy) {
+    return legacy();
+  }
+  if (number != cu::k_stream_of_each_thread) {
+    return *reinterpret_cast<stand_in::stream*>(handle);
+  }
+  if (of_thread == nullptr) {
+    of_thread = std::make_unique<stand_in::stream>(stand_in::manner::blocking);
+  }
+  return *of_thread;
+}
+// Of a question, or of work, to it.
+code capture_of(stream_handle on) {
+  const auto& stream = stream_of(on);
+  return &stream == &legacy() && stand_in::stream::any_is_captured()
+             ? cu::k_error_STREAM_CAPTURE_IMPLICIT
+             : cu::k_success;
 }
 stand_in::event& event_of(event_handle handle) {
   return *reinterpret_cast<stand_in::event*>(handle);
@@ -62,8 +82,8 @@ code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VA
 template <class Work>
 code push(stream_handle on, Work work) {
   auto outcome = may_begin();
-  if (outcome == cu::k_success && stream_of(on).is_captured) {
-    outcome = cu::k_error_STREAM_CAPTURE_UNSUPPORTED;
+  if (outcome == cu::k_success) {
+    outcome = stream_of(on).is_captured ? cu::k_error_STREAM_CAPTURE_UNSUPPORTED : capture_of(on);
   }
   if (outcome == cu::k_success) {
     stream_of(on).push(std::move(work));
@@ -241,6 +261,10 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
         break;
       case cu::k_pointer_on_device: *static_cast<place*>(answers[index]) = known ? of : 0; break;
       case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = 0; break;
+      case cu::k_pointer_is_for_rdma:
+        *static_cast<number*>(answers[index]) =
+            known && (found.of == stand_in::sort::device || found.for_rdma);
+        break;
       case cu::k_pointer_base: *static_cast<place*>(answers[index]) = base; break;
       default: *static_cast<std::size_t*>(answers[index]) = found.nbytes;
     }
@@ -248,10 +272,11 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
   return in_context();
 }
 
-code cuStreamCreate(stream_handle* made, number) {
+code cuStreamCreate(stream_handle* made, number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
-    *made = reinterpret_cast<stream_handle>(new stand_in::stream);
+    *made = reinterpret_cast<stream_handle>(new stand_in::stream{
+        how == cu::k_stream_non_blocking ? stand_in::manner::apart : stand_in::manner::blocking});
   }
   return outcome;
 }
@@ -273,7 +298,7 @@ code cuStreamSynchronize(stream_handle on) {
 }
 code cuStreamIsCapturing(stream_handle of, number* state) {
   *state = stream_of(of).is_captured ? cu::k_not_capturing + 1 : cu::k_not_capturing;
-  return in_context();
+  return in_context() == cu::k_success ? capture_of(of) : in_context();
 }
 // These too are for tests. Nothing is recorded: the stream takes no work meanwhile.
 code cuStreamBeginCapture_v2(stream_handle of, number) {
@@ -423,7 +448,7 @@ code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_prope
   if (where.type == cu::k_location_host_node && node_is_full) {
     return cu::k_error_OUT_OF_MEMORY;
   }
-  const int file = memory().create(nbytes, of_host);
+  const int file = memory().create(nbytes, of_host, what->gpu_direct != 0);
   *made = static_cast<memory_handle>(file);
   return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
@@ -449,6 +474,32 @@ code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_propert
   return cu::k_success;
 }
 
+code cuIpcGetMemHandle(ipc_handle* made, place at) {
+  stand_in::ipc_name name;
+  if (const auto outcome = may_begin(); outcome != cu::k_success) {
+    return outcome;
+  }
+  const bool shared = memory().share(at, name);
+  std::memcpy(made->bytes, &name, sizeof name);
+  return if_true(shared);
+}
+code cuIpcOpenMemHandle_v2(place* opened, ipc_handle of, number) {
+  if (const auto outcome = may_begin(); outcome != cu::k_success) {
+    return outcome;
+  }
+  stand_in::ipc_name name;
+  std::memcpy(&name, of.bytes, sizeof name);
+  if (name.sign == name.k_sign && name.process == getpid()) {
+    return cu::k_error_INVALID_CONTEXT;
+  }
+  *opened = memory().open_shared(name);
+  return if_true(*opened != 0);
+}
+code cuIpcCloseMemHandle(place at) {
+  stand_in::stream::wait_for_all();
+  return in_context() == cu::k_success ? if_true(memory().close_shared(at)) : in_context();
+}
+
 code cuMemPrefetchAsync_v2(place, std::size_t, location, number, stream_handle on) {
   return push(on, [] {});
 }
@@ -461,3 +512,4 @@ code cuMemAdvise_v2(place, std::size_t, number, location) { return in_context();
 ISTHMUS_CUDA_CORE(STAND_IN_SAME)
 ISTHMUS_CUDA_VIRTUAL(STAND_IN_SAME)
 ISTHMUS_CUDA_LOCATIONS(STAND_IN_SAME)
+ISTHMUS_CUDA_IPC(STAND_IN_SAME)

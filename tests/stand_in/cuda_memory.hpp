@@ -13,9 +13,20 @@
 #include <mutex>
 #include <string>
 
+#include "cuda_ipc.hpp"
+
 namespace stand_in {
 
-enum class sort : std::uint8_t { device, managed, host, registered, reserved, mapped, mapped_host };
+enum class sort : std::uint8_t {
+  device,
+  managed,
+  host,
+  registered,
+  reserved,
+  mapped,
+  mapped_host,
+  opened
+};
 enum class addition : std::uint8_t { made, there_already, not_there };
 
 struct block {
@@ -24,6 +35,7 @@ struct block {
   bool write_combined = false;
   bool device_came_first = false;  // when it was opened
   int file = -1;                   // that is mapped there
+  bool for_rdma = false;
 };
 
 class memory {
@@ -47,8 +59,12 @@ class memory {
   bool free(std::uintptr_t at) {
     const std::lock_guard hold{lock_};
     const auto found = blocks_.find(at);
-    if (found == blocks_.end() || found->second.of == sort::reserved) {
+    if (found == blocks_.end() || found->second.of == sort::reserved ||
+        found->second.of == sort::opened) {
       return false;
+    }
+    if (found->second.file >= 0) {
+      close(found->second.file);
     }
     munmap(pointer(at), found->second.nbytes);
     used_ -= found->second.of != sort::host ? found->second.nbytes : 0;
@@ -125,6 +141,51 @@ class memory {
     return k_device_bytes - used_;
   }
 
+  // False for what is not a block of device memory of its own.
+  bool share(std::uintptr_t at, ipc_name& name) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block in;
+    if (!find_in(blocks_, at, base, in) || in.of != sort::device) {
+      return false;
+    }
+    auto& block = blocks_[base];
+    if (block.file < 0) {
+      block.file = into_file(pointer(base), block.nbytes);
+    }
+    name = name_of(block.file, block.nbytes);
+    return block.file >= 0;
+  }
+  // 0 if there is none. The same address each time, till it was closed as often.
+  [[nodiscard]] std::uintptr_t open_shared(const ipc_name& name) {
+    const std::lock_guard hold{lock_};
+    for (auto& [at, each] : opened_) {
+      if (each.name.inode == name.inode) {
+        ++each.times;
+        return at;
+      }
+    }
+    const auto at = reinterpret_cast<std::uintptr_t>(open_by_name(name));
+    if (at != 0) {
+      opened_[at] = {name, 1};
+      blocks_[at] = {name.nbytes, sort::opened};
+    }
+    return at;
+  }
+  bool close_shared(std::uintptr_t at) {
+    const std::lock_guard hold{lock_};
+    const auto found = opened_.find(at);
+    if (found == opened_.end()) {
+      return false;
+    }
+    if (--found->second.times == 0) {
+      munmap(pointer(at), found->second.name.nbytes);
+      opened_.erase(found);
+      blocks_.erase(at);
+    }
+    return true;
+  }
+
   // 0 if there are not as many addresses.
   [[nodiscard]] std::uintptr_t reserve(std::size_t nbytes, std::size_t alignment) {
     const std::lock_guard hold{lock_};
@@ -151,7 +212,7 @@ class memory {
     return true;
   }
   // A descriptor, or -1.
-  [[nodiscard]] int create(std::size_t nbytes, bool of_host) {
+  [[nodiscard]] int create(std::size_t nbytes, bool of_host, bool for_rdma) {
     const std::lock_guard hold{lock_};
     if (!of_host && nbytes > k_device_bytes - used_) {
       return -1;
@@ -159,7 +220,7 @@ class memory {
     const int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
       used_ += of_host ? 0 : nbytes;
-      handles_[file] = {nbytes, of_host};
+      handles_[file] = {nbytes, of_host, for_rdma};
     }
     return file;
   }
@@ -189,7 +250,8 @@ class memory {
     mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     mapped_[at] = {.nbytes = nbytes,
                    .of = handles_[file].of_host ? sort::mapped_host : sort::mapped,
-                   .file = file};
+                   .file = file,
+                   .for_rdma = handles_[file].for_rdma};
     ++handles_[file].maps;
     return true;
   }
@@ -223,9 +285,14 @@ class memory {
 
  private:
   using blocks = std::map<std::uintptr_t, block>;
+  struct opening {
+    ipc_name name;
+    int times = 0;
+  };
   struct handle {
     std::size_t nbytes = 0;
     bool of_host = false;
+    bool for_rdma = false;
     int maps = 0;
     bool is_released = false;
   };
@@ -288,6 +355,7 @@ class memory {
   blocks registered_;
   blocks mapped_;
   std::map<int, handle> handles_;
+  std::map<std::uintptr_t, opening> opened_;
   long maps_to_refuse_ = 0;
   std::size_t used_ = std::size_t{64} << 20;  // by the context itself
 };

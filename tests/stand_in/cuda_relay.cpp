@@ -26,7 +26,8 @@ namespace cu = isthmus::cuda::cu;
   ISTHMUS_CUDA_CAPTURES(X)  \
   ISTHMUS_CUDA_VIRTUAL(X)   \
   ISTHMUS_CUDA_LOCATIONS(X) \
-  ISTHMUS_CUDA_ORDINALS(X)
+  ISTHMUS_CUDA_ORDINALS(X)  \
+  ISTHMUS_CUDA_IPC(X)
 
 enum call : std::size_t {
 #define RELAY_NUMBER(member, name, ...) k_##name,
@@ -72,7 +73,7 @@ constexpr sort sort_of(std::string_view name) {
     return sort::asks;
   }
   return is_any(name, {"cuMemFree_v2", "cuMemFreeHost", "cuStreamDestroy_v2", "cuEventDestroy_v2",
-                       "cuMemAddressFree", "cuMemRelease", "cuMemUnmap"})
+                       "cuMemAddressFree", "cuMemRelease", "cuMemUnmap", "cuIpcCloseMemHandle"})
              ? sort::gives_back
              : sort::takes;
 }

@@ -1,7 +1,12 @@
 #pragma once
 // Streams and events of the stand-in: a thread for each stream, so that what is not waited for is
 // not there yet.
+//
+// As with the driver what is put to the legacy default stream comes behind all that was put before
+// to the blocking ones, those of threads that have ended too, and what is put to these later comes
+// behind it.
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -10,6 +15,8 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
+#include <vector>
 
 namespace stand_in {
 
@@ -43,13 +50,26 @@ class mark {
   std::chrono::steady_clock::time_point at_;
 };
 
-// Runs what it is given in order. Its thread ends with what was given before `close`.
+enum class manner : std::uint8_t { legacy, blocking, apart };
+
+// Runs what it is given in order. Its thread ends with what was given before its end.
 class stream {
  public:
-  stream() : state_{std::make_shared<state>()} {
+  explicit stream(manner how) : how_{how}, state_{std::make_shared<state>()} {
     std::thread{[state = state_] { serve(*state); }}.detach();
+    const std::lock_guard hold{all().order};
+    if (how == manner::blocking) {
+      all().blocking.push_back(this);
+    } else if (how == manner::legacy) {
+      all().legacy = this;
+    }
   }
   ~stream() {
+    if (how_ == manner::blocking) {
+      const std::lock_guard hold{all().order};
+      std::erase(all().blocking, this);
+      all().ended.push_back(end());
+    }
     const std::lock_guard hold{state_->lock};
     state_->closed = true;
     state_->changed.notify_all();
@@ -60,10 +80,19 @@ class stream {
   std::atomic<bool> is_captured{false};  // into a graph
 
   void push(std::function<void()> work) {
-    const std::lock_guard hold{state_->lock};
-    state_->waiting.push_back(std::move(work));
-    ++in_flight();
-    state_->changed.notify_all();
+    if (how_ == manner::apart) {
+      put(std::move(work));
+      return;
+    }
+    const std::lock_guard hold{all().order};
+    stand_behind_others();
+    put(std::move(work));
+  }
+  // Whether work on the legacy default stream would spoil a capture.
+  [[nodiscard]] static bool any_is_captured() {
+    const std::lock_guard hold{all().order};
+    return std::any_of(all().blocking.begin(), all().blocking.end(),
+                       [](const stream* each) { return each->is_captured.load(); });
   }
   [[nodiscard]] std::shared_ptr<mark> record() {
     auto made = std::make_shared<mark>();
@@ -83,7 +112,53 @@ class stream {
     std::condition_variable changed;
     std::deque<std::function<void()>> waiting;
     bool closed = false;
+    bool works = false;
   };
+  struct registry {
+    std::mutex order;  // of what is put to all but those apart
+    stream* legacy = nullptr;
+    std::vector<stream*> blocking;
+    std::vector<std::shared_ptr<mark>> ended;  // of blocking ones
+  };
+
+  // Never destroyed: threads outlive `main`.
+  static registry& all() {
+    static auto* const only = new registry;
+    return *only;
+  }
+  void put(std::function<void()> work) {
+    const std::lock_guard hold{state_->lock};
+    state_->waiting.push_back(std::move(work));
+    ++in_flight();
+    state_->changed.notify_all();
+  }
+  [[nodiscard]] std::shared_ptr<mark> end() {
+    auto made = std::make_shared<mark>();
+    put([made] { made->set(); });
+    return made;
+  }
+  [[nodiscard]] bool is_idle() {
+    const std::lock_guard hold{state_->lock};
+    return state_->waiting.empty() && !state_->works;
+  }
+  void stand_behind(stream& other) {
+    if (!other.is_idle()) {
+      put([last = other.end()] { last->wait(); });
+    }
+  }
+  // Pre: the order is held.
+  void stand_behind_others() {
+    if (how_ == manner::blocking && all().legacy != nullptr) {
+      stand_behind(*all().legacy);
+    } else if (how_ == manner::legacy) {
+      for (auto* each : all().blocking) {
+        stand_behind(*each);
+      }
+      for (auto& last : std::exchange(all().ended, {})) {
+        put([last] { last->wait(); });
+      }
+    }
+  }
 
   static std::atomic<std::size_t>& in_flight() {
     static std::atomic<std::size_t> count{0};
@@ -98,6 +173,7 @@ class stream {
       }
       auto work = std::move(of.waiting.front());
       of.waiting.pop_front();
+      of.works = true;
       hold.unlock();
       std::this_thread::sleep_for(std::chrono::microseconds{20});  // a device is never done at once
       work();
@@ -105,9 +181,11 @@ class stream {
       --in_flight();
       in_flight().notify_all();
       hold.lock();
+      of.works = false;
     }
   }
 
+  const manner how_;
   std::shared_ptr<state> state_;
 };
 

@@ -100,6 +100,7 @@ inline constexpr number k_attribute_unified_addressing = 41;
 inline constexpr number k_attribute_managed_memory = 83;
 inline constexpr number k_attribute_concurrent_managed = 89;
 inline constexpr number k_attribute_virtual_memory = 102;
+inline constexpr number k_attribute_rdma_of_virtual_memory = 110;
 inline constexpr number k_attribute_registers_read_only = 113;
 inline constexpr number k_attribute_host_node = 134;
 inline constexpr number k_attribute_host_virtual_memory = 141;
@@ -111,6 +112,8 @@ inline constexpr number k_pointer_is_managed = 8;
 inline constexpr number k_pointer_device = 9;
 inline constexpr number k_pointer_base = 11;
 inline constexpr number k_pointer_bytes = 12;
+
+inline constexpr number k_pointer_is_for_rdma = 15;
 
 inline constexpr number k_memory_host = 1;
 inline constexpr number k_memory_device = 2;
@@ -135,6 +138,7 @@ inline constexpr number k_location_host_node = 3;
 inline constexpr number k_allocation_pinned = 1;
 inline constexpr number k_access_read_write = 3;
 inline constexpr number k_granularity_minimum = 0;
+inline constexpr number k_open_for_peers = 1;
 
 inline constexpr std::uintptr_t k_stream_legacy = 1;
 inline constexpr std::uintptr_t k_stream_of_each_thread = 2;
@@ -154,6 +158,11 @@ struct allocation_properties {
   unsigned char gpu_direct = 0;
   unsigned short usage = 0;
   unsigned char reserved[4] = {};
+};
+
+// Of memory, for another process.
+struct ipc_handle {
+  char bytes[64] = {};
 };
 
 struct access_rights {
@@ -258,7 +267,13 @@ struct copy_2d_parameters {
   X(prefetch_to_ordinal, cuMemPrefetchAsync, code(place, std::size_t, ordinal, stream_handle)) \
   X(advise_ordinal, cuMemAdvise, code(place, std::size_t, number, ordinal))
 
-// Those of the last four groups may be null.
+// Not in every system's library.
+#define ISTHMUS_CUDA_IPC(X)                                               \
+  X(share_memory, cuIpcGetMemHandle, code(ipc_handle*, place))            \
+  X(open_memory, cuIpcOpenMemHandle_v2, code(place*, ipc_handle, number)) \
+  X(close_memory, cuIpcCloseMemHandle, code(place))
+
+// Those of all groups but the first may be null.
 struct api {
   template <class Signature>
   using entry = Signature*;
@@ -268,6 +283,7 @@ struct api {
   ISTHMUS_CUDA_VIRTUAL(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_LOCATIONS(ISTHMUS_CUDA_MEMBER)
   ISTHMUS_CUDA_ORDINALS(ISTHMUS_CUDA_MEMBER)
+  ISTHMUS_CUDA_IPC(ISTHMUS_CUDA_MEMBER)
 #undef ISTHMUS_CUDA_MEMBER
 };
 

@@ -12,10 +12,12 @@ namespace {
 
 constexpr location k_host{cu::k_location_host, 0};
 
-allocation_properties properties_of(const location& where) noexcept {
+allocation_properties properties_of(const location& where, bool for_network_cards) noexcept {
   allocation_properties wanted;
   wanted.type = cu::k_allocation_pinned;
   wanted.where = where;
+  // So that others may register it with a network card, as they may memory of cuMemAlloc.
+  wanted.gpu_direct = for_network_cards ? 1 : 0;
   return wanted;
 }
 
@@ -28,7 +30,7 @@ location location_of(const device& where) noexcept {
 
 std::unique_ptr<chunks> chunks::make(const device& where, what of) {
   std::size_t granularity = 0;
-  const auto wanted = properties_of(of.places.front());
+  const auto wanted = properties_of(of.places.front(), of.for_network_cards);
   if (where.calls().granularity(&granularity, &wanted, cu::k_granularity_minimum) !=
           cu::k_success ||
       !is_power_of_two(granularity)) {
@@ -42,14 +44,16 @@ std::unique_ptr<chunks> chunks::of_device(const device& where) {
     return nullptr;
   }
   const auto here = location_of(where);
-  return make(where, {ISTHMUS_KIND_DEVICE, {here}, {rights_of(here)}});
+  return make(
+      where,
+      {ISTHMUS_KIND_DEVICE, where.traits().rdma_of_virtual_memory, {here}, {rights_of(here)}});
 }
 
 std::unique_ptr<chunks> chunks::of_host(const device& near,
                                         std::span<isthmus::device* const> users) {
   // The host comes first: where a device does the driver refuses fills over two chunks (H100,
   // driver 580).
-  what of{ISTHMUS_KIND_HOST, {k_host}, {rights_of(k_host)}};
+  what of{ISTHMUS_KIND_HOST, false, {k_host}, {rights_of(k_host)}};
   for (const auto* each : users) {
     const auto& user = static_cast<const device&>(*each);
     if (!user.traits().virtual_memory || !user.traits().host_virtual_memory) {
@@ -103,7 +107,7 @@ result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noe
 code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
   auto refused = cu::k_success;
   for (const auto& each : of_.places) {
-    const auto wanted = properties_of(each);
+    const auto wanted = properties_of(each, of_.for_network_cards);
     const auto outcome = calls().create_memory(&made, nbytes, &wanted, 0);
     if (outcome == cu::k_success) {
       return outcome;

@@ -39,6 +39,7 @@ class chunks final : public chunk_source {
  private:
   struct what {
     usm_kind kind;
+    bool for_network_cards;
     std::vector<location> places;  // the next where one has no room
     std::vector<access_rights> users;
   };

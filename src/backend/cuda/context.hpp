@@ -19,6 +19,10 @@ class context final : public isthmus::context {
   [[nodiscard]] platform& driver() const noexcept { return driver_; }
   [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
   [[nodiscard]] chunk_source* chunks(isthmus::device& where, usm_kind kind) noexcept override;
+  [[nodiscard]] result<shared_place> share_memory(const void* pointer) override;
+  [[nodiscard]] result<void*> open_memory(isthmus::device& where,
+                                          const isthmus::ipc_handle& of) override;
+  void close_memory(isthmus::device& where, void* base) noexcept override;
   // The primary context of the first device.
   [[nodiscard]] void* native() const noexcept override;
 

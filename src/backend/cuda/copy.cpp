@@ -63,7 +63,7 @@ std::size_t piece_at(const api& calls, place at, std::size_t nbytes) noexcept {
 // A copy that begins in memory that was registered, by whomever, and goes beyond it is refused; one
 // that begins before it is not.
 code queue::copy_bytes(place to, place from, std::size_t nbytes) const noexcept {
-  auto outcome = calls().copy(to, from, nbytes, handle_);
+  auto outcome = calls().copy(to, from, nbytes, stream());
   if (outcome != cu::k_error_INVALID_VALUE) {
     return outcome;
   }
@@ -71,7 +71,7 @@ code queue::copy_bytes(place to, place from, std::size_t nbytes) const noexcept 
   for (std::size_t done = 0; done < nbytes && outcome == cu::k_success;) {
     const auto piece = std::min(piece_at(calls(), to + done, nbytes - done),
                                 piece_at(calls(), from + done, nbytes - done));
-    outcome = calls().copy(to + done, from + done, piece, handle_);
+    outcome = calls().copy(to + done, from + done, piece, stream());
     done += piece;
   }
   return outcome;
@@ -95,7 +95,7 @@ code queue::copy_pitched(const copy_2d_shape& shape) const noexcept {
   how.destination_pitch = shape.destination_pitch;
   how.width = shape.width;
   how.height = shape.height;
-  return calls().copy_2d(&how, handle_);
+  return calls().copy_2d(&how, stream());
 }
 
 code queue::copy_rows(const copy_2d_shape& shape) const noexcept {

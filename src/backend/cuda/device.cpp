@@ -60,6 +60,10 @@ std::uint64_t capabilities_of(const api& calls, ordinal of, const device_traits&
   if (calls.advise != nullptr || calls.advise_ordinal != nullptr) {
     found |= ISTHMUS_CAN_ADVISE;
   }
+  if (calls.share_memory != nullptr && calls.open_memory != nullptr &&
+      calls.close_memory != nullptr) {
+    found |= ISTHMUS_CAN_IPC;
+  }
   return traits.virtual_memory ? found | ISTHMUS_CAN_REMAP : found;
 }
 
@@ -96,7 +100,9 @@ result<device_description> describe(const api& calls, ordinal index) {
                         attribute(calls, cu::k_attribute_virtual_memory, index) != 0,
       .host_virtual_memory = attribute(calls, cu::k_attribute_host_virtual_memory, index) != 0,
       .host_node = attribute(calls, cu::k_attribute_host_node, index),
-      .registers_read_only = attribute(calls, cu::k_attribute_registers_read_only, index) != 0};
+      .registers_read_only = attribute(calls, cu::k_attribute_registers_read_only, index) != 0,
+      .rdma_of_virtual_memory =
+          attribute(calls, cu::k_attribute_rdma_of_virtual_memory, index) != 0};
   auto& told = found.properties;
   told.filter = formatted("cuda:gpu:{}", index);
   told.name = std::move(name);

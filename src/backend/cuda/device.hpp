@@ -19,6 +19,7 @@ struct device_traits {
   bool host_virtual_memory = false;
   int host_node = -1;  // of the host's memory nearest to it; -1: not told
   bool registers_read_only = false;
+  bool rdma_of_virtual_memory = false;  // whether it can be made so
 };
 
 struct device_description {

@@ -141,7 +141,7 @@ code queue::fill_by_kernel(place destination, const fill_pattern& pattern,
       std::size_t{device_.properties().compute_units} * k_fill_blocks_a_multiprocessor;
   const auto blocks = std::clamp<std::size_t>(units / k_fill_threads + 1, 1, most);
   return calls().launch(function, static_cast<number>(blocks), 1, 1, k_fill_threads, 1, 1, 0,
-                        handle_, parameters, nullptr);
+                        stream(), parameters, nullptr);
 }
 
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
@@ -153,8 +153,8 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
                 destination);
   }
   const auto whole = shortened(pattern);
-  const filling how{calls(), handle_, place_of(destination), whole};
   return submit("a fill", after, [=, this] {
+    const filling how{calls(), stream(), place_of(destination), whole};
     const auto kind_is = [&](usm_kind kind) {
       return ask_pointer(calls(), destination).kind == kind;
     };

@@ -8,6 +8,7 @@
 #include "backend/cuda/library.hpp"
 #include "backend/cuda/open.hpp"
 #include "backend/cuda/queue.hpp"
+#include "backend/cuda/thread_queues.hpp"
 #include "core/sizes.hpp"
 #include "core/text.hpp"
 
@@ -68,15 +69,35 @@ result<ref<isthmus::queue>> own_queue(device& where, stream_handle handle) {
               static_cast<void*>(handle), where.properties().filter);
 }
 
+error refuse_stream(const device& where, context_handle primary, stream_handle handle) {
+  const made_current here{where.calls(), primary};
+  context_handle home = nullptr;
+  const auto outcome = where.calls().stream_context(handle, &home);
+  if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
+      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // not of the context asked in, which is well
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no stream of {}, or one that was destroyed: cuStreamGetCtx: {} ({})",
+                static_cast<void*>(handle), where.properties().filter, code_name(outcome), outcome);
+  }
+  if (outcome != cu::k_success) {
+    return call_failed("cuStreamGetCtx", outcome);
+  }
+  if (home != primary) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the stream {} is not one of {}'s primary context",
+                static_cast<void*>(handle), where.properties().filter);
+  }
+  return {};
+}
+
 }  // namespace
 
 result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
                                                   owner keep) {
   auto& where = static_cast<device&>(member);
-  if (native == nullptr || address(native) == cu::k_stream_of_each_thread) {
+  if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} stands for a stream that is another one in each thread or program: give "
-                "CU_STREAM_LEGACY (1) for the legacy default stream, or a stream that you made",
+                "{} stands for the legacy or the per-thread default stream, as the program was "
+                "compiled: give CU_STREAM_LEGACY (1) or CU_STREAM_PER_THREAD (2)",
                 native);
   }
   auto* const handle = static_cast<stream_handle>(native);
@@ -85,26 +106,16 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   }
   auto primary = where.primary();
   ISTHMUS_TRY(primary);
-  const made_current here{calls_, *primary};
-  context_handle home = nullptr;
-  const auto outcome = calls_.stream_context(handle, &home);
-  if (outcome == cu::k_error_INVALID_CONTEXT || outcome == cu::k_error_INVALID_HANDLE ||
-      outcome == cu::k_error_CONTEXT_IS_DESTROYED) {  // not of the context asked in, which is well
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is no stream of {}, or one that was destroyed: cuStreamGetCtx: {} ({})", native,
-                member.properties().filter, code_name(outcome), outcome);
-  }
-  if (outcome != cu::k_success) {
-    return call_failed("cuStreamGetCtx", outcome);
-  }
-  if (home != *primary) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the stream {} is not one of {}'s primary context",
-                native, member.properties().filter);
-  }
   auto shared = default_context();
   ISTHMUS_TRY(shared);
-  return ref<isthmus::queue>{
-      make_ref<cuda::queue>(static_cast<cuda::context&>(**shared), where, handle, std::move(keep))};
+  auto& home = static_cast<cuda::context&>(**shared);
+  if (handle == per_thread_stream()) {
+    return own_thread_queue(home, where);
+  }
+  if (auto refused = refuse_stream(where, *primary, handle)) {
+    return refused;
+  }
+  return ref<isthmus::queue>{make_ref<cuda::queue>(home, where, handle, std::move(keep))};
 }
 
 result<std::vector<ref<isthmus::platform>>> open() {

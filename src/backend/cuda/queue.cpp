@@ -2,6 +2,7 @@
 
 #include "backend/cuda/pointer.hpp"
 #include "backend/cuda/submit.hpp"
+#include "backend/cuda/thread_queues.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
@@ -19,8 +20,15 @@ queue::~queue() {
   }
 }
 
-// The legacy default stream has one number on every device.
+stream_handle queue::stream() const noexcept {
+  return thread_ == 0 || thread_ == own_thread() ? handle_ : legacy_stream();
+}
+
+// The legacy default stream has one number on every device, the per-thread one on every thread too.
 std::uintptr_t queue::key() const noexcept {
+  if (thread_ != 0) {
+    return isthmus::queue::key();
+  }
   return handle_ == legacy_stream() ? address(&device_) : address(handle_);
 }
 
@@ -60,7 +68,8 @@ code queue::wait_for(wait_list after) const noexcept {
     if (before->settled()) {
       continue;
     }
-    const auto outcome = calls().stream_wait(handle_, static_cast<operation&>(*before).handle(), 0);
+    const auto outcome =
+        calls().stream_wait(stream(), static_cast<operation&>(*before).handle(), 0);
     if (outcome != cu::k_success) {
       return outcome;
     }
@@ -76,7 +85,7 @@ error queue::refuse_capture() const {
     return {};
   }
   number capturing = cu::k_not_capturing;
-  const auto outcome = calls().is_capturing(handle_, &capturing);
+  const auto outcome = calls().is_capturing(stream(), &capturing);
   if (outcome == cu::k_success && capturing == cu::k_not_capturing) {
     return {};
   }
@@ -110,11 +119,11 @@ result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, b
     if (calls().prefetch == nullptr) {
       const ordinal host = -1;
       return calls().prefetch_to_ordinal(place_of(pointer), nbytes,
-                                         to_host ? host : device_.index(), handle_);
+                                         to_host ? host : device_.index(), stream());
     }
     const location where{to_host ? cu::k_location_host : cu::k_location_device,
                          to_host ? 0 : device_.index()};
-    return calls().prefetch(place_of(pointer), nbytes, where, 0, handle_);
+    return calls().prefetch(place_of(pointer), nbytes, where, 0, stream());
   });
 }
 

@@ -8,6 +8,11 @@
 // behind an event that the host or another driver completes is held back here, with all that comes
 // after it on the queue, till a thread of the library has seen that event and puts it to the
 // driver. What others put to the stream meanwhile comes first.
+//
+// The per-thread default stream has one handle, which means another stream on each thread. A queue
+// of it is its thread's; what other threads put there, or put late, goes to the legacy default
+// stream, which is the same order: that waits for all that was put to the per-thread ones before,
+// and they for it.
 
 #include <deque>
 #include <functional>
@@ -22,6 +27,15 @@ namespace isthmus::cuda {
 [[nodiscard]] inline stream_handle legacy_stream() noexcept {
   return reinterpret_cast<stream_handle>(cu::k_stream_legacy);
 }
+
+[[nodiscard]] inline stream_handle per_thread_stream() noexcept {
+  return reinterpret_cast<stream_handle>(cu::k_stream_of_each_thread);
+}
+
+// By `own_thread` (thread_queues.hpp).
+struct of_one_thread {
+  std::uint64_t thread;
+};
 
 // An operation that the driver has not got yet.
 struct held_operation {
@@ -54,6 +68,17 @@ class queue final : public isthmus::queue {
       mark_ordered();
     }
   }
+  // The per-thread default stream of that thread. No fence fails for its end.
+  queue(context& home, device& where, of_one_thread whose)
+      : isthmus::queue{home, where, false},
+        context_{home},
+        device_{where},
+        handle_{per_thread_stream()},
+        adopted_{true},
+        thread_{whose.thread} {
+    mark_lent();
+    mark_ordered();
+  }
   ~queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
@@ -75,7 +100,7 @@ class queue final : public isthmus::queue {
   [[nodiscard]] error refuse_recorded() const override;
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
-  [[nodiscard]] void* native() const noexcept override { return handle_; }
+  [[nodiscard]] void* native() const noexcept override { return stream(); }
 
  private:
   // Puts one operation to the driver, or holds it back: command() gives CUDA's code, and may be
@@ -90,6 +115,8 @@ class queue final : public isthmus::queue {
   void put_late(held_operation& what) const noexcept;
   void refuse_what_is_held(const error& why) noexcept;
   void drop_first_held() noexcept;
+  // The handle that stands for it on this thread.
+  [[nodiscard]] stream_handle stream() const noexcept;
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
   [[nodiscard]] error refuse_capture() const;
   [[nodiscard]] code copy_bytes(place to, place from, std::size_t nbytes) const noexcept;
@@ -104,6 +131,7 @@ class queue final : public isthmus::queue {
   device& device_;
   stream_handle handle_;
   bool adopted_ = false;
+  std::uint64_t thread_ = 0;  // of the per-thread default stream; 0: of any
   // Held while an operation is put, but for those that were held back: there is one thread for
   // these, and nothing else is put while there are any.
   std::mutex submitting_;

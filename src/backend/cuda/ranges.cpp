@@ -249,7 +249,7 @@ result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list afte
   std::copy_if(what.ranges.begin(), what.ranges.end(), std::back_inserter(plan->apart),
                [&](const copy_range& each) { return blocks.empty() || is_apart(each); });
   auto put = submit("a copy of ranges", after, [this, plan] {
-    return put_plan(calls(), *plan, handle_, [this](place to, place from, std::size_t nbytes) {
+    return put_plan(calls(), *plan, stream(), [this](place to, place from, std::size_t nbytes) {
       return copy_bytes(to, from, nbytes);
     });
   });

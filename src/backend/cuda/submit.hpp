@@ -36,11 +36,11 @@ error queue::put(operation& made, const char* call, wait_list after, const Comma
   }
   auto outcome = command();
   if (outcome == cu::k_success) {
-    outcome = calls().record(made.handle(), handle_);
+    outcome = calls().record(made.handle(), stream());
     call = outcome == cu::k_success ? call : "cuEventRecord";
   }
   if (outcome != cu::k_success) {
-    calls().finish(handle_);  // of several commands a later one was refused: leave none in flight
+    calls().finish(stream());  // of several commands a later one was refused: leave none in flight
     return call_failed(call, outcome);
   }
   made.mark_put();

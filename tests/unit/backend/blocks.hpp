@@ -30,6 +30,7 @@ class block {
   [[nodiscard]] std::byte* at(std::size_t offset = 0) const {
     return static_cast<std::byte*>(pointer_) + offset;
   }
+  [[nodiscard]] std::size_t nbytes() const noexcept { return nbytes_; }
 
  private:
   context& home_;

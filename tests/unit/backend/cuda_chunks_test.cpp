@@ -206,5 +206,21 @@ TEST_F(cuda_test, fills_pinned_memory_of_others_whatever_it_is_made_of) {
   EXPECT_EQ(calls().release_addresses(base, 2 * unit), 0U);
 }
 
+TEST_P(cuda_chunks, may_be_registered_with_network_cards) {
+  if (GetParam() != ISTHMUS_KIND_DEVICE || !where().traits().rdma_of_virtual_memory) {
+    GTEST_SKIP() << "not on this device";
+  }
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  {
+    const cuda::made_current here{calls(), primary()};
+    cuda::number what = cuda::cu::k_pointer_is_for_rdma;
+    cuda::number may = 0;
+    void* answer = &may;
+    EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::place_of(base_)), 0U);
+    EXPECT_NE(may, 0U);
+  }
+  chunks_->destroy(base_, unit_);
+}
+
 }  // namespace
 }  // namespace isthmus::cuda_test

@@ -1,0 +1,151 @@
+// Device memory in several processes.
+
+#include <cstring>
+
+#include "arguments.hpp"
+#include "buffer.hpp"
+#include "current.hpp"
+#include "gil.hpp"
+#include "owners.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct ipc_handle {
+  isthmus_ipc_handle_t raw{};
+};
+
+nb::object bytes_of(const ipc_handle& self) {
+  return nb::bytes(reinterpret_cast<const char*>(self.raw.handle), sizeof self.raw.handle);
+}
+
+void init_handle(ipc_handle* self, nb::handle handle, nb::handle offset, nb::handle nbytes) {
+  ipc_handle made;
+  made.raw.struct_size = sizeof made.raw;
+  if (PyBytes_Check(handle.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "handle must be bytes, not %.100s",
+                 Py_TYPE(handle.ptr())->tp_name);
+  }
+  if (PyBytes_GET_SIZE(handle.ptr()) != sizeof made.raw.handle) {
+    raise_python(PyExc_ValueError, "handle must be %zu bytes, not %zd", sizeof made.raw.handle,
+                 PyBytes_GET_SIZE(handle.ptr()));
+  }
+  std::memcpy(made.raw.handle, PyBytes_AS_STRING(handle.ptr()), sizeof made.raw.handle);
+  made.raw.offset = to_size(offset, "offset");
+  made.raw.nbytes = to_size(nbytes, "nbytes");
+  new (self) ipc_handle{made};
+}
+
+nb::object reduce(nb::handle self) {
+  const auto& raw = nb::inst_ptr<ipc_handle>(self)->raw;
+  return nb::make_tuple(self.type(), nb::make_tuple(bytes_of(*nb::inst_ptr<ipc_handle>(self)),
+                                                    raw.offset, raw.nbytes));
+}
+
+bool are_same(const ipc_handle& a, const ipc_handle& b) {
+  return std::memcmp(a.raw.handle, b.raw.handle, sizeof a.raw.handle) == 0 &&
+         a.raw.offset == b.raw.offset && a.raw.nbytes == b.raw.nbytes;
+}
+
+// Waits first in a way that Ctrl-C interrupts.
+nb::object share(const buffer& self) {
+  check(wait_for_buffer(self.raw.get(), -1));
+  ipc_handle made;
+  made.raw.struct_size = sizeof made.raw;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_buffer_ipc_handle(self.raw.get(), &made.raw);
+  }
+  check(status);
+  return nb::cast(made);
+}
+
+nb::object open(const ipc_handle& handle, nb::handle device, nb::handle queue) {
+  drain_deferred();
+  nb::object on = to_queue(queue, device);
+  buffer_handle opened;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_buffer_open_ipc(&handle.raw, queue_of(on)->raw.get(), opened.out());
+  }
+  check(status);
+  nb::object made = nb::inst_alloc(types.buffer);
+  auto* const self = nb::inst_ptr<buffer>(made);
+  new (self) buffer{std::move(opened),   std::move(on),     nb::object{},
+                    ISTHMUS_KIND_DEVICE, handle.raw.nbytes, false};
+  self->is_slow_to_free = true;
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+}  // namespace
+
+void bind_ipc(nb::module_& module) {
+  nb::class_<ipc_handle>(
+      module, "IpcHandle",
+      "Device memory, for another process: IpcHandle(handle, offset, nbytes), as\n"
+      "Buffer.ipc_handle() gives it. Can be pickled; open_ipc() opens it there.")
+      .def("__init__", &init_handle, nb::arg("handle").none(), nb::arg("offset").none(),
+           nb::arg("nbytes").none(),
+           nb::sig("def __init__(self, handle: bytes, offset: int, nbytes: int) -> None"))
+      .def_prop_ro("handle", &bytes_of, nb::sig("def handle(self) -> bytes"),
+                   "64 bytes, CUDA's CUipcMemHandle of the whole allocation.")
+      .def_prop_ro(
+          "offset", [](const ipc_handle& self) { return self.raw.offset; },
+          "Of the memory's first byte within that allocation.")
+      .def_prop_ro(
+          "nbytes", [](const ipc_handle& self) { return self.raw.nbytes; }, "Its size in bytes.")
+      .def(
+          "__eq__",
+          [](const ipc_handle& self, nb::handle other) {
+            return nb::isinstance<ipc_handle>(other) &&
+                   are_same(self, *nb::inst_ptr<ipc_handle>(other));
+          },
+          nb::arg("other").none(), nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__",
+           [](const ipc_handle& self) {
+             return nb::hash(nb::make_tuple(bytes_of(self), self.raw.offset, self.raw.nbytes));
+           })
+      .def("__reduce__", &reduce, nb::sig("def __reduce__(self) -> tuple[Any, ...]"))
+      .def(
+          "__repr__",
+          [](const ipc_handle& self) {
+            return nb::steal(
+                PyUnicode_FromFormat("<isthmus.IpcHandle of %llu bytes at offset %llu>",
+                                     static_cast<unsigned long long>(self.raw.nbytes),
+                                     static_cast<unsigned long long>(self.raw.offset)));
+          },
+          nb::sig("def __repr__(self) -> str"));
+  module.def(
+      "open_ipc", &open, nb::arg("handle"), nb::kw_only(), nb::arg("device") = nb::none(),
+      nb::arg("queue") = nb::none(),
+      nb::sig("def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue "
+              "| None = None) -> Buffer"),
+      "A Buffer on device memory that another process of this machine has and gave the handle of,\n"
+      "with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there; "
+      "neither:\n"
+      "the current queue. free(), the end of `with` or of the last reference closes the handle,\n"
+      "which waits for all work on the device. May be opened several times; the buffers' "
+      "operations\n"
+      "are ordered as those of one. What the processes do with the memory they tell one another "
+      "by\n"
+      "means of their own. Raises InvalidArgumentError for a handle of this very process and for\n"
+      "what is none, OutOfRangeError if not all of the bytes are there, UnsupportedError for a\n"
+      "device without the capability \"ipc\".");
+}
+
+void bind_buffer_sharing(nb::class_<buffer>& bound) {
+  bound.def(
+      "ipc_handle", &share, nb::sig("def ipc_handle(self) -> IpcHandle"),
+      "For another process of this machine, which opens it with isthmus.open_ipc(). Waits for\n"
+      "what is pending on the bytes: no queue there is in order with those here. Keep the\n"
+      "buffer until the others have closed it: freed memory of a pool goes to others while\n"
+      "they still see it. Raises UnsupportedError for a device without the capability \"ipc\",\n"
+      "and for all but device memory that cannot move: of the driver's own allocator, or of\n"
+      "PoolResource(remap=False). InvalidArgumentError for 0 bytes.");
+}
+
+}  // namespace isthmus::python

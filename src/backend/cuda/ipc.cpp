@@ -1,0 +1,99 @@
+// Memory in several processes, by CUDA's legacy IPC: handles of whole allocations of cuMemAlloc's.
+// Others it does not share: not what can move, managed or pinned memory, or what other allocators
+// of the driver gave.
+
+#include <algorithm>
+
+#include "backend/cuda/context.hpp"
+#include "backend/cuda/current.hpp"
+#include "backend/cuda/pointer.hpp"
+#include "core/sizes.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::cuda {
+namespace {
+
+// What is wrong with the handle, not with the device.
+bool is_of_handle(code outcome) noexcept {
+  return outcome == cu::k_error_INVALID_VALUE || outcome == cu::k_error_INVALID_HANDLE ||
+         outcome == cu::k_error_NOT_FOUND || outcome == cu::k_error_MAP_FAILED;
+}
+
+error not_opened(const device& where, code outcome) {
+  const auto& filter = where.properties().filter;
+  if (outcome == cu::k_error_INVALID_CONTEXT) {  // by which CUDA says this
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} opens no handle of this process's own: cuIpcOpenMemHandle: {} ({}); send it to "
+                "another process, and use the buffer itself here",
+                filter, code_name(outcome), outcome);
+  }
+  if (is_of_handle(outcome)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} knows no memory by that handle: cuIpcOpenMemHandle: {} ({}); it must have come "
+                "unchanged from a process of this machine that still has the memory, and be "
+                "opened on the same device",
+                filter, code_name(outcome), outcome);
+  }
+  return call_failed("cuIpcOpenMemHandle", outcome);
+}
+
+}  // namespace
+
+result<shared_place> context::share_memory(const void* pointer) {
+  auto primary = any().primary();
+  ISTHMUS_TRY(primary);
+  const made_current one{driver_.calls(), *primary};
+  const auto told = ask_pointer(driver_.calls(), pointer);
+  auto* const home = driver_.find(told.where);
+  const made_current here{driver_.calls(), home != nullptr ? home->known_primary() : *primary};
+  if (here.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", here.outcome());
+  }
+  ipc_handle made;
+  const auto outcome = driver_.calls().share_memory(&made, place_of(told.base));
+  if (outcome == cu::k_error_INVALID_VALUE) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "CUDA shares only device memory of cuMemAlloc with other processes, and that at {} "
+                "is not: cuIpcGetMemHandle: {} ({}); memory of a pool can move, unless it was made "
+                "with remap=False (ISTHMUS_POOL_NO_REMAP): take such a pool, or none",
+                pointer, code_name(outcome), outcome);
+  }
+  if (outcome != cu::k_success) {
+    return call_failed("cuIpcGetMemHandle", outcome);
+  }
+  shared_place found;
+  std::copy_n(made.bytes, sizeof made.bytes, found.of.bytes.begin());
+  found.offset = address(pointer) - address(told.base);
+  return found;
+}
+
+result<void*> context::open_memory(isthmus::device& where, const isthmus::ipc_handle& of) {
+  auto& home = static_cast<device&>(where);
+  auto primary = home.primary();
+  ISTHMUS_TRY(primary);
+  const made_current here{home.calls(), *primary};
+  if (here.outcome() != cu::k_success) {
+    return call_failed("cuCtxSetCurrent", here.outcome());
+  }
+  ipc_handle wanted;
+  std::copy_n(of.bytes.begin(), sizeof wanted.bytes, wanted.bytes);
+  place base = 0;
+  const auto outcome = home.calls().open_memory(&base, wanted, cu::k_open_for_peers);
+  if (outcome != cu::k_success) {
+    return not_opened(home, outcome);
+  }
+  return pointer_to(base);
+}
+
+void context::close_memory(isthmus::device& where, void* base) noexcept {
+  if (os::drivers_are_gone()) {
+    return;
+  }
+  auto& home = static_cast<device&>(where);
+  const made_current here{home.calls(), home.known_primary()};
+  if (here.outcome() == cu::k_success) {
+    home.calls().close_memory(place_of(base));
+  }
+}
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,48 @@
+#include "backend/cuda/thread_queues.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <vector>
+
+#include "backend/cuda/queue.hpp"
+#include "core/owned_by_thread.hpp"
+
+namespace isthmus::cuda {
+namespace {
+
+std::uint64_t next_thread() noexcept {
+  static std::atomic<std::uint64_t> last{0};
+  return last.fetch_add(1, std::memory_order_relaxed) + 1;
+}
+
+struct own_queues {
+  const std::uint64_t thread = next_thread();
+  std::vector<ref<isthmus::queue>> all;
+};
+thread_local constinit owned_by_thread<own_queues> own;
+
+}  // namespace
+
+std::uint64_t own_thread() noexcept {
+  const auto* const mine = own.find();
+  return mine != nullptr ? mine->thread : 0;
+}
+
+result<ref<isthmus::queue>> own_thread_queue(context& home, device& where) {
+  auto* const mine = own.get();
+  if (mine == nullptr) {
+    return own.is_gone() ? fail(ISTHMUS_ERROR_CLOSED,
+                                "this thread is ending: its per-thread default stream of {} cannot "
+                                "be adopted any more",
+                                where.properties().filter)
+                         : error::no_memory();
+  }
+  const auto found = std::find_if(mine->all.begin(), mine->all.end(),
+                                  [&](const auto& each) { return &each->where() == &where; });
+  if (found != mine->all.end()) {
+    return *found;
+  }
+  return mine->all.emplace_back(make_ref<queue>(home, where, of_one_thread{mine->thread}));
+}
+
+}  // namespace isthmus::cuda
