@@ -122,8 +122,8 @@ struct rung_counts {
 }
 
 // While it lives, requests of the thread that made it go up to the rung grow at most: for a thread
-// that holds a lock which callbacks or work on queues may need. With `at_hand` a pool gives only what
-// it keeps ready for this thread, without a lock or a driver's call.
+// that holds a lock which callbacks or work on queues may need. With `at_hand` a pool gives only
+// what it keeps ready for this thread, without a lock or a driver's call.
 class no_wait {
  public:
   explicit no_wait(bool at_hand = false) noexcept

@@ -6,15 +6,16 @@
 //   rmm::mr::set_current_device_resource(isthmus::rmm_resource(pool));
 //
 // Not part of isthmus.hpp: it needs RMM's headers (26.08 or later, with CCCL's) and its library,
-// whose exceptions it throws. Cost, on top of the resource's own: a look-up of the stream, without a
-// lock, and where streams come and go a queue made for the call. Threads: any. A copy shares
+// whose exceptions it throws. Cost, on top of the resource's own: a look-up of the stream, without
+// a lock, and where streams come and go a queue made for the call. Threads: any. A copy shares
 // everything.
 //
-// What is freed on the default stream is good there at once, and elsewhere when its work has ended. On
-// another stream it waits for its work's end there as well, since the stream may be destroyed before
-// the resource needs it again. Where streams live as long as the resource beneath, as those of an
-// rmm::cuda_stream_pool do, streams::stay makes all of them as the default one; a stream that is
-// destroyed earlier is used after its end then, which CUDA does not survive. cudaStreamPerThread is the calling thread's.
+// What is freed on the default stream is good there at once, and elsewhere when its work has ended.
+// On another stream it waits for its work's end there as well, since the stream may be destroyed
+// before the resource needs it again. Where streams live as long as the resource beneath, as those
+// of an rmm::cuda_stream_pool do, streams::stay makes all of them as the default one; a stream that
+// is destroyed earlier is used after its end then, which CUDA does not survive. cudaStreamPerThread
+// is the calling thread's.
 #pragma once
 
 #include <isthmus/resource.hpp>
