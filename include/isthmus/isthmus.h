@@ -564,10 +564,11 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
 
 /* How far requests of the calling thread go, until it is swapped again. 1: up to the rung grow at
  * most, as those behind it may take long, and need locks that the caller may hold, as an
- * interpreter's. No reclaim callback is called then for others' either. 2 or more: a pool gives no
- * more than it keeps ready for this thread, without a lock or a driver's call, and is OUT_OF_MEMORY
- * beyond that; other requests are as with 1. Returns what it was, 0 at first: they go all the
- * way. */
+ * interpreter's. No reclaim callback is called then for others' either. 2: a pool gives no more
+ * than it keeps ready for this thread on the queue that the thread used last, if nobody else puts
+ * work to its stream, without a lock or a driver's call; beyond that it is OUT_OF_MEMORY, for
+ * resources over it too. Without a pool as with 1. Returns what it was, 0 at first: requests go all
+ * the way. Any other number is taken as the nearest of these. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* Reclaim callbacks: asked, when a pool finds no memory, or the driver has none for who asks it

@@ -126,8 +126,9 @@ struct rung_counts {
 // what it keeps ready for this thread, without a lock or a driver's call.
 class no_wait {
  public:
-  explicit no_wait(bool at_hand = false) noexcept
-      : before_(isthmus_no_wait_swap(at_hand ? 2 : 1)) {}
+  explicit no_wait(bool at_hand = false) noexcept : before_(isthmus_no_wait_swap(at_hand ? 2 : 1)) {
+    if (before_ > 1) (void)isthmus_no_wait_swap(before_);  // what a caller must not do, we must not
+  }
   no_wait(const no_wait&) = delete;
   no_wait& operator=(const no_wait&) = delete;
   ~no_wait() { isthmus_no_wait_swap(before_); }

@@ -75,6 +75,12 @@ class rmm_resource {
   static constexpr std::uintptr_t k_legacy = 1;    // CU_STREAM_LEGACY
   // CU_STREAM_PER_THREAD: another stream on each thread.
   static constexpr std::uintptr_t k_per_thread = 2;
+  // What a NULL stream is, in the program that this is compiled in.
+#ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
+  static constexpr std::uintptr_t k_null = k_per_thread;
+#else
+  static constexpr std::uintptr_t k_null = k_legacy;
+#endif
 
   // The queues of streams that stay, by handle: found without a lock, never forgotten.
   class known_streams {
@@ -135,11 +141,19 @@ class rmm_resource {
       struct stays {};  // an owner, for the stream lives as long as the queue
       return queue::adopt(where, handle, stays{});
     }
+    // A thread that is ending has none any more: the default stream is in one order with its own.
+    [[nodiscard]] queue of_this_thread(void* handle) try {
+      return queue::adopt(where, handle);
+    } catch (const closed&) {
+      return known.find(reinterpret_cast<void*>(k_legacy),
+                        [&](void* each) { return adopt_for_good(each); });
+    }
     template <class Work>
     decltype(auto) on_queue(void* stream, const Work& work) {
-      auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(k_legacy);
+      auto* const handle = stream != nullptr ? stream : reinterpret_cast<void*>(k_null);
       const auto number = reinterpret_cast<std::uintptr_t>(handle);
-      if (number == k_per_thread || (number != k_legacy && lives == streams::come_and_go)) {
+      if (number == k_per_thread) return work(of_this_thread(handle));
+      if (number != k_legacy && lives == streams::come_and_go) {
         return work(queue::adopt(where, handle));
       }
       return work(known.find(handle, [&](void* each) { return adopt_for_good(each); }));

@@ -17,17 +17,11 @@ class bare_block {
       : from_{resource_handle::retained(from.raw.get())},
         on_{queue_handle::retained(on.raw.get())},
         nbytes_{nbytes} {
+    const carrying exceptions;
     isthmus_status_t status;
     {
-      const no_waits meanwhile{true};
-      status = allocate();
-    }
-    if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
-      const carrying exceptions;
-      {
-        const gil_release released;
-        status = allocate();
-      }
+      const gil_release released;
+      status = isthmus_resource_allocate(from_.get(), nbytes_, 0, on_.get(), &pointer_);
     }
     check(status);
   }
@@ -45,10 +39,6 @@ class bare_block {
   }
 
  private:
-  [[nodiscard]] isthmus_status_t allocate() noexcept {
-    return isthmus_resource_allocate(from_.get(), nbytes_, 0, on_.get(), &pointer_);
-  }
-
   resource_handle from_;
   queue_handle on_;
   std::size_t nbytes_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <memory>
+#include <mutex>
 
 #include "buffer/buffer.hpp"
 #include "core/sizes.hpp"
@@ -15,12 +16,16 @@ namespace {
 struct opened_memory {
   ref<context> home;
   device& where;
-  void* base;
+  void* base = nullptr;
 
-  opened_memory(queue& on, void* opened) : home{&on.home()}, where{on.where()}, base{opened} {}
+  explicit opened_memory(queue& on) : home{&on.home()}, where{on.where()} {}
   opened_memory(const opened_memory&) = delete;
   opened_memory& operator=(const opened_memory&) = delete;
-  ~opened_memory() { home->close_memory(where, base); }
+  ~opened_memory() {
+    if (base != nullptr) {
+      home->close_memory(where, base);
+    }
+  }
 };
 
 error refuse_sharing(const device& where) {
@@ -38,10 +43,12 @@ std::size_t alignment_of(const void* pointer) {
 }
 
 // All of it: the driver gives the same address for each opening, and so whatever of it is a buffer
-// has its uses in common with the others.
+// has its uses in common with the others. Of two threads that open it first one has to be.
 result<ref<allocation>> record_whole(queue& on, std::unique_ptr<opened_memory> opened,
                                      std::size_t nbytes) {
+  static std::mutex first;
   auto* const base = opened->base;
+  const std::lock_guard hold{first};
   auto before = allocation_at(base);
   ISTHMUS_TRY(before);
   return allocation::adopt(
@@ -74,16 +81,23 @@ result<ref<buffer>> buffer::open(queue& on, const shared_bytes& what) {
   if (what.nbytes == 0) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "there are no 0 bytes to open");
   }
+  auto opened = std::make_unique<opened_memory>(on);
   auto base = on.home().open_memory(on.where(), what.at.of);
   ISTHMUS_TRY(base);
-  auto opened = std::make_unique<opened_memory>(on, *base);
+  opened->base = *base;
   const auto known = on.home().query(*base);
-  if (!lies_within(what.at.offset, what.nbytes, known.nbytes)) {
+  if (known.home != nullptr && known.home != &on.where()) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "that memory is on {}, not on {}: open it there",
+                known.home->properties().filter, on.where().properties().filter);
+  }
+  const auto room =
+      known.base == nullptr ? 0 : known.nbytes - (address(*base) - address(known.base));
+  if (!lies_within(what.at.offset, what.nbytes, room)) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes from {} do not lie in the {} that the handle opens", what.nbytes,
-                what.at.offset, known.nbytes);
+                what.at.offset, room);
   }
-  auto whole = record_whole(on, std::move(opened), known.nbytes);
+  auto whole = record_whole(on, std::move(opened), room);
   ISTHMUS_TRY(whole);
   auto* const start = static_cast<std::byte*>(*base) + what.at.offset;
   const auto alignment = alignment_of(start);

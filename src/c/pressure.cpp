@@ -112,7 +112,7 @@ isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_run
 }
 
 int isthmus_no_wait_swap(int wanted) noexcept {
-  return std::exchange(isthmus::no_wait, wanted);
+  return std::exchange(isthmus::no_wait, std::clamp(wanted, 0, 2));
 }
 
 isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,

@@ -145,6 +145,10 @@ void pool::empty(lane& mine) noexcept {
 }
 
 result<void*> pool::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {
+  if (only_at_hand()) {
+    auto* const block = allocate_warm(nbytes, alignment, &on);
+    return block != nullptr ? result<void*>{block} : error::no_memory();
+  }
   if (auto refused = on.refuse_allocation()) {
     return refused;
   }
@@ -166,9 +170,6 @@ result<void*> pool::allocate_block(unsigned size_class, queue* on) {
   auto* const mine = lane_for(key);
   void* block = mine != nullptr ? mine->take_block(size_class) : nullptr;
   if (block == nullptr) {
-    if (only_at_hand()) {
-      return error::no_memory();
-    }
     const std::size_t wanted = mine != nullptr ? mine->next_refill(size_class) : 1;
     std::array<void*, central_shard::k_most_in_batch> taken;
     auto count = refill(size_class, {taken.data(), wanted}, on, shard_of(mine));
@@ -209,9 +210,6 @@ result<void*> pool::allocate_run(std::size_t nbytes, std::size_t alignment, queu
     if (auto* kept = mine->take_run(nbytes, key, regions_.table())) {
       return opened(kept, count * k_grain_bytes);
     }
-  }
-  if (only_at_hand()) {
-    return error::no_memory();
   }
   slots_->fence_if_due();
   auto run = take_run({nbytes, count, count, alignment, slots_->find(on)}, on);

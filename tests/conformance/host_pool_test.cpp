@@ -35,7 +35,12 @@ class host_pools : public on_backend {
       between_.push_back(pool_.allocate(k_piece, 0, queue_));
     }
     for (void* each : gone) pool_.deallocate(each, k_piece, 0, queue_);
-    return im::buffer(k_pieces * k_piece, im::kind::host, {.on = queue_, .from = pool_});
+    const auto before = pool_.usage().held;
+    im::buffer whole(k_pieces * k_piece, im::kind::host, {.on = queue_, .from = pool_});
+    if (device_.info().backend == "cuda") {
+      EXPECT_EQ(pool_.usage().held, before);
+    }
+    return whole;
   }
   static std::span<std::byte> bytes_of(const im::buffer& memory) {
     return {static_cast<std::byte*>(memory.pointer()), memory.size()};

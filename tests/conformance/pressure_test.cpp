@@ -188,9 +188,16 @@ TEST_P(pressure, what_is_at_hand_needs_no_lock) {
     const im::no_wait meanwhile(true);
     void* const again = from.allocate(nbytes, 0, queue_);
     EXPECT_EQ(again, first) << nbytes;
-    EXPECT_THROW((void)from.allocate(3 * k_mib, 0, queue_), im::out_of_memory);
+    {
+      const im::no_wait nested;
+      EXPECT_THROW((void)from.allocate(3 * k_mib, 0, queue_), im::out_of_memory);
+    }
     from.deallocate(again, nbytes, 0, queue_);
     EXPECT_EQ(grown(), before);
+  }
+  if (queue_.native() != nullptr) {  // others may put work there now: the driver would be asked
+    const im::no_wait meanwhile(true);
+    EXPECT_THROW((void)from.allocate(1000, 0, queue_), im::out_of_memory);
   }
 }
 

@@ -39,16 +39,6 @@ inline void copy_ranges(memory& all, std::uint64_t list, unsigned count) {
   }
 }
 
-using bytes_16 = std::array<unsigned char, 16>;
-
-// As src/backend/cuda/fill_kernel_ptx.hpp says it.
-inline void fill(memory& all, std::uint64_t begin, std::uint64_t end, const bytes_16& pattern) {
-  auto* const start = known_to_kernels(all, begin, end - begin);
-  for (auto at = begin; at != end; ++at) {
-    start[at - begin] = pattern[at % pattern.size()];
-  }
-}
-
 // The parameters are read when it is launched.
 struct kernel {
   std::string_view name;
@@ -61,15 +51,9 @@ T parameter(void** all, int index) {
 }
 
 inline constexpr kernel k_kernels[] = {
-    {"isthmus_copy_ranges",
-     [](memory& all, void** given) -> std::function<void()> {
+    {"isthmus_copy_ranges", [](memory& all, void** given) -> std::function<void()> {
        return [&all, list = parameter<std::uint64_t>(given, 0),
                count = parameter<unsigned>(given, 1)] { copy_ranges(all, list, count); };
-     }},
-    {"isthmus_fill", [](memory& all, void** given) -> std::function<void()> {
-       return [&all, begin = parameter<std::uint64_t>(given, 0),
-               end = parameter<std::uint64_t>(given, 1),
-               pattern = parameter<bytes_16>(given, 2)] { fill(all, begin, end, pattern); };
      }}};
 
 // That of which `image` is the text, or null.

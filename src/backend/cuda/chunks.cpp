@@ -5,6 +5,7 @@
 
 #include "backend/cuda/current.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus::cuda {
@@ -88,6 +89,29 @@ void chunks::release(void* base, std::size_t nbytes) noexcept {
   }
 }
 
+bool chunks::works() noexcept try {
+  if (works_.load(std::memory_order_relaxed)) {
+    return true;
+  }
+  auto base = reserve(granularity_, granularity_);
+  const undo released{[&] {
+    if (base) {
+      release(*base, granularity_);
+    }
+  }};
+  auto done = base ? create(*base, granularity_) : result<void>{base.take_error()};
+  if (done) {
+    destroy(*base, granularity_);
+  }
+  const bool refused = !done && (done.failure().code() == ISTHMUS_ERROR_UNSUPPORTED ||
+                                 done.failure().code() == ISTHMUS_ERROR_INVALID_ARGUMENT ||
+                                 done.failure().code() == ISTHMUS_ERROR_DRIVER);
+  works_.store(static_cast<bool>(done), std::memory_order_relaxed);
+  return !refused;
+} catch (const std::bad_alloc&) {
+  return true;
+}
+
 // On failure nothing is mapped there.
 result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noexcept {
   if (const auto outcome = calls().map(place_of(at), nbytes, 0, handle, 0);
@@ -103,7 +127,8 @@ result<void> chunks::map(void* at, std::size_t nbytes, memory_handle handle) noe
   return {};
 }
 
-// What was refused at the first place is told, if at no other one it is had either.
+// What was refused at the first place is told, if at no other one it is had either; before that,
+// that there is no memory, as who asks can do something then.
 code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
   auto refused = cu::k_success;
   for (const auto& each : of_.places) {
@@ -112,7 +137,9 @@ code chunks::obtain(memory_handle& made, std::size_t nbytes) const noexcept {
     if (outcome == cu::k_success) {
       return outcome;
     }
-    refused = refused == cu::k_success ? outcome : refused;
+    if (refused == cu::k_success || outcome == cu::k_error_OUT_OF_MEMORY) {
+      refused = outcome;
+    }
   }
   return refused;
 }

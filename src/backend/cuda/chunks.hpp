@@ -6,6 +6,7 @@
 // of pinned memory 0.2 ms for 2 MiB, 0.3 for 8, and to make it 0.2 and 0.9 (H100). The calls do not
 // wait for the device, as the end of what cuMemHostAlloc gave does.
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -24,6 +25,10 @@ class chunks final : public chunk_source {
   // Near that device if there is room; for all of `users`, one of which it is, and the host.
   [[nodiscard]] static std::unique_ptr<chunks> of_host(const device& near,
                                                        std::span<isthmus::device* const> users);
+
+  // Whether the driver gives one. What it says of itself is not all: it may refuse a place, or one
+  // of several devices. True where it only has no memory left.
+  [[nodiscard]] bool works() noexcept;
 
   [[nodiscard]] std::size_t granularity() const noexcept override { return granularity_; }
   [[nodiscard]] result<void*> reserve(std::size_t nbytes, std::size_t alignment) override;
@@ -53,6 +58,7 @@ class chunks final : public chunk_source {
   const device& where_;
   const what of_;
   std::size_t granularity_;
+  std::atomic<bool> works_{false};
   std::mutex lock_;                                   // never held over a driver call
   std::unordered_map<void*, memory_handle> handles_;  // by where they are mapped
 };

@@ -98,7 +98,8 @@ chunk_source* context::chunks(isthmus::device& where, usm_kind kind) noexcept {
   const auto& all = movable_.at(static_cast<std::size_t>(found - devices().begin()));
   switch (kind) {
     case ISTHMUS_KIND_DEVICE: return all.of_device.get();
-    case ISTHMUS_KIND_HOST: return all.of_host.get();
+    case ISTHMUS_KIND_HOST:
+      return all.of_host != nullptr && all.of_host->works() ? all.of_host.get() : nullptr;
     default: return nullptr;
   }
 }

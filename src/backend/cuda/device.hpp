@@ -60,7 +60,6 @@ class device final : public isthmus::device {
   [[nodiscard]] bool copies_pieces_better_staged(const void* first,
                                                  const void* last) const noexcept override;
   [[nodiscard]] range_kernel& ranges() noexcept { return ranges_; }
-  [[nodiscard]] kernel& fill_kernel() noexcept { return fill_kernel_; }
   // Whether the driver does not know it. Pre: the primary context was made.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] event_cache& events() const noexcept { return events_; }
@@ -78,7 +77,6 @@ class device final : public isthmus::device {
   ordinal index_;
   mutable event_cache events_;
   mutable range_kernel ranges_;
-  kernel fill_kernel_{make_fill_kernel()};
   mutable std::mutex making_;
   mutable std::atomic<context_handle> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};

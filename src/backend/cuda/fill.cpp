@@ -1,10 +1,9 @@
-// Fills: the driver's own, and a kernel's for what it refuses.
+// Fills.
 
 #include <algorithm>
 #include <cstring>
 #include <numeric>
 
-#include "backend/cuda/fill_kernel_ptx.hpp"
 #include "backend/cuda/pointer.hpp"
 #include "backend/cuda/submit.hpp"
 
@@ -102,47 +101,7 @@ class filling {
   std::size_t width_;
 };
 
-// Threads of a block of the kernel's, each of which writes 16 bytes at a time.
-constexpr number k_fill_threads = 256;
-constexpr number k_fill_blocks_a_multiprocessor = 8;
-
-// As the kernel takes it: which byte is an address' its last four bits tell.
-struct pattern_by_address {
-  alignas(16) std::byte bytes[16];
-
-  pattern_by_address(place destination, const fill_pattern& pattern) noexcept {
-    for (std::size_t i = 0; i < sizeof bytes; ++i) {
-      bytes[(destination + i) % sizeof bytes] = pattern.bytes[i % pattern.nbytes];
-    }
-  }
-};
-
 }  // namespace
-
-kernel make_fill_kernel() noexcept { return {k_fill_ptx, "isthmus_fill"}; }
-
-// What the driver refuses without having done anything: host memory of several handles that others
-// opened for the device first (chunks.cpp). The first one loads the kernel, which waits for what
-// the device has to do.
-code queue::fill_by_kernel(place destination, const fill_pattern& pattern,
-                           std::size_t nbytes) const noexcept {
-  if (!kernels_reach(device_, pointer_to(destination), nbytes)) {
-    return cu::k_error_INVALID_VALUE;
-  }
-  auto* const function = device_.fill_kernel().loaded(calls());
-  if (function == nullptr) {
-    return cu::k_error_NOT_SUPPORTED;
-  }
-  auto end = destination + nbytes;
-  pattern_by_address bytes{destination, pattern};
-  void* parameters[] = {&destination, &end, &bytes};
-  const auto units = nbytes / sizeof bytes + 2;
-  const auto most =
-      std::size_t{device_.properties().compute_units} * k_fill_blocks_a_multiprocessor;
-  const auto blocks = std::clamp<std::size_t>(units / k_fill_threads + 1, 1, most);
-  return calls().launch(function, static_cast<number>(blocks), 1, 1, k_fill_threads, 1, 1, 0,
-                        stream(), parameters, nullptr);
-}
 
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
                                   std::size_t nbytes, wait_list after) {
@@ -155,14 +114,9 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
   const auto whole = shortened(pattern);
   return submit("a fill", after, [=, this] {
     const filling how{calls(), stream(), place_of(destination), whole};
-    const auto kind_is = [&](usm_kind kind) {
-      return ask_pointer(calls(), destination).kind == kind;
-    };
-    const auto outcome = how.is_plain() ? how.fill_plainly(nbytes)
-                                        : how.fill_oddly(nbytes, kind_is(ISTHMUS_KIND_DEVICE));
-    return outcome == cu::k_error_INVALID_VALUE && kind_is(ISTHMUS_KIND_HOST)
-               ? fill_by_kernel(place_of(destination), whole, nbytes)
-               : outcome;
+    return how.is_plain() ? how.fill_plainly(nbytes)
+                          : how.fill_oddly(nbytes, ask_pointer(calls(), destination).kind ==
+                                                       ISTHMUS_KIND_DEVICE);
   });
 }
 

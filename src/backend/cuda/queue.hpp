@@ -122,8 +122,6 @@ class queue final : public isthmus::queue {
   [[nodiscard]] code copy_bytes(place to, place from, std::size_t nbytes) const noexcept;
   [[nodiscard]] code copy_rows(const copy_2d_shape& shape) const noexcept;
   [[nodiscard]] code copy_pitched(const copy_2d_shape& shape) const noexcept;
-  [[nodiscard]] code fill_by_kernel(place destination, const fill_pattern& pattern,
-                                    std::size_t nbytes) const noexcept;
   [[nodiscard]] const api& calls() const noexcept { return device_.calls(); }
 
   owner keep_;

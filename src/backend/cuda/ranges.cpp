@@ -3,13 +3,33 @@
 #include <algorithm>
 #include <memory>
 
+#include "backend/cuda/pointer.hpp"
 #include "backend/cuda/ranges_kernel_ptx.hpp"
 #include "backend/cuda/submit.hpp"
+#include "core/sizes.hpp"
 #include "core/undo.hpp"
 
 namespace isthmus::cuda {
 
-range_kernel::range_kernel() noexcept : kernel_{k_ranges_ptx, "isthmus_copy_ranges"} {}
+function_handle range_kernel::loaded(const api& calls) noexcept {
+  if (!asked_.load(std::memory_order_acquire)) {
+    const std::lock_guard hold{loading_};
+    if (!asked_.load(std::memory_order_relaxed)) {
+      module_handle whole = nullptr;
+      function_handle found = nullptr;
+      auto outcome = calls.load_module(&whole, k_ranges_ptx);
+      if (outcome == cu::k_success) {
+        outcome = calls.find_function(&found, whole, "isthmus_copy_ranges");
+      }
+      if (outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome)) {
+        return nullptr;  // it may be there next time
+      }
+      function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
+      asked_.store(true, std::memory_order_release);
+    }
+  }
+  return function_.load(std::memory_order_relaxed);
+}
 
 range_lists::range_lists() {
   spare_.reserve(k_most_blocks);
@@ -108,6 +128,24 @@ std::size_t entries_of(const copy_range& range) noexcept {
   return (range.nbytes + k_entry_bytes - 1) / k_entry_bytes;
 }
 
+// Whether a kernel on the device may use `nbytes` there as they are addressed. Of the host's memory
+// somebody may have pinned a part only. Pre: a context of it is current.
+bool reaches(const device& where, const void* pointer, std::size_t nbytes) noexcept {
+  const auto& calls = where.calls();
+  const auto told = ask_pointer(calls, pointer);
+  if (told.kind == ISTHMUS_KIND_UNKNOWN ||
+      (told.kind == ISTHMUS_KIND_DEVICE && told.where != where.index()) ||
+      (told.kind == ISTHMUS_KIND_HOST &&
+       !lies_within(address(pointer) - address(told.base), nbytes, told.nbytes))) {
+    return false;
+  }
+  number what = cu::k_pointer_on_device;
+  place seen = 0;
+  void* answer = &seen;
+  return calls.pointer_attributes(1, &what, &answer, place_of(pointer)) == cu::k_success &&
+         seen == place_of(pointer);
+}
+
 // One launch of the kernel.
 struct launch {
   range_lists::block list = nullptr;
@@ -196,8 +234,8 @@ std::vector<range_lists::block> write_lists(device& where, const ranged_copy& wh
       ++ranges;
     }
   }
-  if (ranges <= k_few || !kernels_reach(where, what.destination, what.destination_extent()) ||
-      !kernels_reach(where, what.source, what.source_extent())) {
+  if (ranges <= k_few || !reaches(where, what.destination, what.destination_extent()) ||
+      !reaches(where, what.source, what.source_extent())) {
     return {};
   }
   plan.function = where.ranges().loaded(where.calls());

@@ -7,10 +7,11 @@
 // copy till the process ends: 32 MiB a device at most. Never cuMemcpyBatchAsync: of 23,676 copies
 // some did not arrive, and of 55,122 the driver crashed (driver 580).
 
+#include <atomic>
 #include <mutex>
 #include <vector>
 
-#include "backend/cuda/kernel.hpp"
+#include "backend/cuda/api.hpp"
 #include "backend/event.hpp"
 #include "core/bytes.hpp"
 
@@ -57,13 +58,15 @@ class range_lists {
 
 class range_kernel {
  public:
-  range_kernel() noexcept;
-  // As kernel::loaded.
-  [[nodiscard]] function_handle loaded(const api& calls) noexcept { return kernel_.loaded(calls); }
+  // Null where the driver does not take the kernel. Loaded when it is first asked for, some
+  // milliseconds. Pre: the device's context is current.
+  [[nodiscard]] function_handle loaded(const api& calls) noexcept;
   [[nodiscard]] range_lists& lists() noexcept { return lists_; }
 
  private:
-  kernel kernel_;
+  std::mutex loading_;
+  std::atomic<bool> asked_{false};
+  std::atomic<function_handle> function_{nullptr};
   range_lists lists_;
 };
 

@@ -40,6 +40,9 @@ result<ref<isthmus::queue>> own_thread_queue(context& home, device& where) {
   const auto found = std::find_if(mine->all.begin(), mine->all.end(),
                                   [&](const auto& each) { return &each->where() == &where; });
   if (found != mine->all.end()) {
+    if ((*found)->closed()) {  // by one of its users: the next begins anew
+      *found = make_ref<queue>(home, where, of_one_thread{mine->thread});
+    }
     return *found;
   }
   return mine->all.emplace_back(make_ref<queue>(home, where, of_one_thread{mine->thread}));

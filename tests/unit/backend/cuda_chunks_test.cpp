@@ -176,36 +176,6 @@ TEST_P(cuda_host_chunks, come_from_elsewhere_where_the_near_node_is_full) {
   chunks_->destroy(base_, unit_);
 }
 
-// Opened for the device first: fills over its seams the driver refuses.
-TEST_F(cuda_test, fills_pinned_memory_of_others_whatever_it_is_made_of) {
-  auto* const unit_of = home().chunks(where(), ISTHMUS_KIND_HOST);
-  if (unit_of == nullptr) {
-    GTEST_SKIP() << "no virtual memory management of this kind";
-  }
-  const auto unit = unit_of->granularity();
-  const cuda::made_current here{calls(), primary()};
-  cuda::place base = 0;
-  ASSERT_EQ(calls().reserve(&base, 2 * unit, unit, 0, 0), 0U);
-  cuda::allocation_properties wanted;
-  wanted.type = cuda::cu::k_allocation_pinned;
-  wanted.where = {cuda::cu::k_location_host_node, std::max(where().traits().host_node, 0)};
-  const cuda::access_rights users[] = {
-      {{cuda::cu::k_location_device, where().index()}, cuda::cu::k_access_read_write},
-      {{cuda::cu::k_location_host, 0}, cuda::cu::k_access_read_write}};
-  for (const auto at : {base, base + unit}) {
-    cuda::memory_handle made = 0;
-    ASSERT_EQ(calls().create_memory(&made, unit, &wanted, 0), 0U);
-    ASSERT_EQ(calls().map(at, unit, 0, made, 0), 0U);
-    ASSERT_EQ(calls().set_access(at, unit, users, 2), 0U);
-    EXPECT_EQ(calls().release_memory(made), 0U) << "it goes with its mapping";
-  }
-  expect_fills_about(line(), static_cast<std::byte*>(cuda::pointer_to(base + unit)), unit);
-  for (const auto at : {base, base + unit}) {
-    EXPECT_EQ(calls().unmap(at, unit), 0U);
-  }
-  EXPECT_EQ(calls().release_addresses(base, 2 * unit), 0U);
-}
-
 TEST_P(cuda_chunks, may_be_registered_with_network_cards) {
   if (GetParam() != ISTHMUS_KIND_DEVICE || !where().traits().rdma_of_virtual_memory) {
     GTEST_SKIP() << "not on this device";
