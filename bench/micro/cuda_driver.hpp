@@ -42,14 +42,8 @@ class cuda_driver {
   // CUDA's code must be success. On the calling thread's current context.
   template <class... Arguments>
   void call(const char* name, Arguments... arguments) const {
-    must(find<Arguments...>(name)(arguments...) == 0);
-  }
-  // Once, where the look-up would count.
-  template <class... Arguments>
-  auto find(const char* name) const {
     const auto found = reinterpret_cast<unsigned (*)(Arguments...)>(dlsym(library_, name));
-    must(found != nullptr);
-    return found;
+    must(found != nullptr && found(arguments...) == 0);
   }
   void make_current(const im::context& home) const { call("cuCtxSetCurrent", home.native()); }
 

@@ -3,9 +3,7 @@
 //
 // Each counter is GB/s by the median time of a call that blocks; `ratio` is our median time over
 // that of the driver's copy of plain memory, `of_pinned` over that of its copy of pinned memory,
-// which no way of plain memory can beat. Of `until_reusable` it is the time till the source may be
-// written again, which the driver's asynchronous copy of plain memory tells by its return; `us` is
-// ours. Without a CUDA device all of it says that it is absent.
+// which no way of plain memory can beat. Without a CUDA device all of it says that it is absent.
 #include "cuda_driver.hpp"
 
 namespace {
@@ -54,43 +52,6 @@ void pageable(benchmark::State& state, direction where_to) {
   state.counters["ratio"] = median(own) / median(drivers);
   state.counters["of_pinned"] = median(own) / median(pinneds);
 }
-
-void until_reusable(benchmark::State& state) {
-  const im::device device = find_cuda(state);
-  if (!device) return;
-  static const cuda_driver peer(device);
-  static const im::queue queue(device);
-  static const im::queue peers(device);
-  peer.make_current(queue.context());
-  const auto nbytes = static_cast<std::size_t>(state.range(0));
-  const im::buffer there(nbytes, im::kind::device, {.on = queue});
-  const std::vector<std::byte> plain(nbytes, std::byte{1});
-  const auto put =
-      peer.find<unsigned long long, unsigned long long, std::size_t, void*>("cuMemcpyAsync");
-  const auto to = peer.place(there.pointer());
-  const auto from = peer.place(plain.data());
-  std::vector<double> own, drivers;
-  for (auto _ : state) {
-    im::event copied;
-    own.push_back(seconds([&] {
-      copied = im::copy_async(there, std::span(plain), {.on = queue, .wait_for_source = true});
-    }));
-    copied.wait();
-    drivers.push_back(seconds([&] { must(put(to, from, nbytes, peers.native()) == 0); }));
-    peer.call("cuStreamSynchronize", peers.native());
-    state.SetIterationTime(own.back());
-  }
-  state.counters["us"] = median(own) * 1e6;
-  state.counters["driver_us"] = median(drivers) * 1e6;
-  state.counters["ratio"] = median(own) / median(drivers);
-}
-BENCHMARK(until_reusable)
-    ->Arg(4 << 10)
-    ->Arg(64 << 10)
-    ->Arg(256 << 10)
-    ->Arg(1 << 20)
-    ->UseManualTime();
-
 #define EVERY_SIZE     \
   Arg(64 << 10)        \
       ->Arg(256 << 10) \

@@ -4,8 +4,6 @@
 //   isthmus::copy(buffer, std::span(values));                     // ends when the copy has
 //   isthmus::copy(std::span(values), isthmus::at(buffer, 4096));  // from an offset
 //   auto done = isthmus::copy_async(a, b, {.after = ready, .keep = isthmus::keep(owner)});
-//   auto sent = isthmus::copy_async(a, std::span(values), {.wait_for_source = true});
-//   values[0] = 1;  // the copy goes on
 //
 // A copy is as long as its source, which the destination must hold; `count` bytes where that is
 // given.
@@ -98,9 +96,6 @@ struct operation {
   queue_choice on{};     // {}: the destination buffer's queue, else the source's
   dependencies after{};  // what it waits for
   keepers keep{};        // what it keeps alive
-  // Whether an async copy returns only once its source may be written again, which is sooner than
-  // its end for small plain memory that goes to CUDA.
-  bool wait_for_source = false;
 };
 
 namespace detail {
@@ -115,7 +110,6 @@ void run(operation& how, isthmus_event_t** event, Function function) {
   raw.after_count = how.after.size();
   raw.owners = owners.data();
   raw.owner_count = owners.size();
-  raw.flags = how.wait_for_source ? std::uint32_t{ISTHMUS_OPERATION_WAITS_FOR_SOURCE} : 0;
   check(function(&raw, event));
 }
 template <class Function>

@@ -1038,24 +1038,14 @@ typedef struct isthmus_place_s {
   size_t offset;
 } isthmus_place_t;
 
-enum {
-  /* A copy that gives an event returns once its source has been read and may be written again. It
-   * is read behind all that the copy comes behind, which the call waits for where it must: small
-   * plain memory that goes to CUDA is gathered at once; everywhere else the copy has ended when the
-   * call returns, and its failure is the call's. Of no account to other operations and to copies
-   * that give no event. */
-  ISTHMUS_OPERATION_WAITS_FOR_SOURCE = 1u << 0
-};
 /* Optional; NULL stands for nothing to wait for and nothing to keep. The owners are released when
- * the operation has ended, also when the call fails. `flags` may be left out, with a smaller
- * `struct_size`. */
+ * the operation has ended, also when the call fails. */
 typedef struct isthmus_operation_s {
   size_t struct_size;
   isthmus_event_t* const* after; /* waited for, of any context or platform */
   size_t after_count;
   const isthmus_owner_t* owners;
   size_t owner_count;
-  uint32_t flags; /* ISTHMUS_OPERATION_*; else INVALID_ARGUMENT */
 } isthmus_operation_t;
 
 /* Copies between any two places. `queue` NULL: the destination buffer's queue, else the source's;

@@ -74,9 +74,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_POOL_NO_REMAP
         ISTHMUS_POOL_DEVICE_WAIT
 
-    enum:
-        ISTHMUS_OPERATION_WAITS_FOR_SOURCE
-
     ctypedef struct isthmus_platform_t:
         pass
     ctypedef struct isthmus_device_t:
@@ -329,7 +326,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
         size_t after_count
         const isthmus_owner_t* owners
         size_t owner_count
-        uint32_t flags
 
     ctypedef isthmus_status_t (*isthmus_function_t)(void* object, const isthmus_view_t* views,
                                                     size_t view_count,

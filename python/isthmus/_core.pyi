@@ -6,7 +6,7 @@ from typing import overload
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
 from collections.abc import Callable, Generator, Sequence
 from os import PathLike
-from typing import Any, Literal, SupportsIndex
+from typing import Any, SupportsIndex
 
 from typing_extensions import Self
 
@@ -396,11 +396,7 @@ class Queue:
         one that the stream is of; of a default stream that does not tell, the current device
         if it is one of CUDA's, else "cuda:0". Work that others put on the stream is taken
         into account. Raises TypeError for other objects, WrongContextError for a stream of
-        another device.
-
-        The per-thread default stream is the calling thread's, whose queue may be used on any
-        thread: from others its operations go to the legacy default stream, which is the same
-        order. Adopted again on its thread it is the same queue.
+        another device, InvalidArgumentError for the per-thread default stream.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -493,12 +489,12 @@ class Queue:
 
     def __exit__(self, *exc: object) -> None: ...
 
-    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+    def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies bytes between any two places on this queue; see Buffer.copy_from.
         """
 
-    def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+    def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.
         """
@@ -1316,7 +1312,7 @@ class Buffer:
 
     def __repr__(self) -> str: ...
 
-    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+    def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies bytes into this buffer.
 
@@ -1327,29 +1323,26 @@ class Buffer:
         has, behind other work on the two buffers and behind the events `after`.
 
         With blocking=False it returns an Event at once, and source and destination live
-        until the copy has ended; the source is not to change before that. With
-        blocking="source" it returns an Event once the source has been read, behind all that
-        the copy comes behind, and may change: at once for up to 1 MiB of plain memory that
-        go to CUDA, elsewhere with the end of the copy. Raises OutOfRangeError past either end, ValueError for what
+        until the copy has ended. Raises OutOfRangeError past either end, ValueError for what
         is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not
         the copy.
         """
 
-    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+    def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:
         all of this buffer from `offset`; what `dst` has beyond that is left as it is.
         Raises ReadOnlyError for a destination that cannot be written.
         """
 
-    def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+    def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes
         apart here and `other_pitch` there, at least `width`, None: `width`. All else as in
         copy_from.
         """
 
-    def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+    def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
         Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,
         the other way.
@@ -1372,16 +1365,6 @@ class Buffer:
         """
         Gives the driver its own advice number (OpenCL: cl_mem_advice_intel). Raises
         UnsupportedError on devices without the capability "advise".
-        """
-
-    def ipc_handle(self) -> IpcHandle:
-        """
-        For another process of this machine, which opens it with isthmus.open_ipc(). Waits for
-        what is pending on the bytes: no queue there is in order with those here. Keep the
-        buffer until the others have closed it: freed memory of a pool goes to others while
-        they still see it. Raises UnsupportedError for a device without the capability "ipc",
-        and for all but device memory that cannot move: of the driver's own allocator, or of
-        PoolResource(remap=False). InvalidArgumentError for 0 bytes.
         """
 
     @property
@@ -1471,47 +1454,7 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
-class IpcHandle:
-    """
-    Device memory, for another process: IpcHandle(handle, offset, nbytes), as
-    Buffer.ipc_handle() gives it. Can be pickled; open_ipc() opens it there.
-    """
-
-    def __init__(self, handle: bytes, offset: int, nbytes: int) -> None: ...
-
-    @property
-    def handle(self) -> bytes:
-        """64 bytes, CUDA's CUipcMemHandle of the whole allocation."""
-
-    @property
-    def offset(self) -> int:
-        """Of the memory's first byte within that allocation."""
-
-    @property
-    def nbytes(self) -> int:
-        """Its size in bytes."""
-
-    def __eq__(self, other: object) -> bool: ...
-
-    def __hash__(self) -> int: ...
-
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-    def __repr__(self) -> str: ...
-
-def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue | None = None) -> Buffer:
-    """
-    A Buffer on device memory that another process of this machine has and gave the handle of,
-    with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there; neither:
-    the current queue. free(), the end of `with` or of the last reference closes the handle,
-    which waits for all work on the device. May be opened several times; the buffers' operations
-    are ordered as those of one. What the processes do with the memory they tell one another by
-    means of their own. Raises InvalidArgumentError for a handle of this very process and for
-    what is none, OutOfRangeError if not all of the bytes are there, UnsupportedError for a
-    device without the capability "ipc".
-    """
-
-def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
     """
     Copies many ranges of bytes between two places as one operation.
 
@@ -1522,7 +1465,7 @@ def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None 
     as in Buffer.copy_from; on CUDA one kernel moves them all.
     """
 
-def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool | Literal['source'] = True) -> Event | None:
+def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
     """
     Copies an array whose elements may lie apart, of up to 8 dimensions.
 

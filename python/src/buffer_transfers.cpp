@@ -9,12 +9,14 @@ namespace {
 nb::object copy_from(nb::handle self, nb::handle src, nb::handle nbytes, nb::handle offset,
                      nb::handle src_offset, nb::handle queue, nb::handle after,
                      nb::handle blocking) {
-  return copy({self, src, nbytes, offset, src_offset}, {queue, after, to_waits_of_copy(blocking)});
+  return copy({self, src, nbytes, offset, src_offset},
+              {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_to(nb::handle self, nb::handle dst, nb::handle nbytes, nb::handle offset,
                    nb::handle dst_offset, nb::handle queue, nb::handle after, nb::handle blocking) {
-  return copy({dst, self, nbytes, dst_offset, offset}, {queue, after, to_waits_of_copy(blocking)});
+  return copy({dst, self, nbytes, dst_offset, offset},
+              {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_from_2d(nb::handle self, nb::handle other, nb::handle width, nb::handle height,
@@ -22,7 +24,7 @@ nb::object copy_from_2d(nb::handle self, nb::handle other, nb::handle width, nb:
                         nb::handle other_offset, nb::handle queue, nb::handle after,
                         nb::handle blocking) {
   return copy_2d({self, other, width, height, pitch, other_pitch, offset, other_offset},
-                 {queue, after, to_waits_of_copy(blocking)});
+                 {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_to_2d(nb::handle self, nb::handle other, nb::handle width, nb::handle height,
@@ -30,88 +32,89 @@ nb::object copy_to_2d(nb::handle self, nb::handle other, nb::handle width, nb::h
                       nb::handle other_offset, nb::handle queue, nb::handle after,
                       nb::handle blocking) {
   return copy_2d({other, self, width, height, other_pitch, pitch, other_offset, offset},
-                 {queue, after, to_waits_of_copy(blocking)});
+                 {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object fill_buffer(nb::handle self, nb::handle value, nb::handle offset, nb::handle nbytes,
                        nb::handle queue, nb::handle after, nb::handle blocking) {
-  return fill({self, offset, nbytes}, value, {queue, after, to_waits(blocking)});
+  return fill({self, offset, nbytes}, value, {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object prefetch_buffer(nb::handle self, nb::handle offset, nb::handle nbytes,
                            nb::handle to_host, nb::handle queue, nb::handle after,
                            nb::handle blocking) {
   return prefetch({self, offset, nbytes}, to_flag(to_host, "to_host"),
-                  {queue, after, to_waits(blocking)});
+                  {queue, after, to_flag(blocking, "blocking")});
 }
 
 nb::object advise_buffer(nb::handle self, nb::handle advice, nb::handle offset, nb::handle nbytes,
                          nb::handle queue, nb::handle after, nb::handle blocking) {
-  return advise({self, offset, nbytes}, advice, {queue, after, to_waits(blocking)});
+  return advise({self, offset, nbytes}, advice, {queue, after, to_flag(blocking, "blocking")});
 }
 
 void bind_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def(
-          "copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
-          nb::arg("offset").none() = 0, nb::arg("src_offset").none() = 0, nb::arg("queue") = none,
-          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-          nb::sig("def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
-                  "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] "
-                  "= (), blocking: bool | Literal['source'] = True) -> Event | None"),
-          "Copies bytes into this buffer.\n\n"
-          "`src`: a Buffer of any kind and device, an object with the buffer protocol of any\n"
-          "type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one\n"
-          "with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.\n"
-          "Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue\n"
-          "has, behind other work on the two buffers and behind the events `after`.\n\n"
-          "With blocking=False it returns an Event at once, and source and destination live\n"
-          "until the copy has ended; the source is not to change before that. With\n"
-          "blocking=\"source\" it returns an Event once the source has been read, behind all that\n"
-          "the copy comes behind, and may change: at once for up to 1 MiB of plain memory that\n"
-          "go to CUDA, elsewhere with the end of the copy. Raises OutOfRangeError past either end, "
-          "ValueError for what\n"
-          "is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not\n"
-          "the copy.")
-      .def(
-          "copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
-          nb::arg("offset").none() = 0, nb::arg("dst_offset").none() = 0, nb::arg("queue") = none,
-          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-          nb::sig("def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
-                  "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] "
-                  "= (), blocking: bool | Literal['source'] = True) -> Event | None"),
-          "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:\n"
-          "all of this buffer from `offset`; what `dst` has beyond that is left as it is.\n"
-          "Raises ReadOnlyError for a destination that cannot be written.");
+      .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("nbytes") = none,
+           nb::arg("offset").none() = 0, nb::arg("src_offset").none() = 0, nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+           nb::sig(
+               "def copy_from(self, src: object, *, nbytes: int | None = None, offset: int = 0, "
+               "src_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
+               "(), blocking: bool = True) -> Event | None"),
+           "Copies bytes into this buffer.\n\n"
+           "`src`: a Buffer of any kind and device, an object with the buffer protocol of any\n"
+           "type and shape, contiguous in C or Fortran order (bytes, numpy.ndarray, ...), or one\n"
+           "with __sycl_usm_array_interface__. `nbytes` None: all of `src` from `src_offset`.\n"
+           "Offsets are bytes. `queue` None: this buffer's; the copy runs behind what the queue\n"
+           "has, behind other work on the two buffers and behind the events `after`.\n\n"
+           "With blocking=False it returns an Event at once, and source and destination live\n"
+           "until the copy has ended. Raises OutOfRangeError past either end, ValueError for what\n"
+           "is not contiguous, TypeError for what holds no bytes. Ctrl-C interrupts the wait, not\n"
+           "the copy.")
+      .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("nbytes") = none,
+           nb::arg("offset").none() = 0, nb::arg("dst_offset").none() = 0, nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+           nb::sig(
+               "def copy_to(self, dst: object, *, nbytes: int | None = None, offset: int = 0, "
+               "dst_offset: int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = "
+               "(), blocking: bool = True) -> Event | None"),
+           "Copies bytes of this buffer into `dst`: as copy_from, the other way. `nbytes` None:\n"
+           "all of this buffer from `offset`; what `dst` has beyond that is left as it is.\n"
+           "Raises ReadOnlyError for a destination that cannot be written.");
 }
 
 void bind_pitched_copies(nb::class_<buffer>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy_from_2d", &copy_from_2d, nb::arg("other").none(), nb::arg("width").none(),
-           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
-           nb::arg("other_pitch") = none, nb::arg("offset").none() = 0,
-           nb::arg("other_offset").none() = 0, nb::arg("queue") = none,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | "
-                   "None = None, other_pitch: int | None = None, offset: int = 0, other_offset: "
-                   "int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), "
-                   "blocking: bool | Literal['source'] = True) -> Event | None"),
-           "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes\n"
-           "apart here and `other_pitch` there, at least `width`, None: `width`. All else as in\n"
-           "copy_from.")
-      .def("copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
-           nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
-           nb::arg("other_pitch") = none, nb::arg("offset").none() = 0,
-           nb::arg("other_offset").none() = 0, nb::arg("queue") = none,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | "
-                   "None = None, other_pitch: int | None = None, offset: int = 0, other_offset: "
-                   "int = 0, queue: Queue | None = None, after: Event | Sequence[Event] = (), "
-                   "blocking: bool | Literal['source'] = True) -> Event | None"),
-           "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,\n"
-           "the other way.");
+      .def(
+          "copy_from_2d", &copy_from_2d, nb::arg("other").none(), nb::arg("width").none(),
+          nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
+          nb::arg("other_pitch") = none, nb::arg("offset").none() = 0,
+          nb::arg("other_offset").none() = 0, nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+          nb::sig(
+              "def copy_from_2d(self, other: object, width: int, height: int, *, pitch: int | None "
+              "= None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
+              "queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = "
+              "True) -> Event | None"),
+          "Copies `height` rows of `width` bytes into this buffer. Rows begin `pitch` bytes\n"
+          "apart here and `other_pitch` there, at least `width`, None: `width`. All else as in\n"
+          "copy_from.")
+      .def(
+          "copy_to_2d", &copy_to_2d, nb::arg("other").none(), nb::arg("width").none(),
+          nb::arg("height").none(), nb::kw_only(), nb::arg("pitch") = none,
+          nb::arg("other_pitch") = none, nb::arg("offset").none() = 0,
+          nb::arg("other_offset").none() = 0, nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+          nb::sig(
+              "def copy_to_2d(self, other: object, width: int, height: int, *, pitch: int | None = "
+              "None, other_pitch: int | None = None, offset: int = 0, other_offset: int = 0, "
+              "queue: "
+              "Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> "
+              "Event | None"),
+          "Copies `height` rows of `width` bytes of this buffer into `other`: as copy_from_2d,\n"
+          "the other way.");
 }
 
 void bind_fills(nb::class_<buffer>& bound) {

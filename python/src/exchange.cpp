@@ -227,8 +227,8 @@ nb::object clone(nb::handle self) {
                    static_cast<std::int64_t>(info.alignment), of.queue_object, nullptr,
                    kinds_allowed::wanted_alone);
   nb::inst_mark_ready(made);
-  static_cast<void>(copy({made, self, nb::none(), nb::int_(0), nb::int_(0)},
-                         {nb::handle{}, nb::handle{}, waits::for_end}));
+  static_cast<void>(
+      copy({made, self, nb::none(), nb::int_(0), nb::int_(0)}, {nb::handle{}, nb::handle{}, true}));
   return made;
 }
 

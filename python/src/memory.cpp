@@ -50,7 +50,7 @@ void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
   try {
     place to = buffer_place(*self);
     place from = buffer_place(of);
-    const operation_arguments how{nb::handle{}, nb::handle{}, waits::for_end};
+    const operation_arguments how{nb::handle{}, nb::handle{}, true};
     static_cast<void>(run_operation({how, of.nbytes, to.direct && from.direct, {&to, &from}},
                                     [&](const isthmus_operation_t* with, isthmus_event_t** event) {
                                       return isthmus_copy(nullptr, &to.raw, &from.raw, of.nbytes,
@@ -161,13 +161,13 @@ nb::object copy_to_host(nb::handle self, nb::handle destination) {
   }
   static_cast<void>(copy(
       {destination, self, room_in(destination, buffer_of(self)->nbytes), nb::int_(0), nb::int_(0)},
-      {nb::handle{}, nb::handle{}, waits::for_end}));
+      {nb::handle{}, nb::handle{}, true}));
   return nb::borrow(destination);
 }
 
 void copy_from(nb::handle self, nb::handle source) {
   static_cast<void>(copy({self, source, nb::none(), nb::int_(0), nb::int_(0)},
-                         {nb::handle{}, nb::handle{}, waits::for_end}));
+                         {nb::handle{}, nb::handle{}, true}));
 }
 
 void copy_from_host(nb::handle self, nb::handle source) {
@@ -186,7 +186,7 @@ void copy_from_device(nb::handle self, nb::handle source) {
 
 void set_bytes(nb::handle self, nb::handle value) {
   static_cast<void>(
-      fill({self, nb::int_(0), nb::none()}, value, {nb::handle{}, nb::handle{}, waits::for_end}));
+      fill({self, nb::int_(0), nb::none()}, value, {nb::handle{}, nb::handle{}, true}));
 }
 
 nb::object size_of(const buffer& self) { return nb::steal(PyLong_FromSize_t(self.nbytes)); }

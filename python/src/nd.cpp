@@ -181,7 +181,7 @@ nb::object copy_nd(nb::handle dst, nb::handle src, nb::handle shape, nb::handle 
                    nb::handle dst_strides, nb::handle src_strides, nb::handle dst_offset,
                    nb::handle src_offset, nb::handle queue, nb::handle after, nb::handle blocking) {
   return copy({dst, src, shape, itemsize, dst_strides, src_strides, dst_offset, src_offset},
-              {queue, after, to_waits_of_copy(blocking)});
+              {queue, after, to_flag(blocking, "blocking")});
 }
 
 }  // namespace
@@ -197,8 +197,8 @@ void bind_nd(nb::module_& module) {
       nb::sig("def copy_nd(dst: object, src: object, *, shape: Sequence[int] | None = None, "
               "itemsize: int | None = None, dst_strides: Sequence[int] | None = None, src_strides: "
               "Sequence[int] | None = None, dst_offset: int = 0, src_offset: int = 0, queue: Queue "
-              "| None = None, after: Event | Sequence[Event] = (), blocking: bool | "
-              "Literal['source'] = True) -> Event | None"),
+              "| None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event "
+              "| None"),
       "Copies an array whose elements may lie apart, of up to 8 dimensions.\n\n"
       "Arrays (numpy.ndarray and the like) tell shape, strides and size of an element; a Buffer,\n"
       "and bytes, have the elements of the other side packed in C order. `shape`, `itemsize` (1)\n"

@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 
-#include "arguments.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
 
@@ -20,7 +19,6 @@ bool may_keep_lock(const operation& what) {
     return each == nullptr || each->submits_at_once;
   };
   return what.nbytes <= k_keep_lock_bytes && what.direct && what.arguments.after.empty() &&
-         !what.arguments.waits_for_source &&
          std::all_of(std::begin(what.places), std::end(what.places), submits_at_once) &&
          !functions_under_way();
 }
@@ -111,24 +109,8 @@ isthmus_event_t* add_event(operation_arguments& to, nb::handle object) {
 
 }  // namespace
 
-waits to_waits(nb::handle blocking) {
-  return to_flag(blocking, "blocking") ? waits::for_end : waits::not_at_all;
-}
-
-waits to_waits_of_copy(nb::handle blocking) {
-  if (PyBool_Check(blocking.ptr())) {
-    return to_waits(blocking);
-  }
-  if (!PyUnicode_Check(blocking.ptr()) ||
-      PyUnicode_CompareWithASCIIString(blocking.ptr(), "source") != 0) {
-    raise_python(PyExc_TypeError, "blocking must be True, False or \"source\", not %R",
-                 blocking.ptr());
-  }
-  return waits::for_source;
-}
-
-operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events, waits how_long)
-    : blocking{how_long == waits::for_end}, waits_for_source{how_long == waits::for_source} {
+operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events, bool blocks)
+    : blocking{blocks} {
   if (on_queue.is_valid() && !on_queue.is_none()) {
     const auto* on = queue_of(on_queue);
     if (on == nullptr) {
@@ -158,13 +140,8 @@ nb::object run_operation(operation& what, submission submit, void* closure) {
   drain_deferred();
   const auto& arguments = what.arguments;
   std::array<isthmus_owner_t, 2> owners;
-  isthmus_operation_t with{
-      sizeof with,
-      arguments.after.data(),
-      arguments.after.size(),
-      owners.data(),
-      0,
-      arguments.waits_for_source ? std::uint32_t{ISTHMUS_OPERATION_WAITS_FOR_SOURCE} : 0};
+  isthmus_operation_t with{sizeof with, arguments.after.data(), arguments.after.size(),
+                           owners.data(), 0};
   for (auto* each : what.places) {
     if (!arguments.blocking && each != nullptr && each->memory != nullptr) {
       owners[with.owner_count++] = defer_owner(each->memory.release());

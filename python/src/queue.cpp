@@ -58,7 +58,7 @@ void wait(const queue& self, nb::handle timeout) {
 }
 
 nb::object fence(const queue& self, nb::handle after) {
-  const operation_arguments how{nb::handle{}, after, waits::not_at_all};
+  const operation_arguments how{nb::handle{}, after, false};
   event_handle made;
   isthmus_status_t status;
   {
@@ -84,7 +84,7 @@ nb::object copy_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle n
                    nb::handle dst_offset, nb::handle src_offset, nb::handle after,
                    nb::handle blocking) {
   return copy({dst, src, nbytes, dst_offset, src_offset},
-              {self, after, to_waits_of_copy(blocking)});
+              {self, after, to_flag(blocking, "blocking")});
 }
 
 nb::object copy_2d_on(nb::handle self, nb::handle dst, nb::handle src, nb::handle width,
@@ -92,21 +92,21 @@ nb::object copy_2d_on(nb::handle self, nb::handle dst, nb::handle src, nb::handl
                       nb::handle dst_offset, nb::handle src_offset, nb::handle after,
                       nb::handle blocking) {
   return copy_2d({dst, src, width, height, dst_pitch, src_pitch, dst_offset, src_offset},
-                 {self, after, to_waits_of_copy(blocking)});
+                 {self, after, to_flag(blocking, "blocking")});
 }
 
 nb::object fill_on(nb::handle self, nb::handle dst, nb::handle value, nb::handle offset,
                    nb::handle nbytes, nb::handle after, nb::handle blocking) {
-  return fill({dst, offset, nbytes}, value, {self, after, to_waits(blocking)});
+  return fill({dst, offset, nbytes}, value, {self, after, to_flag(blocking, "blocking")});
 }
 
 nb::object memcpy_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count) {
-  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, nb::handle{}, waits::for_end});
+  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, nb::handle{}, true});
 }
 
 nb::object memcpy_async_on(nb::handle self, nb::handle dest, nb::handle src, nb::handle count,
                            nb::handle after) {
-  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, waits::not_at_all});
+  return copy({dest, src, count, nb::int_(0), nb::int_(0)}, {self, after, false});
 }
 
 // dpctl's rule: 0, or more than there is, means all.
@@ -117,14 +117,12 @@ nb::object count_or_all(nb::handle buffer, nb::handle count) {
 
 void prefetch_on(nb::handle self, nb::handle buffer, nb::handle count) {
   const nb::object nbytes = count_or_all(buffer, count);
-  static_cast<void>(
-      prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, waits::for_end}));
+  static_cast<void>(prefetch({buffer, nb::int_(0), nbytes}, false, {self, nb::handle{}, true}));
 }
 
 void advise_on(nb::handle self, nb::handle buffer, nb::handle count, nb::handle advice) {
   const nb::object nbytes = count_or_all(buffer, count);
-  static_cast<void>(
-      advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, waits::for_end}));
+  static_cast<void>(advise({buffer, nb::int_(0), nbytes}, advice, {self, nb::handle{}, true}));
 }
 
 nb::object equal(const queue& self, nb::handle other) {
@@ -215,22 +213,25 @@ void bind_order(nb::class_<queue>& bound) {
 void bind_operations(nb::class_<queue>& bound) {
   const auto none = nb::none();
   bound
-      .def("copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none,
-           nb::kw_only(), nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
-           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def copy(self, dst: object, src: object, nbytes: int | None = None, *, "
-                   "dst_offset: int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), "
-                   "blocking: bool | Literal['source'] = True) -> Event | None"),
-           "Copies bytes between any two places on this queue; see Buffer.copy_from.")
+      .def(
+          "copy", &copy_on, nb::arg("dst").none(), nb::arg("src").none(), nb::arg("nbytes") = none,
+          nb::kw_only(), nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+          nb::sig(
+              "def copy(self, dst: object, src: object, nbytes: int | None = None, *, dst_offset: "
+              "int = 0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool = "
+              "True) -> Event | None"),
+          "Copies bytes between any two places on this queue; see Buffer.copy_from.")
       .def("copy_2d", &copy_2d_on, nb::arg("dst").none(), nb::arg("src").none(),
            nb::arg("width").none(), nb::arg("height").none(), nb::kw_only(),
            nb::arg("dst_pitch") = none, nb::arg("src_pitch") = none,
            nb::arg("dst_offset").none() = 0, nb::arg("src_offset").none() = 0,
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
-           nb::sig("def copy_2d(self, dst: object, src: object, width: int, height: int, *, "
-                   "dst_pitch: int | None = None, src_pitch: int | None = None, dst_offset: int = "
-                   "0, src_offset: int = 0, after: Event | Sequence[Event] = (), blocking: bool | "
-                   "Literal['source'] = True) -> Event | None"),
+           nb::sig(
+               "def copy_2d(self, dst: object, src: object, width: int, height: int, *, dst_pitch: "
+               "int | None = None, src_pitch: int | None = None, dst_offset: int = 0, src_offset: "
+               "int = 0, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
+               "None"),
            "Copies `height` rows of `width` bytes on this queue; see Buffer.copy_from_2d.")
       .def("fill", &fill_on, nb::arg("dst").none(), nb::arg("value").none() = 0, nb::kw_only(),
            nb::arg("offset").none() = 0, nb::arg("nbytes") = none,

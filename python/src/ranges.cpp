@@ -129,7 +129,7 @@ nb::object copy_ranges(nb::handle dst, nb::handle src, nb::handle ranges, nb::ha
     require_room(to, each.destination_offset, each.nbytes, index, "destination");
     moved += each.nbytes;
   }
-  const operation_arguments how{queue, after, to_waits_of_copy(blocking)};
+  const operation_arguments how{queue, after, to_flag(blocking, "blocking")};
   return run_operation({how, moved, to.direct && from.direct, {&to, &from}},
                        [&](const isthmus_operation_t* with, isthmus_event_t** event) {
                          return isthmus_copy_ranges(how.queue, &to.raw, &from.raw, all.data(),
@@ -147,7 +147,7 @@ void bind_ranges(nb::module_& module) {
       nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
       nb::sig("def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = "
               "None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: "
-              "bool | Literal['source'] = True) -> Event | None"),
+              "bool = True) -> Event | None"),
       "Copies many ranges of bytes between two places as one operation.\n\n"
       "`ranges`: a two-dimensional array of integers, or a sequence of tuples, each row (offset\n"
       "in `dst`, offset in `src`, bytes), or the two offsets where `nbytes` gives the bytes of\n"

@@ -182,7 +182,7 @@ nb::object submit_function(const queue& on, nb::handle function, nb::args buffer
   auto call = std::make_unique<function_call>();
   call->function = nb::borrow(function);
   const auto raw = read_buffers(*call, buffers);
-  const operation_arguments how{nb::handle{}, after, waits::not_at_all};
+  const operation_arguments how{nb::handle{}, after, false};
   call->event_object = wrap(event_handle{});
   call->context = nb::steal(PyContext_CopyCurrent());
   const nb::object told = call->event_object;

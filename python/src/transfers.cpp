@@ -178,7 +178,7 @@ void copy_out(const buffer& of, void* to, nb::object keep) {
   into.raw.pointer = to;
   into.nbytes = of.nbytes;
   into.keep = std::move(keep);
-  const operation_arguments how{nb::handle{}, nb::handle{}, waits::for_end};
+  const operation_arguments how{nb::handle{}, nb::handle{}, true};
   if (is_reading_in_child(into, from, how)) {
     read_in_child(of, 0, to, of.nbytes);
     return;

@@ -46,20 +46,13 @@ enum class access { read, write };
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);
 
-// Till when a call waits.
-enum class waits : std::uint8_t { not_at_all, for_source, for_end };
-// Of `blocking`: True, False, or "source" where there is one. TypeError for anything else.
-[[nodiscard]] waits to_waits(nb::handle blocking);
-[[nodiscard]] waits to_waits_of_copy(nb::handle blocking);
-
 // The keyword arguments that operations share.
 struct operation_arguments {
-  operation_arguments(nb::handle on_queue, nb::handle after, waits how_long);
+  operation_arguments(nb::handle on_queue, nb::handle after, bool blocks);
   isthmus_queue_t* queue = nullptr;
   std::vector<isthmus_event_t*> after;
   std::vector<nb::object> kept;  // the Event objects of `after`
   bool blocking;
-  bool waits_for_source;
 };
 
 struct operation {

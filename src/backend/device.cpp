@@ -33,10 +33,6 @@ result<memory_info> device::memory() const {
               properties_.filter);
 }
 
-bool device::copies_better_slotted(const void*, const void*, std::size_t, bool) const noexcept {
-  return false;
-}
-
 bool device::copies_better_staged(const void*, const void*, std::size_t, bool) const noexcept {
   return false;
 }

@@ -68,13 +68,8 @@ class device : public ref_counted {
                                                   std::size_t nbytes,
                                                   bool to_device) const noexcept;
 
-  // Whether a small one goes faster by way of one slot of pinned memory, which its caller fills or
-  // empties, and a queue of his own. `to_read`: the caller waits till the source has been read.
-  [[nodiscard]] virtual bool copies_better_slotted(const void* first, const void* last,
-                                                   std::size_t nbytes, bool to_read) const noexcept;
-
-  // As `copies_better_staged`, of what is in many pieces, which the host gathers for one operation
-  // or scatters behind it.
+  // The same of what is in many pieces, which the host gathers for one operation or scatters
+  // behind it.
   [[nodiscard]] virtual bool copies_pieces_better_staged(const void* first,
                                                          const void* last) const noexcept;
 

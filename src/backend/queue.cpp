@@ -327,12 +327,6 @@ bool queue::quiet() noexcept {
                      [](const tail& submitted) { return submitted.last->settled(); });
 }
 
-bool queue::takes_at_once(wait_list after) const noexcept {
-  return !holds_back() && std::all_of(after.begin(), after.end(), [this](const ref<event>& each) {
-    return each->settled() || (knows(*each) && each->is_put());
-  });
-}
-
 result<void> queue::wait(const os::deadline& until) {
   if (os::is_forked_child()) {
     return refuse();

@@ -110,10 +110,6 @@ class queue : public ref_counted {
     return holds_back_.load(std::memory_order_acquire);
   }
 
-  // Whether the driver would have an operation behind `after` at once: nothing that it comes behind
-  // waits for the host.
-  [[nodiscard]] bool takes_at_once(wait_list after) const noexcept;
-
   // Pools that know the queue each hold a reference, which keeps it for nobody's use: taken before
   // `note_pool`, let go of after `forget_pool`. Once pools alone know it nobody comes to know it.
   void note_pool() noexcept;

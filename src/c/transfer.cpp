@@ -8,7 +8,6 @@
 #include "transfer/strided.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <cstring>
 #include <span>
 
@@ -33,26 +32,18 @@ void take_owners(std::span<const isthmus_owner_t> given, std::vector<owner>& int
 
 // The owners first of all.
 result<transfer_options> options_of(const isthmus_operation_t* operation, bool blocking) {
-  constexpr auto k_first_size = offsetof(isthmus_operation_t, flags);
   transfer_options options;
   options.blocking = blocking;
   if (operation == nullptr) {
     return options;
   }
-  if (operation->struct_size < k_first_size) {
-    return is_too_small("operation", operation->struct_size, k_first_size);
+  if (operation->struct_size < sizeof *operation) {
+    return is_too_small("operation", operation->struct_size, sizeof *operation);
   }
   if (operation->owners == nullptr && operation->owner_count != 0) {
     return is_null("operation->owners");
   }
   take_owners({operation->owners, operation->owner_count}, options.owners);
-  const bool has_flags = operation->struct_size >= k_first_size + sizeof operation->flags;
-  const auto flags = has_flags ? operation->flags : 0;
-  if ((flags & ~std::uint32_t{ISTHMUS_OPERATION_WAITS_FOR_SOURCE}) != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "operation->flags {:#x} has bits that mean nothing",
-                flags);
-  }
-  options.waits_for_source = (flags & ISTHMUS_OPERATION_WAITS_FOR_SOURCE) != 0;
   auto after = events_of(operation->after, operation->after_count);
   ISTHMUS_TRY(after);
   options.after = *std::move(after);

@@ -29,8 +29,6 @@ struct transfer_options {
   std::vector<ref<event>> after;
   std::vector<owner> owners;
   bool blocking = true;
-  // Returns no earlier than when the source may be written again; said already by `blocking`.
-  bool waits_for_source = false;
 };
 
 }  // namespace isthmus

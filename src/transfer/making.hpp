@@ -1,18 +1,18 @@
 #pragma once
-// A copy that has been checked, by the cheapest way there is: the host itself, a slot of pinned
-// memory, the staging ring, the driver, or plain memory between two contexts.
+// A copy that has been checked, by the cheapest way there is: the host itself, the staging ring,
+// the driver, or plain memory between two contexts.
 
 #include "os/virtual_memory.hpp"
 #include "transfer/pageable.hpp"
-#include "transfer/slotted.hpp"
 #include "transfer/staged.hpp"
 #include "transfer/submitting.hpp"
 
 namespace isthmus {
 
+// `on_host()` is the whole copy, and owns what it needs besides the two places.
 template <class Effect>
-submitted make_otherwise(queue* on, const movement& what, transfer_options options,
-                         const Effect& on_host) {
+submitted make_copy(queue* on, const movement& what, transfer_options options,
+                    const Effect& on_host) {
   touched_memory touched;
   touched.add(what.destination, what.destination_bytes, true);
   touched.add(what.source, what.source_bytes, false);
@@ -34,25 +34,6 @@ submitted make_otherwise(queue* on, const movement& what, transfer_options optio
                     [&](wait_list after) { return what.put_to(*carrying, after); });
   }
   return copy_staged(*on, what, std::move(options));
-}
-
-// `on_host()` is the whole copy, and owns what it needs besides the two places.
-template <class Effect>
-submitted make_copy(queue* on, const movement& what, transfer_options options,
-                    const Effect& on_host) {
-  if (on != nullptr) {
-    if (auto given = copy_gathered(*on, what, options)) {
-      return *std::move(given);
-    }
-  }
-  // Otherwise only the copy's end tells that the source has been read.
-  const bool gives_event = !options.blocking;
-  options.blocking = options.blocking || options.waits_for_source;
-  auto made = on != nullptr && options.blocking ? copy_scattered(*on, what, options) : std::nullopt;
-  if (!made) {
-    made = make_otherwise(on, what, std::move(options), on_host);
-  }
-  return gives_event && *made && !**made ? submitted{completed_event()} : *std::move(made);
 }
 
 }  // namespace isthmus

@@ -12,7 +12,6 @@
 
 #include "backend/queue.hpp"
 #include "os/processors.hpp"
-#include "transfer/pinned_slots.hpp"
 #include "transfer/thread_choice.hpp"
 
 namespace isthmus {
@@ -68,8 +67,6 @@ class staging_ring {
   [[nodiscard]] thread_choice& threads(bool to_device) noexcept {
     return to_device ? threads_to_ : threads_back_;
   }
-  // For small copies to the device.
-  [[nodiscard]] pinned_slots& small() noexcept { return small_; }
   [[nodiscard]] const os::processor_set& processors_near() const noexcept { return near_; }
 
  private:
@@ -78,7 +75,6 @@ class staging_ring {
   [[nodiscard]] result<void> make(lane& empty);
 
   ref<device> where_;
-  pinned_slots small_{*where_};
   const os::processor_set near_;
   std::mutex lock_;
   std::condition_variable freed_;

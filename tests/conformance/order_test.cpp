@@ -115,7 +115,7 @@ TEST_P(order, by_after_without_a_queue) {
   std::atomic<int> kept{3};
   const isthmus_owner_t owner{&kept, [](void* of) { --*static_cast<std::atomic<int>*>(of); }};
   isthmus_event_t* const after = gate.get();
-  const isthmus_operation_t how{sizeof how, &after, 1, &owner, 1, 0};
+  const isthmus_operation_t how{sizeof how, &after, 1, &owner, 1};
   const isthmus_place_t here{nullptr, to.data(), 0};
   const isthmus_place_t there{nullptr, const_cast<std::byte*>(from.data()), 0};
   isthmus_event_t* ended[3] = {};
@@ -140,7 +140,7 @@ TEST_P(order, a_failed_gate_keeps_what_has_no_queue_from_running) {
   {
     const im::host_event gate;
     isthmus_event_t* const after = gate.get();
-    const isthmus_operation_t how{sizeof how, &after, 1, nullptr, 0, 0};
+    const isthmus_operation_t how{sizeof how, &after, 1, nullptr, 0};
     const isthmus_place_t here{nullptr, to.data(), 0};
     ASSERT_EQ(isthmus_fill(nullptr, &here, "x", 1, 100, &how, &ended), ISTHMUS_OK);
   }

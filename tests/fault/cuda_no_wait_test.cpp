@@ -302,7 +302,7 @@ TEST_F(cuda_no_wait, memory_that_held_back_work_uses_is_not_good_on_a_strangers_
   const isthmus_place_t there{nullptr, block, 0};
   const unsigned char value = 3;
   isthmus_event_t* const before = gate.get();
-  const isthmus_operation_t behind{sizeof behind, &before, 1, nullptr, 0, 0};
+  const isthmus_operation_t behind{sizeof behind, &before, 1, nullptr, 0};
   isthmus_event_t* filled = nullptr;
   im::detail::check(isthmus_fill(busy_.get(), &there, &value, 1, 1000, &behind, &filled));
   pool_.deallocate(block, 1000, 0, busy_);

@@ -201,7 +201,7 @@ class machine {
   void put(Call call) {
     isthmus_event_t* const after = any_event();
     const isthmus_owner_t owners[] = {owner(), owner()};
-    const isthmus_operation_t how{sizeof how, &after, after != nullptr ? 1U : 0U, owners, 2, 0};
+    const isthmus_operation_t how{sizeof how, &after, after != nullptr ? 1U : 0U, owners, 2};
     isthmus_event_t* event = nullptr;
     const isthmus_status_t code = call(how, &event);
     keep(code, event);

@@ -11,7 +11,6 @@
 #include <cstring>
 #include <memory>
 #include <type_traits>
-#include <vector>
 
 #include "../../src/backend/cuda/api.hpp"
 #include "cuda_kernels.hpp"
@@ -89,16 +88,6 @@ code push(stream_handle on, Work work) {
     stream_of(on).push(std::move(work));
   }
   return outcome;
-}
-
-// So much of plain memory a real driver reads before the call returns, whatever the stream does
-// (H100, driver 580). A copy to plain memory has ended when it returns, as CUDA's manual says.
-constexpr std::size_t k_read_at_once = std::size_t{1} << 20;
-
-bool is_plain(place at) {
-  std::uintptr_t base = 0;
-  stand_in::block found;
-  return !memory().find(at, base, found);
 }
 
 template <class T>
@@ -356,17 +345,7 @@ code cuMemcpyAsync(place to, place from, std::size_t nbytes, stream_handle on) {
   if (memory().goes_beyond(to, nbytes) || memory().goes_beyond(from, nbytes)) {
     return cu::k_error_INVALID_VALUE;
   }
-  if (is_plain(from) && !is_plain(to) && nbytes <= k_read_at_once) {
-    const auto* const begin = static_cast<const std::byte*>(pointer_to(from));
-    return push(on, [to, bytes = std::vector<std::byte>(begin, begin + nbytes)] {
-      std::memcpy(pointer_to(to), bytes.data(), bytes.size());
-    });
-  }
-  const auto outcome = push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
-  if (outcome == cu::k_success && is_plain(to)) {
-    stream_of(on).record()->wait();
-  }
-  return outcome;
+  return push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
 }
 code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
   const auto extent = [&](std::size_t pitch) { return pitch * (how->height - 1) + how->width; };

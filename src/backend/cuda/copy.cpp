@@ -19,10 +19,6 @@ namespace {
 constexpr std::size_t k_staged_to_device = std::size_t{512} << 10;
 constexpr std::size_t k_staged_from_device = std::size_t{2} << 20;
 
-// Less goes to the device with the command itself, as soon as by our own hand: 16 KiB in 3.6 us
-// against 4.1. Of 64 KiB and more the source can be written again in half the time (H100).
-constexpr std::size_t k_slotted = std::size_t{32} << 10;
-
 number memory_type(const api& calls, const void* pointer) noexcept {
   return ask_pointer(calls, pointer).kind == ISTHMUS_KIND_UNKNOWN ? cu::k_memory_host
                                                                   : cu::k_memory_unified;
@@ -33,12 +29,6 @@ number memory_type(const api& calls, const void* pointer) noexcept {
 bool device::is_hosts_own(const void* pointer) const noexcept {
   const made_current here{calls_, known_primary()};
   return ask_pointer(calls_, pointer).kind == ISTHMUS_KIND_UNKNOWN;
-}
-
-// None of it is registered, as far as its ends tell: a device may write what is.
-bool device::copies_better_slotted(const void* first, const void* last, std::size_t nbytes,
-                                   bool to_read) const noexcept {
-  return (to_read || nbytes >= k_slotted) && is_hosts_own(first) && is_hosts_own(last);
 }
 
 // Of memory that is registered in part, too.

@@ -50,8 +50,6 @@ class device final : public isthmus::device {
     return primary_.load(std::memory_order_acquire);
   }
   [[nodiscard]] result<memory_info> memory() const override;
-  [[nodiscard]] bool copies_better_slotted(const void* first, const void* last, std::size_t nbytes,
-                                           bool to_read) const noexcept override;
   [[nodiscard]] bool copies_better_staged(const void* first, const void* last, std::size_t nbytes,
                                           bool to_device) const noexcept override;
   [[nodiscard]] bool registers_host_memory() const noexcept override { return true; }
