@@ -396,7 +396,11 @@ class Queue:
         one that the stream is of; of a default stream that does not tell, the current device
         if it is one of CUDA's, else "cuda:0". Work that others put on the stream is taken
         into account. Raises TypeError for other objects, WrongContextError for a stream of
-        another device, InvalidArgumentError for the per-thread default stream.
+        another device.
+
+        The per-thread default stream is the calling thread's, whose queue may be used on any
+        thread: from others its operations go to the legacy default stream, which is the same
+        order. Adopted again on its thread it is the same queue.
         """
 
     def __eq__(self, other: object) -> bool: ...
@@ -1367,6 +1371,16 @@ class Buffer:
         UnsupportedError on devices without the capability "advise".
         """
 
+    def ipc_handle(self) -> IpcHandle:
+        """
+        For another process of this machine, which opens it with isthmus.open_ipc(). Waits for
+        what is pending on the bytes: no queue there is in order with those here. Keep the
+        buffer until the others have closed it: freed memory of a pool goes to others while
+        they still see it. Raises UnsupportedError for a device without the capability "ipc",
+        and for all but device memory that cannot move: of the driver's own allocator, or of
+        PoolResource(remap=False). InvalidArgumentError for 0 bytes.
+        """
+
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
@@ -1453,6 +1467,46 @@ class Buffer:
         Pickles contents, kind, alignment and the device's filter; from protocol 5 on the
         contents go out of band where the pickler takes them.
         """
+
+class IpcHandle:
+    """
+    Device memory, for another process: IpcHandle(handle, offset, nbytes), as
+    Buffer.ipc_handle() gives it. Can be pickled; open_ipc() opens it there.
+    """
+
+    def __init__(self, handle: bytes, offset: int, nbytes: int) -> None: ...
+
+    @property
+    def handle(self) -> bytes:
+        """64 bytes, CUDA's CUipcMemHandle of the whole allocation."""
+
+    @property
+    def offset(self) -> int:
+        """Of the memory's first byte within that allocation."""
+
+    @property
+    def nbytes(self) -> int:
+        """Its size in bytes."""
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+    def __repr__(self) -> str: ...
+
+def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue | None = None) -> Buffer:
+    """
+    A Buffer on device memory that another process of this machine has and gave the handle of,
+    with Buffer.ipc_handle(). `device` or `queue` must be of the same device as there; neither:
+    the current queue. free(), the end of `with` or of the last reference closes the handle,
+    which waits for all work on the device. May be opened several times; the buffers' operations
+    are ordered as those of one. What the processes do with the memory they tell one another by
+    means of their own. Raises InvalidArgumentError for a handle of this very process and for
+    what is none, OutOfRangeError if not all of the bytes are there, UnsupportedError for a
+    device without the capability "ipc".
+    """
 
 def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
     """

@@ -96,6 +96,7 @@ bool queue_slots::is_over(const entry& in) noexcept {
 // A new queue lets go of one that is over, so that as many are kept as are in use.
 queue_slots::slot queue_slots::enter(queue& on) noexcept {
   ref<queue> gone;  // after the lock
+  ref<event> gone_fence;
   const std::lock_guard hold{lock_};
   const auto used = used_.load(std::memory_order_relaxed);
   slot found = k_quiet;
@@ -115,6 +116,7 @@ queue_slots::slot queue_slots::enter(queue& on) noexcept {
   if (found != k_quiet) {
     auto& in = entries_[found];
     gone = std::exchange(in.on, ref<queue>{&on});
+    gone_fence = std::exchange(in.fence, nullptr);
     on.note_pool();
     if (gone) {
       gone->forget_pool();
@@ -199,10 +201,48 @@ bool queue_slots::try_submit(slot of, std::uint64_t number, passing_of_several* 
   if (also != nullptr) {
     also->begin();
   }
+  note_fence(of, {*ended, number});
   (*ended)->on_complete(*told);
   return true;
 } catch (const std::bad_alloc&) {
   return false;
+}
+
+void queue_slots::note_fence(slot of, fenced made) noexcept {
+  auto& in = entries_[of];
+  const std::lock_guard hold{lock_};
+  if (in.fence_number < made.number) {
+    std::swap(in.fence, made.end);  // the one before goes after the lock
+    in.fence_number = made.number;
+  }
+}
+
+queue_slots::fenced queue_slots::last_fence(slot of) noexcept {
+  const auto& in = entries_[of];
+  const std::lock_guard hold{lock_};
+  return {in.fence, in.fence_number};
+}
+
+queue_slots::fenced queue_slots::covering(slot of) noexcept {
+  const auto wanted = entries_[of].wanted.load(std::memory_order_acquire);
+  auto last = last_fence(of);
+  if (!last.end || last.number < wanted) {
+    submit(of, nullptr);
+    last = last_fence(of);
+  }
+  return last.number < wanted ? fenced{} : std::move(last);
+}
+
+// For a slot all of whose memory is behind fences already.
+void queue_slots::follow(slot of, passing_of_several& also) noexcept {
+  const auto last = covering(of);
+  auto* told = last.end ? new (std::nothrow) passing{*this, of, last.number, &also} : nullptr;
+  if (told == nullptr) {
+    also.give_up();
+    return;
+  }
+  also.begin();
+  last.end->on_complete(*told);
 }
 
 // Where no memory waits for it a queue is not asked: its stream may have gone with its owner.
@@ -224,9 +264,10 @@ void queue_slots::fence() noexcept {
   const auto used = used_.load(std::memory_order_acquire);
   for (slot each = k_several + 1; each < used; ++each) {
     const auto& in = entries_[each];
-    if ((also != nullptr && is_waited_for(in)) ||
-        in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
+    if (in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
       submit(each, also);
+    } else if (also != nullptr && is_waited_for(in)) {
+      follow(each, *also);
     }
   }
   if (also != nullptr) {
@@ -276,20 +317,17 @@ std::vector<ref<event>> queue_slots::running(slot whom) {
   bool all_ended = all;
   for (slot each = k_several + 1; each < used; ++each) {
     const bool matters = (all || each != whom) && is_waited_for(entries_[each]);
-    // Before the queue: the slot's next one begins behind this number.
-    const auto issued = entries_[each].issued.load(std::memory_order_acquire);
-    const auto on = matters ? queue_of(each) : ref<queue>{};
-    if (!on) {
+    if (!matters) {
       continue;
     }
-    auto ended = on->pending();
-    const bool has_ended = ended && (*ended)->settled();
-    all_ended = all_ended && has_ended;
+    auto last = covering(each);
+    const bool has_ended = last.end && !last.end->pending();
+    all_ended = all_ended && (has_ended || !is_waited_for(entries_[each]));
     if (has_ended) {
-      pass(each, issued);
+      pass(each, last.number);
     }
-    if (ended) {
-      found.push_back(*std::move(ended));
+    if (last.end) {
+      found.push_back(std::move(last.end));
     }
   }
   if (all_ended) {
@@ -304,14 +342,13 @@ result<void> queue_slots::wait_behind(ticket of, queue& on) {
   for (slot each = k_several + 1; each < used; ++each) {
     const bool matters =
         (of.slot() == each || of.slot() == k_several) && is_waited_for(entries_[each]);
-    const auto other = matters ? queue_of(each) : ref<queue>{};
-    if (!other || other.get() == &on) {
+    if (!matters || queue_of(each).get() == &on) {
       continue;
     }
-    if (auto ended = other->pending()) {
-      ends.push_back(*std::move(ended));
-    } else if (ended.failure().code() != ISTHMUS_ERROR_DEVICE_LOST) {  // where nothing runs
-      return ended.take_error();
+    if (auto last = covering(each); last.end) {
+      ends.push_back(std::move(last.end));
+    } else if (is_waited_for(entries_[each])) {  // else the device is lost, and nothing runs
+      return error::no_memory();
     }
   }
   if (on.has_others_work()) {
@@ -327,6 +364,7 @@ void queue_slots::forget_queues() noexcept {
   for (slot each = k_several + 1; each < used; ++each) {
     const auto gone = std::exchange(entries_[each].on, nullptr);
     gone->forget_pool();
+    const auto last = std::exchange(entries_[each].fence, nullptr);
   }
 }
 

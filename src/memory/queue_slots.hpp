@@ -105,6 +105,13 @@ class queue_slots final : public ref_counted {
     std::atomic<std::uint64_t> done{0};
     std::atomic<std::uint32_t> lanes{0};
     ref<queue> on;
+    // Under the lock: the fence submitted last, and its number.
+    ref<event> fence;
+    std::uint64_t fence_number = 0;
+  };
+  struct fenced {
+    ref<event> end;
+    std::uint64_t number = 0;
   };
   class passing;
   class passing_of_several;
@@ -116,6 +123,12 @@ class queue_slots final : public ref_counted {
   [[nodiscard]] slot entry_of(queue& on) noexcept;
   [[nodiscard]] ref<queue> queue_of(slot of) noexcept;
   void submit(slot of, passing_of_several* also) noexcept;
+  void follow(slot of, passing_of_several& also) noexcept;
+  void note_fence(slot of, fenced made) noexcept;
+  [[nodiscard]] fenced last_fence(slot of) noexcept;
+  // A fence for all that waits there: the last one, where it will do. Then the queue is not asked:
+  // its stream may be others', and have gone since. No end: the queue cannot tell.
+  [[nodiscard]] fenced covering(slot of) noexcept;
   [[nodiscard]] bool try_submit(slot of, std::uint64_t number, passing_of_several* also) noexcept;
   void pass(slot of, std::uint64_t number) noexcept;
 
