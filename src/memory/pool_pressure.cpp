@@ -209,7 +209,13 @@ class pool::ladder {
         return found;
       }
     }
-    return refusal_;
+    if (running.empty()) {
+      return refusal_;
+    }
+    // A fence that ended may be about to tell, on a thread that waits for a processor: who asks for
+    // what runs passes it.
+    static_cast<void>(of_.slots_->running());
+    return settle();
   }
 
   // What was tried, and what came of it.
