@@ -1023,7 +1023,8 @@ isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer, isthmus_ipc_handle_t* handle
  * isthmus_buffer_release, the handle is closed, which waits for all work on the device, as the
  * driver's own free does. May be opened several times: it is one memory, whose uses are ordered.
  * INVALID_ARGUMENT for a handle of this process's own, and for bytes that CUDA knows for no handle;
- * OUT_OF_RANGE if not all of the bytes are there; UNSUPPORTED without ISTHMUS_CAN_IPC. */
+ * OUT_OF_RANGE if not all of the bytes are there; WRONG_CONTEXT for memory of another device than
+ * the queue's; UNSUPPORTED without ISTHMUS_CAN_IPC. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle,
                                                      isthmus_queue_t* queue,
                                                      isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
