@@ -1504,8 +1504,8 @@ def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Qu
     which waits for all work on the device. May be opened several times; the buffers' operations
     are ordered as those of one. What the processes do with the memory they tell one another by
     means of their own. Raises InvalidArgumentError for a handle of this very process and for
-    what is none, OutOfRangeError if not all of the bytes are there, UnsupportedError for a
-    device without the capability "ipc".
+    what is none, OutOfRangeError if not all of the bytes are there, WrongContextError for
+    memory of another device, UnsupportedError for a device without the capability "ipc".
     """
 
 def copy_ranges(dst: object, src: object, ranges: object, *, nbytes: int | None = None, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:

@@ -62,7 +62,12 @@ nb::object share(const buffer& self) {
   return nb::cast(made);
 }
 
-nb::object open(const ipc_handle& handle, nb::handle device, nb::handle queue) {
+nb::object open(nb::handle given, nb::handle device, nb::handle queue) {
+  if (!nb::isinstance<ipc_handle>(given)) {
+    raise_python(PyExc_TypeError, "handle must be an isthmus.IpcHandle, not %.100s",
+                 Py_TYPE(given.ptr())->tp_name);
+  }
+  const auto& handle = *nb::inst_ptr<ipc_handle>(given);
   drain_deferred();
   nb::object on = to_queue(queue, device);
   buffer_handle opened;
@@ -120,7 +125,7 @@ void bind_ipc(nb::module_& module) {
           },
           nb::sig("def __repr__(self) -> str"));
   module.def(
-      "open_ipc", &open, nb::arg("handle"), nb::kw_only(), nb::arg("device") = nb::none(),
+      "open_ipc", &open, nb::arg("handle").none(), nb::kw_only(), nb::arg("device") = nb::none(),
       nb::arg("queue") = nb::none(),
       nb::sig("def open_ipc(handle: IpcHandle, *, device: Device | str | None = None, queue: Queue "
               "| None = None) -> Buffer"),
@@ -133,8 +138,8 @@ void bind_ipc(nb::module_& module) {
       "are ordered as those of one. What the processes do with the memory they tell one another "
       "by\n"
       "means of their own. Raises InvalidArgumentError for a handle of this very process and for\n"
-      "what is none, OutOfRangeError if not all of the bytes are there, UnsupportedError for a\n"
-      "device without the capability \"ipc\".");
+      "what is none, OutOfRangeError if not all of the bytes are there, WrongContextError for\n"
+      "memory of another device, UnsupportedError for a device without the capability \"ipc\".");
 }
 
 void bind_buffer_sharing(nb::class_<buffer>& bound) {
