@@ -266,9 +266,9 @@ TEST_F(cuda_thread_stream, is_not_adopted_by_a_thread_that_is_ending) {
 // Several threads, each with its own queue and everybody else's, one at a time: each byte is what
 // the last of them put there.
 TEST_F(cuda_thread_stream, is_in_one_order_with_any_sequence) {
-  constexpr std::size_t k_bytes = 1 << 16;
+  constexpr std::size_t k_words_bytes = 1 << 16;
   constexpr std::size_t k_threads = 3;
-  const block memory{home(), where(), k_bytes};
+  const block memory{home(), where(), k_words_bytes};
   std::array<worker, k_threads> threads;
   std::array<ref<queue>, k_threads> queues;
   for (std::size_t each = 0; each < k_threads; ++each) {
@@ -284,12 +284,12 @@ TEST_F(cuda_thread_stream, is_in_one_order_with_any_sequence) {
         if (is_others) {
           fill(memory, value);
         } else {
-          ASSERT_TRUE(queues[of]->fill(memory.at(), {{std::byte{value}}, 1}, k_bytes, {}));
+          ASSERT_TRUE(queues[of]->fill(memory.at(), {{std::byte{value}}, 1}, k_words_bytes, {}));
         }
       });
     }
-    EXPECT_EQ(read(*queues[of], memory.at(), k_bytes),
-              std::vector<std::byte>(k_bytes, std::byte{100}));
+    EXPECT_EQ(read(*queues[of], memory.at(), k_words_bytes),
+              std::vector<std::byte>(k_words_bytes, std::byte{100}));
   }
 }
 
