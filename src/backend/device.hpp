@@ -73,6 +73,10 @@ class device : public ref_counted {
   [[nodiscard]] virtual bool copies_pieces_better_staged(const void* first,
                                                          const void* last) const noexcept;
 
+  // Whether its queues copy short runs at regular distances, also of pinned memory, about as fast
+  // as one run of as many bytes.
+  [[nodiscard]] virtual bool copies_strided() const noexcept { return false; }
+
   // Whether plain host memory is copied better once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
   // For all devices of the platform, these bytes and no others of their pages. False: somebody else

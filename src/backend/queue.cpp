@@ -165,6 +165,14 @@ result<ref<event>> queue::copy_ranges(const ranged_copy& what, wait_list after) 
   return submit(after, [&](wait_list known) { return do_copy_ranges(what, known); });
 }
 
+result<ref<event>> queue::copy_strided(const strided_copy& what, wait_list after) {
+  return submit(after, [&](wait_list known) { return do_copy_strided(what, known); });
+}
+
+result<ref<event>> queue::do_copy_strided(const strided_copy& what, wait_list after) {
+  return do_copy_ranges({what.destination, what.source, list_runs(what)}, after);
+}
+
 result<ref<event>> queue::fill(void* destination, const fill_pattern& pattern, std::size_t nbytes,
                                wait_list after) {
   return submit(after,

@@ -17,6 +17,7 @@
 #include "core/bytes.hpp"
 #include "core/owner.hpp"
 #include "core/spin_lock.hpp"
+#include "core/strided.hpp"
 
 namespace isthmus {
 
@@ -50,6 +51,8 @@ class queue : public ref_counted {
   // Pre: there is one at least, none is empty, none overlaps what another one writes. The ranges
   // are the caller's again when this returns.
   [[nodiscard]] result<ref<event>> copy_ranges(const ranged_copy& what, wait_list after);
+  // Pre: as of `copy_ranges`, of its runs.
+  [[nodiscard]] result<ref<event>> copy_strided(const strided_copy& what, wait_list after);
   // Pre: nbytes is a multiple of the pattern's.
   [[nodiscard]] result<ref<event>> fill(void* destination, const fill_pattern& pattern,
                                         std::size_t nbytes, wait_list after);
@@ -126,6 +129,9 @@ class queue : public ref_counted {
                                                       wait_list after) = 0;
   [[nodiscard]] virtual result<ref<event>> do_copy_ranges(const ranged_copy& what,
                                                           wait_list after) = 0;
+  // Lists its runs, where a driver has nothing better.
+  [[nodiscard]] virtual result<ref<event>> do_copy_strided(const strided_copy& what,
+                                                           wait_list after);
   [[nodiscard]] virtual result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                                    std::size_t nbytes, wait_list after) = 0;
   [[nodiscard]] virtual result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,

@@ -20,13 +20,38 @@ void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexc
   });
 }
 
-void copy_rows(const copy_2d_shape& shape) noexcept {
+namespace {
+
+// The size is a constant, so that each is one load and one store.
+template <std::size_t Width>
+void copy_column(const copy_2d_shape& shape) noexcept {
+  auto* const to = static_cast<std::byte*>(shape.destination);
+  const auto* const from = static_cast<const std::byte*>(shape.source);
+  for (std::size_t row = 0; row < shape.height; ++row) {
+    std::memcpy(to + row * shape.destination_pitch, from + row * shape.source_pitch, Width);
+  }
+}
+
+void copy_wide_rows(const copy_2d_shape& shape) noexcept {
   auto* to = static_cast<std::byte*>(shape.destination);
   const auto* from = static_cast<const std::byte*>(shape.source);
   for (std::size_t row = 0; row < shape.height; ++row) {
     copy_bytes(to, from, shape.width);
     to += shape.destination_pitch;
     from += shape.source_pitch;
+  }
+}
+
+}  // namespace
+
+void copy_rows(const copy_2d_shape& shape) noexcept {
+  switch (shape.width) {
+    case 1: return copy_column<1>(shape);
+    case 2: return copy_column<2>(shape);
+    case 4: return copy_column<4>(shape);
+    case 8: return copy_column<8>(shape);
+    case 16: return copy_column<16>(shape);
+    default: copy_wide_rows(shape);
   }
 }
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/bytes.hpp"
-
 namespace isthmus {
 
 std::size_t strided_copy::runs() const noexcept {
@@ -61,32 +59,11 @@ bool join_run(strided_copy& what) noexcept {
   return true;
 }
 
-// The size is a constant, so that each is one load and one store.
-template <std::size_t Width>
-void copy_line(std::byte* to, const std::byte* from, const strided_dimension& along) noexcept {
-  for (std::size_t i = 0; i < along.count; ++i) {
-    std::memcpy(to + i * along.destination_stride, from + i * along.source_stride, Width);
-  }
-}
-
-void copy_line(std::byte* to, const std::byte* from, std::size_t width,
-               const strided_dimension& along) noexcept {
-  switch (width) {
-    case 1: return copy_line<1>(to, from, along);
-    case 2: return copy_line<2>(to, from, along);
-    case 4: return copy_line<4>(to, from, along);
-    case 8: return copy_line<8>(to, from, along);
-    case 16: return copy_line<16>(to, from, along);
-    default:
-      copy_rows({to, along.destination_stride, from, along.source_stride, width, along.count});
-  }
-}
-
 void copy_block(std::byte* to, const std::byte* from, const strided_copy& what,
                 std::size_t depth) noexcept {
   const auto& along = what.dimensions[depth];
   if (depth + 1 == what.rank) {
-    copy_line(to, from, what.width, along);
+    copy_rows({to, along.destination_stride, from, along.source_stride, what.width, along.count});
     return;
   }
   for (std::size_t i = 0; i < along.count; ++i) {
@@ -111,6 +88,31 @@ strided_copy simplest(strided_copy what, side by) noexcept {
   while (join_run(what) || join_two(what)) {
   }
   return what;
+}
+
+namespace {
+
+void add_runs(const strided_copy& what, std::size_t depth, copy_range at,
+              std::vector<copy_range>& into) {
+  if (depth == what.rank) {
+    into.push_back(at);
+    return;
+  }
+  const auto& along = what.dimensions[depth];
+  for (std::size_t i = 0; i < along.count; ++i) {
+    add_runs(what, depth + 1, at, into);
+    at.destination_offset += along.destination_stride;
+    at.source_offset += along.source_stride;
+  }
+}
+
+}  // namespace
+
+std::vector<copy_range> list_runs(const strided_copy& what) {
+  std::vector<copy_range> all;
+  all.reserve(what.runs());
+  add_runs(what, 0, {0, 0, what.width}, all);
+  return all;
 }
 
 void copy_strided(const strided_copy& what) noexcept {

@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cstddef>
+#include <vector>
+
+#include "core/bytes.hpp"
 
 namespace isthmus {
 
@@ -45,6 +48,9 @@ struct strided_copy {
 
 // The same bytes in the fewest dimensions, those that lie far apart on side `by` outside.
 [[nodiscard]] strided_copy simplest(strided_copy what, side by) noexcept;
+
+// Its runs, from the two pointers on.
+[[nodiscard]] std::vector<copy_range> list_runs(const strided_copy& what);
 
 // By the host.
 void copy_strided(const strided_copy& what) noexcept;

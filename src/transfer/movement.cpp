@@ -4,10 +4,24 @@
 
 namespace isthmus {
 
+namespace {
+
+// As it lies on the host's side where the device puts the elements in order: then the host copies
+// long runs. Else as it lies on the device's.
+side packing_side(const endpoint& destination, const endpoint& source) {
+  const bool to_host = destination.host_can_touch();
+  const auto& there = to_host ? source : destination;
+  const bool is_put_in_order =
+      there.memory && to_host != source.host_can_touch() && there.memory->where().copies_strided();
+  return to_host == is_put_in_order ? side::destination : side::source;
+}
+
+}  // namespace
+
 std::unique_ptr<const parts> movement::cut(std::size_t most_bytes) const {
   const auto device_side = destination.host_can_touch() ? side::source : side::destination;
   if (block != nullptr) {
-    return cut_strided(*block, device_side, most_bytes);
+    return cut_strided(*block, packing_side(destination, source), most_bytes);
   }
   if (ranges.empty()) {
     return cut_rows(rows, most_bytes);

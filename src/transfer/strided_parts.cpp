@@ -7,29 +7,8 @@
 namespace isthmus {
 namespace {
 
-// Of one operation, which lists them: 24 MiB.
-constexpr std::size_t k_most_ranges = std::size_t{1} << 20;
-
-void list_runs(const strided_copy& what, std::size_t depth, copy_range at,
-               std::vector<copy_range>& into) {
-  if (depth == what.rank) {
-    into.push_back(at);
-    return;
-  }
-  const auto& along = what.dimensions[depth];
-  for (std::size_t i = 0; i < along.count; ++i) {
-    list_runs(what, depth + 1, at, into);
-    at.destination_offset += along.destination_stride;
-    at.source_offset += along.source_stride;
-  }
-}
-
-submitted put_ranges(queue& on, const strided_copy& what, wait_list after) {
-  std::vector<copy_range> runs;
-  runs.reserve(what.runs());
-  list_runs(what, 0, {0, 0, what.width}, runs);
-  return on.copy_ranges({what.destination, what.source, runs}, after);
-}
+// Of one operation, which may list them: 24 MiB.
+constexpr std::size_t k_most_runs = std::size_t{1} << 20;
 
 // From index `begin` on along the outermost dimension.
 strided_copy slice(strided_copy what, std::size_t begin, std::size_t count) noexcept {
@@ -42,7 +21,7 @@ strided_copy slice(strided_copy what, std::size_t begin, std::size_t count) noex
 
 submitted put_slices(queue& on, const strided_copy& what, wait_list after) {
   const auto outer = what.dimensions[0].count;
-  const auto step = std::max<std::size_t>(1, k_most_ranges / (what.runs() / outer));
+  const auto step = std::max<std::size_t>(1, k_most_runs / (what.runs() / outer));
   submitted last = ref<event>{};
   for (std::size_t begin = 0; begin < outer; begin += step) {
     const auto before = begin == 0 ? after : wait_list{&*last, 1};
@@ -58,8 +37,8 @@ submitted put_slices(queue& on, const strided_copy& what, wait_list after) {
 
 class strided_parts final : public parts {
  public:
-  strided_parts(const strided_copy& what, side device_side, std::size_t most_bytes)
-      : whole_{simplest(what, device_side)} {
+  strided_parts(const strided_copy& what, side packed_as, std::size_t most_bytes)
+      : whole_{simplest(what, packed_as)} {
     if (whole_.width > most_bytes) {
       whole_.append({whole_.width, 1, 1});
       whole_.width = 1;
@@ -167,12 +146,12 @@ submitted put_strided(queue& on, const strided_copy& given, wait_list after) {
                        what.width, rows.count},
                       after);
   }
-  return what.runs() <= k_most_ranges ? put_ranges(on, what, after) : put_slices(on, what, after);
+  return what.runs() <= k_most_runs ? on.copy_strided(what, after) : put_slices(on, what, after);
 }
 
-std::unique_ptr<const parts> cut_strided(const strided_copy& what, side device_side,
+std::unique_ptr<const parts> cut_strided(const strided_copy& what, side packed_as,
                                          std::size_t most_bytes) {
-  return std::make_unique<strided_parts>(what, device_side, most_bytes);
+  return std::make_unique<strided_parts>(what, packed_as, most_bytes);
 }
 
 }  // namespace isthmus

@@ -10,8 +10,8 @@ namespace isthmus {
 // refused nothing is in flight.
 [[nodiscard]] submitted put_strided(queue& on, const strided_copy& what, wait_list after);
 
-// Parts that are blocks themselves, packed in the order in which they lie on the device's side.
-[[nodiscard]] std::unique_ptr<const parts> cut_strided(const strided_copy& what, side device_side,
+// Parts that are blocks themselves, packed in the order in which they lie on that side.
+[[nodiscard]] std::unique_ptr<const parts> cut_strided(const strided_copy& what, side packed_as,
                                                        std::size_t most_bytes);
 
 }  // namespace isthmus

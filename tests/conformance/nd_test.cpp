@@ -130,6 +130,17 @@ TEST_P(nd, large_ones) {
   }
 }
 
+// Enough of them that the host has them in order better than a device that writes them one by one.
+TEST_P(nd, elements_that_lie_apart_in_host_memory) {
+  const std::size_t count = 600 / support::k_slower;
+  const nd_block column{{count * 1000}, {8}, {4}, 4};
+  const nd_block turned{{count, 1000}, {8, count * 8}, {4000, 4}, 4};
+  for (const im::kind kind : kinds()) {
+    check(kind, im::kind::device, column, true);
+    check(kind, im::kind::device, turned, false);
+  }
+}
+
 TEST_P(nd, long_runs) {
   const nd_block what{{2, 3}, {15u << 20, 5u << 20}, {16u << 20, (5u << 20) + 64}, 3u << 20};
   check(im::kind::device, std::nullopt, what, true);

@@ -21,6 +21,7 @@ CAPABILITIES = {
     "run_functions",
     "lend_handles",
     "remap",
+    "ipc",
     "write_combine",
 }
 

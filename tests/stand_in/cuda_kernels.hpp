@@ -39,6 +39,34 @@ inline void copy_ranges(memory& all, std::uint64_t list, unsigned count) {
   }
 }
 
+// As src/backend/cuda/strided_kernel_ptx.hpp says it, backwards too.
+struct strided {
+  struct dimension {
+    std::uint64_t destination_stride, source_stride;
+    unsigned count, unused;
+  };
+  std::uint64_t destination, source;
+  unsigned units, rank, unit_bytes, unused;
+  dimension dimensions[12];
+};
+
+inline void copy_strided(memory& all, const strided& what) {
+  for (unsigned left = what.units; left != 0; --left) {
+    auto to = what.destination;
+    auto from = what.source;
+    auto rest = left - 1;
+    for (unsigned i = 0; i < what.rank; ++i) {
+      const auto& along = what.dimensions[i];
+      const auto digit = i + 1 == what.rank ? rest : rest % along.count;
+      to += digit * along.destination_stride;
+      from += digit * along.source_stride;
+      rest /= along.count;
+    }
+    std::memcpy(known_to_kernels(all, to, what.unit_bytes),
+                known_to_kernels(all, from, what.unit_bytes), what.unit_bytes);
+  }
+}
+
 // The parameters are read when it is launched.
 struct kernel {
   std::string_view name;
@@ -51,9 +79,13 @@ T parameter(void** all, int index) {
 }
 
 inline constexpr kernel k_kernels[] = {
-    {"isthmus_copy_ranges", [](memory& all, void** given) -> std::function<void()> {
+    {"isthmus_copy_ranges",
+     [](memory& all, void** given) -> std::function<void()> {
        return [&all, list = parameter<std::uint64_t>(given, 0),
                count = parameter<unsigned>(given, 1)] { copy_ranges(all, list, count); };
+     }},
+    {"isthmus_copy_strided", [](memory& all, void** given) -> std::function<void()> {
+       return [&all, what = parameter<strided>(given, 0)] { copy_strided(all, what); };
      }}};
 
 // That of which `image` is the text, or null.

@@ -7,8 +7,11 @@
 
 #include "backend/cuda/api.hpp"
 #include "backend/cuda/event_cache.hpp"
+#include "backend/cuda/kernel.hpp"
 #include "backend/cuda/own_streams.hpp"
 #include "backend/cuda/ranges.hpp"
+#include "backend/cuda/ranges_kernel_ptx.hpp"
+#include "backend/cuda/strided_kernel_ptx.hpp"
 #include "backend/device.hpp"
 
 namespace isthmus::cuda {
@@ -57,7 +60,13 @@ class device final : public isthmus::device {
   void unregister_host(void* start) noexcept override;
   [[nodiscard]] bool copies_pieces_better_staged(const void* first,
                                                  const void* last) const noexcept override;
-  [[nodiscard]] range_kernel& ranges() noexcept { return ranges_; }
+  [[nodiscard]] bool copies_strided() const noexcept override;
+  [[nodiscard]] kernel& ranges_kernel() noexcept { return ranges_kernel_; }
+  [[nodiscard]] range_lists& lists_of_ranges() noexcept { return lists_of_ranges_; }
+  [[nodiscard]] kernel& strided_kernel() noexcept { return strided_kernel_; }
+  // Whether kernels may use `nbytes` there as they are addressed. Of the host's memory somebody may
+  // have pinned a part only. Pre: a context of it is current.
+  [[nodiscard]] bool kernels_reach(const void* pointer, std::size_t nbytes) const noexcept;
   // Whether the driver does not know it. Pre: the primary context was made.
   [[nodiscard]] bool is_hosts_own(const void* pointer) const noexcept;
   [[nodiscard]] event_cache& events() const noexcept { return events_; }
@@ -74,7 +83,9 @@ class device final : public isthmus::device {
   const api& calls_;
   ordinal index_;
   mutable event_cache events_;
-  mutable range_kernel ranges_;
+  mutable kernel ranges_kernel_{k_ranges_ptx, "isthmus_copy_ranges"};
+  mutable kernel strided_kernel_{k_strided_ptx, "isthmus_copy_strided"};
+  range_lists lists_of_ranges_;
   mutable std::mutex making_;
   mutable std::atomic<context_handle> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};

@@ -20,6 +20,7 @@
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
+#include "backend/cuda/strided.hpp"
 #include "backend/queue.hpp"
 
 namespace isthmus::cuda {
@@ -89,6 +90,8 @@ class queue final : public isthmus::queue {
   [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
                                                   wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_strided(const strided_copy& what,
+                                                   wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
                                            std::size_t nbytes, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
@@ -110,6 +113,7 @@ class queue final : public isthmus::queue {
                             bool knows_time = false);
   template <class Command>
   error put(operation& made, const char* call, wait_list after, const Command& command) const;
+  [[nodiscard]] result<ref<event>> put_launch(const strided_launch& what, wait_list after);
   void hold_back(held_operation what);
   void put_what_is_held() noexcept;
   void put_late(held_operation& what) const noexcept;

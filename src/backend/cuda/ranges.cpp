@@ -4,32 +4,11 @@
 #include <memory>
 
 #include "backend/cuda/pointer.hpp"
-#include "backend/cuda/ranges_kernel_ptx.hpp"
 #include "backend/cuda/submit.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 
 namespace isthmus::cuda {
-
-function_handle range_kernel::loaded(const api& calls) noexcept {
-  if (!asked_.load(std::memory_order_acquire)) {
-    const std::lock_guard hold{loading_};
-    if (!asked_.load(std::memory_order_relaxed)) {
-      module_handle whole = nullptr;
-      function_handle found = nullptr;
-      auto outcome = calls.load_module(&whole, k_ranges_ptx);
-      if (outcome == cu::k_success) {
-        outcome = calls.find_function(&found, whole, "isthmus_copy_ranges");
-      }
-      if (outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome)) {
-        return nullptr;  // it may be there next time
-      }
-      function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
-      asked_.store(true, std::memory_order_release);
-    }
-  }
-  return function_.load(std::memory_order_relaxed);
-}
 
 range_lists::range_lists() {
   spare_.reserve(k_most_blocks);
@@ -128,24 +107,6 @@ std::size_t entries_of(const copy_range& range) noexcept {
   return (range.nbytes + k_entry_bytes - 1) / k_entry_bytes;
 }
 
-// Whether a kernel on the device may use `nbytes` there as they are addressed. Of the host's memory
-// somebody may have pinned a part only. Pre: a context of it is current.
-bool reaches(const device& where, const void* pointer, std::size_t nbytes) noexcept {
-  const auto& calls = where.calls();
-  const auto told = ask_pointer(calls, pointer);
-  if (told.kind == ISTHMUS_KIND_UNKNOWN ||
-      (told.kind == ISTHMUS_KIND_DEVICE && told.where != where.index()) ||
-      (told.kind == ISTHMUS_KIND_HOST &&
-       !lies_within(address(pointer) - address(told.base), nbytes, told.nbytes))) {
-    return false;
-  }
-  number what = cu::k_pointer_on_device;
-  place seen = 0;
-  void* answer = &seen;
-  return calls.pointer_attributes(1, &what, &answer, place_of(pointer)) == cu::k_success &&
-         seen == place_of(pointer);
-}
-
 // One launch of the kernel.
 struct launch {
   range_lists::block list = nullptr;
@@ -234,15 +195,15 @@ std::vector<range_lists::block> write_lists(device& where, const ranged_copy& wh
       ++ranges;
     }
   }
-  if (ranges <= k_few || !reaches(where, what.destination, what.destination_extent()) ||
-      !reaches(where, what.source, what.source_extent())) {
+  if (ranges <= k_few || !where.kernels_reach(what.destination, what.destination_extent()) ||
+      !where.kernels_reach(what.source, what.source_extent())) {
     return {};
   }
-  plan.function = where.ranges().loaded(where.calls());
+  plan.function = where.ranges_kernel().loaded(where.calls());
   if (plan.function == nullptr) {
     return {};
   }
-  auto blocks = where.ranges().lists().take(
+  auto blocks = where.lists_of_ranges().take(
       where.calls(), (entries + range_lists::k_entries - 1) / range_lists::k_entries);
   if (blocks.empty()) {
     return {};
@@ -262,7 +223,7 @@ std::vector<range_lists::block> write_lists(device& where, const ranged_copy& wh
 
 bool device::copies_pieces_better_staged(const void* first, const void* last) const noexcept {
   const made_current here{calls_, known_primary()};
-  return (is_hosts_own(first) || is_hosts_own(last)) && ranges_.loaded(calls_) != nullptr;
+  return (is_hosts_own(first) || is_hosts_own(last)) && ranges_kernel_.loaded(calls_) != nullptr;
 }
 
 result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
@@ -282,7 +243,7 @@ result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list afte
     }
     blocks = write_lists(device_, what, *plan);
   }
-  auto& lists = device_.ranges().lists();
+  auto& lists = device_.lists_of_ranges();
   undo unused{[&] { lists.give_back(blocks); }};
   std::copy_if(what.ranges.begin(), what.ranges.end(), std::back_inserter(plan->apart),
                [&](const copy_range& each) { return blocks.empty() || is_apart(each); });

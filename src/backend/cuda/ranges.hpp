@@ -7,7 +7,6 @@
 // copy till the process ends: 32 MiB a device at most. Never cuMemcpyBatchAsync: of 23,676 copies
 // some did not arrive, and of 55,122 the driver crashed (driver 580).
 
-#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -54,20 +53,6 @@ class range_lists {
   std::vector<block> spare_;
   std::vector<held> held_;
   std::size_t made_ = 0;
-};
-
-class range_kernel {
- public:
-  // Null where the driver does not take the kernel. Loaded when it is first asked for, some
-  // milliseconds. Pre: the device's context is current.
-  [[nodiscard]] function_handle loaded(const api& calls) noexcept;
-  [[nodiscard]] range_lists& lists() noexcept { return lists_; }
-
- private:
-  std::mutex loading_;
-  std::atomic<bool> asked_{false};
-  std::atomic<function_handle> function_{nullptr};
-  range_lists lists_;
 };
 
 }  // namespace isthmus::cuda

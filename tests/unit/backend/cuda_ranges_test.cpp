@@ -80,7 +80,7 @@ TEST_F(cuda_ranges, that_are_held_back_keep_their_lists) {
     EXPECT_TRUE(each->wait(std::nullopt));
   }
   EXPECT_TRUE(read(line(), there.at(), k_bytes) == wanted);
-  auto& lists = where().ranges().lists();
+  auto& lists = where().lists_of_ranges();
   const cuda::made_current here{calls(), primary()};
   const auto blocks = lists.take(calls(), cuda::range_lists::k_most_blocks);
   EXPECT_EQ(blocks.size(), cuda::range_lists::k_most_blocks) << "all are free again";

@@ -1,0 +1,73 @@
+"""An OpenCL buffer to a CUDA one and back: what no driver copies by itself.
+
+Beside the way without such a copy: to a NumPy array by the one, and from there by the other, which
+is CuPy here.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import numpy as np
+from _timing import Report
+
+import isthmus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZES = {"1 MiB": 1 << 20, "64 MiB": 64 << 20, "1 GiB": 1 << 30}
+ROUNDS = 9
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median of a few calls, behind one that is not counted."""
+    taken = []
+    for _ in range(ROUNDS + 1):
+        start = perf_counter()
+        work()
+        taken.append(perf_counter() - start)
+    return median(taken[1:])
+
+
+def measure(report: Report, name: str, nbytes: int) -> None:
+    """Prints a line for each direction."""
+    import cupy
+
+    ours = isthmus.Buffer(nbytes, kind="device", queue=isthmus.Queue("opencl"))
+    cuda = isthmus.Buffer(nbytes, kind="device", queue=isthmus.Queue("cuda"))
+    host = np.zeros(nbytes, np.uint8)
+    array = cupy.empty(nbytes, np.uint8)
+
+    def to_cuda() -> None:
+        ours.copy_to(host)
+        array.set(host)
+        cupy.cuda.get_current_stream().synchronize()
+
+    def from_cuda() -> None:
+        array.get(out=host)
+        ours.copy_from(host)
+
+    there = seconds(lambda: cuda.copy_from(ours))
+    back = seconds(lambda: ours.copy_from(cuda))
+    for way, taken, peer in (("to CUDA", there, to_cuda), ("back", back, from_cuda)):
+        title = f"{name}, {way} ({nbytes / taken / 1e9:.1f} GB/s)"
+        report.against(title, taken, ("by way of NumPy", seconds(peer)), 1)
+
+
+def main() -> None:
+    """Prints a line for each size and direction."""
+    report = Report()
+    for name, nbytes in SIZES.items():
+        measure(report, name, nbytes)
+    report.finish()
+
+
+if __name__ == "__main__":
+    if isthmus.devices("cuda") and isthmus.devices("opencl") and find_spec("cupy"):
+        main()
+    else:
+        print("a CUDA and an OpenCL device and CuPy are needed: nothing is measured")

@@ -1,0 +1,138 @@
+"""Arrays whose elements lie apart, to a CUDA device and back, and inside it.
+
+A crop of an image has rows that lie apart; a transposed array and every second column have single
+elements. Beside CuPy and PyTorch, from and into the same views of NumPy arrays, and between two
+such places of device memory. One after the other and not by turns: PyTorch's threads spin for a
+while after their work, on the processors that others' threads need.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from statistics import median
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import isthmus
+from isthmus.cli.output import time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Contestants = dict[str, "Callable[[], object]"]
+
+ROUNDS = 15
+WARM_UP = 5
+IMAGE = np.random.default_rng(1).integers(0, 255, (4096, 4096, 4), np.uint8)
+MATRIX = np.random.default_rng(2).random((2048, 2048), np.float32)
+VIEWS: dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]] = {
+    "crop of 1,024 x 1,024 pixels, 4 MiB": (IMAGE, lambda whole: whole[512:1536, 512:1536]),
+    "transposed, 16 MiB": (MATRIX, lambda whole: whole.T),
+    "every second column, 8 MiB": (MATRIX, lambda whole: whole[:, ::2]),
+}
+
+
+def there(queue: isthmus.Queue, view: np.ndarray) -> Contestants:
+    """A view of an array into packed memory of the device."""
+    import cupy
+    import torch
+
+    buffer = isthmus.Buffer(view.nbytes, queue=queue)
+    array = cupy.empty(view.shape, view.dtype)
+    tensor = torch.empty(view.shape, dtype=torch.from_numpy(view).dtype, device="cuda")
+    return {
+        "Isthmus": lambda: isthmus.copy_nd(buffer, view),
+        "CuPy": lambda: (array.set(view), cupy.cuda.get_current_stream().synchronize()),
+        "PyTorch": lambda: tensor.copy_(torch.from_numpy(view)),
+    }
+
+
+def back(queue: isthmus.Queue, view: np.ndarray) -> Contestants:
+    """Packed memory of the device into a view of an array."""
+    import cupy
+    import torch
+
+    buffer = isthmus.Buffer(view.nbytes, queue=queue)
+    array = cupy.empty(view.shape, view.dtype)
+    tensor = torch.empty(view.shape, dtype=torch.from_numpy(view).dtype, device="cuda")
+    into = torch.from_numpy(view)
+    return {
+        "Isthmus": lambda: isthmus.copy_nd(view, buffer),
+        "CuPy": lambda: np.copyto(view, array.get()),
+        "PyTorch": lambda: into.copy_(tensor),
+    }
+
+
+def inside(
+    queue: isthmus.Queue, whole: np.ndarray, cut: Callable[[np.ndarray], np.ndarray]
+) -> Contestants:
+    """A view of one array of the device into another, packed."""
+    import cupy
+    import torch
+
+    view = cut(whole)
+    source = isthmus.Buffer(whole.nbytes, queue=queue)
+    target = isthmus.Buffer(view.nbytes, queue=queue)
+    offset = view.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    arrays = cut(cupy.empty(whole.shape, whole.dtype)), cupy.empty(view.shape, view.dtype)
+    dtype = torch.from_numpy(view).dtype
+    tensors = (
+        cut(torch.empty(whole.shape, dtype=dtype, device="cuda")),
+        torch.empty(view.shape, dtype=dtype, device="cuda"),
+    )
+    return {
+        "Isthmus": lambda: isthmus.copy_nd(
+            target,
+            source,
+            shape=view.shape,
+            itemsize=view.itemsize,
+            src_strides=view.strides,
+            src_offset=offset,
+        ),
+        "CuPy": lambda: (
+            cupy.copyto(arrays[1], arrays[0]),
+            cupy.cuda.get_current_stream().synchronize(),
+        ),
+        "PyTorch": lambda: (tensors[1].copy_(tensors[0]), torch.cuda.synchronize()),
+    }
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Median of a few calls, behind some that are not counted."""
+    sleep(0.02)
+    taken = []
+    for _ in range(WARM_UP + ROUNDS):
+        start = perf_counter()
+        work()
+        taken.append(perf_counter() - start)
+    return median(taken[WARM_UP:])
+
+
+def tell(title: str, contestants: Contestants) -> None:
+    """Prints the times of all, and ours over the best peer's."""
+    taken = {name: seconds(work) for name, work in contestants.items()}
+    best = min(seconds for name, seconds in taken.items() if name != "Isthmus")
+    times = "   ".join(f"{name} {time_text(seconds):>8}" for name, seconds in taken.items())
+    print(f"{title:<50} {times}   x {taken['Isthmus'] / best:5.2f}", flush=True)
+
+
+def main() -> None:
+    """Prints a line for each view and way."""
+    queue = isthmus.Queue("cuda")
+    for name, (whole, cut) in VIEWS.items():
+        own = whole.copy()
+        tell(f"to it, {name}", there(queue, cut(own)))
+        tell(f"back, {name}", back(queue, cut(own)))
+        with isthmus.pin(own, device=queue.device):
+            tell(f"to it, pinned, {name}", there(queue, cut(own)))
+            tell(f"back, pinned, {name}", back(queue, cut(own)))
+        tell(f"inside it, {name}", inside(queue, own, cut))
+
+
+if __name__ == "__main__":
+    if isthmus.devices("cuda") and find_spec("cupy") and find_spec("torch"):
+        main()
+    else:
+        print("a CUDA device, CuPy and PyTorch are needed: nothing is measured")

@@ -1,0 +1,45 @@
+#include "backend/cuda/kernel.hpp"
+
+#include "backend/cuda/device.hpp"
+#include "backend/cuda/errors.hpp"
+#include "backend/cuda/pointer.hpp"
+#include "core/sizes.hpp"
+
+namespace isthmus::cuda {
+
+function_handle kernel::loaded(const api& calls) noexcept {
+  if (!asked_.load(std::memory_order_acquire)) {
+    const std::lock_guard hold{loading_};
+    if (!asked_.load(std::memory_order_relaxed)) {
+      module_handle whole = nullptr;
+      function_handle found = nullptr;
+      auto outcome = calls.load_module(&whole, text_);
+      if (outcome == cu::k_success) {
+        outcome = calls.find_function(&found, whole, name_);
+      }
+      if (outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome)) {
+        return nullptr;  // it may be there next time
+      }
+      function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
+      asked_.store(true, std::memory_order_release);
+    }
+  }
+  return function_.load(std::memory_order_relaxed);
+}
+
+bool device::kernels_reach(const void* pointer, std::size_t nbytes) const noexcept {
+  const auto told = ask_pointer(calls_, pointer);
+  if (told.kind == ISTHMUS_KIND_UNKNOWN ||
+      (told.kind == ISTHMUS_KIND_DEVICE && told.where != index_) ||
+      (told.kind == ISTHMUS_KIND_HOST &&
+       !lies_within(address(pointer) - address(told.base), nbytes, told.nbytes))) {
+    return false;
+  }
+  number what = cu::k_pointer_on_device;
+  place seen = 0;
+  void* answer = &seen;
+  return calls_.pointer_attributes(1, &what, &answer, place_of(pointer)) == cu::k_success &&
+         seen == place_of(pointer);
+}
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,28 @@
+#pragma once
+// A kernel of the library's, which the driver compiles for its device out of text.
+
+#include <atomic>
+#include <mutex>
+
+#include "backend/cuda/api.hpp"
+
+namespace isthmus::cuda {
+
+class kernel {
+ public:
+  // Both as string literals.
+  kernel(const char* text, const char* name) noexcept : text_{text}, name_{name} {}
+
+  // Null where the driver does not take it. Loaded when it is first asked for, some milliseconds.
+  // Safe for threads. Pre: the device's context is current.
+  [[nodiscard]] function_handle loaded(const api& calls) noexcept;
+
+ private:
+  const char* const text_;
+  const char* const name_;
+  std::mutex loading_;
+  std::atomic<bool> asked_{false};
+  std::atomic<function_handle> function_{nullptr};
+};
+
+}  // namespace isthmus::cuda

@@ -1,0 +1,105 @@
+#pragma once
+// The kernel that copies elements at regular distances, as text that the driver compiles for its
+// device: for PTX 4.3 and compute capability 3.0, so that every driver since CUDA 7.5 takes it.
+
+namespace isthmus::cuda {
+
+inline constexpr char k_strided_ptx[] = R"ptx(
+// What it copies is a strided_launch (strided.hpp): units of 1, 2, 4, 8 or 16 bytes, none of which
+// overlaps what another one writes. A thread takes a unit at a time. Its place along each dimension
+// is a digit of the unit's number, the innermost dimension's the lowest.
+.version 4.3
+.target sm_30
+.address_size 64
+
+.visible .entry isthmus_copy_strided(.param .align 8 .b8 what[320])
+{
+  .reg .pred over, is_last, is_this;
+  .reg .u32 units, rank, unit, index, step, rest, left, count, digit, quotient;
+  .reg .u32 word, word_1, word_2, word_3;
+  .reg .u64 dimensions, dimension, to, from, stride, place;
+
+  ld.param.u32 units, [what+16];
+  ld.param.u32 rank, [what+20];
+  ld.param.u32 unit, [what+24];
+  mov.u64 dimensions, what;
+  add.u64 dimensions, dimensions, 32;
+  mov.u32 step, %ntid.x;
+  mov.u32 index, %ctaid.x;
+  mov.u32 digit, %tid.x;
+  mad.lo.u32 index, index, step, digit;
+  mov.u32 count, %nctaid.x;
+  mul.lo.u32 step, step, count;
+
+next_unit:
+  setp.ge.u32 over, index, units;
+  @over bra end;
+  ld.param.u64 to, [what];
+  cvta.to.global.u64 to, to;
+  ld.param.u64 from, [what+8];
+  cvta.to.global.u64 from, from;
+  mov.u32 rest, index;
+  mov.u32 left, rank;
+  mov.u64 dimension, dimensions;
+
+next_dimension:
+  sub.u32 left, left, 1;
+  setp.eq.u32 is_last, left, 0;
+  mov.u32 digit, rest;
+  @is_last bra step_along;
+  ld.param.u32 count, [dimension+16];
+  div.u32 quotient, rest, count;
+  mul.lo.u32 digit, quotient, count;
+  sub.u32 digit, rest, digit;
+  mov.u32 rest, quotient;
+
+step_along:
+  cvt.u64.u32 place, digit;
+  ld.param.u64 stride, [dimension];
+  mad.lo.u64 to, place, stride, to;
+  ld.param.u64 stride, [dimension+8];
+  mad.lo.u64 from, place, stride, from;
+  add.u64 dimension, dimension, 24;
+  @!is_last bra next_dimension;
+
+  setp.eq.u32 is_this, unit, 4;
+  @is_this bra of_4;
+  setp.eq.u32 is_this, unit, 8;
+  @is_this bra of_8;
+  setp.eq.u32 is_this, unit, 16;
+  @is_this bra of_16;
+  setp.eq.u32 is_this, unit, 2;
+  @is_this bra of_2;
+  ld.global.u8 word, [from];
+  st.global.u8 [to], word;
+  bra unit_end;
+
+of_2:
+  ld.global.u16 word, [from];
+  st.global.u16 [to], word;
+  bra unit_end;
+
+of_4:
+  ld.global.u32 word, [from];
+  st.global.u32 [to], word;
+  bra unit_end;
+
+of_8:
+  ld.global.v2.u32 {word, word_1}, [from];
+  st.global.v2.u32 [to], {word, word_1};
+  bra unit_end;
+
+of_16:
+  ld.global.v4.u32 {word, word_1, word_2, word_3}, [from];
+  st.global.v4.u32 [to], {word, word_1, word_2, word_3};
+
+unit_end:
+  add.u32 index, index, step;
+  bra next_unit;
+
+end:
+  ret;
+}
+)ptx";
+
+}  // namespace isthmus::cuda
