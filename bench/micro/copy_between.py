@@ -12,9 +12,9 @@ from time import perf_counter
 from typing import TYPE_CHECKING
 
 import numpy as np
-from _timing import Report
 
 import isthmus
+from isthmus.cli.output import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ def seconds(work: Callable[[], object]) -> float:
     return median(taken[1:])
 
 
-def measure(report: Report, name: str, nbytes: int) -> None:
+def measure(name: str, nbytes: int) -> None:
     """Prints a line for each direction."""
     import cupy
 
@@ -54,16 +54,18 @@ def measure(report: Report, name: str, nbytes: int) -> None:
     there = seconds(lambda: cuda.copy_from(ours))
     back = seconds(lambda: ours.copy_from(cuda))
     for way, taken, peer in (("to CUDA", there, to_cuda), ("back", back, from_cuda)):
-        title = f"{name}, {way} ({nbytes / taken / 1e9:.1f} GB/s)"
-        report.against(title, taken, ("by way of NumPy", seconds(peer)), 1)
+        theirs = seconds(peer)
+        print(
+            f"{name}, {way}: {time_text(taken)} ({nbytes / taken / 1e9:.1f} GB/s)   "
+            f"by way of NumPy {time_text(theirs)}   x {taken / theirs:.2f}",
+            flush=True,
+        )
 
 
 def main() -> None:
     """Prints a line for each size and direction."""
-    report = Report()
     for name, nbytes in SIZES.items():
-        measure(report, name, nbytes)
-    report.finish()
+        measure(name, nbytes)
 
 
 if __name__ == "__main__":

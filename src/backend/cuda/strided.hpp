@@ -1,7 +1,8 @@
 #pragma once
 // Copies of elements at regular distances by one kernel, between what it reaches: memory of the
 // device, managed and pinned memory. 4 Mi elements of 4 bytes, transposed, took 52 us inside the
-// device and 436 from pinned memory, listed as ranges 118 and 120 ms (H100, bench/micro/copy_nd.py).
+// device and 436 from pinned memory, listed as ranges 118 and 120 ms (H100,
+// bench/micro/copy_nd.py).
 
 #include <array>
 #include <optional>
