@@ -8,6 +8,10 @@
 
 namespace isthmus::cuda {
 
+// Threads of a block, and the blocks that a launch has for each multiprocessor at most.
+constexpr number k_threads = 256;
+constexpr number k_blocks_a_multiprocessor = 8;
+
 class kernel {
  public:
   // Both as string literals.

@@ -100,8 +100,6 @@ constexpr std::size_t k_entry_bytes = std::size_t{16} << 10;
 // Shorter entries are for a warp each.
 constexpr std::size_t k_worth_a_block = 1024;
 constexpr number k_warp = 32;
-constexpr number k_threads = 256;
-constexpr number k_blocks_a_multiprocessor = 8;
 
 std::size_t entries_of(const copy_range& range) noexcept {
   return (range.nbytes + k_entry_bytes - 1) / k_entry_bytes;

@@ -16,8 +16,6 @@ constexpr std::size_t k_widest_unit = 16;
 constexpr std::size_t k_sector = 32;
 // Longer runs are worth what a kernel that copies ranges, or the driver, does for each.
 constexpr std::size_t k_longest_run = std::size_t{4} << 10;
-constexpr number k_threads = 256;
-constexpr number k_blocks_a_multiprocessor = 8;
 
 std::size_t unit_of(const strided_copy& what) noexcept {
   auto all = address(what.destination) | address(what.source) | what.width | k_widest_unit;
