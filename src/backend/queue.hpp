@@ -42,8 +42,8 @@ class queue : public ref_counted {
   [[nodiscard]] context& home() const noexcept { return home_; }
   [[nodiscard]] device& where() const noexcept { return where_; }
 
-  // Pre: the ranges are valid in this context or plain host memory, and stay so till the event has
-  // completed; nbytes > 0. Post: on failure nothing was submitted. An event in `after` that failed
+  // Pre: the ranges are memory of this context that is no other device's own, or plain host memory,
+  // and stay so till the event has completed; nbytes > 0. Post: on failure nothing was submitted. An event in `after` that failed
   // makes this operation fail with DEPENDENCY.
   [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         wait_list after);

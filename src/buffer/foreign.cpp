@@ -40,6 +40,11 @@ result<usm_kind> check_foreign(const queue& on, const foreign_memory& what) {
         "allocated on",
         what.pointer, on.where().properties().filter);
   }
+  if (known.kind == ISTHMUS_KIND_DEVICE && known.home != nullptr && known.home != &on.where()) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "{} is memory of {}, not of {}: name that device, or a queue of it", what.pointer,
+                known.home->properties().filter, on.where().properties().filter);
+  }
   if (what.kind != ISTHMUS_KIND_UNKNOWN && what.kind != known.kind) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", what.pointer,
                 kind_name(known.kind), kind_name(what.kind));

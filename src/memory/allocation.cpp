@@ -33,7 +33,9 @@ allocation::~allocation() {
 }
 
 context& allocation::home() const noexcept { return on_->home(); }
-device& allocation::where() const noexcept { return on_->where(); }
+device& allocation::where() const noexcept {
+  return elsewhere_ != nullptr ? *elsewhere_ : on_->where();
+}
 
 bool allocation::contains(const void* pointer) const noexcept {
   return address(pointer) - address(what_.base) < what_.nbytes;
@@ -61,14 +63,18 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   if (what.alignment == 0) {
     made->what_.alignment = on.where().properties().base_alignment;
   }
+  auto* giver = from;
   auto* below = from != nullptr ? from->as_pool() : nullptr;
   if (from != nullptr && below == nullptr) {
-    auto& giver = from->giver_of(what.base, what.nbytes);
-    made->what_.kind = giver.kind();
-    below = giver.as_pool();
-    if (giver.cuts()) {
+    giver = &from->giver_of(what.base, what.nbytes);
+    made->what_.kind = giver->kind();
+    below = giver->as_pool();
+    if (giver->cuts()) {
       ISTHMUS_TRY(made->lie_within_known());
     }
+  }
+  if (giver != nullptr && &giver->where() != &on.where()) {
+    made->elsewhere_ = &giver->where();
   }
   // What the memory was freed behind is before it on this queue only.
   if (below != nullptr && below->frees_behind_work()) {

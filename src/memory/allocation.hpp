@@ -137,6 +137,7 @@ class allocation final : public ref_counted, public reclaimable {
 
   facts what_;
   ref<queue> on_;
+  device* elsewhere_ = nullptr;  // than on the queue's device
   ref<memory_resource> from_;
   owner keep_;
   // Until it is in the registry its maker still holds the memory.

@@ -15,6 +15,8 @@ struct endpoint {
 
   [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
   [[nodiscard]] bool in_context_of(const queue& on) const noexcept;
+  // Whether operations of that queue may touch it: of its context, and no other device's own.
+  [[nodiscard]] bool reached_by(const queue& on) const noexcept;
   // [pointer, pointer + nbytes) as a range of its allocation.
   [[nodiscard]] byte_range range(std::size_t nbytes) const noexcept;
 };

@@ -18,8 +18,12 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
   touched.add(what.source, what.source_bytes, false);
   const bool by_host = what.destination.host_can_touch() && what.source.host_can_touch() &&
                        host_does_it(on, touched, options, what.nbytes);
-  auto* const carrying = by_host ? nullptr : carrier(*on, what.destination, what.source);
-  if (carrying != nullptr && is_better_staged(*on, what, options.blocking)) {
+  result<ref<queue>> carrying = ref<queue>{};
+  if (!by_host) {
+    carrying = carrier(*on, what.destination, what.source);
+  }
+  ISTHMUS_TRY(carrying);
+  if (*carrying && is_better_staged(*on, what, options.blocking)) {
     return copy_pageable(*on, what, std::move(options));
   }
   if (what.is_fresh) {
@@ -28,10 +32,10 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
   if (by_host) {
     return directly(on, touched, options, on_host);
   }
-  if (carrying != nullptr) {
-    keep_pinned(*carrying, what, options.owners);
-    return on_queue(*on, *carrying, touched, options,
-                    [&](wait_list after) { return what.put_to(*carrying, after); });
+  if (*carrying) {
+    keep_pinned(**carrying, what, options.owners);
+    return on_queue(*on, **carrying, touched, options,
+                    [&](wait_list after) { return what.put_to(**carrying, after); });
   }
   return copy_staged(*on, what, std::move(options));
 }

@@ -14,6 +14,10 @@ bool endpoint::in_context_of(const queue& on) const noexcept {
   return memory && memory->home().is_same_as(on.home());
 }
 
+bool endpoint::reached_by(const queue& on) const noexcept {
+  return host_can_touch() || (in_context_of(on) && &memory->where() == &on.where());
+}
+
 byte_range endpoint::range(std::size_t nbytes) const noexcept {
   const auto begin = address(pointer) - address(memory->start_of_uses());
   return {begin, begin + nbytes};

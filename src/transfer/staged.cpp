@@ -164,7 +164,7 @@ submitted copy_staged(queue& on, const movement& what, transfer_options options)
   const auto& from = *what.source.memory;
   const auto& to = *what.destination.memory;
   const bool snapshot = !options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
-                        what.destination.in_context_of(on);
+                        what.destination.reached_by(on);
   const bool to_ring = !snapshot && has_ring(to.where(), what.nbytes, true);
   const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), what.nbytes, false);
   ref<queue> reading;

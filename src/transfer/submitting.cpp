@@ -21,16 +21,21 @@ result<queue*> choose_queue(queue* asked, const endpoint& destination, const end
   return asked;
 }
 
-queue* carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
-  const auto reaches = [](const queue& on, const endpoint& side) {
-    return side.host_can_touch() || side.in_context_of(on);
+result<ref<queue>> carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
+  const auto reaches_both = [&](const queue& on) {
+    return destination.reached_by(on) && source.reached_by(on);
   };
   for (queue* candidate : {&chosen, destination.preferred, source.preferred}) {
-    if (candidate != nullptr && reaches(*candidate, destination) && reaches(*candidate, source)) {
-      return candidate;
+    if (candidate != nullptr && reaches_both(*candidate)) {
+      return ref<queue>{candidate};
     }
   }
-  return nullptr;
+  const auto& one = *(destination.host_can_touch() ? source : destination).memory;
+  const auto& other = *(source.host_can_touch() ? destination : source).memory;
+  if (!one.home().is_same_as(other.home()) || &one.where() != &other.where()) {
+    return ref<queue>{};
+  }
+  return one.home().create_queue(one.where());
 }
 
 namespace {

@@ -17,8 +17,10 @@ namespace isthmus {
                                           const endpoint& source);
 
 // The queue that carries an operation out: the chosen one where it reaches both sides, else one of
-// the side that only its own context reaches. Null: by way of the host.
-[[nodiscard]] queue* carrier(queue& chosen, const endpoint& destination, const endpoint& source);
+// the side that only its own context or device reaches, a new one if need be. Null: no queue
+// reaches both, so by way of the host.
+[[nodiscard]] result<ref<queue>> carrier(queue& chosen, const endpoint& destination,
+                                         const endpoint& source);
 
 // Whether the host does it: where the caller waits anyway, and for small ones that nothing stands
 // before. Pre: the host can touch it all.

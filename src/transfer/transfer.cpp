@@ -85,9 +85,11 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
       fill_bytes(to, pattern, nbytes);
     });
   }
-  keep_pinned(*on, destination, nbytes, options.owners);
-  return on_queue(*on, *on, touched, options, [&](wait_list after) {
-    return on->fill(destination.pointer, pattern, nbytes, after);
+  auto carrying = carrier(*on, destination, destination);
+  ISTHMUS_TRY(carrying);
+  keep_pinned(**carrying, destination, nbytes, options.owners);
+  return on_queue(*on, **carrying, touched, options, [&](wait_list after) {
+    return (*carrying)->fill(destination.pointer, pattern, nbytes, after);
   });
 }
 

@@ -3,7 +3,7 @@
 //
 // What the host can touch on both sides is copied by the host where the caller blocks anyway: 20 to
 // 40 times faster than a driver's queue at 4 KiB (measured on Intel's OpenCL runtime). Everything
-// else goes to a queue; between contexts by way of the host, in pieces.
+// else goes to a queue; between contexts and devices by way of the host, in pieces.
 
 #include "transfer/endpoint.hpp"
 

@@ -1,10 +1,12 @@
-// A libcuda.so.1 without a card: one device, whose memory is the host's and whose streams are
-// threads. ISTHMUS_CUDA_LIBRARY names it, and the suites run on it where there is no GPU.
+// A libcuda.so.1 without a card: devices whose memory is the host's and whose streams are threads.
+// ISTHMUS_CUDA_LIBRARY names it, and the suites run on it where there is no GPU.
 //
-// As the driver does it refuses what a thread without a current context asks for. A test may have
+// As the driver does it refuses what a thread without a current context asks for, and what mixes two
+// devices' things; and, as a driver may, work of one that touches another's memory. A test may have
 // one call fail, of those that allocate, make streams and events, and submit.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -28,18 +30,40 @@ stand_in::memory& memory() {
   static auto* const only = new stand_in::memory;
   return *only;
 }
-stand_in::stream& legacy() {
-  static auto* const only = new stand_in::stream{stand_in::manner::legacy};
-  return *only;
-}
+constexpr int k_devices = stand_in::memory::k_devices;
 
-char primary_context = 0;
-context_handle primary() { return reinterpret_cast<context_handle>(&primary_context); }
+std::array<char, k_devices> primary_contexts;
+context_handle primary(ordinal of) {
+  return reinterpret_cast<context_handle>(&primary_contexts.at(static_cast<std::size_t>(of)));
+}
 // In the thread's static room: LeakSanitizer of g++ 12 crashes on that of libraries opened late.
 [[gnu::tls_model("initial-exec")]] thread_local context_handle current = nullptr;
+// Of the current context; the first without one.
+ordinal device_here() {
+  for (ordinal each = 0; each < k_devices; ++each) {
+    if (current == primary(each)) {
+      return each;
+    }
+  }
+  return 0;
+}
 
-// The per-thread default stream, which ends with the thread.
-[[gnu::tls_model("initial-exec")]] thread_local std::unique_ptr<stand_in::stream> of_thread;
+stand_in::stream& legacy() {
+  static auto* const all = [] {
+    auto* const made = new std::array<std::unique_ptr<stand_in::stream>, k_devices>;
+    for (ordinal each = 0; each < k_devices; ++each) {
+      made->at(static_cast<std::size_t>(each)) =
+          std::make_unique<stand_in::stream>(stand_in::manner::legacy, each);
+    }
+    return made;
+  }();
+  return *all->at(static_cast<std::size_t>(device_here()));
+}
+
+// The per-thread default streams, which end with the thread.
+[[gnu::tls_model("initial-exec")]] thread_local std::array<std::unique_ptr<stand_in::stream>,
+                                                           k_devices>
+    of_thread;
 
 stand_in::stream& stream_of(stream_handle handle) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
@@ -49,15 +73,16 @@ stand_in::stream& stream_of(stream_handle handle) {
   if (number != cu::k_stream_of_each_thread) {
     return *reinterpret_cast<stand_in::stream*>(handle);
   }
-  if (of_thread == nullptr) {
-    of_thread = std::make_unique<stand_in::stream>(stand_in::manner::blocking);
+  auto& own = of_thread.at(static_cast<std::size_t>(device_here()));
+  if (own == nullptr) {
+    own = std::make_unique<stand_in::stream>(stand_in::manner::blocking, device_here());
   }
-  return *of_thread;
+  return *own;
 }
 // Of a question, or of work, to it.
 code capture_of(stream_handle on) {
   const auto& stream = stream_of(on);
-  return &stream == &legacy() && stand_in::stream::any_is_captured()
+  return &stream == &legacy() && stand_in::stream::any_is_captured(stream.device())
              ? cu::k_error_STREAM_CAPTURE_IMPLICIT
              : cu::k_success;
 }
@@ -81,6 +106,9 @@ code if_true(bool right) { return right ? cu::k_success : cu::k_error_INVALID_VA
 template <class Work>
 code push(stream_handle on, Work work) {
   auto outcome = may_begin();
+  if (outcome == cu::k_success && stream_of(on).device() != device_here()) {
+    outcome = cu::k_error_INVALID_HANDLE;
+  }
   if (outcome == cu::k_success) {
     outcome = stream_of(on).is_captured ? cu::k_error_STREAM_CAPTURE_UNSUPPORTED : capture_of(on);
   }
@@ -90,11 +118,15 @@ code push(stream_handle on, Work work) {
   return outcome;
 }
 
+bool may_touch(stream_handle on, place at, std::size_t nbytes) {
+  return memory().may_touch(stream_of(on).device(), at, nbytes);
+}
+
 template <class T>
 code fill(place at, std::size_t pitch, T value, std::size_t width, std::size_t height,
           stream_handle on) {
   const auto extent = (height - 1) * pitch + width * sizeof value;
-  if (at % sizeof value != 0 || memory().refuses_fill(at, extent)) {
+  if (at % sizeof value != 0 || memory().refuses_fill(at, extent) || !may_touch(on, at, extent)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [=] {
@@ -116,7 +148,7 @@ code allocate(place* at, std::size_t nbytes, stand_in::sort of) {
   if (const auto outcome = may_begin(); outcome != cu::k_success) {
     return outcome;
   }
-  *at = memory().allocate(nbytes, of);
+  *at = memory().allocate(nbytes, of, device_here());
   return *at != 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
 
@@ -142,7 +174,7 @@ code cuDriverGetVersion(int* version) {
   return cu::k_success;
 }
 code cuDeviceGetCount(int* count) {
-  *count = 1;
+  *count = k_devices;
   return cu::k_success;
 }
 code cuDeviceGet(ordinal* found, int index) {
@@ -162,16 +194,16 @@ code cuDeviceGetAttribute(int* value, number what, ordinal) {
   }
   return cu::k_success;
 }
-code cuDeviceGetPCIBusId(char* address, int room, ordinal) {
-  std::snprintf(address, static_cast<std::size_t>(room), "FFFF:00:00.0");  // of no device
+code cuDeviceGetPCIBusId(char* address, int room, ordinal of) {
+  std::snprintf(address, static_cast<std::size_t>(room), "FFFF:%02d:00.0", of);  // of no device
   return cu::k_success;
 }
 code cuDeviceTotalMem_v2(std::size_t* nbytes, ordinal) {
   *nbytes = stand_in::memory::k_device_bytes;
   return cu::k_success;
 }
-code cuDevicePrimaryCtxRetain(context_handle* made, ordinal) {
-  *made = primary();
+code cuDevicePrimaryCtxRetain(context_handle* made, ordinal of) {
+  *made = primary(of);
   return cu::k_success;
 }
 code cuCtxGetCurrent(context_handle* found) {
@@ -188,7 +220,7 @@ code cuCtxSynchronize() {
 }
 
 code cuMemGetInfo_v2(std::size_t* free_bytes, std::size_t* total_bytes) {
-  *free_bytes = memory().free_bytes();
+  *free_bytes = memory().free_bytes(device_here());
   *total_bytes = stand_in::memory::k_device_bytes;
   return in_context();
 }
@@ -249,7 +281,7 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
         *static_cast<number*>(answers[index]) = known && found.of == stand_in::sort::managed;
         break;
       case cu::k_pointer_on_device: *static_cast<place*>(answers[index]) = known ? of : 0; break;
-      case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = 0; break;
+      case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = found.where; break;
       case cu::k_pointer_is_for_rdma:
         *static_cast<number*>(answers[index]) =
             known && (found.of == stand_in::sort::device || found.for_rdma);
@@ -265,7 +297,8 @@ code cuStreamCreate(stream_handle* made, number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
     *made = reinterpret_cast<stream_handle>(new stand_in::stream{
-        how == cu::k_stream_non_blocking ? stand_in::manner::apart : stand_in::manner::blocking});
+        how == cu::k_stream_non_blocking ? stand_in::manner::apart : stand_in::manner::blocking,
+        device_here()});
   }
   return outcome;
 }
@@ -273,8 +306,8 @@ code cuStreamDestroy_v2(stream_handle gone) {
   delete &stream_of(gone);
   return in_context();
 }
-code cuStreamGetCtx(stream_handle, context_handle* home) {
-  *home = primary();
+code cuStreamGetCtx(stream_handle of, context_handle* home) {
+  *home = primary(stream_of(of).device());
   return in_context();
 }
 code cuStreamWaitEvent(stream_handle on, event_handle before, number) {
@@ -307,7 +340,7 @@ code cuEventCreate(event_handle* made, number how) {
   const auto outcome = may_begin();
   if (outcome == cu::k_success) {
     *made = reinterpret_cast<event_handle>(
-        new stand_in::event{(how & cu::k_event_without_times) == 0, nullptr});
+        new stand_in::event{device_here(), (how & cu::k_event_without_times) == 0, nullptr});
   }
   return outcome;
 }
@@ -316,7 +349,10 @@ code cuEventDestroy_v2(event_handle gone) {
   return in_context();
 }
 code cuEventRecord(event_handle what, stream_handle on) {
-  const auto outcome = may_begin();
+  auto outcome = may_begin();
+  if (outcome == cu::k_success && event_of(what).device != stream_of(on).device()) {
+    outcome = cu::k_error_INVALID_HANDLE;
+  }
   if (outcome == cu::k_success) {
     event_of(what).last = stream_of(on).record();
   }
@@ -342,17 +378,20 @@ code cuEventElapsedTime(float* milliseconds, event_handle from, event_handle to)
 }
 
 code cuMemcpyAsync(place to, place from, std::size_t nbytes, stream_handle on) {
-  if (memory().goes_beyond(to, nbytes) || memory().goes_beyond(from, nbytes)) {
+  if (memory().goes_beyond(to, nbytes) || memory().goes_beyond(from, nbytes) ||
+      !may_touch(on, to, nbytes) || !may_touch(on, from, nbytes)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [=] { std::memmove(pointer_to(to), pointer_to(from), nbytes); });
 }
 code cuMemcpy2DAsync_v2(const copy_2d_parameters* how, stream_handle on) {
   const auto extent = [&](std::size_t pitch) { return pitch * (how->height - 1) + how->width; };
-  if ((how->destination_type == cu::k_memory_unified &&
-       memory().goes_beyond(how->destination, extent(how->destination_pitch))) ||
-      (how->source_type == cu::k_memory_unified &&
-       memory().goes_beyond(how->source, extent(how->source_pitch)))) {
+  const auto refuses = [&](number type, place at, std::size_t pitch) {
+    return type == cu::k_memory_unified &&
+           (memory().goes_beyond(at, extent(pitch)) || !may_touch(on, at, extent(pitch)));
+  };
+  if (refuses(how->destination_type, how->destination, how->destination_pitch) ||
+      refuses(how->source_type, how->source, how->source_pitch)) {
     return cu::k_error_INVALID_VALUE;
   }
   return push(on, [how = *how] {
@@ -370,21 +409,25 @@ code cuModuleLoadData(module_handle* made, const void* image) {
   if (outcome != cu::k_success || std::getenv("STAND_IN_WITHOUT_KERNELS") != nullptr) {
     return outcome != cu::k_success ? outcome : cu::k_error_NOT_SUPPORTED;
   }
-  const auto* const found = stand_in::kernel_in(static_cast<const char*>(image));
-  *made = reinterpret_cast<module_handle>(const_cast<stand_in::kernel*>(found));
+  const auto* const found = stand_in::kernel_in(static_cast<const char*>(image), device_here());
+  *made = reinterpret_cast<module_handle>(const_cast<stand_in::loaded_kernel*>(found));
   return if_true(found != nullptr);
 }
 code cuModuleGetFunction(function_handle* found, module_handle in, const char* name) {
-  const auto* const known = reinterpret_cast<const stand_in::kernel*>(in);
+  const auto* const known = reinterpret_cast<const stand_in::loaded_kernel*>(in);
   *found = reinterpret_cast<function_handle>(in);
-  return name == known->name ? in_context() : cu::k_error_NOT_FOUND;
+  return name == known->what.name ? in_context() : cu::k_error_NOT_FOUND;
 }
 code cuLaunchKernel(function_handle what, number blocks, number, number, number lanes, number rows,
                     number, number, stream_handle on, void** parameters, void**) {
   if (blocks == 0 || lanes < 32 || lanes * rows > 1024) {
     return cu::k_error_INVALID_VALUE;
   }
-  return push(on, reinterpret_cast<const stand_in::kernel*>(what)->bind(memory(), parameters));
+  const auto& known = *reinterpret_cast<const stand_in::loaded_kernel*>(what);
+  if (known.device != device_here()) {
+    return cu::k_error_INVALID_HANDLE;
+  }
+  return push(on, known.what.bind({memory(), known.device}, parameters));
 }
 
 code cuMemsetD8Async(place at, unsigned char value, std::size_t count, stream_handle on) {
@@ -420,14 +463,16 @@ code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_prope
                  flags) {
   const auto& where = what->where;
   const bool of_host = where.type == cu::k_location_host || where.type == cu::k_location_host_node;
-  if ((!of_host && where.type != cu::k_location_device) || where.id != 0 || nbytes == 0 ||
-      nbytes % stand_in::memory::k_granularity != 0) {
+  const bool is_there = of_host ? where.id == 0
+                                : where.type == cu::k_location_device && where.id >= 0 &&
+                                      where.id < k_devices;
+  if (!is_there || nbytes == 0 || nbytes % stand_in::memory::k_granularity != 0) {
     return cu::k_error_INVALID_VALUE;
   }
   if (where.type == cu::k_location_host_node && node_is_full) {
     return cu::k_error_OUT_OF_MEMORY;
   }
-  const int file = memory().create(nbytes, of_host, what->gpu_direct != 0);
+  const int file = memory().create(nbytes, of_host, what->gpu_direct != 0, where.id);
   *made = static_cast<memory_handle>(file);
   return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
@@ -440,12 +485,13 @@ code cuMemMap(place at, std::size_t nbytes, std::size_t, memory_handle what, fla
 }
 code cuMemUnmap(place at, std::size_t nbytes) { return if_true(memory().unmap(at, nbytes)); }
 code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, std::size_t count) {
-  const auto lets_in = [&](number type) {
-    return std::any_of(users, users + count,
-                       [=](const access_rights& each) { return each.who.type == type; });
-  };
-  return if_true(memory().open(at, nbytes, lets_in(cu::k_location_device),
-                               lets_in(cu::k_location_host),
+  stand_in::device_set devices = 0;
+  bool host = false;
+  std::for_each(users, users + count, [&](const access_rights& each) {
+    host = host || each.who.type == cu::k_location_host;
+    devices |= each.who.type == cu::k_location_device ? 1U << each.who.id : 0;
+  });
+  return if_true(memory().open(at, nbytes, devices, host,
                                users[0].who.type == cu::k_location_device));
 }
 code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
@@ -471,7 +517,7 @@ code cuIpcOpenMemHandle_v2(place* opened, ipc_handle of, number) {
   if (name.sign == name.k_sign && name.process == getpid()) {
     return cu::k_error_INVALID_CONTEXT;
   }
-  *opened = memory().open_shared(name);
+  *opened = memory().open_shared(name, device_here());
   return if_true(*opened != 0);
 }
 code cuIpcCloseMemHandle(place at) {

@@ -12,13 +12,19 @@
 
 namespace stand_in {
 
+// What kernels of a device find.
+struct reach {
+  memory& all;
+  int device;
+};
+
 // What a kernel may touch: a real one would end its context.
-inline unsigned char* known_to_kernels(memory& all, std::uint64_t at, std::uint64_t nbytes) {
+inline unsigned char* known_to_kernels(const reach& of, std::uint64_t at, std::uint64_t nbytes) {
   std::uintptr_t base = 0;
   block found;
   for (const auto end : {at, at + nbytes - 1}) {
-    if (!all.find(end, base, found)) {
-      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own\n",
+    if (!of.all.find(end, base, found) || !of.all.may_touch(of.device, end, 1)) {
+      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own, or another device's\n",
                    static_cast<std::size_t>(nbytes));
       std::abort();
     }
@@ -27,15 +33,15 @@ inline unsigned char* known_to_kernels(memory& all, std::uint64_t at, std::uint6
 }
 
 // As src/backend/cuda/ranges_kernel_ptx.hpp says it, backwards: nothing may rest on an order.
-inline void copy_ranges(memory& all, std::uint64_t list, unsigned count) {
+inline void copy_ranges(const reach& of, std::uint64_t list, unsigned count) {
   struct entry {
     std::uint64_t destination, source, nbytes;
   };
   const auto* const entries =
-      reinterpret_cast<const entry*>(known_to_kernels(all, list, count * sizeof(entry)));
+      reinterpret_cast<const entry*>(known_to_kernels(of, list, count * sizeof(entry)));
   for (unsigned left = count; left != 0; --left) {
     const auto& [to, from, nbytes] = entries[left - 1];
-    std::memcpy(known_to_kernels(all, to, nbytes), known_to_kernels(all, from, nbytes), nbytes);
+    std::memcpy(known_to_kernels(of, to, nbytes), known_to_kernels(of, from, nbytes), nbytes);
   }
 }
 
@@ -50,7 +56,7 @@ struct strided {
   dimension dimensions[12];
 };
 
-inline void copy_strided(memory& all, const strided& what) {
+inline void copy_strided(const reach& of, const strided& what) {
   for (unsigned left = what.units; left != 0; --left) {
     auto to = what.destination;
     auto from = what.source;
@@ -62,15 +68,15 @@ inline void copy_strided(memory& all, const strided& what) {
       from += digit * along.source_stride;
       rest /= along.count;
     }
-    std::memcpy(known_to_kernels(all, to, what.unit_bytes),
-                known_to_kernels(all, from, what.unit_bytes), what.unit_bytes);
+    std::memcpy(known_to_kernels(of, to, what.unit_bytes),
+                known_to_kernels(of, from, what.unit_bytes), what.unit_bytes);
   }
 }
 
 // The parameters are read when it is launched.
 struct kernel {
   std::string_view name;
-  std::function<void()> (*bind)(memory& all, void** parameters);
+  std::function<void()> (*bind)(const reach& of, void** parameters);
 };
 
 template <class T>
@@ -80,19 +86,28 @@ T parameter(void** all, int index) {
 
 inline constexpr kernel k_kernels[] = {
     {"isthmus_copy_ranges",
-     [](memory& all, void** given) -> std::function<void()> {
-       return [&all, list = parameter<std::uint64_t>(given, 0),
-               count = parameter<unsigned>(given, 1)] { copy_ranges(all, list, count); };
+     [](const reach& of, void** given) -> std::function<void()> {
+       return [of, list = parameter<std::uint64_t>(given, 0),
+               count = parameter<unsigned>(given, 1)] { copy_ranges(of, list, count); };
      }},
-    {"isthmus_copy_strided", [](memory& all, void** given) -> std::function<void()> {
-       return [&all, what = parameter<strided>(given, 0)] { copy_strided(all, what); };
+    {"isthmus_copy_strided", [](const reach& of, void** given) -> std::function<void()> {
+       return [of, what = parameter<strided>(given, 0)] { copy_strided(of, what); };
      }}};
 
+// Each device has its own.
+struct loaded_kernel {
+  const kernel& what;
+  int device;
+};
+
 // That of which `image` is the text, or null.
-inline const kernel* kernel_in(const char* image) {
-  for (const auto& each : k_kernels) {
-    if (std::strstr(image, (".entry " + std::string{each.name} + "(").c_str()) != nullptr) {
-      return &each;
+inline const loaded_kernel* kernel_in(const char* image, int device) {
+  static const loaded_kernel all[][memory::k_devices] = {{{k_kernels[0], 0}, {k_kernels[0], 1}},
+                                                         {{k_kernels[1], 0}, {k_kernels[1], 1}}};
+  for (const auto& each : all) {
+    const std::string entry = ".entry " + std::string{each[device].what.name} + "(";
+    if (std::strstr(image, entry.c_str()) != nullptr) {
+      return &each[device];
     }
   }
   return nullptr;

@@ -1,9 +1,11 @@
 #pragma once
-// Memory of the stand-in: the host's, of which it knows what is whose.
+// Memory of the stand-in's devices: the host's, of which it knows what is whose. No device reaches
+// another's: there are no peers.
 
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -29,9 +31,13 @@ enum class sort : std::uint8_t {
 };
 enum class addition : std::uint8_t { made, there_already, not_there };
 
+using device_set = unsigned;  // a bit for each
+
 struct block {
   std::size_t nbytes = 0;
   sort of = sort::device;
+  int where = 0;  // the device whose memory it is
+  device_set users = ~device_set{0};
   bool write_combined = false;
   bool device_came_first = false;  // when it was opened
   int file = -1;                   // that is mapped there
@@ -40,19 +46,21 @@ struct block {
 
 class memory {
  public:
+  static constexpr int k_devices = 2;
   static constexpr std::size_t k_device_bytes = std::size_t{2} << 30;
   static constexpr std::size_t k_granularity = std::size_t{2} << 20;
+  static constexpr std::size_t k_used_by_context = std::size_t{64} << 20;
 
   // 0 if there is no room.
-  [[nodiscard]] std::uintptr_t allocate(std::size_t nbytes, sort of) {
+  [[nodiscard]] std::uintptr_t allocate(std::size_t nbytes, sort of, int where) {
     const std::lock_guard hold{lock_};
-    if (of != sort::host && nbytes > k_device_bytes - used_) {
+    if (of != sort::host && nbytes > k_device_bytes - used(where)) {
       return 0;
     }
     const auto at = pages(nbytes, PROT_READ | PROT_WRITE);
     if (at != 0) {
-      blocks_[at] = {nbytes, of};
-      used_ += of != sort::host ? nbytes : 0;
+      blocks_[at] = {nbytes, of, where, of == sort::device ? only(where) : everybody()};
+      used(where) += of != sort::host ? nbytes : 0;
     }
     return at;
   }
@@ -67,7 +75,7 @@ class memory {
       close(found->second.file);
     }
     munmap(pointer(at), found->second.nbytes);
-    used_ -= found->second.of != sort::host ? found->second.nbytes : 0;
+    used(found->second.where) -= found->second.of != sort::host ? found->second.nbytes : 0;
     blocks_.erase(found);
     return true;
   }
@@ -136,9 +144,20 @@ class memory {
     return find_in(registered_, at, base, found) ||
            (find_in(blocks_, at, base, found) && found.of != sort::reserved);
   }
-  [[nodiscard]] std::size_t free_bytes() {
+  [[nodiscard]] std::size_t free_bytes(int where) {
     const std::lock_guard hold{lock_};
-    return k_device_bytes - used_;
+    return k_device_bytes - used(where);
+  }
+  // Whether work of a device may touch it: memory that nobody knows is the host's own.
+  [[nodiscard]] bool may_touch(int device, std::uintptr_t at, std::size_t nbytes) {
+    const std::lock_guard hold{lock_};
+    const auto is_open = [&](std::uintptr_t end) {
+      std::uintptr_t base = 0;
+      block found;
+      const bool known = find_in(mapped_, end, base, found) || find_in(blocks_, end, base, found);
+      return !known || (found.users & only(device)) != 0;
+    };
+    return is_open(at) && is_open(at + nbytes - 1);
   }
 
   // False for what is not a block of device memory of its own.
@@ -157,7 +176,7 @@ class memory {
     return block.file >= 0;
   }
   // 0 if there is none. The same address each time, till it was closed as often.
-  [[nodiscard]] std::uintptr_t open_shared(const ipc_name& name) {
+  [[nodiscard]] std::uintptr_t open_shared(const ipc_name& name, int where) {
     const std::lock_guard hold{lock_};
     for (auto& [at, each] : opened_) {
       if (each.name.inode == name.inode) {
@@ -168,7 +187,7 @@ class memory {
     const auto at = reinterpret_cast<std::uintptr_t>(open_by_name(name));
     if (at != 0) {
       opened_[at] = {name, 1};
-      blocks_[at] = {name.nbytes, sort::opened};
+      blocks_[at] = {name.nbytes, sort::opened, where, only(where)};
     }
     return at;
   }
@@ -212,15 +231,15 @@ class memory {
     return true;
   }
   // A descriptor, or -1.
-  [[nodiscard]] int create(std::size_t nbytes, bool of_host, bool for_rdma) {
+  [[nodiscard]] int create(std::size_t nbytes, bool of_host, bool for_rdma, int where) {
     const std::lock_guard hold{lock_};
-    if (!of_host && nbytes > k_device_bytes - used_) {
+    if (!of_host && nbytes > k_device_bytes - used(where)) {
       return -1;
     }
     const int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
-      used_ += of_host ? 0 : nbytes;
-      handles_[file] = {nbytes, of_host, for_rdma};
+      used(where) += of_host ? 0 : nbytes;
+      handles_[file] = {nbytes, where, of_host, for_rdma};
     }
     return file;
   }
@@ -250,22 +269,27 @@ class memory {
     mmap(pointer(at), nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0);
     mapped_[at] = {.nbytes = nbytes,
                    .of = handles_[file].of_host ? sort::mapped_host : sort::mapped,
+                   .where = handles_[file].where,
+                   .users = 0,
                    .file = file,
                    .for_rdma = handles_[file].for_rdma};
     ++handles_[file].maps;
     return true;
   }
-  // Of the host's memory both have to be let in; of the device's the host cannot be.
-  bool open(std::uintptr_t at, std::size_t nbytes, bool to_device, bool to_host,
+  // Of the host's memory both have to be let in; of a device's neither the host nor another one can
+  // be.
+  bool open(std::uintptr_t at, std::size_t nbytes, device_set users, bool to_host,
             bool device_came_first) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
     block found;
-    if (!find_in(mapped_, at, base, found) || (found.of == sort::mapped && to_host)) {
+    if (!find_in(mapped_, at, base, found) ||
+        (found.of == sort::mapped && (to_host || (users & ~only(found.where)) != 0))) {
       return false;
     }
     mapped_[base].device_came_first = device_came_first;
-    const bool is_open = to_device && (to_host || found.of == sort::mapped);
+    mapped_[base].users = users;
+    const bool is_open = users != 0 && (to_host || found.of == sort::mapped);
     return !is_open || mprotect(pointer(at), nbytes, PROT_READ | PROT_WRITE) == 0;
   }
   bool unmap(std::uintptr_t at, std::size_t nbytes) {
@@ -291,6 +315,7 @@ class memory {
   };
   struct handle {
     std::size_t nbytes = 0;
+    int where = 0;
     bool of_host = false;
     bool for_rdma = false;
     int maps = 0;
@@ -301,12 +326,16 @@ class memory {
   void free_if_unused(int file) {
     const auto& of = handles_[file];
     if (of.is_released && of.maps == 0) {
-      used_ -= of.of_host ? 0 : of.nbytes;
+      used(of.where) -= of.of_host ? 0 : of.nbytes;
       handles_.erase(file);
       close(file);
     }
   }
 
+  [[nodiscard]] static device_set only(int device) { return device_set{1} << device; }
+  [[nodiscard]] static device_set everybody() { return ~device_set{0}; }
+  // Pre: the lock is held.
+  [[nodiscard]] std::size_t& used(int where) { return used_.at(static_cast<std::size_t>(where)); }
   static void* pointer(std::uintptr_t at) { return reinterpret_cast<void*>(at); }
   static std::uintptr_t pages(std::size_t nbytes, int rights) {
     void* const at =
@@ -357,7 +386,7 @@ class memory {
   std::map<int, handle> handles_;
   std::map<std::uintptr_t, opening> opened_;
   long maps_to_refuse_ = 0;
-  std::size_t used_ = std::size_t{64} << 20;  // by the context itself
+  std::array<std::size_t, k_devices> used_{k_used_by_context, k_used_by_context};
 };
 
 }  // namespace stand_in

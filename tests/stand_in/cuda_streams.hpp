@@ -7,6 +7,7 @@
 // behind it.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -17,6 +18,8 @@
 #include <thread>
 #include <utility>
 #include <vector>
+
+#include "cuda_memory.hpp"
 
 namespace stand_in {
 
@@ -55,20 +58,21 @@ enum class manner : std::uint8_t { legacy, blocking, apart };
 // Runs what it is given in order. Its thread ends with what was given before its end.
 class stream {
  public:
-  explicit stream(manner how) : how_{how}, state_{std::make_shared<state>()} {
+  stream(manner how, int device)
+      : how_{how}, device_{device}, all_{of_device(device)}, state_{std::make_shared<state>()} {
     std::thread{[state = state_] { serve(*state); }}.detach();
-    const std::lock_guard hold{all().order};
+    const std::lock_guard hold{all_.order};
     if (how == manner::blocking) {
-      all().blocking.push_back(this);
+      all_.blocking.push_back(this);
     } else if (how == manner::legacy) {
-      all().legacy = this;
+      all_.legacy = this;
     }
   }
   ~stream() {
     if (how_ == manner::blocking) {
-      const std::lock_guard hold{all().order};
-      std::erase(all().blocking, this);
-      all().ended.push_back(end());
+      const std::lock_guard hold{all_.order};
+      std::erase(all_.blocking, this);
+      all_.ended.push_back(end());
     }
     const std::lock_guard hold{state_->lock};
     state_->closed = true;
@@ -77,6 +81,8 @@ class stream {
   stream(const stream&) = delete;
   stream& operator=(const stream&) = delete;
 
+  [[nodiscard]] int device() const { return device_; }
+
   std::atomic<bool> is_captured{false};  // into a graph
 
   void push(std::function<void()> work) {
@@ -84,14 +90,15 @@ class stream {
       put(std::move(work));
       return;
     }
-    const std::lock_guard hold{all().order};
+    const std::lock_guard hold{all_.order};
     stand_behind_others();
     put(std::move(work));
   }
-  // Whether work on the legacy default stream would spoil a capture.
-  [[nodiscard]] static bool any_is_captured() {
-    const std::lock_guard hold{all().order};
-    return std::any_of(all().blocking.begin(), all().blocking.end(),
+  // Whether work on the device's legacy default stream would spoil a capture.
+  [[nodiscard]] static bool any_is_captured(int device) {
+    auto& all = of_device(device);
+    const std::lock_guard hold{all.order};
+    return std::any_of(all.blocking.begin(), all.blocking.end(),
                        [](const stream* each) { return each->is_captured.load(); });
   }
   [[nodiscard]] std::shared_ptr<mark> record() {
@@ -122,9 +129,9 @@ class stream {
   };
 
   // Never destroyed: threads outlive `main`.
-  static registry& all() {
-    static auto* const only = new registry;
-    return *only;
+  static registry& of_device(int device) {
+    static auto* const all = new std::array<registry, memory::k_devices>;
+    return all->at(static_cast<std::size_t>(device));
   }
   void put(std::function<void()> work) {
     const std::lock_guard hold{state_->lock};
@@ -148,13 +155,13 @@ class stream {
   }
   // Pre: the order is held.
   void stand_behind_others() {
-    if (how_ == manner::blocking && all().legacy != nullptr) {
-      stand_behind(*all().legacy);
+    if (how_ == manner::blocking && all_.legacy != nullptr) {
+      stand_behind(*all_.legacy);
     } else if (how_ == manner::legacy) {
-      for (auto* each : all().blocking) {
+      for (auto* each : all_.blocking) {
         stand_behind(*each);
       }
-      for (auto& last : std::exchange(all().ended, {})) {
+      for (auto& last : std::exchange(all_.ended, {})) {
         put([last] { last->wait(); });
       }
     }
@@ -186,10 +193,13 @@ class stream {
   }
 
   const manner how_;
+  const int device_;
+  registry& all_;
   std::shared_ptr<state> state_;
 };
 
 struct event {
+  int device = 0;
   bool knows_time = false;
   std::shared_ptr<mark> last;  // none: never recorded, which counts as done
 };

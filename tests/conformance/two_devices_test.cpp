@@ -1,0 +1,213 @@
+// Two devices of one platform, in one context. A queue reaches the memory of its own device alone:
+// copies from one to the other go by way of the host, fills and copies of plain memory by a queue
+// of the memory's device, all in the order of the queue that was named.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+// Around the sizes from which they go by way of pinned memory, and of its pieces.
+constexpr std::size_t k_sizes[] = {1, 1000, 600 * k_kib + 1, 2 * k_mib - 1, 9 * k_mib + 11};
+
+class two_devices : public leak_checked, public ::testing::WithParamInterface<std::string> {
+ protected:
+  void SetUp() override {
+    leak_checked::SetUp();
+    for (const im::platform& each : im::platforms()) {
+      auto found = im::devices(each);
+      if (found.size() >= 2 && found.front().info().backend == GetParam()) {
+        first_ = im::queue(found[0]);
+        second_ = im::queue(found[1]);
+        return;
+      }
+    }
+    GTEST_SKIP() << "no two devices of one " << GetParam() << " platform on this machine";
+  }
+  void TearDown() override {
+    first_ = {};
+    second_ = {};
+    leak_checked::TearDown();
+  }
+  template <class Check>
+  void both_ways(Check&& check) const {
+    for (const bool turned : {false, true}) {
+      SCOPED_TRACE(turned ? "to the first" : "to the second");
+      turned ? check(first_, second_) : check(second_, first_);
+    }
+  }
+  static im::buffer on(const im::queue& queue, const bytes& data) {
+    im::buffer made(data.size(), im::kind::device, {.on = queue});
+    write(made, data);
+    return made;
+  }
+
+  im::queue first_;
+  im::queue second_;
+};
+INSTANTIATE_TEST_SUITE_P(backends, two_devices,
+                         ::testing::Values("sim", "opencl", "cuda"),
+                         [](const auto& each) { return each.param; });
+
+TEST_P(two_devices, every_byte_arrives) {
+  for (const std::size_t nbytes : k_sizes) {
+    const bytes data = noise(nbytes + 5);
+    both_ways([&](const im::queue& to, const im::queue& from) {
+      for (const im::queue& order : {to, from}) {
+        const im::buffer source = on(from, data);
+        const im::buffer target = on(to, bytes(nbytes + 9));
+        im::copy_n(im::at(target, 9), im::at(source, 5), nbytes, {.on = order});
+        bytes want(nbytes + 9);
+        std::copy(data.begin() + 5, data.end(), want.begin() + 9);
+        EXPECT_TRUE(same(read(target), want)) << nbytes;
+        im::fill(target, std::byte{0});
+        im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes, {.on = order}).wait();
+        EXPECT_TRUE(same(read(target), want)) << nbytes << ", not waited for";
+      }
+    });
+  }
+}
+
+TEST_P(two_devices, rows_ranges_and_arrays) {
+  constexpr std::size_t k_pitch = 3000, k_rows = 1500 / support::k_slower;
+  const bytes data = noise(k_pitch * k_rows);
+  std::vector<im::copy_range> ranges;
+  bytes rows(data.size()), picked(data.size()), turned(data.size());
+  for (std::size_t row = 0; row < k_rows; ++row) {
+    ranges.push_back({row * k_pitch + row % 16, (k_rows - 1 - row) * k_pitch, 1000 + row % 999});
+    const auto& each = ranges.back();
+    std::copy_n(data.data() + row * k_pitch, 2000, rows.data() + row * k_pitch);
+    std::copy_n(data.data() + each.source_offset, each.nbytes,
+                picked.data() + each.destination_offset);
+    for (std::size_t x = 0; x < k_pitch / 4; ++x) {
+      std::copy_n(data.data() + row * k_pitch + x * 4, 4, turned.data() + (x * k_rows + row) * 4);
+    }
+  }
+  both_ways([&](const im::queue& to, const im::queue& from) {
+    const im::buffer source = on(from, data);
+    const im::buffer target = on(to, bytes(data.size()));
+    im::copy_2d({target, k_pitch}, {source, k_pitch}, {.width = 2000, .height = k_rows});
+    EXPECT_TRUE(same(read(target), rows));
+    im::fill(target, std::byte{0});
+    im::copy_ranges_async(target, source, ranges).wait();
+    EXPECT_TRUE(same(read(target), picked));
+    im::copy_nd({target, {4, k_rows * 4}}, {source, {k_pitch, 4}}, {k_rows, k_pitch / 4}, 4);
+    EXPECT_TRUE(same(read(target), turned));
+  });
+}
+
+TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {
+  constexpr std::size_t k_bytes = 3 * k_mib + 7;
+  const bytes data = noise(k_bytes);
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    const im::buffer memory = on(here, bytes(k_bytes));
+    bytes got(k_bytes), small(1000);
+    const im::event ends[] = {im::copy_async(memory, std::span(data), {.on = other}),
+                              im::copy_async(std::span(got), memory, {.on = other}),
+                              im::copy_n_async(std::span(small), im::at(memory, 7),
+                                               small.size(), {.on = other}),
+                              im::fill_async(memory, std::byte{1}, {.on = other})};
+    other.wait();
+    for (const auto& each : ends) EXPECT_TRUE(each.done());
+    EXPECT_TRUE(same(got, data));
+    EXPECT_TRUE(same(small, std::span(data).subspan(7, small.size())));
+    EXPECT_TRUE(same(read(memory), bytes(k_bytes, std::byte{1})));
+  });
+}
+
+TEST_P(two_devices, a_view_on_a_queue_of_the_other_device) {
+  const bytes data = noise(3 * k_mib);
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    const im::buffer memory = on(here, bytes(data.size()));
+    const im::buffer view = memory.on(other);
+    write(view, data);
+    EXPECT_TRUE(same(read(view), data));
+    im::fill(view.slice(5, 1000), std::byte{3});
+    const im::buffer there = on(other, bytes(data.size()));
+    im::copy(there, view);
+    EXPECT_TRUE(same(read(there), read(memory)));
+  });
+}
+
+TEST_P(two_devices, operations_are_in_order_with_both_queues) {
+  constexpr std::size_t k_bytes = 5 * k_mib + 7;
+  const bytes data = noise(k_bytes);
+  both_ways([&](const im::queue& to, const im::queue& from) {
+    const im::buffer source = on(from, bytes(k_bytes));
+    const im::buffer target = on(to, bytes(k_bytes));
+    const im::event ends[] = {im::copy_async(source, std::span(data), {.on = from}),
+                              im::copy_async(target, source, {.on = to}),
+                              im::fill_async(source, std::byte{1}, {.on = from})};
+    bytes got(k_bytes);
+    im::copy(std::span(got), target, {.on = to});
+    for (const auto& each : ends) each.wait();
+    EXPECT_TRUE(same(got, data));
+    EXPECT_TRUE(same(read(source), bytes(k_bytes, std::byte{1})));
+  });
+}
+
+TEST_P(two_devices, memory_is_where_its_resource_has_it) {
+  const bytes data = noise(3 * k_mib);
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    const im::context home = here.context();
+    const auto pool = im::resource::pool(home, im::kind::device, {}, here.device());
+    const auto provider = im::resource::provider(home, im::kind::device, here.device());
+    const auto full = im::resource::limit(
+        im::resource::provider(home, im::kind::device, other.device()), 1);
+    for (const auto& from : {pool, provider, im::resource::fallback(full, pool)}) {
+      {
+        const im::buffer memory(data.size(), im::kind::device, {.on = other, .from = from});
+        EXPECT_EQ(im::query(memory.pointer()).device, here.device());
+        write(memory, data);
+        const im::buffer there = on(other, bytes(data.size()));
+        im::copy(there, memory);
+        EXPECT_TRUE(same(read(there), data));
+      }
+      void* const pointer = from.allocate(data.size(), 0, other);
+      const std::span bare(static_cast<std::byte*>(pointer), data.size());
+      im::copy(bare, std::span(data), {.on = other});
+      bytes got(data.size());
+      im::copy(std::span(got), bare, {.on = other});
+      EXPECT_TRUE(same(got, data));
+      from.deallocate(pointer, data.size(), 0, other);
+    }
+    other.wait();
+  });
+}
+
+TEST_P(two_devices, memory_of_the_other_one_is_not_adopted) {
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    const auto from = im::resource::provider(here.context(), im::kind::device, here.device());
+    void* const memory = from.allocate(1000, 0, here);
+    EXPECT_TRUE(throws(im::status::wrong_context,
+                       {std::string(here.device().info().filter), std::string(other.device().info().filter)}, [&] {
+                         static_cast<void>(im::buffer::adopt(
+                             memory, 1000, [](void*) noexcept {}, {.on = other}));
+                       }));
+    from.deallocate(memory, 1000, 0, here);
+  });
+}
+
+TEST_P(two_devices, threads_copy_both_ways_at_once) {
+  constexpr std::size_t k_bytes = 2 * k_mib + 3;
+  constexpr int k_threads = 4, k_rounds = 6;
+  std::vector<std::thread> all;
+  for (int number = 0; number < k_threads; ++number) {
+    all.emplace_back([&, number] {
+      const auto& to = number % 2 == 0 ? first_ : second_;
+      const auto& from = number % 2 == 0 ? second_ : first_;
+      const im::queue own(from.device());
+      for (int round = 0; round < k_rounds; ++round) {
+        const bytes data = noise(k_bytes, static_cast<unsigned>(number * k_rounds + round));
+        const im::buffer source = on(own, data);
+        const im::buffer target(k_bytes, im::kind::device, {.on = to});
+        im::copy_async(target, source, {.on = own}).wait();
+        EXPECT_TRUE(same(read(target), data));
+      }
+    });
+  }
+  for (auto& each : all) each.join();
+}
+
+}  // namespace
