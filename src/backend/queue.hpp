@@ -43,8 +43,8 @@ class queue : public ref_counted {
   [[nodiscard]] device& where() const noexcept { return where_; }
 
   // Pre: the ranges are memory of this context that is no other device's own, or plain host memory,
-  // and stay so till the event has completed; nbytes > 0. Post: on failure nothing was submitted. An event in `after` that failed
-  // makes this operation fail with DEPENDENCY.
+  // and stay so till the event has completed; nbytes > 0. Post: on failure nothing was submitted.
+  // An event in `after` that failed makes this operation fail with DEPENDENCY.
   [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         wait_list after);
   [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);

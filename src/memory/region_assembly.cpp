@@ -11,10 +11,19 @@
 namespace isthmus {
 namespace {
 
-// Of a chunk that does not divide, as one block in it keeps all of it from moving. On recorded
-// training, 64 MiB held 1.06 times what was requested with 11 maps and unmaps in 1,000 operations,
-// 8 MiB 1.014 times with 68, 2 MiB 1.004 times with 261.
+// One block in a chunk that does not divide keeps all of it from moving; but each costs a mapping.
+// So it is a share of what is asked for, within bounds. On recorded training and table operations
+// 8 MiB, whatever was asked for, held 1.015 and 1.085 times what was requested with 70 and 122 maps
+// and unmaps in 1,000 operations, 1/16 of it 1.007 and 1.068 times with 116 and 152, 2 MiB 1.004
+// and 1.028 times with 262 and 462 (isthmus replay on a simulated device).
+constexpr std::size_t k_chunks = 16;
+constexpr std::size_t k_least_in_chunk = std::size_t{2} << 20;
 constexpr std::size_t k_most_in_chunk = std::size_t{8} << 20;
+
+std::size_t chunk_bytes(std::size_t nbytes) noexcept {
+  return std::clamp(round_up(nbytes / k_chunks, k_least_in_chunk), k_least_in_chunk,
+                    k_most_in_chunk);
+}
 
 // Of what is asked for, below which a piece does not move where the driver is asked for more
 // anyway: in the one new chunk it does not come apart again. On recorded table operations 1/32 held
@@ -56,7 +65,8 @@ class region_heap::assembly {
     });
   }
   [[nodiscard]] result<void> reserve(std::size_t nbytes) {
-    row_.reserve(to_move_.size() + (source_.divides() ? 0 : nbytes / k_most_in_chunk) + 2);
+    most_in_chunk_ = source_.divides() ? nbytes : chunk_bytes(nbytes);
+    row_.reserve(to_move_.size() + nbytes / most_in_chunk_ + 2);
     auto made = source_.reserve(nbytes);
     ISTHMUS_TRY(made);
     in_ = *made;
@@ -78,9 +88,8 @@ class region_heap::assembly {
   }
   // Up to `wanted` bytes in all; where that fails, what is more than `needed` goes back again.
   [[nodiscard]] result<void> create(std::size_t wanted, std::size_t needed) {
-    const auto most = source_.divides() ? wanted : k_most_in_chunk;
     while (filled() < wanted) {
-      auto made = source_.create(*in_, std::min(wanted - filled(), most));
+      auto made = source_.create(*in_, std::min(wanted - filled(), most_in_chunk_));
       if (!made) {
         cut_back(needed);
         return filled() >= needed ? result<void>{} : result<void>{made.take_error()};
@@ -113,6 +122,7 @@ class region_heap::assembly {
   std::vector<piece> to_move_;
   std::vector<piece> row_;
   reservation* in_ = nullptr;
+  std::size_t most_in_chunk_ = 0;
   bool is_cut_off_ = false;
 };
 

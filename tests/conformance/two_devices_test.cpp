@@ -46,8 +46,7 @@ class two_devices : public leak_checked, public ::testing::WithParamInterface<st
   im::queue first_;
   im::queue second_;
 };
-INSTANTIATE_TEST_SUITE_P(backends, two_devices,
-                         ::testing::Values("sim", "opencl", "cuda"),
+INSTANTIATE_TEST_SUITE_P(backends, two_devices, ::testing::Values("sim", "opencl", "cuda"),
                          [](const auto& each) { return each.param; });
 
 TEST_P(two_devices, every_byte_arrives) {
@@ -103,11 +102,11 @@ TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {
   both_ways([&](const im::queue& here, const im::queue& other) {
     const im::buffer memory = on(here, bytes(k_bytes));
     bytes got(k_bytes), small(1000);
-    const im::event ends[] = {im::copy_async(memory, std::span(data), {.on = other}),
-                              im::copy_async(std::span(got), memory, {.on = other}),
-                              im::copy_n_async(std::span(small), im::at(memory, 7),
-                                               small.size(), {.on = other}),
-                              im::fill_async(memory, std::byte{1}, {.on = other})};
+    const im::event ends[] = {
+        im::copy_async(memory, std::span(data), {.on = other}),
+        im::copy_async(std::span(got), memory, {.on = other}),
+        im::copy_n_async(std::span(small), im::at(memory, 7), small.size(), {.on = other}),
+        im::fill_async(memory, std::byte{1}, {.on = other})};
     other.wait();
     for (const auto& each : ends) EXPECT_TRUE(each.done());
     EXPECT_TRUE(same(got, data));
@@ -153,8 +152,8 @@ TEST_P(two_devices, memory_is_where_its_resource_has_it) {
     const im::context home = here.context();
     const auto pool = im::resource::pool(home, im::kind::device, {}, here.device());
     const auto provider = im::resource::provider(home, im::kind::device, here.device());
-    const auto full = im::resource::limit(
-        im::resource::provider(home, im::kind::device, other.device()), 1);
+    const auto full =
+        im::resource::limit(im::resource::provider(home, im::kind::device, other.device()), 1);
     for (const auto& from : {pool, provider, im::resource::fallback(full, pool)}) {
       {
         const im::buffer memory(data.size(), im::kind::device, {.on = other, .from = from});
@@ -180,11 +179,11 @@ TEST_P(two_devices, memory_of_the_other_one_is_not_adopted) {
   both_ways([&](const im::queue& here, const im::queue& other) {
     const auto from = im::resource::provider(here.context(), im::kind::device, here.device());
     void* const memory = from.allocate(1000, 0, here);
-    EXPECT_TRUE(throws(im::status::wrong_context,
-                       {std::string(here.device().info().filter), std::string(other.device().info().filter)}, [&] {
-                         static_cast<void>(im::buffer::adopt(
-                             memory, 1000, [](void*) noexcept {}, {.on = other}));
-                       }));
+    EXPECT_TRUE(throws(
+        im::status::wrong_context,
+        {std::string(here.device().info().filter), std::string(other.device().info().filter)}, [&] {
+          static_cast<void>(im::buffer::adopt(memory, 1000, [](void*) noexcept {}, {.on = other}));
+        }));
     from.deallocate(memory, 1000, 0, here);
   });
 }

@@ -205,10 +205,10 @@ TEST_F(cuda_no_wait, memory_of_a_queue_at_work_is_nobody_elses) {
 // It moves for the queue that it was freed on, before the work on it has ended; where it was that
 // work goes on, and what comes later at the new place comes behind.
 TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it) {
-  constexpr std::size_t k_chunk = std::size_t{8} << 20;
+  constexpr std::size_t k_block_bytes = std::size_t{8} << 20;
   const auto before = relay_.succeeded();
   std::vector<void*> blocks;
-  for (int i = 0; i < 16; ++i) blocks.push_back(pool_.allocate(k_chunk, 0, busy_));
+  for (int i = 0; i < 16; ++i) blocks.push_back(pool_.allocate(k_block_bytes, 0, busy_));
   // The owner's of the stream: the library does not know it.
   const auto fill = [&](void* block, std::size_t nbytes, unsigned char value) {
     call_driver("cuCtxSetCurrent", home_.native());
@@ -218,13 +218,13 @@ TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it)
   const auto held = pool_.usage().held;
   void* joined = nullptr;
   beside_endless_work(busy_, [&] {
-    for (std::size_t i = 0; i < blocks.size(); ++i) fill(blocks[i], k_chunk, 1);
+    for (std::size_t i = 0; i < blocks.size(); ++i) fill(blocks[i], k_block_bytes, 1);
     for (std::size_t i = 0; i < blocks.size(); i += 2) {
-      pool_.deallocate(blocks[i], k_chunk, 0, busy_);
+      pool_.deallocate(blocks[i], k_block_bytes, 0, busy_);
     }
-    joined = pool_.allocate(8 * k_chunk, 0, busy_);
+    joined = pool_.allocate(8 * k_block_bytes, 0, busy_);
     EXPECT_EQ(pool_.usage().held, held);
-    fill(joined, 8 * k_chunk, 2);
+    fill(joined, 8 * k_block_bytes, 2);
   });
   const auto expect_all = [&](void* block, std::size_t nbytes, unsigned char value) {
     bytes got(nbytes);
@@ -233,12 +233,12 @@ TEST_F(cuda_no_wait, memory_freed_behind_work_moves_to_where_its_queue_needs_it)
     im::detail::check(isthmus_copy(busy_.get(), &to, &from, nbytes, nullptr, nullptr));
     EXPECT_TRUE(same(got, bytes(nbytes, std::byte{value})));
   };
-  expect_all(joined, 8 * k_chunk, 2);
+  expect_all(joined, 8 * k_block_bytes, 2);
   for (std::size_t i = 1; i < blocks.size(); i += 2) {
-    expect_all(blocks[i], k_chunk, 1);
-    pool_.deallocate(blocks[i], k_chunk, 0, busy_);
+    expect_all(blocks[i], k_block_bytes, 1);
+    pool_.deallocate(blocks[i], k_block_bytes, 0, busy_);
   }
-  pool_.deallocate(joined, 8 * k_chunk, 0, busy_);
+  pool_.deallocate(joined, 8 * k_block_bytes, 0, busy_);
   EXPECT_TRUE(patiently([&] {
     (void)pool_.trim();
     const auto calls = relay_.succeeded();

@@ -165,6 +165,8 @@ def test_the_traces_of_the_benchmarks(name: str, where: str) -> None:
     assert moved.maps < counts(trace)[0] / 5
     if trace.queues == 1:
         assert moved.ratio < unmoved.ratio
+    if name == "gpt_finetune":  # by whole chunks on sim, by pages on the host
+        assert moved.ratio <= BUDGETS[name][0]
 
 
 def test_no_memory_in_the_midst() -> None:

@@ -1,9 +1,9 @@
 // A libcuda.so.1 without a card: devices whose memory is the host's and whose streams are threads.
 // ISTHMUS_CUDA_LIBRARY names it, and the suites run on it where there is no GPU.
 //
-// As the driver does it refuses what a thread without a current context asks for, and what mixes two
-// devices' things; and, as a driver may, work of one that touches another's memory. A test may have
-// one call fail, of those that allocate, make streams and events, and submit.
+// As the driver does it refuses what a thread without a current context asks for, and what mixes
+// two devices' things; and, as a driver may, work of one that touches another's memory. A test may
+// have one call fail, of those that allocate, make streams and events, and submit.
 
 #include <algorithm>
 #include <array>
@@ -62,8 +62,7 @@ stand_in::stream& legacy() {
 
 // The per-thread default streams, which end with the thread.
 [[gnu::tls_model("initial-exec")]] thread_local std::array<std::unique_ptr<stand_in::stream>,
-                                                           k_devices>
-    of_thread;
+                                                           k_devices> of_thread;
 
 stand_in::stream& stream_of(stream_handle handle) {
   const auto number = reinterpret_cast<std::uintptr_t>(handle);
@@ -463,9 +462,9 @@ code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_prope
                  flags) {
   const auto& where = what->where;
   const bool of_host = where.type == cu::k_location_host || where.type == cu::k_location_host_node;
-  const bool is_there = of_host ? where.id == 0
-                                : where.type == cu::k_location_device && where.id >= 0 &&
-                                      where.id < k_devices;
+  const bool is_there =
+      of_host ? where.id == 0
+              : where.type == cu::k_location_device && where.id >= 0 && where.id < k_devices;
   if (!is_there || nbytes == 0 || nbytes % stand_in::memory::k_granularity != 0) {
     return cu::k_error_INVALID_VALUE;
   }
@@ -491,8 +490,8 @@ code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, st
     host = host || each.who.type == cu::k_location_host;
     devices |= each.who.type == cu::k_location_device ? 1U << each.who.id : 0;
   });
-  return if_true(memory().open(at, nbytes, devices, host,
-                               users[0].who.type == cu::k_location_device));
+  return if_true(
+      memory().open(at, nbytes, devices, host, users[0].who.type == cu::k_location_device));
 }
 code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
   *nbytes = stand_in::memory::k_granularity;

@@ -9,6 +9,7 @@
 
 #include "backend/drivers.hpp"
 #include "memory/pool.hpp"
+#include "support/patiently.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -149,7 +150,8 @@ TEST_P(free_poison_test, comes_when_the_pool_learns_that_work_has_ended) {
     from_->trim(SIZE_MAX);
     gate->finish({});
     EXPECT_TRUE(done->wait({}));
-    static_cast<void>(from_->slots().running());  // its own fence may not have told yet
+    // Who ends a fence wakes who waits for it before he tells the pool.
+    EXPECT_TRUE(support::patiently([&] { return from_->slots().running().empty(); }));
     EXPECT_EQ(poisoned_in(block, nbytes), nullptr);
     give(late, nbytes, nullptr);
     from_->trim(SIZE_MAX);
