@@ -925,8 +925,9 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t
                                                    isthmus_resource_t* resource,
                                                    isthmus_buffer_t** buffer) ISTHMUS_NOEXCEPT;
 /* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be
- * known to the queue's context, and [pointer, pointer + nbytes) must lie within its allocation
- * where the driver tells, and within the live buffer whose block it is in. ISTHMUS_KIND_UNKNOWN
+ * known to the queue's context and, of device kind, be its device's (WRONG_CONTEXT), and [pointer,
+ * pointer + nbytes) must lie within its allocation where the driver tells, and within the live
+ * buffer whose block it is in. ISTHMUS_KIND_UNKNOWN
  * takes the kind that the driver tells. Memory of the library's own is held too, and operations on
  * it are ordered with those of its own buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
@@ -938,7 +939,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, 
 ISTHMUS_API isthmus_status_t isthmus_buffer_slice(isthmus_buffer_t* base, size_t offset,
                                                   size_t nbytes,
                                                   isthmus_buffer_t** slice) ISTHMUS_NOEXCEPT;
-/* Another buffer of the same memory whose operations go to `queue` (same context). */
+/* Another buffer of the same memory whose operations are in the order of `queue` (same context). */
 ISTHMUS_API isthmus_status_t isthmus_buffer_on_queue(isthmus_buffer_t* base, isthmus_queue_t* queue,
                                                      isthmus_buffer_t** view) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_buffer_retain(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;

@@ -263,7 +263,7 @@ void bind_properties(nb::class_<buffer>& bound) {
           "Alignment in bytes that was asked for, or the device's own. ClosedError if freed.")
       .def_prop_ro(
           "queue", [](const buffer& self) { return self.queue_object; },
-          nb::sig("def queue(self) -> Queue"), "The queue its operations go to.")
+          nb::sig("def queue(self) -> Queue"), "The queue in whose order its operations are.")
       .def_prop_ro(
           "device", [](const buffer& self) { return queue_of_buffer(self).device_object; },
           nb::sig("def device(self) -> Device"), "The device of its queue.")
@@ -322,8 +322,9 @@ void bind_methods(nb::class_<buffer>& bound) {
                   "device: Device | str | None = None, queue: Queue | None = None, owner: object = "
                   "None, read_only: bool = False) -> Buffer"),
           "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
-          "The address must be known to the context of `queue` (None: the current one), else\n"
-          "WrongContextError, and all bytes lie in one allocation where the driver tells, else\n"
+          "The address must be known to the context of `queue` (None: the current one) and device\n"
+          "memory be its device's, else WrongContextError, and all bytes lie in one allocation "
+          "where the driver tells, else\n"
           "OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its "
           "default\n"
           "one. On the host device any memory can be\n"

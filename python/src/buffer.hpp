@@ -104,5 +104,8 @@ void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
 [[nodiscard]] nb::object to_numpy(nb::handle self);
 // A new buffer of the same class, kind, alignment and queue with the same contents.
 [[nodiscard]] nb::object clone(nb::handle self);
+// Its queue, for whoever is told of the memory by way of it: BufferError where the memory is
+// another device's, which work on that queue may not reach.
+[[nodiscard]] const queue& queue_to_tell_of(const buffer& of);
 
 }  // namespace isthmus::python

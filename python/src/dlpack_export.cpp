@@ -65,14 +65,14 @@ bool serves(const buffer& of, const dlpack::device& where) {
   const bool is_its = (where.type == dlpack::k_cuda && of.kind != ISTHMUS_KIND_HOST) ||
                       (where.type == dlpack::k_cuda_managed && of.kind == ISTHMUS_KIND_SHARED) ||
                       (where.type == dlpack::k_cuda_host && of.kind == ISTHMUS_KIND_HOST);
-  return is_its && where.id == cuda_number_of(queue_of_buffer(of));
+  return is_its && where.id == cuda_number_of(queue_to_tell_of(of));
 }
 
 dlpack::device own_device(const buffer& of) {
   if (host_reachable(of.kind)) {
     return {dlpack::k_cpu, 0};
   }
-  const int number = cuda_number_of(queue_of_buffer(of));
+  const int number = cuda_number_of(queue_to_tell_of(of));
   if (number < 0) {
     raise_python(
         PyExc_BufferError,
@@ -111,7 +111,7 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
     raise_python(PyExc_BufferError,
                  "DLPack: stream 0 may mean either default stream: pass 1 for the legacy one");
   }
-  const auto& where_of = *device_of(queue_of_buffer(of).device_object);
+  const auto& where_of = *device_of(queue_to_tell_of(of).device_object);
   const auto on = device_handle::retained(where_of.raw.get());
   const auto number =
       stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));

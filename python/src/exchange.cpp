@@ -86,7 +86,7 @@ void put_behind_pending(const buffer& of, const queue& on) {
 nb::object cuda_interface(nb::handle self) {
   static PyObject* const from = make_template(protocol::cuda);
   const auto& of = require_buffer(self);
-  const auto& on = queue_of_buffer(of);
+  const auto& on = queue_to_tell_of(of);
   if (cuda_number_of(on) < 0) {
     raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is no device of CUDA's",
                  describe(*device_of(on.device_object)).c_str());
@@ -190,9 +190,27 @@ nb::object host_copy_of(nb::handle self) { return host_copy(require_buffer(self)
 
 }  // namespace
 
+const queue& queue_to_tell_of(const buffer& of) {
+  const auto& on = queue_of_buffer(of);
+  if (of.kind == ISTHMUS_KIND_DEVICE && of.nbytes != 0) {
+    isthmus_pointer_info_t known{};
+    known.struct_size = sizeof known;
+    check(isthmus_pointer_query(nullptr, info_of(of).pointer, &known));
+    if (known.device != nullptr && device_key_of(known.device) != on.device_key) {
+      const auto home = device(device_handle::retained(known.device));
+      raise_python(PyExc_BufferError,
+                   "memory of %s whose buffer is on a queue of %s is lent to nobody: use "
+                   "buffer.on(queue) with a queue of its own device",
+                   describe(home).c_str(), describe(*device_of(on.device_object)).c_str());
+    }
+  }
+  return on;
+}
+
 nb::object usm_interface(nb::handle self) {
   static PyObject* const from = make_template(protocol::usm);
   const auto& of = require_buffer(self);
+  static_cast<void>(queue_to_tell_of(of));
   nb::object made = filled(from, info_of(of).pointer, of);
   set_entry(made, interned.syclobj, of.queue_object);
   return made;

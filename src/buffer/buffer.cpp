@@ -68,7 +68,8 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   ref<allocation> memory;
   if (request.nbytes != 0) {
     auto made = allocation::create(on, wanted, from);
-    if (!made && reclaimed_for(made.failure(), on.where(), wanted, from)) {
+    auto& where = from != nullptr ? from->where() : on.where();
+    if (!made && reclaimed_for(made.failure(), where, wanted, from)) {
       made = allocation::create(on, wanted, from);
     }
     if (!made) {

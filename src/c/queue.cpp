@@ -76,8 +76,11 @@ struct function_sides {
     }
     auto side = given.at(0, given.nbytes(), false);
     ISTHMUS_TRY(side);
-    if (side->memory && !side->in_context_of(on) && !side->host_can_touch()) {
-      return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "a buffer of another context than the queue's");
+    if (!side->reached_by(on)) {
+      return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                  "a function on a queue of {} is given device memory of {}: name a queue of that "
+                  "device and context",
+                  on.where().properties().filter, side->memory->where().properties().filter);
     }
     sides.push_back(*std::move(side));
     sizes.push_back(given.nbytes());

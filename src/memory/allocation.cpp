@@ -34,6 +34,9 @@ allocation::~allocation() {
 
 context& allocation::home() const noexcept { return on_->home(); }
 device& allocation::where() const noexcept {
+  if (within_) {
+    return within_->where();
+  }
   return elsewhere_ != nullptr ? *elsewhere_ : on_->where();
 }
 

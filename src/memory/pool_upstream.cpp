@@ -34,6 +34,9 @@ result<void> pool_upstream::check(memory_resource& of) {
     wrong =
         "gives memory of several kinds, and blocks would be of any: let the fallback stand "
         "over the pool";
+  } else if (std::any_of(bases.begin(), bases.end(),
+                         [&](auto* each) { return &each->where() != &of.where(); })) {
+    wrong = "gives memory of several devices: let the fallback stand over pools";
   } else if (of.may_take_back()) {
     wrong = "lets go of memory that nobody freed, as monotonic ones do: let it stand over the pool";
   }

@@ -11,11 +11,11 @@
 namespace isthmus {
 namespace {
 
-// One block in a chunk that does not divide keeps all of it from moving; but each costs a mapping.
-// So it is a share of what is asked for, within bounds. On recorded training and table operations
-// 8 MiB, whatever was asked for, held 1.015 and 1.085 times what was requested with 70 and 122 maps
-// and unmaps in 1,000 operations, 1/16 of it 1.007 and 1.068 times with 116 and 152, 2 MiB 1.004
-// and 1.028 times with 262 and 462 (isthmus replay on a simulated device).
+// One block in a chunk that does not divide keeps all of it from moving; but each chunk costs a
+// mapping. So it is a share of what is asked for, within bounds. On recorded training and table
+// operations 8 MiB, whatever was asked for, held 1.015 and 1.085 times what was requested with 70
+// and 122 maps and unmaps in 1,000 operations, 1/16 of it 1.007 and 1.068 times with 116 and 152, 2
+// MiB 1.004 and 1.028 times with 262 and 462 (isthmus replay on a simulated device).
 constexpr std::size_t k_chunks = 16;
 constexpr std::size_t k_least_in_chunk = std::size_t{2} << 20;
 constexpr std::size_t k_most_in_chunk = std::size_t{8} << 20;

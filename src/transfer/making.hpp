@@ -1,6 +1,6 @@
 #pragma once
 // A copy that has been checked, by the cheapest way there is: the host itself, the staging ring,
-// the driver, or plain memory between two contexts.
+// the driver, or the host's memory between two devices.
 
 #include "os/virtual_memory.hpp"
 #include "transfer/pageable.hpp"
@@ -18,12 +18,7 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
   touched.add(what.source, what.source_bytes, false);
   const bool by_host = what.destination.host_can_touch() && what.source.host_can_touch() &&
                        host_does_it(on, touched, options, what.nbytes);
-  result<ref<queue>> carrying = ref<queue>{};
-  if (!by_host) {
-    carrying = carrier(*on, what.destination, what.source);
-  }
-  ISTHMUS_TRY(carrying);
-  if (*carrying && is_better_staged(*on, what, options.blocking)) {
+  if (!by_host && is_better_staged(*on, what, options.blocking)) {
     return copy_pageable(*on, what, std::move(options));
   }
   if (what.is_fresh) {
@@ -32,6 +27,8 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
   if (by_host) {
     return directly(on, touched, options, on_host);
   }
+  auto carrying = carrier(*on, what.destination, what.source);
+  ISTHMUS_TRY(carrying);
   if (*carrying) {
     keep_pinned(**carrying, what, options.owners);
     return on_queue(*on, **carrying, touched, options,

@@ -1,14 +1,15 @@
 #pragma once
-// Copies between two contexts neither of which can reach the other's device memory: by way of the
-// host, in pieces, so that reading one and writing the one before overlap and no block of the whole
-// size is needed. Where one of the devices copies pinned memory faster the pieces lie in its
+// Copies between memory of two devices, or of two contexts, which no queue reaches both: by way of
+// the host, in pieces, so that reading one and writing the one before overlap and no block of the
+// whole size is needed. Where one of the devices copies pinned memory faster the pieces lie in its
 // staging ring.
 
 #include "transfer/movement.hpp"
 
 namespace isthmus {
 
-// Pre: both sides are device memory, of different contexts; `on` is of one of them. Asynchronous
+// Pre: both sides are device memory, of different devices or contexts; `on` is of one of these
+// contexts. Asynchronous
 // where both devices can wait for the host; elsewhere the source is read before this returns, and
 // only the writing is left to the queue; all is done here where `on` is the source's.
 [[nodiscard]] submitted copy_staged(queue& on, const movement& what, transfer_options options);

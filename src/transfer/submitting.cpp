@@ -22,11 +22,9 @@ result<queue*> choose_queue(queue* asked, const endpoint& destination, const end
 }
 
 result<ref<queue>> carrier(queue& chosen, const endpoint& destination, const endpoint& source) {
-  const auto reaches_both = [&](const queue& on) {
-    return destination.reached_by(on) && source.reached_by(on);
-  };
   for (queue* candidate : {&chosen, destination.preferred, source.preferred}) {
-    if (candidate != nullptr && reaches_both(*candidate)) {
+    if (candidate != nullptr && !candidate->closed() && destination.reached_by(*candidate) &&
+        source.reached_by(*candidate)) {
       return ref<queue>{candidate};
     }
   }

@@ -104,8 +104,10 @@ submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool
   }
   touched_memory touched;
   touched.add(place, nbytes, false);
-  return on_queue(**chosen, **chosen, touched, options, [&](wait_list after) {
-    return (*chosen)->prefetch(place.pointer, nbytes, to_host, after);
+  auto carrying = carrier(**chosen, place, place);
+  ISTHMUS_TRY(carrying);
+  return on_queue(**chosen, **carrying, touched, options, [&](wait_list after) {
+    return (*carrying)->prefetch(place.pointer, nbytes, to_host, after);
   });
 }
 
@@ -120,8 +122,10 @@ submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::u
   }
   touched_memory touched;
   touched.add(place, nbytes, false);
-  return on_queue(**chosen, **chosen, touched, options, [&](wait_list after) {
-    return (*chosen)->advise(place.pointer, nbytes, advice, after);
+  auto carrying = carrier(**chosen, place, place);
+  ISTHMUS_TRY(carrying);
+  return on_queue(**chosen, **carrying, touched, options, [&](wait_list after) {
+    return (*carrying)->advise(place.pointer, nbytes, advice, after);
   });
 }
 

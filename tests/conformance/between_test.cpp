@@ -128,7 +128,7 @@ TEST_P(between, a_failure_of_either_side_is_told) {
   const bytes data = noise(k_bytes);
   for (const bool reads : {true, false}) {
     for (const bool blocking : {true, false}) {
-      for (int nth = 1; nth <= 4; ++nth) {
+      for (int nth = 1; nth <= 4; nth += support::k_slower == 1 ? 1 : 3) {
         const im::sim_device broken("");
         {
           const im::queue line(broken);

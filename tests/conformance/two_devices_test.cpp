@@ -175,6 +175,45 @@ TEST_P(two_devices, memory_is_where_its_resource_has_it) {
   });
 }
 
+TEST_P(two_devices, blocks_cut_from_memory_are_where_that_is) {
+  const bytes data = noise(100'000);
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    const im::context home = here.context();
+    const auto full =
+        im::resource::limit(im::resource::provider(home, im::kind::device, other.device()), 1);
+    const auto either =
+        im::resource::fallback(full, im::resource::provider(home, im::kind::device, here.device()));
+    EXPECT_TRUE(throws(im::status::unsupported, {"several devices"},
+                       [&] { static_cast<void>(im::resource::pool(either)); }));
+    const im::buffer block(data.size(), im::kind::device,
+                           {.on = other, .from = im::resource::monotonic(either)});
+    write(block, data);
+    EXPECT_TRUE(same(read(block), data));
+  });
+}
+
+TEST_P(two_devices, a_closed_queue_of_the_memory_is_in_nobodys_way) {
+  const bytes data = noise(1000);
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    im::queue own(here.device());
+    const im::buffer memory = on(own, bytes(data.size()));
+    own.close();
+    im::copy(memory, std::span(data), {.on = other});
+    bytes got(data.size());
+    im::copy(std::span(got), memory, {.on = other});
+    EXPECT_TRUE(same(got, data));
+  });
+}
+
+TEST_P(two_devices, functions_are_not_given_memory_of_the_other_one) {
+  both_ways([&](const im::queue& here, const im::queue& other) {
+    const im::buffer memory = on(here, bytes(100));
+    EXPECT_TRUE(throws(here.device().can(im::capability::run_functions) ? im::status::wrong_context
+                                                                        : im::status::unsupported,
+                       [&] { (void)other.submit([](std::span<std::byte>) {}, memory); }));
+  });
+}
+
 TEST_P(two_devices, memory_of_the_other_one_is_not_adopted) {
   both_ways([&](const im::queue& here, const im::queue& other) {
     const auto from = im::resource::provider(here.context(), im::kind::device, here.device());

@@ -535,3 +535,23 @@ def test_the_stream_of_a_queue_that_is_gone() -> None:
 def test_queues_that_are_no_streams() -> None:
     with pytest.raises(TypeError, match="no stream of CUDA"):
         Queue("host").__cuda_stream__()
+
+
+def test_memory_of_another_card_is_lent_on_a_queue_of_its_own(queue: Queue) -> None:
+    if len(isthmus.devices("cuda")) < 2:
+        pytest.skip("one card")
+    memory = Buffer(DATA.nbytes, queue=queue)
+    memory.copy_from(DATA)
+    view = memory.on(Queue("cuda:1"))
+    assert (view.to_numpy() == DATA).all()
+    for lend in (
+        lambda: view.__dlpack__(),
+        lambda: view.__dlpack_device__(),
+        lambda: view.__cuda_array_interface__,
+        lambda: view.__sycl_usm_array_interface__,
+    ):
+        with pytest.raises(BufferError, match=r"cuda:gpu:0.*cuda:gpu:1.*buffer\.on\(queue\)"):
+            lend()
+    assert view.on(queue).__cuda_array_interface__["data"] == (memory.ptr, False)
+    with pytest.raises(isthmus.WrongContextError, match="cuda:gpu:0"):
+        Buffer.adopt(memory.ptr, memory.nbytes, queue=Queue("cuda:1"))

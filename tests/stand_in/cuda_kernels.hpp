@@ -18,16 +18,26 @@ struct reach {
   int device;
 };
 
+// The block that a kernel touched last.
+struct touched {
+  std::uintptr_t begin = 0;
+  std::uintptr_t end = 0;
+};
+
 // What a kernel may touch: a real one would end its context.
-inline unsigned char* known_to_kernels(const reach& of, std::uint64_t at, std::uint64_t nbytes) {
-  std::uintptr_t base = 0;
-  block found;
-  for (const auto end : {at, at + nbytes - 1}) {
-    if (!of.all.find(end, base, found) || !of.all.may_touch(of.device, end, 1)) {
-      std::fprintf(stderr, "a kernel touched %zu bytes of the host's own, or another device's\n",
-                   static_cast<std::size_t>(nbytes));
-      std::abort();
+inline unsigned char* known_to_kernels(const reach& of, touched& last, std::uint64_t at,
+                                       std::uint64_t nbytes) {
+  if (at < last.begin || at + nbytes > last.end) {
+    std::uintptr_t base = 0;
+    block found;
+    for (const auto end : {at + nbytes - 1, at}) {
+      if (!of.all.find(end, base, found) || !of.all.may_touch(of.device, end, 1)) {
+        std::fprintf(stderr, "a kernel touched %zu bytes of the host's own, or another device's\n",
+                     static_cast<std::size_t>(nbytes));
+        std::abort();
+      }
     }
+    last = {base, base + found.nbytes};
   }
   return reinterpret_cast<unsigned char*>(at);
 }
@@ -37,11 +47,13 @@ inline void copy_ranges(const reach& of, std::uint64_t list, unsigned count) {
   struct entry {
     std::uint64_t destination, source, nbytes;
   };
+  touched lists, written, read;
   const auto* const entries =
-      reinterpret_cast<const entry*>(known_to_kernels(of, list, count * sizeof(entry)));
+      reinterpret_cast<const entry*>(known_to_kernels(of, lists, list, count * sizeof(entry)));
   for (unsigned left = count; left != 0; --left) {
     const auto& [to, from, nbytes] = entries[left - 1];
-    std::memcpy(known_to_kernels(of, to, nbytes), known_to_kernels(of, from, nbytes), nbytes);
+    std::memcpy(known_to_kernels(of, written, to, nbytes), known_to_kernels(of, read, from, nbytes),
+                nbytes);
   }
 }
 
@@ -57,6 +69,7 @@ struct strided {
 };
 
 inline void copy_strided(const reach& of, const strided& what) {
+  touched written, read;
   for (unsigned left = what.units; left != 0; --left) {
     auto to = what.destination;
     auto from = what.source;
@@ -68,8 +81,8 @@ inline void copy_strided(const reach& of, const strided& what) {
       from += digit * along.source_stride;
       rest /= along.count;
     }
-    std::memcpy(known_to_kernels(of, to, what.unit_bytes),
-                known_to_kernels(of, from, what.unit_bytes), what.unit_bytes);
+    std::memcpy(known_to_kernels(of, written, to, what.unit_bytes),
+                known_to_kernels(of, read, from, what.unit_bytes), what.unit_bytes);
   }
 }
 

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <isthmus/isthmus.hpp>
-#include <random>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,13 +16,25 @@ namespace support {
 
 using bytes = std::vector<std::byte>;
 
+// SplitMix64 (Steele, Lea and Flood, 2014). Watched by nobody: under ThreadSanitizer to make what
+// is copied took longer than to copy it.
+__attribute__((no_sanitize("thread"))) inline void fill_with_noise(std::byte* at,
+                                                                   std::size_t nbytes,
+                                                                   std::uint64_t state) {
+  for (std::size_t done = 0; done < nbytes; done += sizeof state) {
+    std::uint64_t word = state += 0x9e3779b97f4a7c15;
+    word = (word ^ word >> 30) * 0xbf58476d1ce4e5b9;
+    word = (word ^ word >> 27) * 0x94d049bb133111eb;
+    word ^= word >> 31;
+    __builtin_memcpy(at + done, &word, std::min(nbytes - done, sizeof word));
+  }
+}
+
 // No period that a wrong offset could hide behind.
 inline bytes noise(std::size_t nbytes, unsigned seed = 1) {
-  std::mt19937_64 random(seed);
-  std::vector<std::uint64_t> words(nbytes / sizeof(std::uint64_t) + 1);
-  for (std::uint64_t& word : words) word = random();
-  const auto all = std::as_bytes(std::span(words)).first(nbytes);
-  return {all.begin(), all.end()};
+  bytes result(nbytes);
+  fill_with_noise(result.data(), nbytes, std::uint64_t{seed} << 32);
+  return result;
 }
 
 inline bytes read(const isthmus::buffer& from) {

@@ -28,7 +28,13 @@ bool queue::knows(event& candidate) const noexcept {
 }
 
 result<place> queue::resolve(const void* pointer, std::size_t nbytes) {
-  return address_book::only().resolve(pointer, nbytes, &home());
+  auto found = address_book::only().resolve(pointer, nbytes, &home());
+  if (found && found->of && found->of->kind() == ISTHMUS_KIND_DEVICE && !is_local(*found)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
+                "invalid pointer: {} is device memory of another device than the queue's",
+                fmt::ptr(pointer));
+  }
+  return found;
 }
 
 bool queue::is_local(const place& end) const noexcept {
