@@ -1232,7 +1232,7 @@ class Buffer:
 
     @property
     def queue(self) -> Queue:
-        """The queue its operations go to."""
+        """The queue in whose order its operations are."""
 
     @property
     def device(self) -> Device:
@@ -1298,8 +1298,8 @@ class Buffer:
         """
         A buffer over memory of somebody else's, which `owner` keeps alive and frees.
 
-        The address must be known to the context of `queue` (None: the current one), else
-        WrongContextError, and all bytes lie in one allocation where the driver tells, else
+        The address must be known to the context of `queue` (None: the current one) and device
+        memory be its device's, else WrongContextError, and all bytes lie in one allocation where the driver tells, else
         OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its default
         one. On the host device any memory can be
         adopted with kind="host". `owner` is dropped when the buffer, what is made of it
