@@ -2,6 +2,7 @@
 // arrays, blocking and not; where either side fails it is told, and nothing is left.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/shapes.hpp"
 #include "support/upstreams.hpp"
 
 namespace {
@@ -24,11 +25,6 @@ class between : public on_backend {
     others_.clear();
     on_backend::TearDown();
   }
-  static im::buffer on(const im::queue& queue, const bytes& data) {
-    im::buffer made(data.size(), im::kind::device, {.on = queue});
-    write(made, data);
-    return made;
-  }
   template <class Check>
   void both_ways(Check&& check) const {
     for (const auto& other : others_) {
@@ -46,8 +42,8 @@ TEST_P(between, every_byte_arrives) {
   for (const std::size_t nbytes : k_between_sizes) {
     const bytes data = noise(nbytes + 5);
     both_ways([&](const im::queue& to, const im::queue& from) {
-      const im::buffer source = on(from, data);
-      const im::buffer target = on(to, bytes(nbytes + 9));
+      const im::buffer source = device_buffer(from, data);
+      const im::buffer target = device_buffer(to, bytes(nbytes + 9));
       im::copy_n(im::at(target, 9), im::at(source, 5), nbytes);
       im::copy_n_async(im::at(target, 9), im::at(source, 5), nbytes).wait();
       bytes want(nbytes + 9);
@@ -77,41 +73,16 @@ TEST_P(between, kinds_that_the_host_reaches) {
 }
 
 TEST_P(between, rows_ranges_and_arrays) {
-  constexpr std::size_t k_pitch = 3000, k_rows = 1500 / support::k_slower;
-  const bytes data = noise(k_pitch * k_rows);
-  std::vector<im::copy_range> ranges;
-  for (std::size_t row = 0; row < k_rows; ++row) {
-    ranges.push_back({row * k_pitch + row % 16, (k_rows - 1 - row) * k_pitch, 1000 + row % 999});
-  }
-  bytes rows(data.size()), picked(data.size()), turned(data.size());
-  for (std::size_t row = 0; row < k_rows; ++row) {
-    std::copy_n(data.data() + row * k_pitch, 2000, rows.data() + row * k_pitch);
-    const auto& each = ranges[row];
-    std::copy_n(data.data() + each.source_offset, each.nbytes,
-                picked.data() + each.destination_offset);
-    for (std::size_t x = 0; x < k_pitch / 4; ++x) {
-      std::copy_n(data.data() + row * k_pitch + x * 4, 4, turned.data() + (x * k_rows + row) * 4);
-    }
-  }
-  both_ways([&](const im::queue& to, const im::queue& from) {
-    const im::buffer source = on(from, data);
-    const im::buffer target = on(to, bytes(data.size()));
-    im::copy_2d({target, k_pitch}, {source, k_pitch}, {.width = 2000, .height = k_rows});
-    EXPECT_TRUE(same(read(target), rows));
-    im::fill(target, std::byte{0});
-    im::copy_ranges_async(target, source, ranges).wait();
-    EXPECT_TRUE(same(read(target), picked));
-    im::copy_nd({target, {4, k_rows * 4}}, {source, {k_pitch, 4}}, {k_rows, k_pitch / 4}, 4);
-    EXPECT_TRUE(same(read(target), turned));
-  });
+  const shapes all;
+  both_ways([&](const im::queue& to, const im::queue& from) { all.check(to, from); });
 }
 
 TEST_P(between, is_in_order_with_both_queues) {
   constexpr std::size_t k_bytes = 5 * k_mib + 7;
   const bytes data = noise(k_bytes);
   both_ways([&](const im::queue& to, const im::queue& from) {
-    const im::buffer source = on(from, bytes(k_bytes));
-    const im::buffer target = on(to, bytes(k_bytes));
+    const im::buffer source = device_buffer(from, bytes(k_bytes));
+    const im::buffer target = device_buffer(to, bytes(k_bytes));
     const im::event ends[] = {im::copy_async(source, std::span(data), {.on = from}),
                               im::copy_async(target, source, {.on = to}),
                               im::fill_async(source, std::byte{1}, {.on = from})};
@@ -132,8 +103,8 @@ TEST_P(between, a_failure_of_either_side_is_told) {
         const im::sim_device broken("");
         {
           const im::queue line(broken);
-          const im::buffer here = on(queue_, data);
-          const im::buffer there = on(line, data);
+          const im::buffer here = device_buffer(queue_, data);
+          const im::buffer there = device_buffer(line, data);
           const im::buffer& to = reads ? here : there;
           const im::buffer& from = reads ? there : here;
           broken.configure("fail=copy_2d:" + std::to_string(nth));

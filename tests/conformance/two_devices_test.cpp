@@ -3,6 +3,7 @@
 // of the memory's device, all in the order of the queue that was named.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/shapes.hpp"
 
 namespace {
 
@@ -37,11 +38,6 @@ class two_devices : public leak_checked, public ::testing::WithParamInterface<st
       turned ? check(first_, second_) : check(second_, first_);
     }
   }
-  static im::buffer on(const im::queue& queue, const bytes& data) {
-    im::buffer made(data.size(), im::kind::device, {.on = queue});
-    write(made, data);
-    return made;
-  }
 
   im::queue first_;
   im::queue second_;
@@ -54,8 +50,8 @@ TEST_P(two_devices, every_byte_arrives) {
     const bytes data = noise(nbytes + 5);
     both_ways([&](const im::queue& to, const im::queue& from) {
       for (const im::queue& order : {to, from}) {
-        const im::buffer source = on(from, data);
-        const im::buffer target = on(to, bytes(nbytes + 9));
+        const im::buffer source = device_buffer(from, data);
+        const im::buffer target = device_buffer(to, bytes(nbytes + 9));
         im::copy_n(im::at(target, 9), im::at(source, 5), nbytes, {.on = order});
         bytes want(nbytes + 9);
         std::copy(data.begin() + 5, data.end(), want.begin() + 9);
@@ -69,38 +65,15 @@ TEST_P(two_devices, every_byte_arrives) {
 }
 
 TEST_P(two_devices, rows_ranges_and_arrays) {
-  constexpr std::size_t k_pitch = 3000, k_rows = 1500 / support::k_slower;
-  const bytes data = noise(k_pitch * k_rows);
-  std::vector<im::copy_range> ranges;
-  bytes rows(data.size()), picked(data.size()), turned(data.size());
-  for (std::size_t row = 0; row < k_rows; ++row) {
-    ranges.push_back({row * k_pitch + row % 16, (k_rows - 1 - row) * k_pitch, 1000 + row % 999});
-    const auto& each = ranges.back();
-    std::copy_n(data.data() + row * k_pitch, 2000, rows.data() + row * k_pitch);
-    std::copy_n(data.data() + each.source_offset, each.nbytes,
-                picked.data() + each.destination_offset);
-    for (std::size_t x = 0; x < k_pitch / 4; ++x) {
-      std::copy_n(data.data() + row * k_pitch + x * 4, 4, turned.data() + (x * k_rows + row) * 4);
-    }
-  }
-  both_ways([&](const im::queue& to, const im::queue& from) {
-    const im::buffer source = on(from, data);
-    const im::buffer target = on(to, bytes(data.size()));
-    im::copy_2d({target, k_pitch}, {source, k_pitch}, {.width = 2000, .height = k_rows});
-    EXPECT_TRUE(same(read(target), rows));
-    im::fill(target, std::byte{0});
-    im::copy_ranges_async(target, source, ranges).wait();
-    EXPECT_TRUE(same(read(target), picked));
-    im::copy_nd({target, {4, k_rows * 4}}, {source, {k_pitch, 4}}, {k_rows, k_pitch / 4}, 4);
-    EXPECT_TRUE(same(read(target), turned));
-  });
+  const shapes all;
+  both_ways([&](const im::queue& to, const im::queue& from) { all.check(to, from); });
 }
 
 TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {
   constexpr std::size_t k_bytes = 3 * k_mib + 7;
   const bytes data = noise(k_bytes);
   both_ways([&](const im::queue& here, const im::queue& other) {
-    const im::buffer memory = on(here, bytes(k_bytes));
+    const im::buffer memory = device_buffer(here, bytes(k_bytes));
     bytes got(k_bytes), small(1000);
     const im::event ends[] = {
         im::copy_async(memory, std::span(data), {.on = other}),
@@ -118,12 +91,12 @@ TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {
 TEST_P(two_devices, a_view_on_a_queue_of_the_other_device) {
   const bytes data = noise(3 * k_mib);
   both_ways([&](const im::queue& here, const im::queue& other) {
-    const im::buffer memory = on(here, bytes(data.size()));
+    const im::buffer memory = device_buffer(here, bytes(data.size()));
     const im::buffer view = memory.on(other);
     write(view, data);
     EXPECT_TRUE(same(read(view), data));
     im::fill(view.slice(5, 1000), std::byte{3});
-    const im::buffer there = on(other, bytes(data.size()));
+    const im::buffer there = device_buffer(other, bytes(data.size()));
     im::copy(there, view);
     EXPECT_TRUE(same(read(there), read(memory)));
   });
@@ -133,8 +106,8 @@ TEST_P(two_devices, operations_are_in_order_with_both_queues) {
   constexpr std::size_t k_bytes = 5 * k_mib + 7;
   const bytes data = noise(k_bytes);
   both_ways([&](const im::queue& to, const im::queue& from) {
-    const im::buffer source = on(from, bytes(k_bytes));
-    const im::buffer target = on(to, bytes(k_bytes));
+    const im::buffer source = device_buffer(from, bytes(k_bytes));
+    const im::buffer target = device_buffer(to, bytes(k_bytes));
     const im::event ends[] = {im::copy_async(source, std::span(data), {.on = from}),
                               im::copy_async(target, source, {.on = to}),
                               im::fill_async(source, std::byte{1}, {.on = from})};
@@ -159,7 +132,7 @@ TEST_P(two_devices, memory_is_where_its_resource_has_it) {
         const im::buffer memory(data.size(), im::kind::device, {.on = other, .from = from});
         EXPECT_EQ(im::query(memory.pointer()).device, here.device());
         write(memory, data);
-        const im::buffer there = on(other, bytes(data.size()));
+        const im::buffer there = device_buffer(other, bytes(data.size()));
         im::copy(there, memory);
         EXPECT_TRUE(same(read(there), data));
       }
@@ -196,7 +169,7 @@ TEST_P(two_devices, a_closed_queue_of_the_memory_is_in_nobodys_way) {
   const bytes data = noise(1000);
   both_ways([&](const im::queue& here, const im::queue& other) {
     im::queue own(here.device());
-    const im::buffer memory = on(own, bytes(data.size()));
+    const im::buffer memory = device_buffer(own, bytes(data.size()));
     own.close();
     im::copy(memory, std::span(data), {.on = other});
     bytes got(data.size());
@@ -207,7 +180,7 @@ TEST_P(two_devices, a_closed_queue_of_the_memory_is_in_nobodys_way) {
 
 TEST_P(two_devices, functions_are_not_given_memory_of_the_other_one) {
   both_ways([&](const im::queue& here, const im::queue& other) {
-    const im::buffer memory = on(here, bytes(100));
+    const im::buffer memory = device_buffer(here, bytes(100));
     EXPECT_TRUE(throws(here.device().can(im::capability::run_functions) ? im::status::wrong_context
                                                                         : im::status::unsupported,
                        [&] { (void)other.submit([](std::span<std::byte>) {}, memory); }));
@@ -238,7 +211,7 @@ TEST_P(two_devices, threads_copy_both_ways_at_once) {
       const im::queue own(from.device());
       for (int round = 0; round < k_rounds; ++round) {
         const bytes data = noise(k_bytes, static_cast<unsigned>(number * k_rounds + round));
-        const im::buffer source = on(own, data);
+        const im::buffer source = device_buffer(own, data);
         const im::buffer target(k_bytes, im::kind::device, {.on = to});
         im::copy_async(target, source, {.on = own}).wait();
         EXPECT_TRUE(same(read(target), data));
