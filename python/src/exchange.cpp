@@ -200,7 +200,7 @@ const queue& queue_to_tell_of(const buffer& of) {
       const auto home = device(device_handle::retained(known.device));
       raise_python(PyExc_BufferError,
                    "memory of %s whose buffer is on a queue of %s is lent to nobody: use "
-                   "buffer.on(queue) with a queue of its own device",
+                   "on_queue(queue) with a queue of its own device",
                    describe(home).c_str(), describe(*device_of(on.device_object)).c_str());
     }
   }

@@ -542,7 +542,7 @@ def test_memory_of_another_card_is_lent_on_a_queue_of_its_own(queue: Queue) -> N
         pytest.skip("one card")
     memory = Buffer(DATA.nbytes, queue=queue)
     memory.copy_from(DATA)
-    view = memory.on(Queue("cuda:1"))
+    view = memory.on_queue(Queue("cuda:1"))
     assert (view.to_numpy() == DATA).all()
     for lend in (
         lambda: view.__dlpack__(),
@@ -550,8 +550,8 @@ def test_memory_of_another_card_is_lent_on_a_queue_of_its_own(queue: Queue) -> N
         lambda: view.__cuda_array_interface__,
         lambda: view.__sycl_usm_array_interface__,
     ):
-        with pytest.raises(BufferError, match=r"cuda:gpu:0.*cuda:gpu:1.*buffer\.on\(queue\)"):
+        with pytest.raises(BufferError, match=r"cuda:gpu:0.*cuda:gpu:1.*on_queue\(queue\)"):
             lend()
-    assert view.on(queue).__cuda_array_interface__["data"] == (memory.ptr, False)
+    assert view.on_queue(queue).__cuda_array_interface__["data"] == (memory.ptr, False)
     with pytest.raises(isthmus.WrongContextError, match="cuda:gpu:0"):
         Buffer.adopt(memory.ptr, memory.nbytes, queue=Queue("cuda:1"))
