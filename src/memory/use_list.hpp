@@ -14,21 +14,10 @@
 #include <vector>
 
 #include "backend/event.hpp"
+#include "core/range_set.hpp"
 #include "core/spin_lock.hpp"
 
 namespace isthmus {
-
-struct byte_range {
-  std::size_t begin = 0;
-  std::size_t end = 0;
-
-  [[nodiscard]] bool overlaps(const byte_range& other) const noexcept {
-    return begin < other.end && other.begin < end;
-  }
-  [[nodiscard]] bool covers(const byte_range& other) const noexcept {
-    return begin <= other.begin && other.end <= end;
-  }
-};
 
 struct use {
   // The serial number of a queue: its address may be another queue's while an operation of it still

@@ -158,25 +158,61 @@ result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages lef
   return {};
 }
 
+namespace {
+
+// Memory that can be mapped several times, and is there as long as a mapping is.
+class shared_file {
+ public:
+  explicit shared_file(std::size_t nbytes) noexcept {
+    if (nbytes > SIZE_MAX / 2) {
+      errno = ENOMEM;
+      return;
+    }
+    number_ = memfd_create("isthmus", MFD_CLOEXEC);
+    is_there_ = number_ >= 0 && ftruncate(number_, static_cast<off_t>(whole_pages(nbytes))) == 0;
+  }
+  shared_file(const shared_file&) = delete;
+  shared_file& operator=(const shared_file&) = delete;
+  ~shared_file() {
+    if (number_ >= 0) {
+      close(number_);
+    }
+  }
+
+  [[nodiscard]] bool is_there() const noexcept { return is_there_; }
+  // `at` reserved, or null for anywhere. MAP_FAILED.
+  [[nodiscard]] void* map(void* at, std::size_t nbytes) const noexcept {
+    return mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
+                number_, 0);
+  }
+
+ private:
+  int number_ = -1;
+  bool is_there_ = false;
+};
+
+result<void*> map_aligned(const shared_file& file, std::size_t nbytes, std::size_t alignment) {
+  auto at = reserve_aligned(nbytes, alignment);
+  ISTHMUS_TRY(at);
+  if (file.map(*at, nbytes) == MAP_FAILED) {
+    auto failure = no_pages("mmap", nbytes);
+    munmap(*at, nbytes);
+    return failure;
+  }
+  return at;
+}
+
+}  // namespace
+
 result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
-  if (nbytes > SIZE_MAX / 2) {
-    errno = ENOMEM;
+  const shared_file file{nbytes};
+  const auto whole = whole_pages(nbytes);
+  if (!file.is_there()) {
     return no_pages("memfd", nbytes);
   }
-  const std::size_t whole = whole_pages(nbytes);
-  const int file = memfd_create("isthmus", MFD_CLOEXEC);
-  if (file < 0 || ftruncate(file, static_cast<off_t>(whole)) != 0) {
-    auto failure = no_pages("memfd", nbytes);
-    if (file >= 0) {
-      close(file);
-    }
-    return failure;
-  }
-  void* open = mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-  auto failure = open == MAP_FAILED ? no_pages("mmap", nbytes) : error{};
-  close(file);
-  if (failure) {
-    return failure;
+  void* open = file.map(nullptr, whole);
+  if (open == MAP_FAILED) {
+    return no_pages("mmap", nbytes);
   }
   auto hidden = reserve_aligned(whole, alignment);
   if (!hidden) {
@@ -189,6 +225,27 @@ result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
 void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept {
   munmap(pages.hidden, whole_pages(nbytes));
   munmap(pages.open, whole_pages(nbytes));
+}
+
+result<mapped_twice> map_twice(std::size_t nbytes, std::size_t alignment) {
+  const shared_file file{nbytes};
+  const auto whole = whole_pages(nbytes);
+  if (!file.is_there()) {
+    return no_pages("memfd", nbytes);
+  }
+  auto first = map_aligned(file, whole, alignment);
+  ISTHMUS_TRY(first);
+  auto second = map_aligned(file, whole, alignment);
+  if (!second) {
+    munmap(*first, whole);
+    return second.take_error();
+  }
+  return mapped_twice{*first, *second};
+}
+
+void unmap_twice(const mapped_twice& pages, std::size_t nbytes) noexcept {
+  munmap(pages.first, whole_pages(nbytes));
+  munmap(pages.second, whole_pages(nbytes));
 }
 
 }  // namespace isthmus::os

@@ -50,4 +50,13 @@ struct two_faced {
 [[nodiscard]] result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment);
 void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept;
 
+// Two mappings of the same read-write pages, both so aligned: what is written by way of one is
+// there in the other. They are shared with forked children.
+struct mapped_twice {
+  void* first = nullptr;
+  void* second = nullptr;
+};
+[[nodiscard]] result<mapped_twice> map_twice(std::size_t nbytes, std::size_t alignment);
+void unmap_twice(const mapped_twice& pages, std::size_t nbytes) noexcept;
+
 }  // namespace isthmus::os

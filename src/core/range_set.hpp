@@ -1,0 +1,54 @@
+#pragma once
+// Some of the bytes of an array: ranges in order, with gaps between them.
+
+#include <cstddef>
+#include <initializer_list>
+#include <vector>
+
+namespace isthmus {
+
+struct byte_range {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+
+  [[nodiscard]] std::size_t nbytes() const noexcept { return end - begin; }
+  [[nodiscard]] bool overlaps(const byte_range& other) const noexcept {
+    return begin < other.end && other.begin < end;
+  }
+  [[nodiscard]] bool covers(const byte_range& other) const noexcept {
+    return begin <= other.begin && other.end <= end;
+  }
+  friend bool operator==(const byte_range&, const byte_range&) noexcept = default;
+};
+
+// Ranges that are added in order cost a constant each, a set a walk over both. What adds may throw
+// std::bad_alloc, and then the set is as it was.
+class range_set {
+ public:
+  range_set() noexcept = default;
+  range_set(std::initializer_list<byte_range> ranges);
+
+  // Empty ranges are none.
+  void add(const byte_range& range);
+  void add(const range_set& others);
+  void remove(const range_set& others);
+  void clear() noexcept { ranges_.clear(); }
+
+  [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
+  [[nodiscard]] std::size_t nbytes() const noexcept;
+  [[nodiscard]] bool overlaps(const byte_range& range) const noexcept;
+  // What both have.
+  [[nodiscard]] range_set common(const range_set& other) const;
+  // The same with gaps of up to so many bytes filled.
+  [[nodiscard]] range_set joined(std::size_t most_gap) const;
+
+  [[nodiscard]] auto begin() const noexcept { return ranges_.begin(); }
+  [[nodiscard]] auto end() const noexcept { return ranges_.end(); }
+  [[nodiscard]] std::size_t size() const noexcept { return ranges_.size(); }
+  friend bool operator==(const range_set&, const range_set&) noexcept = default;
+
+ private:
+  std::vector<byte_range> ranges_;  // none is empty, none touches the next
+};
+
+}  // namespace isthmus

@@ -1,0 +1,131 @@
+#include "os/written_pages.hpp"
+
+#include <fcntl.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+
+#include "core/sizes.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::os {
+namespace {
+
+// Of <linux/fs.h> and <linux/userfaultfd.h> since Linux 6.7; older headers lack them.
+struct page_run {
+  std::uint64_t begin, end, categories;
+};
+struct scan_request {
+  std::uint64_t size, flags, begin, end, walk_end, runs, most_runs, most_pages, inverted, all_of,
+      any_of, returned;
+};
+constexpr auto k_scan = _IOWR('f', 16, scan_request);
+constexpr std::uint64_t k_protect_what_matches = 1;
+constexpr std::uint64_t k_is_written = 2;
+constexpr std::uint64_t k_protects_holes = 1U << 13U;
+constexpr std::uint64_t k_asynchronous = 1U << 15U;
+constexpr int k_user_mode_only = 1;
+constexpr int k_collapse = 25;  // MADV_COLLAPSE, Linux 6.1
+
+static_assert(sizeof(scan_request) == 96);
+
+error not_here(const char* call, int code) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not tell written pages: {}: {}", call,
+              std::strerror(code));
+}
+
+}  // namespace
+
+result<written_pages> written_pages::open() {
+  const auto faults =
+      static_cast<int>(syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | k_user_mode_only));
+  if (faults < 0) {
+    return not_here("userfaultfd", errno);
+  }
+  uffdio_api wanted{};
+  wanted.api = UFFD_API;
+  wanted.features = k_asynchronous | k_protects_holes | UFFD_FEATURE_PAGEFAULT_FLAG_WP;
+  if (ioctl(faults, UFFDIO_API, &wanted) != 0) {
+    auto failure = not_here("UFFDIO_API (Linux 6.7 has what is needed)", errno);
+    close(faults);
+    return failure;
+  }
+  const int pages = ::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pages < 0) {
+    auto failure = not_here("/proc/self/pagemap", errno);
+    close(faults);
+    return failure;
+  }
+  return written_pages{faults, pages};
+}
+
+// Its descriptors are the process's till it ends.
+result<written_pages*> written_pages::only() {
+  static auto opened = open();
+  if (is_forked_child()) {
+    return not_here("after a fork", EPERM);
+  }
+  if (!opened) {
+    return opened.failure();
+  }
+  return &*opened;
+}
+
+bool written_pages::watch(void* at, std::size_t nbytes) const noexcept {
+  if (is_forked_child()) {
+    return false;
+  }
+  uffdio_register range{};
+  range.range = {address(at), nbytes};
+  range.mode = UFFDIO_REGISTER_MODE_WP;
+  return ioctl(faults_, UFFDIO_REGISTER, &range) == 0 && take(at, nbytes, [](void*, void*) {});
+}
+
+// What is listed is protected in the same step; what does not fit the list is left for the next
+// call.
+bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit) const {
+  std::array<page_run, 512> runs;
+  scan_request request{};
+  request.size = sizeof request;
+  request.flags = k_protect_what_matches;
+  request.begin = address(at);
+  request.end = request.begin + nbytes;
+  request.runs = address(runs.data());
+  request.most_runs = runs.size();
+  request.all_of = k_is_written;
+  request.returned = k_is_written;
+  while (request.begin < request.end) {
+    const auto found = is_forked_child() ? -1 : ioctl(pages_, k_scan, &request);
+    if (found < 0 && errno == EINTR) {
+      continue;
+    }
+    if (found < 0) {
+      return false;
+    }
+    for (const auto& each : std::span{runs}.first(static_cast<std::size_t>(found))) {
+      visit(reinterpret_cast<void*>(each.begin), reinterpret_cast<void*>(each.end));
+    }
+    request.begin = request.walk_end;
+  }
+  return true;
+}
+
+bool written_pages::split(void* at, std::size_t nbytes) const noexcept {
+  uffdio_writeprotect range{};
+  range.range = {address(at), nbytes};
+  range.mode = UFFDIO_WRITEPROTECT_MODE_WP;
+  return !is_forked_child() && ioctl(faults_, UFFDIO_WRITEPROTECT, &range) == 0;
+}
+
+bool collapse_pages(void* at, std::size_t nbytes) noexcept {
+  return madvise(at, nbytes, k_collapse) == 0;
+}
+
+}  // namespace isthmus::os
