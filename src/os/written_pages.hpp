@@ -16,8 +16,8 @@
 
 namespace isthmus::os {
 
-// The process's own, safe for threads. A forked child has none, as the kernel would look through the
-// parent's memory: there `only` and all calls fail.
+// The process's own, safe for threads. A forked child has none, as the kernel would look through
+// the parent's memory: there `only` and all calls fail.
 class written_pages {
  public:
   // UNSUPPORTED, with the reason, where there is none.
@@ -45,8 +45,8 @@ class written_pages {
   int pages_;   // /proc/self/pagemap
 };
 
-// Has memory lie in huge pages, where the kernel has some now. Pre: aligned to them, whole ones, each
-// touched, not watched.
+// Has memory lie in huge pages, where the kernel has some now. Pre: aligned to them, whole ones,
+// each touched, not watched.
 bool collapse_pages(void* at, std::size_t nbytes) noexcept;
 
 }  // namespace isthmus::os
