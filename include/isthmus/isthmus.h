@@ -927,9 +927,8 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t
 /* A buffer over USM of somebody else's, which `owner` keeps alive (and frees). The pointer must be
  * known to the queue's context and, of device kind, be its device's (WRONG_CONTEXT), and [pointer,
  * pointer + nbytes) must lie within its allocation where the driver tells, and within the live
- * buffer whose block it is in. ISTHMUS_KIND_UNKNOWN
- * takes the kind that the driver tells. Memory of the library's own is held too, and operations on
- * it are ordered with those of its own buffer. */
+ * buffer whose block it is in. ISTHMUS_KIND_UNKNOWN takes the kind that the driver tells. Memory of
+ * the library's own is held too, and operations on it are ordered with those of its own buffer. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_adopt(void* pointer, size_t nbytes, isthmus_kind_t kind,
                                                   int read_only, isthmus_queue_t* queue,
                                                   isthmus_owner_t owner,

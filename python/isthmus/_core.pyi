@@ -1299,9 +1299,9 @@ class Buffer:
         A buffer over memory of somebody else's, which `owner` keeps alive and frees.
 
         The address must be known to the context of `queue` (None: the current one) and device
-        memory be its device's, else WrongContextError, and all bytes lie in one allocation where the driver tells, else
-        OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its default
-        one. On the host device any memory can be
+        memory be its device's, else WrongContextError, and all bytes lie in one allocation
+        where the driver tells, else OutOfRangeError. `kind` None: as the driver tells.
+        `device` without a queue: its default one. On the host device any memory can be
         adopted with kind="host". `owner` is dropped when the buffer, what is made of it
         and the work on it have ended; an owner that refers to its own buffer is never freed.
         """

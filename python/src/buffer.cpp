@@ -323,11 +323,9 @@ void bind_methods(nb::class_<buffer>& bound) {
                   "None, read_only: bool = False) -> Buffer"),
           "A buffer over memory of somebody else's, which `owner` keeps alive and frees.\n\n"
           "The address must be known to the context of `queue` (None: the current one) and device\n"
-          "memory be its device's, else WrongContextError, and all bytes lie in one allocation "
-          "where the driver tells, else\n"
-          "OutOfRangeError. `kind` None: as the driver tells. `device` without a queue: its "
-          "default\n"
-          "one. On the host device any memory can be\n"
+          "memory be its device's, else WrongContextError, and all bytes lie in one allocation\n"
+          "where the driver tells, else OutOfRangeError. `kind` None: as the driver tells.\n"
+          "`device` without a queue: its default one. On the host device any memory can be\n"
           "adopted with kind=\"host\". `owner` is dropped when the buffer, what is made of it\n"
           "and the work on it have ended; an owner that refers to its own buffer is never freed.")
       .def("disown", &disown, nb::sig("def disown(self) -> tuple[int, object]"),

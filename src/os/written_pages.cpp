@@ -68,6 +68,7 @@ result<written_pages> written_pages::open() {
 
 // Its descriptors are the process's till it ends.
 result<written_pages*> written_pages::only() {
+  watch_forks();
   static auto opened = open();
   if (is_forked_child()) {
     return not_here("after a fork", EPERM);
@@ -102,7 +103,10 @@ bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit) con
   request.all_of = k_is_written;
   request.returned = k_is_written;
   while (request.begin < request.end) {
-    const auto found = is_forked_child() ? -1 : ioctl(pages_, k_scan, &request);
+    if (is_forked_child()) {
+      return false;
+    }
+    const auto found = ioctl(pages_, k_scan, &request);
     if (found < 0 && errno == EINTR) {
       continue;
     }

@@ -120,13 +120,11 @@ class pinned_staged final : public staged_copy {
   ref<queue> other_;
 };
 
-// Whether a copy of that device's goes faster by way of its ring: many pieces at any size, as each
-// would be a call of the driver's else.
-bool has_ring(device& where, const movement& what, bool to_device) {
-  const bool is_faster = what.is_in_pieces()
-                             ? where.copies_pieces_better_staged(nullptr, nullptr)
-                             : where.copies_better_staged(nullptr, nullptr, what.nbytes, to_device);
-  return is_faster && staging_ring::of(where).is_there();
+// Whether large copies of that device's go faster by way of its ring. Then all do here: plain
+// memory would take a queue more, and a call of the driver's for each of many pieces.
+bool has_ring(device& where, bool to_device) {
+  return where.copies_better_staged(nullptr, nullptr, SIZE_MAX, to_device) &&
+         staging_ring::of(where).is_there();
 }
 
 // On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
@@ -168,8 +166,8 @@ submitted copy_staged(queue& on, const movement& what, transfer_options options)
   const auto& to = *what.destination.memory;
   const bool snapshot = !options.blocking && !on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST) &&
                         what.destination.reached_by(on);
-  const bool to_ring = !snapshot && has_ring(to.where(), what, true);
-  const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), what, false);
+  const bool to_ring = !snapshot && has_ring(to.where(), true);
+  const bool from_ring = !snapshot && !to_ring && has_ring(from.where(), false);
   ref<queue> reading;
   ref<queue> writing;
   if (!from_ring) {

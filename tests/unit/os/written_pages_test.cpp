@@ -17,7 +17,6 @@
 
 #include "core/range_set.hpp"
 #include "core/undo.hpp"
-#include "os/process.hpp"
 #include "os/virtual_memory.hpp"
 
 namespace isthmus::os {
@@ -167,7 +166,6 @@ TEST_F(written_pages_test, refuses_what_cannot_be_watched) {
 
 // It would look through the parent's.
 TEST_F(written_pages_test, are_not_there_in_a_forked_child) {
-  watch_forks();
   watch();
   seen()[0] = std::byte{1};
   const pid_t child = fork();
