@@ -3,7 +3,7 @@
 // of the memory's device, all in the order of the queue that was named.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
-#include "support/shapes.hpp"
+#include "support/device_pairs.hpp"
 
 namespace {
 
@@ -103,20 +103,7 @@ TEST_P(two_devices, a_view_on_a_queue_of_the_other_device) {
 }
 
 TEST_P(two_devices, operations_are_in_order_with_both_queues) {
-  constexpr std::size_t k_bytes = 5 * k_mib + 7;
-  const bytes data = noise(k_bytes);
-  both_ways([&](const im::queue& to, const im::queue& from) {
-    const im::buffer source = device_buffer(from, bytes(k_bytes));
-    const im::buffer target = device_buffer(to, bytes(k_bytes));
-    const im::event ends[] = {im::copy_async(source, std::span(data), {.on = from}),
-                              im::copy_async(target, source, {.on = to}),
-                              im::fill_async(source, std::byte{1}, {.on = from})};
-    bytes got(k_bytes);
-    im::copy(std::span(got), target, {.on = to});
-    for (const auto& each : ends) each.wait();
-    EXPECT_TRUE(same(got, data));
-    EXPECT_TRUE(same(read(source), bytes(k_bytes, std::byte{1})));
-  });
+  both_ways([](const im::queue& to, const im::queue& from) { check_order_of_both(to, from); });
 }
 
 TEST_P(two_devices, memory_is_where_its_resource_has_it) {

@@ -1,4 +1,4 @@
-// Rows, ranges and an array of elements, copied from one queue's device memory to another's.
+// What holds of copies from one queue's device memory to another's, whosever devices these are.
 #pragma once
 
 #include <vector>
@@ -14,6 +14,23 @@ inline isthmus::buffer device_buffer(const isthmus::queue& on, const bytes& data
   return made;
 }
 
+// What is put to either queue comes behind what is pending on the memory, on the other one too.
+inline void check_order_of_both(const isthmus::queue& to, const isthmus::queue& from) {
+  constexpr std::size_t k_bytes = 5 * k_mib + 7;
+  const bytes data = noise(k_bytes);
+  const isthmus::buffer source = device_buffer(from, bytes(k_bytes));
+  const isthmus::buffer target = device_buffer(to, bytes(k_bytes));
+  const isthmus::event ends[] = {isthmus::copy_async(source, std::span(data), {.on = from}),
+                                 isthmus::copy_async(target, source, {.on = to}),
+                                 isthmus::fill_async(source, std::byte{1}, {.on = from})};
+  bytes got(k_bytes);
+  isthmus::copy(std::span(got), target, {.on = to});
+  for (const auto& each : ends) each.wait();
+  EXPECT_TRUE(same(got, data));
+  EXPECT_TRUE(same(read(source), bytes(k_bytes, std::byte{1})));
+}
+
+// Rows, ranges and an array of elements.
 class shapes {
  public:
   shapes() {
