@@ -111,7 +111,7 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
     raise_python(PyExc_BufferError,
                  "DLPack: stream 0 may mean either default stream: pass 1 for the legacy one");
   }
-  const auto& where_of = *device_of(queue_to_tell_of(of).device_object);
+  const auto& where_of = *device_of(queue_of_buffer(of).device_object);
   const auto on = device_handle::retained(where_of.raw.get());
   const auto number =
       stream.is_none() ? 1 : reinterpret_cast<std::uintptr_t>(to_pointer(stream, "stream"));
@@ -125,14 +125,15 @@ loan to_loan(nb::handle self, nb::handle stream, nb::handle device, nb::handle c
   const bool may_copy = copy.is_none() || is_true(copy);
   const bool must_copy = !copy.is_none() && may_copy;
   const bool for_host = where == dlpack::device{dlpack::k_cpu, 0};
-  if (!serves(of, where) && !(for_host && may_copy)) {
+  const bool serves_as_it_is = serves(of, where);
+  if (!serves_as_it_is && !(for_host && may_copy)) {
     raise_python(
         PyExc_BufferError, "DLPack: memory of kind '%U' on %s cannot be lent to device (%d, %d)%s",
         kind_name(of.kind).ptr(), describe(*device_of(queue_of_buffer(of).device_object)).c_str(),
         where.type, where.id, for_host ? " without a copy" : "");
   }
   auto consumer = consumer_queue(of, where, stream);
-  const bool is_copy = must_copy || !serves(of, where);
+  const bool is_copy = must_copy || !serves_as_it_is;
   return {is_copy && !for_host ? clone(self) : nb::borrow(self), where, is_copy && for_host,
           is_copy, std::move(consumer)};
 }

@@ -93,12 +93,14 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   });
 }
 
-submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool to_host,
-                   transfer_options options) {
+namespace {
+
+// `call(queue, after)` on a queue that reaches the place, behind what writes there.
+template <class Call>
+submitted tell_of(queue* asked, const endpoint& place, std::size_t nbytes, transfer_options options,
+                  const Call& call) {
   auto chosen = choose_queue(asked, place, place);
-  if (!chosen) {
-    return chosen.take_error();
-  }
+  ISTHMUS_TRY(chosen);
   if (nbytes == 0) {
     return nothing_to_do(*chosen, options);
   }
@@ -106,26 +108,23 @@ submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool
   touched.add(place, nbytes, false);
   auto carrying = carrier(**chosen, place, place);
   ISTHMUS_TRY(carrying);
-  return on_queue(**chosen, **carrying, touched, options, [&](wait_list after) {
-    return (*carrying)->prefetch(place.pointer, nbytes, to_host, after);
+  return on_queue(**chosen, **carrying, touched, options,
+                  [&](wait_list after) { return call(**carrying, after); });
+}
+
+}  // namespace
+
+submitted prefetch(queue* asked, const endpoint& place, std::size_t nbytes, bool to_host,
+                   transfer_options options) {
+  return tell_of(asked, place, nbytes, std::move(options), [&](queue& on, wait_list after) {
+    return on.prefetch(place.pointer, nbytes, to_host, after);
   });
 }
 
 submitted advise(queue* asked, const endpoint& place, std::size_t nbytes, std::uint32_t advice,
                  transfer_options options) {
-  auto chosen = choose_queue(asked, place, place);
-  if (!chosen) {
-    return chosen.take_error();
-  }
-  if (nbytes == 0) {
-    return nothing_to_do(*chosen, options);
-  }
-  touched_memory touched;
-  touched.add(place, nbytes, false);
-  auto carrying = carrier(**chosen, place, place);
-  ISTHMUS_TRY(carrying);
-  return on_queue(**chosen, **carrying, touched, options, [&](wait_list after) {
-    return (*carrying)->advise(place.pointer, nbytes, advice, after);
+  return tell_of(asked, place, nbytes, std::move(options), [&](queue& on, wait_list after) {
+    return on.advise(place.pointer, nbytes, advice, after);
   });
 }
 
