@@ -73,7 +73,8 @@ enum {
   ISTHMUS_ERROR_ABANDONED = -13,    /* a host event was dropped before it was completed */
   ISTHMUS_ERROR_CALLBACK = -14,     /* a function given to the library failed */
   ISTHMUS_ERROR_FORKED = -15,       /* driver work in a forked child */
-  ISTHMUS_ERROR_INTERNAL = -16      /* a fault of this library: please report it */
+  ISTHMUS_ERROR_INTERNAL = -16,     /* a fault of this library: please report it */
+  ISTHMUS_ERROR_CONFLICT = -17      /* host and device both wrote the same bytes */
 };
 
 /* Message of the last failure on this thread, "" if there was none; valid until the next failure on
@@ -96,6 +97,7 @@ typedef struct isthmus_budget_t isthmus_budget_t;     /* bytes that several pool
 typedef struct isthmus_buffer_t isthmus_buffer_t;
 typedef struct isthmus_reclaimer_t isthmus_reclaimer_t; /* a callback for when memory is short */
 typedef struct isthmus_pin_t isthmus_pin_t;             /* memory of the caller's that is pinned */
+typedef struct isthmus_unified_t isthmus_unified_t;     /* one array on the host and on a device */
 
 /* USM kinds; the numbers are those of SYCL's dpctl. */
 typedef int32_t isthmus_kind_t;
@@ -1157,6 +1159,164 @@ ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
 /* Ends functions given to queues: those that have not begun fail with CALLBACK, those that run are
  * waited for. For language bindings, to be called before their interpreter goes. */
 ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
+
+/* ---- unified buffers ------------------------------------------------------------------------- */
+
+/* A host copy and a device copy of the same bytes, each made when it is first asked for, and
+ * brought up to date when it is: only what changed moves. What the host writes through its plain
+ * pointers is found, see isthmus_unified_info_t; what a device writes its caller tells by
+ * isthmus_unified_mark_device. Where the device reaches host memory at full speed one memory serves
+ * as both copies, unless `separate` is set. Ranges are `nbytes` from `offset`.
+ *
+ * In a forked child the host copy is a private one of the child's, as it was at the fork; all that
+ * needs a driver is FORKED. */
+
+typedef int32_t isthmus_unified_state_t;
+enum {
+  ISTHMUS_UNIFIED_UNINITIALIZED = 0, /* neither copy was asked for */
+  ISTHMUS_UNIFIED_HOST_ONLY = 1,     /* nothing written yet, no device copy */
+  ISTHMUS_UNIFIED_DEVICE_ONLY = 2,
+  ISTHMUS_UNIFIED_SYNCHRONIZED = 3,
+  ISTHMUS_UNIFIED_HOST_DIRTY = 4,  /* the host wrote what the device lacks */
+  ISTHMUS_UNIFIED_DEVICE_DIRTY = 5 /* the device wrote what the host lacks; both may have */
+};
+
+typedef int32_t isthmus_winner_t;
+enum { ISTHMUS_WINNER_NONE = 0, ISTHMUS_WINNER_HOST = 1, ISTHMUS_WINNER_DEVICE = 2 };
+
+/* What finds the host's writes. */
+typedef int32_t isthmus_tracking_t;
+enum {
+  ISTHMUS_TRACKING_DEFAULT = 0, /* the best there is for the size */
+  ISTHMUS_TRACKING_PAGES = 1,   /* the kernel tells written pages: Linux 6.7 */
+  ISTHMUS_TRACKING_BYTES = 2,   /* compared with the bytes that were last the same: exact */
+  ISTHMUS_TRACKING_HASHES = 3   /* of 64 KiB each */
+};
+
+typedef struct isthmus_unified_options_s {
+  size_t struct_size;
+  int32_t pinned;               /* the host copy is registered with the driver */
+  int32_t separate;             /* two copies in any case */
+  isthmus_winner_t on_conflict; /* whose bytes count where both wrote; NONE: that is an error */
+  int32_t by_page;              /* writes are found by 4 KiB from the start: for sparse ones */
+  isthmus_tracking_t tracking;  /* UNSUPPORTED at first use where it is not there */
+  isthmus_resource_t* resource; /* of the device copy; NULL: the driver */
+} isthmus_unified_options_t;
+
+typedef struct isthmus_unified_info_s {
+  size_t struct_size;
+  size_t nbytes;
+  isthmus_unified_state_t state;
+  isthmus_tracking_t tracking; /* in force; DEFAULT before there is a host copy */
+  uint64_t granule;            /* bytes that one write is told by at most; 0 likewise */
+  int32_t pinned;              /* now */
+  int32_t one_memory;          /* that serves as both copies */
+  isthmus_queue_t* queue;      /* borrowed */
+  size_t host_views;           /* that may be written through */
+  uint64_t bytes_to_device;    /* moved so far */
+  uint64_t bytes_to_host;
+  uint64_t copies; /* operations, of any number of ranges each */
+} isthmus_unified_info_t;
+
+typedef struct isthmus_byte_range_s {
+  size_t begin;
+  size_t end;
+} isthmus_byte_range_t;
+
+/* Allocates nothing yet. `queue` NULL: the default device's; `options` NULL: all 0.
+ * INVALID_ARGUMENT for 0 bytes or more than PTRDIFF_MAX; WRONG_CONTEXT for a resource that gives no
+ * device memory there. */
+ISTHMUS_API isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
+                                                    const isthmus_unified_options_t* options,
+                                                    isthmus_unified_t** unified) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_unified_retain(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_unified_release(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
+/* Dead at once: what follows is CLOSED. Host memory with views lives till the last has ended. */
+ISTHMUS_API void isthmus_unified_free(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
+/* The state is true at that moment: looks for writes. */
+ISTHMUS_API isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
+                                                  isthmus_unified_info_t* info) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
+                                                   isthmus_unified_state_t* state) ISTHMUS_NOEXCEPT;
+/* Up to `capacity` ranges, in order, that the other side lacks; `*count` is how many there are.
+ * `of_device` 0: what the host wrote. */
+ISTHMUS_API isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
+                                                          isthmus_byte_range_t* ranges,
+                                                          size_t capacity,
+                                                          size_t* count) ISTHMUS_NOEXCEPT;
+
+/* The host copy's bytes from `offset` on, up to date in the range. They may be read and written by
+ * any thread till isthmus_unified_end_host, once for each of these; a write to what the device has
+ * newer is a conflict. Where the device wrote this waits for the copy. CONFLICT; OUT_OF_MEMORY;
+ * those of copies; DEVICE_LOST names what is missing. */
+ISTHMUS_API isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset,
+                                                  size_t nbytes, void** pointer) ISTHMUS_NOEXCEPT;
+ISTHMUS_API void isthmus_unified_end_host(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
+/* The same for reading alone, while the caller has a reference: needs no end. */
+ISTHMUS_API isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset,
+                                                       size_t nbytes,
+                                                       const void** pointer) ISTHMUS_NOEXCEPT;
+/* Bytes to be written, and told of exactly by isthmus_unified_end_write with the same arguments:
+ * nothing is looked for. `keeps`: they hold what the array has there, and only what is written
+ * changes; else all of the range is to be written. Host views show it then, or before. */
+ISTHMUS_API isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
+                                                         size_t nbytes, int keeps,
+                                                         void** pointer) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset,
+                                                       size_t nbytes, int kept) ISTHMUS_NOEXCEPT;
+
+/* The device copy, up to date in the range for what is put on `queue` (NULL: the buffer's own) from
+ * here on: a buffer of all of it, the caller's to release. Returns when the host may write again:
+ * once the copies have read the host's bytes, or at once where they would have to wait for other
+ * work, from a copy of those bytes. CONFLICT; OUT_OF_MEMORY; those of copies. */
+ISTHMUS_API isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified,
+                                                    isthmus_queue_t* queue, size_t offset,
+                                                    size_t nbytes,
+                                                    isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
+/* The same before a device writes exactly that range, to be told by isthmus_unified_mark_device:
+ * what the host writes beside it is told apart by the smallest granule there is. */
+ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
+    isthmus_unified_t* unified, isthmus_queue_t* queue, size_t offset, size_t nbytes,
+    isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
+
+/* Bring a copy up to date in the range. With `event` (set to NULL where nothing is to be moved) they
+ * do not wait: it tells when the host may write again, or read. */
+ISTHMUS_API isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified,
+                                                       isthmus_queue_t* queue, size_t offset,
+                                                       size_t nbytes,
+                                                       isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified,
+                                                     isthmus_queue_t* queue, size_t offset,
+                                                     size_t nbytes,
+                                                     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* The device copies of many, with one look for writes; a failure of one does not keep the others
+ * back, the first is told. `queue` NULL: each one's own. */
+ISTHMUS_API isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified,
+                                                         size_t count,
+                                                         isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
+
+/* The side wrote that range by ways that are not found: a device, always; on the host io_uring's
+ * fixed buffers, RDMA, other devices. INVALID_ARGUMENT where that side has no copy yet. */
+ISTHMUS_API isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
+                                                       size_t nbytes) ISTHMUS_NOEXCEPT;
+ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
+                                                         size_t nbytes) ISTHMUS_NOEXCEPT;
+/* Whatever was written in that range, the winner's bytes count: the other's are dropped. */
+ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
+                                                     isthmus_winner_t winner, size_t offset,
+                                                     size_t nbytes) ISTHMUS_NOEXCEPT;
+/* Both copies count as the same, whatever they hold: before all of it is written anew. */
+ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
+
+/* What finds writes to host copies of 64 KiB and more in this process: the means, the bytes that
+ * one write is told by, and why it is not the kernel's pages ("" where it is them; valid for ever).
+ * Outputs may be NULL. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking, uint64_t* granule,
+                                                    const char** reason) ISTHMUS_NOEXCEPT;
+/* Fixes the means for unified buffers whose host copy is made from here on; DEFAULT: free choice.
+ * The environment's ISTHMUS_TRACKING ("pages", "bytes", "hashes") does so from the start.
+ * UNSUPPORTED, with the reason, for pages where the kernel does not tell them. */
+ISTHMUS_API isthmus_status_t isthmus_tracking_force(isthmus_tracking_t tracking) ISTHMUS_NOEXCEPT;
 
 #ifdef __cplusplus
 } /* extern "C" */

@@ -31,3 +31,4 @@
 #include <isthmus/submit.hpp>
 #include <isthmus/trace.hpp>
 #include <isthmus/tracking.hpp>
+#include <isthmus/unified_buffer.hpp>

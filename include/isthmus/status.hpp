@@ -30,6 +30,7 @@ enum class status : isthmus_status_t {
   callback = ISTHMUS_ERROR_CALLBACK,
   forked = ISTHMUS_ERROR_FORKED,
   internal = ISTHMUS_ERROR_INTERNAL,
+  conflict = ISTHMUS_ERROR_CONFLICT,
 };
 
 // "out of memory" for status::out_of_memory, and so on.

@@ -35,6 +35,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_ERROR_CALLBACK
         ISTHMUS_ERROR_FORKED
         ISTHMUS_ERROR_INTERNAL
+        ISTHMUS_ERROR_CONFLICT
 
     enum:
         ISTHMUS_KIND_UNKNOWN

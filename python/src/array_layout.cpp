@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "arguments.hpp"
+#include "errors.hpp"
+
 namespace isthmus::python {
 namespace {
 
@@ -65,11 +68,11 @@ std::int64_t minus(std::int64_t a, std::int64_t b) {
   return difference;
 }
 
-array_numbers ordered_strides(const array_numbers& shape, std::int64_t item, bool last_first) {
+array_numbers ordered_strides(number_span shape, std::int64_t item, element_order order) {
   array_numbers strides(shape.size());
   std::int64_t step = item;
   for (std::size_t n = 0; n < shape.size(); ++n) {
-    const auto i = last_first ? shape.size() - 1 - n : n;
+    const auto i = order == element_order::c ? shape.size() - 1 - n : n;
     strides[i] = step;
     step = times(step, std::max<std::int64_t>(shape[i], 1));
   }
@@ -78,22 +81,21 @@ array_numbers ordered_strides(const array_numbers& shape, std::int64_t item, boo
 
 }  // namespace
 
-array_numbers dense_strides(const array_numbers& shape, std::int64_t item) {
-  return ordered_strides(shape, item, true);
+array_numbers dense_strides(number_span shape, std::int64_t item) {
+  return ordered_strides(shape, item, element_order::c);
+}
+
+bool is_dense(const array_layout& of, element_order order) {
+  const auto dense = ordered_strides(of.shape, of.item, order);
+  bool same = true;
+  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+    same = same && (of.shape[i] <= 1 || of.strides[i] == dense[i]);
+  }
+  return same;
 }
 
 bool is_contiguous(const array_layout& of) {
-  for (const bool last_first : {true, false}) {
-    const auto dense = ordered_strides(of.shape, of.item, last_first);
-    bool same = true;
-    for (std::size_t i = 0; i < of.shape.size(); ++i) {
-      same = same && (of.shape[i] <= 1 || of.strides[i] == dense[i]);
-    }
-    if (same) {
-      return true;
-    }
-  }
-  return false;
+  return is_dense(of, element_order::c) || is_dense(of, element_order::fortran);
 }
 
 bool is_empty(const array_layout& of) noexcept {
@@ -109,6 +111,72 @@ array_box box_of(const array_layout& what) {
     end = plus(end, last);
   }
   return {low, plus(minus(high, low), what.item)};
+}
+
+typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)}, size{1} {
+  for (const auto each : shape) {
+    size = times(size, each);
+  }
+  nbytes = static_cast<std::size_t>(times(size, item));
+  extent = size == 0 ? 0 : static_cast<std::size_t>(box_of(*this).nbytes);
+  is_c_dense = size == 0 || is_dense(*this, element_order::c);
+}
+
+shared_layout dense_layout(array_numbers shape, const element_type& type) {
+  try {
+    auto strides = dense_strides(shape, type.item);
+    return std::make_shared<const typed_layout>(
+        array_layout{std::move(shape), std::move(strides), type.item, &type});
+  } catch (const too_far&) {
+    raise_python(PyExc_OverflowError, "an array of shape %R and dtype %s does not fit in 63 bits",
+                 to_tuple(shape).ptr(), type.name);
+  }
+}
+
+array_numbers to_shape(nb::handle given) {
+  constexpr std::size_t k_most = PyBUF_MAX_NDIM;
+  array_numbers shape;
+  if (const nb::object one = as_integer(given); one.is_valid()) {
+    shape.push_back(static_cast<std::int64_t>(to_size(one, "shape")));
+    return shape;
+  }
+  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!all.is_valid()) {
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "shape must be an integer or a sequence of integers, not %R",
+                 given.ptr());
+  }
+  for (nb::handle each : all) {
+    shape.push_back(static_cast<std::int64_t>(to_size(each, "extent")));
+  }
+  if (shape.size() > k_most) {
+    raise_python(PyExc_ValueError, "an array has at most %zu dimensions, not %zu", k_most,
+                 shape.size());
+  }
+  return shape;
+}
+
+nb::object to_tuple(number_span numbers) {
+  nb::object made = nb::steal(PyTuple_New(static_cast<Py_ssize_t>(numbers.size())));
+  for (std::size_t i = 0; made.is_valid() && i < numbers.size(); ++i) {
+    PyObject* number = PyLong_FromLongLong(numbers[i]);
+    if (number == nullptr) {
+      raise_set();
+    }
+    PyTuple_SET_ITEM(made.ptr(), static_cast<Py_ssize_t>(i), number);
+  }
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  return made;
+}
+
+array_numbers in_items(number_span strides, std::int64_t item) {
+  array_numbers made{strides.begin(), strides.end()};
+  for (auto& each : made) {
+    each /= item;
+  }
+  return made;
 }
 
 std::size_t item_size_of(nb::handle typestr) {

@@ -3,6 +3,8 @@
 
 #include "common.hpp"
 
+#include <memory>
+#include <span>
 #include <vector>
 
 namespace isthmus::python {
@@ -11,16 +13,46 @@ namespace isthmus::python {
 struct too_far {};
 
 using array_numbers = std::vector<std::int64_t>;
+using number_span = std::span<const std::int64_t>;
+
+// A type that all array libraries know, in this machine's order of bytes. There is one object of
+// each, so that equal types have equal addresses.
+struct element_type {
+  char kind;               // NumPy's: b, i, u, f or c
+  std::uint8_t item;       // bytes of an element
+  std::uint8_t code;       // DLPack's
+  const char* typestr;     // of the array interfaces
+  const char* format;      // of the buffer protocol
+  const char* name;        // NumPy's
+  std::uint8_t alignment;  // bytes
+};
+// Of a typestr ("<f4") or NumPy's name ("float32"); nullptr for anything else.
+[[nodiscard]] const element_type* find_element_type(nb::handle text);
+// Of a format of the buffer protocol, null: bytes, for elements of `item` bytes. nullptr for
+// records, objects and another machine's order of bytes.
+[[nodiscard]] const element_type* element_type_of_format(const char* format, std::int64_t item);
+// Of anything that NumPy takes for a dtype, which it is asked only where that is no name of it;
+// TypeError where it is none, or one of dates, objects, records or another order of bytes.
+[[nodiscard]] const element_type& to_element_type(nb::handle dtype);
+[[nodiscard]] const element_type& byte_type() noexcept;
+// Borrowed. The typestr is interned; NumPy is imported for the dtype.
+[[nodiscard]] nb::handle typestr_of(const element_type& of);
+[[nodiscard]] nb::handle dtype_of(const element_type& of);
 
 struct array_layout {
-  array_numbers shape;    // none negative
-  array_numbers strides;  // in bytes, as many
-  std::int64_t item = 1;  // bytes of an element
+  array_numbers shape;                 // none negative
+  array_numbers strides;               // in bytes, as many
+  std::int64_t item = 1;               // bytes of an element
+  const element_type* type = nullptr;  // nullptr: one of which only the size is known
 };
 
+enum class element_order { c, fortran };
+
 // In C order, without gaps.
-[[nodiscard]] array_numbers dense_strides(const array_numbers& shape, std::int64_t item);
-// In C or Fortran order without gaps; where an extent is 1 or less its stride says nothing.
+[[nodiscard]] array_numbers dense_strides(number_span shape, std::int64_t item);
+// Without gaps in that order; where an extent is 1 or less its stride says nothing.
+[[nodiscard]] bool is_dense(const array_layout& of, element_order order);
+// In either.
 [[nodiscard]] bool is_contiguous(const array_layout& of);
 [[nodiscard]] bool is_empty(const array_layout& of) noexcept;
 
@@ -31,6 +63,27 @@ struct array_box {
   std::int64_t nbytes = 0;
 };
 [[nodiscard]] array_box box_of(const array_layout& what);
+
+// A layout that never changes, with what was worked out of it once: arrays share it. No stride is
+// negative, and each is a multiple of the item.
+struct typed_layout : array_layout {
+  // Pre: a type is set. Throws too_far.
+  explicit typed_layout(array_layout what);
+  std::int64_t size = 0;    // elements
+  std::size_t nbytes = 0;   // of them, packed
+  std::size_t extent = 0;   // bytes from the first one's start to the end of the last
+  bool is_c_dense = false;  // in C order without gaps, or without elements
+};
+using shared_layout = std::shared_ptr<const typed_layout>;
+// In C order; OverflowError where that does not fit in 63 bits.
+[[nodiscard]] shared_layout dense_layout(array_numbers shape, const element_type& type);
+
+// Of one integer, or of a sequence of them. ValueError below 0, OverflowError from 2**63 on, and
+// for more than 64 of them ValueError.
+[[nodiscard]] array_numbers to_shape(nb::handle given);
+[[nodiscard]] nb::object to_tuple(number_span numbers);
+// Strides as the interfaces have them that count elements.
+[[nodiscard]] array_numbers in_items(number_span strides, std::int64_t item);
 
 // Bytes of an element of type "<f4" and the like; what is not written in the protocol's own way is
 // asked of NumPy, as dpctl does. 0 for what is no number and no bool.

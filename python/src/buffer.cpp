@@ -132,19 +132,9 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
     return -1;
   }
   const auto& of = *buffer_of(self);
-  if (refuse_export(of, flags) != 0) {
-    return -1;
-  }
-  void* pointer = nullptr;
-  const auto waited = nb::steal(result_of([&] {
-    pointer = export_to_host(of);
-    return nb::none();
-  }));
-  if (!waited.is_valid()) {
-    return -1;
-  }
+  void* pointer = export_view(of, flags);
   if (pointer == nullptr) {
-    pointer = empty_memory;
+    return -1;
   }
   if (PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(of.nbytes),
                         of.read_only ? 1 : 0, flags) != 0) {
@@ -175,28 +165,6 @@ nb::object buffer_repr(nb::handle self) {
   return nb::steal(PyUnicode_FromFormat("<isthmus.%U %U %zu bytes%U on %s%s>", name.ptr(),
                                         kind.ptr(), of.nbytes, at.ptr(), on.c_str(),
                                         of.read_only ? ", read-only" : ""));
-}
-
-nb::object on_queue(nb::handle self, nb::handle queue) {
-  if (queue_of(queue) == nullptr) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
-                 Py_TYPE(queue.ptr())->tp_name);
-  }
-  nb::object made = nb::inst_alloc(part_type(require_buffer(self), self));
-  construct_alias(nb::inst_ptr<buffer>(made), self, queue);
-  nb::inst_mark_ready(made);
-  return made;
-}
-
-void record(const buffer& self, nb::handle user) {
-  if (const auto* on = queue_of(user)) {
-    check(isthmus_buffer_record_queue(self.raw.get(), on->raw.get()));
-  } else if (const auto* until = event_of(user)) {
-    check(isthmus_buffer_record_event(self.raw.get(), until->raw.get()));
-  } else {
-    raise_python(PyExc_TypeError, "record() needs a Queue or an Event, not %.100s",
-                 Py_TYPE(user.ptr())->tp_name);
-  }
 }
 
 nb::object adopt(nb::handle pointer, nb::handle nbytes, nb::handle kind, nb::handle device,
@@ -239,6 +207,43 @@ void init_buffer(buffer* self, nb::handle nbytes, nb::handle kind, nb::handle de
 }
 
 }  // namespace
+
+void* export_view(const buffer& of, int flags) noexcept {
+  if (refuse_export(of, flags) != 0) {
+    return nullptr;
+  }
+  void* pointer = nullptr;
+  const auto waited = nb::steal(result_of([&] {
+    pointer = export_to_host(of);
+    return nb::none();
+  }));
+  if (!waited.is_valid()) {
+    return nullptr;
+  }
+  return pointer != nullptr ? pointer : empty_memory;
+}
+
+nb::object on_queue(nb::handle self, nb::handle queue) {
+  if (queue_of(queue) == nullptr) {
+    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
+                 Py_TYPE(queue.ptr())->tp_name);
+  }
+  nb::object made = nb::inst_alloc(part_type(require_buffer(self), self));
+  construct_alias(nb::inst_ptr<buffer>(made), self, queue);
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+void record_use(const buffer& self, nb::handle user) {
+  if (const auto* on = queue_of(user)) {
+    check(isthmus_buffer_record_queue(self.raw.get(), on->raw.get()));
+  } else if (const auto* until = event_of(user)) {
+    check(isthmus_buffer_record_event(self.raw.get(), until->raw.get()));
+  } else {
+    raise_python(PyExc_TypeError, "record() needs a Queue or an Event, not %.100s",
+                 Py_TYPE(user.ptr())->tp_name);
+  }
+}
 
 #if !defined(Py_tp_vectorcall)
 #define Py_tp_vectorcall 82  // Python 3.14 names it; nanobind sees to it in older ones
@@ -308,7 +313,7 @@ void bind_methods(nb::class_<buffer>& bound) {
            nb::sig("def on_queue(self, queue: Queue) -> Buffer"),
            "The same memory, with operations that go to `queue`, of the same context\n"
            "(WrongContextError). It keeps this buffer alive.")
-      .def("record", &record, nb::arg("queue_or_event").none(),
+      .def("record", &record_use, nb::arg("queue_or_event").none(),
            nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
            "Tells that work which Isthmus does not know uses the memory: until the event, or all\n"
            "that is on the queue now, has completed it is not given back, and operations on\n"

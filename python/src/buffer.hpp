@@ -58,6 +58,9 @@ extern collected_garbage collected;
 // Waits for what is pending, which Ctrl-C interrupts, and gives the host's pointer; to be followed
 // by isthmus_buffer_unexport. The library's errors.
 [[nodiscard]] void* export_to_host(const buffer& of);
+// For the buffer protocol, the host's pointer, to be followed by isthmus_buffer_unexport; nullptr
+// with Python's error set: BufferError for device kind, ReadOnlyError.
+[[nodiscard]] void* export_view(const buffer& of, int flags) noexcept;
 // The class that parts of `of` have: Buffer, or the one of isthmus.memory.
 [[nodiscard]] nb::handle part_type(const buffer& of, nb::handle object) noexcept;
 
@@ -92,18 +95,20 @@ extern PyType_Slot buffer_slots[];
 // Lets other threads run meanwhile where that takes long.
 void free_buffer(const buffer& self) noexcept;
 
+// The same memory with operations that go to `queue`; TypeError for what is none.
+[[nodiscard]] nb::object on_queue(nb::handle self, nb::handle queue);
+// Tells of work on a Queue, or till an Event, that the library does not know; else a TypeError.
+void record_use(const buffer& self, nb::handle user);
+
 void bind_buffer_sharing(nb::class_<buffer>& bound);
 void bind_buffer_transfers(nb::class_<buffer>& bound);
 void bind_buffer_exchange(nb::module_& module, nb::class_<buffer>& bound);
 
 // -- exchange -------------------------------------------------------------------------------------
 
-[[nodiscard]] nb::object usm_interface(nb::handle self);
 [[nodiscard]] nb::object to_bytes(nb::handle self);
 // A fresh uint8 ndarray. Imports NumPy.
 [[nodiscard]] nb::object to_numpy(nb::handle self);
-// A new buffer of the same class, kind, alignment and queue with the same contents.
-[[nodiscard]] nb::object clone(nb::handle self);
 // Its queue, for whoever is told of the memory by way of it: BufferError where the memory is
 // another device's, which work on that queue may not reach.
 [[nodiscard]] const queue& queue_to_tell_of(const buffer& of);

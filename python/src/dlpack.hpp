@@ -5,9 +5,6 @@
 
 namespace isthmus::python {
 
-[[nodiscard]] nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version,
-                                   nb::handle device, nb::handle copy);
-[[nodiscard]] nb::object dlpack_device(const buffer& self);
 [[nodiscard]] nb::object from_dlpack(nb::handle object, nb::handle queue);
 
 namespace dlpack {
@@ -28,7 +25,7 @@ struct device {
   bool operator==(const device&) const = default;
 };
 struct data_type {
-  std::uint8_t code;  // 1: unsigned
+  std::uint8_t code;
   std::uint8_t bits;
   std::uint16_t lanes;
 };

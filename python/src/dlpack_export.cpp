@@ -1,10 +1,11 @@
-// DLPack: buffers lent to other libraries.
+// DLPack: buffers, and arrays over them, lent to other libraries.
 
 #include <algorithm>
 #include <memory>
 #include <unordered_map>
 
 #include "arguments.hpp"
+#include "array_view.hpp"
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
 #include "gil.hpp"
@@ -21,8 +22,7 @@ namespace {
 template <class Managed>
 struct lent_tensor {
   Managed managed{};
-  std::int64_t shape[1]{};
-  std::int64_t strides[1]{1};
+  array_numbers numbers;   // the shape, and behind it the strides, in elements
   buffer_handle exported;  // of a buffer of ours; or
   void* result = nullptr;  // of a copy
 
@@ -48,8 +48,9 @@ void drop_capsule(PyObject* capsule, const char* name) {
   }
 }
 
-// What a consumer gets: the memory itself, or a copy of it.
+// What a consumer gets: the memory itself, or a copy of it, which has no gaps.
 struct loan {
+  const array_view& elements;
   nb::object of;  // Buffer
   dlpack::device where;
   bool is_host_copy = false;
@@ -119,8 +120,8 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
 }
 
 // Memory that the host cannot touch is copied for it unless `copy` forbids that.
-loan to_loan(nb::handle self, nb::handle stream, nb::handle device, nb::handle copy) {
-  const auto& of = require_buffer(self);
+loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::handle copy) {
+  const auto& of = what.of;
   const auto where = device.is_none() ? own_device(of) : dlpack::to_device(device);
   const bool may_copy = copy.is_none() || is_true(copy);
   const bool must_copy = !copy.is_none() && may_copy;
@@ -134,8 +135,13 @@ loan to_loan(nb::handle self, nb::handle stream, nb::handle device, nb::handle c
   }
   auto consumer = consumer_queue(of, where, stream);
   const bool is_copy = must_copy || !serves_as_it_is;
-  return {is_copy && !for_host ? clone(self) : nb::borrow(self), where, is_copy && for_host,
-          is_copy, std::move(consumer)};
+  return {what,
+          is_copy && !for_host ? packed_clone(what, part_type(of, what.object))
+                               : nb::borrow(what.object),
+          where,
+          is_copy && for_host,
+          is_copy,
+          std::move(consumer)};
 }
 
 // Its queue goes on behind what is pending; from here on its work on the memory is known.
@@ -158,12 +164,13 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
   return pointer;
 }
 
+// The start of the buffer, or of the copy.
 void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
   const auto& of = require_buffer(what.of);
   if (what.is_host_copy) {
     check(wait_for_buffer(of.raw.get(), -1));  // which Ctrl-C interrupts
-    check(isthmus_result_allocate(std::max<std::size_t>(of.nbytes, 1), &result));
-    copy_out(of, result, nb::object{});
+    check(isthmus_result_allocate(std::max<std::size_t>(what.elements.nbytes, 1), &result));
+    copy_out(what.elements, result, nb::object{});
     return result;
   }
   if (what.where.type != dlpack::k_cpu) {
@@ -174,18 +181,38 @@ void* take_memory(const loan& what, buffer_handle& exported, void*& result) {
   return pointer;
 }
 
+// All of a tensor but its memory.
+template <class Managed>
+void describe_elements(const loan& what, lent_tensor<Managed>& lent) {
+  const auto& shape = what.elements.shape;
+  const auto& type = what.elements.type;
+  const int bits = type.item * 8;
+  if (bits > UINT8_MAX) {
+    raise_python(PyExc_BufferError, "DLPack: elements of %s have %d bits, which it cannot tell",
+                 type.name, bits);
+  }
+  const auto packed = what.is_copy ? dense_strides(shape, type.item) : array_numbers{};
+  lent.numbers.reserve(2 * shape.size());
+  lent.numbers.assign(shape.begin(), shape.end());
+  for (const auto each : what.is_copy ? number_span{packed} : what.elements.strides) {
+    lent.numbers.push_back(each / type.item);
+  }
+  auto& tensor = lent.managed.tensor;
+  tensor.device = what.where;
+  tensor.ndim = static_cast<std::int32_t>(shape.size());
+  tensor.dtype = {type.code, static_cast<std::uint8_t>(bits), 1};
+  tensor.shape = lent.numbers.data();
+  tensor.strides = tensor.shape + shape.size();
+}
+
 template <class Managed>
 nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor destructor) {
   const auto& of = require_buffer(what.of);
   auto lent = std::make_unique<lent_tensor<Managed>>();
-  auto& tensor = lent->managed.tensor;
-  tensor.data = take_memory(what, lent->exported, lent->result);
-  tensor.device = what.where;
-  tensor.ndim = 1;
-  tensor.dtype = {1, 8, 1};
-  lent->shape[0] = static_cast<std::int64_t>(of.nbytes);
-  tensor.shape = lent->shape;
-  tensor.strides = lent->strides;
+  describe_elements(what, *lent);
+  void* start = take_memory(what, lent->exported, lent->result);
+  lent->managed.tensor.data =
+      what.is_copy ? start : static_cast<char*>(start) + what.elements.offset;
   lent->managed.context = lent.get();
   lent->managed.deleter = &give_back<Managed>;
   if constexpr (std::is_same_v<Managed, dlpack::managed_versioned>) {
@@ -234,11 +261,11 @@ nb::object dlpack_device(const buffer& self) {
   return nb::make_tuple(where.type, where.id);
 }
 
-nb::object to_dlpack(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
-                     nb::handle copy) {
+nb::object to_dlpack(const array_view& lent, nb::handle stream, nb::handle max_version,
+                     nb::handle device, nb::handle copy) {
   drain_deferred();
   const bool versioned = wants_version(max_version);
-  const auto what = to_loan(self, stream, device, copy);
+  const auto what = to_loan(lent, stream, device, copy);
   if (versioned) {
     return make_capsule<dlpack::managed_versioned>(
         what, dlpack::k_versioned_name, [](PyObject* capsule) {

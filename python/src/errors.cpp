@@ -87,6 +87,10 @@ const error_class k_errors[] = {
      "InternalError",
      {&PyExc_RuntimeError, &none_of_them},
      "A fault of Isthmus: please report it."},
+    {ISTHMUS_ERROR_CONFLICT,
+     "ConflictError",
+     {&PyExc_RuntimeError, &none_of_them},
+     "Host and device both wrote the same part of a unified buffer: see UnifiedBuffer.resolve()."},
 };
 constexpr std::size_t k_error_count = std::size(k_errors);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "arguments.hpp"
+#include "array_view.hpp"
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
 #include "gil.hpp"
@@ -38,35 +39,25 @@ void set_entry(nb::handle dictionary, PyObject* key, nb::object value) {
   }
 }
 
-nb::object filled(PyObject* from, const void* pointer, const buffer& of) {
+// `by_items`: strides count elements.
+nb::object filled(PyObject* from, const void* pointer, const array_view& what, bool by_items) {
   nb::object made = nb::steal(PyDict_Copy(from));
   if (!made.is_valid()) {
     raise_set();
   }
   nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
-  nb::object nbytes = nb::steal(PyLong_FromSize_t(of.nbytes));
-  PyObject* flag = of.read_only ? Py_True : Py_False;
+  PyObject* flag = what.of.read_only ? Py_True : Py_False;
   set_entry(made, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
-  set_entry(made, interned.shape, nb::steal(PyTuple_Pack(1, nbytes.ptr())));
+  set_entry(made, interned.shape, to_tuple(what.shape));
+  if (!what.is_c_dense) {
+    made[nb::str("strides")] =
+        to_tuple(by_items ? in_items(what.strides, what.type.item)
+                          : array_numbers{what.strides.begin(), what.strides.end()});
+  }
+  if (&what.type != &byte_type()) {
+    made[nb::str("typestr")] = typestr_of(what.type);
+  }
   return made;
-}
-
-nb::object array_interface(nb::handle self) {
-  static PyObject* const from = make_template(protocol::numpy);
-  const auto& of = require_buffer(self);
-  if (!host_reachable(of.kind)) {
-    raise_python(PyExc_AttributeError,
-                 "__array_interface__: the host cannot touch memory of kind 'device'");
-  }
-  static_cast<void>(info_of(of));
-  raise_remembered_interrupt();
-  // A view waits for pending work.
-  nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
-  if (!view.is_valid()) {
-    forget_interrupt();  // this call's own, which nobody clears
-    raise_set();
-  }
-  return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, of);
 }
 
 // Whoever waits for the queue's stream has waited for what other queues do to the buffer, too.
@@ -81,36 +72,6 @@ void put_behind_pending(const buffer& of, const queue& on) {
     }
   }
   check(status);
-}
-
-nb::object cuda_interface(nb::handle self) {
-  static PyObject* const from = make_template(protocol::cuda);
-  const auto& of = require_buffer(self);
-  const auto& on = queue_to_tell_of(of);
-  if (cuda_number_of(on) < 0) {
-    raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is no device of CUDA's",
-                 describe(*device_of(on.device_object)).c_str());
-  }
-  nb::object made = filled(from, info_of(of).pointer, of);
-  made[nb::str("stream")] = lend_stream(on);
-  put_behind_pending(of, on);
-  return made;
-}
-
-// NumPy asks for this where there is no buffer to be had, others even where there is.
-nb::object to_array(nb::handle self, nb::handle dtype, nb::handle copy) {
-  const auto& of = require_buffer(self);
-  static_cast<void>(info_of(of));
-  if (!host_reachable(of.kind)) {
-    raise_python(PyExc_TypeError,
-                 "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
-                 kind_name(of.kind).ptr());
-  }
-  nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
-  if (!dtype.is_none()) {
-    array = array.attr("astype")(dtype, nb::arg("copy").none() = false);
-  }
-  return !copy.is_none() && is_true(copy) ? array.attr("copy")() : array;
 }
 
 // -- fresh host memory ----------------------------------------------------------------------------
@@ -138,12 +99,12 @@ PyType_Slot host_result_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&vi
 // Below this malloc's own memory is warm.
 constexpr std::size_t k_result_bytes = 64 * 1024;
 
-nb::object host_copy(const buffer& of) {
+nb::object host_copy(const array_view& what) {
   nb::object made =
-      make_instance<host_result>(host_result_type, std::max<std::size_t>(of.nbytes, 1));
+      make_instance<host_result>(host_result_type, std::max<std::size_t>(what.nbytes, 1));
   auto* to = nb::inst_ptr<host_result>(made);
-  to->nbytes = of.nbytes;
-  copy_out(of, to->pointer, made);
+  to->nbytes = what.nbytes;
+  copy_out(what, to->pointer, made);
   return made;
 }
 
@@ -161,18 +122,16 @@ PyObject* numpy_attribute(const char* name) {
   return nb::object(nb::module_::import_("numpy").attr(name)).release().ptr();
 }
 
-nb::object small_array(const buffer& of) {
+nb::object small_array(const array_view& what) {
   static PyObject* const empty = numpy_attribute("empty");
-  static PyObject* const uint8 =
-      nb::object(nb::handle(numpy_attribute("dtype"))("u1")).release().ptr();
-  nb::object array = nb::handle(empty)(of.nbytes, nb::handle(uint8));
+  nb::object array = nb::handle(empty)(to_tuple(what.shape), dtype_of(what.type));
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) {
     raise_set();
   }
   void* to = view.buf;
   PyBuffer_Release(&view);  // nobody else has the array
-  copy_out(of, to, array);
+  copy_out(what, to, array);
   return array;
 }
 
@@ -186,7 +145,10 @@ nb::object reduce(nb::handle self, int protocol) {
   return nb::handle(reducer)(self, protocol);
 }
 
-nb::object host_copy_of(nb::handle self) { return host_copy(require_buffer(self)); }
+nb::object host_copy_of(nb::handle self) { return host_copy(byte_view{self}.get()); }
+nb::object clone(nb::handle self) {
+  return packed_clone(byte_view{self}.get(), part_type(require_buffer(self), self));
+}
 
 }  // namespace
 
@@ -207,13 +169,57 @@ const queue& queue_to_tell_of(const buffer& of) {
   return on;
 }
 
-nb::object usm_interface(nb::handle self) {
+nb::object usm_interface(const array_view& what) {
   static PyObject* const from = make_template(protocol::usm);
-  const auto& of = require_buffer(self);
-  static_cast<void>(queue_to_tell_of(of));
-  nb::object made = filled(from, info_of(of).pointer, of);
-  set_entry(made, interned.syclobj, of.queue_object);
+  static_cast<void>(queue_to_tell_of(what.of));
+  nb::object made = filled(from, what.in(info_of(what.of).pointer), what, true);
+  set_entry(made, interned.syclobj, what.of.queue_object);
   return made;
+}
+
+nb::object array_interface(nb::handle self, const array_view& what) {
+  static PyObject* const from = make_template(protocol::numpy);
+  if (!host_reachable(what.of.kind)) {
+    raise_python(PyExc_AttributeError,
+                 "__array_interface__: the host cannot touch memory of kind 'device'");
+  }
+  static_cast<void>(info_of(what.of));
+  raise_remembered_interrupt();
+  // A view waits for pending work.
+  nb::object view = nb::steal(PyMemoryView_FromObject(self.ptr()));
+  if (!view.is_valid()) {
+    forget_interrupt();  // this call's own, which nobody clears
+    raise_set();
+  }
+  return filled(from, PyMemoryView_GET_BUFFER(view.ptr())->buf, what, false);
+}
+
+nb::object cuda_interface(const array_view& what) {
+  static PyObject* const from = make_template(protocol::cuda);
+  const auto& on = queue_to_tell_of(what.of);
+  if (cuda_number_of(on) < 0) {
+    raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is no device of CUDA's",
+                 describe(*device_of(on.device_object)).c_str());
+  }
+  nb::object made = filled(from, what.in(info_of(what.of).pointer), what, false);
+  made[nb::str("stream")] = lend_stream(on);
+  put_behind_pending(what.of, on);
+  return made;
+}
+
+// NumPy asks for this where there is no buffer to be had, others even where there is.
+nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::handle copy) {
+  static_cast<void>(info_of(of));
+  if (!host_reachable(of.kind)) {
+    raise_python(PyExc_TypeError,
+                 "the host cannot touch memory of kind '%U': use to_numpy(), which copies",
+                 kind_name(of.kind).ptr());
+  }
+  nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
+  if (!dtype.is_none()) {
+    array = array.attr("astype")(dtype, nb::arg("copy").none() = false);
+  }
+  return !copy.is_none() && is_true(copy) ? array.attr("copy")() : array;
 }
 
 nb::object to_bytes(nb::handle self) {
@@ -224,59 +230,71 @@ nb::object to_bytes(nb::handle self) {
     raise_set();
   }
   ask_for_huge_pages(PyBytes_AS_STRING(made.ptr()), of.nbytes);
-  copy_out(of, PyBytes_AS_STRING(made.ptr()), made);
+  copy_out(byte_view{self}.get(), PyBytes_AS_STRING(made.ptr()), made);
   return made;
 }
 
-nb::object to_numpy(nb::handle self) {
-  const auto& of = require_buffer(self);
-  if (of.nbytes < k_result_bytes) {
-    return small_array(of);
+nb::object to_numpy(const array_view& what) {
+  if (what.nbytes < k_result_bytes) {
+    return small_array(what);
   }
-  static PyObject* const from_buffer = numpy_attribute("frombuffer");
-  return nb::handle(from_buffer)(host_copy(of), "u1");
+  static PyObject* const ndarray = numpy_attribute("ndarray");
+  return nb::handle(ndarray)(to_tuple(what.shape), dtype_of(what.type), host_copy(what));
 }
 
-nb::object clone(nb::handle self) {
-  const auto& of = require_buffer(self);
-  const auto info = info_of(of);
-  nb::object made = nb::inst_alloc(part_type(of, self));
-  construct_buffer(nb::inst_ptr<buffer>(made), of.nbytes, of.kind,
-                   static_cast<std::int64_t>(info.alignment), of.queue_object, nullptr,
+nb::object to_numpy(nb::handle self) { return to_numpy(byte_view{self}.get()); }
+
+nb::object packed_clone(const array_view& what, nb::handle type) {
+  const auto info = info_of(what.of);
+  nb::object made = nb::inst_alloc(type);
+  construct_buffer(nb::inst_ptr<buffer>(made), what.nbytes, what.of.kind,
+                   static_cast<std::int64_t>(info.alignment), what.of.queue_object, nullptr,
                    kinds_allowed::wanted_alone);
   nb::inst_mark_ready(made);
-  static_cast<void>(
-      copy({made, self, nb::none(), nb::int_(0), nb::int_(0)}, {nb::handle{}, nb::handle{}, true}));
+  place into = buffer_place(*buffer_of(made));
+  into.keep = made;
+  copy_packed(what, into);
   return made;
 }
 
 namespace {
 
+nb::object bytes_array(nb::handle self, nb::handle dtype, nb::handle copy) {
+  return to_array(self, require_buffer(self), dtype, copy);
+}
+nb::object lend_bytes(nb::handle self, nb::handle stream, nb::handle max_version, nb::handle device,
+                      nb::handle copy) {
+  return to_dlpack(byte_view{self}.get(), stream, max_version, device, copy);
+}
+
 void bind_protocols(nb::class_<buffer>& bound) {
   bound
       .def_prop_ro(
-          "__sycl_usm_array_interface__", &usm_interface,
+          "__sycl_usm_array_interface__",
+          [](nb::handle self) { return usm_interface(byte_view{self}.get()); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
           "address is True for read-only memory. Does not wait. ClosedError if freed.")
       .def_prop_ro(
-          "__array_interface__", &array_interface,
+          "__array_interface__",
+          [](nb::handle self) { return array_interface(self, byte_view{self}.get()); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, of shared and host kinds; waits for pending work.\n"
           "Buffers of device kind have no such attribute.")
       .def_prop_ro(
-          "__cuda_array_interface__", &cuda_interface,
+          "__cuda_array_interface__",
+          [](nb::handle self) { return cuda_interface(byte_view{self}.get()); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
           "Numba's interface, version 3, of buffers on CUDA devices; `stream` is the queue's,\n"
           "which goes on behind all pending work and whose handle counts as lent from then on.\n"
           "Waits for nothing but what waits for the host. Who works on the memory on\n"
           "another stream must tell: record(Queue.from_stream(stream)). ClosedError if freed;\n"
           "buffers on other devices have no such attribute.")
-      .def("__array__", &to_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+      .def("__array__", &bytes_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
            nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
            "A uint8 array over the bytes of shared and host kinds. Raises TypeError for device "
            "kind.")
-      .def("__dlpack__", &to_dlpack, nb::kw_only(), nb::arg("stream") = nb::none(),
+      .def("__dlpack__", &lend_bytes, nb::kw_only(), nb::arg("stream") = nb::none(),
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
            nb::sig(
@@ -315,7 +333,8 @@ void bind_copies(nb::class_<buffer>& bound) {
       .def("tobytes", &to_bytes, nb::sig("def tobytes(self) -> bytes"),
            "A copy of all bytes. Waits for pending work on the buffer.")
       .def("__bytes__", &to_bytes, nb::sig("def __bytes__(self) -> bytes"))
-      .def("to_numpy", &to_numpy, nb::sig("def to_numpy(self) -> Any"),
+      .def("to_numpy", nb::overload_cast<nb::handle>(&to_numpy),
+           nb::sig("def to_numpy(self) -> Any"),
            "A fresh uint8 ndarray with a copy of all bytes, of any kind. Waits for pending work.")
       .def("_host_copy", &host_copy_of, nb::sig("def _host_copy(self) -> Any"),
            "A copy of all bytes with the buffer protocol.")

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "arguments.hpp"
-#include "array_layout.hpp"
 #include "cuda_streams.hpp"
 #include "current.hpp"
 
@@ -75,7 +74,7 @@ class interface_reader {
   [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* what) const;
   [[nodiscard]] array_numbers to_numbers(nb::handle values, const char* what) const;
   [[nodiscard]] array_numbers read_shape() const;
-  [[nodiscard]] std::size_t read_item_size() const;
+  void read_type(array_layout& into) const;
   [[nodiscard]] array_numbers read_strides(const array_numbers& shape, std::int64_t item) const;
 
   nb::handle object_;
@@ -201,7 +200,7 @@ array_numbers interface_reader::read_shape() const {
   return shape;
 }
 
-std::size_t interface_reader::read_item_size() const {
+void interface_reader::read_type(array_layout& into) const {
   const nb::object typestr = entry("typestr");
   if (!typestr.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no typestr", protocol_);
@@ -211,7 +210,8 @@ std::size_t interface_reader::read_item_size() const {
     raise_python(PyExc_ValueError, "typestr of %s must name a number or bool, as '<f4', not %R",
                  protocol_, typestr.ptr());
   }
-  return size;
+  into.item = static_cast<std::int64_t>(size);
+  into.type = find_element_type(typestr);
 }
 
 // SYCL's count elements, CUDA's bytes.
@@ -237,7 +237,7 @@ array_numbers interface_reader::read_strides(const array_numbers& shape, std::in
 void interface_reader::read_layout(told_interface& told) const {
   array_layout layout;
   layout.shape = read_shape();
-  layout.item = static_cast<std::int64_t>(read_item_size());
+  read_type(layout);
   layout.strides = read_strides(layout.shape, layout.item);
   const nb::object given = is_sycls() ? entry("offset") : nb::object{};
   std::int64_t start = given.is_valid() ? to_int64(given, "offset") : 0;
@@ -254,6 +254,7 @@ void interface_reader::read_layout(told_interface& told) const {
   told.what.nbytes = static_cast<std::size_t>(box.nbytes);
   told.empty = is_empty(layout);
   told.contiguous = is_contiguous(layout);
+  told.layout = std::move(layout);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "array_layout.hpp"
 #include "buffer.hpp"
 
 namespace isthmus::python {
@@ -15,6 +16,7 @@ struct told_interface {
   // pointer's device.
   nb::object queue;
   bool contiguous = true;  // in C or Fortran order
+  array_layout layout{};
 };
 
 // Nothing if it has none of them; SYCL's is read if it has both. Pre: no Python error is set.

@@ -73,11 +73,13 @@ NB_MODULE(_core, module) {
   bind_torch(module);
   bind_bare_block(module);
   bind_buffer(module);
+  bind_device_array(module);
   bind_ipc(module);
   bind_ranges(module);
   bind_nd(module);
   bind_memory(module);
   bind_pin(module);
+  bind_unified(module);
   bind_sim(module);
   bind_c_api(module);
   module.def("_library_path", &library_path, "Where libisthmus was loaded from.");

@@ -1,15 +1,12 @@
 // Copies of N-dimensional arrays.
 
 #include <algorithm>
-#include <optional>
 
 #include "arguments.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
 namespace {
-
-using sizes = std::vector<std::size_t>;
 
 sizes to_sizes(nb::handle given, const char* what) {
   const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
@@ -67,29 +64,14 @@ struct side {
   }
 };
 
-void read_layout(side& of, const Py_buffer& view) {
-  of.item = static_cast<std::size_t>(view.itemsize);
-  for (int i = 0; i < view.ndim; ++i) {
-    if (view.strides[i] < 0 && view.shape[i] > 1) {
-      raise_python(PyExc_ValueError,
-                   "dimension %d of the %s runs backwards, by %zd bytes: pass "
-                   "numpy.ascontiguousarray(...) of it",
-                   i, of.role, view.strides[i]);
-    }
-    of.shape.push_back(static_cast<std::size_t>(view.shape[i]));
-    of.strides.push_back(static_cast<std::size_t>(std::max<Py_ssize_t>(view.strides[i], 0)));
-  }
-}
-
 side to_side(nb::handle object, access wanted, const char* role) {
-  side made{role, to_array_place(object, wanted, role), {}, {}, 0};
-  if (made.where.memory == nullptr) {
-    made.where = to_place(object, wanted, role);
-    return made;
+  auto array = to_array_place(object, wanted, role);
+  if (!array) {
+    return {role, to_place(object, wanted, role), {}, {}, 0};
   }
-  read_layout(made, made.where.memory->view);
-  made.where.nbytes = extent_of(made.shape, made.strides, made.item, role);
-  return made;
+  const auto& layout = array->layout;
+  return {role, std::move(array->where), as_sizes(layout.shape), as_sizes(layout.strides),
+          static_cast<std::size_t>(layout.item)};
 }
 
 struct array {
@@ -164,17 +146,8 @@ nb::object copy(const nd_request& what, const operation_arguments& how) {
   require_range(from.where, extent_of(block.shape, from_strides, block.item, "source"), "source");
   require_range(to.where, extent_of(block.shape, to_strides, block.item, "destination"),
                 "destination");
-  std::size_t nbytes = block.item;
-  for (const auto extent : block.shape) {
-    nbytes *= extent;
-  }
-  return run_operation(
-      {how, nbytes, to.where.direct && from.where.direct, {&to.where, &from.where}},
-      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-        return isthmus_copy_nd(how.queue, &to.where.raw, to_strides.data(), &from.where.raw,
-                               from_strides.data(), block.shape.data(), block.shape.size(),
-                               block.item, with, event);
-      });
+  return copy_strided({to.where, from.where, to_strides, from_strides, block.shape, block.item},
+                      how);
 }
 
 nb::object copy_nd(nb::handle dst, nb::handle src, nb::handle shape, nb::handle itemsize,

@@ -103,8 +103,9 @@ struct failure_callback_resource : adaptor_resource {};
 
 // Bound classes, for checks and for making instances; borrowed, they live as long as the module.
 struct bound_types {
-  nb::handle platform, device, context, queue, event, resource, budget, buffer;
+  nb::handle platform, device, context, queue, event, resource, budget, buffer, unified;
   nb::handle memory[4];  // by kind; [0] their common base
+  nb::handle device_array;
 };
 extern bound_types types;
 
@@ -156,8 +157,10 @@ void bind_ranges(nb::module_& module);
 void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
+void bind_device_array(nb::module_& module);
 void bind_ipc(nb::module_& module);
 void bind_pin(nb::module_& module);
+void bind_unified(nb::module_& module);
 void bind_sim(nb::module_& module);
 void bind_c_api(nb::module_& module);
 

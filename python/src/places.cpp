@@ -1,8 +1,9 @@
 // Python's objects as places of a copy.
 
+#include <algorithm>
 #include <memory>
 
-#include "interfaces.hpp"
+#include "device_array.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
@@ -67,11 +68,56 @@ bool take_view(nb::handle object, int extra, Py_buffer& view) {
   return false;
 }
 
-place foreign_place(nb::handle object, const told_interface& told, access wanted,
-                    const char* role) {
+place dense_foreign_place(nb::handle object, const told_interface& told, access wanted,
+                          const char* role) {
   if (!told.contiguous) {
     raise_python(PyExc_ValueError, k_not_contiguous, role);
   }
+  return foreign_place(object, told, wanted, role);
+}
+
+place host_place(nb::handle object, access wanted, const char* role) {
+  place made;
+  made.memory = std::make_unique<pinned>();
+  auto& view = made.memory->view;
+  if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
+    nb::python_error refused;  // CuPy's arrays have the buffer protocol, to refuse it
+    if (const auto told = read_interface(object)) {
+      return dense_foreign_place(object, *told, wanted, role);
+    }
+    refused.restore();
+    explain_refusal(object, wanted, role);
+  }
+  refuse_references(view, role);
+  made.raw.pointer = view.buf;
+  made.nbytes = static_cast<std::size_t>(view.len);
+  return made;
+}
+
+array_layout layout_of(const Py_buffer& view) {
+  array_layout made;
+  made.item = view.itemsize;
+  made.type = element_type_of_format(view.format, view.itemsize);
+  made.shape.assign(view.shape, view.shape + view.ndim);
+  made.strides.assign(view.strides, view.strides + view.ndim);
+  return made;
+}
+
+// The part of its buffer that its elements lie in.
+place part_place(nb::handle object, const device_array& of) {
+  const auto& parent = buffer_in(of);
+  place made = buffer_place(parent);
+  check(isthmus_buffer_slice(parent.raw.get(), of.offset, of.layout->extent, made.adopted.out()));
+  made.raw.buffer = made.adopted.get();
+  made.nbytes = of.layout->extent;
+  made.keep = nb::borrow(object);
+  return made;
+}
+
+}  // namespace
+
+place foreign_place(nb::handle object, const told_interface& told, access wanted,
+                    const char* role) {
   if (wanted == access::write && told.what.read_only) {
     raise_read_only(object, role);
   }
@@ -93,25 +139,16 @@ place foreign_place(nb::handle object, const told_interface& told, access wanted
   return made;
 }
 
-place host_place(nb::handle object, access wanted, const char* role) {
-  place made;
-  made.memory = std::make_unique<pinned>();
-  auto& view = made.memory->view;
-  if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
-    nb::python_error refused;  // CuPy's arrays have the buffer protocol, to refuse it
-    if (const auto told = read_interface(object)) {
-      return foreign_place(object, *told, wanted, role);
+void require_forward(const array_layout& layout, const char* role) {
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.strides[i] < 0 && layout.shape[i] > 1) {
+      raise_python(PyExc_ValueError,
+                   "dimension %zu of the %s runs backwards, by %lld bytes: pass "
+                   "numpy.ascontiguousarray(...) of it",
+                   i, role, static_cast<long long>(layout.strides[i]));
     }
-    refused.restore();
-    explain_refusal(object, wanted, role);
   }
-  refuse_references(view, role);
-  made.raw.pointer = view.buf;
-  made.nbytes = static_cast<std::size_t>(view.len);
-  return made;
 }
-
-}  // namespace
 
 place buffer_place(const buffer& of) {
   const auto& on = queue_of_buffer(of);
@@ -124,21 +161,30 @@ place buffer_place(const buffer& of) {
   return made;
 }
 
-place to_array_place(nb::handle object, access wanted, const char* role) {
-  place made;
-  if (buffer_of(object) != nullptr || PyObject_CheckBuffer(object.ptr()) == 0) {
-    return made;
+std::optional<array_place> to_array_place(nb::handle object, access wanted, const char* role) {
+  if (const auto* array = device_array_of(object)) {
+    return array_place{part_place(object, *array), *array->layout};
   }
-  made.memory = std::make_unique<pinned>();
-  auto& view = made.memory->view;
+  if (buffer_of(object) != nullptr || PyObject_CheckBuffer(object.ptr()) == 0) {
+    return {};
+  }
+  array_place made;
+  made.where.memory = std::make_unique<pinned>();
+  auto& view = made.where.memory->view;
   const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == access::write ? PyBUF_WRITABLE : 0);
   if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
     PyErr_Clear();
-    made.memory.reset();
-    return made;
+    return {};
   }
   refuse_references(view, role);
-  made.raw.pointer = view.buf;
+  made.layout = layout_of(view);
+  require_forward(made.layout, role);
+  for (auto& each : made.layout.strides) {
+    each = std::max<std::int64_t>(each, 0);  // one that is never gone
+  }
+  made.where.raw.pointer = view.buf;
+  made.where.nbytes =
+      is_empty(made.layout) ? 0 : static_cast<std::size_t>(box_of(made.layout).nbytes);
   return made;
 }
 
@@ -148,11 +194,17 @@ place to_place(nb::handle object, access wanted, const char* role) {
     made.keep = nb::borrow(object);
     return made;
   }
+  if (const auto* array = device_array_of(object)) {
+    if (!array->layout->is_c_dense) {
+      raise_python(PyExc_ValueError, k_not_contiguous, role);
+    }
+    return part_place(object, *array);
+  }
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     return host_place(object, wanted, role);
   }
   if (const auto told = read_interface(object)) {
-    return foreign_place(object, *told, wanted, role);
+    return dense_foreign_place(object, *told, wanted, role);
   }
   raise_python(PyExc_TypeError,
                "%s must be a Buffer, have the buffer protocol (bytes, bytearray, memoryview, "

@@ -3,6 +3,8 @@
 #include "transfers.hpp"
 
 #include <cstring>
+#include <functional>
+#include <numeric>
 
 #include "arguments.hpp"
 #include "waiting.hpp"
@@ -172,22 +174,45 @@ nb::object advise(const part_request& what, nb::handle advice, const operation_a
                        });
 }
 
-void copy_out(const buffer& of, void* to, nb::object keep) {
-  place from = buffer_place(of);
-  place into;
-  into.raw.pointer = to;
-  into.nbytes = of.nbytes;
-  into.keep = std::move(keep);
+nb::object copy_strided(const strided_copy& what, const operation_arguments& how) {
+  const auto nbytes =
+      std::accumulate(what.shape.begin(), what.shape.end(), what.item, std::multiplies<>{});
+  return run_operation({how, nbytes, what.to.direct && what.from.direct, {&what.to, &what.from}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_copy_nd(how.queue, &what.to.raw, what.to_strides.data(),
+                                                &what.from.raw, what.from_strides.data(),
+                                                what.shape.data(), what.shape.size(), what.item,
+                                                with, event);
+                       });
+}
+
+void copy_packed(const array_view& what, place& to) {
+  place from = buffer_place(what.of);
+  from.raw.offset = what.offset;
   const operation_arguments how{nb::handle{}, nb::handle{}, true};
-  if (is_reading_in_child(into, from, how)) {
-    read_in_child(of, 0, to, of.nbytes);
+  if (!what.is_c_dense) {
+    static_cast<void>(copy_strided({to, from, as_sizes(dense_strides(what.shape, what.type.item)),
+                                    as_sizes(what.strides), as_sizes(what.shape), what.type.item},
+                                   how));
     return;
   }
-  static_cast<void>(run_operation({how, of.nbytes, from.direct, {&into, &from}},
+  if (is_reading_in_child(to, from, how)) {
+    read_in_child(what.of, what.offset, to.raw.pointer, what.nbytes);
+    return;
+  }
+  static_cast<void>(run_operation({how, what.nbytes, to.direct && from.direct, {&to, &from}},
                                   [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                                    return isthmus_copy(nullptr, &into.raw, &from.raw, of.nbytes,
+                                    return isthmus_copy(nullptr, &to.raw, &from.raw, what.nbytes,
                                                         with, event);
                                   }));
+}
+
+void copy_out(const array_view& from, void* to, nb::object keep) {
+  place into;
+  into.raw.pointer = to;
+  into.nbytes = from.nbytes;
+  into.keep = std::move(keep);
+  copy_packed(from, into);
 }
 
 }  // namespace isthmus::python

@@ -2,9 +2,11 @@
 // How copies and fills are started and waited for.
 
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "buffer.hpp"
+#include "array_view.hpp"
+#include "interfaces.hpp"
 #include "owners.hpp"
 
 namespace isthmus::python {
@@ -39,9 +41,19 @@ enum class access { read, write };
 // Buffer, buffer protocol, one of interfaces.hpp. TypeError for anything else, ValueError
 // for what is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);
-// The same of an array that may have gaps, as it lies in the object's own view, which `memory` has.
-// Not valid (a null `memory`) where the object is a Buffer or has no such view.
-[[nodiscard]] place to_array_place(nb::handle object, access wanted, const char* role);
+// An array that may have gaps, which none of its dimensions runs through backwards.
+struct array_place {
+  place where;
+  array_layout layout;
+};
+// Of a DeviceArray, or as the array lies in the object's own view. Not there where the object is a
+// Buffer or has no such view. ValueError for what runs backwards.
+[[nodiscard]] std::optional<array_place> to_array_place(nb::handle object, access wanted,
+                                                        const char* role);
+// Of an array that tells its address: the box around its elements.
+[[nodiscard]] place foreign_place(nb::handle object, const told_interface& told, access wanted,
+                                  const char* role);
+void require_forward(const array_layout& layout, const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);
@@ -89,6 +101,23 @@ struct copy_2d_request {
 };
 [[nodiscard]] nb::object copy_2d(const copy_2d_request& what, const operation_arguments& how);
 
+using sizes = std::vector<std::size_t>;
+// Pre: none is negative.
+[[nodiscard]] inline sizes as_sizes(number_span numbers) {
+  return {numbers.begin(), numbers.end()};
+}
+// Elements at one and at another place, as isthmus_copy_nd has them.
+struct strided_copy {
+  place& to;
+  place& from;
+  sizes to_strides;
+  sizes from_strides;
+  sizes shape;
+  std::size_t item;
+};
+// Pre: all of them lie within the places.
+[[nodiscard]] nb::object copy_strided(const strided_copy& what, const operation_arguments& how);
+
 struct part_request {
   nb::handle buffer, offset, nbytes;
 };
@@ -98,9 +127,10 @@ struct part_request {
                                   const operation_arguments& how);
 [[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
                                 const operation_arguments& how);
-// Copies all of it into host memory that nobody else knows yet and that `keep`, if valid, keeps;
-// waits.
-void copy_out(const buffer& from, void* to, nb::object keep);
+// Copies the elements, packed in C order, to where as many bytes lie; waits.
+void copy_packed(const array_view& from, place& to);
+// The same into host memory that nobody else knows yet and that `keep`, if valid, keeps.
+void copy_out(const array_view& from, void* to, nb::object keep);
 
 // True while functions given to queues are under way: then nothing may wait with the lock held.
 [[nodiscard]] bool functions_under_way() noexcept;

@@ -9,15 +9,14 @@
 using namespace isthmus;
 using namespace isthmus::c;
 
-namespace {
-
-result<ref<queue>> default_queue() {
+result<ref<queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
+  if (chosen != nullptr) {
+    return ref{object(chosen)};
+  }
   auto where = find_device("");
   ISTHMUS_TRY(where);
   return (*where)->default_queue();
 }
-
-}  // namespace
 
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
@@ -27,11 +26,11 @@ isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    if (queue != nullptr) {
+    if (queue != nullptr) {  // without counting a reference to it
       return give(buffer::create(*object(queue), {nbytes, kind, alignment}, object(resource)),
                   buffer);
     }
-    auto on = default_queue();
+    auto on = queue_or_default(nullptr);
     ISTHMUS_TRY(on);
     return give(buffer::create(**on, {nbytes, kind, alignment}, object(resource)), buffer);
   });
@@ -86,7 +85,7 @@ isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t* handle, ist
     }
     shared_bytes wanted{{{}, handle->offset}, handle->nbytes};
     std::copy(std::begin(handle->handle), std::end(handle->handle), wanted.at.of.bytes.begin());
-    auto on = queue != nullptr ? result<ref<isthmus::queue>>{ref{object(queue)}} : default_queue();
+    auto on = queue_or_default(queue);
     ISTHMUS_TRY(on);
     return give(buffer::open(**on, wanted), buffer);
   });

@@ -14,6 +14,7 @@
 #include "memory/memory_resource.hpp"
 #include "memory/pins.hpp"
 #include "memory/reclaimers.hpp"
+#include "unified/unified_buffer.hpp"
 
 namespace isthmus::c {
 
@@ -36,6 +37,7 @@ ISTHMUS_HANDLE(isthmus_buffer_t, buffer)
 ISTHMUS_HANDLE(isthmus_scope_t, statistics_scope)
 ISTHMUS_HANDLE(isthmus_reclaimer_t, reclaimer)
 ISTHMUS_HANDLE(isthmus_pin_t, pin)
+ISTHMUS_HANDLE(isthmus_unified_t, unified_buffer)
 #undef ISTHMUS_HANDLE
 // NOLINTEND(bugprone-macro-parentheses)
 
@@ -59,6 +61,9 @@ status guarded(Body&& body) noexcept {
 [[nodiscard]] error is_null(const char* name);
 [[nodiscard]] error is_too_small(const char* name, std::size_t given, std::size_t wanted);
 [[nodiscard]] error refuse_child();
+
+// NULL: the default device's.
+[[nodiscard]] result<ref<queue>> queue_or_default(isthmus_queue_t* chosen);
 
 // Where a resource is made for; a NULL device is the context's first. WRONG_CONTEXT for a device of
 // another one, UNSUPPORTED for a kind that it has not.

@@ -125,7 +125,7 @@ isthmus_status_t isthmus_event_complete(isthmus_event_t* event, isthmus_status_t
           ISTHMUS_ERROR_INVALID_ARGUMENT,
           "an event cannot be completed with status {}: use 0 or another error than TIMEOUT, {} to "
           "{}",
-          status, ISTHMUS_ERROR_INTERNAL + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
+          status, ISTHMUS_ERROR_CONFLICT + 0, ISTHMUS_ERROR_INVALID_ARGUMENT + 0);
     }
     if (!target->finish(failed ? error{status, message == nullptr ? status_name(status) : message}
                                : error{})) {

@@ -13,7 +13,7 @@ using namespace isthmus::c;
 
 namespace {
 
-result<tracking_resource*> tracking(isthmus_resource_t* resource) {
+result<tracking_resource*> tracking_of(isthmus_resource_t* resource) {
   ISTHMUS_NEEDS(resource);
   if (os::is_forked_child()) {
     return refuse_child();
@@ -67,7 +67,7 @@ isthmus_status_t isthmus_resource_tracking(isthmus_resource_t* upstream, uint32_
 isthmus_status_t isthmus_tracking_visit(isthmus_resource_t* resource,
                                         isthmus_tracked_function_t function, void* given) noexcept {
   return guarded([&]() -> result<void> {
-    auto of = tracking(resource);
+    auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     ISTHMUS_NEEDS(function);
     for (const auto& each : (*of)->live()) {
@@ -87,7 +87,7 @@ isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
                                         isthmus_tag_usage_function_t function,
                                         void* given) noexcept {
   return guarded([&]() -> result<void> {
-    auto of = tracking(resource);
+    auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     ISTHMUS_NEEDS(function);
     for (const auto& each : (*of)->usage_by_tag()) {
@@ -103,7 +103,7 @@ isthmus_status_t isthmus_tracking_usage(isthmus_resource_t* resource,
 isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* text, size_t room,
                                          size_t* length) noexcept {
   return guarded([&]() -> result<void> {
-    auto of = tracking(resource);
+    auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     ISTHMUS_NEEDS(length);
     if (room != 0) {
@@ -122,7 +122,7 @@ isthmus_status_t isthmus_tracking_report(isthmus_resource_t* resource, char* tex
 
 isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource) noexcept {
   return guarded([&]() -> result<void> {
-    auto of = tracking(resource);
+    auto of = tracking_of(resource);
     ISTHMUS_TRY(of);
     (*of)->reset();
     return {};

@@ -30,4 +30,11 @@ class owner {
   isthmus_owner_t raw_{};
 };
 
+// Keeps a value of the library's own, a counted pointer say. Throws std::bad_alloc.
+template <class Value>
+[[nodiscard]] owner owner_of(Value kept) {
+  return owner{isthmus_owner_t{new Value(std::move(kept)),
+                               [](void* gone) { delete static_cast<Value*>(gone); }}};
+}
+
 }  // namespace isthmus

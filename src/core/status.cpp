@@ -132,6 +132,7 @@ const char* status_name(status code) noexcept {
     case ISTHMUS_ERROR_CALLBACK: return "function failed";
     case ISTHMUS_ERROR_FORKED: return "forked";
     case ISTHMUS_ERROR_INTERNAL: return "internal error";
+    case ISTHMUS_ERROR_CONFLICT: return "conflict";
     default: return "unknown status";
   }
 }

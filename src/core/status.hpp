@@ -23,7 +23,7 @@ using status = isthmus_status_t;
 
 // Of what callers give: whether it is one of the header's errors.
 [[nodiscard]] constexpr bool is_error(status code) noexcept {
-  return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_INTERNAL;
+  return code <= ISTHMUS_ERROR_INVALID_ARGUMENT && code >= ISTHMUS_ERROR_CONFLICT;
 }
 
 // Immutable and shared: a copy costs a count. Making one never fails: where the host has no memory

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "core/sizes.hpp"
+#include "os/shared_file.hpp"
 
 namespace isthmus::os {
 namespace {
@@ -92,7 +93,7 @@ result<void*> map_sparse_pages(std::size_t nbytes, std::size_t alignment) {
     munmap(*start, whole);
     return failure;
   }
-  madvise(*start, whole, MADV_NOHUGEPAGE);
+  avoid_huge_pages(*start, whole);
   return start;
 }
 
@@ -134,6 +135,10 @@ void prefer_huge_pages(void* at, std::size_t nbytes) noexcept {
   }
 }
 
+void avoid_huge_pages(void* at, std::size_t nbytes) noexcept {
+  madvise(at, nbytes, MADV_NOHUGEPAGE);
+}
+
 void decommit_pages(void* at, std::size_t nbytes) noexcept {
   constexpr int k_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
   if (mmap(at, nbytes, PROT_NONE, k_flags, -1, 0) == MAP_FAILED) {
@@ -160,66 +165,34 @@ result<void> move_pages(void* from, void* to, std::size_t nbytes, left_pages lef
 
 namespace {
 
-// Memory that can be mapped several times, and is there as long as a mapping is.
-class shared_file {
- public:
-  explicit shared_file(std::size_t nbytes) noexcept {
-    if (nbytes > SIZE_MAX / 2) {
-      errno = ENOMEM;
-      return;
-    }
-    number_ = memfd_create("isthmus", MFD_CLOEXEC);
-    is_there_ = number_ >= 0 && ftruncate(number_, static_cast<off_t>(whole_pages(nbytes))) == 0;
-  }
-  shared_file(const shared_file&) = delete;
-  shared_file& operator=(const shared_file&) = delete;
-  ~shared_file() {
-    if (number_ >= 0) {
-      close(number_);
-    }
-  }
-
-  [[nodiscard]] bool is_there() const noexcept { return is_there_; }
-  // `at` reserved, or null for anywhere. MAP_FAILED.
-  [[nodiscard]] void* map(void* at, std::size_t nbytes) const noexcept {
-    return mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
-                number_, 0);
-  }
-
- private:
-  int number_ = -1;
-  bool is_there_ = false;
-};
+result<shared_file> open_for(std::size_t nbytes) {
+  return shared_file::open(nbytes > SIZE_MAX / 2 ? nbytes : whole_pages(nbytes));
+}
 
 result<void*> map_aligned(const shared_file& file, std::size_t nbytes, std::size_t alignment) {
   auto at = reserve_aligned(nbytes, alignment);
   ISTHMUS_TRY(at);
-  if (file.map(*at, nbytes) == MAP_FAILED) {
-    auto failure = no_pages("mmap", nbytes);
+  auto mapped = file.map(*at, 0, nbytes);
+  if (!mapped) {
     munmap(*at, nbytes);
-    return failure;
   }
-  return at;
+  return mapped;
 }
 
 }  // namespace
 
 result<two_faced> map_two_faced(std::size_t nbytes, std::size_t alignment) {
-  const shared_file file{nbytes};
+  auto file = open_for(nbytes);
+  ISTHMUS_TRY(file);
   const auto whole = whole_pages(nbytes);
-  if (!file.is_there()) {
-    return no_pages("memfd", nbytes);
-  }
-  void* open = file.map(nullptr, whole);
-  if (open == MAP_FAILED) {
-    return no_pages("mmap", nbytes);
-  }
+  auto open = file->map(nullptr, 0, whole);
+  ISTHMUS_TRY(open);
   auto hidden = reserve_aligned(whole, alignment);
   if (!hidden) {
-    munmap(open, whole);
+    munmap(*open, whole);
     return hidden.take_error();
   }
-  return two_faced{*hidden, open};
+  return two_faced{*hidden, *open};
 }
 
 void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept {
@@ -228,14 +201,12 @@ void unmap_two_faced(const two_faced& pages, std::size_t nbytes) noexcept {
 }
 
 result<mapped_twice> map_twice(std::size_t nbytes, std::size_t alignment) {
-  const shared_file file{nbytes};
+  auto file = open_for(nbytes);
+  ISTHMUS_TRY(file);
   const auto whole = whole_pages(nbytes);
-  if (!file.is_there()) {
-    return no_pages("memfd", nbytes);
-  }
-  auto first = map_aligned(file, whole, alignment);
+  auto first = map_aligned(*file, whole, alignment);
   ISTHMUS_TRY(first);
-  auto second = map_aligned(file, whole, alignment);
+  auto second = map_aligned(*file, whole, alignment);
   if (!second) {
     munmap(*first, whole);
     return second.take_error();

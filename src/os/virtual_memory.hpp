@@ -30,6 +30,8 @@ void unmap_pages(void* pointer, std::size_t nbytes) noexcept;
 [[nodiscard]] result<void> commit_pages(void* at, std::size_t nbytes);
 // Asks for huge pages where they fit; for less than one nothing is done. `at` a page's beginning.
 void prefer_huge_pages(void* at, std::size_t nbytes) noexcept;
+// From here on none is mapped there.
+void avoid_huge_pages(void* at, std::size_t nbytes) noexcept;
 // The addresses are reserved, as before.
 void decommit_pages(void* at, std::size_t nbytes) noexcept;
 // What becomes of addresses that pages leave.

@@ -11,9 +11,12 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <span>
 
 #include "core/sizes.hpp"
 #include "os/process.hpp"
+#include "os/shared_file.hpp"
+#include "os/virtual_memory.hpp"
 
 namespace isthmus::os {
 namespace {
@@ -128,8 +131,31 @@ bool written_pages::split(void* at, std::size_t nbytes) const noexcept {
   return !is_forked_child() && ioctl(faults_, UFFDIO_WRITEPROTECT, &range) == 0;
 }
 
+// The memory is shared, so what leaves the page table stays, and a huge page comes back whole.
+bool written_pages::merge(void* at, std::size_t nbytes) const noexcept {
+  uffdio_writeprotect range{};
+  range.range = {address(at), nbytes};
+  if (is_forked_child() || ioctl(faults_, UFFDIO_WRITEPROTECT, &range) != 0 ||
+      madvise(at, nbytes, MADV_DONTNEED) != 0) {
+    return false;
+  }
+  for (std::size_t next = 0; next < nbytes; next += k_huge_page) {
+    map_present_pages(advance(at, next), page_size());
+  }
+  return true;
+}
+
+// The kernel gives up where something holds a page for a moment.
 bool collapse_pages(void* at, std::size_t nbytes) noexcept {
-  return madvise(at, nbytes, k_collapse) == 0;
+  for (int tries = 0; tries < 4; ++tries) {
+    if (madvise(at, nbytes, k_collapse) == 0) {
+      return true;
+    }
+    if (errno != EAGAIN) {
+      return false;
+    }
+  }
+  return false;
 }
 
 }  // namespace isthmus::os

@@ -36,6 +36,9 @@ class written_pages {
   // What lies in huge pages is told by small ones from here on. All of it counts as unwritten, what
   // was not taken too: who calls must take it for written.
   [[nodiscard]] bool split(void* at, std::size_t nbytes) const noexcept;
+  // What was split is told by huge pages again where the kernel can. All of it counts as written,
+  // and is to be taken once more for writes to be told. Pre: whole huge pages.
+  [[nodiscard]] bool merge(void* at, std::size_t nbytes) const noexcept;
 
  private:
   written_pages(int faults, int pages) noexcept : faults_{faults}, pages_{pages} {}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import isthmus
-from isthmus.cli import main
+from isthmus.cli import demo_command, demo_unified, main, parser
 from isthmus.cli.bench import sizes
 from isthmus.cli.demo_command import size
 from isthmus.cli.output import bytes_text, rate_text, time_text
@@ -44,6 +44,12 @@ def test_no_command_is_wrong_usage() -> None:
         ["bench", "--sizes", "0"],
         ["demo", "--size", "8192"],
         ["demo", "--size", "1x1"],
+        ["demo", "nonsense"],
+        ["demo", "unified", "--rows", "63"],
+        ["demo", "unified", "--rows", "21601"],
+        ["demo", "unified", "--rounds", "0"],
+        ["demo", "unified", "--granularity", "byte"],
+        ["demo", "unified", "--size", "640x480"],
         ["config"],
         ["config", "--library", "--cmake-dir"],
     ],
@@ -90,7 +96,7 @@ def test_output_in_a_pipe_has_neither_colour_nor_ragged_ends() -> None:
 
 
 def test_an_unknown_device_is_one_line_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
-    for command in (["bench", "--quick"], ["demo"]):
+    for command in (["bench", "--quick"], ["demo"], ["demo", "unified"]):
         assert main([*command, "--device", "opencl:accelerator:7"]) == 1
         told = capsys.readouterr()
         assert told.out == ""
@@ -135,6 +141,18 @@ def test_bench_refuses_what_no_allocation_can_hold(capsys: pytest.CaptureFixture
 def test_config(flag: str, holds: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["config", flag]) == 0
     assert (Path(capsys.readouterr().out.strip()) / holds).exists()
+
+
+@pytest.mark.parametrize("place", ["before", "behind"])
+def test_what_both_demos_take_may_stand_on_either_side(place: str) -> None:
+    common = ["--device", "host:0", "--output", "there", "--json"]
+    words = [*common, "unified"] if place == "before" else ["unified", *common]
+    chosen = parser().parse_args(["demo", *words])
+    assert (chosen.device, chosen.output, chosen.json) == ("host:0", "there", True)
+    assert chosen.run is demo_unified.run
+    plain = parser().parse_args(["demo", "unified"])
+    assert (plain.device, plain.output, plain.json) == ("", ".", False)
+    assert parser().parse_args(["demo", *common]).run is demo_command.run
 
 
 def test_ctrl_c_is_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

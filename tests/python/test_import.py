@@ -96,6 +96,7 @@ def test_errors_derive_from_pythons_own() -> None:
         "CallbackError": RuntimeError,
         "ForkedError": RuntimeError,
         "InternalError": RuntimeError,
+        "ConflictError": RuntimeError,
     }
     for name, base in bases.items():
         assert issubclass(getattr(isthmus, name), isthmus.Error), name

@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from . import demo_unified
 from .output import bytes_text, print_json, print_line, print_table, progress, rate_text, time_text
 
 if TYPE_CHECKING:
@@ -16,15 +17,29 @@ _HELP = "brings a photograph to a device, runs a kernel on it, brings it back; w
 
 
 def add_to(commands: Any) -> None:
-    """Adds the command to the parser's subcommands."""
+    """Adds the command to the parser's subcommands; without a demo's name it runs the photograph's.
+
+    What both demos take may stand on either side of the name.
+    """
     made = commands.add_parser("demo", help=_HELP, description=_HELP)
-    made.add_argument("--output", default=".", metavar="DIR", help="where the picture goes")
     made.add_argument(
         "--size", type=size, default=(8192, 5464), metavar="WxH", help="default: 8192x5464"
     )
-    made.add_argument("--device", default="", metavar="F", help="filter; default: the best device")
-    made.add_argument("--json", action="store_true", help="the table as one JSON document")
+    _add_common(made, output=".", device="", json=False)
     made.set_defaults(run=run)
+    others = made.add_subparsers(title="other demos", metavar="[DEMO]")
+    kept = argparse.SUPPRESS  # else a default would take the place of what stood before the name
+    _add_common(demo_unified.add_to(others), output=kept, device=kept, json=kept)
+
+
+def _add_common(made: argparse.ArgumentParser, output: str, device: str, json: Any) -> None:
+    made.add_argument("--output", default=output, metavar="DIR", help="where the picture goes")
+    made.add_argument(
+        "--device", default=device, metavar="F", help="filter; default: the best device"
+    )
+    made.add_argument(
+        "--json", action="store_true", default=json, help="the tables as one JSON document"
+    )
 
 
 def size(text: str) -> tuple[int, int]:

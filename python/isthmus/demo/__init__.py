@@ -1,5 +1,7 @@
-"""The demo: a photograph goes to a device, through a kernel of the user's own, and back.
+"""The demos: a photograph goes through a device and back; a map lives on both sides.
 
-``photo`` finds and enlarges the photograph, ``kernels`` has the kernel three times (for OpenCL, as
-a function for a queue, and as NumPy's reference), ``run`` moves and checks, ``picture`` draws.
+Of the first, ``photo`` finds and enlarges the photograph, ``kernels`` has the kernel three times
+(for OpenCL, as a function for a queue, and as NumPy's reference), ``workers`` run it, ``run`` moves
+and checks, ``picture`` draws. The second has a folder of its own, ``unified``. They share
+``launch``, ``shipped`` and ``checks``.
 """

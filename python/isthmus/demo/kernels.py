@@ -64,7 +64,6 @@ void ink(__global const uchar* photo, __global uchar* result, int width, int hei
 """
 
 # Each thread makes a byte.
-THREADS = 256
 CUDA = """
 extern "C" __global__ void ink(const unsigned char* photo, unsigned char* result, int width,
                                int height, int reach_in_pixels) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,11 +12,11 @@ import numpy as np
 import isthmus
 
 from . import kernels, photo, picture, workers
+from .checks import Tell, check_output, differing
+from .launch import Span, span
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-Tell = Callable[[str, float], None]
 
 PICTURE = "isthmus_demo.png"
 _HOST = "NumPy array"
@@ -80,12 +79,12 @@ class Trip:
         with self._buffer(source, kind) as photograph, self._buffer(source, kind) as drawn:
             began = time.perf_counter()
             event = photograph.copy_from(source, blocking=False)
-            self._note(kind, "copy in", (_HOST, inside), source.nbytes, workers.span(event, began))
-            span = self._worker.run(photograph, drawn, source.shape, reach)
-            self._note(kind, "kernel", (inside, inside), source.nbytes, span)
+            self._note(kind, "copy in", (_HOST, inside), source.nbytes, span(event, began))
+            ran = self._worker.run(photograph, drawn, source.shape, reach)
+            self._note(kind, "kernel", (inside, inside), source.nbytes, ran)
             began = time.perf_counter()
             event = drawn.copy_to(result, blocking=False)
-            self._note(kind, "copy out", (inside, _HOST), source.nbytes, workers.span(event, began))
+            self._note(kind, "copy out", (inside, _HOST), source.nbytes, span(event, began))
             if kind == "device":
                 return 0
             return differing(np.asarray(drawn).reshape(source.shape), result)
@@ -93,22 +92,14 @@ class Trip:
     def _buffer(self, source: NDArray[np.uint8], kind: str) -> isthmus.Buffer:
         return isthmus.Buffer(source.nbytes, kind=kind, queue=self._worker.queue)
 
-    def _note(
-        self, kind: str, what: str, way: tuple[str, str], nbytes: int, span: workers.Span
-    ) -> None:
+    def _note(self, kind: str, what: str, way: tuple[str, str], nbytes: int, span: Span) -> None:
         began, ended = span
         self._outcome.steps.append(Step(kind, what, *way, nbytes, began, ended - began))
 
 
-def differing(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> int:
-    """Bytes that differ; in bands, since a whole mask would be another photograph."""
-    rows = range(0, left.shape[0], 256)
-    return sum(int(np.count_nonzero(left[y : y + 256] != right[y : y + 256])) for y in rows)
-
-
 def run(size: tuple[int, int], wanted: str, output: str, tell: Tell) -> Outcome:
     """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
-    _check_output(output)
+    check_output(output)
     tell("opening drivers", 0.0)
     device, worker, notes = workers.choose(wanted)
     tell("enlarging the photograph", 0.05)
@@ -131,10 +122,3 @@ def run(size: tuple[int, int], wanted: str, output: str, tell: Tell) -> Outcome:
     )
     tell("done", 1.0)
     return outcome
-
-
-def _check_output(output: str) -> None:
-    """Found out now, not after half a minute."""
-    os.makedirs(output, exist_ok=True)
-    if not os.access(output, os.W_OK):
-        raise PermissionError(f"cannot write into {output}")

@@ -156,6 +156,22 @@ TEST_F(written_pages_test, huge_ones_are_told_whole_and_stay_so) {
   EXPECT_EQ(taken(), want);
 }
 
+TEST_F(written_pages_test, split_ones_are_told_whole_again) {
+  if (!have_huge_pages()) {
+    GTEST_SKIP() << "the kernel gave no huge pages";
+  }
+  watch();
+  auto* const part = seen() + k_huge_page;
+  ASSERT_TRUE(kernel_->split(part, k_huge_page));
+  part[5] = std::byte{7};
+  ASSERT_TRUE(kernel_->merge(part, k_huge_page));
+  EXPECT_EQ(part[5], std::byte{7});
+  EXPECT_EQ(taken(), (range_set{{k_huge_page, 2 * k_huge_page}}));
+  EXPECT_TRUE(taken().empty());
+  part[k_huge_page - 1] = std::byte{1};
+  EXPECT_EQ(taken(), (range_set{{k_huge_page, 2 * k_huge_page}}));
+}
+
 TEST_F(written_pages_test, refuses_what_cannot_be_watched) {
   EXPECT_FALSE(kernel_->watch(seen() + 1, page_size()));
   auto none = reserve_addresses(page_size(), page_size());
@@ -172,7 +188,7 @@ TEST_F(written_pages_test, are_not_there_in_a_forked_child) {
   if (child == 0) {
     const bool refused = !written_pages::only() && !kernel_->watch(seen(), k_bytes) &&
                          !kernel_->take(seen(), k_bytes, [](void*, void*) {}) &&
-                         !kernel_->split(seen(), k_bytes);
+                         !kernel_->split(seen(), k_bytes) && !kernel_->merge(seen(), k_bytes);
     _exit(refused ? 0 : 1);
   }
   int status = 0;

@@ -1,0 +1,155 @@
+"""``isthmus demo unified``: a map that both sides edit, and how little of it moves."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from .output import bytes_text, console, print_json, print_line, print_table, progress, time_text
+
+if TYPE_CHECKING:
+    from isthmus.demo.unified.outcome import Outcome, Round
+
+HELP = "edits a map of the Earth on both sides of a unified buffer; tells how little of it moves"
+_SHADES = " ░▒"  # sea, coast, land
+_LITTLE, _MUCH = "+", "█"  # of a block was dirty
+_MUCH_FROM = 0.05
+
+
+def add_to(commands: Any) -> Any:
+    """Adds the demo to those of the parser, and returns its own."""
+    made = commands.add_parser("unified", help=HELP, description=HELP)
+    made.add_argument(
+        "--rows", type=rows, default=6400, metavar="N",
+        help="of the map, 43200 bytes each; default: 6400, which are 264 MiB on each side",
+    )  # fmt: skip
+    made.add_argument("--rounds", type=rounds, default=12, metavar="N", help="default: 12")
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="of the edits; default: 1")
+    made.add_argument(
+        "--granularity", choices=("auto", "page"), default="page",
+        help="the hint to the unified buffer; default: page",
+    )  # fmt: skip
+    made.add_argument(
+        "--one-copy", action="store_true",
+        help="one copy for both sides where the device reaches the host's memory; default: two",
+    )  # fmt: skip
+    made.set_defaults(run=run)
+    return made
+
+
+def rows(text: str) -> int:
+    """Rows of the map: at least a band of the device's, at most all."""
+    return _number(text, 64, 21600)
+
+
+def rounds(text: str) -> int:
+    """Rounds after the first."""
+    return _number(text, 1, 1000)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+    return int(text)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Runs the demo; 1 if a result was not what NumPy says."""
+    from isthmus.demo.unified.outcome import Wish
+    from isthmus.demo.unified.run import run as run_demo
+
+    wish = Wish(
+        chosen.rows, chosen.rounds, chosen.device, chosen.granularity, chosen.one_copy, chosen.seed
+    )
+    with progress("demo") as tell:
+        outcome = run_demo(wish, chosen.output, tell)
+    if chosen.json:
+        totals = {name: getattr(outcome, name) for name in ("exact", "bytes_moved", "whole_bytes")}
+        print_json(asdict(outcome) | totals)
+    else:
+        _print(outcome)
+    if not outcome.exact:
+        print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
+    return 0 if outcome.exact else 1
+
+
+def _print(outcome: Outcome) -> None:
+    for note in outcome.notes:
+        print_line(note, "yellow")
+    print_line(f"map         {outcome.map}")
+    high, wide = outcome.shape
+    print_line(f"array       {high} x {wide} cells of a byte, {bytes_text(outcome.nbytes)}")
+    print_line(f"device      {outcome.device}: {outcome.device_name}")
+    print_line(f"worker      {outcome.worker}")
+    _print_rounds(outcome)
+    _print_map(outcome)
+    _print_totals(outcome)
+    print_line(f"picture     {outcome.picture}")
+
+
+def _print_rounds(outcome: Outcome) -> None:
+    columns = (
+        "round", "state", ">ranges", ">dirty", ">to device", ">to host", ">sync", ">whole copy",
+        ">count", ">read band", ">land, km2", "as NumPy",
+    )  # fmt: skip
+    print_table("what moved in each round", columns, (_row(each) for each in outcome.rounds))
+    print_line("round 0 brings the map to the device for the first time, into fresh pages")
+
+
+def _row(told: Round) -> tuple[str, ...]:
+    return (
+        str(told.number),
+        told.state,
+        str(told.dirty_ranges),
+        bytes_text(told.dirty_bytes),
+        bytes_text(told.bytes_to_device),
+        bytes_text(told.bytes_to_host),
+        time_text(told.sync_seconds),
+        time_text(told.whole_seconds),
+        time_text(told.count_seconds),
+        time_text(told.read_seconds),
+        f"{told.land_km2:.0f}",
+        "yes" if told.wrong_rows + told.wrong_cells == 0 else "NO",
+    )
+
+
+def _print_map(outcome: Outcome) -> None:
+    """Land in shades, and over it the blocks that the host's edits made dirty."""
+    from rich.text import Text
+
+    print_line()
+    print_line(
+        f"the dirty map of round {outcome.wish.rounds}: {_LITTLE} where something was dirty, "
+        f"{_MUCH} from {_MUCH_FROM:.0%} of the block", "bold",
+    )  # fmt: skip
+    to = console()
+    for shares, dirty in zip(outcome.land, outcome.dirty, strict=True):
+        line = Text()
+        for share, written in zip(shares, dirty, strict=True):
+            shade = _SHADES[min(int(share * len(_SHADES)), len(_SHADES) - 1)]
+            dirty_sign = _MUCH if written >= _MUCH_FROM else _LITTLE
+            line.append(*((dirty_sign, "red") if written else (shade, "dim")))
+        if to.is_terminal:
+            to.print(line)
+        else:
+            print(line.plain.rstrip())
+    print_line()
+
+
+def _print_totals(outcome: Outcome) -> None:
+    later = outcome.rounds[1:]
+    moved, whole = outcome.bytes_moved, outcome.whole_bytes
+    print_line(f"moved       {bytes_text(moved)}; as whole copies {bytes_text(whole)}")
+    spent = sum(each.sync_seconds for each in later)
+    copies = sum(each.whole_seconds for each in later)
+    print_line(
+        f"time        {time_text(spent)} to bring the device up to date in rounds 1 to "
+        f"{later[-1].number}; {time_text(copies)} as whole copies"
+    )
+    wrong = outcome.wrong_bytes_on_host + outcome.wrong_bytes_on_device
+    verdict = "every count, band and byte is NumPy's" if outcome.exact else (
+        f"NOT as NumPy has it: {wrong} bytes at the end, and the rounds marked NO"
+    )  # fmt: skip
+    print_line(f"result      {verdict}", "green" if outcome.exact else "bold red")

@@ -1,0 +1,16 @@
+"""Real data out of packages that ship some: found without importing them, which takes seconds."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+
+
+def find(package: str, inside: str) -> str | None:
+    """Path of a file of an installed package, or None; ``inside`` is separated by slashes."""
+    spec = importlib.util.find_spec(package)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        path = os.path.join(folder, *inside.split("/"))
+        if os.path.exists(path):
+            return path
+    return None

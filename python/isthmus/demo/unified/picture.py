@@ -1,0 +1,89 @@
+"""The picture: the map with what was dirty on it, and each round's bytes and times."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .outcome import Outcome
+
+_TEXT = "#2b2b2b"
+_FAINT = "#777777"
+_WHOLE, _OURS = "#c9c9c9", "#d1782f"
+_LAND = 0.35  # how dark
+
+
+def draw(outcome: Outcome, land: NDArray[np.float64], dirty: NDArray[np.float64], path: str) -> str:
+    """Writes a PNG to ``path`` and returns it.
+
+    ``land`` and ``dirty`` are of one shape: of each block of the map the share of land, and how
+    many times over it was dirty.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError("the demo needs matplotlib: pip install 'isthmus[demo]'") from None
+    figure = Figure(figsize=(16, 9.6), dpi=120, facecolor="white")
+    FigureCanvasAgg(figure)
+    grid = figure.add_gridspec(
+        2, 2, height_ratios=(5, 2.6), left=0.055, right=0.985, top=0.875, bottom=0.07,
+        wspace=0.14, hspace=0.24,
+    )  # fmt: skip
+    _map(figure.add_subplot(grid[0, :]), land, dirty)
+    nbytes = [each.bytes_to_device + each.bytes_to_host for each in outcome.rounds]
+    whole = [2 * outcome.nbytes] * len(nbytes)
+    _bars(figure.add_subplot(grid[1, 0]), nbytes, whole, "bytes moved in each round", "bytes")
+    seconds = [each.sync_seconds * 1e3 for each in outcome.rounds]
+    copies = [each.whole_seconds * 1e3 for each in outcome.rounds]
+    _bars(figure.add_subplot(grid[1, 1]), seconds, copies, "time to bring the device up to date",
+          "ms")  # fmt: skip
+    _heading(figure, outcome)
+    figure.savefig(path)
+    return path
+
+
+def _heading(figure: Any, outcome: Outcome) -> None:
+    verdict = "every result as NumPy has it" if outcome.exact else "NOT what NumPy says"
+    figure.text(
+        0.055, 0.945, f"{outcome.nbytes / 1e6:.0f} MB on host and device, edited by both: "
+        f"{outcome.bytes_moved / 1e6:.0f} MB moved, {outcome.whole_bytes / 1e6:.0f} MB as whole "
+        f"copies; {verdict}", fontsize=15, fontweight="bold", color=_TEXT,
+    )  # fmt: skip
+    figure.text(
+        0.055, 0.918, f"{outcome.device}, {outcome.device_name}; {outcome.worker}", color=_FAINT
+    )
+
+
+def _map(axes: Any, land: NDArray[np.float64], dirty: NDArray[np.float64]) -> None:
+    """Land in grey; over it, darker where more of it was, the blocks that were dirty."""
+    axes.imshow(land * _LAND, cmap="Greys", vmin=0, vmax=1, aspect="auto", interpolation="none")
+    shown = np.ma.masked_equal(dirty, 0)
+    axes.imshow(shown, cmap="autumn_r", vmin=0, vmax=1, aspect="auto", interpolation="none")
+    axes.set_title(
+        "the dirty map: where the host wrote after the first round", loc="left", fontsize=12,
+        color=_TEXT,
+    )  # fmt: skip
+    axes.set_xticks([])
+    axes.set_yticks([])
+    for spine in axes.spines.values():
+        spine.set_color("#cccccc")
+
+
+def _bars(axes: Any, ours: list[Any], whole: list[Any], title: str, unit: str) -> None:
+    """Each round twice, on a logarithmic scale."""
+    places = np.arange(len(ours))
+    axes.bar(places - 0.2, whole, 0.4, color=_WHOLE, label="whole copies")
+    axes.bar(places + 0.2, ours, 0.4, color=_OURS, label="unified buffer")
+    axes.set_yscale("log")
+    axes.set_ylabel(unit, color=_FAINT)
+    axes.set_xlabel("round; the first brings all of it", color=_FAINT)
+    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.set_title(title, loc="left", fontsize=12, color=_TEXT)
+    axes.legend(frameon=False, loc="upper right", ncols=2, bbox_to_anchor=(1, 1.17))
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)

@@ -1,0 +1,155 @@
+"""Goes the rounds: the host edits, what changed moves, the device counts and stamps, all checked.
+
+A round: the host writes into ``buf.host`` as into any NumPy array; the synchronisation finds what
+was written and moves it; the device counts the land of every row; the device stamps a band of rows,
+of which the host then reads no more than it asks for. Beside it, in the same round, the same array
+is copied whole into a buffer, as a library would that moves whole arrays.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+
+import numpy as np
+
+import isthmus
+from isthmus.demo.checks import Tell, check_output, differing
+
+from . import edits, kernels, mask, picture, workers
+from .dirty_map import DirtyMap
+from .outcome import Outcome, Round, Wish
+from .truth import Truth
+
+PICTURE = "isthmus_demo_unified.png"
+STAMPED_ROWS = 32  # a round
+_FINE, _COARSE = (400, 540), (24, 90)  # blocks of the maps for the picture and for the terminal
+
+
+class Rounds:
+    """The unified buffer, NumPy's copy, and the buffer that is copied whole, side by side."""
+
+    def __init__(self, outcome: Outcome, source: mask.Mask, worker: workers.Worker) -> None:
+        wish, shape, queue = outcome.wish, source.cells.shape, worker.queue
+        self._outcome, self._source, self._worker = outcome, source, worker
+        self.unified = isthmus.UnifiedBuffer(
+            shape,
+            np.uint8,
+            queue=queue,
+            separate=not wish.one_copy,
+            granularity=wish.granularity,
+        )
+        self.unified.copy_from(source.cells)
+        self.truth = Truth(source.cells)
+        self._dirty = DirtyMap(outcome.shape, _FINE)  # in all rounds but the first
+        self._coarse = DirtyMap(outcome.shape, _COARSE)  # in the last one
+        self._coast = edits.Coast(source.cells, wish.seed)
+        self._whole = isthmus.Buffer(source.cells.nbytes, queue=queue)
+        self._counts = isthmus.Buffer(self.truth.counts.nbytes, queue=queue)
+
+    def close(self) -> None:
+        """Gives the memory back."""
+        for buffer in (self.unified, self._whole, self._counts):
+            buffer.free()
+
+    def go(self, number: int) -> None:
+        """One round. The first moves the whole map, and is not drawn into the dirty map."""
+        edit = self._coast.edit(number)
+        edit.apply(self.unified.host)
+        self.truth.edit(edit)
+        ranges = self.unified.dirty_ranges().host
+        if number > 0:
+            self._dirty.add(ranges)
+        if number == self._outcome.wish.rounds:
+            self._coarse.add(ranges)
+        dirty_bytes = sum(stop - start for start, stop in ranges)  # a cell is a byte
+        told = Round(number, str(self.unified.state), len(ranges), dirty_bytes)
+        before = self.unified.statistics
+        self._synchronize(told)
+        self._count(told)
+        self._stamp(told)
+        after = self.unified.statistics
+        told.bytes_to_device = after.bytes_to_device - before.bytes_to_device
+        told.bytes_to_host = after.bytes_to_host - before.bytes_to_host
+        self._outcome.rounds.append(told)
+
+    def _synchronize(self, told: Round) -> None:
+        began = time.perf_counter()
+        _wait(self.unified.sync_to_device())
+        told.sync_seconds = time.perf_counter() - began
+        began = time.perf_counter()
+        self._whole.copy_from(self.truth.cells)
+        told.whole_seconds = time.perf_counter() - began
+
+    def _count(self, told: Round) -> None:
+        self._counts.fill(0)
+        began, ended = self._worker.count(self.unified.device, self._counts)
+        told.count_seconds = ended - began
+        counts = self._counts.to_numpy().view(np.uint32).reshape(-1, 2)
+        told.wrong_rows = self.truth.wrong_rows(counts)
+        told.land_km2 = self._source.area(counts[:, 0])
+
+    def _stamp(self, told: Round) -> None:
+        """The device writes a band; the host reads that band and no more."""
+        rows, number = self._band(told.number), 1 + told.number % kernels.STAMPS
+        with self.unified.device_write(rows) as band:
+            self._worker.stamp(band, number)
+        self.truth.stamp(rows, number)
+        told.stamped_state = str(self.unified.state)
+        began = time.perf_counter()
+        with self.unified.host_read(rows) as read:
+            told.read_seconds = time.perf_counter() - began
+            told.wrong_cells = differing(read, self.truth.cells[rows])
+
+    def _band(self, number: int) -> slice:
+        """From the north, a band after the other."""
+        height = self.truth.cells.shape[0]
+        length = min(STAMPED_ROWS, height)
+        start = number * length % (height - length + 1)
+        return slice(start, start + length)
+
+    def finish(self) -> None:
+        """Every byte of both copies against NumPy's, and the coarse map."""
+        outcome, device = self._outcome, self.unified.device
+        on_device = device if isinstance(device, np.ndarray) else device.to_numpy()
+        outcome.wrong_bytes_on_device = differing(on_device, self.truth.cells)
+        outcome.wrong_bytes_on_host = differing(self.unified.to_numpy(), self.truth.cells)
+        outcome.dirty = self._coarse.shares().round(5).tolist()
+        outcome.land = self._coarse.land(self.truth.cells).round(3).tolist()
+
+    def draw(self, path: str) -> str:
+        """Writes the picture."""
+        land = self._dirty.land(self.truth.cells)
+        return picture.draw(self._outcome, land, self._dirty.shares(), path)
+
+
+def run(wish: Wish, output: str, tell: Tell) -> Outcome:
+    """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
+    check_output(output)
+    path = mask.find()
+    tell("opening drivers", 0.0)
+    device, worker, notes = workers.choose(wish.device)
+    tell("reading the map", 0.05)
+    source = mask.load(path, wish.rows)
+    rows, columns = source.cells.shape
+    outcome = Outcome(
+        path, (rows, columns), source.cells.nbytes, device.filter, device.name.strip(),
+        worker.name, wish, notes,
+    )  # fmt: skip
+    tell("NumPy counts it for comparison", 0.1)
+    with closing(Rounds(outcome, source, worker)) as rounds:
+        for number in range(wish.rounds + 1):
+            tell(f"round {number} of {wish.rounds}", 0.2 + 0.6 * number / (wish.rounds + 1))
+            rounds.go(number)
+        tell("comparing every byte", 0.8)
+        rounds.finish()
+        tell("drawing the picture", 0.9)
+        outcome.picture = rounds.draw(os.path.abspath(os.path.join(output, PICTURE)))
+    tell("done", 1.0)
+    return outcome
+
+
+def _wait(event: isthmus.Event | None) -> None:
+    if event is not None:
+        event.wait()

@@ -1,0 +1,148 @@
+"""Who counts and stamps the map: the kernels in OpenCL C, in CUDA C, as tensors, as functions."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from isthmus.demo.launch import (
+    CudaProgram,
+    OpenCLProgram,
+    Program,
+    Span,
+    TorchStream,
+    Ways,
+    run_function,
+)
+
+from . import kernels
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    import isthmus
+
+    # What a unified buffer's .device is: of NumPy where one copy serves the host and the device.
+    Array = NDArray[np.uint8] | isthmus.DeviceArray
+
+
+class Worker(Protocol):
+    """Works on what ``UnifiedBuffer.device`` and ``device_write`` give; waits until it has run."""
+
+    name: str
+    queue: isthmus.Queue
+
+    def count(self, cells: Array, counts: isthmus.Buffer) -> Span:
+        """Two numbers of 32 bits for each row, into ``counts``, which holds zeros."""
+
+    def stamp(self, cells: Array, number: int) -> Span:
+        """The number above the lowest bit of every cell."""
+
+
+def _memory_of(cells: isthmus.DeviceArray) -> isthmus.Buffer:
+    """The part of its buffer that the array takes up, which has no gaps."""
+    return cells.buffer[cells.offset : cells.offset + cells.nbytes]
+
+
+class _ProgramWorker:
+    """Kernels of a program's."""
+
+    name: str
+
+    def __init__(self, program: Program) -> None:
+        self.queue = program.queue
+        self._program = program
+
+    def count(self, cells: Any, counts: isthmus.Buffer) -> Span:
+        rows, width = cells.shape
+        items = (kernels.ITEMS_PER_ROW, rows)
+        return self._program.run("count", items, (_memory_of(cells), counts), (width,))
+
+    def stamp(self, cells: Any, number: int) -> Span:
+        nbytes = cells.nbytes
+        return self._program.run("stamp", (nbytes, 1), (_memory_of(cells),), (number, nbytes))
+
+
+class OpenCLWorker(_ProgramWorker):
+    """pyopencl, on the queue that the unified buffer uses."""
+
+    name = "OpenCL C, run by pyopencl on Isthmus' context and queue"
+
+    def __init__(self, queue: isthmus.Queue) -> None:
+        super().__init__(OpenCLProgram(queue, kernels.OPENCL, ["count", "stamp"]))
+
+
+class CuPyWorker(_ProgramWorker):
+    """CuPy, on the stream of the queue that the unified buffer uses."""
+
+    name = "CUDA C, run by CuPy on Isthmus' stream and memory"
+
+    def __init__(self, queue: isthmus.Queue) -> None:
+        super().__init__(CudaProgram(queue, kernels.CUDA, ["count", "stamp"]))
+
+
+class TorchWorker:
+    """PyTorch, on the stream of the queue that the unified buffer uses."""
+
+    name = "operations of PyTorch's, on Isthmus' stream and memory"
+
+    def __init__(self, queue: isthmus.Queue) -> None:
+        self.queue = queue
+        self._stream = TorchStream(queue)
+        self._stream.warm_up(self._counting(8), (64,), (64,))
+        self._stream.warm_up(_stamping(1), (64,))
+
+    def count(self, cells: Any, counts: isthmus.Buffer) -> Span:
+        return self._stream.run(self._counting(cells.shape[1]), _memory_of(cells), counts)
+
+    def stamp(self, cells: Any, number: int) -> Span:
+        return self._stream.run(_stamping(number), _memory_of(cells))
+
+    def _counting(self, width: int) -> Any:
+        torch = self._stream.torch
+
+        def count(cells: Any, counts: Any) -> None:
+            pairs = counts.view(torch.int32).view(-1, 2)
+            kernels.count_with_torch(torch, cells.view(-1, width), pairs)
+
+        return count
+
+
+def _stamping(number: int) -> Any:
+    return lambda cells: kernels.stamp_with_torch(cells, number)
+
+
+class FunctionWorker:
+    """NumPy: given to the queue, or called where the device's array is one of NumPy's."""
+
+    name = "NumPy functions"
+
+    def __init__(self, queue: isthmus.Queue) -> None:
+        self.queue = queue
+
+    def count(self, cells: Array, counts: isthmus.Buffer) -> Span:
+        if not isinstance(cells, np.ndarray):
+            function = kernels.counting(cells.shape[1])
+            return run_function(self.queue, function, _memory_of(cells), counts)
+        began = time.perf_counter()
+        result = np.zeros((cells.shape[0], 2), np.uint32)
+        kernels.count_rows(cells, result)
+        counts.copy_from(result)
+        return began, time.perf_counter()
+
+    def stamp(self, cells: Array, number: int) -> Span:
+        if not isinstance(cells, np.ndarray):
+            return run_function(self.queue, kernels.stamping(number), _memory_of(cells))
+        began = time.perf_counter()
+        kernels.stamp_cells(cells, number)
+        return began, time.perf_counter()
+
+
+def choose(wanted: str) -> tuple[isthmus.Device, Worker, list[str]]:
+    """The device that the filter finds, who works on it, and notes on why it is not another one."""
+    return _WAYS.choose(wanted)
+
+
+_WAYS: Ways[Worker] = Ways(OpenCLWorker, (CuPyWorker, TorchWorker), FunctionWorker)

@@ -1,0 +1,29 @@
+"""The unified buffer, and what helps to use it."""
+
+from .accelerator import Accelerator, MemoryInfo, get_accelerator
+from .batches import batches
+from .buffer import UnifiedBuffer, UnifiedPart, synchronize
+from .pipeline import pipeline
+from .pool import BufferPool, BufferPoolStats, get_memory_pool
+from .registry import BufferRegistry, UnknownBufferError, get_buffer_registry
+from .state import BufferState, DirtyRanges, TransferStatistics
+
+__all__ = [
+    "Accelerator",
+    "BufferPool",
+    "BufferPoolStats",
+    "BufferRegistry",
+    "BufferState",
+    "DirtyRanges",
+    "MemoryInfo",
+    "TransferStatistics",
+    "UnifiedBuffer",
+    "UnifiedPart",
+    "UnknownBufferError",
+    "batches",
+    "get_accelerator",
+    "get_buffer_registry",
+    "get_memory_pool",
+    "pipeline",
+    "synchronize",
+]

@@ -1,0 +1,193 @@
+"""``get_accelerator()``: the devices by number, and how much memory is free on them."""
+
+from __future__ import annotations
+
+import operator
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from isthmus._core import (
+    Device,
+    PoolResource,
+    UnsupportedError,
+    current_device,
+    current_queue,
+    current_resource,
+    devices,
+    live,
+)
+
+if TYPE_CHECKING:
+    from typing import Any, SupportsIndex
+
+    from isthmus._core import MemoryResource
+
+__all__ = ["Accelerator", "MemoryInfo", "get_accelerator"]
+
+
+class _FreeAndTotal(NamedTuple):
+    free: int
+    """Bytes that can still be allocated."""
+    total: int
+    """Bytes that the device has."""
+
+
+class MemoryInfo(_FreeAndTotal):
+    """A device's memory in bytes: ``free, total = info``, ``info.free`` or ``info["free"]``."""
+
+    __slots__ = ()
+
+    @property
+    def used(self) -> int:
+        """``total - free``."""
+        return self.total - self.free
+
+    def keys(self) -> tuple[str, ...]:
+        """What it answers to in brackets; with it ``dict(info)`` works."""
+        return ("free", "total", "used")
+
+    @overload
+    def __getitem__(self, key: SupportsIndex | str, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> tuple[int, ...]: ...
+    def __getitem__(self, key: SupportsIndex | slice | str, /) -> Any:
+        """A number by its name, or as in a tuple. KeyError for another name."""
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        if key not in self.keys():
+            raise KeyError(f"{key!r}: a MemoryInfo has {', '.join(self.keys())}")
+        return getattr(self, key)
+
+    def __repr__(self) -> str:
+        return f"MemoryInfo(free={self.free}, total={self.total}, used={self.used})"
+
+
+_selected: ContextVar[Device | None] = ContextVar("isthmus_selected_device", default=None)
+
+
+class Accelerator:
+    """All devices by number, the best first; ``get_accelerator()`` gives the only one.
+
+    The numbers are places in ``isthmus.devices()``. Safe for threads.
+    """
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """All of them. Opens every driver at first."""
+        return tuple(devices())
+
+    @property
+    def device_count(self) -> int:
+        """How many they are: 1 at least, as the host is one."""
+        return len(self.devices)
+
+    @property
+    def current_device(self) -> Device:
+        """``isthmus.current_device()``."""
+        return current_device()
+
+    @property
+    def cuda_available(self) -> bool:
+        """Whether there is a CUDA device."""
+        return any(device.backend == "cuda" for device in devices())
+
+    def get_device(self, device_id: int | Device | str) -> Device:
+        """By number, or by a filter as ``Device`` takes it. ValueError for none of them."""
+        if isinstance(device_id, (Device, str)):
+            return Device(device_id)
+        number, known = operator.index(device_id), self.devices
+        if not 0 <= number < len(known):
+            raise ValueError(f"device {number} is not there: 0 to {len(known) - 1} are")
+        return known[number]
+
+    def set_device(self, device_id: int | Device | str) -> Device:
+        """Makes it the current one of this thread or asyncio task from here on, and returns it.
+
+        Not inside ``with device:``, which ends with a RuntimeError then: use that in its place.
+        """
+        device, before = self.get_device(device_id), _selected.get()
+        if before is not None:
+            before.__exit__()
+            _selected.set(None)
+        device.__enter__()
+        _selected.set(device)
+        return device
+
+    select_device = set_device
+
+    def synchronize(self, device_id: int | Device | str | None = None) -> None:
+        """Waits for the device's default queue, and for the current one if it is of that device.
+
+        None: the current device. Work on other queues is waited for by ``Queue.wait``.
+        """
+        device = self._device(device_id)
+        queue = current_queue()
+        if queue.device == device:
+            queue.wait()
+        device.default_queue.wait()
+
+    def get_memory_info(self, device_id: int | Device | str | None = None) -> MemoryInfo:
+        """Free and total bytes of a device's memory, None: the current one's.
+
+        What the pools keep that buffers on the device come from by default counts as free, so that
+        the difference between two calls is what was allocated between them. Free is what the driver
+        tells. Where it tells nothing, and for memory that is the host's, which the system hands out
+        only page by page as it is written to, it is what this library's allocations leave of the
+        total: what others use is in ``Device.memory_info()``.
+        """
+        device = self._device(device_id)
+        cached = _cached_bytes(device)
+        if device.type != "cpu":
+            try:
+                free, total = device.memory_info()
+                return MemoryInfo(min(free + cached, total), total)
+            except UnsupportedError:
+                pass
+        total = _total_bytes(device)
+        return MemoryInfo(min(max(total - _live_bytes(device) + cached, 0), total), total)
+
+    def _device(self, device_id: int | Device | str | None) -> Device:
+        return current_device() if device_id is None else self.get_device(device_id)
+
+    def __repr__(self) -> str:
+        known = ", ".join(device.filter for device in self.devices)
+        return f"<isthmus.Accelerator {known}; current {current_device().filter}>"
+
+
+def _cached_bytes(device: Device) -> int:
+    """Bytes that the current pools have of that device's memory, and no buffer has."""
+    kinds = device.kinds if device.type == "cpu" else ("device",)
+    resources = (current_resource(kind, device) for kind in kinds)
+    return sum(_cached_by(each) for each in resources if each is not None)
+
+
+def _cached_by(resource: MemoryResource) -> int:
+    below = resource
+    while not isinstance(below, PoolResource):
+        upstream = getattr(below, "upstream", None)
+        if upstream is None:
+            return below.free_bytes
+        below = upstream
+    held = below.snapshot()
+    return held.cached_bytes + held.waiting_bytes + held.free_bytes
+
+
+def _live_bytes(device: Device) -> int:
+    """Of all devices, which is too much where there are several: as if they shared the memory."""
+    kinds = ("device", "shared", "host") if device.type == "cpu" else ("device", "shared")
+    return sum(live(kind)[1] for kind in kinds)
+
+
+def _total_bytes(device: Device) -> int:
+    try:
+        return device.memory_info()[1]
+    except UnsupportedError:
+        return device.total_memory
+
+
+_accelerator = Accelerator()
+
+
+def get_accelerator() -> Accelerator:
+    """The process's devices, always the same object."""
+    return _accelerator

@@ -1,0 +1,147 @@
+"""``batches``: data bit by bit, in smaller bits where memory does not suffice."""
+
+from __future__ import annotations
+
+import gc
+import operator
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+__all__ = ["batches"]
+
+Batch = TypeVar("Batch")
+Batch_co = TypeVar("Batch_co", covariant=True)
+Result = TypeVar("Result")
+
+# By name, since a program that has not imported these libraries does not get their errors.
+_FOREIGN = {"cupy": "OutOfMemoryError", "torch": "OutOfMemoryError", "pyopencl": "MemoryError"}
+
+
+class Sliceable(Protocol[Batch_co]):
+    """Arrays, sequences, unified buffers, tables."""
+
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: slice, /) -> Batch_co: ...
+
+
+@overload
+def batches(
+    data: Sliceable[Batch], fn: None = None, *, size: int, progress: bool = False
+) -> Iterator[Batch]: ...
+@overload
+def batches(
+    data: Sliceable[Batch],
+    fn: Callable[[Batch], Result],
+    *,
+    size: int | None = None,
+    progress: bool = False,
+) -> Iterator[Result]: ...
+def batches(
+    data: Sliceable[Any],
+    fn: Callable[[Any], Any] | None = None,
+    *,
+    size: int | None = None,
+    progress: bool = False,
+) -> Iterator[Any]:
+    """``data[0:size]``, ``data[size:2 * size]``, ... along its first axis; the last may be shorter.
+
+    They are what slices of ``data`` are: views of arrays and parts of unified buffers, without a
+    copy. With ``fn`` the results ``fn(batch)`` in their place, and ``size`` (None: all of ``data``
+    at once) is what is tried first. Where ``fn`` runs out of memory, with USMAllocationError or any
+    other MemoryError, or with the error that CuPy, PyTorch or pyopencl has for it, the same
+    elements are tried again in batches of half the size, which stays for the rest: what ``fn`` did
+    to them before it raised is done again. One element's error is raised, with a note of the sizes.
+
+    ``fn`` runs as results are asked for: ``list(batches(data, fn))`` for all of them. ``progress``
+    shows a bar on stderr if that is a terminal. TypeError for ``data`` without a length or slices,
+    ValueError for a ``size`` below 1; both at once, and nothing has run then.
+    """
+    length = _length_of(data)
+    if size is None and fn is None:
+        raise TypeError("batches() needs size=, or a function whose memory the size is found by")
+    step = max(length, 1) if size is None else _positive(size)
+    return _iterate(data, length, fn, step, progress)
+
+
+def _length_of(data: Any) -> int:
+    if not hasattr(data, "__getitem__") or _is_mapping(data):
+        raise TypeError(f"batches() needs data that can be sliced, not {type(data).__name__}")
+    try:
+        return len(data)
+    except TypeError as reason:
+        raise TypeError(
+            f"batches() needs data with a first axis, not this {type(data).__name__}: {reason}"
+        ) from None
+
+
+def _is_mapping(data: Any) -> bool:
+    return hasattr(data, "keys") and not hasattr(data, "iloc")  # which a pandas table has too
+
+
+def _positive(size: int) -> int:
+    try:
+        number = operator.index(size)
+    except TypeError:
+        raise TypeError(f"size must be an integer, not {type(size).__name__}") from None
+    if number < 1:
+        raise ValueError(f"size must be 1 or more, not {number}")
+    return number
+
+
+def _iterate(
+    data: Sliceable[Any],
+    length: int,
+    fn: Callable[[Any], Any] | None,
+    size: int,
+    progress: bool,
+) -> Iterator[Any]:
+    from isthmus.cli.output import progress as bar
+
+    with bar("batches", quiet=not progress) as tell:
+        at = 0
+        while at < length:
+            tell(f"{at} of {length}", at / length)
+            if fn is None:
+                made: Any = data[at : at + size]
+            else:
+                made, size = _with_less(data, at, min(size, length - at), size, fn)
+            at += size
+            yield made
+
+
+def _with_less(
+    data: Sliceable[Any], at: int, count: int, size: int, fn: Callable[[Any], Any]
+) -> tuple[Any, int]:
+    """What ``fn`` makes of at most ``count`` elements from there, and the size from here on."""
+    tried = []
+    while True:
+        try:
+            return fn(data[at : at + count]), size
+        except Exception as failed:
+            if not _is_out_of_memory(failed):
+                raise
+            tried.append(count)
+            if count == 1:
+                _note(failed, at, tried)
+                raise
+        # Behind the handler: the error keeps the frames alive, and what they had allocated.
+        size = count = count // 2
+        gc.collect()
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    if isinstance(error, MemoryError):
+        return True
+    return any(
+        _FOREIGN.get(cls.__module__.partition(".")[0]) == cls.__name__
+        for cls in type(error).__mro__
+    )
+
+
+def _note(error: Exception, at: int, tried: list[int]) -> None:
+    sizes = ", ".join(map(str, tried))
+    note = f"isthmus.batches: from element {at} on, batches of {sizes} were tried in this order"
+    # What add_note() does, which came with Python 3.11.
+    error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]

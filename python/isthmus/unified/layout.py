@@ -1,0 +1,86 @@
+"""Shapes as users give them, and ranges of an array as bytes."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Union
+
+from .._core import OutOfRangeError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+Range = Union[slice, "tuple[int, int]", None]
+
+
+def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
+    """``given`` as a tuple. ValueError for negative extents, TypeError for what is no shape."""
+    try:
+        shape: tuple[int, ...] = (operator.index(given),)  # type: ignore[arg-type]
+    except TypeError:
+        shape = tuple(operator.index(extent) for extent in given)  # type: ignore[union-attr]
+    for extent in shape:
+        if extent < 0:
+            raise ValueError(f"shape {shape} has a negative extent: {extent}")
+    return shape
+
+
+def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
+    """Bytes of an array. ValueError for none, for more than addresses have, and for objects."""
+    if dtype.hasobject:
+        raise TypeError(f"dtype {dtype} holds Python objects, which no device can have")
+    nbytes: int = dtype.itemsize
+    for extent in shape:
+        nbytes *= extent
+    if nbytes == 0:
+        raise ValueError(f"shape {shape} of {dtype} has no bytes: a unified buffer needs some")
+    if nbytes >= 1 << 63:
+        raise ValueError(f"shape {shape} of {dtype} has {nbytes} bytes: at most 2**63 - 1 can be")
+    return nbytes
+
+
+def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
+    """``wanted`` along the first axis as ``(start, stop)``.
+
+    A slice has step 1 and may count from the end, as any; bounds beyond the array are an error here
+    and not cut off, since data would silently not move. OutOfRangeError, TypeError, ValueError.
+    """
+    if wanted is None:
+        return 0, shape[0] if shape else 1
+    if not shape:
+        raise ValueError("an array without dimensions has no ranges: leave the range out")
+    if isinstance(wanted, slice):
+        if wanted.step not in (None, 1):
+            raise ValueError(f"a range has step 1, not {wanted.step}")
+        start = _from_the_end(wanted.start, 0, shape[0])
+        stop = _from_the_end(wanted.stop, shape[0], shape[0])
+    elif isinstance(wanted, tuple) and len(wanted) == 2:
+        start, stop = operator.index(wanted[0]), operator.index(wanted[1])
+    else:
+        raise TypeError(f"a range is a slice or (start, stop), not {type(wanted).__name__}")
+    if not 0 <= start <= stop <= shape[0]:
+        raise OutOfRangeError(f"range {start} to {stop} does not lie in 0 to {shape[0]}")
+    return start, stop
+
+
+def _from_the_end(bound: Any, otherwise: int, extent: int) -> int:
+    if bound is None:
+        return otherwise
+    index = operator.index(bound)
+    return index + extent if index < 0 else index
+
+
+def same_size(shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
+    """``wanted`` with a -1 worked out. ValueError if it has another number of elements."""
+    size = 1
+    for extent in shape:
+        size *= extent
+    known = 1
+    for extent in wanted:
+        known *= extent if extent != -1 else 1
+    unknown = sum(extent == -1 for extent in wanted)
+    if unknown == 1 and known > 0 and size % known == 0:
+        return tuple(size // known if extent == -1 else extent for extent in wanted)
+    if unknown or known != size or any(extent < 0 for extent in wanted):
+        raise ValueError(f"an array of {size} elements has no shape {tuple(wanted)}")
+    return tuple(wanted)

@@ -1,0 +1,229 @@
+"""``pipeline``: uploads, work and downloads of neighbouring batches at the same time."""
+
+from __future__ import annotations
+
+import operator
+from collections import deque
+from collections.abc import Sized
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from isthmus._core import Device, Error, Event, Queue, copy_nd
+
+from .pool import BufferPool, queue_of
+from .reader import Failed, Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator
+
+    from .buffer import UnifiedBuffer
+
+__all__ = ["pipeline"]
+
+_INTERFACES = ("__cuda_array_interface__", "__sycl_usm_array_interface__")
+
+
+def pipeline(
+    batches: Iterable[Any],
+    fn: Callable[[Any], Any],
+    depth: int = 2,
+    *,
+    device: Device | str | None = None,
+    queue: Queue | None = None,
+    pinned: bool = True,
+    copy: bool = True,
+    progress: bool = False,
+    total: int | None = None,
+) -> Generator[Any, None, None]:
+    """Yields what ``fn`` makes of each batch, in their order.
+
+    While the device works on one batch, the next is read and uploaded and the one before is
+    downloaded. ``batches``: arrays, or what NumPy makes arrays of, of any shape and dtype. They are
+    read on one thread of the pipeline's, one ahead, in the caller's context.
+
+    ``fn(array)`` gets the batch as ``UnifiedBuffer.device`` gives it, on the caller's thread, with
+    ``queue`` as the current queue, and puts its work there (None: the default queue of ``device``,
+    or the current one); work that it puts elsewhere it waits for itself. From what it returns
+    follows what is yielded:
+
+    - None, or the array itself: it worked in place, and the batch's new contents are yielded, as an
+      array of its own, or with ``copy=False`` as a view that is valid until the next step;
+    - a ``DeviceArray`` or another array with ``__cuda_array_interface__`` or
+      ``__sycl_usm_array_interface__``: downloaded, as a NumPy array;
+    - anything else: as it is, but that a NumPy array over the batch's memory is copied, or with
+      ``copy=False`` valid until the next step.
+
+    At most ``depth`` batches (1: nothing overlaps) are in memory at a time, in unified buffers that
+    are used again, ``pinned`` or not. ``progress`` shows a bar on stderr if that is a terminal; it
+    takes the number of batches from ``total``, or from their length where they have one.
+
+    An error of ``batches``, of ``fn`` or of a copy is raised behind the results before it. At the
+    end, early or not, all memory is given back, and the thread has ended: where ``batches`` blocks,
+    ``close()`` waits for it. Nothing begins before the first step. TypeError, ValueError for
+    arguments that cannot be, at once.
+    """
+    if not callable(fn):
+        raise TypeError(f"fn must be callable, not {type(fn).__name__}")
+    if total is None and isinstance(batches, Sized):
+        total = len(batches)
+    work = queue_of(device, queue)
+    return _Run(iter(batches), fn, _depth_of(depth), work, pinned, copy).results(progress, total)
+
+
+def _depth_of(depth: int) -> int:
+    try:
+        number = operator.index(depth)
+    except TypeError:
+        raise TypeError(f"depth must be an integer, not {type(depth).__name__}") from None
+    if number < 1:
+        raise ValueError(f"depth must be 1 or more, not {number}")
+    return number
+
+
+class _Launched(NamedTuple):
+    """A batch whose work and download are on their queues."""
+
+    buf: UnifiedBuffer
+    events: tuple[Event, ...]
+    """Of all that uses the buffer, and what else is downloaded."""
+    value: Any
+    is_in_place: bool
+
+    @property
+    def done(self) -> bool:
+        return all(event.done for event in self.events)
+
+
+class _Run:
+    """One pass over the batches."""
+
+    def __init__(
+        self,
+        source: Iterator[Any],
+        fn: Callable[[Any], Any],
+        depth: int,
+        work: Queue,
+        pinned: bool,
+        copy: bool,
+    ) -> None:
+        self._source, self._fn, self._depth = source, fn, depth
+        self._work, self._pinned, self._copy = work, pinned, copy
+        self._launched: deque[_Launched] = deque()
+        self._failure: BaseException | None = None  # raised once what was launched is delivered
+        self._ended = False
+
+    def results(self, progress: bool, total: int | None) -> Generator[Any, None, None]:
+        from isthmus.cli.output import progress as bar
+
+        # In one queue with the work, copies would stand behind it.
+        upload, self._download = (
+            Queue(self._work.device, context=self._work.context) for _ in range(2)
+        )
+        pool = BufferPool(self._depth, (1 << 63) - 1)
+        reader = Reader(self._source, pool, self._depth, (upload, self._work), self._pinned)
+        try:
+            with bar("pipeline", quiet=not progress) as tell:
+                of = "" if total is None else f" of {total}"
+                for number, launched in enumerate(self._steps(reader), 1):
+                    yield from self._deliver(launched, reader)
+                    tell(f"{number}{of}", min(number / total, 1.0) if total else 0.0)
+            if self._failure is not None:
+                raise self._failure
+        finally:
+            self._failure = None  # its frames refer to this
+            self._end(reader, upload, pool)
+
+    def _steps(self, reader: Reader) -> Iterator[_Launched]:
+        """Launches batches, and gives them in order, each as late as the overlap needs."""
+        reader.start()
+        while not self._ended or self._launched:
+            while self._launched and self._is_due(reader):
+                yield self._launched.popleft()
+            if not self._ended:
+                self._step(reader)
+
+    def _is_due(self, reader: Reader) -> bool:
+        # While the next batch is being uploaded it soon can be launched, before this is waited for.
+        # While it is being read, nobody knows.
+        return (
+            self._ended
+            or len(self._launched) >= self._depth
+            or self._launched[0].done
+            or reader.is_reading
+        )
+
+    def _step(self, reader: Reader) -> None:
+        got = reader.get()
+        if got is None or isinstance(got, Failed):
+            self._ended = True
+            self._failure = got.error if got is not None else None
+            return
+        try:
+            self._launched.append(self._launch(got))
+        except Exception as failed:  # others, as KeyboardInterrupt, do not wait for results
+            self._ended = True
+            self._failure = failed
+
+    def _launch(self, buf: UnifiedBuffer) -> _Launched:
+        import numpy as np
+
+        array = buf.device
+        with self._work:
+            made = self._fn(array)
+        worked = self._work.fence()
+        if made is None or made is array:
+            buf.mark_device_dirty()
+            self._download.fence(after=[worked])
+            fetched = buf.sync_to_host(queue=self._download, blocking=False)
+            return _Launched(buf, (worked,) if fetched is None else (worked, fetched), None, True)
+        if isinstance(made, (np.ndarray, np.generic)):
+            if self._copy and isinstance(array, np.ndarray) and np.may_share_memory(made, array):
+                made = made.copy()
+            return _Launched(buf, (worked,), made, False)
+        interface = _interface_of(made)
+        if interface is None:
+            return _Launched(buf, (worked,), made, False)
+        host = np.empty(interface["shape"], getattr(made, "dtype", None) or interface["typestr"])
+        events = (worked, *self._fetch(host, made, worked))
+        return _Launched(buf, events, host, False)
+
+    def _fetch(self, host: Any, made: Any, worked: Event) -> tuple[Event, ...]:
+        if host.size == 0:
+            return ()
+        fetched = copy_nd(host, made, queue=self._download, after=[worked], blocking=False)
+        return () if fetched is None else (fetched,)
+
+    def _deliver(self, launched: _Launched, reader: Reader) -> Iterator[Any]:
+        Event.wait_for(launched.events)
+        value = launched.buf.to_numpy() if launched.is_in_place else launched.value
+        if self._copy:
+            if launched.is_in_place:
+                value = value.copy()
+            reader.give_back(launched.buf)
+            yield value
+        else:
+            yield value
+            reader.give_back(launched.buf)
+
+    def _end(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
+        try:
+            reader.stop()
+            if reader.taken:  # after an error, or an early end: work may use them still
+                for queue in (upload, self._work, self._download):
+                    with suppress(Error):
+                        queue.fence().wait()
+        finally:
+            self._launched.clear()
+            for buf in list(reader.taken.values()):
+                buf.free()
+            pool.clear()
+            upload.close()
+            self._download.close()
+
+
+def _interface_of(made: Any) -> dict[str, Any] | None:
+    for name in _INTERFACES:
+        told: dict[str, Any] | None = getattr(made, name, None)
+        if told is not None:
+            return told
+    return None

@@ -1,0 +1,248 @@
+"""``BufferPool``: unified buffers that are kept for whoever wants the same kind next."""
+
+from __future__ import annotations
+
+import operator
+import os
+import threading
+import weakref
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import ClosedError, Device, Error, current_queue
+
+from .buffer import UnifiedBuffer
+from .layout import shape_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from isthmus._core import Queue
+
+    Key = tuple[tuple[int, ...], Any, bool, Queue]
+
+__all__ = ["BufferPool", "BufferPoolStats", "get_memory_pool"]
+
+
+@dataclass(frozen=True)
+class BufferPoolStats:
+    """What a pool did so far, and keeps now."""
+
+    pool_size: int
+    """Buffers that it keeps for the next."""
+    total_acquired: int
+    total_released: int
+    cache_hits: int
+    """Acquired ones that it had kept."""
+    cache_misses: int
+    """Acquired ones that it had to make."""
+    cached_bytes: int
+    """Of the buffers that it keeps, each counted once and not for each of its copies."""
+
+
+class BufferPool:
+    """Keeps released buffers: ``BufferPool(max_buffers=100, max_buffer_bytes=1 << 30)``.
+
+    At most ``max_buffers`` are kept, none larger than ``max_buffer_bytes`` bytes; beyond, those
+    that were released longest ago are freed. 0: keeps none. Kept buffers give up their device
+    copies where a device's memory runs short, not their host memory: ``clear()`` gives that back.
+
+    What was acquired and is dropped without a release is freed, as any buffer. Safe for threads.
+    """
+
+    def __init__(self, max_buffers: int = 100, max_buffer_bytes: int = 1 << 30) -> None:
+        self._max_buffers = _not_negative("max_buffers", max_buffers)
+        self._max_buffer_bytes = _not_negative("max_buffer_bytes", max_buffer_bytes)
+        # A collection of garbage within may release buffers of whoever it collects.
+        self._lock = threading.RLock()
+        self._kept: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), released longest ago first
+        self._by_key: dict[Key, dict[int, UnifiedBuffer]] = {}  # the same, in the same order
+        self._lent: dict[int, tuple[weakref.ref[UnifiedBuffer], Key]] = {}
+        self._cached_bytes = self._hits = self._misses = self._released = 0
+
+    @property
+    def max_buffers(self) -> int:
+        """Buffers that it keeps at most."""
+        return self._max_buffers
+
+    @property
+    def max_buffer_bytes(self) -> int:
+        """Bytes of the largest buffer that it keeps."""
+        return self._max_buffer_bytes
+
+    def acquire(
+        self,
+        shape: int | Sequence[int],
+        dtype: Any = "float32",
+        *,
+        pinned: bool = False,
+        device: Device | str | None = None,
+        queue: Queue | None = None,
+    ) -> UnifiedBuffer:
+        """The buffer of that shape, dtype, pinning and queue that was released last, or a new one.
+
+        Arguments and errors are those of ``UnifiedBuffer``; with neither ``device`` nor ``queue``
+        it is the current queue's. What it holds is not specified, nor is its state.
+        """
+        import numpy as np
+
+        key = (shape_of(shape), np.dtype(dtype), bool(pinned), queue_of(device, queue))
+        with self._lock:
+            kept = self._take(key)
+            if kept is not None:
+                self._hits += 1
+                self._lend(kept, key)
+                return kept
+        made = UnifiedBuffer(key[0], key[1], pinned=key[2], queue=key[3])
+        with self._lock:
+            self._misses += 1
+            self._lend(made, key)
+        return made
+
+    def release(self, buf: UnifiedBuffer) -> None:
+        """Takes a buffer back, whatever its state; its contents are not kept.
+
+        Arrays and parts of it that were handed out must not be used any more: they see what the
+        next user writes. ValueError for a buffer that is not from ``acquire`` of this pool or was
+        released already, and for a part of one; ClosedError for one that was freed.
+        """
+        with self._lock:
+            key = self._end_loan(buf)
+        # Nothing is to be gained by moving or clearing bytes that the next user writes: both copies
+        # count as equal from here on, so that what is owed, and a conflict, ends with its owner.
+        try:
+            buf._forget()
+        except ClosedError:
+            raise
+        except Error:  # its device is lost, say: good for nobody, which is not who releases' fault
+            buf.free()
+        else:
+            for surplus in self._keep(buf, key):
+                surplus.free()
+
+    @contextmanager
+    def buffer(
+        self,
+        shape: int | Sequence[int],
+        dtype: Any = "float32",
+        *,
+        pinned: bool = False,
+        device: Device | str | None = None,
+        queue: Queue | None = None,
+    ) -> Iterator[UnifiedBuffer]:
+        """``with pool.buffer((1000,)) as buf``: acquired, and released at the end."""
+        buf = self.acquire(shape, dtype, pinned=pinned, device=device, queue=queue)
+        try:
+            yield buf
+        finally:
+            self.release(buf)
+
+    def clear(self) -> None:
+        """Frees all buffers that it keeps. Those in use can be released as before."""
+        with self._lock:
+            kept = [buf for buf, _ in self._kept.values()]
+            self._kept.clear()
+            self._by_key.clear()
+            self._cached_bytes = 0
+        for buf in kept:
+            buf.free()
+
+    def stats(self) -> BufferPoolStats:
+        """What it did so far, and keeps now."""
+        with self._lock:
+            return BufferPoolStats(
+                pool_size=len(self._kept),
+                total_acquired=self._hits + self._misses,
+                total_released=self._released,
+                cache_hits=self._hits,
+                cache_misses=self._misses,
+                cached_bytes=self._cached_bytes,
+            )
+
+    def __repr__(self) -> str:
+        told = self.stats()
+        return (
+            f"<isthmus.BufferPool {told.pool_size} kept of at most {self._max_buffers}, "
+            f"{told.cached_bytes} bytes, {told.cache_hits} hits, {told.cache_misses} misses>"
+        )
+
+    def _take(self, key: Key) -> UnifiedBuffer | None:
+        alike = self._by_key.get(key)
+        if alike is None:
+            return None
+        number, buf = alike.popitem()
+        if not alike:
+            del self._by_key[key]
+        del self._kept[number]
+        self._cached_bytes -= buf.nbytes
+        return buf
+
+    def _lend(self, buf: UnifiedBuffer, key: Key) -> None:
+        number, lent = id(buf), self._lent
+
+        # Without the lock: no other buffer has the number before this returns.
+        def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
+            lent.pop(number, None)
+
+        lent[number] = weakref.ref(buf, dropped), key
+
+    def _end_loan(self, buf: UnifiedBuffer) -> Key:
+        loan = self._lent.pop(id(buf), None)
+        if loan is not None:
+            self._released += 1
+            return loan[1]
+        if id(buf) in self._kept:
+            raise ValueError(f"{buf!r} was released already")
+        raise ValueError(
+            f"{buf!r} is not from acquire() of this pool, or was released and freed since, or is a "
+            "part of such a buffer: release the very object that acquire() returned, once"
+        )
+
+    def _keep(self, buf: UnifiedBuffer, key: Key) -> list[UnifiedBuffer]:
+        """What has to be freed for that, itself perhaps."""
+        if buf.nbytes > self._max_buffer_bytes or self._max_buffers == 0:
+            return [buf]
+        with self._lock:
+            surplus = []
+            while len(self._kept) >= self._max_buffers:
+                number, (oldest, its_key) = next(iter(self._kept.items()))
+                alike = self._by_key[its_key]
+                del self._kept[number], alike[number]
+                if not alike:
+                    del self._by_key[its_key]
+                self._cached_bytes -= oldest.nbytes
+                surplus.append(oldest)
+            self._kept[id(buf)] = buf, key
+            self._by_key.setdefault(key, {})[id(buf)] = buf
+            self._cached_bytes += buf.nbytes
+            return surplus
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()  # one of the parent's threads may have held it
+
+
+def _not_negative(name: str, value: int) -> int:
+    number = operator.index(value)
+    if number < 0:
+        raise ValueError(f"{name} must be 0 or more, not {number}")
+    return number
+
+
+def queue_of(device: Device | str | None, queue: Queue | None) -> Queue:
+    if queue is None:
+        return current_queue() if device is None else Device(device).default_queue
+    if device is not None and Device(device) != queue.device:
+        raise ValueError(
+            f"queue and device do not belong together: {queue!r} is not on {Device(device)!r}"
+        )
+    return queue
+
+
+_process_pool = BufferPool()
+os.register_at_fork(after_in_child=_process_pool._after_fork)
+
+
+def get_memory_pool() -> BufferPool:
+    """The process's pool of unified buffers, always the same one."""
+    return _process_pool

@@ -1,0 +1,102 @@
+"""The thread of a pipeline that reads batches ahead and starts their uploads."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from isthmus._core import Queue
+
+    from .buffer import UnifiedBuffer
+    from .pool import BufferPool
+
+
+class Failed(NamedTuple):
+    """In a batch's place: what reading or filling it raised."""
+
+    error: BaseException
+
+
+class Reader:
+    """Fills buffers of ``pool`` from ``source``, ``depth`` at a time, till it is stopped.
+
+    ``queues``: that of the uploads, and that of the buffers.
+    """
+
+    def __init__(
+        self,
+        source: Iterator[Any],
+        pool: BufferPool,
+        depth: int,
+        queues: tuple[Queue, Queue],
+        pinned: bool,
+    ) -> None:
+        self._source, self._pool, self._pinned = source, pool, pinned
+        self._upload, self._queue = queues
+        self._slots = threading.Semaphore(depth)
+        self._filled: SimpleQueue[UnifiedBuffer | Failed | None] = SimpleQueue()
+        self._is_stopped = False
+        self._is_in_source = True
+        self.taken: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
+        # What is current for the caller is so for the source: its device, resource and tag.
+        run = contextvars.copy_context().run
+        # A source may block for ever; a program that is interrupted then must be able to end.
+        self._thread = threading.Thread(
+            target=run, args=(self._run,), name="isthmus.pipeline", daemon=True
+        )
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def get(self) -> UnifiedBuffer | Failed | None:
+        """The next one filled; waits for it. None at the end."""
+        return self._filled.get()
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether ``get`` would wait for the source, and not for a copy."""
+        return self._is_in_source and self._filled.empty()
+
+    def give_back(self, buf: UnifiedBuffer) -> None:
+        """Nothing uses it any more: it can be filled again."""
+        del self.taken[id(buf)]
+        self._pool.release(buf)
+        self._slots.release()
+
+    def stop(self) -> None:
+        """Returns when the thread has ended."""
+        self._is_stopped = True
+        self._slots.release()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for batch in self._source:
+                self._is_in_source = False
+                self._slots.acquire()
+                if self._is_stopped:
+                    return
+                filled = self._fill(batch)
+                self._is_in_source = True  # before it can be got: `get` never waits unknowingly
+                self._filled.put(filled)
+            self._filled.put(None)
+        except BaseException as failed:  # whatever it is, it is raised where the batch is asked for
+            self._filled.put(Failed(failed))
+        finally:
+            del self._source
+
+    def _fill(self, batch: Any) -> UnifiedBuffer:
+        import numpy as np
+
+        array = np.asarray(batch.to_numpy() if hasattr(batch, "to_numpy") else batch)
+        buf = self._pool.acquire(array.shape, array.dtype, pinned=self._pinned, queue=self._queue)
+        self.taken[id(buf)] = buf
+        buf.copy_from(array)
+        buf.sync_to_device(queue=self._upload, blocking=False)
+        return buf

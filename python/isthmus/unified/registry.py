@@ -1,0 +1,173 @@
+"""``BufferRegistry``: unified buffers found by an id, which is all that a message has to carry."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from .buffer import UnifiedBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BufferRegistry", "UnknownBufferError", "get_buffer_registry"]
+
+
+class UnknownBufferError(KeyError):
+    """No buffer has this id, or it was released, or nobody held its buffer any more."""
+
+    def __init__(self, buffer_id: object) -> None:
+        super().__init__(buffer_id)
+        self.buffer_id = buffer_id
+        """As it was asked for."""
+
+    def __str__(self) -> str:
+        return (
+            f"no buffer is registered as {self.buffer_id!r}: it never was, was released as often "
+            "as registered, or was registered with weak=True and nobody holds it any more"
+        )
+
+
+class _Entry:
+    __slots__ = ("count", "held", "is_weak", "nbytes", "number", "ref")
+
+    def __init__(self, ref: weakref.ref[UnifiedBuffer], nbytes: int, number: int) -> None:
+        self.ref = ref
+        self.nbytes = nbytes
+        self.number = number  # id() of the buffer
+        self.count = 0
+        self.held: UnifiedBuffer | None = None  # while the count is not 0
+        self.is_weak = False  # may be found with a count of 0 too
+
+
+class BufferRegistry:
+    """Gives unified buffers ids, by which other threads find them; nothing is copied.
+
+    A registration counts and keeps the buffer alive till it was released as often:
+
+        buffer_id = registry.register(buf)       # here
+        registry.get(buffer_id).device           # there
+        registry.release(buffer_id)              # by whoever needs it last
+
+    With ``weak=True`` it does neither, and the buffer is found only while somebody else holds it.
+    Ids are of this process: elsewhere they are unknown. Safe for threads.
+    """
+
+    def __init__(self) -> None:
+        # A collection of garbage within may release buffers of whoever it collects.
+        self._lock = threading.RLock()
+        self._entries: dict[str, _Entry] = {}
+        self._ids: dict[int, str] = {}  # by id() of the buffer, which lives as long as the entry
+
+    def register(self, buf: UnifiedBuffer, *, weak: bool = False) -> str:
+        """Its id, a UUID as text: the same one for the same buffer while it is registered.
+
+        TypeError for what is no whole ``UnifiedBuffer``: of a part register the buffer.
+        """
+        if not isinstance(buf, UnifiedBuffer):
+            raise TypeError(
+                f"a registry has whole UnifiedBuffers, not {type(buf).__name__}: of a part "
+                "register the buffer it is of, and send the range along"
+            )
+        with self._lock:
+            buffer_id = self._ids.get(id(buf)) or self._enter(buf)
+            entry = self._entries[buffer_id]
+            if weak:
+                entry.is_weak = True
+            else:
+                entry.count += 1
+                entry.held = buf
+            return buffer_id
+
+    def get(self, buffer_id: str) -> UnifiedBuffer:
+        """The buffer itself. UnknownBufferError, a KeyError, where there is none."""
+        entry = self._entries.get(buffer_id)
+        buf = entry.ref() if entry is not None else None
+        if buf is None:
+            raise UnknownBufferError(buffer_id)
+        return buf
+
+    def release(self, buffer_id: str) -> int:
+        """Ends one registration; how many are left that keep the buffer alive.
+
+        With the last the id is unknown, unless the buffer was registered with ``weak=True`` too:
+        that lasts till the buffer ends, or till it is released once more. UnknownBufferError.
+        """
+        with self._lock:
+            entry = self._entries.get(buffer_id)
+            if entry is None:
+                raise UnknownBufferError(buffer_id)
+            if entry.count > 1:
+                entry.count -= 1
+                return entry.count
+            held, entry.held = entry.held, None  # its last reference, perhaps: dropped at the end
+            if held is None or not entry.is_weak:
+                self._entries.pop(buffer_id, None)
+                self._ids.pop(entry.number, None)
+            entry.count = 0
+            return 0
+
+    def count(self, buffer_id: str) -> int:
+        """How often it has to be released; 0 if it is registered weakly only.
+
+        UnknownBufferError.
+        """
+        entry = self._entries.get(buffer_id)
+        if entry is None:
+            raise UnknownBufferError(buffer_id)
+        return entry.count
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the buffers that it keeps alive, each counted once and not for each of its copies."""
+        return sum(entry.nbytes for entry in list(self._entries.values()) if entry.count)
+
+    def clear(self) -> None:
+        """Ends all registrations."""
+        with self._lock:
+            ended = list(self._entries.values())
+            self._entries.clear()
+            self._ids.clear()
+        del ended  # buffers end outside the lock
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[str]:
+        """The ids that are known at this moment."""
+        return iter(list(self._entries))
+
+    def __contains__(self, buffer_id: object) -> bool:
+        return buffer_id in self._entries
+
+    def __repr__(self) -> str:
+        return f"<isthmus.BufferRegistry {len(self)} buffers, {self.held_bytes} bytes kept alive>"
+
+    def _enter(self, buf: UnifiedBuffer) -> str:
+        from uuid import uuid4
+
+        buffer_id, number = str(uuid4()), id(buf)
+        entries, ids = self._entries, self._ids
+
+        # Without the lock: no other buffer has the number before this returns.
+        def dropped(_: weakref.ref[UnifiedBuffer]) -> None:
+            if entries.pop(buffer_id, None) is not None:
+                ids.pop(number, None)
+
+        entries[buffer_id] = _Entry(weakref.ref(buf, dropped), buf.nbytes, number)
+        ids[number] = buffer_id
+        return buffer_id
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()  # one of the parent's threads may have held it
+
+
+_process_registry = BufferRegistry()
+os.register_at_fork(after_in_child=_process_registry._after_fork)
+
+
+def get_buffer_registry() -> BufferRegistry:
+    """The process's registry, always the same one."""
+    return _process_registry

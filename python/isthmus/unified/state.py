@@ -1,0 +1,49 @@
+"""What the two copies of a unified buffer are to each other."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+ByteRange = tuple[int, int]
+
+
+class BufferState(enum.Enum):
+    """The state of a ``UnifiedBuffer``; ``str`` gives the bare name."""
+
+    UNINITIALIZED = 0
+    """Neither copy was asked for."""
+    HOST_ONLY = 1
+    """A host copy that nothing was written to, and no device copy."""
+    DEVICE_ONLY = 2
+    """A device copy alone."""
+    SYNCHRONIZED = 3
+    """Both hold the same."""
+    HOST_DIRTY = 4
+    """The host wrote what the device lacks."""
+    DEVICE_DIRTY = 5
+    """The device wrote what the host lacks; elsewhere the host may have written too."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DirtyRanges(NamedTuple):
+    """What one copy has newer than the other, as ``(start, stop)`` in flat elements.
+
+    A range that begins or ends within an element is widened to whole ones.
+    """
+
+    host: tuple[tuple[int, int], ...]
+    """Written on the host: the device lacks them."""
+    device: tuple[tuple[int, int], ...]
+    """Written on the device: the host lacks them."""
+
+
+class TransferStatistics(NamedTuple):
+    """What moved between the two copies of one buffer so far."""
+
+    bytes_to_device: int
+    bytes_to_host: int
+    copies: int
+    """Operations, of any number of ranges each."""

@@ -1,0 +1,66 @@
+#pragma once
+// What is told of a Buffer's memory, or lent, to other libraries: its elements, by the type and in
+// the shape of an array over it, or all its bytes.
+
+#include "array_layout.hpp"
+#include "buffer.hpp"
+
+namespace isthmus::python {
+
+// Borrows all it names.
+struct array_view {
+  const buffer& of;
+  nb::handle object;   // the Buffer of it
+  std::size_t offset;  // bytes to the first element
+  number_span shape;
+  number_span strides;  // in bytes
+  const element_type& type;
+  std::size_t nbytes;  // of the elements, packed
+  bool is_c_dense;
+
+  [[nodiscard]] const void* in(const void* start) const noexcept {
+    return static_cast<const char*>(start) + offset;
+  }
+};
+
+// All of a Buffer, as a row of bytes.
+class byte_view {
+ public:
+  // What require_buffer throws.
+  explicit byte_view(nb::handle object)
+      : of_{require_buffer(object)},
+        object_{object},
+        shape_{static_cast<std::int64_t>(of_.nbytes)} {}
+  byte_view(const byte_view&) = delete;
+  byte_view& operator=(const byte_view&) = delete;
+
+  [[nodiscard]] array_view get() const noexcept {
+    return {of_, object_, 0, shape_, k_strides, byte_type(), of_.nbytes, true};
+  }
+
+ private:
+  static constexpr std::int64_t k_strides[1] = {1};
+  const buffer& of_;
+  nb::handle object_;
+  std::int64_t shape_[1];
+};
+
+// The interfaces' dictionaries; an AttributeError where there is none.
+[[nodiscard]] nb::object usm_interface(const array_view& what);
+[[nodiscard]] nb::object cuda_interface(const array_view& what);
+// By the buffer protocol of `self`, whose view waits for pending work.
+[[nodiscard]] nb::object array_interface(nb::handle self, const array_view& what);
+// For NumPy: an array over the memory of `self`, which has the buffer protocol.
+[[nodiscard]] nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype,
+                                  nb::handle copy);
+// A fresh ndarray of that type and shape. Imports NumPy.
+[[nodiscard]] nb::object to_numpy(const array_view& what);
+// A new buffer of the same kind, alignment and queue with the elements packed in C order, of the
+// class `type`.
+[[nodiscard]] nb::object packed_clone(const array_view& what, nb::handle type);
+
+[[nodiscard]] nb::object to_dlpack(const array_view& what, nb::handle stream,
+                                   nb::handle max_version, nb::handle device, nb::handle copy);
+[[nodiscard]] nb::object dlpack_device(const buffer& of);
+
+}  // namespace isthmus::python

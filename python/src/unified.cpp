@@ -1,0 +1,216 @@
+// The native part of UnifiedBuffer: what is counted in bytes, and how one is made.
+
+#include "unified.hpp"
+
+#include <vector>
+
+#include "resources.hpp"
+
+namespace isthmus::python {
+namespace {
+
+using move_function = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*, std::size_t,
+                                           std::size_t, isthmus_event_t**) noexcept;
+
+// An Event where it does not wait; None where it does, or nothing is to be moved.
+nb::object move(unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
+                move_function call) {
+  auto* const raw = raw_of(self);
+  auto* const on = raw_queue(queue);
+  event_handle ended;
+  call_without_lock(
+      [&] { return call(raw, on, begin, end - begin, blocking ? nullptr : ended.out()); });
+  if (blocking || !ended) {
+    return nb::none();
+  }
+  return wrap(std::move(ended));
+}
+
+nb::object to_device(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
+                     bool blocking) {
+  return move(self, begin, end, queue, blocking, &isthmus_unified_to_device);
+}
+
+nb::object to_host(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
+                   bool blocking) {
+  return move(self, begin, end, queue, blocking, &isthmus_unified_to_host);
+}
+
+std::int32_t state_of(unified& self) {
+  auto* const raw = raw_of(self);
+  isthmus_unified_state_t now = 0;
+  call_without_lock([&] { return isthmus_unified_state(raw, &now); });
+  return now;
+}
+
+nb::list dirty_bytes(unified& self, bool of_device) {
+  auto* const raw = raw_of(self);
+  std::vector<isthmus_byte_range_t> ranges(16);
+  std::size_t count = 0;
+  for (;;) {
+    call_without_lock([&] {
+      return isthmus_unified_dirty_ranges(raw, of_device ? 1 : 0, ranges.data(), ranges.size(),
+                                          &count);
+    });
+    if (count <= ranges.size()) {
+      break;
+    }
+    ranges.resize(count);
+  }
+  nb::list found;
+  for (std::size_t i = 0; i < count; ++i) {
+    found.append(nb::make_tuple(ranges[i].begin, ranges[i].end));
+  }
+  return found;
+}
+
+const char* tracking_name(isthmus_tracking_t which) noexcept {
+  switch (which) {
+    case ISTHMUS_TRACKING_PAGES: return "pages";
+    case ISTHMUS_TRACKING_BYTES: return "bytes";
+    case ISTHMUS_TRACKING_HASHES: return "hashes";
+    default: return "";
+  }
+}
+
+nb::dict info_of(unified& self) {
+  auto* const raw = raw_of(self);
+  isthmus_unified_info_t info{};
+  info.struct_size = sizeof info;
+  call_without_lock([&] { return isthmus_unified_info(raw, &info); });
+  nb::dict told;
+  told["tracking"] = tracking_name(info.tracking);
+  told["granule"] = info.granule;
+  told["pinned"] = info.pinned != 0;
+  told["one_memory"] = info.one_memory != 0;
+  told["host_views"] = info.host_views;
+  told["bytes_to_device"] = info.bytes_to_device;
+  told["bytes_to_host"] = info.bytes_to_host;
+  told["copies"] = info.copies;
+  return told;
+}
+
+void mark(unified& self, std::size_t begin, std::size_t end, bool device_wrote) {
+  auto* const raw = raw_of(self);
+  call_without_lock([&] {
+    return device_wrote ? isthmus_unified_mark_device(raw, begin, end - begin)
+                        : isthmus_unified_mark_host(raw, begin, end - begin);
+  });
+}
+
+void resolve(unified& self, std::int32_t winner, std::size_t begin, std::size_t end) {
+  auto* const raw = raw_of(self);
+  call_without_lock([&] { return isthmus_unified_resolve(raw, winner, begin, end - begin); });
+}
+
+void forget(unified& self) {
+  auto* const raw = raw_of(self);
+  call_without_lock([&] { return isthmus_unified_forget(raw); });
+}
+
+void free_unified(unified& self) {
+  auto* const raw = raw_of(self);
+  self.device_array.reset();
+  const gil_release released;
+  isthmus_unified_free(raw);
+}
+
+void synchronize_all(nb::list given, nb::handle queue) {
+  std::vector<isthmus_unified_t*> raw;
+  for (const nb::handle each : given) {
+    raw.push_back(raw_of(require_unified(each)));
+  }
+  auto* const on = raw_queue(queue);
+  call_without_lock([&] { return isthmus_unified_synchronize(raw.data(), raw.size(), on); });
+}
+
+nb::tuple tracking_in_force() {
+  isthmus_tracking_t which = 0;
+  std::uint64_t granule = 0;
+  const char* reason = "";
+  call_without_lock([&] { return isthmus_tracking_query(&which, &granule, &reason); });
+  return nb::make_tuple(tracking_name(which), granule, reason);
+}
+
+const resource* resource_for(nb::handle named, const queue& on, nb::object& kept) {
+  if (given(named)) {
+    auto* found = instance_of<resource>(types.resource, named);
+    if (found == nullptr) {
+      raise_python(PyExc_TypeError,
+                   "resource must be a resource of isthmus.memory or None, not %.100s",
+                   Py_TYPE(named.ptr())->tp_name);
+    }
+    return found;
+  }
+  if (resources_in_use) {
+    kept = current_resource(ISTHMUS_KIND_DEVICE, on);
+  }
+  return kept.is_valid() ? nb::inst_ptr<resource>(kept) : nullptr;
+}
+
+void init_unified(unified* where, nb::handle shape, nb::handle dtype, std::size_t nbytes,
+                  nb::handle queue, nb::handle device, const nb::dict& options, nb::handle from) {
+  nb::object on = python::to_queue(queue, device);
+  const auto number = [&](const char* name) { return nb::cast<std::int32_t>(options[name]); };
+  nb::object kept;
+  const auto* source = resource_for(from, *nb::inst_ptr<python::queue>(on), kept);
+  isthmus_unified_options_t wanted{};
+  wanted.struct_size = sizeof wanted;
+  wanted.pinned = number("pinned");
+  wanted.separate = number("separate");
+  wanted.on_conflict = number("on_conflict");
+  wanted.by_page = number("by_page");
+  wanted.tracking = number("tracking");
+  wanted.resource = source != nullptr ? source->raw.get() : nullptr;
+  unified_handle made;
+  check(isthmus_unified_create(nbytes, nb::inst_ptr<python::queue>(on)->raw.get(), &wanted,
+                               made.out()));
+  isthmus_unified_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_unified_info(made.get(), &info));
+  new (where) unified{std::move(made),   std::move(on), nb::borrow(shape),
+                      nb::borrow(dtype), nbytes,        info.one_memory != 0};
+}
+
+void bind_moves(nb::class_<unified>& bound) {
+  bound.def("_to_device", &to_device, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
+      .def("_to_host", &to_host, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
+      .def("_mark", &mark)
+      .def("_resolve", &resolve)
+      .def("_forget", &forget);
+}
+
+void bind_facts(nb::class_<unified>& bound) {
+  bound.def("_state", &state_of)
+      .def("_dirty", &dirty_bytes)
+      .def("_info", &info_of)
+      .def("_free", &free_unified)
+      .def_prop_ro(
+          "nbytes", [](const unified& self) { return self.nbytes; }, "Bytes of one copy.")
+      .def_prop_ro(
+          "shape", [](const unified& self) { return self.shape; },
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Extents, in elements.")
+      .def_prop_ro(
+          "dtype", [](const unified& self) { return self.dtype; },
+          nb::sig("def dtype(self) -> Any"), "NumPy's dtype of an element.")
+      .def_prop_ro("_queue", [](const unified& self) { return self.queue_object; });
+}
+
+}  // namespace
+
+void bind_unified(nb::module_& module) {
+  nb::class_<unified> bound(module, "UnifiedMemory", nb::is_weak_referenceable(),
+                            nb::dynamic_attr(), nb::type_slots(unified_slots),
+                            "The native part of isthmus.UnifiedBuffer.");
+  types.unified = bound;
+  bound.def("__init__", &init_unified, nb::arg("shape"), nb::arg("dtype"), nb::arg("nbytes"),
+            nb::arg("queue").none(), nb::arg("device").none(), nb::arg("options"),
+            nb::arg("resource").none());
+  bind_unified_arrays(module, bound);
+  bind_moves(bound);
+  bind_facts(bound);
+  module.def("_synchronize", &synchronize_all, nb::arg(), nb::arg().none());
+  module.def("_tracking_in_force", &tracking_in_force);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,219 @@
+// The copies of a unified buffer as arrays, and bytes of them for exact access.
+
+#include "unified.hpp"
+
+#include "buffer.hpp"
+#include "device_array.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// What the host array lies on: bytes of the host copy, for as long as anybody refers to it.
+struct host_memory {
+  unified_handle raw;
+  void* start;
+  std::size_t nbytes;
+  bool read_only = false;
+};
+
+int get_host_bytes(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const auto& of = *nb::inst_ptr<host_memory>(self);
+  return PyBuffer_FillInfo(view, self, of.start, static_cast<Py_ssize_t>(of.nbytes),
+                           of.read_only ? 1 : 0, flags);
+}
+
+PyType_Slot host_memory_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_host_bytes)},
+                                   {0, nullptr}};
+
+nb::handle host_memory_type;
+
+bool others_have_host_array(const unified& self) noexcept {
+  return Py_REFCNT(self.host_array.ptr()) > 1 ||
+         Py_REFCNT(self.host_bytes.ptr()) > self.own_references;
+}
+
+}  // namespace
+
+unified& require_unified(nb::handle object) {
+  auto* found = instance_of<unified>(types.unified, object);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "a UnifiedBuffer is needed, not %.100s",
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  return *found;
+}
+
+isthmus_unified_t* raw_of(unified& self) noexcept {
+  if (self.is_out && !others_have_host_array(self)) {
+    self.is_out = false;
+    isthmus_unified_end_host(self.raw.get());
+  }
+  return self.raw.get();
+}
+
+isthmus_queue_t* raw_queue(nb::handle queue) {
+  if (!given(queue)) {
+    return nullptr;
+  }
+  const auto* found = queue_of(queue);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
+                 Py_TYPE(queue.ptr())->tp_name);
+  }
+  return found->raw.get();
+}
+
+namespace {
+
+nb::object numpy_array(const unified& self, nb::handle memory) {
+  static PyObject* const make =
+      nb::object(nb::module_::import_("numpy").attr("ndarray")).release().ptr();
+  return nb::handle(make)(self.shape, self.dtype, memory);
+}
+
+void make_host_array(unified& self, void* start) {
+  self.host_bytes = make_instance<host_memory>(
+      host_memory_type, unified_handle::retained(self.raw.get()), start, self.nbytes);
+  self.host_array = numpy_array(self, self.host_bytes);
+  self.own_references = Py_REFCNT(self.host_bytes.ptr());
+}
+
+// Up to date in the range.
+nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
+  auto* const raw = raw_of(self);
+  if (self.is_out) {
+    const void* start = nullptr;
+    call_without_lock([&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
+    return self.host_array;
+  }
+  void* start = nullptr;
+  call_without_lock([&] { return isthmus_unified_host(raw, begin, end - begin, &start); });
+  if (self.is_out) {  // another thread was quicker
+    isthmus_unified_end_host(raw);
+    return self.host_array;
+  }
+  if (!self.host_array.is_valid()) {
+    try {
+      make_host_array(self, static_cast<std::byte*>(start) - begin);
+    } catch (...) {
+      isthmus_unified_end_host(raw);
+      throw;
+    }
+  }
+  self.is_out = true;
+  return self.host_array;
+}
+
+int get_array_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  const auto array = nb::steal(result_of([=] {
+    auto& of = require_unified(self);
+    return host_of(of, 0, of.nbytes);
+  }));
+  return array.is_valid() ? PyObject_GetBuffer(array.ptr(), view, flags) : -1;
+}
+
+nb::object read_bytes(unified& self, std::size_t begin, std::size_t end) {
+  auto* const raw = raw_of(self);
+  const void* start = nullptr;
+  call_without_lock([&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
+  return make_instance<host_memory>(host_memory_type, unified_handle::retained(raw),
+                                    const_cast<void*>(start), end - begin, true);
+}
+
+nb::object buffer_of_device(const unified& self, buffer_handle raw, nb::handle queue) {
+  const auto kind = self.one_memory ? ISTHMUS_KIND_HOST : ISTHMUS_KIND_DEVICE;
+  nb::object on = given(queue) ? nb::borrow(queue) : self.queue_object;
+  return make_instance<buffer>(types.buffer, std::move(raw), std::move(on), nb::object{}, kind,
+                               self.nbytes, false);
+}
+
+// A Buffer of all of the device copy, up to date in the range; before it is written there by the
+// device, if that is to come.
+nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
+                        bool is_written) {
+  auto* const raw = raw_of(self);
+  auto* const on = raw_queue(queue);
+  buffer_handle made;
+  call_without_lock([&] {
+    return is_written ? isthmus_unified_begin_device_write(raw, on, begin, end - begin, made.out())
+                      : isthmus_unified_device(raw, on, begin, end - begin, made.out());
+  });
+  return buffer_of_device(self, std::move(made), queue);
+}
+
+// An array over it: NumPy's where the host can touch it.
+nb::object device_array_of(unified& self, nb::object memory) {
+  if (self.one_memory) {
+    if (!self.device_array.is_valid()) {
+      self.device_array = numpy_array(self, memory);
+    }
+    return self.device_array;
+  }
+  if (!self.device_layout) {
+    self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
+  }
+  return make_device_array(std::move(memory), self.device_layout);
+}
+
+nb::object device_of_unified(nb::handle object) {
+  auto& self = require_unified(object);
+  if (!self.one_memory || !self.device_array.is_valid()) {
+    return device_array_of(self, device_bytes(self, 0, self.nbytes, nb::none(), false));
+  }
+  auto* const raw = raw_of(self);
+  buffer_handle known;
+  call_without_lock(
+      [&] { return isthmus_unified_device(raw, nullptr, 0, self.nbytes, known.out()); });
+  return self.device_array;
+}
+
+// Bytes of the host copy for a write of exactly these.
+nb::object begin_write(unified& self, std::size_t begin, std::size_t end, bool keeps) {
+  auto* const raw = raw_of(self);
+  void* start = nullptr;
+  call_without_lock(
+      [&] { return isthmus_unified_begin_write(raw, begin, end - begin, keeps ? 1 : 0, &start); });
+  return make_instance<host_memory>(host_memory_type, unified_handle::retained(raw), start,
+                                    end - begin);
+}
+
+void end_write(unified& self, std::size_t begin, std::size_t end, bool kept) {
+  auto* const raw = raw_of(self);
+  call_without_lock(
+      [&] { return isthmus_unified_end_write(raw, begin, end - begin, kept ? 1 : 0); });
+}
+
+}  // namespace
+
+PyType_Slot unified_slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(&get_array_view)},
+                               {0, nullptr}};
+
+void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
+  host_memory_type =
+      nb::class_<host_memory>(module, "_HostMemory", nb::type_slots(host_memory_slots),
+                              "Bytes of a unified buffer's host copy.")
+          .release();
+  bound
+      .def("_host", [](nb::handle self, std::size_t begin,
+                       std::size_t end) { return host_of(require_unified(self), begin, end); })
+      .def_prop_ro("host",
+                   [](nb::handle self) {
+                     auto& of = require_unified(self);
+                     return host_of(of, 0, of.nbytes);
+                   })
+      .def_prop_ro("device", [](nb::handle self) { return device_of_unified(self); })
+      .def(
+          "_device",
+          [](nb::handle object, std::size_t begin, std::size_t end, nb::handle queue,
+             bool is_written) {
+            auto& self = require_unified(object);
+            return device_array_of(self, device_bytes(self, begin, end, queue, is_written));
+          },
+          nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
+      .def("_read", &read_bytes)
+      .def("_begin_write", &begin_write)
+      .def("_end_write", &end_write);
+}
+
+}  // namespace isthmus::python

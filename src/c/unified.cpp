@@ -1,0 +1,359 @@
+// Unified buffers.
+
+#include <algorithm>
+
+#include "c/common.hpp"
+#include "os/process.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+namespace {
+
+using tracking::means;
+
+result<std::optional<means>> means_of(isthmus_tracking_t which) {
+  switch (which) {
+    case ISTHMUS_TRACKING_DEFAULT: return std::optional<means>{};
+    case ISTHMUS_TRACKING_PAGES: return std::optional{means::pages};
+    case ISTHMUS_TRACKING_BYTES: return std::optional{means::bytes};
+    case ISTHMUS_TRACKING_HASHES: return std::optional{means::hashes};
+    default:
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no way of tracking: use 0 to 3", which);
+  }
+}
+
+isthmus_tracking_t code_of(means by) noexcept {
+  switch (by) {
+    case means::pages: return ISTHMUS_TRACKING_PAGES;
+    case means::bytes: return ISTHMUS_TRACKING_BYTES;
+    case means::hashes: return ISTHMUS_TRACKING_HASHES;
+  }
+  return ISTHMUS_TRACKING_DEFAULT;
+}
+
+result<winner> winner_of(isthmus_winner_t which) {
+  if (which < ISTHMUS_WINNER_NONE || which > ISTHMUS_WINNER_DEVICE) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no winner: use 0 to 2", which);
+  }
+  return static_cast<winner>(which);
+}
+
+result<unified_request> request_of(std::size_t nbytes, const isthmus_unified_options_t* options) {
+  unified_request wanted;
+  wanted.nbytes = nbytes;
+  if (options == nullptr) {
+    return wanted;
+  }
+  if (options->struct_size < sizeof *options) {
+    return is_too_small("options", options->struct_size, sizeof *options);
+  }
+  auto by = means_of(options->tracking);
+  ISTHMUS_TRY(by);
+  auto wins = winner_of(options->on_conflict);
+  ISTHMUS_TRY(wins);
+  wanted.pinned = options->pinned != 0;
+  wanted.separate = options->separate != 0;
+  wanted.on_conflict = *wins;
+  wanted.by = *by;
+  if (options->by_page != 0) {
+    wanted.grain = tracking::granularity::page;
+  }
+  return wanted;
+}
+
+result<byte_range> range_of(std::size_t offset, std::size_t nbytes) {
+  if (nbytes > SIZE_MAX - offset) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                "{} bytes from offset {} run past the end of the address space", nbytes, offset);
+  }
+  return byte_range{offset, offset + nbytes};
+}
+
+// `call(range)` of what the caller named.
+template <class Call>
+isthmus_status_t in_range(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
+                          Call&& call) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(unified);
+    auto range = range_of(offset, nbytes);
+    ISTHMUS_TRY(range);
+    return call(*range);
+  });
+}
+
+// The same of what needs a driver.
+template <class Call>
+isthmus_status_t in_range_here(isthmus_unified_t* unified, std::size_t offset, std::size_t nbytes,
+                               Call&& call) noexcept {
+  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return call(range);
+  });
+}
+
+template <class Pointer, class Out>
+result<void> give_pointer(result<Pointer> found, Out** pointer) {
+  ISTHMUS_TRY(found);
+  *pointer = *found;
+  return {};
+}
+
+result<void> give_event(submitted moved, isthmus_event_t** event) {
+  ISTHMUS_TRY(moved);
+  if (event != nullptr) {
+    *event = handle(moved->detach());
+  }
+  return {};
+}
+
+waiting waiting_of(isthmus_event_t** event) noexcept {
+  return event == nullptr ? waiting::here : waiting::nobody;
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue,
+                                        const isthmus_unified_options_t* options,
+                                        isthmus_unified_t** unified) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(unified);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    auto wanted = request_of(nbytes, options);
+    ISTHMUS_TRY(wanted);
+    auto on = queue_or_default(queue);
+    ISTHMUS_TRY(on);
+    auto* from = options != nullptr ? object(options->resource) : nullptr;
+    return give(unified_buffer::create(**on, *wanted, from), unified);
+  });
+}
+
+void isthmus_unified_retain(isthmus_unified_t* unified) noexcept {
+  if (unified != nullptr) {
+    object(unified)->retain();
+  }
+}
+
+void isthmus_unified_release(isthmus_unified_t* unified) noexcept {
+  if (unified != nullptr && !os::is_forked_child()) {
+    object(unified)->release();
+  }
+}
+
+void isthmus_unified_free(isthmus_unified_t* unified) noexcept {
+  if (unified != nullptr) {
+    object(unified)->free();
+  }
+}
+
+isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified,
+                                      isthmus_unified_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(unified);
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    auto known = object(unified)->facts();
+    ISTHMUS_TRY(known);
+    info->nbytes = object(unified)->nbytes();
+    info->state = static_cast<isthmus_unified_state_t>(known->state);
+    info->tracking = known->granule != 0 ? code_of(known->by) : ISTHMUS_TRACKING_DEFAULT;
+    info->granule = known->granule;
+    info->pinned = known->is_pinned ? 1 : 0;
+    info->one_memory = known->is_one_memory ? 1 : 0;
+    info->queue = handle(&object(unified)->on());
+    info->host_views = known->host_views;
+    info->bytes_to_device = known->counts.bytes_to_device;
+    info->bytes_to_host = known->counts.bytes_to_host;
+    info->copies = known->counts.copies;
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified,
+                                       isthmus_unified_state_t* state) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(unified);
+    ISTHMUS_NEEDS(state);
+    auto now = object(unified)->state();
+    ISTHMUS_TRY(now);
+    *state = static_cast<isthmus_unified_state_t>(*now);
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
+                                              isthmus_byte_range_t* ranges, size_t capacity,
+                                              size_t* count) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(unified);
+    ISTHMUS_NEEDS(count);
+    if (capacity != 0) {
+      ISTHMUS_NEEDS(ranges);
+    }
+    auto dirty = object(unified)->dirty_ranges();
+    ISTHMUS_TRY(dirty);
+    const auto& asked = of_device != 0 ? dirty->device : dirty->host;
+    const auto given = std::min(capacity, asked.size());
+    std::transform(
+        asked.begin(), asked.begin() + static_cast<std::ptrdiff_t>(given), ranges,
+        [](const byte_range& each) { return isthmus_byte_range_t{each.begin, each.end}; });
+    *count = asked.size();
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
+                                      void** pointer) noexcept {
+  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    ISTHMUS_NEEDS(pointer);
+    return give_pointer(object(unified)->begin_host_view(range), pointer);
+  });
+}
+
+void isthmus_unified_end_host(isthmus_unified_t* unified) noexcept {
+  if (unified != nullptr) {
+    object(unified)->end_host_view();
+  }
+}
+
+isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset, size_t nbytes,
+                                           const void** pointer) noexcept {
+  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    ISTHMUS_NEEDS(pointer);
+    return give_pointer(object(unified)->read_host(range), pointer);
+  });
+}
+
+isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
+                                             size_t nbytes, int keeps, void** pointer) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    ISTHMUS_NEEDS(pointer);
+    return give_pointer(object(unified)->begin_host_write(range, keeps != 0), pointer);
+  });
+}
+
+isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t nbytes,
+                                           int kept) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+    return object(unified)->end_host_write(range, kept != 0);
+  });
+}
+
+isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
+                                        size_t offset, size_t nbytes,
+                                        isthmus_buffer_t** device) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    ISTHMUS_NEEDS(device);
+    return give(object(unified)->device({range, object(queue)}), device);
+  });
+}
+
+isthmus_status_t isthmus_unified_begin_device_write(isthmus_unified_t* unified,
+                                                    isthmus_queue_t* queue, size_t offset,
+                                                    size_t nbytes,
+                                                    isthmus_buffer_t** device) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    ISTHMUS_NEEDS(device);
+    return give(object(unified)->begin_device_write({range, object(queue)}), device);
+  });
+}
+
+isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
+                                           size_t offset, size_t nbytes,
+                                           isthmus_event_t** event) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+    return give_event(object(unified)->to_device({range, object(queue), waiting_of(event)}), event);
+  });
+}
+
+isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
+                                         size_t offset, size_t nbytes,
+                                         isthmus_event_t** event) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+    return give_event(object(unified)->to_host({range, object(queue), waiting_of(event)}), event);
+  });
+}
+
+isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, size_t count,
+                                             isthmus_queue_t* queue) noexcept {
+  return guarded([&]() -> result<void> {
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    if (count != 0) {
+      ISTHMUS_NEEDS(unified);
+    }
+    std::vector<unified_buffer*> all(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (unified[i] == nullptr) {
+        return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "unified buffer {} of {} is NULL", i, count);
+      }
+      all[i] = object(unified[i]);
+    }
+    return unified_buffer::to_device(all, object(queue));
+  });
+}
+
+isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset,
+                                           size_t nbytes) noexcept {
+  return in_range_here(unified, offset, nbytes,
+                       [&](const byte_range& range) { return object(unified)->mark_host(range); });
+}
+
+isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
+                                             size_t nbytes) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) {
+    return object(unified)->mark_device(range);
+  });
+}
+
+isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t which,
+                                         size_t offset, size_t nbytes) noexcept {
+  return in_range_here(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    auto wins = winner_of(which);
+    ISTHMUS_TRY(wins);
+    return object(unified)->resolve(*wins, range);
+  });
+}
+
+isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(unified);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return object(unified)->forget();
+  });
+}
+
+isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* which, uint64_t* granule,
+                                        const char** reason) noexcept {
+  return guarded([&]() -> result<void> {
+    static const auto& known = *new const tracking::in_force{tracking::what_is_in_force()};
+    const auto now = tracking::what_is_in_force();
+    if (which != nullptr) {
+      *which = code_of(now.large);
+    }
+    if (granule != nullptr) {
+      *granule = now.granule;
+    }
+    if (reason != nullptr) {
+      *reason = known.reason.c_str();
+    }
+    return {};
+  });
+}
+
+isthmus_status_t isthmus_tracking_force(isthmus_tracking_t which) noexcept {
+  return guarded([&]() -> result<void> {
+    auto by = means_of(which);
+    ISTHMUS_TRY(by);
+    return tracking::force(*by);
+  });
+}

@@ -1,0 +1,90 @@
+#include "os/shared_file.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <utility>
+
+#include "core/sizes.hpp"
+
+namespace isthmus::os {
+namespace {
+
+constexpr int k_populate_read = 22, k_populate_write = 23;  // Linux 5.14; older headers lack them
+
+error no_shared(const char* call, std::size_t nbytes, int code) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} of {} failed: {}", call, describe_bytes(nbytes),
+              std::strerror(code));
+}
+
+// A file that grows beyond the limit ends the process by a signal.
+bool may_be_as_long(std::size_t nbytes) noexcept {
+  rlimit limit{};
+  return nbytes <= SIZE_MAX / 2 &&
+         (getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur);
+}
+
+}  // namespace
+
+result<shared_file> shared_file::open(std::size_t nbytes) {
+  if (!may_be_as_long(nbytes)) {
+    return no_shared("memfd", nbytes, EFBIG);
+  }
+  shared_file made{memfd_create("isthmus", MFD_CLOEXEC)};
+  if (made.number_ < 0 || ftruncate(made.number_, static_cast<off_t>(nbytes)) != 0) {
+    return no_shared("memfd", nbytes, errno);
+  }
+  return made;
+}
+
+shared_file::shared_file(shared_file&& other) noexcept
+    : number_{std::exchange(other.number_, -1)} {}
+
+shared_file::~shared_file() {
+  if (number_ >= 0) {
+    close(number_);
+  }
+}
+
+result<void*> shared_file::map(void* at, std::size_t offset, std::size_t nbytes) const {
+  void* const got =
+      mmap(at, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | (at != nullptr ? MAP_FIXED : 0),
+           number_, static_cast<off_t>(offset));
+  if (got == MAP_FAILED) {
+    return no_shared("mmap", nbytes, errno);
+  }
+  return got;
+}
+
+void shared_file::map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept {
+  constexpr int k_private = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
+  if (mmap(at, nbytes, PROT_READ | PROT_WRITE, k_private, number_, static_cast<off_t>(offset)) ==
+      MAP_FAILED) {
+    mmap(at, nbytes, PROT_NONE, k_private | MAP_ANONYMOUS, -1, 0);
+  }
+}
+
+void shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
+  fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(nbytes));
+}
+
+result<void> populate_shared(void* at, std::size_t nbytes) {
+  while (madvise(at, nbytes, k_populate_write) != 0) {
+    if (errno != EINTR) {
+      return no_shared("madvise", nbytes, errno == EFAULT ? ENOMEM : errno);
+    }
+  }
+  return {};
+}
+
+void map_present_pages(void* at, std::size_t nbytes) noexcept {
+  madvise(at, nbytes, k_populate_read);
+}
+
+}  // namespace isthmus::os

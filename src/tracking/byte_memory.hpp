@@ -1,0 +1,27 @@
+#pragma once
+// Tracked memory that is compared with what it held as it was last the same, byte by byte: exact,
+// and for small memory cheaper than to ask the kernel. It takes twice the room.
+//
+// What was taken is found again till it is the same.
+
+#include "tracking/tracked_memory.hpp"
+
+namespace isthmus::tracking {
+
+class byte_memory final : public tracked_memory {
+ public:
+  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
+  ~byte_memory() override;
+
+  [[nodiscard]] std::size_t granule() const noexcept override { return 1; }
+  void take(range_set& written) override;
+  [[nodiscard]] result<void> snapshot(const range_set& ranges) override;
+  [[nodiscard]] result<void> publish(const range_set& ranges) override;
+  void done(const range_set& /*ranges*/) noexcept override {}
+  void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
+
+ private:
+  explicit byte_memory(std::size_t nbytes) noexcept : tracked_memory{means::bytes, nbytes} {}
+};
+
+}  // namespace isthmus::tracking

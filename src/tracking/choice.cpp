@@ -1,0 +1,163 @@
+#include "tracking/choice.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/sizes.hpp"
+#include "core/text.hpp"
+#include "core/undo.hpp"
+#include "os/process.hpp"
+#include "os/virtual_memory.hpp"
+#include "os/written_pages.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+using os::k_huge_page;
+
+constexpr std::uint8_t k_by_itself = 0xff;
+constexpr std::size_t k_tested = 2 * k_huge_page;
+
+error told_wrongly(const char* what) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the kernel does not tell written pages: {}", what);
+}
+
+// What a write of a byte has told, from the memory's beginning.
+byte_range told_of(const os::written_pages& kernel, std::byte* memory, std::size_t written) {
+  static_cast<volatile std::byte*>(memory)[written] = std::byte{1};
+  byte_range all{k_tested, 0};
+  const bool told = kernel.take(memory, k_tested, [&](void* from, void* to) {
+    all.begin = std::min(all.begin, static_cast<std::size_t>(advance(from, 0) - memory));
+    all.end = std::max(all.end, static_cast<std::size_t>(advance(to, 0) - memory));
+  });
+  return told ? all : byte_range{};
+}
+
+struct tested {
+  error failure;
+  std::size_t granule = 0;
+};
+
+// The first half in huge pages, where there are some, the other in small ones.
+tested try_out(const os::written_pages& kernel) {
+  auto pages = os::map_twice(k_tested, k_huge_page);
+  if (!pages) {
+    return {pages.take_error()};
+  }
+  const undo mapped{[&] { os::unmap_twice(*pages, k_tested); }};
+  auto* const memory = advance(pages->first, 0);
+  os::avoid_huge_pages(memory + k_huge_page, k_huge_page);
+  os::populate_pages(memory, os::page_size());
+  os::collapse_pages(memory, k_huge_page);
+  os::populate_pages(memory, k_tested);
+  if (!kernel.watch(memory, k_tested)) {
+    return {told_wrongly("it refuses to")};
+  }
+  const auto huge = told_of(kernel, memory, 5);
+  const auto small = told_of(kernel, memory, k_huge_page + 5);
+  const byte_range page{k_huge_page, k_huge_page + os::page_size()};
+  if (!huge.covers({5, 6}) || !byte_range{0, k_huge_page}.covers(huge)) {
+    return {told_wrongly("it told wrong ones in a test")};
+  }
+  if (small != page || kernel.take(memory, k_tested, [](void*, void*) {}) == false) {
+    return {told_wrongly("it told wrong small ones in a test")};
+  }
+  return {{}, huge.nbytes()};
+}
+
+tested test() {
+  auto kernel = os::written_pages::only();
+  return kernel ? try_out(**kernel) : tested{kernel.take_error()};
+}
+
+tested tested_once() {
+  static const auto once = test();
+  return once;
+}
+
+std::atomic<std::uint8_t> forced{k_by_itself};
+
+// Read once: what a program sets later is for those that it starts.
+result<std::optional<means>> asked_for() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe)
+  static const auto asked = means_in(std::getenv("ISTHMUS_TRACKING"));
+  const auto by = forced.load(std::memory_order_relaxed);
+  if (by != k_by_itself) {
+    return std::optional{static_cast<means>(by)};
+  }
+  return asked;
+}
+
+}  // namespace
+
+const char* means_name(means which) noexcept {
+  switch (which) {
+    case means::pages: return "pages";
+    case means::bytes: return "bytes";
+    case means::hashes: return "hashes";
+  }
+  return "unknown";
+}
+
+result<std::optional<means>> means_in(const char* text) {
+  if (text == nullptr || *text == '\0') {
+    return std::optional<means>{};
+  }
+  for (const auto each : {means::pages, means::bytes, means::hashes}) {
+    if (std::string_view{text} == means_name(each)) {
+      return std::optional{each};
+    }
+  }
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "ISTHMUS_TRACKING is {}: give \"pages\", \"bytes\" or \"hashes\", or nothing to have "
+              "the best",
+              quoted(text));
+}
+
+result<void> pages_are_told() {
+  if (os::is_forked_child()) {
+    return told_wrongly("after a fork");
+  }
+  if (auto found = tested_once(); found.failure) {
+    return found.failure;
+  }
+  return {};
+}
+
+result<means> means_for(std::size_t nbytes) {
+  auto asked = asked_for();
+  ISTHMUS_TRY(asked);
+  if (nbytes < k_least_paged) {
+    return means::bytes;
+  }
+  if (*asked == means::pages) {
+    ISTHMUS_TRY(pages_are_told());
+  }
+  return asked->value_or(pages_are_told() ? means::pages : means::hashes);
+}
+
+in_force what_is_in_force() {
+  auto chosen = means_for(k_huge_page);
+  if (!chosen) {
+    return {means::hashes, 64 << 10, chosen.failure().message()};
+  }
+  switch (*chosen) {
+    case means::pages: return {*chosen, tested_once().granule, ""};
+    case means::bytes: return {*chosen, 1, "asked for"};
+    case means::hashes: break;
+  }
+  auto told = pages_are_told();
+  return {*chosen, 64 << 10, told ? "asked for" : told.failure().message()};
+}
+
+result<void> force(std::optional<means> by) {
+  if (by == means::pages) {
+    ISTHMUS_TRY(pages_are_told());
+  }
+  forced.store(by ? static_cast<std::uint8_t>(*by) : k_by_itself, std::memory_order_relaxed);
+  return {};
+}
+
+}  // namespace isthmus::tracking

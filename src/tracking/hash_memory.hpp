@@ -1,0 +1,50 @@
+#pragma once
+// Tracked memory of which only a hash of each 64 KiB is kept as it was last the same: where the
+// kernel tells nothing. Every look reads all of it. `library` takes memory only where something is
+// on its way.
+//
+// What was taken is found again till it is the same.
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "tracking/tracked_memory.hpp"
+
+namespace isthmus::tracking {
+
+class hash_memory final : public tracked_memory {
+ public:
+  static constexpr std::size_t k_chunk = std::size_t{64} << 10;
+
+  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
+  ~hash_memory() override;
+
+  [[nodiscard]] std::size_t granule() const noexcept override { return k_chunk; }
+  void take(range_set& written) override;
+  [[nodiscard]] result<void> snapshot(const range_set& ranges) override;
+  [[nodiscard]] result<void> publish(const range_set& ranges) override;
+  void done(const range_set& ranges) noexcept override;
+  void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
+
+ private:
+  using hash = std::array<std::uint64_t, 2>;
+  struct chunk {
+    hash last_same{};
+    bool is_known = true;  // else it counts as written
+    bool is_written = false;
+  };
+
+  explicit hash_memory(std::size_t nbytes);
+  [[nodiscard]] static hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
+  [[nodiscard]] static hash hash_unwatched(const std::byte* bytes, std::size_t nbytes) noexcept;
+  [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
+  [[nodiscard]] bool is_written(std::size_t number) const noexcept;
+  // The same of a part of a chunk, as of whole ones: to `library` from the view, and back.
+  void snap_part(std::size_t number, const byte_range& part) noexcept;
+  void publish_part(std::size_t number, const byte_range& part) noexcept;
+
+  std::vector<chunk> chunks_;
+};
+
+}  // namespace isthmus::tracking

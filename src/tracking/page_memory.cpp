@@ -1,0 +1,245 @@
+#include "tracking/page_memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+
+#include "core/sizes.hpp"
+#include "core/threads.hpp"
+#include "core/undo.hpp"
+#include "os/available_memory.hpp"
+#include "os/process.hpp"
+#include "os/virtual_memory.hpp"
+#include "tracking/unwatched.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+using os::k_huge_page;
+
+// A huge page is asked for where one page of it is there already.
+void make_huge(std::byte* at, std::size_t nbytes) noexcept {
+  for (std::size_t next = 0; next < nbytes; next += k_huge_page) {
+    if (!os::populate_shared(at + next, os::page_size())) {
+      return;
+    }
+  }
+  os::collapse_pages(at, nbytes);
+}
+
+// The kernel zeroes the pages meanwhile, so it pays to have several threads from some size on.
+void make_huge_by_threads(std::byte* at, std::size_t nbytes) noexcept {
+  constexpr std::size_t k_most_others = 7, k_worth_a_thread = std::size_t{32} << 20;
+  const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+  const auto threads = std::min({processors, k_most_others + 1, 1 + nbytes / k_worth_a_thread});
+  const auto share = round_up(nbytes / threads + 1, k_huge_page);
+  std::array<std::thread, k_most_others> others;
+  auto started = share;
+  try {
+    for (auto next = others.begin(); started < nbytes; ++next, started += share) {
+      *next = start_thread(
+          [part = at + started, n = std::min(share, nbytes - started)] { make_huge(part, n); });
+    }
+  } catch (...) {  // no thread or no memory for one
+    make_huge(at + started, nbytes - started);
+  }
+  make_huge(at, std::min(share, nbytes));
+  for (auto& other : others) {
+    if (other.joinable()) {
+      other.join();
+    }
+  }
+}
+
+std::size_t whole_chunks(const request& wanted) noexcept {
+  return wanted.grain == granularity::automatic ? wanted.nbytes / k_huge_page : 0;
+}
+
+// Pages that the machine does not have end some process, and all of them are faulted in at once.
+result<void> check_room(std::size_t nbytes) {
+  if (nbytes < k_huge_page) {
+    return {};
+  }
+  if (const auto left = os::process_memory_bounds().room(nbytes); left.bytes < nbytes) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{} asked for, and {} leaves {}",
+                describe_bytes(nbytes), left.bound, describe_bytes(left.bytes));
+  }
+  return {};
+}
+
+}  // namespace
+
+page_memory::page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted)
+    : tracked_memory{means::pages, wanted.nbytes},
+      arena_{arena},
+      pages_{pages},
+      grain_{wanted.grain},
+      refinement_{whole_chunks(wanted)} {
+  view_ = pages.view;
+  library_ = pages.library;
+}
+
+result<std::unique_ptr<tracked_memory>> page_memory::create(const request& wanted) {
+  ISTHMUS_TRY(check_room(wanted.nbytes));
+  auto arena = page_arena::only();
+  ISTHMUS_TRY(arena);
+  auto pages = (*arena)->allocate(wanted.nbytes);
+  ISTHMUS_TRY(pages);
+  undo not_made{[&] { (*arena)->give_back(*pages); }};
+  std::unique_ptr<page_memory> made{new page_memory{**arena, *pages, wanted}};
+  not_made.dismiss();
+  ISTHMUS_TRY(made->fault_in());
+  ISTHMUS_TRY((*arena)->add(*made));
+  if (wanted.grain == granularity::page) {
+    os::map_present_pages(made->view_, pages->nbytes);
+  }
+  return std::unique_ptr<tracked_memory>{std::move(made)};
+}
+
+page_memory::~page_memory() {
+  arena_.remove(*this);
+  arena_.give_back(pages_);
+}
+
+// All of it: a page that cannot be had is an error here, where later it would end the process.
+result<void> page_memory::fault_in() const {
+  if (const auto huge = nbytes_ / k_huge_page * k_huge_page; huge != 0) {
+    make_huge_by_threads(view_, huge);
+  }
+  return os::populate_shared(view_, pages_.nbytes);
+}
+
+result<void> page_memory::begin(os::written_pages& kernel) const {
+  const auto huge = nbytes_ / k_huge_page * k_huge_page;
+  const bool is_watched = huge != 0 ? kernel.watch(view_, pages_.nbytes)
+                                    : kernel.take(view_, pages_.nbytes, [](void*, void*) {});
+  if (!is_watched || (grain_ == granularity::page && huge != 0 && !kernel.split(view_, huge))) {
+    return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "the kernel does not watch {} more",
+                describe_bytes(nbytes_));
+  }
+  return {};
+}
+
+void page_memory::note(const std::byte* from, const std::byte* to) {
+  const auto begin = from > view_ ? static_cast<std::size_t>(from - view_) : 0;
+  const auto end = std::min(static_cast<std::size_t>(to - view_), nbytes_);
+  if (!all_found_ && begin < end) {
+    found_.add(byte_range{begin, end});
+  }
+}
+
+std::size_t page_memory::granule() const noexcept {
+  return grain_ == granularity::automatic && nbytes_ >= k_huge_page ? k_huge_page : os::page_size();
+}
+
+void page_memory::take(range_set& written) {
+  if (os::is_forked_child()) {
+    written.add(byte_range{0, nbytes_});
+    return;
+  }
+  const taking one{this, &written};
+  arena_.take({&one, 1});
+}
+
+void page_memory::take_all(std::span<const taking> each) {
+  static_cast<page_memory*>(each.front().from)->arena_.take(each);
+}
+
+// What is split or merged is found wholly already, so that nothing written meanwhile is lost: who
+// takes copies after this.
+void page_memory::hand_over(os::written_pages& kernel, range_set& written) {
+  if (all_found_) {
+    found_ = {{0, nbytes_}};
+    all_found_ = false;
+  }
+  change(kernel, refinement_.judge(found_));
+  written.add(found_);
+  found_.clear();
+}
+
+void page_memory::change(os::written_pages& kernel, const refinement::changes& wanted) {
+  for (const auto each : wanted.merge) {
+    auto* const at = view_ + each * k_huge_page;
+    found_.add(byte_range{each * k_huge_page, (each + 1) * k_huge_page});
+    // If this fails, the next look tells too much, never too little.
+    if (kernel.merge(at, k_huge_page)) {
+      static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
+    }
+  }
+  for (const auto each : wanted.split) {
+    if (!kernel.split(view_ + each * k_huge_page, k_huge_page)) {
+      refinement_.keep_small(each);
+    }
+  }
+}
+
+// Both mappings are the same memory, but in a forked child, which has a copy of each.
+result<void> page_memory::snapshot(const range_set& ranges) {
+  if (os::is_forked_child()) {
+    for (const auto& each : ranges) {
+      copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
+    }
+  }
+  return {};
+}
+
+result<void> page_memory::publish(const range_set& ranges) {
+  if (os::is_forked_child()) {
+    for (const auto& each : ranges) {
+      copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
+    }
+  }
+  return {};
+}
+
+void page_memory::refine(const byte_range& range, range_set& written) {
+  if (!os::is_forked_child() && range.begin < range.end) {
+    arena_.refine(*this, range, written);
+  }
+}
+
+void page_memory::refine_locked(os::written_pages& kernel, const byte_range& range,
+                                range_set& written) {
+  const auto first = range.begin / k_huge_page, last = (range.end - 1) / k_huge_page;
+  const auto is_partly_covered = [&](std::size_t chunk) {
+    return !range.covers({chunk * k_huge_page, (chunk + 1) * k_huge_page});
+  };
+  for (const auto chunk : {first, last}) {
+    if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
+      refine_chunk(kernel, chunk, written);
+    }
+  }
+}
+
+// Splitting forgets what was written since the look before it, so the bytes are compared with what
+// they were before that look.
+void page_memory::refine_chunk(os::written_pages& kernel, std::size_t chunk, range_set& written) {
+  const auto first = chunk * k_huge_page;
+  const byte_range all{first, first + k_huge_page};
+  undo forgotten{[this] { note_all(); }};
+  const std::unique_ptr<std::byte[]> before{new (std::nothrow) std::byte[k_huge_page]};
+  if (before != nullptr) {
+    copy_unwatched(before.get(), library_ + first, k_huge_page);
+  }
+  const bool told =
+      before != nullptr && kernel.take(view_ + first, k_huge_page, [this](void* from, void* to) {
+        note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
+      });
+  if (!told) {
+    found_.add(all);
+  }
+  refinement_.keep_small(chunk);
+  if (!kernel.split(view_ + first, k_huge_page)) {
+    found_.add(all);
+  }
+  for (auto at = first; told && at < all.end; at += os::page_size()) {
+    if (!same_unwatched(before.get() + (at - first), library_ + at, os::page_size())) {
+      found_.add(byte_range{at, at + os::page_size()});
+    }
+  }
+  written.add(found_.common({all}));
+  found_.remove({all});
+  forgotten.dismiss();
+}
+
+}  // namespace isthmus::tracking

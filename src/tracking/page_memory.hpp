@@ -1,0 +1,49 @@
+#pragma once
+// Tracked memory whose written pages the kernel tells.
+//
+// 2 MiB and more lie in huge pages where the kernel has some, and one write counts for 2 MiB, till
+// such a page proves to be written sparsely (refinement.hpp) or is asked for in part (`refine`).
+// Where there was no huge page, and of smaller memory, it counts for a small page.
+
+#include "tracking/page_arena.hpp"
+#include "tracking/refinement.hpp"
+
+namespace isthmus::tracking {
+
+class page_memory final : public tracked_memory {
+ public:
+  [[nodiscard]] static result<std::unique_ptr<tracked_memory>> create(const request& wanted);
+  ~page_memory() override;
+
+  [[nodiscard]] std::size_t granule() const noexcept override;
+  void take(range_set& written) override;
+  // Pre: all of them such memories, not in a forked child.
+  static void take_all(std::span<const taking> each);
+  [[nodiscard]] result<void> snapshot(const range_set& ranges) override;
+  [[nodiscard]] result<void> publish(const range_set& ranges) override;
+  void done(const range_set& /*ranges*/) noexcept override {}
+  void refine(const byte_range& range, range_set& written) override;
+
+  // For the arena, which has its lock.
+  [[nodiscard]] const page_arena::room& pages() const noexcept { return pages_; }
+  [[nodiscard]] result<void> begin(os::written_pages& kernel) const;
+  void note(const std::byte* from, const std::byte* to);
+  void note_all() noexcept { all_found_ = true; }
+  void hand_over(os::written_pages& kernel, range_set& written);
+  void refine_locked(os::written_pages& kernel, const byte_range& range, range_set& written);
+
+ private:
+  page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted);
+  [[nodiscard]] result<void> fault_in() const;
+  void refine_chunk(os::written_pages& kernel, std::size_t chunk, range_set& written);
+  void change(os::written_pages& kernel, const refinement::changes& wanted);
+
+  page_arena& arena_;
+  const page_arena::room pages_;
+  const granularity grain_;
+  range_set found_;  // by looks of others, and not taken yet
+  bool all_found_ = false;
+  refinement refinement_;
+};
+
+}  // namespace isthmus::tracking

@@ -1,0 +1,118 @@
+#include "tracking/refinement.hpp"
+
+#include <algorithm>
+
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+constexpr std::size_t k_chunk = os::k_huge_page;
+constexpr std::size_t k_most_gained = k_chunk / 8;  // bytes written: above, whole is cheaper
+// So that trials cost a sixteenth of the copies before them at most: 17 copies each.
+constexpr std::size_t k_least_price = std::size_t{17} * 16;
+constexpr std::size_t k_highest_price = k_least_price << 8;
+constexpr std::uint16_t k_is_hot = 2;
+
+}  // namespace
+
+refinement::refinement(std::size_t chunks)
+    : chunks_(chunks),
+      most_small_{std::max<std::size_t>(1, chunks / 16)},
+      tries_{1},
+      price_{k_least_price} {
+  for (auto* each : {&touched_, &hot_, &changes_.split, &changes_.merge}) {
+    each->reserve(chunks);
+  }
+}
+
+const refinement::changes& refinement::judge(const range_set& found) noexcept {
+  for (auto* each : {&touched_, &hot_, &changes_.split, &changes_.merge}) {
+    each->clear();
+  }
+  count(found);
+  for (const auto number : touched_) {
+    judge_one(number);
+    chunks_[number].written = 0;
+  }
+  try_some();
+  return changes_;
+}
+
+void refinement::count(const range_set& found) noexcept {
+  for (const auto& range : found) {
+    for (auto at = range.begin; at < std::min(range.end, chunks_.size() * k_chunk);) {
+      const auto number = at / k_chunk;
+      const auto end = std::min(range.end, (number + 1) * k_chunk);
+      if (chunks_[number].written == 0) {
+        touched_.push_back(number);
+      }
+      chunks_[number].written += static_cast<std::uint32_t>(end - at);
+      at = end;
+    }
+  }
+}
+
+void refinement::judge_one(std::size_t number) noexcept {
+  auto& one = chunks_[number];
+  if (one.state != told::whole) {
+    judge_small(number);
+  } else if (one.written < k_chunk) {
+    keep_small(number);  // the kernel had no huge page, or took it apart
+  } else {
+    ++spent_;
+    one.heat = static_cast<std::uint16_t>(std::min(one.heat + 1, 0xffff));
+    if (one.heat >= k_is_hot) {
+      hot_.push_back(number);
+    }
+  }
+}
+
+void refinement::judge_small(std::size_t number) noexcept {
+  auto& one = chunks_[number];
+  const bool was_on_trial = one.state == told::on_trial;
+  if (one.state == told::small_for_good) {
+    return;
+  }
+  if (one.written <= k_most_gained) {
+    one.state = told::small;
+    tries_ = was_on_trial ? std::min(2 * tries_, most_small_) : tries_;
+    price_ = was_on_trial ? k_least_price / 16 : price_;  // found out that it pays
+    return;
+  }
+  one = {.written = one.written};
+  --small_;
+  changes_.merge.push_back(number);
+  if (was_on_trial) {
+    tries_ = 1;
+    price_ = std::min(std::max(price_, k_least_price) * 4, k_highest_price);
+  }
+}
+
+void refinement::try_some() noexcept {
+  const auto room = most_small_ - std::min(small_, most_small_);
+  const auto number = std::min({tries_, room, hot_.size(), spent_ / price_});
+  if (number == 0) {
+    return;
+  }
+  const auto hotter = [this](std::size_t one, std::size_t other) {
+    return chunks_[one].heat > chunks_[other].heat;
+  };
+  const auto last = hot_.begin() + static_cast<std::ptrdiff_t>(number);
+  std::partial_sort(hot_.begin(), last, hot_.end(), hotter);
+  changes_.split.assign(hot_.begin(), last);
+  for (const auto each : changes_.split) {
+    chunks_[each].state = told::on_trial;
+  }
+  small_ += number;
+  spent_ = 0;
+}
+
+void refinement::keep_small(std::size_t number) noexcept {
+  if (number < chunks_.size()) {
+    small_ += is_whole(number) ? 1U : 0U;
+    chunks_[number].state = told::small_for_good;
+  }
+}
+
+}  // namespace isthmus::tracking

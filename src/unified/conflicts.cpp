@@ -1,0 +1,191 @@
+// What was written on which side, and where both were.
+
+#include <iterator>
+
+#include "os/process.hpp"
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_most_named = 4;
+
+// "0 to 4096, 8192 to 12288 and 3 more"
+std::string name_ranges(const range_set& ranges) {
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& each : ranges) {
+    if (named++ == k_most_named) {
+      break;
+    }
+    fmt::format_to(std::back_inserter(text), "{}{} to {}", text.empty() ? "" : ", ", each.begin,
+                   each.end);
+  }
+  if (ranges.size() > k_most_named) {
+    fmt::format_to(std::back_inserter(text), " and {} more", ranges.size() - k_most_named);
+  }
+  return text;
+}
+
+}  // namespace
+
+bool unified_buffer::must_look() const noexcept {
+  return host_ && host_is_there_ &&
+         (unseen_.load(std::memory_order_acquire) || views_.load(std::memory_order_acquire) != 0);
+}
+
+// A view that ends during the look leaves `unseen_` set for the next.
+result<void> unified_buffer::look() {
+  if (!must_look() || os::is_forked_child()) {
+    return {};
+  }
+  unseen_.store(false, std::memory_order_seq_cst);
+  range_set written;
+  host_->take(written);
+  return take_in(std::move(written));
+}
+
+result<void> unified_buffer::take_in(range_set written) {
+  if (written.empty()) {
+    return {};
+  }
+  if (one_memory_) {
+    written.remove(owed_host_);  // by its device, for all that one can tell
+  } else if (!owed_host_.empty() && wanted_.on_conflict != winner::none) {
+    const auto both = written.common(owed_host_);
+    if (wanted_.on_conflict == winner::host) {
+      owed_host_.remove(both);
+    } else {
+      written.remove(both);
+      owed_device_.add(written);
+      return drop_host_writes(both);
+    }
+  }
+  owed_device_.add(written);
+  return {};
+}
+
+// They count as the same from here on, since the device's bytes will take their place.
+result<void> unified_buffer::drop_host_writes(const range_set& which) {
+  if (which.empty()) {
+    return {};
+  }
+  ISTHMUS_TRY(host_->snapshot(which));
+  host_->done(which);
+  owed_device_.remove(which);
+  return {};
+}
+
+result<void> unified_buffer::check_conflict(const byte_range& range) const {
+  if (owed_host_.empty() || owed_device_.empty()) {
+    return {};
+  }
+  const auto both = conflict().common({range});
+  if (both.empty()) {
+    return {};
+  }
+  return fail(ISTHMUS_ERROR_CONFLICT,
+              "host and device both wrote bytes {} of a unified buffer: settle it by resolve() for "
+              "the host or the device, make the buffer with a winner for such cases, or keep the "
+              "two apart ({} of them, told in granules of {} bytes)",
+              name_ranges(both), both.nbytes(), host_ ? host_->granule() : 1);
+}
+
+buffer_state unified_buffer::state_now() const noexcept {
+  if (!host_is_there_) {
+    return device_is_there_ ? buffer_state::device_only : buffer_state::uninitialized;
+  }
+  if (!owed_host_.empty()) {
+    return buffer_state::device_dirty;
+  }
+  if (!owed_device_.empty()) {
+    return buffer_state::host_dirty;
+  }
+  return device_is_there_ ? buffer_state::synchronized : buffer_state::host_only;
+}
+
+result<void> unified_buffer::mark_host(const byte_range& range) {
+  const auto held = enter();
+  if (auto bad = refuse(range)) {
+    return bad;
+  }
+  if (!host_is_there_) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "there is no host copy yet that could have been written");
+  }
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(look());
+  if (one_memory_) {
+    owed_host_.remove({range});
+  }
+  return take_in({range});
+}
+
+result<void> unified_buffer::mark_device(const byte_range& range) {
+  const auto held = enter();
+  if (auto bad = refuse(range)) {
+    return bad;
+  }
+  if (!device_is_there_) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "there is no device copy yet that could have been written");
+  }
+  if (!host_is_there_) {
+    return {};  // the device's copy is the only one
+  }
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(look());
+  const range_set told{range};
+  const auto both = owed_device_.common(told);
+  if (one_memory_ || wanted_.on_conflict == winner::device) {
+    owed_host_.add(told);
+    return drop_host_writes(one_memory_ ? told : both);
+  }
+  owed_host_.add(told);
+  if (wanted_.on_conflict == winner::host) {
+    owed_host_.remove(both);
+  }
+  return {};
+}
+
+result<void> unified_buffer::resolve(winner which, const byte_range& range) {
+  const auto held = enter();
+  if (auto bad = refuse(range)) {
+    return bad;
+  }
+  if (which != winner::host && which != winner::device) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a conflict is settled for the host or the device");
+  }
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(look());
+  const auto& losing = which == winner::host ? owed_host_ : owed_device_;
+  const auto lost = losing.common({range});
+  if (which == winner::host) {
+    owed_host_.remove(lost);
+    owed_device_.add(lost);
+    return {};
+  }
+  ISTHMUS_TRY(drop_host_writes(lost));
+  owed_host_.add(lost);
+  ISTHMUS_TRY(download({range, nullptr, waiting::here}));
+  return {};
+}
+
+result<void> unified_buffer::forget() {
+  const auto held = enter();
+  if (auto bad = refuse(all())) {
+    return bad;
+  }
+  ISTHMUS_TRY(settle());
+  if (must_look()) {
+    ISTHMUS_TRY(look());
+  }
+  if (host_) {
+    ISTHMUS_TRY(drop_host_writes(owed_device_));
+  }
+  owed_device_.clear();
+  owed_host_.clear();
+  return {};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,286 @@
+// What is owed, on its way from one copy to the other.
+
+#include <algorithm>
+#include <cstring>
+
+#include "memory/result_memory.hpp"
+#include "os/process.hpp"
+#include "transfer/ranges.hpp"
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+namespace {
+
+// The same offsets on both sides, counted from the first.
+range_list same_places(const range_set& ranges) {
+  range_list list;
+  list.each.reserve(ranges.size());
+  const auto first = ranges.begin()->begin;
+  for (const auto& each : ranges) {
+    list.each.push_back({each.begin - first, each.begin - first, each.nbytes()});
+    list.destination_bytes = each.end - first;
+    list.nbytes += each.nbytes();
+  }
+  list.destination_begin = list.source_begin = first;
+  list.source_bytes = list.destination_bytes;
+  return list;
+}
+
+// Into ranges, out of one block that has them one behind the other.
+range_list from_one_block(const range_set& ranges) {
+  auto list = same_places(ranges);
+  std::size_t at = 0;
+  for (auto& each : list.each) {
+    each.source_offset = at;
+    at += each.nbytes;
+  }
+  list.source_begin = 0;
+  list.source_bytes = at;
+  return list;
+}
+
+struct gathered {
+  struct deleter {
+    void operator()(std::byte* gone) const noexcept { free_result(gone); }
+  };
+  std::unique_ptr<std::byte, deleter> bytes;
+};
+
+result<gathered> gather(const std::byte* from, const range_set& ranges) {
+  auto room = allocate_result(ranges.nbytes());
+  ISTHMUS_TRY(room);
+  gathered made{decltype(gathered::bytes){static_cast<std::byte*>(*room)}};
+  auto* next = made.bytes.get();
+  for (const auto& each : ranges) {
+    std::memcpy(next, from + each.begin, each.nbytes());
+    next += each.nbytes();
+  }
+  return made;
+}
+
+// Whether a copy on `on` would wait for work that is there now, or on any other queue with this
+// memory.
+result<bool> stands_behind_work(queue& on, buffer& memory) {
+  std::vector<ref<event>> there;
+  ISTHMUS_TRY(on.unfinished(there));
+  if (std::ranges::any_of(there, [](const ref<event>& each) { return each->pending(); })) {
+    return true;
+  }
+  auto ended = memory.wait(os::clock::now());
+  if (!ended && ended.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
+    return ended.take_error();
+  }
+  return !ended;
+}
+
+}  // namespace
+
+// Downloads are looked at for writes that came in their way before they count as landed.
+result<void> unified_buffer::settle() {
+  if (flights_.empty() || os::is_forked_child()) {
+    return {};
+  }
+  const auto landed = std::partition(flights_.begin(), flights_.end(),
+                                     [](const flight& each) { return each.ended->pending(); });
+  std::vector<flight> done{std::make_move_iterator(landed),
+                           std::make_move_iterator(flights_.end())};
+  flights_.erase(landed, flights_.end());
+  for (auto& each : done) {
+    ISTHMUS_TRY(land(each));
+  }
+  return {};
+}
+
+// A flight that failed leaves all owed that it had: its event tells of that.
+result<void> unified_buffer::land(flight& done) {
+  const bool went_well = done.ended->poll() == ISTHMUS_OK;
+  if (done.to_device) {
+    if (!went_well) {
+      owed_device_.add(done.ranges);
+    }
+    return {};
+  }
+  if (!went_well) {
+    return {};
+  }
+  ISTHMUS_TRY(look());
+  done.ranges.remove(owed_device_);
+  ISTHMUS_TRY(one_memory_ ? host_->snapshot(done.ranges) : host_->publish(done.ranges));
+  host_->done(done.ranges);
+  owed_host_.remove(done.ranges);
+  return {};
+}
+
+result<void> unified_buffer::let_land(const byte_range& range) {
+  for (const auto& each : flights_) {
+    if (!each.to_device && each.ranges.overlaps(range)) {
+      let_end(std::span{&each.ended, 1});
+    }
+  }
+  return settle();
+}
+
+submitted unified_buffer::upload(const sync_request& wanted) {
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(look());
+  return upload_known(wanted);
+}
+
+submitted unified_buffer::upload_known(const sync_request& wanted) {
+  ISTHMUS_TRY(need_device());
+  const bool is_first = !std::exchange(device_is_there_, true);
+  if (!host_is_there_) {
+    return ref<event>{};
+  }
+  if (one_memory_) {
+    ISTHMUS_TRY(drop_host_writes(range_set{owed_device_}));
+    return ref<event>{};
+  }
+  if (is_first) {
+    owed_device_ = {all()};
+  }
+  ISTHMUS_TRY(check_conflict(wanted.range));
+  const auto ranges = owed_device_.common({wanted.range});
+  return ranges.empty() ? submitted{ref<event>{}} : send(ranges, wanted);
+}
+
+// Straight from the host copy where its bytes are read before this returns, or stay there till the
+// caller is told that they were; else out of a block of their own.
+submitted unified_buffer::send(const range_set& ranges, const sync_request& wanted) {
+  auto& on = chosen(wanted);
+  auto is_behind = stands_behind_work(on, *device_);
+  ISTHMUS_TRY(is_behind);
+  const bool stays = host_->is_one_memory();
+  const bool is_direct =
+      *is_behind ? stays && wanted.who == waiting::nobody : stays || wanted.who == waiting::here;
+  ISTHMUS_TRY(host_->snapshot(ranges));
+  auto list = same_places(ranges);
+  transfer_options options;
+  options.blocking = is_direct && wanted.who == waiting::here;
+  endpoint source{host_->library() + list.source_begin, nullptr, nullptr};
+  if (is_direct) {
+    options.owners.push_back(owner_of(host_));
+  } else {
+    auto block = gather(host_->library(), ranges);
+    ISTHMUS_TRY(block);
+    list = from_one_block(ranges);
+    source.pointer = block->bytes.get();
+    options.owners.push_back(owner_of(std::move(*block)));
+  }
+  auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
+  ISTHMUS_TRY(destination);
+  flights_.reserve(flights_.size() + 1);
+  auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
+  ISTHMUS_TRY(sent);
+  host_->done(ranges);
+  owed_device_.remove(ranges);
+  counts_.bytes_to_device += ranges.nbytes();
+  counts_.copies += 1;
+  if (!*sent) {
+    return ref<event>{};
+  }
+  flights_.push_back({*sent, ranges, true});
+  const bool may_write = !is_direct && wanted.who != waiting::nobody;
+  return may_write ? ref<event>{} : *std::move(sent);
+}
+
+submitted unified_buffer::download(const sync_request& wanted) {
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(need_host());
+  const bool is_first = !std::exchange(host_is_there_, true);
+  if (!device_is_there_) {
+    return ref<event>{};
+  }
+  if (is_first) {
+    owed_host_ = {all()};
+  }
+  ISTHMUS_TRY(look());
+  ISTHMUS_TRY(check_conflict(wanted.range));
+  if (wanted.who == waiting::here) {
+    ISTHMUS_TRY(let_land(wanted.range));
+  }
+  auto ranges = owed_host_.common({wanted.range});
+  for (const auto& each : flights_) {
+    if (!each.to_device) {
+      ranges.remove(each.ranges);
+    }
+  }
+  if (ranges.empty()) {
+    return ref<event>{};
+  }
+  auto got = fetch(ranges, wanted);
+  if (!got && is_first) {
+    host_is_there_ = false;
+    owed_host_.clear();
+  }
+  return got;
+}
+
+namespace {
+
+error tell_what_is_missing(const error& failure, const range_set& ranges) {
+  if (failure.code() != ISTHMUS_ERROR_DEVICE_LOST) {
+    return failure;
+  }
+  return fail(ISTHMUS_ERROR_DEVICE_LOST,
+              "{}: the host copy is whole but for what the device wrote in {} of {} to {}, and has "
+              "there what was last the same; resolve() for the host goes on with that",
+              failure.message(), describe_bytes(ranges.nbytes()), ranges.begin()->begin,
+              std::prev(ranges.end())->end);
+}
+
+}  // namespace
+
+submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wanted) {
+  flights_.reserve(flights_.size() + 1);
+  if (one_memory_) {
+    auto ended = device_->pending();
+    ISTHMUS_TRY(ended);
+    flights_.push_back({*ended, ranges, false});
+    if (wanted.who == waiting::here) {
+      ISTHMUS_TRY(let_land(wanted.range));
+      return ref<event>{};
+    }
+    return *std::move(ended);
+  }
+  auto list = same_places(ranges);
+  auto source = device_->at(list.source_begin, list.source_bytes, false);
+  ISTHMUS_TRY(source);
+  const endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
+  transfer_options options;
+  options.blocking = wanted.who == waiting::here;
+  options.owners.push_back(owner_of(host_));
+  auto got =
+      copy_ranges(&chosen(wanted), destination, *source, std::move(list), std::move(options));
+  if (!got) {
+    return tell_what_is_missing(got.failure(), ranges);
+  }
+  counts_.bytes_to_host += ranges.nbytes();
+  counts_.copies += 1;
+  if (*got) {
+    flights_.push_back({*got, ranges, false});
+    return got;
+  }
+  ISTHMUS_TRY(host_->publish(ranges));
+  host_->done(ranges);
+  owed_host_.remove(ranges);
+  return ref<event>{};
+}
+
+submitted unified_buffer::to_device(const sync_request& wanted) {
+  const auto held = enter();
+  if (auto bad = refuse(wanted.range)) {
+    return bad;
+  }
+  return upload(wanted);
+}
+
+submitted unified_buffer::to_host(const sync_request& wanted) {
+  const auto held = enter();
+  if (auto bad = refuse(wanted.range)) {
+    return bad;
+  }
+  return download(wanted);
+}
+
+}  // namespace isthmus

@@ -1,0 +1,25 @@
+#pragma once
+// What a unified buffer's two copies are to each other, in PyDotCompute's words.
+
+#include <isthmus/isthmus.h>
+
+#include <cstdint>
+
+namespace isthmus {
+
+enum class buffer_state : std::int32_t {
+  uninitialized = ISTHMUS_UNIFIED_UNINITIALIZED,  // neither copy was ever asked for
+  host_only = ISTHMUS_UNIFIED_HOST_ONLY,
+  device_only = ISTHMUS_UNIFIED_DEVICE_ONLY,
+  synchronized = ISTHMUS_UNIFIED_SYNCHRONIZED,
+  host_dirty = ISTHMUS_UNIFIED_HOST_DIRTY,
+  device_dirty = ISTHMUS_UNIFIED_DEVICE_DIRTY,
+};
+
+enum class winner : std::int32_t {
+  none = ISTHMUS_WINNER_NONE,
+  host = ISTHMUS_WINNER_HOST,
+  device = ISTHMUS_WINNER_DEVICE,
+};
+
+}  // namespace isthmus

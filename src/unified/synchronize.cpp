@@ -1,0 +1,60 @@
+// Many buffers to their devices at once.
+
+#include <algorithm>
+
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+
+// In the order of their addresses, so that two of these calls never wait for one another.
+result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, queue* on) {
+  std::vector<unified_buffer*> all{each.begin(), each.end()};
+  std::ranges::sort(all);
+  const auto doubles = std::ranges::unique(all);
+  all.erase(doubles.begin(), doubles.end());
+  std::vector<lock> held;
+  held.reserve(all.size());
+  std::vector<range_set> written(all.size());
+  std::vector<tracking::tracked_memory::taking> looks;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    held.push_back(all[i]->enter());
+    if (auto bad = all[i]->refuse(all[i]->all())) {
+      return bad;
+    }
+    ISTHMUS_TRY(all[i]->settle());
+    if (all[i]->must_look()) {
+      all[i]->unseen_.store(false, std::memory_order_seq_cst);
+      looks.push_back({all[i]->host_.get(), &written[i]});
+    }
+  }
+  tracking::tracked_memory::take_all(looks);
+  result<void> outcome;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (auto taken = all[i]->take_in(std::move(written[i])); !taken && outcome) {
+      outcome = taken.take_error();
+    }
+  }
+  ISTHMUS_TRY(outcome);
+  return upload_all(all, on);
+}
+
+// All that can be sent is on its way before the first is waited for.
+result<void> unified_buffer::upload_all(std::span<unified_buffer* const> each, queue* on) {
+  std::vector<ref<event>> sent;
+  result<void> outcome;
+  for (auto* one : each) {
+    auto ended = one->upload_known({one->all(), on, waiting::by_caller});
+    if (!ended && outcome) {
+      outcome = ended.take_error();
+    }
+    if (ended && *ended) {
+      sent.push_back(*std::move(ended));
+    }
+  }
+  if (auto waited = wait_for_all(sent); !waited && outcome) {
+    return waited;
+  }
+  return outcome;
+}
+
+}  // namespace isthmus

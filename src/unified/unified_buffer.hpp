@@ -1,0 +1,185 @@
+#pragma once
+// A unified buffer: a host copy and a device copy of the same bytes, kept the same lazily.
+//
+// Two sets of ranges say all there is to say: what the device's copy is owed by the host, and what
+// the host's is owed by the device. What the user wrote on the host is found when somebody looks
+// (tracking/), what he had a device write he tells. A range is taken off a set only when its copy
+// has ended well. The same bytes in both sets are a conflict: nothing moves there till it is
+// settled.
+//
+// Where the device reaches host memory at full speed one memory is both copies: the sets are kept
+// all the same, but nothing moves, and as nothing can be lost the side that is told of last is the
+// newer one.
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "buffer/buffer.hpp"
+#include "core/range_set.hpp"
+#include "memory/pins.hpp"
+#include "tracking/tracked_memory.hpp"
+#include "transfer/transfer.hpp"
+#include "unified/state.hpp"
+
+namespace isthmus {
+
+struct unified_request {
+  std::size_t nbytes = 0;
+  bool pinned = false;    // the host copy is registered with the driver
+  bool separate = false;  // two copies even where one would serve
+  winner on_conflict = winner::none;
+  tracking::granularity grain = tracking::granularity::automatic;
+  std::optional<tracking::means> by;
+};
+
+struct unified_counts {
+  std::uint64_t bytes_to_device = 0;
+  std::uint64_t bytes_to_host = 0;
+  std::uint64_t copies = 0;  // operations; of any number of ranges each
+};
+
+struct unified_facts {
+  buffer_state state = buffer_state::uninitialized;
+  std::uint64_t granule =
+      0;  // bytes that a write is told by at most; 0 before there is a host copy
+  tracking::means by = tracking::means::bytes;
+  bool is_pinned = false;
+  bool is_one_memory = false;
+  std::size_t host_views = 0;
+  unified_counts counts;
+};
+
+// Who waits till what moves has been read, or written where it is the host's copy: the call itself,
+// its caller, by the event that he gets, or whoever uses the copy next.
+enum class waiting : std::uint8_t { here, by_caller, nobody };
+
+// What moves, and how.
+struct sync_request {
+  byte_range range;
+  queue* on = nullptr;  // null: the buffer's own
+  waiting who = waiting::here;
+};
+
+// Safe for threads: one of its functions at a time, but for `free` and writes through host views.
+// In a forked child only what needs no driver works, on a copy of the child's own.
+class unified_buffer final : public ref_counted {
+ public:
+  unified_buffer(queue& on, const unified_request& wanted, memory_resource* from);
+  [[nodiscard]] static result<ref<unified_buffer>> create(queue& on, const unified_request& wanted,
+                                                          memory_resource* from);
+
+  [[nodiscard]] std::size_t nbytes() const noexcept { return wanted_.nbytes; }
+  [[nodiscard]] byte_range all() const noexcept { return {0, wanted_.nbytes}; }
+  [[nodiscard]] queue& on() const noexcept { return *on_; }
+  // Both copies go; the host's memory when its last view has ended. Freeing twice does nothing.
+  void free() noexcept;
+
+  // True when it is given, and looks for writes first.
+  [[nodiscard]] result<unified_facts> facts();
+  [[nodiscard]] result<buffer_state> state();
+  struct dirty {
+    range_set host;    // written on the host: the device lacks them
+    range_set device;  // the other way
+  };
+  [[nodiscard]] result<dirty> dirty_ranges();
+
+  // The host copy, up to date in `range`; what is written there is found till `end_host_view`.
+  [[nodiscard]] result<std::byte*> begin_host_view(const byte_range& range);
+  void end_host_view() noexcept;
+  // The same for reading alone.
+  [[nodiscard]] result<const std::byte*> read_host(const byte_range& range);
+  // Bytes to be written, exactly these: nothing has to be found. `keeps`: with what is in them now.
+  // Views show them after `end_host_write` at the latest.
+  [[nodiscard]] result<std::byte*> begin_host_write(const byte_range& range, bool keeps);
+  [[nodiscard]] result<void> end_host_write(const byte_range& range, bool kept);
+  // The device copy, up to date in the range: all of it, with its operations on that queue.
+  [[nodiscard]] result<ref<buffer>> device(const sync_request& wanted);
+  // Likewise before a device writes exactly that range, told by `mark_device`.
+  [[nodiscard]] result<ref<buffer>> begin_device_write(const sync_request& wanted);
+
+  // The event is null where nothing is in flight. Errors: CONFLICT; those of allocation and of
+  // copies, and then all that is owed still is.
+  [[nodiscard]] submitted to_device(const sync_request& wanted);
+  [[nodiscard]] submitted to_host(const sync_request& wanted);
+  // All of them to their devices, found with one look and copied side by side.
+  [[nodiscard]] static result<void> to_device(std::span<unified_buffer* const> each, queue* on);
+
+  [[nodiscard]] result<void> mark_host(const byte_range& range);
+  [[nodiscard]] result<void> mark_device(const byte_range& range);
+  // Settles conflicts in the range.
+  [[nodiscard]] result<void> resolve(winner which, const byte_range& range);
+  // Both copies count as the same, whatever they hold: for who writes all of it next.
+  [[nodiscard]] result<void> forget();
+
+  // Lets go of the device copy where the host's is good and nobody uses the device's; the bytes.
+  [[nodiscard]] std::uint64_t give_up_device() noexcept;
+  [[nodiscard]] bool is_on(const isthmus::device& where) const noexcept;
+
+ private:
+  friend class unified_list;
+  using lock = std::unique_lock<std::recursive_mutex>;
+  struct flight {
+    ref<event> ended;
+    range_set ranges;
+    bool to_device = false;
+  };
+
+  ~unified_buffer() override;
+  // A forked child has no other thread, and the lock may be held by one of the parent's.
+  [[nodiscard]] lock enter();
+  [[nodiscard]] error refuse(const byte_range& range) const;
+  [[nodiscard]] result<void> need_host();
+  [[nodiscard]] result<void> need_pin();
+  [[nodiscard]] result<void> need_device();
+  [[nodiscard]] result<ref<buffer>> device_of_host();
+
+  // conflicts.cpp
+  [[nodiscard]] bool must_look() const noexcept;
+  [[nodiscard]] result<void> look();
+  [[nodiscard]] result<void> take_in(range_set written);
+  [[nodiscard]] result<void> check_conflict(const byte_range& range) const;
+  [[nodiscard]] range_set conflict() const { return owed_device_.common(owed_host_); }
+  [[nodiscard]] result<void> drop_host_writes(const range_set& which);
+  [[nodiscard]] buffer_state state_now() const noexcept;
+
+  // moving.cpp
+  [[nodiscard]] result<void> settle();
+  [[nodiscard]] result<void> land(flight& done);
+  [[nodiscard]] result<void> let_land(const byte_range& range);
+  [[nodiscard]] submitted upload(const sync_request& wanted);
+  // Pre: settled, and looked at.
+  [[nodiscard]] submitted upload_known(const sync_request& wanted);
+  [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
+  [[nodiscard]] submitted download(const sync_request& wanted);
+  [[nodiscard]] submitted send(const range_set& ranges, const sync_request& wanted);
+  [[nodiscard]] submitted fetch(const range_set& ranges, const sync_request& wanted);
+  [[nodiscard]] queue& chosen(const sync_request& wanted) const noexcept {
+    return wanted.on != nullptr ? *wanted.on : *on_;
+  }
+
+  ref<queue> on_;
+  const unified_request wanted_;
+  ref<memory_resource> from_;
+  const bool one_memory_;
+  std::recursive_mutex lock_;
+  std::atomic<bool> dead_{false};
+  std::atomic<std::size_t> views_{0};
+  // Writes may have come since the last look through views that have ended.
+  std::atomic<bool> unseen_{false};
+
+  // Shared with what is in flight on it.
+  std::shared_ptr<tracking::tracked_memory> host_;
+  ref<pin> pin_;
+  ref<buffer> device_;
+  bool host_is_there_ = false;    // asked for, so that its bytes count
+  bool device_is_there_ = false;  // the same
+  range_set owed_device_;
+  range_set owed_host_;
+  std::vector<flight> flights_;
+  unified_counts counts_;
+};
+
+}  // namespace isthmus

@@ -1,0 +1,400 @@
+"""DeviceArray: type, shape and strides over a Buffer; views, copies, fills, bad input."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import filled, python, sim
+
+import isthmus
+from isthmus import Buffer, DeviceArray, Event, Queue
+from isthmus.memory import live
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+NAMES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", "F", "D", "G"]
+SHAPE = (6, 5, 4)
+MODEL = np.arange(120, dtype=np.float32).reshape(SHAPE)
+
+
+def array_of(model: np.ndarray, queue: Queue, kind: str) -> DeviceArray:
+    """The same elements in a new buffer, behind 32 bytes of something else."""
+    buffer = filled(bytes(32) + model.tobytes(), kind=kind, queue=queue)
+    return DeviceArray(buffer, model.shape, model.dtype, offset=32)
+
+
+def test_what_it_tells(q: Queue, kind: str) -> None:
+    buffer = Buffer(500, kind=kind, queue=q)
+    made = DeviceArray(buffer, SHAPE, offset=20)
+    assert (made.shape, made.strides, made.dtype) == (SHAPE, (80, 16, 4), np.dtype("f4"))
+    assert (made.ndim, made.size, made.itemsize, made.nbytes) == (3, 120, 4, 480)
+    assert (made.offset, len(made), made.ptr) == (20, 6, buffer.ptr + 20)
+    assert (made.kind, made.queue, made.device) == (kind, q, q.device)
+    assert made.buffer is buffer
+    assert not made.read_only
+    for part in (kind, str(SHAPE), "float32", q.device.filter):
+        assert part in repr(made)
+    assert "strides (80, 16, 8)" in repr(made[..., ::2])
+
+
+def test_strides_and_scalars(q: Queue, kind: str) -> None:
+    buffer = filled(np.arange(24, dtype=np.int16), kind=kind, queue=q)
+    turned = DeviceArray(buffer, (4, 6), np.int16, strides=(2, 8))
+    assert (turned.to_numpy() == np.arange(24).reshape(6, 4).T).all()
+    again = DeviceArray(buffer, (3, 2), "int16", strides=(0, 2), offset=4)
+    assert again.to_numpy().tolist() == [[2, 3]] * 3
+    one = DeviceArray(buffer, (), "<i2", offset=46)
+    assert (one.shape, one.size, one.to_numpy()[()]) == ((), 1, 23)
+    assert DeviceArray(buffer, 24, "i2").shape == (24,)
+    with pytest.raises(TypeError, match="no dimensions"):
+        len(one)
+
+
+def test_nothing_in_it(q: Queue, kind: str) -> None:
+    for shape, offset in (((0,), 8), ((3, 0, 2), 0)):
+        empty = DeviceArray(Buffer(8, kind=kind, queue=q), shape, offset=offset)
+        assert (empty.size, empty.nbytes, empty.to_numpy().shape) == (0, 0, shape)
+        empty.fill(1)
+        empty.copy_from(np.empty(shape, np.float32))
+    assert DeviceArray(Buffer(0, kind=kind, queue=q), 0).to_numpy().shape == (0,)
+    assert array_of(MODEL, q, kind)[6:, ::2].to_numpy().shape == (0, 3, 4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_type(q: Queue, kind: str, name: str) -> None:
+    model = (np.arange(24) % 7).astype(name).reshape(4, 6)
+    made = array_of(model, q, kind)
+    assert made.dtype == model.dtype
+    assert made.itemsize == model.itemsize
+    for ours, theirs in ((made, model), (made[1::2, ::3], model[1::2, ::3])):
+        got = ours.to_numpy()
+        assert got.dtype == model.dtype
+        assert (got == theirs).all()
+    made[:, 1:3].fill(1)
+    model[:, 1:3] = 1
+    assert (made.to_numpy() == model).all()
+    if kind != "device":
+        assert np.asarray(made).dtype == model.dtype
+        assert (np.asarray(made) == model).all()
+        assert memoryview(made).itemsize == model.itemsize
+    back = np.zeros_like(model)
+    made.copy_to(back)
+    assert (back == model).all()
+
+
+@pytest.mark.parametrize(
+    "wrong", [">f4", "M8[s]", "m8[ns]", "O", "S4", "U2", [("a", "i4"), ("b", "f4")]]
+)
+def test_types_that_no_array_here_has(q: Queue, wrong: Any) -> None:
+    with pytest.raises(TypeError, match="dtype must be"):
+        DeviceArray(Buffer(64, queue=q), 2, np.dtype(wrong))
+
+
+def test_other_kinds_of_types(q: Queue) -> None:
+    for wrong in ("nonsense", 5.5, object()):
+        with pytest.raises(TypeError):
+            DeviceArray(Buffer(64, queue=q), 2, wrong)
+
+
+BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
+    ({"shape": 17}, isthmus.OutOfRangeError, "68 bytes, which from offset 0 .* has 64 bytes"),
+    ({"shape": 16, "offset": 4}, isthmus.OutOfRangeError, "from offset 4"),
+    ({"shape": 0, "offset": 65}, isthmus.OutOfRangeError, "from offset 65"),
+    ({"shape": (2, 2), "strides": (60, 4)}, isthmus.OutOfRangeError, "68 bytes"),
+    ({"shape": 2, "offset": 2}, ValueError, "offset 2 .* float32"),
+    ({"shape": 2, "offset": -4}, ValueError, "offset must be 0 or more, not -4"),
+    ({"shape": -1}, ValueError, "must be 0 or more, not -1"),
+    ({"shape": (2, -3)}, ValueError, "extent must be 0 or more, not -3"),
+    ({"shape": 2, "strides": (4, 4)}, ValueError, "2 strides for 1 dim"),
+    ({"shape": 2, "strides": (6,)}, ValueError, "multiples of an element's 4"),
+    ({"shape": 2, "strides": (-4,)}, ValueError, "0 or more, not -4"),
+    ({"shape": (1,) * 65}, ValueError, "at most 64 dimensions, not 65"),
+    ({"shape": (2**40, 2**40)}, OverflowError, "does not fit in 63 bits"),
+    ({"shape": 2**63}, OverflowError, "does not fit in 63 bits"),
+    ({"shape": (2, 2), "strides": (2**62, 2**62)}, OverflowError, "beyond 63 bits"),
+    ({"shape": 2.5}, TypeError, "shape must be an integer or a sequence"),
+    ({"shape": (2.5,)}, TypeError, "must be an integer"),
+    ({"shape": None}, TypeError, "shape must be"),
+    ({"shape": 2, "offset": "0"}, TypeError, "offset must be an integer"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "error", "text"), BAD)
+def test_bad_arguments(
+    q: Queue, kind: str, arguments: dict[str, Any], error: type[Exception], text: str
+) -> None:
+    with pytest.raises(error, match=text):
+        DeviceArray(Buffer(64, kind=kind, queue=q), **arguments)
+
+
+def test_what_is_no_buffer() -> None:
+    for wrong in (bytes(64), np.zeros(4), None, Buffer):
+        with pytest.raises(TypeError, match="a Buffer is needed"):
+            DeviceArray(wrong, 4)  # type: ignore[arg-type]
+    bare = DeviceArray.__new__(DeviceArray)
+    for use in (len, memoryview, lambda a: a[0]):
+        with pytest.raises(ValueError, match="not called"):
+            use(bare)
+
+
+KEYS: list[Any] = [
+    *(0, -1, np.int64(2)),
+    slice(1, 4),
+    slice(None, None, 2),
+    slice(5, 1),
+    slice(-4, 100, 3),
+    *(..., (), (1, 2, 3)),
+    (..., 0),
+    (0, ..., slice(1, 3)),
+    (slice(1, 3), slice(None, None, 4), slice(0, 4, 3)),
+    (slice(2, 3), 4),
+]
+
+
+@pytest.mark.parametrize("key", KEYS, ids=str)
+def test_views(q: Queue, kind: str, key: Any) -> None:
+    made, model = array_of(MODEL, q, kind), MODEL.copy()
+    view = made[key]
+    assert view.buffer is made.buffer
+    assert view.shape == model[key].shape
+    assert (view.to_numpy() == model[key]).all()
+    view.fill(-1)
+    model[key] = -1
+    assert (made.to_numpy() == model).all()
+    assert made.buffer[:32].tobytes() == bytes(32)
+
+
+@pytest.mark.parametrize(
+    ("key", "error"),
+    [
+        (6, IndexError),
+        (-7, IndexError),
+        (2**70, IndexError),
+        ((0, 0, 0, 0), IndexError),
+        ((..., ...), IndexError),
+        (slice(None, None, -1), ValueError),
+        (slice(None, None, 0), ValueError),
+        ("a", TypeError),
+        (None, TypeError),
+        (True, TypeError),
+        ([0, 1], TypeError),
+        (1.0, TypeError),
+        (np.array([True] * 6), TypeError),
+    ],
+)
+def test_bad_keys(q: Queue, key: Any, error: type[Exception]) -> None:
+    with pytest.raises(error):
+        DeviceArray(Buffer(480, queue=q), SHAPE)[key]
+
+
+SIM = sim(effect="late")
+FORWARD = st.slices(6).filter(lambda each: each.step is None or each.step > 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(FORWARD, FORWARD, st.integers(-4, 3), FORWARD)
+def test_views_of_views(rows: slice, columns: slice, last: int, again: slice) -> None:
+    """Against NumPy, on a device whose memory the host cannot touch."""
+    made = array_of(MODEL, Queue(SIM), "device")
+    ours, model = made[rows, columns, last][again], MODEL[rows, columns, last][again]
+    assert ours.shape == model.shape
+    assert (ours.to_numpy() == model).all()
+    ours.copy_from(model + 1)
+    assert (ours.to_numpy() == model + 1).all()
+
+
+def test_reshape(q: Queue, kind: str) -> None:
+    made = array_of(MODEL, q, kind)
+    for shape in ((120,), (2, 60), (4, 5, 6), (-1,), (3, -1, 2), (1, 120, 1)):
+        for got in (made.reshape(shape), made.reshape(*shape), made.reshape(list(shape))):
+            assert (got.to_numpy() == MODEL.reshape(shape)).all()
+            assert got.buffer is made.buffer
+    assert made[2:3, 1].reshape(2, 2).ptr == made.ptr + 176
+    assert made[0, 0, :1].reshape(()).shape == ()
+    assert made[:0].reshape(0, 7).shape == (0, 7)
+    for wrong in ((7,), (-1, 7), (0, -1), (-2,)):
+        with pytest.raises(ValueError, match=r"cannot take|0 or more"):
+            made.reshape(wrong)
+    with pytest.raises(ValueError, match="without gaps"):
+        made[:, ::2].reshape(-1)
+    with pytest.raises(OverflowError):
+        made.reshape(2**40, 2**40)
+    with pytest.raises(TypeError):
+        made.reshape("abc")  # type: ignore[arg-type]
+
+
+def test_copies_between_layouts(q: Queue, kind: str) -> None:
+    made = array_of(np.zeros_like(MODEL), q, kind)
+    made.copy_from(MODEL)
+    assert (made.to_numpy() == MODEL).all()
+    made[::2].copy_from(MODEL[3:])
+    made[:, :, 1].copy_from(np.asfortranarray(MODEL[:, :, 0]))
+    model = MODEL.copy()
+    model[::2] = MODEL[3:]
+    model[:, :, 1] = MODEL[:, :, 0]
+    assert (made.to_numpy() == model).all()
+    other = array_of(np.zeros_like(MODEL), Queue("host"), "host")
+    made[1:, ::2].copy_to(other[:5, :3])
+    assert (other.to_numpy()[:5, :3] == model[1:, ::2]).all()
+    assert not other.to_numpy()[5:].any()
+    turned = np.zeros(SHAPE[::-1], np.float32)
+    made.copy_to(turned.T)
+    assert (turned == model.T).all()
+
+
+def test_copies_with_events(q: Queue, kind: str, gate: Event) -> None:
+    made = array_of(np.zeros_like(MODEL), q, kind)
+    held = MODEL.copy()
+    alive = weakref.ref(held)
+    done = made[:, 1:].copy_from(held[:, 1:], after=gate, blocking=False)
+    filling = made[:, 0].fill(9, blocking=False)
+    assert done is not None
+    assert filling is not None
+    del held
+    gc.collect()
+    assert alive() is not None, "the copy keeps its source"
+    gate.complete()
+    filling.wait(10)
+    done.wait(10)
+    model = MODEL.copy()
+    model[:, 0] = 9
+    assert (made.to_numpy() == model).all()
+
+
+def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
+    made = array_of(MODEL, q, kind)
+    for use in (made.copy_from, made.copy_to):
+        with pytest.raises(TypeError, match="dtype float64, not this array's float32"):
+            use(MODEL.astype("f8"))
+        with pytest.raises(ValueError, match=r"shape \(120,\), not this array's \(6, 5, 4\)"):
+            use(MODEL.reshape(-1).copy())
+        with pytest.raises(TypeError, match="dtype uint8"):
+            use(Buffer(480, kind=kind, queue=q))
+        with pytest.raises(ValueError, match="backwards"):
+            use(MODEL.copy()[::-1])
+        for wrong in (MODEL.astype(">f4"), np.zeros(SHAPE, [("a", "f4")])):
+            with pytest.raises(TypeError, match="no array here has"):
+                use(wrong)
+        for no_array in (5, None, "abc", MODEL.tolist()):
+            with pytest.raises(TypeError):
+                use(no_array)
+    fixed = MODEL.copy()
+    fixed.flags.writeable = False
+    made.copy_from(fixed)
+    with pytest.raises(isthmus.ReadOnlyError, match="read-only"):
+        made.copy_to(fixed)
+    assert (made.to_numpy() == MODEL).all()
+
+
+def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
+    made = DeviceArray(Buffer(64, kind=kind, queue=q), (4, 4), strides=(0, 4))
+    with pytest.raises(isthmus.InvalidArgumentError):
+        made.copy_from(np.zeros((4, 4), np.float32))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "error"),
+    [
+        ("u1", 256, OverflowError),
+        ("u1", -1, OverflowError),
+        ("i1", -129, OverflowError),
+        ("i8", 2**63, OverflowError),
+        ("u8", 2**64, OverflowError),
+        ("i4", 1.5, TypeError),
+        ("f4", 1j, TypeError),
+        ("?", 0.5, TypeError),
+        ("f4", "1", TypeError),
+        ("f4", None, TypeError),
+        ("f4", [1.0], ValueError),
+        ("f8", 10**400, OverflowError),
+    ],
+)
+def test_bad_fills(q: Queue, name: str, value: Any, error: type[Exception]) -> None:
+    made = DeviceArray(Buffer(64, queue=q), 4, name)
+    with pytest.raises(error):
+        made.fill(value)
+
+
+def test_fills(q: Queue, kind: str) -> None:
+    wide: list[tuple[str, Any]] = [("i8", -(2**63)), ("u8", 2**64 - 1), ("D", 1 - 2j), ("G", 3j)]
+    cast: list[tuple[str, Any]] = [("i2", np.uint8(7)), ("f2", np.float64(0.5)), ("f4", 3)]
+    byte: list[tuple[str, Any]] = [("u1", 255), ("?", 1), ("?", np.True_)]
+    for name, value in wide + cast + byte:
+        made = DeviceArray(Buffer(256, kind=kind, queue=q), 8, name)
+        made.fill(value)
+        assert (made.to_numpy() == np.full(8, value, name)).all(), name
+        made.fill()
+        made[::3].fill(value)
+        model = np.zeros(8, name)
+        model[::3] = value
+        assert (made.to_numpy() == model).all(), name
+
+
+def test_a_freed_buffer(q: Queue, kind: str) -> None:
+    made = array_of(MODEL, q, kind)
+    made.buffer.free()
+    uses: list[Callable[[], object]] = [
+        made.to_numpy,
+        made.fill,
+        lambda: made.ptr,
+        lambda: made.copy_from(MODEL),
+        lambda: made.copy_to(MODEL.copy()),
+        lambda: made.__sycl_usm_array_interface__,
+        lambda: made.on_queue(q),
+        lambda: DeviceArray(made.buffer, 1),
+        lambda: made[:2].to_numpy(),
+        lambda: isthmus.copy_nd(made, MODEL),
+    ]
+    if kind != "device":
+        uses += [made.__dlpack__, lambda: np.from_dlpack(made), lambda: memoryview(made)]
+    for use in uses:
+        with pytest.raises(isthmus.ClosedError):
+            use()
+    assert (made.shape, made.nbytes, made[1].shape) == (SHAPE, 480, (5, 4))
+    assert "freed" in repr(made)
+
+
+def test_it_keeps_the_buffer(q: Queue, kind: str) -> None:
+    gc.collect()
+    before = live()[0]
+    view = array_of(MODEL, q, kind)[1]
+    gc.collect()
+    assert live()[0] == before + 1
+    assert (view.to_numpy() == MODEL[1]).all()
+    moved = view.on_queue(Queue(q.context))
+    assert moved.queue != q
+    assert (moved.ptr, moved.shape, moved.strides) == (view.ptr, view.shape, view.strides)
+    moved.record(moved.queue)
+    assert (moved.to_numpy() == MODEL[1]).all()
+    with pytest.raises(TypeError, match="Queue or an Event"):
+        view.record(5)  # type: ignore[arg-type]
+
+
+def test_without_numpy() -> None:
+    """NumPy is imported when an array of it is asked for."""
+    python(
+        "import sys, isthmus\n"
+        "buffer = isthmus.Buffer(64, kind='shared', device='host')\n"
+        "array = isthmus.DeviceArray(buffer, (4, 2), 'int32')\n"
+        "array[1:, 0].fill(7)\n"
+        "assert memoryview(array).tolist()[1] == [7, memoryview(array)[1, 1]]\n"
+        "assert 'numpy' not in sys.modules\n"
+        "assert array.dtype.name == 'int32'\n"
+    )
+
+
+def test_it_goes_where_buffers_go(q: Queue, kind: str) -> None:
+    source, target = array_of(MODEL, q, kind), Buffer(160, kind=kind, queue=q)
+    target.copy_from(source[2:4])
+    assert target.tobytes() == MODEL[2:4].tobytes()
+    with pytest.raises(ValueError, match="not contiguous"):
+        target.copy_from(source[:, 0])
+    isthmus.copy_nd(source[:, ::2, 1], MODEL[:, :3, 3])
+    assert (source.to_numpy()[:, ::2, 1] == MODEL[:, :3, 3]).all()

@@ -1,0 +1,96 @@
+// Unified buffers on every back-end, with every means of finding writes, in one and in two memories.
+#pragma once
+
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace support {
+
+using unified = im::unified_buffer<std::byte>;
+
+struct unified_case {
+  std::string backend;
+  im::tracking_means means;
+  bool separate;
+};
+
+inline std::string name_of(im::tracking_means means) {
+  switch (means) {
+    case im::tracking_means::pages: return "pages";
+    case im::tracking_means::bytes: return "bytes";
+    case im::tracking_means::hashes: return "hashes";
+    default: return "default";
+  }
+}
+
+inline std::vector<unified_case> unified_cases() {
+  std::vector<unified_case> all;
+  for (const auto& backend : backend_names()) {
+    for (const auto means :
+         {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
+      all.push_back({backend, means, true});
+      if (backend == "host") all.push_back({backend, means, false});
+    }
+  }
+  return all;
+}
+
+inline std::string name_of(const unified_case& one) {
+  return one.backend + "_" + name_of(one.means) + (one.separate ? "" : "_one_memory");
+}
+
+inline bool tells_pages() {
+  isthmus_tracking_t found = 0;
+  im::detail::check(isthmus_tracking_query(&found, nullptr, nullptr));
+  return found == ISTHMUS_TRACKING_PAGES;
+}
+
+class on_unified : public leak_checked, public ::testing::WithParamInterface<unified_case> {
+ protected:
+  void SetUp() override {
+    leak_checked::SetUp();
+    if (GetParam().means == im::tracking_means::pages && !tells_pages()) {
+      GTEST_SKIP() << "the kernel does not tell written pages here";
+    }
+    device_ = open_backend(GetParam().backend);
+    if (!device_) {
+      if (must_be_there(GetParam().backend)) FAIL() << "no device of " << GetParam().backend;
+      GTEST_SKIP() << "no " << GetParam().backend << " on this machine";
+    }
+    if (!device_.offers(im::kind::device)) GTEST_SKIP() << "no device memory";
+    queue_ = im::queue(device_);
+  }
+  void TearDown() override {
+    if (queue_ && !HasFatalFailure()) {
+      EXPECT_TRUE(queue_.fence().wait_for(30s)) << "the queue hangs";
+    }
+    queue_ = {};
+    device_ = {};
+    leak_checked::TearDown();
+  }
+
+  im::unified_options options() const {
+    im::unified_options made;
+    made.on = queue_;
+    made.separate = GetParam().separate;
+    made.tracking = GetParam().means;
+    return made;
+  }
+  unified make(std::size_t nbytes) const { return unified(nbytes, options()); }
+  // What a kernel would do: puts bytes there on the queue and tells of it.
+  void write_on_device(const unified& to, std::size_t begin, const bytes& data) const {
+    im::copy(im::at(to.device({begin, begin + data.size()}), begin), std::span(data));
+    to.mark_device({begin, begin + data.size()});
+  }
+  bytes read_on_device(const unified& of) const { return read(of.device()); }
+  bool one_memory() const { return !GetParam().separate; }
+
+  im::device device_;
+  im::queue queue_;
+};
+
+#define ISTHMUS_ON_UNIFIED(suite)                                                 \
+  INSTANTIATE_TEST_SUITE_P(backends, suite, ::testing::ValuesIn(unified_cases()), \
+                           [](const auto& each) { return name_of(each.param); })
+
+}  // namespace support

@@ -1,0 +1,87 @@
+// Memory that is mapped several times, privately after a fork, and given back.
+
+#include "os/shared_file.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "core/sizes.hpp"
+#include "core/undo.hpp"
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::os {
+namespace {
+
+class shared_file_test : public testing::Test {
+ protected:
+  const std::size_t page_ = page_size();
+
+  // Addresses of four pages, with the file's second and third in the middle.
+  std::byte* mapped(const shared_file& file) {
+    auto at = reserve_addresses(4 * page_, page_);
+    EXPECT_TRUE(at);
+    EXPECT_TRUE(file.map(advance(*at, page_), page_, 2 * page_));
+    return advance(*at, page_);
+  }
+  void unmap(std::byte* pages) { unmap_pages(pages - page_, 4 * page_); }
+};
+
+TEST_F(shared_file_test, is_one_memory_in_all_mappings) {
+  auto file = shared_file::open(4 * page_);
+  ASSERT_TRUE(file);
+  auto* const one = mapped(*file);
+  auto* const other = mapped(*file);
+  ASSERT_TRUE(populate_shared(one, 2 * page_));
+  one[page_] = std::byte{5};
+  EXPECT_EQ(other[page_], std::byte{5});
+  file->clear(2 * page_, page_);
+  EXPECT_EQ(one[page_], std::byte{0});
+  EXPECT_EQ(other[page_], std::byte{0});
+  unmap(one);
+  unmap(other);
+}
+
+TEST_F(shared_file_test, is_a_childs_own_where_mapped_privately) {
+  auto file = shared_file::open(4 * page_);
+  ASSERT_TRUE(file);
+  auto* const pages = mapped(*file);
+  pages[0] = std::byte{1};
+  const pid_t child = fork();
+  if (child == 0) {
+    file->map_privately(pages, page_, 2 * page_);
+    const bool is_kept = pages[0] == std::byte{1};
+    pages[0] = std::byte{2};
+    _exit(is_kept && pages[0] == std::byte{2} ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(pages[0], std::byte{1});
+  unmap(pages);
+}
+
+TEST_F(shared_file_test, longer_than_files_may_be_is_an_error) {
+  EXPECT_FALSE(shared_file::open(SIZE_MAX));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const undo limited{[&] { setrlimit(RLIMIT_FSIZE, &before); }};
+  const rlimit little{page_, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &little), 0);
+  auto file = shared_file::open(2 * page_);
+  ASSERT_FALSE(file);
+  EXPECT_EQ(file.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+}
+
+TEST_F(shared_file_test, pages_that_are_not_mapped_are_not_faulted_in) {
+  auto at = reserve_addresses(page_, page_);
+  ASSERT_TRUE(at);
+  auto refused = populate_shared(*at, page_);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+  unmap_pages(*at, page_);
+}
+
+}  // namespace
+}  // namespace isthmus::os

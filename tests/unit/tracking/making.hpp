@@ -1,0 +1,79 @@
+// Tracked memory for tests, and what they write to it.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <span>
+#include <vector>
+
+#include "os/virtual_memory.hpp"
+#include "tracking/choice.hpp"
+#include "tracking/tracked_memory.hpp"
+
+namespace isthmus::tracking {
+
+constexpr std::size_t k_kib = 1024, k_mib = 1024 * k_kib;
+
+using bytes = std::vector<std::byte>;
+
+// Where two byte strings first differ, instead of a page of numbers.
+inline testing::AssertionResult same(std::span<const std::byte> got,
+                                     std::span<const std::byte> want) {
+  if (got.size() == want.size() && std::memcmp(got.data(), want.data(), got.size()) == 0) {
+    return testing::AssertionSuccess();
+  }
+  const auto one = std::mismatch(got.begin(), got.end(), want.begin(), want.end()).first;
+  return testing::AssertionFailure() << "they differ from byte " << one - got.begin() << " on";
+}
+
+inline void fill_with_noise(std::byte* at, std::size_t nbytes, std::mt19937_64& random) {
+  for (std::size_t done = 0; done < nbytes; done += sizeof(std::uint64_t)) {
+    const std::uint64_t word = random();
+    std::memcpy(at + done, &word, std::min(nbytes - done, sizeof word));
+  }
+}
+
+using memory_pointer = std::unique_ptr<tracked_memory>;
+
+inline memory_pointer make_tracked(const request& wanted) {
+  auto made = tracked_memory::create(wanted);
+  if (!made) {
+    ADD_FAILURE() << made.failure().message();
+    return nullptr;
+  }
+  return std::move(*made);
+}
+
+// Skips where the kernel tells nothing.
+class with_pages : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (auto told = pages_are_told(); !told) {
+      GTEST_SKIP() << told.failure().message();
+    }
+  }
+  static memory_pointer make(std::size_t nbytes, granularity grain = granularity::automatic) {
+    return make_tracked({nbytes, grain, means::pages});
+  }
+};
+
+inline range_set taken(tracked_memory& from) {
+  range_set found;
+  from.take(found);
+  return found;
+}
+
+inline void write(const tracked_memory& to, const byte_range& range, int value = 1) {
+  std::memset(to.view() + range.begin, value, range.nbytes());
+}
+
+// Whole granules around it, as far as the memory goes.
+inline byte_range granules(const tracked_memory& of, const byte_range& range, std::size_t granule) {
+  return {range.begin / granule * granule,
+          std::min(of.nbytes(), (range.end + granule - 1) / granule * granule)};
+}
+
+}  // namespace isthmus::tracking

@@ -1,0 +1,218 @@
+// Memory of which the kernel tells the written pages: what is its own.
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <random>
+
+#include "core/undo.hpp"
+#include "making.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+class page_memory_test : public with_pages {
+ protected:
+  static range_set page_of(const tracked_memory& memory, std::size_t at) {
+    return {granules(memory, {at, at + 1}, os::page_size())};
+  }
+  static range_set chunk_of(const tracked_memory& memory, std::size_t at) {
+    return {granules(memory, {at, at + 1}, os::k_huge_page)};
+  }
+  // False where the kernel has no huge pages.
+  static bool is_told_whole(tracked_memory& memory) {
+    memory.view()[0] = std::byte{1};
+    return taken(memory) == chunk_of(memory, 0);
+  }
+};
+
+TEST_F(page_memory_test, is_told_by_pages_where_it_is_small_or_asked_for) {
+  auto small = make(300'000);
+  auto large = make(5 * k_mib + 5000, granularity::page);
+  for (auto* const each : {small.get(), large.get()}) {
+    EXPECT_EQ(each->granule(), os::page_size());
+    for (const std::size_t at : {std::size_t{0}, std::size_t{70'000}, each->nbytes() - 1}) {
+      each->view()[at] = std::byte{1};
+      EXPECT_EQ(taken(*each), page_of(*each, at));
+      EXPECT_TRUE(taken(*each).empty());
+    }
+  }
+}
+
+TEST_F(page_memory_test, tells_what_the_kernel_wrote) {
+  const auto memory = make(300'000);
+  const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+  ASSERT_EQ(read(zeros, memory->view() + os::page_size() - 1, 2), 2);
+  close(zeros);
+  EXPECT_EQ(taken(*memory), (range_set{{0, 2 * os::page_size()}}));
+}
+
+TEST_F(page_memory_test, does_not_tell_what_the_library_wrote) {
+  const auto memory = make(5 * k_mib);
+  std::memset(memory->library(), 9, memory->nbytes());
+  EXPECT_EQ(memory->view()[4 * k_mib], std::byte{9});
+  EXPECT_TRUE(taken(*memory).empty());
+}
+
+TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
+  const auto memory = make(8 * k_mib);
+  if (!is_told_whole(*memory)) {
+    GTEST_SKIP() << "the kernel has no huge pages";
+  }
+  range_set written;
+  memory->refine({3 * k_mib, 7 * k_mib}, written);
+  EXPECT_TRUE(written.empty());
+  for (const auto at : {2 * k_mib + 5, 7 * k_mib + 5}) {
+    memory->view()[at] = std::byte{1};
+    EXPECT_EQ(taken(*memory), page_of(*memory, at));
+  }
+  memory->view()[4 * k_mib + 5] = std::byte{1};  // covered whole
+  EXPECT_EQ(taken(*memory), chunk_of(*memory, 4 * k_mib));
+  write(*memory, {2 * k_mib, 4 * k_mib});  // it stays so when it is written densely
+  EXPECT_EQ(taken(*memory), (range_set{{2 * k_mib, 4 * k_mib}}));
+  memory->view()[2 * k_mib] = std::byte{5};
+  EXPECT_EQ(taken(*memory), page_of(*memory, 2 * k_mib));
+}
+
+TEST_F(page_memory_test, what_was_written_before_it_is_asked_for_in_part_is_told) {
+  const auto memory = make(4 * k_mib);
+  memory->view()[k_mib] = std::byte{1};
+  range_set written;
+  memory->refine({100, 200}, written);
+  EXPECT_TRUE(written.overlaps({k_mib, k_mib + 1}));
+  EXPECT_TRUE(taken(*memory).empty());
+}
+
+TEST_F(page_memory_test, sparse_writes_are_soon_told_by_pages_and_dense_ones_go_back) {
+  const auto memory = make(4 * k_mib);
+  if (!is_told_whole(*memory)) {
+    GTEST_SKIP() << "the kernel has no huge pages";
+  }
+  bytes copy(memory->nbytes());
+  std::mt19937_64 random{5};
+  const auto round = [&](std::size_t writes, std::size_t first, std::size_t last) {
+    for (std::size_t i = 0; i < writes; ++i) {
+      memory->view()[first + random() % (last - first)] = static_cast<std::byte>(random());
+    }
+    const auto found = taken(*memory);
+    for (const auto& each : found) {
+      std::memcpy(copy.data() + each.begin, memory->view() + each.begin, each.nbytes());
+    }
+    EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
+    return found.nbytes();
+  };
+  std::size_t nbytes = 0;
+  for (int i = 0; i < 320; ++i) {
+    nbytes = round(4, 0, 2 * k_mib);
+  }
+  EXPECT_LE(nbytes, 4 * os::page_size());
+  EXPECT_EQ(round(5000, 0, 2 * k_mib), 2 * k_mib);
+  EXPECT_EQ(round(1, 0, 2 * k_mib), 2 * k_mib);  // by the huge page again
+}
+
+TEST_F(page_memory_test, without_huge_pages_is_told_by_small_ones) {
+  ASSERT_EQ(prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0), 0);
+  const undo again{[] { prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0); }};
+  const auto memory = make(5 * k_mib);
+  EXPECT_TRUE(taken(*memory).empty());
+  for (int round = 0; round < 3; ++round) {
+    write(*memory, {0, memory->nbytes()});
+    EXPECT_EQ(taken(*memory), (range_set{{0, memory->nbytes()}}));
+    memory->view()[3 * k_mib] = std::byte{1};
+    EXPECT_EQ(taken(*memory), page_of(*memory, 3 * k_mib));
+  }
+}
+
+TEST_F(page_memory_test, more_than_the_machine_has_is_an_error) {
+  auto made = tracked_memory::create({.nbytes = std::size_t{1} << 43, .by = means::pages});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
+}
+
+TEST_F(page_memory_test, comes_and_goes_by_thousands) {
+  std::vector<memory_pointer> live;
+  for (std::size_t i = 0; i < 10'000; ++i) {
+    live.push_back(make(64 << 10));
+    ASSERT_NE(live.back(), nullptr);
+  }
+  for (std::size_t i = 0; i < live.size(); i += 1000) {
+    live[i]->view()[i] = std::byte{1};
+  }
+  std::vector<range_set> found(live.size());
+  std::vector<tracked_memory::taking> each;
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    each.push_back({live[i].get(), &found[i]});
+  }
+  tracked_memory::take_all(each);
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    EXPECT_EQ(found[i], i % 1000 == 0 ? page_of(*live[i], i) : range_set{});
+  }
+  std::shuffle(live.begin(), live.end(), std::mt19937_64{1});
+  live.resize(live.size() / 2);
+  for (int i = 0; i < 1000; ++i) {
+    const auto again = make(100'000);
+    EXPECT_EQ(again->view()[50'000], std::byte{0});
+    write(*again, {0, 100'000});
+  }
+  for (int i = 0; i < 20; ++i) {
+    const auto again = make(3 * k_mib);
+    EXPECT_EQ(again->view()[2 * k_mib + 5], std::byte{0});
+    EXPECT_TRUE(taken(*again).empty());
+    write(*again, {0, again->nbytes()});
+    EXPECT_EQ(taken(*again), (range_set{{0, again->nbytes()}}));
+  }
+}
+
+// What a child does to all of it; its own copies hold what it wrote.
+bool is_private(tracked_memory& memory) {
+  range_set written;
+  memory.take(written);
+  const bool is_whole = written == range_set{{0, memory.nbytes()}};
+  const bool is_kept = memory.view()[1] == std::byte{7};
+  memory.view()[0] = std::byte{2};
+  memory.library()[memory.nbytes() - 1] = std::byte{2};
+  return is_whole && is_kept && memory.view()[0] == std::byte{2};
+}
+
+TEST_F(page_memory_test, is_a_forked_childs_own) {
+  auto small = make(100'000);
+  auto large = make(5 * k_mib);
+  for (auto* const each : {small.get(), large.get()}) {
+    each->view()[1] = std::byte{7};
+    taken(*each);
+    each->view()[1] = std::byte{7};
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    bool is_right = is_private(*small) && is_private(*large);
+    const pid_t grandchild = fork();
+    if (grandchild == 0) {
+      _exit(is_right && small->view()[0] == std::byte{2} ? 0 : 1);
+    }
+    int status = 1;
+    waitpid(grandchild, &status, 0);
+    auto made = tracked_memory::create({.nbytes = k_mib});
+    is_right = is_right && status == 0 && made && (*made)->by() == means::hashes &&
+               !tracked_memory::create({.nbytes = k_mib, .by = means::pages});
+    small.reset();
+    large.reset();
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  for (auto* const each : {small.get(), large.get()}) {
+    EXPECT_EQ(each->view()[0], std::byte{0});
+    EXPECT_EQ(each->view()[1], std::byte{7});
+    EXPECT_EQ(each->view()[each->nbytes() - 1], std::byte{0});
+    EXPECT_TRUE(taken(*each).overlaps({1, 2}));
+    EXPECT_TRUE(taken(*each).empty());
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::tracking

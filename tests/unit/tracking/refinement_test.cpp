@@ -1,0 +1,143 @@
+// Which huge pages are told by small ones: those that gain by it, never too many.
+
+#include "tracking/refinement.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+#include <random>
+
+#include "os/virtual_memory.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+constexpr std::size_t k_chunk = os::k_huge_page, k_page = 4096;
+
+// The kernel's part: what is told of pages that were written.
+class refinement_test : public testing::Test {
+ protected:
+  static constexpr std::size_t k_chunks = 64;
+
+  void write(std::size_t chunk, std::size_t pages) {
+    for (std::size_t page = 0; page < pages; ++page) {
+      const auto at = chunk * k_chunk + page * k_page;
+      found_.add(small_[chunk] ? byte_range{at, at + k_page}
+                               : byte_range{chunk * k_chunk, (chunk + 1) * k_chunk});
+    }
+  }
+  // Bytes that the round's copies take.
+  std::size_t look() {
+    const auto& changes = policy_.judge(found_);
+    for (const auto each : changes.split) {
+      EXPECT_FALSE(small_[each]);
+      EXPECT_TRUE(found_.overlaps({each * k_chunk, (each + 1) * k_chunk}));
+      small_[each] = true;
+    }
+    for (const auto each : changes.merge) {
+      EXPECT_TRUE(small_[each]);
+      small_[each] = false;
+      ++merged_;
+    }
+    const auto nbytes = found_.nbytes();
+    found_.clear();
+    return nbytes;
+  }
+  [[nodiscard]] std::size_t small() const {
+    return static_cast<std::size_t>(std::count(small_.begin(), small_.end(), true));
+  }
+
+  refinement policy_{k_chunks};
+  std::vector<bool> small_ = std::vector<bool>(k_chunks);
+  range_set found_;
+  std::size_t merged_ = 0;
+};
+
+TEST_F(refinement_test, sparse_ones_are_told_by_small_pages_up_to_a_sixteenth) {
+  for (int round = 0; round < 60; ++round) {
+    for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {
+      write(chunk, 2);
+    }
+    look();
+    EXPECT_LE(small(), k_chunks / 16);
+    EXPECT_EQ(small(), policy_.small());
+  }
+  EXPECT_EQ(small(), k_chunks / 16);
+  EXPECT_EQ(merged_, 0U);
+}
+
+TEST_F(refinement_test, dense_ones_are_seldom_tried_and_go_back) {
+  std::size_t faults = 0;
+  constexpr std::size_t k_rounds = 2000;
+  for (std::size_t round = 0; round < k_rounds; ++round) {
+    faults += small() * 512;
+    for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {
+      write(chunk, 512);
+    }
+    look();
+    EXPECT_LE(small(), 1U);
+  }
+  EXPECT_GE(merged_, 1U);
+  EXPECT_LE(merged_, 8U);
+  EXPECT_LE(faults, 8U * 512);
+}
+
+TEST_F(refinement_test, sparse_ones_that_turn_dense_go_back_at_once) {
+  for (int round = 0; round < 60; ++round) {
+    write(3, 1);
+    write(9, 1);
+    for (std::size_t chunk = 20; chunk < 50; ++chunk) {
+      write(chunk, 512);
+    }
+    look();
+  }
+  for (int round = 0; round < 200 && small() < 2; ++round) {
+    write(3, 1);
+    write(9, 1);
+    look();
+  }
+  EXPECT_TRUE(small_[3]);
+  EXPECT_TRUE(small_[9]);
+  write(3, 400);
+  write(9, 64);
+  look();
+  EXPECT_FALSE(small_[3]);
+  EXPECT_TRUE(small_[9]);
+}
+
+TEST_F(refinement_test, what_is_kept_small_never_goes_back) {
+  policy_.keep_small(5);
+  policy_.keep_small(5);
+  EXPECT_EQ(policy_.small(), 1U);
+  EXPECT_FALSE(policy_.is_whole(5));
+  EXPECT_TRUE(policy_.is_whole(6));
+  EXPECT_FALSE(policy_.is_whole(k_chunks));
+  small_[5] = true;
+  write(5, 512);
+  look();
+  EXPECT_TRUE(small_[5]);
+  EXPECT_EQ(merged_, 0U);
+}
+
+// The kernel had no huge page: there is nothing to be gained.
+TEST_F(refinement_test, small_pages_of_the_kernels_own_are_left) {
+  for (int round = 0; round < 100; ++round) {
+    for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {
+      found_.add(
+          byte_range{chunk * k_chunk, chunk * k_chunk + (round % 2 == 0 ? k_page : 500 * k_page)});
+    }
+    look();
+  }
+  EXPECT_EQ(small(), 0U);
+  EXPECT_EQ(policy_.small(), k_chunks);
+}
+
+TEST_F(refinement_test, of_no_chunk_changes_nothing) {
+  refinement none{0};
+  EXPECT_TRUE(none.judge({{0, k_chunk}}).split.empty());
+  EXPECT_FALSE(none.is_whole(0));
+}
+
+}  // namespace
+}  // namespace isthmus::tracking

@@ -1,0 +1,145 @@
+// Threads that write while others look, copy, ask for parts, make and fork: nothing is lost.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <random>
+
+#include "making.hpp"
+#include "tracking/unwatched.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+using namespace std::chrono_literals;
+using word = std::uint64_t;
+
+class tracked_concurrent : public testing::TestWithParam<means> {
+ protected:
+  void SetUp() override {
+    if (GetParam() == means::pages && !pages_are_told()) {
+      GTEST_SKIP();
+    }
+  }
+};
+
+// Now sparsely, now densely, now in one place.
+void write_for_a_while(const tracked_memory& memory, unsigned seed,
+                       std::chrono::steady_clock::time_point end) {
+  std::mt19937_64 random{seed};
+  auto* const words = reinterpret_cast<word*>(memory.view());
+  const auto count = memory.nbytes() / sizeof(word);
+  while (std::chrono::steady_clock::now() < end) {
+    const auto first = random() % count;
+    const auto width =
+        1 + random() % std::min<std::size_t>(count - first, random() % 2 == 0 ? 8 : 300'000);
+    for (int i = 0; i < 200; ++i) {
+      std::atomic_ref{words[first + random() % width]}.store(random(), std::memory_order_relaxed);
+    }
+  }
+}
+
+TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
+  const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .by = GetParam()});
+  bytes copy(memory->nbytes());
+  range_set owed;
+  const auto bring_over = [&] {
+    memory->take(owed);
+    ASSERT_TRUE(memory->snapshot(owed));
+    for (const auto& each : owed) {
+      copy_unwatched(copy.data() + each.begin, memory->library() + each.begin, each.nbytes());
+    }
+    memory->done(owed);
+    owed.clear();
+  };
+  const auto end = std::chrono::steady_clock::now() + 1s;
+  std::vector<std::thread> writers;
+  for (unsigned number = 0; number < 2; ++number) {
+    writers.emplace_back([&, number] { write_for_a_while(*memory, number, end); });
+  }
+  std::mt19937_64 random{9};
+  for (int round = 0; std::chrono::steady_clock::now() < end; ++round) {
+    bring_over();
+    if (round % 50 == 49) {
+      const auto at = random() % (memory->nbytes() - 100);
+      memory->refine({at, at + 100}, owed);
+    }
+  }
+  for (auto& each : writers) {
+    each.join();
+  }
+  bring_over();
+  EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
+}
+
+INSTANTIATE_TEST_SUITE_P(each, tracked_concurrent,
+                         testing::Values(means::pages, means::bytes, means::hashes),
+                         [](const auto& by) { return means_name(by.param); });
+
+// A look at one finds what is another's, and that one must still be told of it.
+TEST_F(with_pages, looks_of_several_threads_find_all) {
+  constexpr std::size_t k_memories = 8;
+  std::vector<memory_pointer> all;
+  for (std::size_t i = 0; i < k_memories; ++i) {
+    all.push_back(make(i % 2 == 0 ? 100'000 : 2 * k_mib));
+  }
+  std::vector<std::thread> threads;
+  std::atomic<std::size_t> missed{0};
+  for (std::size_t first = 0; first < 2; ++first) {
+    threads.emplace_back([&, first] {
+      for (int round = 0; round < 2000; ++round) {
+        std::array<range_set, 2> found;
+        auto& low = *all[first];
+        auto& high = *all[k_memories - 1 - first];
+        low.view()[round] = high.view()[round] = std::byte{1};
+        tracked_memory::take_all(std::array{tracked_memory::taking{&low, &found[0]},
+                                            tracked_memory::taking{&high, &found[1]}});
+        missed += (found[0].empty() ? 1U : 0U) + (found[1].empty() ? 1U : 0U);
+      }
+    });
+  }
+  threads.emplace_back([&] {
+    for (int round = 0; round < 300; ++round) {
+      const auto passing = make(round % 2 == 0 ? 70'000 : 2 * k_mib);
+      passing->view()[5] = std::byte{1};
+      missed += taken(*passing).empty() ? 1U : 0U;
+    }
+  });
+  for (auto& each : threads) {
+    each.join();
+  }
+  EXPECT_EQ(missed, 0U);
+}
+
+TEST_F(with_pages, forks_beside_threads_that_make_and_look) {
+  std::atomic<bool> ends{false};
+  std::thread other{[&] {
+    while (!ends) {
+      const auto passing = make(70'000);
+      passing->view()[5] = std::byte{1};
+      EXPECT_FALSE(taken(*passing).empty());
+    }
+  }};
+  const auto kept = make(100'000);
+  for (int round = 0; round < 20; ++round) {
+    kept->view()[0] = static_cast<std::byte>(round);
+    const pid_t child = fork();
+    if (child == 0) {
+      const bool is_kept = kept->view()[0] == static_cast<std::byte>(round);
+      kept->view()[0] = std::byte{0xff};
+      _exit(is_kept ? 0 : 1);
+    }
+    int status = 1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+    EXPECT_EQ(kept->view()[0], static_cast<std::byte>(round));
+  }
+  ends = true;
+  other.join();
+}
+
+}  // namespace
+}  // namespace isthmus::tracking

@@ -1,0 +1,220 @@
+// What holds of tracked memory by whatever means: random sequences against plain arrays.
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "making.hpp"
+#include "tracking/unwatched.hpp"
+
+namespace isthmus::tracking {
+namespace {
+
+struct kind {
+  means by;
+  std::size_t nbytes;
+  granularity grain = granularity::automatic;
+};
+
+std::string kind_name(const testing::TestParamInfo<kind>& info) {
+  return std::string{means_name(info.param.by)} + "_" + std::to_string(info.param.nbytes) +
+         (info.param.grain == granularity::page ? "_page" : "");
+}
+
+// A device's copy, kept the same by what the memory tells.
+class tracked_memory_test : public testing::TestWithParam<kind> {
+ protected:
+  void SetUp() override {
+    if (GetParam().by == means::pages) {
+      if (auto told = pages_are_told(); !told) {
+        GTEST_SKIP() << told.failure().message();
+      }
+    }
+    memory_ = make_tracked({GetParam().nbytes, GetParam().grain, GetParam().by});
+    ASSERT_NE(memory_, nullptr);
+    view_.resize(memory_->nbytes());
+    device_.resize(memory_->nbytes());
+  }
+
+  byte_range any_range() {
+    const auto begin = random_() % memory_->nbytes();
+    const auto most = std::size_t{1} << random_() % 23;
+    return {begin, begin + 1 + random_() % std::min(memory_->nbytes() - begin, most)};
+  }
+  void fill(std::byte* at, const byte_range& range) {
+    fill_with_noise(at + range.begin, range.nbytes(), random_);
+  }
+  void write() {
+    const auto range = any_range();
+    fill(view_.data(), range);
+    std::memcpy(memory_->view() + range.begin, view_.data() + range.begin, range.nbytes());
+    changed_.add(range);
+  }
+  // Pages tell that they were written, the others what differs.
+  range_set must_be_told() {
+    if (memory_->by() == means::pages) {
+      return changed_;
+    }
+    range_set differing;
+    add_differences(view_.data(), device_.data(), view_.size(), 0, differing);
+    return differing;
+  }
+  void take() {
+    const auto told = must_be_told();
+    range_set found, missed = told, allowed = owed_;
+    memory_->take(found);
+    missed.remove(found);
+    EXPECT_EQ(missed.nbytes(), 0U);
+    for (const auto& each : told) {
+      allowed.add(granules(*memory_, each, memory_->granule()));
+    }
+    owed_.add(found);
+    changed_.clear();
+    if (memory_->by() != means::hashes) {  // which may have had to forget some
+      found.remove(allowed);
+      EXPECT_EQ(found.nbytes(), 0U);
+    }
+  }
+  void bring_to_device() {
+    take();
+    ASSERT_TRUE(memory_->snapshot(owed_));
+    for (const auto& each : owed_) {
+      std::memcpy(device_.data() + each.begin, memory_->library() + each.begin, each.nbytes());
+    }
+    memory_->done(owed_);
+    owed_.clear();
+    EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
+  }
+  void bring_from_device() {
+    take();
+    range_set news{any_range(), any_range()};
+    news.remove(owed_);
+    for (const auto& each : news) {
+      fill(device_.data(), each);
+      std::memcpy(view_.data() + each.begin, device_.data() + each.begin, each.nbytes());
+      std::memcpy(memory_->library() + each.begin, device_.data() + each.begin, each.nbytes());
+    }
+    ASSERT_TRUE(memory_->publish(news));
+    memory_->done(news);
+  }
+  void refine() {
+    take();
+    memory_->refine(any_range(), owed_);
+  }
+
+  memory_pointer memory_;
+  bytes view_, device_;
+  range_set changed_;  // since the last look
+  range_set owed_;
+  std::mt19937_64 random_{7};
+};
+
+TEST_P(tracked_memory_test, random_sequences_lose_nothing) {
+  for (int step = 0; step < 400; ++step) {
+    switch (random_() % 8) {
+      case 0: take(); break;
+      case 1: bring_to_device(); break;
+      case 2: bring_from_device(); break;
+      case 3: refine(); break;
+      default: write(); break;
+    }
+    ASSERT_FALSE(HasFailure()) << step;
+  }
+  EXPECT_TRUE(same({memory_->view(), memory_->nbytes()}, view_));
+  bring_to_device();
+}
+
+TEST_P(tracked_memory_test, is_zeroed_and_unwritten_at_first) {
+  EXPECT_TRUE(taken(*memory_).empty());
+  EXPECT_TRUE(same({memory_->view(), memory_->nbytes()}, view_));
+  EXPECT_TRUE(taken(*memory_).empty());
+  EXPECT_EQ(memory_->by(), GetParam().by);
+  EXPECT_EQ(memory_->is_one_memory(), GetParam().by == means::pages);
+}
+
+TEST_P(tracked_memory_test, tells_a_write_by_its_granule) {
+  const auto last = memory_->nbytes() - 1;
+  memory_->view()[last] = std::byte{1};
+  const byte_range one{last, last + 1};
+  const auto found = taken(*memory_);
+  range_set missed{one};
+  missed.remove(found);
+  EXPECT_TRUE(missed.empty());
+  range_set more = found;
+  more.remove({granules(*memory_, one, memory_->granule())});
+  EXPECT_TRUE(more.empty());
+  ASSERT_TRUE(memory_->snapshot(found));
+  EXPECT_TRUE(taken(*memory_).empty());
+}
+
+TEST_P(tracked_memory_test, does_not_tell_what_the_library_published) {
+  const range_set all{{0, memory_->nbytes()}};
+  std::memset(memory_->library(), 3, memory_->nbytes());
+  ASSERT_TRUE(memory_->publish(all));
+  memory_->done(all);
+  EXPECT_EQ(memory_->view()[memory_->nbytes() - 1], std::byte{3});
+  EXPECT_TRUE(taken(*memory_).empty());
+  memory_->library()[1] = std::byte{4};
+  ASSERT_TRUE(memory_->publish({{1, 2}}));
+  memory_->done({{1, 2}});
+  EXPECT_EQ(memory_->view()[1], std::byte{4});
+  EXPECT_EQ(memory_->view()[2], std::byte{3});
+  EXPECT_TRUE(taken(*memory_).empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(each, tracked_memory_test,
+                         testing::Values(kind{means::pages, 5}, kind{means::pages, 100 * k_kib + 3},
+                                         kind{means::pages, 2 * k_mib},
+                                         kind{means::pages, 7 * k_mib + 12345},
+                                         kind{means::pages, 7 * k_mib + 12345, granularity::page},
+                                         kind{means::bytes, 5}, kind{means::bytes, 3000},
+                                         kind{means::bytes, 100 * k_kib + 3},
+                                         kind{means::hashes, 5}, kind{means::hashes, 64 * k_kib},
+                                         kind{means::hashes, 3 * k_mib + 12345}),
+                         kind_name);
+
+TEST(tracked_memory, take_all_gives_each_its_own) {
+  std::vector<memory_pointer> all;
+  std::vector<range_set> found(60);
+  std::vector<tracked_memory::taking> each;
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const std::size_t nbytes = i % 3 == 0 ? 500 : i % 3 == 1 ? 64 * k_kib + i : 2 * k_mib + i;
+    all.push_back(make_tracked({.nbytes = nbytes}));
+    ASSERT_NE(all.back(), nullptr);
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % 2 == 0) {
+      all[i]->view()[i] = std::byte{1};
+    }
+    if (i % 5 != 0) {
+      each.push_back({all[i].get(), &found[i]});
+    }
+  }
+  tracked_memory::take_all(each);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (i % 5 == 0) {
+      EXPECT_TRUE(found[i].empty());
+      all[i]->take(found[i]);  // the look at the others may have found it
+    }
+    EXPECT_EQ(!found[i].empty(), i % 2 == 0) << i;
+    EXPECT_EQ(found[i].overlaps({i, i + 1}), i % 2 == 0) << i;
+    EXPECT_LE(found[i].nbytes(), all[i]->granule());
+  }
+  tracked_memory::take_all({});
+}
+
+TEST(tracked_memory, more_than_there_is_room_for_is_an_error) {
+  for (const auto by : {means::pages, means::bytes, means::hashes}) {
+    if (by == means::pages && !pages_are_told()) {
+      continue;
+    }
+    for (const auto nbytes : {SIZE_MAX, SIZE_MAX / 2, std::size_t{1} << 47}) {
+      auto made = tracked_memory::create({.nbytes = nbytes, .by = by});
+      ASSERT_FALSE(made) << means_name(by) << nbytes;
+      EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY) << made.failure().message();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace isthmus::tracking
