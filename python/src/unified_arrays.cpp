@@ -142,9 +142,13 @@ nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::h
   return buffer_of_device(self, std::move(made), queue);
 }
 
-// An array over it: NumPy's where the host can touch it.
+bool is_numpy_on_device(const unified& self) noexcept {
+  return self.one_memory && nb::inst_ptr<python::queue>(self.queue_object)->on_host;
+}
+
+// An array over it: NumPy's on the host platform, where one memory is both copies.
 nb::object device_array_of(unified& self, nb::object memory) {
-  if (self.one_memory) {
+  if (is_numpy_on_device(self)) {
     if (!self.device_array.is_valid()) {
       self.device_array = numpy_array(self, memory);
     }
@@ -158,7 +162,7 @@ nb::object device_array_of(unified& self, nb::object memory) {
 
 nb::object device_of_unified(nb::handle object) {
   auto& self = require_unified(object);
-  if (!self.one_memory || !self.device_array.is_valid()) {
+  if (!self.device_array.is_valid()) {
     return device_array_of(self, device_bytes(self, 0, self.nbytes, nb::none(), false));
   }
   auto* const raw = raw_of(self);

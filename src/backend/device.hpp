@@ -77,6 +77,10 @@ class device : public ref_counted {
   // as one run of as many bytes.
   [[nodiscard]] virtual bool copies_strided() const noexcept { return false; }
 
+  // Whether its kernels and copies take any memory of the host's, and work on it as fast as on its
+  // own.
+  [[nodiscard]] virtual bool reaches_host_memory() const noexcept { return false; }
+
   // Whether plain host memory is copied better once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
   // For all devices of the platform, these bytes and no others of their pages. False: somebody else

@@ -15,10 +15,12 @@ class byte_memory final : public tracked_memory {
 
   [[nodiscard]] std::size_t granule() const noexcept override { return 1; }
   void take(range_set& written) override;
-  [[nodiscard]] result<void> snapshot(const range_set& ranges) override;
+  [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
+  [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return false; }
   [[nodiscard]] result<void> publish(const range_set& ranges) override;
   void done(const range_set& /*ranges*/) noexcept override {}
   void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
+  void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
 
  private:
   explicit byte_memory(std::size_t nbytes) noexcept : tracked_memory{means::bytes, nbytes} {}

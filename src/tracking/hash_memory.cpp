@@ -18,18 +18,24 @@ namespace {
 
 using chunk_copy = std::array<std::byte, hash_memory::k_chunk>;
 
-// Calls visit(number of the chunk, part of it) for each chunk that the ranges touch; of a large
-// range by several threads, each chunk by one.
+// Calls visit(number of the chunk, part of it) for each chunk that [begin, end) touches, in order.
 template <class Visit>
-void each_part(const range_set& ranges, Visit visit) {
-  constexpr auto k_chunk = hash_memory::k_chunk;
+void each_part(const byte_range& range, const Visit& visit) {
+  for (auto at = range.begin; at < range.end;) {
+    const auto number = at / hash_memory::k_chunk;
+    const auto end = std::min(range.end, (number + 1) * hash_memory::k_chunk);
+    visit(number, byte_range{at, end});
+    at = end;
+  }
+}
+
+// The same of many, the parts of a long range on several threads: each chunk on one.
+template <class Visit>
+void each_part(const range_set& ranges, const Visit& visit) {
   for (const auto& range : ranges) {
-    const auto first = range.begin / k_chunk * k_chunk;
-    share_out(range.end - first, [&](std::size_t piece, std::size_t n) {
-      for (auto at = first + piece; at < first + piece + n; at += k_chunk) {
-        visit(at / k_chunk,
-              byte_range{std::max(at, range.begin), std::min(at + k_chunk, range.end)});
-      }
+    const auto first = range.begin / hash_memory::k_chunk * hash_memory::k_chunk;
+    share_out(range.end - first, [&](std::size_t at, std::size_t n) {
+      each_part(byte_range{std::max(range.begin, first + at), first + at + n}, visit);
     });
   }
 }
@@ -109,17 +115,24 @@ void hash_memory::take(range_set& written) {
   written.add(found);
 }
 
-result<void> hash_memory::snapshot(const range_set& ranges) {
-  each_part(ranges, [this](std::size_t number, const byte_range& part) {
-    if (part == range_of(number)) {
-      copy_unwatched(library_ + part.begin, view_ + part.begin, part.nbytes());
-      chunks_[number].last_same = hash_of(library_ + part.begin, part.nbytes());
-      chunks_[number].is_known = true;
-    } else {
-      snap_part(number, part);
-    }
-  });
-  return {};
+result<const std::byte*> hash_memory::snapshot(const range_set& ranges, writers who) {
+  each_part(ranges, [&](std::size_t number, const byte_range& part) { snap(number, part, who); });
+  return who == writers::none ? view_ : library_;
+}
+
+void hash_memory::snap(std::size_t number, const byte_range& part, writers who) noexcept {
+  auto& one = chunks_[number];
+  const auto whole = range_of(number);
+  if (who == writers::none) {
+    one.last_same = hash_of(view_ + whole.begin, whole.nbytes());
+    one.is_known = true;
+  } else if (part == whole) {
+    copy_unwatched(library_ + part.begin, view_ + part.begin, part.nbytes());
+    one.last_same = hash_of(library_ + part.begin, part.nbytes());
+    one.is_known = true;
+  } else {
+    snap_part(number, part);
+  }
 }
 
 // One copy of the whole chunk tells whether it is as it was; what the rest of a changed one is like
@@ -134,16 +147,18 @@ void hash_memory::snap_part(std::size_t number, const byte_range& part) noexcept
 }
 
 result<void> hash_memory::publish(const range_set& ranges) {
-  each_part(ranges, [this](std::size_t number, const byte_range& part) {
-    if (part == range_of(number)) {
-      chunks_[number].last_same = hash_of(library_ + part.begin, part.nbytes());
-      chunks_[number].is_known = true;
-      copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
-    } else {
-      publish_part(number, part);
-    }
-  });
+  each_part(ranges, [this](std::size_t number, const byte_range& part) { put(number, part); });
   return {};
+}
+
+void hash_memory::put(std::size_t number, const byte_range& part) noexcept {
+  if (part == range_of(number)) {
+    chunks_[number].last_same = hash_of(library_ + part.begin, part.nbytes());
+    chunks_[number].is_known = true;
+    copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
+  } else {
+    publish_part(number, part);
+  }
 }
 
 // The rest is the same only if the chunk was, just before.
@@ -158,17 +173,6 @@ void hash_memory::publish_part(std::size_t number, const byte_range& part) noexc
     one.last_same = hash_of(copy.data(), range.nbytes());
   }
   copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
-}
-
-void hash_memory::done(const range_set& ranges) noexcept {
-  const auto page = os::page_size();
-  for (const auto& each : ranges) {
-    const auto begin = round_up(each.begin, page);
-    const auto end = each.end == nbytes_ ? round_up(nbytes_, page) : each.end / page * page;
-    if (begin < end) {
-      os::clear_sparse_pages(library_ + begin, end - begin);
-    }
-  }
 }
 
 }  // namespace isthmus::tracking

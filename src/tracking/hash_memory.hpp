@@ -1,7 +1,7 @@
 #pragma once
 // Tracked memory of which only a hash of each 64 KiB is kept as it was last the same: where the
-// kernel tells nothing. Every look reads all of it. `library` takes memory only where something is
-// on its way.
+// kernel tells nothing. Every look reads all of it. `library` takes memory only where something was
+// on its way; what nobody can write meanwhile goes straight from the view.
 //
 // What was taken is found again till it is the same.
 
@@ -22,10 +22,15 @@ class hash_memory final : public tracked_memory {
 
   [[nodiscard]] std::size_t granule() const noexcept override { return k_chunk; }
   void take(range_set& written) override;
-  [[nodiscard]] result<void> snapshot(const range_set& ranges) override;
+  [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
+  [[nodiscard]] bool snapshot_stays(writers who) const noexcept override {
+    return who == writers::none;
+  }
   [[nodiscard]] result<void> publish(const range_set& ranges) override;
-  void done(const range_set& ranges) noexcept override;
+  // To fault its pages in again would cost more than all else.
+  void done(const range_set& /*ranges*/) noexcept override {}
   void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
+  void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
 
  private:
   using hash = std::array<std::uint64_t, 2>;
@@ -40,7 +45,10 @@ class hash_memory final : public tracked_memory {
   [[nodiscard]] static hash hash_unwatched(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
   [[nodiscard]] bool is_written(std::size_t number) const noexcept;
-  // The same of a part of a chunk, as of whole ones: to `library` from the view, and back.
+  // Of one chunk: the part that is to go, to `library` from the view, and back.
+  void snap(std::size_t number, const byte_range& part, writers who) noexcept;
+  void put(std::size_t number, const byte_range& part) noexcept;
+  // The same of less than all of it.
   void snap_part(std::size_t number, const byte_range& part) noexcept;
   void publish_part(std::size_t number, const byte_range& part) noexcept;
 

@@ -221,6 +221,11 @@ void page_arena::refine(page_memory& memory, const byte_range& range, range_set&
   memory.refine_locked(kernel_, range, written);
 }
 
+void page_arena::coarsen(page_memory& memory, const range_set& still, range_set& written) {
+  const std::lock_guard lock{lock_};
+  memory.coarsen_locked(kernel_, still, written);
+}
+
 // A grandchild's are its parent's copies already.
 void page_arena::make_private() noexcept {
   if (os::forks() > 1) {

@@ -47,6 +47,7 @@ class page_arena {
 
   void take(std::span<const tracked_memory::taking> each);
   void refine(page_memory& memory, const byte_range& range, range_set& written);
+  void coarsen(page_memory& memory, const range_set& still, range_set& written);
 
  private:
   friend class never_destroyed<page_arena>;

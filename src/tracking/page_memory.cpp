@@ -174,13 +174,13 @@ void page_memory::change(os::written_pages& kernel, const refinement::changes& w
 }
 
 // Both mappings are the same memory, but in a forked child, which has a copy of each.
-result<void> page_memory::snapshot(const range_set& ranges) {
+result<const std::byte*> page_memory::snapshot(const range_set& ranges, writers /*who*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(library_ + each.begin, view_ + each.begin, each.nbytes());
     }
   }
-  return {};
+  return library_;
 }
 
 result<void> page_memory::publish(const range_set& ranges) {
@@ -206,14 +206,38 @@ void page_memory::refine_locked(os::written_pages& kernel, const byte_range& ran
   };
   for (const auto chunk : {first, last}) {
     if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
-      refine_chunk(kernel, chunk, written);
+      refinement_.ask_for_small(chunk);
+      change_unwritten(kernel, chunk, written, [&](std::byte* at) {
+        const bool is_split = kernel.split(at, k_huge_page);
+        if (!is_split) {
+          refinement_.keep_small(chunk);
+        }
+        return is_split;
+      });
     }
   }
 }
 
-// Splitting forgets what was written since the look before it, so the bytes are compared with what
+void page_memory::coarsen(const range_set& still, range_set& written) {
+  if (!os::is_forked_child()) {
+    arena_.coarsen(*this, still, written);
+  }
+}
+
+void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& still,
+                                 range_set& written) {
+  for (const auto chunk : refinement_.need_small_only(still)) {
+    change_unwritten(kernel, chunk, written, [&](std::byte* at) {
+      return kernel.merge(at, k_huge_page) && kernel.take(at, k_huge_page, [](void*, void*) {});
+    });
+  }
+}
+
+// The change forgets what was written since the look before it, so the bytes are compared with what
 // they were before that look.
-void page_memory::refine_chunk(os::written_pages& kernel, std::size_t chunk, range_set& written) {
+template <class Change>
+void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk, range_set& written,
+                                   Change change) {
   const auto first = chunk * k_huge_page;
   const byte_range all{first, first + k_huge_page};
   undo forgotten{[this] { note_all(); }};
@@ -225,11 +249,7 @@ void page_memory::refine_chunk(os::written_pages& kernel, std::size_t chunk, ran
       before != nullptr && kernel.take(view_ + first, k_huge_page, [this](void* from, void* to) {
         note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
       });
-  if (!told) {
-    found_.add(all);
-  }
-  refinement_.keep_small(chunk);
-  if (!kernel.split(view_ + first, k_huge_page)) {
+  if (!change(view_ + first) || !told) {
     found_.add(all);
   }
   for (auto at = first; told && at < all.end; at += os::page_size()) {

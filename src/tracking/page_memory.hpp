@@ -19,10 +19,12 @@ class page_memory final : public tracked_memory {
   void take(range_set& written) override;
   // Pre: all of them such memories, not in a forked child.
   static void take_all(std::span<const taking> each);
-  [[nodiscard]] result<void> snapshot(const range_set& ranges) override;
+  [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
+  [[nodiscard]] bool snapshot_stays(writers /*who*/) const noexcept override { return true; }
   [[nodiscard]] result<void> publish(const range_set& ranges) override;
   void done(const range_set& /*ranges*/) noexcept override {}
   void refine(const byte_range& range, range_set& written) override;
+  void coarsen(const range_set& still, range_set& written) override;
 
   // For the arena, which has its lock.
   [[nodiscard]] const page_arena::room& pages() const noexcept { return pages_; }
@@ -31,11 +33,14 @@ class page_memory final : public tracked_memory {
   void note_all() noexcept { all_found_ = true; }
   void hand_over(os::written_pages& kernel, range_set& written);
   void refine_locked(os::written_pages& kernel, const byte_range& range, range_set& written);
+  void coarsen_locked(os::written_pages& kernel, const range_set& still, range_set& written);
 
  private:
   page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted);
   [[nodiscard]] result<void> fault_in() const;
-  void refine_chunk(os::written_pages& kernel, std::size_t chunk, range_set& written);
+  template <class Change>
+  void change_unwritten(os::written_pages& kernel, std::size_t chunk, range_set& written,
+                        Change change);
   void change(os::written_pages& kernel, const refinement::changes& wanted);
 
   page_arena& arena_;

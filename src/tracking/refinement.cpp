@@ -18,10 +18,10 @@ constexpr std::uint16_t k_is_hot = 2;
 
 refinement::refinement(std::size_t chunks)
     : chunks_(chunks),
-      most_small_{std::max<std::size_t>(1, chunks / 16)},
+      most_small_{std::max<std::size_t>(1, chunks / 48)},
       tries_{1},
       price_{k_least_price} {
-  for (auto* each : {&touched_, &hot_, &changes_.split, &changes_.merge}) {
+  for (auto* each : {&touched_, &hot_, &asked_, &changes_.split, &changes_.merge}) {
     each->reserve(chunks);
   }
 }
@@ -71,7 +71,7 @@ void refinement::judge_one(std::size_t number) noexcept {
 void refinement::judge_small(std::size_t number) noexcept {
   auto& one = chunks_[number];
   const bool was_on_trial = one.state == told::on_trial;
-  if (one.state == told::small_for_good) {
+  if (one.state == told::small_for_good || one.state == told::asked_for) {
     return;
   }
   if (one.written <= k_most_gained) {
@@ -92,7 +92,7 @@ void refinement::judge_small(std::size_t number) noexcept {
 void refinement::try_some() noexcept {
   const auto room = most_small_ - std::min(small_, most_small_);
   const auto number = std::min({tries_, room, hot_.size(), spent_ / price_});
-  if (number == 0) {
+  if (number == 0 || 4 * touched_.size() > 3 * chunks_.size()) {
     return;
   }
   const auto hotter = [this](std::size_t one, std::size_t other) {
@@ -113,6 +113,34 @@ void refinement::keep_small(std::size_t number) noexcept {
     small_ += is_whole(number) ? 1U : 0U;
     chunks_[number].state = told::small_for_good;
   }
+}
+
+void refinement::ask_for_small(std::size_t number) noexcept {
+  if (is_whole(number)) {
+    ++small_;
+    chunks_[number].state = told::asked_for;
+    asked_.push_back(number);
+  }
+}
+
+const std::vector<std::size_t>& refinement::need_small_only(const range_set& still) noexcept {
+  changes_.merge.clear();
+  std::erase_if(asked_, [&](std::size_t number) {
+    if (still.overlaps({number * k_chunk, (number + 1) * k_chunk})) {
+      return false;
+    }
+    const bool too_many = small_ > most_small_;
+    if (chunks_[number].state != told::asked_for) {
+      return true;
+    }
+    chunks_[number].state = too_many ? told::whole : told::small;
+    if (too_many) {
+      --small_;
+      changes_.merge.push_back(number);
+    }
+    return true;
+  });
+  return changes_.merge;
 }
 
 }  // namespace isthmus::tracking

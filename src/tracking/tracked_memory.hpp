@@ -27,6 +27,9 @@ enum class means : std::uint8_t { pages, bytes, hashes };
 
 enum class granularity : std::uint8_t { automatic, page };
 
+// Whether anybody can write through the view meanwhile.
+enum class writers : std::uint8_t { some, none };
+
 struct request {
   std::size_t nbytes = 0;  // one at least
   granularity grain = granularity::automatic;
@@ -64,9 +67,12 @@ class tracked_memory {
   // The same of many, with one look at all that the kernel tells. Pre: the caller may take each.
   static void take_all(std::span<const taking> each);
 
-  // From here on `library` holds in these ranges what the view holds, or held at some moment since
-  // this was called: what is written later is found later.
-  [[nodiscard]] virtual result<void> snapshot(const range_set& ranges) = 0;
+  // From here on memory that begins at what is returned, `library` or where nobody writes the view
+  // itself, holds in these ranges what the view holds, or held at some moment since this was called:
+  // what is written later is found later. Pre: with no writers, what was written before was taken.
+  [[nodiscard]] virtual result<const std::byte*> snapshot(const range_set& ranges, writers who) = 0;
+  // Whether what that returns is good till somebody writes, not just till the next call.
+  [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;
   // What was put to `library` in these ranges shows in the view, and counts as the same.
   [[nodiscard]] virtual result<void> publish(const range_set& ranges) = 0;
   // What `library` holds there is not needed any more.
@@ -74,6 +80,8 @@ class tracked_memory {
   // Tells what lies in the granules that `range` covers in part by the smallest that there are,
   // from here on; adds to `written` what may be lost by that.
   virtual void refine(const byte_range& range, range_set& written) = 0;
+  // Only what `still` touches is to be told so any more.
+  virtual void coarsen(const range_set& still, range_set& written) = 0;
 
  protected:
   tracked_memory(means by, std::size_t nbytes) noexcept : by_{by}, nbytes_{nbytes} {}

@@ -1,15 +1,22 @@
 // Pointers to either copy, for reading, for writing, and for writing exactly some bytes.
 
-#include <utility>
+#include <algorithm>
 
+#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
 
-// Where nothing is owed or on its way this is a lock and some loads.
 result<const std::byte*> unified_buffer::read_host(const byte_range& range) {
   const auto held = enter();
+  auto read = updated_host(range);
+  is_read_ = is_read_ || read;
+  return read;
+}
+
+// Where nothing is owed or on its way this is some loads.
+result<const std::byte*> unified_buffer::updated_host(const byte_range& range) {
   if (auto bad = refuse(range)) {
     return bad;
   }
@@ -20,7 +27,8 @@ result<const std::byte*> unified_buffer::read_host(const byte_range& range) {
 }
 
 result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
-  auto read = read_host(range);
+  const auto held = enter();
+  auto read = updated_host(range);
   ISTHMUS_TRY(read);
   views_.fetch_add(1, std::memory_order_acq_rel);
   return const_cast<std::byte*>(*read);
@@ -42,30 +50,42 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
   }
   if (keeps) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
-    ISTHMUS_TRY(host_->snapshot({range}));
+    ISTHMUS_TRY(host_->snapshot({range}, tracking::writers::some));
   } else {
     ISTHMUS_TRY(need_host());
-    if (!std::exchange(host_is_there_, true) && device_is_there_) {
+    if (!host_is_there_ && device_is_there_) {
       owed_host_ = {all()};
     }
+    host_is_there_ = true;
     ISTHMUS_TRY(let_land(range));
   }
+  writing_.push_back(range);
   return host_->library() + range.begin;
 }
 
 // All of a range that is not kept was written, whatever the device had there.
 result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) {
   const auto held = enter();
+  const auto begun = std::find(writing_.begin(), writing_.end(), range);
+  if (begun == writing_.end()) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "no write of bytes {} to {} was begun that could end", range.begin, range.end);
+  }
   if (auto bad = refuse(range)) {
+    writing_.erase(begun);
+    let_host_go();
     return bad;
   }
   ISTHMUS_TRY(settle());
-  ISTHMUS_TRY(host_->publish({range}));
-  host_->done({range});
+  const range_set written{range};
+  ISTHMUS_TRY(host_->publish(written));
   if (!kept || one_memory_) {
-    owed_host_.remove({range});
+    owed_host_.remove(written);
   }
-  return take_in({range});
+  ISTHMUS_TRY(take_in(written));
+  host_->done(written);  // at last: till then the caller may try again
+  writing_.erase(begun);
+  return {};
 }
 
 result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
@@ -83,9 +103,10 @@ result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wante
   auto made = device(wanted);
   ISTHMUS_TRY(made);
   if (host_is_there_ && !one_memory_) {
-    range_set lost;
-    host_->refine(wanted.range, lost);
-    ISTHMUS_TRY(take_in(std::move(lost)));
+    undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
+    host_->refine(wanted.range, found_);
+    ISTHMUS_TRY(take_in_found());
+    not_seen.dismiss();
   }
   return made;
 }

@@ -2,6 +2,7 @@
 
 #include <iterator>
 
+#include "core/undo.hpp"
 #include "os/process.hpp"
 #include "unified/unified_buffer.hpp"
 
@@ -34,15 +35,38 @@ bool unified_buffer::must_look() const noexcept {
          (unseen_.load(std::memory_order_acquire) || views_.load(std::memory_order_acquire) != 0);
 }
 
+range_set unified_buffer::settled(range_set ranges) const {
+  for (const auto& each : writing_) {
+    ranges.remove({each});
+  }
+  return ranges;
+}
+
+// Views begin under the lock, so that whoever has it and finds none is alone with the memory.
+tracking::writers unified_buffer::who_writes() const noexcept {
+  const bool none =
+      views_.load(std::memory_order_acquire) == 0 && !unseen_.load(std::memory_order_acquire);
+  return none ? tracking::writers::none : tracking::writers::some;
+}
+
 // A view that ends during the look leaves `unseen_` set for the next.
 result<void> unified_buffer::look() {
   if (!must_look() || os::is_forked_child()) {
     return {};
   }
   unseen_.store(false, std::memory_order_seq_cst);
-  range_set written;
-  host_->take(written);
-  return take_in(std::move(written));
+  undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
+  host_->take(found_);
+  ISTHMUS_TRY(take_in_found());
+  not_seen.dismiss();
+  return {};
+}
+
+// What was found is told once: it stays here till it counts.
+result<void> unified_buffer::take_in_found() {
+  ISTHMUS_TRY(take_in(settled(found_)));
+  found_.clear();
+  return {};
 }
 
 result<void> unified_buffer::take_in(range_set written) {
@@ -70,7 +94,7 @@ result<void> unified_buffer::drop_host_writes(const range_set& which) {
   if (which.empty()) {
     return {};
   }
-  ISTHMUS_TRY(host_->snapshot(which));
+  ISTHMUS_TRY(host_->snapshot(settled(which), tracking::writers::some));
   host_->done(which);
   owed_device_.remove(which);
   return {};

@@ -75,18 +75,19 @@ result<bool> stands_behind_work(queue& on, buffer& memory) {
 
 }  // namespace
 
-// Downloads are looked at for writes that came in their way before they count as landed.
+// Downloads are looked at for writes that came in their way before they count as landed. One that
+// cannot be counted now is in flight still.
 result<void> unified_buffer::settle() {
   if (flights_.empty() || os::is_forked_child()) {
     return {};
   }
-  const auto landed = std::partition(flights_.begin(), flights_.end(),
-                                     [](const flight& each) { return each.ended->pending(); });
-  std::vector<flight> done{std::make_move_iterator(landed),
-                           std::make_move_iterator(flights_.end())};
-  flights_.erase(landed, flights_.end());
-  for (auto& each : done) {
-    ISTHMUS_TRY(land(each));
+  for (auto each = flights_.begin(); each != flights_.end();) {
+    if (each->ended->pending()) {
+      ++each;
+      continue;
+    }
+    ISTHMUS_TRY(land(*each));
+    each = flights_.erase(each);
   }
   return {};
 }
@@ -105,10 +106,20 @@ result<void> unified_buffer::land(flight& done) {
   }
   ISTHMUS_TRY(look());
   done.ranges.remove(owed_device_);
-  ISTHMUS_TRY(one_memory_ ? host_->snapshot(done.ranges) : host_->publish(done.ranges));
-  host_->done(done.ranges);
-  owed_host_.remove(done.ranges);
-  return {};
+  if (one_memory_) {
+    ISTHMUS_TRY(host_->snapshot(done.ranges, tracking::writers::some));
+  } else {
+    ISTHMUS_TRY(host_->publish(done.ranges));
+  }
+  return came_home(done.ranges);
+}
+
+result<void> unified_buffer::came_home(const range_set& ranges) {
+  host_->done(ranges);
+  owed_host_.remove(ranges);
+  range_set lost;
+  host_->coarsen(owed_host_, lost);
+  return take_in(std::move(lost));
 }
 
 result<void> unified_buffer::let_land(const byte_range& range) {
@@ -128,7 +139,10 @@ submitted unified_buffer::upload(const sync_request& wanted) {
 
 submitted unified_buffer::upload_known(const sync_request& wanted) {
   ISTHMUS_TRY(need_device());
-  const bool is_first = !std::exchange(device_is_there_, true);
+  if (host_is_there_ && !one_memory_ && !device_is_there_) {
+    owed_device_ = {all()};
+  }
+  device_is_there_ = true;
   if (!host_is_there_) {
     return ref<event>{};
   }
@@ -136,11 +150,8 @@ submitted unified_buffer::upload_known(const sync_request& wanted) {
     ISTHMUS_TRY(drop_host_writes(range_set{owed_device_}));
     return ref<event>{};
   }
-  if (is_first) {
-    owed_device_ = {all()};
-  }
   ISTHMUS_TRY(check_conflict(wanted.range));
-  const auto ranges = owed_device_.common({wanted.range});
+  const auto ranges = settled(owed_device_.common({wanted.range}));
   return ranges.empty() ? submitted{ref<event>{}} : send(ranges, wanted);
 }
 
@@ -150,18 +161,20 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
   auto& on = chosen(wanted);
   auto is_behind = stands_behind_work(on, *device_);
   ISTHMUS_TRY(is_behind);
-  const bool stays = host_->is_one_memory();
+  const auto writers = who_writes();
+  const bool stays = host_->snapshot_stays(writers);
   const bool is_direct =
       *is_behind ? stays && wanted.who == waiting::nobody : stays || wanted.who == waiting::here;
-  ISTHMUS_TRY(host_->snapshot(ranges));
+  auto snapped = host_->snapshot(ranges, writers);
+  ISTHMUS_TRY(snapped);
   auto list = same_places(ranges);
   transfer_options options;
   options.blocking = is_direct && wanted.who == waiting::here;
-  endpoint source{host_->library() + list.source_begin, nullptr, nullptr};
+  endpoint source{const_cast<std::byte*>(*snapped) + list.source_begin, nullptr, nullptr};
   if (is_direct) {
     options.owners.push_back(owner_of(host_));
   } else {
-    auto block = gather(host_->library(), ranges);
+    auto block = gather(*snapped, ranges);
     ISTHMUS_TRY(block);
     list = from_one_block(ranges);
     source.pointer = block->bytes.get();
@@ -169,17 +182,22 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
   }
   auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
   ISTHMUS_TRY(destination);
+  // What follows the copy needs no memory, so that nothing on its way is forgotten.
   flights_.reserve(flights_.size() + 1);
+  flight made{{}, ranges, true};
+  auto left = owed_device_;
+  left.remove(ranges);
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
   ISTHMUS_TRY(sent);
   host_->done(ranges);
-  owed_device_.remove(ranges);
+  owed_device_ = std::move(left);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;
   if (!*sent) {
     return ref<event>{};
   }
-  flights_.push_back({*sent, ranges, true});
+  made.ended = *sent;
+  flights_.push_back(std::move(made));
   const bool may_write = !is_direct && wanted.who != waiting::nobody;
   return may_write ? ref<event>{} : *std::move(sent);
 }
@@ -187,12 +205,13 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
 submitted unified_buffer::download(const sync_request& wanted) {
   ISTHMUS_TRY(settle());
   ISTHMUS_TRY(need_host());
-  const bool is_first = !std::exchange(host_is_there_, true);
+  const bool is_first = !host_is_there_;
+  if (is_first && device_is_there_) {
+    owed_host_ = {all()};
+  }
+  host_is_there_ = true;
   if (!device_is_there_) {
     return ref<event>{};
-  }
-  if (is_first) {
-    owed_host_ = {all()};
   }
   ISTHMUS_TRY(look());
   ISTHMUS_TRY(check_conflict(wanted.range));
@@ -233,10 +252,12 @@ error tell_what_is_missing(const error& failure, const range_set& ranges) {
 
 submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wanted) {
   flights_.reserve(flights_.size() + 1);
+  flight made{{}, ranges, false};
   if (one_memory_) {
     auto ended = device_->pending();
     ISTHMUS_TRY(ended);
-    flights_.push_back({*ended, ranges, false});
+    made.ended = *ended;
+    flights_.push_back(std::move(made));
     if (wanted.who == waiting::here) {
       ISTHMUS_TRY(let_land(wanted.range));
       return ref<event>{};
@@ -258,12 +279,12 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   counts_.bytes_to_host += ranges.nbytes();
   counts_.copies += 1;
   if (*got) {
-    flights_.push_back({*got, ranges, false});
+    made.ended = *got;
+    flights_.push_back(std::move(made));
     return got;
   }
   ISTHMUS_TRY(host_->publish(ranges));
-  host_->done(ranges);
-  owed_host_.remove(ranges);
+  ISTHMUS_TRY(came_home(ranges));
   return ref<event>{};
 }
 

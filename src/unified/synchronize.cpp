@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/undo.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
@@ -14,8 +15,13 @@ result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, qu
   all.erase(doubles.begin(), doubles.end());
   std::vector<lock> held;
   held.reserve(all.size());
-  std::vector<range_set> written(all.size());
   std::vector<tracking::tracked_memory::taking> looks;
+  looks.reserve(all.size());
+  undo not_seen{[&] {
+    for (auto* one : all) {
+      one->unseen_.store(true, std::memory_order_seq_cst);
+    }
+  }};
   for (std::size_t i = 0; i < all.size(); ++i) {
     held.push_back(all[i]->enter());
     if (auto bad = all[i]->refuse(all[i]->all())) {
@@ -24,17 +30,18 @@ result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, qu
     ISTHMUS_TRY(all[i]->settle());
     if (all[i]->must_look()) {
       all[i]->unseen_.store(false, std::memory_order_seq_cst);
-      looks.push_back({all[i]->host_.get(), &written[i]});
+      looks.push_back({all[i]->host_.get(), &all[i]->found_});
     }
   }
   tracking::tracked_memory::take_all(looks);
   result<void> outcome;
   for (std::size_t i = 0; i < all.size(); ++i) {
-    if (auto taken = all[i]->take_in(std::move(written[i])); !taken && outcome) {
+    if (auto taken = all[i]->take_in_found(); !taken && outcome) {
       outcome = taken.take_error();
     }
   }
   ISTHMUS_TRY(outcome);
+  not_seen.dismiss();
   return upload_all(all, on);
 }
 

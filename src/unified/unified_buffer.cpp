@@ -11,7 +11,7 @@ unified_buffer::unified_buffer(queue& on, const unified_request& wanted, memory_
     : on_{&on},
       wanted_{wanted},
       from_{from},
-      one_memory_{!wanted.separate && on.home().takes_host_memory()} {}
+      one_memory_{!wanted.separate && on.where().reaches_host_memory()} {}
 
 unified_buffer::~unified_buffer() {
   process_unified_buffers().remove(*this);
@@ -72,7 +72,12 @@ void unified_buffer::free() noexcept {
   const auto held = enter();
   dead_.store(true, std::memory_order_release);
   device_ = {};
-  if (views_.load(std::memory_order_acquire) != 0) {
+  let_host_go();
+}
+
+// Not while anybody has a pointer to it, or may have: then it goes with the last reference.
+void unified_buffer::let_host_go() noexcept {
+  if (views_.load(std::memory_order_acquire) != 0 || !writing_.empty() || is_read_) {
     return;
   }
   if (pin_) {
@@ -118,12 +123,13 @@ result<void> unified_buffer::need_host() {
   return {};
 }
 
-// What lies at `library` only while it moves is not worth pinning.
+// What most copies read.
 result<void> unified_buffer::need_pin() {
-  if (!wanted_.pinned || one_memory_ || host_->by() == tracking::means::hashes) {
+  if (!wanted_.pinned || one_memory_) {
     return {};
   }
-  auto made = pin::make(on_->where(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
+  auto* const start = host_->by() == tracking::means::hashes ? host_->view() : host_->library();
+  auto made = pin::make(on_->where(), {start, host_->nbytes(), false}, owner_of(host_));
   ISTHMUS_TRY(made);
   pin_ = *std::move(made);
   return {};
@@ -132,7 +138,12 @@ result<void> unified_buffer::need_pin() {
 result<ref<buffer>> unified_buffer::device_of_host() {
   ISTHMUS_TRY(need_host());
   auto* start = host_->is_one_memory() ? host_->library() : host_->view();
-  return buffer::adopt(*on_, {start, wanted_.nbytes, ISTHMUS_KIND_HOST, false}, owner_of(host_));
+  constexpr std::size_t k_alignment = 64;  // of whichever memory it is
+  auto memory = allocation::adopt(*on_, {start, wanted_.nbytes, k_alignment, ISTHMUS_KIND_HOST},
+                                  owner_of(host_), {});
+  ISTHMUS_TRY(memory);
+  return make_ref<buffer>(*on_, *std::move(memory),
+                          buffer_request{wanted_.nbytes, ISTHMUS_KIND_HOST, k_alignment}, false);
 }
 
 result<void> unified_buffer::need_device() {

@@ -89,7 +89,7 @@ class unified_buffer final : public ref_counted {
   // The host copy, up to date in `range`; what is written there is found till `end_host_view`.
   [[nodiscard]] result<std::byte*> begin_host_view(const byte_range& range);
   void end_host_view() noexcept;
-  // The same for reading alone.
+  // The same for reading alone, while the caller has a reference.
   [[nodiscard]] result<const std::byte*> read_host(const byte_range& range);
   // Bytes to be written, exactly these: nothing has to be found. `keeps`: with what is in them now.
   // Views show them after `end_host_write` at the latest.
@@ -115,7 +115,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> forget();
 
   // Lets go of the device copy where the host's is good and nobody uses the device's; the bytes.
-  [[nodiscard]] std::uint64_t give_up_device() noexcept;
+  [[nodiscard]] std::uint64_t give_up_device();
   [[nodiscard]] bool is_on(const isthmus::device& where) const noexcept;
 
  private:
@@ -131,6 +131,8 @@ class unified_buffer final : public ref_counted {
   // A forked child has no other thread, and the lock may be held by one of the parent's.
   [[nodiscard]] lock enter();
   [[nodiscard]] error refuse(const byte_range& range) const;
+  [[nodiscard]] result<const std::byte*> updated_host(const byte_range& range);
+  void let_host_go() noexcept;
   [[nodiscard]] result<void> need_host();
   [[nodiscard]] result<void> need_pin();
   [[nodiscard]] result<void> need_device();
@@ -138,7 +140,11 @@ class unified_buffer final : public ref_counted {
 
   // conflicts.cpp
   [[nodiscard]] bool must_look() const noexcept;
+  // Without what is being written.
+  [[nodiscard]] range_set settled(range_set ranges) const;
+  [[nodiscard]] tracking::writers who_writes() const noexcept;
   [[nodiscard]] result<void> look();
+  [[nodiscard]] result<void> take_in_found();
   [[nodiscard]] result<void> take_in(range_set written);
   [[nodiscard]] result<void> check_conflict(const byte_range& range) const;
   [[nodiscard]] range_set conflict() const { return owed_device_.common(owed_host_); }
@@ -148,6 +154,8 @@ class unified_buffer final : public ref_counted {
   // moving.cpp
   [[nodiscard]] result<void> settle();
   [[nodiscard]] result<void> land(flight& done);
+  // What the device had newer is in the host copy.
+  [[nodiscard]] result<void> came_home(const range_set& ranges);
   [[nodiscard]] result<void> let_land(const byte_range& range);
   [[nodiscard]] submitted upload(const sync_request& wanted);
   // Pre: settled, and looked at.
@@ -170,12 +178,17 @@ class unified_buffer final : public ref_counted {
   // Writes may have come since the last look through views that have ended.
   std::atomic<bool> unseen_{false};
 
+  // Begun and not ended: what lies there is the writer's, and is not found, sent or dropped.
+  std::vector<byte_range> writing_;
+  bool is_read_ = false;  // pointers were given for which nothing tells when they end
+
   // Shared with what is in flight on it.
   std::shared_ptr<tracking::tracked_memory> host_;
   ref<pin> pin_;
   ref<buffer> device_;
   bool host_is_there_ = false;    // asked for, so that its bytes count
   bool device_is_there_ = false;  // the same
+  range_set found_;               // by looks, and not yet in the next
   range_set owed_device_;
   range_set owed_host_;
   std::vector<flight> flights_;

@@ -174,7 +174,7 @@ TEST_P(submitting, device_memory_needs_the_capability) {
 // A code that is no error and no success is a failure of the function all the same.
 TEST_P(submitting, a_code_that_means_nothing_fails_the_function) {
   for (const isthmus_status_t code :
-       {ISTHMUS_PENDING + 0, ISTHMUS_ERROR_TIMEOUT + 0, ISTHMUS_ERROR_INTERNAL - 1}) {
+       {ISTHMUS_PENDING + 0, ISTHMUS_ERROR_TIMEOUT + 0, ISTHMUS_ERROR_CONFLICT - 1}) {
     isthmus_status_t given = code;
     const isthmus_function_t function = [](void* object, const isthmus_view_t*, std::size_t,
                                            const char**) {

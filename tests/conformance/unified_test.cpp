@@ -108,6 +108,38 @@ TEST_P(unified_buffer, exact_writes_are_exact) {
   EXPECT_TRUE(same(host.subspan(1100, 50), noise(50, 3)));
 }
 
+TEST_P(unified_buffer, what_is_being_written_stays_the_writers) {
+  const unified it = make(300'000);
+  const auto view = it.host();
+  it.sync_to_device();
+  void* start = nullptr;
+  im::detail::check(isthmus_unified_begin_write(it.get(), 100, 5000, 1, &start));
+  const bytes data = noise(5000);
+  std::copy(data.begin(), data.begin() + 2000, static_cast<std::byte*>(start));
+  put(view, 200'000, noise(10));
+  it.sync_to_device();
+  std::copy(data.begin() + 2000, data.end(), static_cast<std::byte*>(start) + 2000);
+  EXPECT_EQ(isthmus_unified_end_write(it.get(), 100, 4999, 1), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  im::detail::check(isthmus_unified_end_write(it.get(), 100, 5000, 1));
+  EXPECT_EQ(isthmus_unified_end_write(it.get(), 100, 5000, 1), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  const auto got = read_on_device(it);
+  EXPECT_TRUE(same(got, it.host_read()));
+  EXPECT_TRUE(same(std::span(got).subspan(100, 5000), data));
+}
+
+TEST_P(unified_buffer, memory_being_written_or_read_outlives_its_end) {
+  const unified it = make(300'000);
+  void* start = nullptr;
+  im::detail::check(isthmus_unified_begin_write(it.get(), 0, 300'000, 0, &start));
+  it.free();
+  std::memset(start, 7, 300'000);
+  EXPECT_EQ(isthmus_unified_end_write(it.get(), 0, 300'000, 0), ISTHMUS_ERROR_CLOSED);
+  const unified other = make(300'000);
+  const auto read = other.host_read();
+  other.free();
+  EXPECT_TRUE(same(read, bytes(300'000)));
+}
+
 TEST_P(unified_buffer, both_sides_of_disjoint_ranges_are_merged) {
   const unified it = make(12 * k_mib);
   const auto view = it.host();

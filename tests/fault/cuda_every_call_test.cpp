@@ -1,6 +1,7 @@
 // Every call of CUDA's driver made to fail in turn: on the real one where there is a GPU.
 #include "cuda_relay.hpp"
 #include "scenario.hpp"
+#include "unified_scenario.hpp"
 
 namespace {
 
@@ -29,6 +30,7 @@ struct held_by_us {
   }
 };
 
+template <class Life>
 class cuda_faults : public on_cuda_relay {
  protected:
   [[nodiscard]] held_by_us held() const {
@@ -42,7 +44,7 @@ class cuda_faults : public on_cuda_relay {
   }
   // The number of steps that failed.
   int run() const {
-    scenario life(device_);
+    Life life(device_);
     life.run();
     return life.failures();
   }
@@ -71,33 +73,36 @@ class cuda_faults : public on_cuda_relay {
   }
 };
 
-TEST_F(cuda_faults, runs_through_without_faults) {
-  EXPECT_EQ(run(), 0);
-  const held_by_us before = held();
-  EXPECT_EQ(run(), 0);
-  expect_no_more_than(before);
+using cuda_lives = ::testing::Types<scenario, unified_scenario>;
+TYPED_TEST_SUITE(cuda_faults, cuda_lives);
+
+TYPED_TEST(cuda_faults, runs_through_without_faults) {
+  EXPECT_EQ(this->run(), 0);
+  const held_by_us before = this->held();
+  EXPECT_EQ(this->run(), 0);
+  this->expect_no_more_than(before);
 }
 
-TEST_F(cuda_faults, out_of_memory_at_every_call) {
-  fail_in_turn(relayed::takes, k_out_of_memory, false);
+TYPED_TEST(cuda_faults, out_of_memory_at_every_call) {
+  this->fail_in_turn(relayed::takes, k_out_of_memory, false);
 }
 
-TEST_F(cuda_faults, an_unknown_error_at_every_call) {
-  fail_in_turn(relayed::takes, k_unknown, false);
+TYPED_TEST(cuda_faults, an_unknown_error_at_every_call) {
+  this->fail_in_turn(relayed::takes, k_unknown, false);
 }
 
 // What the driver does not take back stays with it; nothing else may go wrong.
-TEST_F(cuda_faults, an_error_at_every_call_that_gives_something_back) {
-  fail_in_turn(relayed::gives_back, k_unknown, true);
+TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
+  this->fail_in_turn(relayed::gives_back, k_unknown, true);
 }
 
 // The relay loses the device, the driver does not: what was not given back stays there.
-TEST_F(cuda_faults, the_device_is_lost_at_every_call) {
+TYPED_TEST(cuda_faults, the_device_is_lost_at_every_call) {
   for (int n = 0; n < k_most_calls; ++n) {
-    relay_.lose_after(n);
-    const int failures = run();
-    const bool was_reached = relay_.lose_after(-1) == 0;
-    if (HasFailure()) FAIL() << "lost after " << n << " calls";
+    this->relay_.lose_after(n);
+    const int failures = this->run();
+    const bool was_reached = this->relay_.lose_after(-1) == 0;
+    if (this->HasFailure()) FAIL() << "lost after " << n << " calls";
     if (!was_reached) {
       EXPECT_EQ(failures, 0);
       return;

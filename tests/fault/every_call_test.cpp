@@ -1,6 +1,7 @@
 // Every driver call made to fail in turn, till a run has no failure left: nothing leaks, nothing
 // hangs, and what says it succeeded has the right bytes.
 #include "scenario.hpp"
+#include "unified_scenario.hpp"
 
 namespace {
 
@@ -23,11 +24,12 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
   }
 
   // The number of steps that failed.
+  template <class Life>
   static int run_with(const std::string& options) {
     const im::sim_device device(options);
     int failures = 0;
     {
-      scenario life(device);
+      Life life(device);
       life.run();
       failures = life.failures();
     }
@@ -35,7 +37,8 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
     return failures;
   }
 
-  // The first n at which no call failed any more.
+  // Till an n at which no call failed any more.
+  template <class Life>
   static void fail_in_turn(const std::string& kind, const std::string& more) {
     for (int n = 1; n <= k_most_calls; ++n) {
       const std::string options = "fail=" + kind + ":" + std::to_string(n) + more;
@@ -43,7 +46,7 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
       const std::uint64_t before = device.calls(kind);
       int failures = 0;
       {
-        scenario life(device);
+        Life life(device);
         life.run();
         failures = life.failures();
       }
@@ -65,22 +68,36 @@ INSTANTIATE_TEST_SUITE_P(kinds, every_call,
                                            "copy_2d", "copy_ranges", "fill", "fence", "event",
                                            "prefetch", "advise", "any"));
 
-TEST_P(every_call, fails_in_turn) { fail_in_turn(GetParam(), ""); }
-TEST_P(every_call, fails_in_turn_with_late_effects) { fail_in_turn(GetParam(), ",effect=late"); }
-
-class scenario_test : public every_call {};
-
-TEST_F(scenario_test, runs_through_without_faults) {
-  EXPECT_EQ(run_with(""), 0);
-  EXPECT_EQ(run_with("effect=late"), 0);
-  EXPECT_EQ(run_with("effect=random,seed=7"), 0);
+TEST_P(every_call, fails_in_turn) { fail_in_turn<scenario>(GetParam(), ""); }
+TEST_P(every_call, fails_in_turn_with_late_effects) {
+  fail_in_turn<scenario>(GetParam(), ",effect=late");
+}
+TEST_P(every_call, of_unified_buffers_fails_in_turn) {
+  fail_in_turn<unified_scenario>(GetParam(), "");
+}
+TEST_P(every_call, of_unified_buffers_fails_in_turn_with_late_effects) {
+  fail_in_turn<unified_scenario>(GetParam(), ",effect=late");
 }
 
-TEST_F(scenario_test, survives_the_loss_of_the_device_at_any_call) {
+template <class Life>
+class life_test : public every_call {
+ protected:
+  static int run(const std::string& options) { return run_with<Life>(options); }
+};
+using lives = ::testing::Types<scenario, unified_scenario>;
+TYPED_TEST_SUITE(life_test, lives);
+
+TYPED_TEST(life_test, runs_through_without_faults) {
+  EXPECT_EQ(this->run(""), 0);
+  EXPECT_EQ(this->run("effect=late"), 0);
+  EXPECT_EQ(this->run("effect=random,seed=7"), 0);
+}
+
+TYPED_TEST(life_test, survives_the_loss_of_the_device_at_any_call) {
   for (int n = 0; n < k_most_calls; ++n) {
     const std::string options = n == 0 ? "lost=now" : "lost=" + std::to_string(n);
-    const int failures = run_with(options);
-    if (HasFailure()) {
+    const int failures = this->run(options);
+    if (this->HasFailure()) {
       ADD_FAILURE() << options;
       return;
     }
@@ -92,22 +109,22 @@ TEST_F(scenario_test, survives_the_loss_of_the_device_at_any_call) {
   ADD_FAILURE() << "the device is lost after any number of calls";
 }
 
-TEST_F(scenario_test, survives_two_failures_at_once) {
+TYPED_TEST(life_test, survives_two_failures_at_once) {
   for (int n = 1; n < 60; ++n) {
     const std::string step = std::to_string(n);
-    run_with("effect=random,seed=" + step + ",fail=any:" + step +
-             ",fail=any:" + std::to_string(n + 1));
-    if (HasFailure()) {
+    this->run("effect=random,seed=" + step + ",fail=any:" + step +
+              ",fail=any:" + std::to_string(n + 1));
+    if (this->HasFailure()) {
       ADD_FAILURE() << step;
       return;
     }
   }
 }
 
-TEST_F(scenario_test, survives_every_failure_beside_a_driver_that_cannot_wait_for_the_host) {
+TYPED_TEST(life_test, survives_every_failure_beside_a_driver_that_cannot_wait_for_the_host) {
   for (int n = 1; n < 200; ++n) {
-    run_with("wait_for_host=0,fail=any:" + std::to_string(n));
-    if (HasFailure()) {
+    this->run("wait_for_host=0,fail=any:" + std::to_string(n));
+    if (this->HasFailure()) {
       ADD_FAILURE() << n;
       return;
     }

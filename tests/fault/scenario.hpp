@@ -3,14 +3,13 @@
 // what says it succeeded has the right bytes.
 #include <array>
 
-#include "support/backends.hpp"
+#include "steps.hpp"
 #include "support/bytes.hpp"
 #include "support/upstreams.hpp"
 
 namespace support {
 
 inline constexpr std::size_t k_bytes = 40000;
-inline constexpr int k_most_calls = 4000;  // more means that the scenario never gets through
 
 // Bytes as they should be, as long as every write to them said that it succeeded.
 struct tracked {
@@ -33,7 +32,7 @@ struct passing {
 };
 
 // Every step may throw, and the next goes on without it.
-class scenario {
+class scenario : public steps {
  public:
   explicit scenario(im::device device) : device_(std::move(device)) {}
 
@@ -60,27 +59,8 @@ class scenario {
     attempt([&] { (void)first_.wait(); });
     adopt_and_give_away();
   }
-  [[nodiscard]] int failures() const noexcept { return failures_; }
 
  private:
-  // An error of the library's is what this is about; only INTERNAL would be its fault.
-  template <class Step>
-  bool attempt(Step&& step) {
-    try {
-      step();
-      return true;
-    } catch (const im::error& problem) {
-      ++failures_;
-      EXPECT_NE(problem.status(), im::status::internal) << problem.what();
-      EXPECT_NE(problem.status(), im::status::timeout) << "it hangs";
-      EXPECT_FALSE(std::string_view(problem.what()).empty());
-      return false;
-    }
-  }
-  static void end(const im::event& event) {
-    if (!event.wait_for(20s)) im::raise(im::status::timeout, "an event does not end");
-  }
-
   void allocate() {
     for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
       for (int i = 0; i < 2; ++i) {
@@ -339,7 +319,6 @@ class scenario {
   im::queue first_;
   im::queue second_;
   std::vector<tracked> all_;
-  int failures_ = 0;
 };
 
 }  // namespace support

@@ -85,6 +85,29 @@ def test_info_names_every_device_and_what_is_absent(capsys: pytest.CaptureFixtur
     assert isthmus.get_library() in told
 
 
+def test_info_tells_what_finds_writes() -> None:
+    told = json.loads(run("info", "--json").stdout)["tracking"]
+    assert told["means"] in ("pages", "hashes")
+    assert (told["reason"] == "") == (told["means"] == "pages")
+    assert told["granule"] in (4096, 65536, 2 << 20)
+    assert f"tracking: {told['means']}, a write counts for " in run("info", "-v").stdout
+
+
+@pytest.mark.parametrize(("means", "granule"), [("bytes", 1), ("hashes", 65536)])
+def test_info_tells_of_forced_tracking(means: str, granule: int) -> None:
+    done = run("info", "--json", ISTHMUS_TRACKING=means)
+    told = json.loads(done.stdout)["tracking"]
+    assert told == {"means": means, "granule": granule, "reason": "asked for"}
+    line = f"tracking: {means}, a write counts for {bytes_text(granule)}: asked for"
+    assert line in run("info", "-v", ISTHMUS_TRACKING=means).stdout
+
+
+def test_info_tells_that_forced_tracking_is_nonsense() -> None:
+    done = run("info", "-v", ISTHMUS_TRACKING="magic")
+    assert done.returncode == 0
+    assert "ISTHMUS_TRACKING is 'magic'" in done.stdout
+
+
 def test_output_in_a_pipe_has_neither_colour_nor_ragged_ends() -> None:
     done = run("info", "-v", COLUMNS="40")
     assert done.returncode == 0

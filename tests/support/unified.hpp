@@ -1,4 +1,5 @@
-// Unified buffers on every back-end, with every means of finding writes, in one and in two memories.
+// Unified buffers on every back-end, with every means of finding writes, in two memories and in as
+// many as the device needs.
 #pragma once
 
 #include "support/backends.hpp"
@@ -29,14 +30,14 @@ inline std::vector<unified_case> unified_cases() {
     for (const auto means :
          {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
       all.push_back({backend, means, true});
-      if (backend == "host") all.push_back({backend, means, false});
+      if (backend != "cuda" && backend != "sim_late") all.push_back({backend, means, false});
     }
   }
   return all;
 }
 
 inline std::string name_of(const unified_case& one) {
-  return one.backend + "_" + name_of(one.means) + (one.separate ? "" : "_one_memory");
+  return one.backend + "_" + name_of(one.means) + (one.separate ? "" : "_as_it_likes");
 }
 
 inline bool tells_pages() {
@@ -83,7 +84,7 @@ class on_unified : public leak_checked, public ::testing::WithParamInterface<uni
     to.mark_device({begin, begin + data.size()});
   }
   bytes read_on_device(const unified& of) const { return read(of.device()); }
-  bool one_memory() const { return !GetParam().separate; }
+  bool one_memory() const { return make(1).info().one_memory; }
 
   im::device device_;
   im::queue queue_;

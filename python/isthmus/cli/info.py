@@ -7,6 +7,7 @@ import platform as host_platform
 from typing import TYPE_CHECKING, Any
 
 import isthmus
+from isthmus import _core
 
 from .output import bytes_text, print_json, print_line, print_table
 
@@ -16,7 +17,13 @@ if TYPE_CHECKING:
 _HELP = "platforms, devices, kinds, limits, memory, and what is missing and why"
 # How to get a driver that was not found.
 _REMEDIES = {"opencl": "pip install 'isthmus[opencl]' brings Intel's driver for processors"}
-_VARIABLES = ("ISTHMUS_DEVICE", "ISTHMUS_SIM", "ISTHMUS_OPENCL_LIBRARY", "OCL_ICD_FILENAMES")
+_VARIABLES = (
+    "ISTHMUS_DEVICE",
+    "ISTHMUS_SIM",
+    "ISTHMUS_TRACKING",
+    "ISTHMUS_OPENCL_LIBRARY",
+    "OCL_ICD_FILENAMES",
+)
 
 
 def add_to(commands: Any) -> None:
@@ -52,8 +59,15 @@ def gather() -> dict[str, Any]:
         "default": isthmus.current_device().filter,
         "platforms": [_platform(each) for each in isthmus.platforms()],
         "absent": [{"backend": name, "reason": reason} for name, reason in isthmus.absent()],
+        "tracking": _tracking(),
         "environment": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
     }
+
+
+def _tracking() -> dict[str, Any]:
+    """What finds host writes to unified buffers; the reason is "" for the kernel's pages."""
+    means, granule, reason = _core._tracking_in_force()
+    return {"means": means, "granule": granule, "reason": reason}
 
 
 def _platform(platform: isthmus.Platform) -> dict[str, Any]:
@@ -133,10 +147,16 @@ def _print_missing(told: dict[str, Any]) -> None:
 def _print_details(told: dict[str, Any]) -> None:
     print_line()
     print_line(f"library: {told['library']}")
+    print_line(f"tracking: {_tracking_text(**told['tracking'])}")
     for name, value in told["environment"].items():
         print_line(f"{name}={value}")
     for platform in told["platforms"]:
         _print_platform(platform)
+
+
+def _tracking_text(means: str, granule: int, reason: str) -> str:
+    text = f"{means}, a write counts for {bytes_text(granule)}"
+    return f"{text}: {reason}" if reason else text
 
 
 def _print_platform(platform: dict[str, Any]) -> None:

@@ -1,8 +1,9 @@
 """The unified buffer, and what helps to use it."""
 
 from .accelerator import Accelerator, MemoryInfo, get_accelerator
+from .array import UnifiedPart
 from .batches import batches
-from .buffer import UnifiedBuffer, UnifiedPart, synchronize
+from .buffer import UnifiedBuffer, synchronize
 from .pipeline import pipeline
 from .pool import BufferPool, BufferPoolStats, get_memory_pool
 from .registry import BufferRegistry, UnknownBufferError, get_buffer_registry

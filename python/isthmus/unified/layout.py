@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import TYPE_CHECKING, Any, Union
 
-from .._core import OutOfRangeError
+from isthmus._core import OutOfRangeError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,14 +16,18 @@ Range = Union[slice, "tuple[int, int]", None]
 
 def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
     """``given`` as a tuple. ValueError for negative extents, TypeError for what is no shape."""
-    try:
-        shape: tuple[int, ...] = (operator.index(given),)  # type: ignore[arg-type]
-    except TypeError:
-        shape = tuple(operator.index(extent) for extent in given)  # type: ignore[union-attr]
+    shape = extents_of(given)
     for extent in shape:
         if extent < 0:
             raise ValueError(f"shape {shape} has a negative extent: {extent}")
     return shape
+
+
+def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
+    try:
+        return (operator.index(given),)  # type: ignore[arg-type]
+    except TypeError:
+        return tuple(operator.index(extent) for extent in given)  # type: ignore[union-attr]
 
 
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
@@ -70,17 +75,14 @@ def _from_the_end(bound: Any, otherwise: int, extent: int) -> int:
     return index + extent if index < 0 else index
 
 
-def same_size(shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
-    """``wanted`` with a -1 worked out. ValueError if it has another number of elements."""
-    size = 1
-    for extent in shape:
-        size *= extent
-    known = 1
-    for extent in wanted:
-        known *= extent if extent != -1 else 1
-    unknown = sum(extent == -1 for extent in wanted)
+def same_size(shape: tuple[int, ...], given: int | Sequence[int]) -> tuple[int, ...]:
+    """``given`` with a -1 worked out. ValueError if it has another number of elements."""
+    size = math.prod(shape)
+    wanted = extents_of(given)
+    known = math.prod(extent for extent in wanted if extent != -1)
+    unknown = wanted.count(-1)
     if unknown == 1 and known > 0 and size % known == 0:
         return tuple(size // known if extent == -1 else extent for extent in wanted)
-    if unknown or known != size or any(extent < 0 for extent in wanted):
-        raise ValueError(f"an array of {size} elements has no shape {tuple(wanted)}")
-    return tuple(wanted)
+    if unknown or known != size or min(wanted, default=0) < 0:
+        raise ValueError(f"an array of {size} elements has no shape {wanted}")
+    return wanted

@@ -5,7 +5,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-ByteRange = tuple[int, int]
+# As the C interface counts them.
+WINNERS = {None: 0, "host": 1, "device": 2}
 
 
 class BufferState(enum.Enum):

@@ -30,6 +30,7 @@ class host_device final : public device {
     const auto found = os::physical_memory();
     return memory_info{found.available, found.total};
   }
+  [[nodiscard]] bool reaches_host_memory() const noexcept override { return true; }
 };
 
 class host_queue final : public queue {

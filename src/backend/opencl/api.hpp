@@ -60,6 +60,7 @@ inline constexpr bits k_runs_native_kernels = 1 << 1;  // of k_device_execution
 inline constexpr bits k_memory_access = 1 << 0;        // of the three capabilities of USM
 inline constexpr bits k_svm_coarse = 1 << 0;
 inline constexpr bits k_svm_fine = 1 << 1;
+inline constexpr bits k_svm_system = 1 << 3;  // any memory of the host's
 
 inline constexpr word k_context_platform = 0x1084;
 inline constexpr number k_context_devices = 0x1081;

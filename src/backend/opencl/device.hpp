@@ -16,6 +16,7 @@ struct device_traits {
   // order by native kernels where it has them.
   bool is_host = false;
   bool native_kernels = false;
+  bool takes_host_memory = false;  // kernels may be given any pointer
   // On an in-order queue a failed user event ends what waits for it and nothing else. True of
   // Intel's CPU runtime; PoCL 3.1 ends all that is queued behind, and both crash on out-of-order
   // queues.
@@ -51,6 +52,9 @@ class device final : public isthmus::device {
   [[nodiscard]] const device_traits& traits() const noexcept { return traits_; }
   [[nodiscard]] device_handle handle() const noexcept { return handle_; }
   [[nodiscard]] void* native() const noexcept override { return handle_; }
+  [[nodiscard]] bool reaches_host_memory() const noexcept override {
+    return traits_.takes_host_memory;
+  }
   // Of a device that is the host: the machine's. OpenCL itself does not tell.
   [[nodiscard]] result<memory_info> memory() const override;
 

@@ -78,6 +78,27 @@ TEST_F(page_memory_test, asked_for_in_part_is_told_by_pages) {
   EXPECT_EQ(taken(*memory), page_of(*memory, 2 * k_mib));
 }
 
+TEST_F(page_memory_test, asked_for_no_longer_it_is_told_whole_again) {
+  const auto memory = make(8 * k_mib);
+  if (!is_told_whole(*memory)) {
+    GTEST_SKIP() << "the kernel has no huge pages";
+  }
+  range_set written;
+  for (std::size_t at = 0; at < memory->nbytes(); at += 2 * k_mib) {
+    memory->refine({at + 10, at + 20}, written);
+  }
+  memory->coarsen({{5 * k_mib, 5 * k_mib + 1}}, written);
+  EXPECT_TRUE(written.empty());
+  memory->view()[5 * k_mib] = std::byte{1};
+  EXPECT_EQ(taken(*memory), page_of(*memory, 5 * k_mib));
+  memory->view()[10] = std::byte{1};
+  memory->view()[2 * k_mib + 10] = std::byte{1};
+  memory->view()[7 * k_mib] = std::byte{1};
+  EXPECT_GE(taken(*memory).nbytes(), 4 * k_mib);  // but for one that may stay as it is
+  memory->coarsen({}, written);
+  EXPECT_TRUE(written.empty());
+}
+
 TEST_F(page_memory_test, what_was_written_before_it_is_asked_for_in_part_is_told) {
   const auto memory = make(4 * k_mib);
   memory->view()[k_mib] = std::byte{1};

@@ -18,7 +18,8 @@ constexpr std::size_t k_chunk = os::k_huge_page, k_page = 4096;
 // The kernel's part: what is told of pages that were written.
 class refinement_test : public testing::Test {
  protected:
-  static constexpr std::size_t k_chunks = 64;
+  static constexpr std::size_t k_chunks = 480;
+  static constexpr std::size_t k_most = k_chunks / 48;
 
   void write(std::size_t chunk, std::size_t pages) {
     for (std::size_t page = 0; page < pages; ++page) {
@@ -54,16 +55,16 @@ class refinement_test : public testing::Test {
   std::size_t merged_ = 0;
 };
 
-TEST_F(refinement_test, sparse_ones_are_told_by_small_pages_up_to_a_sixteenth) {
+TEST_F(refinement_test, sparse_ones_are_told_by_small_pages_up_to_a_bound) {
   for (int round = 0; round < 60; ++round) {
-    for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {
+    for (std::size_t chunk = 0; chunk < k_chunks; chunk += 2) {
       write(chunk, 2);
     }
     look();
-    EXPECT_LE(small(), k_chunks / 16);
+    EXPECT_LE(small(), k_most);
     EXPECT_EQ(small(), policy_.small());
   }
-  EXPECT_EQ(small(), k_chunks / 16);
+  EXPECT_EQ(small(), k_most);
   EXPECT_EQ(merged_, 0U);
 }
 
@@ -72,7 +73,7 @@ TEST_F(refinement_test, dense_ones_are_seldom_tried_and_go_back) {
   constexpr std::size_t k_rounds = 2000;
   for (std::size_t round = 0; round < k_rounds; ++round) {
     faults += small() * 512;
-    for (std::size_t chunk = 0; chunk < k_chunks; ++chunk) {
+    for (std::size_t chunk = 0; chunk < k_chunks / 4; ++chunk) {
       write(chunk, 512);
     }
     look();
@@ -104,6 +105,31 @@ TEST_F(refinement_test, sparse_ones_that_turn_dense_go_back_at_once) {
   look();
   EXPECT_FALSE(small_[3]);
   EXPECT_TRUE(small_[9]);
+}
+
+TEST_F(refinement_test, none_are_tried_where_most_are_written) {
+  for (int round = 0; round < 100; ++round) {
+    for (std::size_t chunk = 0; chunk < k_chunks / 10 * 9; ++chunk) {
+      write(chunk, 1);
+    }
+    look();
+  }
+  EXPECT_EQ(small(), 0U);
+}
+
+TEST_F(refinement_test, what_was_asked_for_goes_back_when_it_is_one_too_many) {
+  for (std::size_t chunk = 0; chunk < 2 * k_most; ++chunk) {
+    policy_.ask_for_small(chunk);
+    policy_.ask_for_small(chunk);
+  }
+  EXPECT_EQ(policy_.small(), 2 * k_most);
+  const range_set still{{k_chunk, k_chunk + 1}};
+  const auto back = policy_.need_small_only(still);
+  EXPECT_EQ(back.size(), k_most);
+  EXPECT_EQ(policy_.small(), k_most);
+  EXPECT_EQ(std::count(back.begin(), back.end(), 1U), 0);
+  EXPECT_FALSE(policy_.is_whole(1));
+  EXPECT_TRUE(policy_.need_small_only({}).empty());
 }
 
 TEST_F(refinement_test, what_is_kept_small_never_goes_back) {

@@ -48,7 +48,7 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   range_set owed;
   const auto bring_over = [&] {
     memory->take(owed);
-    ASSERT_TRUE(memory->snapshot(owed));
+    ASSERT_TRUE(memory->snapshot(owed, writers::some));
     for (const auto& each : owed) {
       copy_unwatched(copy.data() + each.begin, memory->library() + each.begin, each.nbytes());
     }

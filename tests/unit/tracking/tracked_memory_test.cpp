@@ -77,9 +77,10 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   }
   void bring_to_device() {
     take();
-    ASSERT_TRUE(memory_->snapshot(owed_));
+    auto snapped = memory_->snapshot(owed_, random_() % 2 == 0 ? writers::some : writers::none);
+    ASSERT_TRUE(snapped);
     for (const auto& each : owed_) {
-      std::memcpy(device_.data() + each.begin, memory_->library() + each.begin, each.nbytes());
+      std::memcpy(device_.data() + each.begin, *snapped + each.begin, each.nbytes());
     }
     memory_->done(owed_);
     owed_.clear();
@@ -143,7 +144,7 @@ TEST_P(tracked_memory_test, tells_a_write_by_its_granule) {
   range_set more = found;
   more.remove({granules(*memory_, one, memory_->granule())});
   EXPECT_TRUE(more.empty());
-  ASSERT_TRUE(memory_->snapshot(found));
+  ASSERT_TRUE(memory_->snapshot(found, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
 }
 

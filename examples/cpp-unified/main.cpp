@@ -1,0 +1,61 @@
+// One array on the host and on a device: a few elements change in each round, and only what changed
+// moves. C++20.
+#include <cstdio>
+#include <cstdlib>
+#include <isthmus/isthmus.hpp>
+#include <numeric>
+#include <vector>
+
+namespace im = isthmus;
+
+constexpr std::size_t k_count = 1 << 22;
+constexpr std::size_t k_rounds = 20;
+
+// A "kernel": copies what the device has in that range out of it, as a program's own would read it.
+std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
+  std::vector<float> got(range.end - range.begin);
+  im::copy_n(std::span(got), im::at(values.device(range), range.begin * sizeof(float)),
+             got.size() * sizeof(float));
+  return got;
+}
+
+bool host_writes_follow(const im::unified_buffer<float>& values) {
+  const im::unified_view<float> host = values.host();
+  for (std::size_t round = 1; round <= k_rounds; ++round) {
+    const std::size_t at = round * 100'000;
+    host[at] = -1.0f;  // found by itself
+    if (read(values, {at, at + 1})[0] != -1.0f) return false;
+  }
+  return values.state() == im::unified_state::synchronized;
+}
+
+// What a device writes its program tells, here by the end of device_write.
+bool device_writes_follow(const im::unified_buffer<float>& values) {
+  const std::vector<float> sevens(1000, 7.0f);
+  values.device_write({5000, 6000}, [&](const im::buffer& all) {
+    im::copy(im::at(all, 5000 * sizeof(float)), std::as_bytes(std::span(sevens)));
+  });
+  const std::span<const float> seen = values.host_read({4999, 6001});
+  return seen[0] == 4999.0f && seen[1] == 7.0f && seen[1000] == 7.0f && seen[1001] == 6000.0f;
+}
+
+int main() try {
+  // Two copies on every device, so that there is something to see on the host's own too.
+  const im::unified_buffer<float> values(k_count, {.separate = true});
+  {
+    const im::unified_view<float> all = values.host();
+    std::iota(all.begin(), all.end(), 0.0f);
+  }
+  values.sync_to_device();
+  const im::unified_info before = values.info();
+  if (!host_writes_follow(values) || !device_writes_follow(values)) return EXIT_FAILURE;
+
+  const im::unified_info after = values.info();
+  std::printf("%zu rounds sent %llu bytes; whole copies would have been %zu\n", k_rounds,
+              static_cast<unsigned long long>(after.bytes_to_device - before.bytes_to_device),
+              k_rounds * values.nbytes());
+  return EXIT_SUCCESS;
+} catch (const im::error& problem) {
+  std::fprintf(stderr, "%s\n", problem.what());
+  return EXIT_FAILURE;
+}

@@ -1,0 +1,397 @@
+"""What a unified buffer and a part of one have in common, and the part."""
+
+# ruff: noqa: A002 (a range is a range)
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import ClosedError
+
+from .contents import array_for
+from .layout import bytes_of, rows_of, same_size
+from .state import WINNERS, BufferState, DirtyRanges, TransferStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from isthmus._core import Event, Queue
+
+    from .buffer import UnifiedBuffer
+    from .layout import Range
+
+
+class UnifiedArray:
+    """What a ``UnifiedBuffer`` and a part of one have in common."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> tuple[int, ...]: ...
+        @property
+        def dtype(self) -> Any: ...
+        @property
+        def nbytes(self) -> int: ...
+        @property
+        def host(self) -> NDArray[Any]: ...
+        @property
+        def device(self) -> Any: ...
+
+    # -- what a part has of its own
+
+    @property
+    def _whole(self) -> UnifiedBuffer:
+        raise NotImplementedError
+
+    @property
+    def _offset(self) -> int:
+        raise NotImplementedError
+
+    # -- facts
+
+    @property
+    def ndim(self) -> int:
+        """Dimensions."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return int(self.dtype.itemsize)
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return self.nbytes // self.itemsize
+
+    @property
+    def queue(self) -> Queue:
+        """The queue in whose order its copies are, where none is named."""
+        return self._whole._queue
+
+    @property
+    def state(self) -> BufferState:
+        """What the copies are to each other now: looks for writes of the host.
+
+        Of the whole buffer, for a part too. ClosedError after ``free``.
+        """
+        return BufferState(self._whole._state())
+
+    @property
+    def pinned(self) -> bool:
+        """Whether the host copy is registered with the device's driver now."""
+        return bool(self._whole._info()["pinned"])
+
+    @property
+    def statistics(self) -> TransferStatistics:
+        """What moved so far, of the whole buffer."""
+        told = self._whole._info()
+        return TransferStatistics(told["bytes_to_device"], told["bytes_to_host"], told["copies"])
+
+    def dirty_ranges(self) -> DirtyRanges:
+        """What each copy has newer than the other, in flat elements of this array."""
+        return DirtyRanges(self._elements(of_device=False), self._elements(of_device=True))
+
+    def _elements(self, *, of_device: bool) -> tuple[tuple[int, int], ...]:
+        offset, item = self._offset, self.itemsize
+        found: list[tuple[int, int]] = []
+        for begin, end in self._whole._dirty(of_device):
+            begin, end = max(begin - offset, 0), min(end - offset, self.nbytes)
+            if begin >= end:
+                continue
+            start, stop = begin // item, -(-end // item)
+            if found and start <= found[-1][1]:  # different bytes of neighbours, or of one element
+                start = found.pop()[0]
+            found.append((start, stop))
+        return tuple(found)
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array without dimensions")
+        return self.shape[0]
+
+    # -- ranges
+
+    def _rows(self, wanted: Range) -> tuple[tuple[int, ...], int, int]:
+        """Shape, first byte and end, in the whole buffer, of a range along the first axis."""
+        start, stop = rows_of(wanted, self.shape)
+        if not self.shape:
+            return (), self._offset, self._offset + self.nbytes
+        row = self.nbytes // self.shape[0]
+        shape = (stop - start, *self.shape[1:])
+        return shape, self._offset + start * row, self._offset + stop * row
+
+    def _bytes(self, wanted: Range) -> tuple[int, int]:
+        return self._rows(wanted)[1:]
+
+    def _array(self, memory: Any, shape: tuple[int, ...]) -> NDArray[Any]:
+        import numpy as np
+
+        array: NDArray[Any] = np.ndarray(shape, self.dtype, memory)
+        return array
+
+    # -- moving
+
+    def to_numpy(self) -> NDArray[Any]:
+        """The host copy, brought up to date: a view of it, as ``host``."""
+        return self.host
+
+    def sync_to_device(
+        self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
+    ) -> Event | None:
+        """Sends to the device what the host wrote in ``range`` (None: anywhere).
+
+        Ordered behind what ``queue`` has (None: the buffer's own). Returns when the host may write
+        again, without waiting for kernels: where there are some before it, what is sent is copied
+        aside first. With ``blocking=False`` it returns at once, and the Event tells when the host
+        may write again; None where nothing was to be sent. ConflictError, and whatever a copy or
+        an allocation raises: then all that is owed still is.
+        """
+        begin, end = self._bytes(range)
+        return self._whole._to_device(begin, end, queue, blocking)
+
+    def sync_to_host(
+        self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
+    ) -> Event | None:
+        """Fetches what the device wrote in ``range`` (None: anywhere), in place.
+
+        Host arrays handed out before show it from then on. With ``blocking=False`` it returns at
+        once, and the Event tells when they do; None where nothing was to be fetched.
+        """
+        begin, end = self._bytes(range)
+        return self._whole._to_host(begin, end, queue, blocking)
+
+    def prefetch_host(self, range: Range = None, *, queue: Queue | None = None) -> Event | None:
+        """``sync_to_host`` without waiting."""
+        return self.sync_to_host(range, queue=queue, blocking=False)
+
+    def synchronize(self) -> None:
+        """Brings both copies up to date, as far as there are two."""
+        state = self.state
+        if state in (BufferState.HOST_DIRTY, BufferState.DEVICE_DIRTY):
+            self.sync_to_host()
+            self.sync_to_device()
+
+    async def on_device(self, *, queue: Queue | None = None) -> Any:
+        """``device``, without blocking the loop while it is brought up to date."""
+        moved = self.sync_to_device(queue=queue, blocking=False)
+        if moved is not None:
+            await moved
+        return self.device
+
+    async def on_host(self, *, queue: Queue | None = None) -> NDArray[Any]:
+        """``host``, without blocking the loop while it is brought up to date."""
+        moved = self.sync_to_host(queue=queue, blocking=False)
+        if moved is not None:
+            await moved
+        return self.host
+
+    # -- what was written
+
+    def mark_host_dirty(self, range: Range = None) -> None:
+        """Tells of host writes that are not found: by io_uring's fixed buffers, RDMA, devices.
+
+        All others are found. ``range``: along the first axis, None: all.
+        """
+        self._whole._mark(*self._bytes(range), False)
+
+    def mark_device_dirty(self, range: Range = None) -> None:
+        """Tells that a device wrote in ``range`` (None: anywhere), by what is on a queue already.
+
+        ConflictError follows at the next access where the host wrote there too.
+        """
+        self._whole._mark(*self._bytes(range), True)
+
+    def resolve(self, winner: str, range: Range = None) -> None:
+        """Settles by hand whose bytes count in ``range``: ``"host"`` or ``"device"``.
+
+        The other side's writes there are dropped.
+        """
+        if winner not in ("host", "device"):
+            raise ValueError(f"winner must be 'host' or 'device', not {winner!r}")
+        self._whole._resolve(WINNERS[winner], *self._bytes(range))
+
+    # -- exact access
+
+    @contextmanager
+    def host_read(self, range: Range = None) -> Iterator[NDArray[Any]]:
+        """A read-only array of ``range``, which alone is brought up to date."""
+        shape, begin, end = self._rows(range)
+        yield self._array(self._whole._read(begin, end), shape)
+
+    @contextmanager
+    def host_write(self, range: Range = None) -> Iterator[NDArray[Any]]:
+        """A writable array of ``range``, which alone is brought up to date and counts as written.
+
+        Host arrays handed out before show the writes at the end of ``with`` at the latest. It lies
+        at addresses of its own: what it is computed from element by element must not be a host
+        array of the same elements. It is read-only afterwards, for what is written by then alone
+        counts.
+        """
+        shape, begin, end = self._rows(range)
+        array = self._array(self._whole._begin_write(begin, end, True), shape)
+        try:
+            yield array
+        finally:
+            array.flags.writeable = False
+            self._whole._end_write(begin, end, True)
+
+    @contextmanager
+    def device_read(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
+        """The device's array of ``range``, which alone is brought up to date."""
+        yield self._device_part(range, queue, is_written=False)
+
+    @contextmanager
+    def device_write(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
+        """The device's array of ``range``, which counts as written by the device at the end.
+
+        What the host owes there is sent first.
+        """
+        part = self._device_part(range, queue, is_written=True)
+        try:
+            yield part
+        finally:
+            self.mark_device_dirty(range)
+
+    def _device_part(self, range: Range, queue: Queue | None, *, is_written: bool) -> Any:
+        shape, begin, end = self._rows(range)
+        whole = self._whole._device(begin, end, queue, is_written)
+        item = self.itemsize
+        return whole.reshape(-1)[begin // item : end // item].reshape(shape)
+
+    # -- contents
+
+    def copy_from(self, source: Any) -> Self:
+        """Copies ``source`` into the host copy: anything that NumPy makes an array of.
+
+        Its shape is broadcast; its dtype is cast as NumPy's ``same_kind`` allows, and plain
+        integers, alone and in lists, to any integers that they fit. TypeError, ValueError,
+        OverflowError: then nothing has changed. What either side wrote before is dropped.
+        """
+        import numpy as np
+
+        array = array_for(source, self.dtype, self.shape)
+        begin, end = self._bytes(None)
+        target = self._array(self._whole._begin_write(begin, end, False), self.shape)
+        try:
+            np.copyto(target, array, casting="unsafe")  # looked at already
+        finally:
+            self._whole._end_write(begin, end, False)
+        return self
+
+    def copy_to(self, target: NDArray[Any]) -> None:
+        """Copies the contents, up to date, into ``target``, with NumPy's rules."""
+        import numpy as np
+
+        with self.host_read() as array:
+            np.copyto(target, array, casting="same_kind")
+
+    def fill(self, value: Any) -> Self:
+        """Sets all elements to ``value``."""
+        return self.copy_from(value)
+
+    def zeros(self) -> Self:
+        """Sets all elements to 0."""
+        import numpy as np
+
+        return self.copy_from(np.zeros((), self.dtype))
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        import numpy as np
+
+        array = self.host
+        if dtype is not None and array.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"{array.dtype} does not become {dtype} without a copy")
+            return array.astype(dtype)
+        return np.array(array) if copy else array
+
+    def __getitem__(self, key: Any) -> Any:
+        """A slice along the first axis is a part that shares the state; all else is NumPy's."""
+        if isinstance(key, slice) and key.step in (None, 1) and self.shape:
+            start, stop, _ = key.indices(self.shape[0])
+            if start < stop:
+                shape, begin, _ = self._rows((start, stop))
+                return UnifiedPart(self._whole, begin, shape)
+        return self.host[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.host[key] = value
+
+    def reshape(self, *shape: Any) -> UnifiedPart:
+        """The same elements in another shape, with the state in common."""
+        wanted = shape[0] if len(shape) == 1 else shape
+        return UnifiedPart(self._whole, self._offset, same_size(self.shape, wanted))
+
+    # -- copies
+
+    def __reduce__(self) -> Any:
+        with self.host_read() as array:
+            return self._whole._pickled(array)
+
+    def __copy__(self) -> UnifiedBuffer:
+        with self.host_read() as array:
+            return self._whole._like(array)
+
+    def __deepcopy__(self, memo: Any) -> UnifiedBuffer:
+        return self.__copy__()
+
+
+class UnifiedPart(UnifiedArray):
+    """Some of a ``UnifiedBuffer``'s elements, in C order without gaps: shares its state."""
+
+    __slots__ = ("__weakref__", "_base", "_begin", "dtype", "nbytes", "shape")
+
+    shape: tuple[int, ...]
+    dtype: Any
+    nbytes: int
+
+    def __init__(self, base: UnifiedBuffer, begin: int, shape: tuple[int, ...]) -> None:
+        self._base = base
+        self._begin = begin
+        self.shape = shape
+        self.dtype = base.dtype
+        self.nbytes = bytes_of(shape, base.dtype)
+
+    @property
+    def _whole(self) -> UnifiedBuffer:
+        return self._base
+
+    @property
+    def _offset(self) -> int:
+        return self._begin
+
+    @property
+    def base(self) -> UnifiedBuffer:
+        """The buffer that it is a part of."""
+        return self._base
+
+    @property
+    def host(self) -> NDArray[Any]:
+        """Its elements in the host copy, these brought up to date."""
+        whole = self._base._host(self._begin, self._begin + self.nbytes)
+        first = self._begin // self.itemsize
+        part: NDArray[Any] = whole.reshape(-1)[first : first + self.size].reshape(self.shape)
+        return part
+
+    @property
+    def device(self) -> Any:
+        """Its elements in the device copy, these brought up to date."""
+        return self._device_part(None, None, is_written=False)
+
+    def __repr__(self) -> str:
+        return f"<isthmus.UnifiedPart {describe(self)}>"
+
+
+def describe(array: UnifiedArray) -> str:
+    try:
+        state = str(array.state)
+    except ClosedError:
+        state = "freed"
+    return f"{array.dtype} {array.shape} {state} on {array.queue.device.filter}"

@@ -1,0 +1,37 @@
+#pragma once
+// A life that is a row of steps, any of which may throw what the library throws.
+
+#include "support/backends.hpp"
+
+namespace support {
+
+inline constexpr int k_most_calls = 4000;  // more means that a life never gets through
+
+class steps {
+ public:
+  [[nodiscard]] int failures() const noexcept { return failures_; }
+
+ protected:
+  // An error of the library's is what this is about; only INTERNAL would be its fault.
+  template <class Step>
+  bool attempt(Step&& step) {
+    try {
+      step();
+      return true;
+    } catch (const im::error& problem) {
+      ++failures_;
+      EXPECT_NE(problem.status(), im::status::internal) << problem.what();
+      EXPECT_NE(problem.status(), im::status::timeout) << "it hangs";
+      EXPECT_FALSE(std::string_view(problem.what()).empty());
+      return false;
+    }
+  }
+  static void end(const im::event& event) {
+    if (!event.wait_for(20s)) im::raise(im::status::timeout, "an event does not end");
+  }
+
+ private:
+  int failures_ = 0;
+};
+
+}  // namespace support

@@ -1,0 +1,167 @@
+#pragma once
+// The life of unified buffers on a device, in which any call of its driver may fail: after each
+// failure the host's view has what it had, what was owed is owed still, and the next try succeeds,
+// unless the device is lost.
+#include <algorithm>
+
+#include "steps.hpp"
+#include "support/bytes.hpp"
+#include "support/unified.hpp"
+
+namespace support {
+
+class unified_scenario : public steps {
+ public:
+  explicit unified_scenario(im::device device) : device_(std::move(device)) {}
+
+  void run() {
+    attempt([&] { first_ = im::queue(device_); });
+    attempt([&] { second_ = im::queue(device_); });
+    if (!first_ || !second_) return;
+    for (const auto means :
+         {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
+      if (means != im::tracking_means::pages || tells_pages()) live(means);
+    }
+    attempt([&] { first_.wait(); });
+    attempt([&] { second_.wait(); });
+  }
+
+ private:
+  static constexpr std::size_t k_nbytes = 200'000;
+
+  void live(im::tracking_means means) {
+    im::unified_options how;
+    how.on = first_;
+    how.separate = true;
+    how.pinned = true;
+    how.tracking = means;
+    it_ = unified(k_nbytes, how);
+    want_ = noise(k_nbytes);
+    newer_ = {};
+    if (get_through([&] { view_ = it_.host(); })) {
+      std::copy(want_.begin(), want_.end(), view_.begin());
+      if (!use()) expect_told_what_is_missing();
+    }
+    view_ = {};
+    it_ = {};
+  }
+  // False once a step fails again and again.
+  bool use() {
+    if (!send([&] { it_.sync_to_device(); })) return false;
+    for (unsigned round = 0; round < 3; ++round) {
+      write_on_host(round * 60'000, 3000);
+      const bool sent = send([&] { end_all(it_.sync_to_device_async(it_.all())); });
+      if (!sent || !write_on_device(round * 50'000 + 20'000, 2000)) return false;
+      write_on_host(180'000, 4000);  // beside what the device wrote
+      if (!fetch() || !send([&] { it_.sync_to_device(second_); })) return false;
+    }
+    write_exactly(70'000, 300);
+    return send([&] { im::synchronize(it_); }) && expect_on_device(first_) &&
+           expect_on_device(second_);
+  }
+  static void end_all(const im::event& moved) {
+    if (moved) end(moved);
+  }
+
+  template <class Step>
+  bool get_through(Step step) {
+    for (int tries = 0; tries < 4; ++tries) {
+      if (attempt(step)) return true;
+      expect_intact();
+    }
+    return false;
+  }
+  // With the host's writes owed as long as that fails.
+  template <class Step>
+  bool send(Step step) {
+    return get_through([&] {
+      try {
+        step();
+      } catch (const im::error&) {
+        const auto now = it_.state();
+        EXPECT_TRUE(now == im::unified_state::host_dirty || now == im::unified_state::host_only);
+        throw;
+      }
+      EXPECT_EQ(it_.state(), im::unified_state::synchronized);
+    });
+  }
+  bool fetch() {
+    const bool came = get_through([&] {
+      try {
+        it_.sync_to_host();
+      } catch (const im::error&) {
+        EXPECT_EQ(it_.state(), im::unified_state::device_dirty);
+        EXPECT_EQ(it_.dirty_on_device(), std::vector{newer_});
+        throw;
+      }
+    });
+    if (came) {
+      newer_ = {};
+      EXPECT_TRUE(same(view_.span(), want_)) << "what the device wrote";
+    }
+    return came;
+  }
+  void write_on_host(std::size_t at, std::size_t nbytes) {
+    const bytes data = noise(nbytes, static_cast<unsigned>(at + nbytes));
+    std::copy(data.begin(), data.end(), view_.begin() + static_cast<std::ptrdiff_t>(at));
+    std::copy(data.begin(), data.end(), want_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  void write_exactly(std::size_t at, std::size_t nbytes) {
+    const bytes data = noise(nbytes, 7);
+    get_through([&] {
+      it_.host_write({at, at + nbytes}, [&](std::span<std::byte> part) {
+        std::copy(data.begin(), data.end(), part.begin());
+      });
+    });
+    std::copy(data.begin(), data.end(), want_.begin() + static_cast<std::ptrdiff_t>(at));
+  }
+  // As a kernel would: it counts once it is told.
+  bool write_on_device(std::size_t at, std::size_t nbytes) {
+    const bytes data = noise(nbytes, static_cast<unsigned>(at));
+    im::buffer there;
+    const im::element_range range{at, at + nbytes};
+    const bool done = get_through([&] { there = it_.device(range); }) && get_through([&] {
+                        im::copy(im::at(there, at), std::span<const std::byte>(data));
+                      });
+    if (!done) return false;
+    std::copy(data.begin(), data.end(), want_.begin() + static_cast<std::ptrdiff_t>(at));
+    newer_ = range;
+    return get_through([&] { it_.mark_device(range); });
+  }
+  bool expect_on_device(const im::queue& on) {
+    return get_through([&] {
+      bytes got(k_nbytes);
+      im::copy(std::span(got), it_.device(on));
+      EXPECT_TRUE(same(got, want_));
+    });
+  }
+  // But for what the device has newer.
+  void expect_intact() const {
+    if (view_.size() == 0) return;
+    const auto rest = std::span(want_).subspan(newer_.end);
+    EXPECT_TRUE(same(view_.span().first(newer_.begin), std::span(want_).first(newer_.begin)));
+    EXPECT_TRUE(same(view_.span().subspan(newer_.end), rest));
+  }
+  // The device is lost: the host's copy is good, but for what it says.
+  void expect_told_what_is_missing() {
+    expect_intact();
+    if (newer_.end != 0) {
+      EXPECT_FALSE(attempt([&] { (void)it_.host_read(); }));
+      EXPECT_TRUE(contains(isthmus_error_message(), std::to_string(newer_.begin)))
+          << isthmus_error_message();
+      it_.resolve(im::winner::host);
+    }
+    const auto read = it_.host_read();
+    EXPECT_TRUE(same(read, view_.span()));
+  }
+
+  im::device device_;
+  im::queue first_;
+  im::queue second_;
+  unified it_;
+  im::unified_view<std::byte> view_;
+  bytes want_;
+  im::element_range newer_;  // on the device, and told
+};
+
+}  // namespace support

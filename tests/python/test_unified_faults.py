@@ -1,0 +1,265 @@
+"""Copies that fail, devices that get lost, memory that runs out: nothing is lost by them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support import message_has, sim
+from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
+
+import isthmus
+from isthmus import Buffer, BufferState, DeviceLostError, DriverError, USMAllocationError
+from isthmus._core import sim_calls, sim_configure, sim_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SIZE = 100_000
+
+SENDS: dict[str, Callable[[Any], Any]] = {
+    "device": lambda buf: buf.device,
+    "sync_to_device": lambda buf: buf.sync_to_device(),
+    "many": lambda buf: isthmus.synchronize([buf]),
+    "device_read": lambda buf: buf.device_read().__enter__(),
+}
+FETCHES: dict[str, Callable[[Any], Any]] = {
+    "host": lambda buf: buf.host,
+    "to_numpy": lambda buf: buf.to_numpy(),
+    "sync_to_host": lambda buf: buf.sync_to_host(),
+    "host_read": lambda buf: buf.host_read().__enter__(),
+    "item": lambda buf: buf[5],
+}
+
+
+def fail_next_copies(device: isthmus.Device) -> None:
+    sim_configure(device, "fail=copy:1,fail=copy_ranges:1")
+
+
+@each_means
+@pytest.mark.parametrize("effect", ["early", "late"])
+@pytest.mark.parametrize("send", SENDS)
+def test_an_upload_fails(tracking: str, effect: str, send: str) -> None:
+    device = sim(effect=effect)
+    buf = two_copies(device, SIZE, tracking)
+    kept = buf.host
+    for number in range(1, 4):
+        kept[number :: 1000 * number] = number
+        fail_next_copies(device)
+        with pytest.raises(DriverError):
+            SENDS[send](buf)
+        assert buf.state is BufferState.HOST_DIRTY
+        sim_configure(device, "fail=none")
+        kept[5] = 100 + number
+        SENDS[send](buf)
+        assert buf.state is BufferState.SYNCHRONIZED
+        assert (read_on_device(buf) == kept).all()
+    assert sim_calls(device, "violation") == 0
+
+
+@each_means
+@pytest.mark.parametrize("effect", ["early", "late"])
+@pytest.mark.parametrize("fetch", FETCHES)
+def test_a_download_fails(tracking: str, effect: str, fetch: str) -> None:
+    device = sim(effect=effect)
+    buf = two_copies(device, SIZE, tracking)
+    kept = buf.host
+    kept[:] = 1
+    buf.sync_to_device()
+    for number in range(2, 5):
+        write_on_device(buf, number)
+        fail_next_copies(device)
+        with pytest.raises(DriverError):
+            FETCHES[fetch](buf)
+        assert buf.state is BufferState.DEVICE_DIRTY
+        assert buf.dirty_ranges().device == ((0, SIZE),)
+        sim_configure(device, "fail=none")
+        FETCHES[fetch](buf)
+        assert (kept == number).all()
+        assert buf.state is BufferState.SYNCHRONIZED
+
+
+@each_means
+@pytest.mark.parametrize("to", ["device", "host"])
+def test_an_event_tells_of_a_failure(tracking: str, to: str) -> None:
+    """What ends badly later is owed again."""
+    device = sim(effect="late")
+    buf = two_copies(device, SIZE, tracking)
+    buf.fill(1).sync_to_device()
+    if to == "device":
+        buf.host[:] = 2
+    else:
+        write_on_device(buf, 2)
+    fail_next_copies(device)
+    move = buf.sync_to_device if to == "device" else buf.sync_to_host
+    with pytest.raises(DriverError):
+        event = move(blocking=False)
+        assert event is not None
+        event.wait()
+    assert buf.state is (BufferState.HOST_DIRTY if to == "device" else BufferState.DEVICE_DIRTY)
+    sim_configure(device, "fail=none")
+    move()
+    assert (buf.host == 2).all()
+    assert (read_on_device(buf) == 2).all()
+
+
+@each_means
+def test_every_call_fails_in_turn(tracking: str) -> None:
+    for number in range(1, 200):
+        device = sim()
+        buf = two_copies(device, SIZE, tracking, pinned=number % 2 == 1)
+        sim_configure(device, f"fail=any:{number}")
+        before = sim_calls(device, "any")
+        steps: list[Callable[[Any], Any]] = [
+            lambda buf: buf.host.__setitem__(slice(None), 1),
+            lambda buf: buf.sync_to_device(),
+            lambda buf: buf.host.__setitem__(slice(10, 20), 2),
+            lambda buf: buf.device,
+            lambda buf: write_on_device(buf, 3, (50_000, 50_010)),
+            lambda buf: buf.sync_to_host(),
+        ]
+        for step in steps:
+            try:
+                step(buf)
+            except isthmus.Error:
+                step(buf)
+        reached = sim_calls(device, "any") - before >= number
+        sim_configure(device, "fail=none")
+        expected = np.ones(SIZE)
+        expected[10:20], expected[50_000:50_010] = 2, 3
+        assert (buf.host == expected).all()
+        assert (read_on_device(buf) == expected).all()
+        assert sim_calls(device, "violation") == 0
+        if not reached:
+            return
+    raise AssertionError("no end")
+
+
+@each_means
+def test_one_of_many_fails(tracking: str) -> None:
+    device = sim()
+    many = [two_copies(device, SIZE, tracking) for _ in range(5)]
+    for buf in many:
+        buf.host[:] = 1
+        buf.device  # noqa: B018
+        buf.host[5] = 2
+    sim_configure(device, "fail=copy:2,fail=copy_ranges:2")
+    with pytest.raises(DriverError):
+        isthmus.synchronize(many)
+    states = [str(buf.state) for buf in many]
+    assert (states.count("HOST_DIRTY"), states.count("SYNCHRONIZED")) == (1, 4)
+    sim_configure(device, "fail=none")
+    isthmus.synchronize(many)
+    assert all(read_on_device(buf)[5] == 2 for buf in many)
+
+
+@each_means
+def test_a_device_is_lost_while_the_host_wrote(tracking: str) -> None:
+    device = sim()
+    buf = two_copies(device, SIZE, tracking)
+    kept = buf.host
+    kept[:] = numbers(SIZE)
+    buf.sync_to_device()
+    kept[3] = -3
+    sim_configure(device, "lost=now")
+    with pytest.raises(DeviceLostError):
+        buf.sync_to_device()
+    assert buf.state is BufferState.HOST_DIRTY
+    assert (buf.host[2:5] == [3, -3, 5]).all()
+    kept[4] = -4
+    saved = buf.to_numpy().copy()
+    buf.free()
+    again = two_copies(sim(), SIZE, tracking).copy_from(saved)
+    assert read_on_device(again)[2:6].tolist() == [3, -3, -4, 6]
+
+
+@each_means
+def test_a_device_is_lost_while_it_had_written(tracking: str) -> None:
+    device = sim()
+    buf = two_copies(device, SIZE, tracking)
+    kept = buf.host
+    kept[:] = numbers(SIZE)
+    buf.sync_to_device()
+    write_on_device(buf, -1, (100, 200))
+    sim_configure(device, "lost=now")
+    for _ in range(2):
+        with pytest.raises(DeviceLostError) as error:
+            buf.host  # noqa: B018
+        message_has(error, ["400 bytes", "400 to 800", "resolve()"])
+    assert buf.dirty_ranges().device == ((100, 200),)
+    with buf.host_read((200, SIZE)) as rest:
+        assert (rest == numbers(SIZE)[200:]).all(), "what is good is there"
+    buf.resolve("host")
+    assert (buf.host == numbers(SIZE)).all(), "as it was last the same"
+    buf.host[0] = 5
+    assert buf.state is BufferState.HOST_DIRTY
+
+
+@each_means
+def test_a_lost_device_with_the_only_copy(tracking: str) -> None:
+    device = sim()
+    buf = two_copies(device, SIZE, tracking)
+    write_on_device(buf, 1)
+    sim_configure(device, "lost=now")
+    with pytest.raises(DeviceLostError):
+        buf.host  # noqa: B018
+    assert buf.state is BufferState.DEVICE_ONLY
+    buf.free()
+
+
+@each_means
+@pytest.mark.parametrize("wants", ["buffer", "unified"])
+def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> None:
+    device = sim(capacity="1MiB")
+    idle = [two_copies(device, 50_000, tracking) for _ in range(4)]
+    for number, buf in enumerate(idle):
+        buf.fill(number).sync_to_device()
+        buf.host[7] = 70  # dirty, or not: the host has it all
+    assert sim_state(device)[1] == 800_000
+    if wants == "buffer":
+        wanted: Any = Buffer(600_000, device=device)
+    else:
+        wanted = two_copies(device, 150_000, tracking).fill(9)
+        assert (read_on_device(wanted) == 9).all()
+    given = [str(buf.state) for buf in idle]
+    assert 2 <= sum(state in ("HOST_ONLY", "HOST_DIRTY") for state in given)
+    assert sim_state(device)[1] <= 1 << 20
+    wanted.free()
+    for number, buf in enumerate(idle):
+        assert read_on_device(buf)[6:9].tolist() == [number, 70, number], "it comes again"
+
+
+def test_the_state_after_it_gave_up() -> None:
+    device = sim(capacity="1MiB")
+    buf = two_copies(device, 200_000).fill(3)
+    buf.sync_to_device()
+    held = Buffer(600_000, device=device)
+    assert buf.state is BufferState.HOST_ONLY
+    assert (buf.host == 3).all()
+    assert buf.state is BufferState.HOST_ONLY
+    held.free()
+    assert (read_on_device(buf) == 3).all()
+
+
+@each_means
+def test_what_is_in_use_is_not_given_up(tracking: str) -> None:
+    device = sim(capacity="1MiB")
+    in_hand = two_copies(device, 100_000, tracking).fill(1)
+    array = in_hand.device
+    dirty = two_copies(device, 100_000, tracking).fill(1)
+    dirty.sync_to_device()
+    write_on_device(dirty, 2)
+    with pytest.raises(USMAllocationError):
+        Buffer(600_000, device=device)
+    assert (array.to_numpy() == 1).all()
+    assert dirty.state is BufferState.DEVICE_DIRTY
+    assert (dirty.host == 2).all()
+    held = Buffer(600_000, device=device)
+    assert dirty.state is BufferState.HOST_ONLY
+    assert in_hand.state is BufferState.SYNCHRONIZED
+    with pytest.raises(USMAllocationError):
+        dirty.device  # noqa: B018
+    assert (dirty.host == 2).all()
+    held.free()
+    assert (read_on_device(dirty) == 2).all()

@@ -1,0 +1,251 @@
+"""Writers that race with synchronisation lose nothing; loops that wait for copies go on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
+
+import isthmus
+from isthmus import BufferState, Event, Queue, UnifiedBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from isthmus import Device
+
+PAGE = 1024  # of int32, 4 KiB
+PAGES = 600
+
+
+def together(*each: Callable[[threading.Event], None], seconds: float) -> None:
+    """Runs them side by side, on a thread each, till they are told to end; raises what they did."""
+    stop = threading.Event()
+    failures: list[BaseException] = []
+
+    def run(one: Callable[[threading.Event], None]) -> None:
+        try:
+            one(stop)
+        except BaseException as failed:
+            failures.append(failed)
+            stop.set()
+
+    threads = [threading.Thread(target=run, args=(one,)) for one in each]
+    for thread in threads:
+        thread.start()
+    stop.wait(seconds)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    if failures:
+        raise failures[0]
+
+
+@each_means
+@pytest.mark.parametrize(("pinned", "granularity"), [(False, "auto"), (True, "page")])
+def test_writers_race_with_uploads(
+    dev: Device, tracking: str, pinned: bool, granularity: str, long_tier: bool
+) -> None:
+    options: dict[str, Any] = {"pinned": pinned, "granularity": granularity, "dtype": np.int32}
+    buf = two_copies(dev, PAGES * PAGE, tracking, **options)
+    pages = buf.host.reshape(PAGES, PAGE)
+    last = np.zeros(PAGES, np.int64)
+
+    def writer(mine: slice, seed: int) -> Callable[[threading.Event], None]:
+        random = np.random.default_rng(seed)
+        which = np.arange(PAGES)[mine]
+
+        def write(stop: threading.Event) -> None:
+            while not stop.is_set():
+                page = random.choice(which)
+                last[page] += 1
+                pages[page, random.integers(PAGE)] = last[page]
+                pages[page, 0] = last[page]  # counts up, once a write
+
+        return write
+
+    def synchronize(stop: threading.Event) -> None:
+        seen = np.zeros(PAGES, np.int64)
+        while not stop.is_set():
+            now = read_on_device(buf).reshape(PAGES, PAGE)[:, 0]
+            assert (now >= seen).all(), "no page goes back"
+            seen = now.astype(np.int64)
+
+    seconds = 60 if long_tier else 0.4
+    together(writer(np.s_[::2], 1), writer(np.s_[1::2], 2), synchronize, seconds=seconds)
+    assert last.any()
+    assert (pages[:, 0] == last).all()
+    got = read_on_device(buf).reshape(PAGES, PAGE)
+    assert (got == pages).all()
+    assert buf.state is BufferState.SYNCHRONIZED
+
+
+@each_means
+def test_writers_race_with_downloads(dev: Device, tracking: str) -> None:
+    """The device writes the first half, the host the second, in other granules."""
+    half = PAGES // 2 * PAGE
+    buf = two_copies(dev, PAGES * PAGE, tracking, dtype=np.int32, granularity="page")
+    buf.fill(0).sync_to_device()
+    kept = buf.host
+    quarter, count = half // 2, 0
+
+    def write(stop: threading.Event) -> None:
+        nonlocal count
+        while not stop.is_set():
+            count += 1
+            kept[half + PAGE * 64 + count % (100 * PAGE)] = count
+
+    def fetch(stop: threading.Event) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            write_on_device(buf, number, (0, quarter))
+            buf.sync_to_host((0, quarter))
+            assert (kept[:quarter] == number).all()
+            buf.sync_to_device()
+
+    together(write, fetch, seconds=0.4)
+    assert kept[half:].any()
+    assert (read_on_device(buf) == kept).all()
+
+
+@each_means
+def test_all_calls_side_by_side(dev: Device, tracking: str) -> None:
+    buf = two_copies(dev, 50_000, tracking)
+    buf.fill(1).sync_to_device()
+
+    def host(stop: threading.Event) -> None:
+        while not stop.is_set():
+            buf.host[:10] = 1
+            assert buf.host[40_000] == 1
+
+    def device(stop: threading.Event) -> None:
+        while not stop.is_set():
+            assert buf.device.shape == (50_000,)
+            buf.sync_to_device((0, 1000), blocking=False)
+
+    def look(stop: threading.Event) -> None:
+        while not stop.is_set():
+            assert buf.state in (BufferState.SYNCHRONIZED, BufferState.HOST_DIRTY)
+            repr(buf), buf.dirty_ranges(), buf.statistics
+
+    def exact(stop: threading.Event) -> None:
+        while not stop.is_set():
+            with buf.host_write((20_000, 20_100)) as array:
+                array[:] = 1
+            with buf.host_read((30_000, 30_100)) as array:
+                assert (array == 1).all()
+
+    together(host, device, look, exact, host, device, seconds=0.4)
+    assert (read_on_device(buf) == 1).all()
+
+
+def test_many_threads_with_buffers_of_their_own(dev: Device) -> None:
+    def work(stop: threading.Event) -> None:
+        number = threading.get_ident() % 1000
+        while not stop.is_set():
+            buf = two_copies(dev, 20_000)
+            buf.host[5] = number
+            isthmus.synchronize([buf])
+            assert read_on_device(buf)[5] == number
+            if number % 2:
+                buf.free()
+
+    together(*[work] * 6, seconds=0.4)
+
+
+def test_freed_under_the_others(dev: Device) -> None:
+    for _ in range(20):
+        buf = two_copies(dev, 20_000)
+
+        def use(stop: threading.Event, buf: UnifiedBuffer = buf) -> None:
+            try:
+                while not stop.is_set():
+                    buf.host[:5] = 1
+                    buf.sync_to_device()
+            except isthmus.ClosedError:
+                stop.set()
+
+        def free(stop: threading.Event, buf: UnifiedBuffer = buf) -> None:
+            time.sleep(0.002)
+            buf.free()
+
+        together(use, use, free, seconds=60)
+
+
+@each_means
+def test_a_loop_goes_on(dev: Device, tracking: str) -> None:
+    async def ticks(count: list[int]) -> None:
+        while True:
+            count[0] += 1
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        buf = two_copies(dev, 200_000, tracking)
+        buf.host[:] = numbers(200_000)
+        count = [0]
+        other = asyncio.ensure_future(ticks(count))
+        array = await buf.on_device()
+        assert (array.to_numpy() == numbers(200_000)).all()
+        array.fill(3)
+        buf.mark_device_dirty()
+        host = await buf.on_host()
+        assert (host == 3).all()
+        part = await buf[5:10].on_device(queue=Queue(dev))
+        assert part.shape == (5,)
+        other.cancel()
+
+    asyncio.run(main())
+
+
+@each_means
+def test_uploads_behind_work_do_not_wait_for_it(dev: Device, tracking: str, gate: Event) -> None:
+    if "wait_for_host" not in dev.capabilities:
+        pytest.skip(f"queues of {dev.filter} cannot wait for the host")
+    queue = Queue(dev)
+    buf = two_copies(dev, 50_000, tracking, device=None, queue=queue)
+    buf.fill(1).sync_to_device()
+    kept = buf.host
+    queue.fence(after=[gate])
+    kept[:] = 2
+    array = buf.device  # returns, though the queue is held back
+    kept[:] = 3  # what was sent is not changed by that
+    got = np.empty(50_000, np.float32)
+    array.buffer.copy_to(got, queue=queue, blocking=False)
+    gate.complete()
+    queue.fence().wait()
+    assert (got == 2).all()
+    assert buf.state is BufferState.HOST_DIRTY
+    assert (read_on_device(buf) == 3).all()
+
+
+def test_pipes_are_read_into_it_meanwhile(dev: Device) -> None:
+    """The kernel's own writes, while others synchronise."""
+    buf = two_copies(dev, 1 << 20, dtype=np.uint8, granularity="page")
+    kept = memoryview(buf.host)
+    reader, writer = os.pipe()
+    data = np.random.default_rng(3).integers(0, 256, 1 << 20, dtype=np.uint8)
+
+    def fill(stop: threading.Event) -> None:
+        with open(writer, "wb") as file:
+            file.write(data)
+
+    def read(stop: threading.Event) -> None:
+        done = 0
+        with open(reader, "rb", buffering=0) as file:
+            while done < len(data):
+                done += file.readinto(kept[done : done + 5000])
+        stop.set()
+
+    def synchronize(stop: threading.Event) -> None:
+        while not stop.is_set():
+            buf.sync_to_device()
+
+    together(fill, read, synchronize, seconds=60)
+    assert (read_on_device(buf) == data).all()

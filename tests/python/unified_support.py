@@ -1,0 +1,61 @@
+"""What the tests of unified buffers share: the means of finding writes, and both sides of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from isthmus import UnifiedBuffer, _core
+
+if TYPE_CHECKING:
+    from isthmus import Device
+
+MEANS = ("pages", "bytes", "hashes")
+TELLS_PAGES = _core._tracking_in_force()[0] == "pages"
+# Small enough to be compared by bytes, some pages, and several of the largest granules.
+SIZES = (1, 300, 20_000, 1_500_000)
+
+each_means = pytest.mark.parametrize(
+    "tracking",
+    [
+        pytest.param(
+            means,
+            marks=pytest.mark.skipif(
+                means == "pages" and not TELLS_PAGES, reason="the kernel tells no written pages"
+            ),
+        )
+        for means in MEANS
+    ],
+)
+
+
+def two_copies(dev: Device, shape: Any, tracking: str | None = None, **options: Any) -> Any:
+    """A unified buffer of float32 that has two copies, whatever the device."""
+    options = {"dtype": np.float32, "separate": True, "device": dev} | options
+    return UnifiedBuffer(shape, tracking=tracking, **options)
+
+
+def read_on_device(buf: Any) -> np.ndarray:
+    """What the device has there once it is up to date; does not touch the host copy."""
+    array = buf.device
+    return array.copy() if isinstance(array, np.ndarray) else array.to_numpy()
+
+
+def write_on_device(buf: Any, data: Any, rows: Any = None) -> None:
+    """Writes by the device's own copy, and tells of it."""
+    with buf.device_write(rows) as part:
+        data = np.broadcast_to(np.asarray(data, buf.dtype), part.shape)
+        if isinstance(part, np.ndarray):
+            part[...] = data
+        else:
+            part.copy_from(data)
+
+
+def numbers(size: int, start: int = 1) -> np.ndarray:
+    return np.arange(start, start + size, dtype=np.float32)
+
+
+def covered(ranges: Any) -> set[int]:
+    return {element for start, stop in ranges for element in range(start, stop)}

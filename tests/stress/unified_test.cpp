@@ -1,0 +1,218 @@
+// Threads that write a unified buffer's host copy while others bring either copy up to date, have a
+// device write and ask what is owed: no version of any page is lost on its way.
+//
+// A second for all of them; ISTHMUS_STRESS_SECONDS says how long each runs.
+#include <atomic>
+#include <cstdlib>
+
+#include "support/unified.hpp"
+
+namespace {
+
+using namespace support;
+using word = std::uint64_t;
+
+constexpr std::size_t k_page = 4096;
+constexpr std::size_t k_words = k_page / sizeof(word);
+constexpr std::size_t k_host_pages = 1024;   // the first 4 MiB, which host threads write
+constexpr std::size_t k_device_pages = 512;  // then 2 MiB that a device writes
+constexpr std::size_t k_exact_pages = 512;   // and 2 MiB that are written exactly
+constexpr std::size_t k_device_at = k_host_pages * k_page;
+constexpr std::size_t k_exact_at = k_device_at + k_device_pages * k_page;
+constexpr std::size_t k_nbytes = k_exact_at + k_exact_pages * k_page;
+constexpr unsigned k_version_shift = 20;
+
+std::chrono::duration<double> how_long() {
+  const char* given = std::getenv("ISTHMUS_STRESS_SECONDS");
+  return std::chrono::duration<double>(given != nullptr ? std::strtod(given, nullptr) : 0.1);
+}
+
+// Tells its version, and where it belongs.
+word word_of(std::size_t page, std::size_t index, word version) {
+  return version << k_version_shift | (page * k_words + index) % (word{1} << k_version_shift);
+}
+
+bytes page_of(std::size_t page, word version) {
+  bytes made(k_page);
+  for (std::size_t i = 0; i < k_words; ++i) {
+    const word value = word_of(page, i, version);
+    std::memcpy(made.data() + i * sizeof value, &value, sizeof value);
+  }
+  return made;
+}
+
+class unified_stress : public on_unified {
+ protected:
+  void SetUp() override {
+    on_unified::SetUp();
+    if (!device_ || IsSkipped()) return;
+    it_ = make(k_nbytes);
+    end_ = std::chrono::steady_clock::now() +
+           std::chrono::duration_cast<std::chrono::nanoseconds>(how_long());
+  }
+  void TearDown() override {
+    it_ = {};
+    on_unified::TearDown();
+  }
+  [[nodiscard]] bool goes_on() const {
+    return std::chrono::steady_clock::now() < end_ && !::testing::Test::HasFailure();
+  }
+  template <class Body>
+  void start(Body body) {
+    running_.emplace_back([body] {
+      try {
+        body();
+      } catch (const im::error& problem) {
+        ADD_FAILURE() << problem.what();
+      }
+    });
+  }
+  void join() {
+    for (auto& one : running_) one.join();
+    running_.clear();
+  }
+
+  // Every other page of a part, again and again, densely and sparsely by turns.
+  void write_on_host(std::size_t first, std::size_t step) {
+    std::minstd_rand random(static_cast<unsigned>(first));
+    const auto view = it_.host({0, k_device_at});
+    auto* const words = reinterpret_cast<word*>(view.data());
+    for (word round = 1; goes_on(); ++round) {
+      const bool is_dense = round % 16 == 0;
+      for (std::size_t page = first; page < k_host_pages; page += step) {
+        if (!is_dense && random() % 64 != 0) continue;
+        const word version = written_[page] + 1;
+        for (std::size_t i = 0; i < k_words; ++i) {
+          std::atomic_ref(words[page * k_words + i])
+              .store(word_of(page, i, version), std::memory_order_relaxed);
+        }
+        written_[page].store(version);
+      }
+    }
+  }
+  // What had been written before is there, or what came later.
+  void bring_to_device(const im::queue& on) {
+    std::minstd_rand random(7);
+    std::vector<word> before(k_host_pages);
+    while (goes_on()) {
+      const std::size_t first = random() % k_host_pages;
+      const std::size_t last = first + 1 + random() % (k_host_pages - first);
+      for (std::size_t page = first; page < last; ++page) before[page] = written_[page];
+      const im::element_range range{first * k_page, last * k_page};
+      if (random() % 2 == 0) it_.sync_to_device(range, on);
+      bytes got((last - first) * k_page);
+      im::copy_n(std::span(got), im::at(it_.device(range, on), range.begin), got.size());
+      expect_no_older(got, first, before);
+    }
+  }
+  static void expect_no_older(const bytes& got, std::size_t first,
+                              const std::vector<word>& before) {
+#if !defined(__SANITIZE_THREAD__)  // under it the library copies byte by byte
+    for (std::size_t at = 0; at < got.size(); at += sizeof(word)) {
+      word value = 0;
+      std::memcpy(&value, got.data() + at, sizeof value);
+      const std::size_t page = first + at / k_page;
+      const word version = value >> k_version_shift;
+      if (version == 0 && before[page] == 0) continue;
+      ASSERT_EQ(value, word_of(page, at % k_page / sizeof(word), version)) << "page " << page;
+      ASSERT_GE(version, before[page]) << "page " << page << " at " << at % k_page;
+    }
+#else
+    (void)got, (void)first, (void)before;
+#endif
+  }
+  void write_on_device(const im::queue& on) {
+    std::minstd_rand random(8);
+    for (word version = 1; goes_on(); ++version) {
+      const std::size_t page = random() % k_device_pages;
+      const std::size_t at = k_device_at + page * k_page;
+      device_written_[page] = version;
+      const bytes data = page_of(page, version);
+      it_.device_write(
+          {at, at + k_page},
+          [&](const im::buffer& all) { im::copy(im::at(all, at), std::span(data), {.on = on}); },
+          on);
+      if (random() % 2 == 0) continue;
+      EXPECT_TRUE(same(it_.host_read({at, at + k_page}), data));
+    }
+  }
+  void write_exactly() {
+    std::minstd_rand random(9);
+    for (word version = 1; goes_on(); ++version) {
+      const std::size_t page = random() % k_exact_pages;
+      const std::size_t at = k_exact_at + page * k_page;
+      const bytes data = page_of(page, version);
+      it_.host_write({at, at + k_page}, [&](std::span<std::byte> part) {
+        std::copy(data.begin(), data.end(), part.begin());
+      });
+      exactly_written_[page] = version;
+    }
+  }
+  void look() {
+    while (goes_on()) {
+      (void)it_.info();
+      for (const auto& each : it_.dirty_on_host()) EXPECT_LE(each.end, k_nbytes);
+      for (const auto& each : it_.dirty_on_device()) EXPECT_GE(each.begin, k_device_at);
+    }
+  }
+  // Nobody writes any more: both copies are what was written last.
+  void expect_all() {
+    bytes want(k_nbytes);
+    const auto put = [&](std::size_t at, std::size_t page, word version) {
+      const bytes one = version == 0 ? bytes(k_page) : page_of(page, version);
+      std::copy(one.begin(), one.end(), want.begin() + static_cast<std::ptrdiff_t>(at));
+    };
+    for (std::size_t page = 0; page < k_host_pages; ++page)
+      put(page * k_page, page, written_[page]);
+    for (std::size_t page = 0; page < k_device_pages; ++page) {
+      put(k_device_at + page * k_page, page, device_written_[page]);
+    }
+    for (std::size_t page = 0; page < k_exact_pages; ++page) {
+      put(k_exact_at + page * k_page, page, exactly_written_[page]);
+    }
+    EXPECT_TRUE(same(it_.host_read(), want)) << "on the host";
+    EXPECT_TRUE(same(read(it_.device()), want)) << "on the device";
+    EXPECT_EQ(it_.state(), im::unified_state::synchronized);
+  }
+
+  unified it_;
+  std::chrono::steady_clock::time_point end_;
+  std::vector<std::thread> running_;
+  std::vector<std::atomic<word>> written_ = std::vector<std::atomic<word>>(k_host_pages);
+  std::vector<word> device_written_ = std::vector<word>(k_device_pages);
+  std::vector<word> exactly_written_ = std::vector<word>(k_exact_pages);
+};
+ISTHMUS_ON_UNIFIED(unified_stress);
+
+TEST_P(unified_stress, writers_beside_copies_of_two_queues) {
+  const im::queue other(device_);
+  start([this] { write_on_host(0, 2); });
+  start([this] { write_on_host(1, 2); });
+  start([this] { bring_to_device(queue_); });
+  start([this, other] { bring_to_device(other); });
+  join();
+  expect_all();
+}
+
+TEST_P(unified_stress, both_sides_write_ranges_of_their_own) {
+  const im::queue other(device_);
+  start([this] { write_on_host(0, 1); });
+  start([this] { bring_to_device(queue_); });
+  start([this, other] { write_on_device(other); });
+  start([this] { look(); });
+  join();
+  expect_all();
+}
+
+TEST_P(unified_stress, exact_writes_beside_copies) {
+  start([this] { write_on_host(0, 1); });
+  start([this] { write_exactly(); });
+  start([this] { bring_to_device(queue_); });
+  start([this] {
+    while (goes_on()) it_.sync_to_device();
+  });
+  join();
+  expect_all();
+}
+
+}  // namespace
