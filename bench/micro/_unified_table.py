@@ -146,7 +146,9 @@ class Table:
 
 def ratio_text(ratio: float) -> str:
     """As the bounds are written: 1.05, 1/7."""
-    return f"{ratio:.2f}" if ratio >= 2 / 3 or ratio <= 0 else f"1/{1 / ratio:.3g}"
+    if ratio >= 2 / 3 or ratio <= 0:
+        return f"{ratio:.2f}"
+    return f"1/{1 / ratio:.3g}" if ratio > 1e-3 else f"1/{1 / ratio:.0f}"
 
 
 def _time(seconds: float) -> str:

@@ -49,6 +49,7 @@ using driver_error = error_of<status::driver>;
 using dependency_failed = error_of<status::dependency>;
 using abandoned = error_of<status::abandoned>;
 using callback_failed = error_of<status::callback>;
+using conflict = error_of<status::conflict>;
 
 static_assert(std::copyable<error> && std::derived_from<error, std::runtime_error>);
 static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
@@ -69,6 +70,7 @@ static_assert(std::is_nothrow_copy_constructible_v<out_of_memory>);
     case status::dependency: throw dependency_failed(message);
     case status::abandoned: throw abandoned(message);
     case status::callback: throw callback_failed(message);
+    case status::conflict: throw conflict(message);
     default: throw error(code, message);
   }
 }

@@ -1168,7 +1168,8 @@ ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
  * isthmus_unified_mark_device. Where the device reaches host memory at full speed one memory serves
  * as both copies, unless `separate` is set. Ranges are `nbytes` from `offset`.
  *
- * In a forked child the host copy is a private one of the child's, as it was at the fork; all that
+ * In a forked child the host copy is the child's own: the parent sees nothing of what it writes, but
+ * it may see what the parent writes later to pages that it has not written itself; all that
  * needs a driver is FORKED. */
 
 typedef int32_t isthmus_unified_state_t;
@@ -1200,6 +1201,7 @@ typedef struct isthmus_unified_options_s {
   isthmus_winner_t on_conflict; /* whose bytes count where both wrote; NONE: that is an error */
   int32_t by_page;              /* writes are found by 4 KiB from the start: for sparse ones */
   isthmus_tracking_t tracking;  /* UNSUPPORTED at first use where it is not there */
+  size_t element_bytes;         /* a write to one byte counts for all of its element; 0: one byte */
   isthmus_resource_t* resource; /* of the device copy; NULL: the driver */
 } isthmus_unified_options_t;
 

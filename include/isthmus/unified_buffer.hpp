@@ -300,6 +300,7 @@ class unified_buffer {
     raw.on_conflict = static_cast<isthmus_winner_t>(options.on_conflict);
     raw.by_page = options.by_page ? 1 : 0;
     raw.tracking = static_cast<isthmus_tracking_t>(options.tracking);
+    raw.element_bytes = sizeof(T);
     raw.resource = options.from.get();
     isthmus_unified_t* made = nullptr;
     detail::check(isthmus_unified_create(count * sizeof(T), options.on.get(), &raw, &made));

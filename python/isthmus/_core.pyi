@@ -8,6 +8,7 @@ from collections.abc import Callable, Generator, Sequence
 from os import PathLike
 from typing import Any, SupportsIndex
 
+from numpy.typing import NDArray
 from typing_extensions import Self
 
 from ._pointer import PointerInfo
@@ -83,6 +84,11 @@ class ForkedError(Error, RuntimeError):
 
 class InternalError(Error, RuntimeError):
     """A fault of Isthmus: please report it."""
+
+class ConflictError(Error, RuntimeError):
+    """
+    Host and device both wrote the same part of a unified buffer: see UnifiedBuffer.resolve().
+    """
 
 class Platform:
     """
@@ -1468,6 +1474,174 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
+class DeviceArray:
+    """
+    A typed N-dimensional array over a Buffer of any kind.
+
+    DeviceArray(buffer, shape, dtype="float32", *, strides=None, offset=0)
+
+    `shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,
+    float or complex type in this machine's order of bytes. `strides` in bytes, 0 or more and
+    multiples of the element's size; None: C order without gaps. `offset`: bytes from the
+    buffer's start to the first element. Copies nothing and keeps the buffer alive; nothing
+    works on it any more once that is freed (ClosedError).
+
+    Raises OutOfRangeError where an element lies outside the buffer, TypeError for other types,
+    ValueError for negative numbers, strides that fit neither shape nor type and elements that
+    are not aligned, OverflowError past 63 bits.
+
+    array[2], array[1:3, ::2] and array[..., 0] are views. memoryview(array) and
+    numpy.asarray(array) see shared and host kinds without a copy, once pending work on the
+    buffer has ended; other libraries take it by DLPack and the interfaces. Never changes, and
+    is safe to use from any thread; operations on the elements are the buffer's.
+    """
+
+    def __init__(self, buffer: Buffer, shape: int | Sequence[int], dtype: Any = 'float32', *, strides: Sequence[int] | None = None, offset: int = 0) -> None: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, key: Any) -> DeviceArray:
+        """A view: by an integer, a slice of step 1 or more, ..., or a tuple of them.
+
+        It shares the buffer. Raises IndexError out of bounds, TypeError for other keys.
+        """
+
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each dimension."""
+
+    @property
+    def dtype(self) -> Any:
+        """The elements' numpy.dtype. Imports NumPy."""
+
+    @property
+    def ndim(self) -> int:
+        """How many dimensions it has, 64 at most."""
+
+    @property
+    def size(self) -> int:
+        """All its elements."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, without what lies between them."""
+
+    @property
+    def offset(self) -> int:
+        """Bytes from the buffer's start to the first element."""
+
+    @property
+    def ptr(self) -> int:
+        """The first element's address. ClosedError if the buffer is freed."""
+
+    @property
+    def buffer(self) -> Buffer:
+        """The memory, which it keeps alive."""
+
+    @property
+    def kind(self) -> str:
+        """"device", "shared" or "host"."""
+
+    @property
+    def queue(self) -> Queue:
+        """The buffer's queue."""
+
+    @property
+    def device(self) -> Device:
+        """The device of its queue."""
+
+    @property
+    def read_only(self) -> bool:
+        """Whether writes to it are refused."""
+
+    def on_queue(self, queue: Queue) -> DeviceArray:
+        """
+        The same elements, with operations that go to `queue`, of the same context
+        (WrongContextError).
+        """
+
+    def record(self, queue_or_event: Queue | Event) -> None:
+        """
+        Tells that work which Isthmus does not know uses the memory: as Buffer.record.
+        """
+
+    def __repr__(self) -> str: ...
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """
+        Version 1, as Buffer's, of the first element's address; strides count elements.
+        """
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """NumPy's interface, version 3, of shared and host kinds, as Buffer's."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """Numba's interface, version 3, of arrays on CUDA devices, as Buffer's."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        """
+        An array over the memory of shared and host kinds. Raises TypeError for device kind.
+        """
+
+    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+        """
+        A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,
+        waits and errors. A copy has no gaps.
+        """
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """As Buffer.__dlpack_device__."""
+
+    def reshape(self, *shape: int | Sequence[int]) -> DeviceArray:
+        """
+        The same elements in another shape: integers or one sequence of them, one of which
+        may be -1. Raises ValueError where the numbers of elements differ and for an array
+        that is not in C order without gaps.
+        """
+
+    def to_numpy(self) -> Any:
+        """
+        A fresh ndarray of the same type and shape with a copy of the elements, of any kind.
+        Waits for pending work.
+        """
+
+    def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies the elements of an array of the same type and shape: a DeviceArray of any kind
+        and device, a NumPy array or another with the buffer protocol, or one with
+        __sycl_usm_array_interface__ or __cuda_array_interface__; either may have gaps.
+
+        `queue` None: this array's. Order, events and `blocking` as in Buffer.copy_from.
+        Raises TypeError for another type or no array, ValueError for another shape and for
+        a dimension that runs backwards.
+        """
+
+    def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Copies the elements into `dst`: as copy_from, the other way. Raises ReadOnlyError for
+        a destination that cannot be written.
+        """
+
+    def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+        """
+        Sets every element to a number. All else as in copy_from. Raises OverflowError for an
+        integer that does not fit, TypeError for a value of another kind, as 1.5 for integers,
+        and ValueError for an array.
+        """
+
 class IpcHandle:
     """
     Device memory, for another process: IpcHandle(handle, offset, nbytes), as
@@ -1714,6 +1888,78 @@ def pin(array: object, nbytes: int | None = None, *, device: Device | str | None
     Pinning takes 25 to 115 ms a GiB with CUDA, and as much to undo: worth it for what is
     copied several times. Raises InvalidArgumentError for device memory or what is none.
     """
+
+class UnifiedMemory:
+    """The native part of isthmus.UnifiedBuffer."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, nbytes: int, queue: Queue | None, device: Device | str | None, options: tuple[int, ...], resource: Any) -> None: ...
+
+    def _host(self, begin: int, end: int) -> NDArray[Any]: ...
+
+    @property
+    def host(self) -> NDArray[Any]:
+        """
+        The host copy as a NumPy array of `shape` and `dtype`, brought up to date: waits for
+        what the device wrote. Writes through it, and through what is made of it, are found
+        whenever they come. ConflictError where both sides wrote the same; ClosedError.
+        """
+
+    @property
+    def device(self) -> Any:
+        """
+        The device copy, brought up to date: a DeviceArray, or on the host platform, where one
+        memory serves as both copies, a NumPy array. Returns when the host may write again,
+        without waiting for kernels. What is put on the buffer's queue from then on sees it.
+        ConflictError where both sides wrote the same; USMAllocationError; ClosedError.
+        """
+
+    def _device(self, begin: int, end: int, queue: Queue | None, is_written: bool) -> Any: ...
+
+    def _read(self, begin: int, end: int) -> _HostMemory: ...
+
+    def _begin_write(self, begin: int, end: int, keeps: bool) -> _HostMemory: ...
+
+    def _end_write(self, begin: int, end: int, kept: bool) -> None: ...
+
+    def _to_device(self, begin: int, end: int, queue: Queue | None, blocking: bool) -> Event | None: ...
+
+    def _to_host(self, begin: int, end: int, queue: Queue | None, blocking: bool) -> Event | None: ...
+
+    def _mark(self, begin: int, end: int, device_wrote: bool) -> None: ...
+
+    def _resolve(self, winner: int, begin: int, end: int) -> None: ...
+
+    def _forget(self) -> None: ...
+
+    def _state(self) -> int: ...
+
+    def _dirty(self, of_device: bool) -> list[tuple[int, int]]: ...
+
+    def _info(self) -> dict[str, Any]: ...
+
+    def _free(self) -> None: ...
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one copy."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents, in elements."""
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype of an element."""
+
+    @property
+    def _queue(self) -> Queue: ...
+
+class _HostMemory:
+    """Bytes of a unified buffer's host copy."""
+
+def _synchronize(buffers: Sequence[UnifiedMemory], queue: Queue | None) -> None: ...
+
+def _tracking_in_force() -> tuple[str, int, str]: ...
 
 def sim_create(options: str | None = None) -> Device:
     """

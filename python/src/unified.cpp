@@ -148,19 +148,21 @@ const resource* resource_for(nb::handle named, const queue& on, nb::object& kept
   return kept.is_valid() ? nb::inst_ptr<resource>(kept) : nullptr;
 }
 
+// `options`: pinned, separate, granularity, on_conflict and tracking as the library's numbers.
 void init_unified(unified* where, nb::handle shape, nb::handle dtype, std::size_t nbytes,
-                  nb::handle queue, nb::handle device, const nb::dict& options, nb::handle from) {
+                  nb::handle queue, nb::handle device, const nb::tuple& options, nb::handle from) {
   nb::object on = python::to_queue(queue, device);
-  const auto number = [&](const char* name) { return nb::cast<std::int32_t>(options[name]); };
+  const auto number = [&](std::size_t i) { return nb::cast<std::int32_t>(options[i]); };
   nb::object kept;
   const auto* source = resource_for(from, *nb::inst_ptr<python::queue>(on), kept);
   isthmus_unified_options_t wanted{};
   wanted.struct_size = sizeof wanted;
-  wanted.pinned = number("pinned");
-  wanted.separate = number("separate");
-  wanted.on_conflict = number("on_conflict");
-  wanted.by_page = number("by_page");
-  wanted.tracking = number("tracking");
+  wanted.pinned = number(0);
+  wanted.separate = number(1);
+  wanted.by_page = number(2);
+  wanted.on_conflict = number(3);
+  wanted.tracking = number(4);
+  wanted.element_bytes = nb::cast<std::size_t>(dtype.attr("itemsize"));
   wanted.resource = source != nullptr ? source->raw.get() : nullptr;
   unified_handle made;
   check(isthmus_unified_create(nbytes, nb::inst_ptr<python::queue>(on)->raw.get(), &wanted,
@@ -173,18 +175,29 @@ void init_unified(unified* where, nb::handle shape, nb::handle dtype, std::size_
 }
 
 void bind_moves(nb::class_<unified>& bound) {
-  bound.def("_to_device", &to_device, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-      .def("_to_host", &to_host, nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-      .def("_mark", &mark)
-      .def("_resolve", &resolve)
-      .def("_forget", &forget);
+  bound
+      .def(
+          "_to_device", &to_device, nb::arg("begin"), nb::arg("end"), nb::arg("queue").none(),
+          nb::arg("blocking"),
+          nb::sig("def _to_device(self, begin: int, end: int, queue: Queue | None, blocking: bool) "
+                  "-> Event | None"))
+      .def("_to_host", &to_host, nb::arg("begin"), nb::arg("end"), nb::arg("queue").none(),
+           nb::arg("blocking"),
+           nb::sig("def _to_host(self, begin: int, end: int, queue: Queue | None, blocking: bool) "
+                   "-> Event | None"))
+      .def("_mark", &mark,
+           nb::sig("def _mark(self, begin: int, end: int, device_wrote: bool) -> None"))
+      .def("_resolve", &resolve,
+           nb::sig("def _resolve(self, winner: int, begin: int, end: int) -> None"))
+      .def("_forget", &forget, nb::sig("def _forget(self) -> None"));
 }
 
 void bind_facts(nb::class_<unified>& bound) {
-  bound.def("_state", &state_of)
-      .def("_dirty", &dirty_bytes)
-      .def("_info", &info_of)
-      .def("_free", &free_unified)
+  bound.def("_state", &state_of, nb::sig("def _state(self) -> int"))
+      .def("_dirty", &dirty_bytes,
+           nb::sig("def _dirty(self, of_device: bool) -> list[tuple[int, int]]"))
+      .def("_info", &info_of, nb::sig("def _info(self) -> dict[str, Any]"))
+      .def("_free", &free_unified, nb::sig("def _free(self) -> None"))
       .def_prop_ro(
           "nbytes", [](const unified& self) { return self.nbytes; }, "Bytes of one copy.")
       .def_prop_ro(
@@ -193,7 +206,9 @@ void bind_facts(nb::class_<unified>& bound) {
       .def_prop_ro(
           "dtype", [](const unified& self) { return self.dtype; },
           nb::sig("def dtype(self) -> Any"), "NumPy's dtype of an element.")
-      .def_prop_ro("_queue", [](const unified& self) { return self.queue_object; });
+      .def_prop_ro(
+          "_queue", [](const unified& self) { return self.queue_object; },
+          nb::sig("def _queue(self) -> Queue"));
 }
 
 }  // namespace
@@ -203,14 +218,21 @@ void bind_unified(nb::module_& module) {
                             nb::dynamic_attr(), nb::type_slots(unified_slots),
                             "The native part of isthmus.UnifiedBuffer.");
   types.unified = bound;
-  bound.def("__init__", &init_unified, nb::arg("shape"), nb::arg("dtype"), nb::arg("nbytes"),
-            nb::arg("queue").none(), nb::arg("device").none(), nb::arg("options"),
-            nb::arg("resource").none());
+  bound.def(
+      "__init__", &init_unified, nb::arg("shape"), nb::arg("dtype"), nb::arg("nbytes"),
+      nb::arg("queue").none(), nb::arg("device").none(), nb::arg("options"),
+      nb::arg("resource").none(),
+      nb::sig("def __init__(self, shape: tuple[int, ...], dtype: Any, nbytes: int, queue: "
+              "Queue | None, device: Device | str | None, options: tuple[int, ...], resource: "
+              "Any) -> None"));
   bind_unified_arrays(module, bound);
   bind_moves(bound);
   bind_facts(bound);
-  module.def("_synchronize", &synchronize_all, nb::arg(), nb::arg().none());
-  module.def("_tracking_in_force", &tracking_in_force);
+  module.def("_synchronize", &synchronize_all, nb::arg("buffers"), nb::arg("queue").none(),
+             nb::sig("def _synchronize(buffers: Sequence[UnifiedMemory], queue: Queue | None) -> "
+                     "None"));
+  module.def("_tracking_in_force", &tracking_in_force,
+             nb::sig("def _tracking_in_force() -> tuple[str, int, str]"));
 }
 
 }  // namespace isthmus::python

@@ -128,10 +128,22 @@ nb::object buffer_of_device(const unified& self, buffer_handle raw, nb::handle q
                                self.nbytes, false);
 }
 
+bool is_numpy_on_device(const unified& self) noexcept {
+  return self.one_memory && nb::inst_ptr<python::queue>(self.queue_object)->on_host;
+}
+
+// Before anything moves: TypeError for a dtype that only the host knows.
+void need_layout(unified& self) {
+  if (!is_numpy_on_device(self) && !self.device_layout) {
+    self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
+  }
+}
+
 // A Buffer of all of the device copy, up to date in the range; before it is written there by the
 // device, if that is to come.
 nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
                         bool is_written) {
+  need_layout(self);
   auto* const raw = raw_of(self);
   auto* const on = raw_queue(queue);
   buffer_handle made;
@@ -142,10 +154,6 @@ nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::h
   return buffer_of_device(self, std::move(made), queue);
 }
 
-bool is_numpy_on_device(const unified& self) noexcept {
-  return self.one_memory && nb::inst_ptr<python::queue>(self.queue_object)->on_host;
-}
-
 // An array over it: NumPy's on the host platform, where one memory is both copies.
 nb::object device_array_of(unified& self, nb::object memory) {
   if (is_numpy_on_device(self)) {
@@ -153,9 +161,6 @@ nb::object device_array_of(unified& self, nb::object memory) {
       self.device_array = numpy_array(self, memory);
     }
     return self.device_array;
-  }
-  if (!self.device_layout) {
-    self.device_layout = dense_layout(to_shape(self.shape), to_element_type(self.dtype));
   }
   return make_device_array(std::move(memory), self.device_layout);
 }
@@ -199,14 +204,29 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
                               "Bytes of a unified buffer's host copy.")
           .release();
   bound
-      .def("_host", [](nb::handle self, std::size_t begin,
-                       std::size_t end) { return host_of(require_unified(self), begin, end); })
-      .def_prop_ro("host",
-                   [](nb::handle self) {
-                     auto& of = require_unified(self);
-                     return host_of(of, 0, of.nbytes);
-                   })
-      .def_prop_ro("device", [](nb::handle self) { return device_of_unified(self); })
+      .def(
+          "_host",
+          [](nb::handle self, std::size_t begin, std::size_t end) {
+            return host_of(require_unified(self), begin, end);
+          },
+          nb::sig("def _host(self, begin: int, end: int) -> NDArray[Any]"))
+      .def_prop_ro(
+          "host",
+          [](nb::handle self) {
+            auto& of = require_unified(self);
+            return host_of(of, 0, of.nbytes);
+          },
+          nb::sig("def host(self) -> NDArray[Any]"),
+          "The host copy as a NumPy array of `shape` and `dtype`, brought up to date: waits for\n"
+          "what the device wrote. Writes through it, and through what is made of it, are found\n"
+          "whenever they come. ConflictError where both sides wrote the same; ClosedError.")
+      .def_prop_ro(
+          "device", [](nb::handle self) { return device_of_unified(self); },
+          nb::sig("def device(self) -> Any"),
+          "The device copy, brought up to date: a DeviceArray, or on the host platform, where one\n"
+          "memory serves as both copies, a NumPy array. Returns when the host may write again,\n"
+          "without waiting for kernels. What is put on the buffer's queue from then on sees it.\n"
+          "ConflictError where both sides wrote the same; USMAllocationError; ClosedError.")
       .def(
           "_device",
           [](nb::handle object, std::size_t begin, std::size_t end, nb::handle queue,
@@ -214,10 +234,14 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
             auto& self = require_unified(object);
             return device_array_of(self, device_bytes(self, begin, end, queue, is_written));
           },
-          nb::arg(), nb::arg(), nb::arg().none(), nb::arg())
-      .def("_read", &read_bytes)
-      .def("_begin_write", &begin_write)
-      .def("_end_write", &end_write);
+          nb::arg("begin"), nb::arg("end"), nb::arg("queue").none(), nb::arg("is_written"),
+          nb::sig("def _device(self, begin: int, end: int, queue: Queue | None, is_written: bool) "
+                  "-> Any"))
+      .def("_read", &read_bytes, nb::sig("def _read(self, begin: int, end: int) -> _HostMemory"))
+      .def("_begin_write", &begin_write,
+           nb::sig("def _begin_write(self, begin: int, end: int, keeps: bool) -> _HostMemory"))
+      .def("_end_write", &end_write,
+           nb::sig("def _end_write(self, begin: int, end: int, kept: bool) -> None"));
 }
 
 }  // namespace isthmus::python

@@ -56,6 +56,7 @@ result<unified_request> request_of(std::size_t nbytes, const isthmus_unified_opt
   wanted.separate = options->separate != 0;
   wanted.on_conflict = *wins;
   wanted.by = *by;
+  wanted.element_bytes = std::max<std::size_t>(1, options->element_bytes);
   if (options->by_page != 0) {
     wanted.grain = tracking::granularity::page;
   }

@@ -55,11 +55,52 @@ void copy_rows(const copy_2d_shape& shape) noexcept {
   }
 }
 
-void copy_ranges(const ranged_copy& what) noexcept {
-  for (const auto& each : what.ranges) {
-    copy_bytes(advance(what.destination, each.destination_offset),
-               advance(what.source, each.source_offset), each.nbytes);
+namespace {
+
+// Of what is copied together with more than the caches hold, ranges from here on go past them.
+constexpr std::size_t k_least_past_caches = std::size_t{4} << 10;
+
+void copy_some(const ranged_copy& what, std::size_t first, std::size_t last,
+               bool past_caches) noexcept {
+  for (const auto& each : what.ranges.subspan(first, last - first)) {
+    if (each.nbytes >= k_large_bytes) {
+      continue;
+    }
+    auto* const to = advance(what.destination, each.destination_offset);
+    const auto* const from = advance(what.source, each.source_offset);
+    if (past_caches && each.nbytes >= k_least_past_caches) {
+      stream_copy(to, from, each.nbytes);
+    } else {
+      std::memcpy(to, from, each.nbytes);
+    }
   }
+}
+
+}  // namespace
+
+// Each large one by several threads; of the others each thread takes some.
+void copy_ranges(const ranged_copy& what) noexcept {
+  const auto count = what.ranges.size();
+  std::size_t rest = 0;
+  for (const auto& each : what.ranges) {
+    if (each.nbytes >= k_large_bytes) {
+      copy_bytes(advance(what.destination, each.destination_offset),
+                 advance(what.source, each.source_offset), each.nbytes);
+    } else {
+      rest += each.nbytes;
+    }
+  }
+  if (rest < k_large_bytes) {
+    copy_some(what, 0, count, false);
+    return;
+  }
+  share_out(rest, [&](std::size_t at, std::size_t n) {
+    const auto index = [&](std::size_t of) {
+      return static_cast<std::size_t>(static_cast<double>(of) / static_cast<double>(rest) *
+                                      static_cast<double>(count));
+    };
+    copy_some(what, index(at), at + n == rest ? count : index(at + n), true);
+  });
 }
 
 namespace {

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -69,9 +71,18 @@ void shared_file::map_privately(void* at, std::size_t offset, std::size_t nbytes
   }
 }
 
+// Who gets them next must find zeros, so where the kernel takes none back they are written.
 void shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
-  fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-            static_cast<off_t>(nbytes));
+  static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
+  if (fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+                static_cast<off_t>(nbytes)) == 0) {
+    return;
+  }
+  for (const auto end = offset + nbytes; offset < end;) {
+    const auto piece = std::min(k_zeros.size(), end - offset);
+    const auto written = pwrite(number_, k_zeros.data(), piece, static_cast<off_t>(offset));
+    offset += written > 0 ? static_cast<std::size_t>(written) : piece;  // a hole is zero already
+  }
 }
 
 result<void> populate_shared(void* at, std::size_t nbytes) {

@@ -44,7 +44,7 @@ struct tested {
 tested try_out(const os::written_pages& kernel) {
   auto pages = os::map_twice(k_tested, k_huge_page);
   if (!pages) {
-    return {pages.take_error()};
+    return {told_wrongly(pages.failure().message())};
   }
   const undo mapped{[&] { os::unmap_twice(*pages, k_tested); }};
   auto* const memory = advance(pages->first, 0);

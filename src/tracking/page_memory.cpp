@@ -208,11 +208,9 @@ void page_memory::refine_locked(os::written_pages& kernel, const byte_range& ran
     if (refinement_.is_whole(chunk) && is_partly_covered(chunk)) {
       refinement_.ask_for_small(chunk);
       change_unwritten(kernel, chunk, written, [&](std::byte* at) {
-        const bool is_split = kernel.split(at, k_huge_page);
-        if (!is_split) {
+        if (!kernel.split(at, k_huge_page)) {
           refinement_.keep_small(chunk);
         }
-        return is_split;
       });
     }
   }
@@ -228,13 +226,15 @@ void page_memory::coarsen_locked(os::written_pages& kernel, const range_set& sti
                                  range_set& written) {
   for (const auto chunk : refinement_.need_small_only(still)) {
     change_unwritten(kernel, chunk, written, [&](std::byte* at) {
-      return kernel.merge(at, k_huge_page) && kernel.take(at, k_huge_page, [](void*, void*) {});
+      if (kernel.merge(at, k_huge_page)) {
+        static_cast<void>(kernel.take(at, k_huge_page, [](void*, void*) {}));
+      }
     });
   }
 }
 
 // The change forgets what was written since the look before it, so the bytes are compared with what
-// they were before that look.
+// they were before that look. One that fails has the next look tell too much, never too little.
 template <class Change>
 void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk, range_set& written,
                                    Change change) {
@@ -249,7 +249,8 @@ void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk,
       before != nullptr && kernel.take(view_ + first, k_huge_page, [this](void* from, void* to) {
         note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
       });
-  if (!change(view_ + first) || !told) {
+  change(view_ + first);
+  if (!told) {
     found_.add(all);
   }
   for (auto at = first; told && at < all.end; at += os::page_size()) {

@@ -11,9 +11,8 @@ namespace {
 
 // The sanitizer looks into memcpy and memcmp, so under it bytes go one by one; volatile, or the
 // compiler makes these loops such calls.
-__attribute__((no_sanitize("thread"))) void copy_each(volatile std::byte* to,
-                                                      const volatile std::byte* from,
-                                                      std::size_t nbytes) noexcept {
+[[maybe_unused]] __attribute__((no_sanitize("thread"))) void copy_each(
+    volatile std::byte* to, const volatile std::byte* from, std::size_t nbytes) noexcept {
   for (std::size_t at = 0; at < nbytes; ++at) {
     to[at] = from[at];
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/process.hpp"
 #include "unified/unified_buffer.hpp"
@@ -88,6 +89,17 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
   return {};
 }
 
+// What is on its way on other queues.
+result<void> unified_buffer::stand_behind_uploads(queue& on, const byte_range& range) const {
+  std::vector<ref<event>> before;
+  for (const auto& each : flights_) {
+    if (each.to_device && each.on != on.serial() && each.ranges.overlaps(range)) {
+      before.push_back(each.ended);
+    }
+  }
+  return before.empty() ? result<void>{} : on.stand_behind(before);
+}
+
 result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   const auto held = enter();
   if (auto bad = refuse(wanted.range)) {
@@ -95,12 +107,27 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   }
   ISTHMUS_TRY(upload(wanted));
   auto& on = chosen(wanted);
+  ISTHMUS_TRY(stand_behind_uploads(on, wanted.range));
   return &on == on_.get() ? result<ref<buffer>>{device_} : device_->on_queue(on);
+}
+
+// Of a chunk that is hashed all goes, so that what the host writes to it next can be told.
+byte_range unified_buffer::whole_chunks(const byte_range& range) const noexcept {
+  if (!host_ || host_->by() != tracking::means::hashes) {
+    return range;
+  }
+  const auto chunk = host_->granule();
+  return {range.begin / chunk * chunk, std::min(wanted_.nbytes, round_up(range.end, chunk))};
 }
 
 result<ref<buffer>> unified_buffer::begin_device_write(const sync_request& wanted) {
   const auto held = enter();
-  auto made = device(wanted);
+  if (auto bad = refuse(wanted.range)) {
+    return bad;
+  }
+  auto first = wanted;
+  first.range = whole_chunks(wanted.range);
+  auto made = device(first);
   ISTHMUS_TRY(made);
   if (host_is_there_ && !one_memory_) {
     undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};

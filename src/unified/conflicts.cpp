@@ -62,9 +62,23 @@ result<void> unified_buffer::look() {
   return {};
 }
 
+// Whole elements. Larger granules are taken as they are: pages and chunks.
+range_set unified_buffer::in_elements(const range_set& ranges) const {
+  const auto item = wanted_.element_bytes;
+  if (item == 1 || host_->by() != tracking::means::bytes) {
+    return ranges;
+  }
+  range_set whole;
+  for (const auto& each : ranges) {
+    const auto end = (each.end + item - 1) / item * item;
+    whole.add(byte_range{each.begin / item * item, std::min(end, wanted_.nbytes)});
+  }
+  return whole;
+}
+
 // What was found is told once: it stays here till it counts.
 result<void> unified_buffer::take_in_found() {
-  ISTHMUS_TRY(take_in(settled(found_)));
+  ISTHMUS_TRY(take_in(settled(in_elements(found_))));
   found_.clear();
   return {};
 }
@@ -160,6 +174,9 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   ISTHMUS_TRY(settle());
   ISTHMUS_TRY(look());
   const range_set told{range};
+  for (auto& each : flights_) {
+    each.outdated.add(told);
+  }
   const auto both = owed_device_.common(told);
   if (one_memory_ || wanted_.on_conflict == winner::device) {
     owed_host_.add(told);
@@ -180,7 +197,7 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
   if (which != winner::host && which != winner::device) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a conflict is settled for the host or the device");
   }
-  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(let_land(range));  // else what is on its way would come over the winner's
   ISTHMUS_TRY(look());
   const auto& losing = which == winner::host ? owed_host_ : owed_device_;
   const auto lost = losing.common({range});
@@ -200,7 +217,7 @@ result<void> unified_buffer::forget() {
   if (auto bad = refuse(all())) {
     return bad;
   }
-  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(let_land(all()));
   if (must_look()) {
     ISTHMUS_TRY(look());
   }

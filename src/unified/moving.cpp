@@ -39,23 +39,44 @@ range_list from_one_block(const range_set& ranges) {
   return list;
 }
 
-struct gathered {
-  struct deleter {
-    void operator()(std::byte* gone) const noexcept { free_result(gone); }
-  };
-  std::unique_ptr<std::byte, deleter> bytes;
-};
+range_list into_one_block(const range_set& ranges) {
+  auto list = from_one_block(ranges);
+  for (auto& each : list.each) {
+    std::swap(each.destination_offset, each.source_offset);
+  }
+  std::swap(list.destination_begin, list.source_begin);
+  std::swap(list.destination_bytes, list.source_bytes);
+  return list;
+}
 
-result<gathered> gather(const std::byte* from, const range_set& ranges) {
+// For all of the ranges, one behind the other.
+result<std::shared_ptr<std::byte>> block_for(const range_set& ranges) {
   auto room = allocate_result(ranges.nbytes());
   ISTHMUS_TRY(room);
-  gathered made{decltype(gathered::bytes){static_cast<std::byte*>(*room)}};
-  auto* next = made.bytes.get();
+  return std::shared_ptr<std::byte>{static_cast<std::byte*>(*room), &free_result};
+}
+
+result<std::shared_ptr<std::byte>> gather(const std::byte* from, const range_set& ranges) {
+  auto block = block_for(ranges);
+  ISTHMUS_TRY(block);
+  auto* next = block->get();
   for (const auto& each : ranges) {
     std::memcpy(next, from + each.begin, each.nbytes());
     next += each.nbytes();
   }
-  return made;
+  return block;
+}
+
+// What is wanted of the ranges that the block has. Pre: some of these.
+void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
+             const range_set& wanted) noexcept {
+  auto part = wanted.begin();
+  for (const auto& each : ranges) {
+    for (; part != wanted.end() && part->begin < each.end; ++part) {
+      std::memcpy(to + part->begin, block + (part->begin - each.begin), part->nbytes());
+    }
+    block += each.nbytes();
+  }
 }
 
 // Whether a copy on `on` would wait for work that is there now, or on any other queue with this
@@ -105,13 +126,18 @@ result<void> unified_buffer::land(flight& done) {
     return {};
   }
   ISTHMUS_TRY(look());
-  done.ranges.remove(owed_device_);
-  if (one_memory_) {
-    ISTHMUS_TRY(host_->snapshot(done.ranges, tracking::writers::some));
-  } else {
-    ISTHMUS_TRY(host_->publish(done.ranges));
+  auto good = done.ranges;
+  good.remove(done.outdated);
+  good.remove(owed_device_);
+  if (done.block) {
+    scatter(host_->library(), done.ranges, done.block.get(), good);
   }
-  return came_home(done.ranges);
+  if (one_memory_) {
+    ISTHMUS_TRY(host_->snapshot(good, tracking::writers::some));
+  } else {
+    ISTHMUS_TRY(host_->publish(good));
+  }
+  return came_home(good);
 }
 
 result<void> unified_buffer::came_home(const range_set& ranges) {
@@ -177,14 +203,14 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
     auto block = gather(*snapped, ranges);
     ISTHMUS_TRY(block);
     list = from_one_block(ranges);
-    source.pointer = block->bytes.get();
-    options.owners.push_back(owner_of(std::move(*block)));
+    source.pointer = block->get();
+    options.owners.push_back(owner_of(*std::move(block)));
   }
   auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
   ISTHMUS_TRY(destination);
   // What follows the copy needs no memory, so that nothing on its way is forgotten.
   flights_.reserve(flights_.size() + 1);
-  flight made{{}, ranges, true};
+  flight made{{}, ranges, true, on.serial()};
   auto left = owed_device_;
   left.remove(ranges);
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
@@ -219,9 +245,17 @@ submitted unified_buffer::download(const sync_request& wanted) {
     ISTHMUS_TRY(let_land(wanted.range));
   }
   auto ranges = owed_host_.common({wanted.range});
+  if (!ranges.empty() && os::is_forked_child()) {
+    return fail(ISTHMUS_ERROR_FORKED,
+                "the host copy lacks what the device wrote in {} of this range, and a forked child "
+                "cannot fetch it: bring it up to date before the fork",
+                describe_bytes(ranges.nbytes()));
+  }
   for (const auto& each : flights_) {
     if (!each.to_device) {
-      ranges.remove(each.ranges);
+      auto coming = each.ranges;
+      coming.remove(each.outdated);
+      ranges.remove(coming);
     }
   }
   if (ranges.empty()) {
@@ -252,7 +286,7 @@ error tell_what_is_missing(const error& failure, const range_set& ranges) {
 
 submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wanted) {
   flights_.reserve(flights_.size() + 1);
-  flight made{{}, ranges, false};
+  flight made{{}, ranges};
   if (one_memory_) {
     auto ended = device_->pending();
     ISTHMUS_TRY(ended);
@@ -267,10 +301,18 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   auto list = same_places(ranges);
   auto source = device_->at(list.source_begin, list.source_bytes, false);
   ISTHMUS_TRY(source);
-  const endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
+  endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
   transfer_options options;
   options.blocking = wanted.who == waiting::here;
   options.owners.push_back(owner_of(host_));
+  if (!options.blocking && !host_->is_one_memory()) {  // a look may need `library` meanwhile
+    auto block = block_for(ranges);
+    ISTHMUS_TRY(block);
+    made.block = *std::move(block);
+    destination.pointer = made.block.get();
+    list = into_one_block(ranges);
+    options.owners.push_back(owner_of(made.block));
+  }
   auto got =
       copy_ranges(&chosen(wanted), destination, *source, std::move(list), std::move(options));
   if (!got) {

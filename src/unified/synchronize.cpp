@@ -11,8 +11,7 @@ namespace isthmus {
 result<void> unified_buffer::to_device(std::span<unified_buffer* const> each, queue* on) {
   std::vector<unified_buffer*> all{each.begin(), each.end()};
   std::ranges::sort(all);
-  const auto doubles = std::ranges::unique(all);
-  all.erase(doubles.begin(), doubles.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
   std::vector<lock> held;
   held.reserve(all.size());
   std::vector<tracking::tracked_memory::taking> looks;

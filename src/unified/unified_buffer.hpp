@@ -33,6 +33,7 @@ struct unified_request {
   winner on_conflict = winner::none;
   tracking::granularity grain = tracking::granularity::automatic;
   std::optional<tracking::means> by;
+  std::size_t element_bytes = 1;  // no element is told as written in part
 };
 
 struct unified_counts {
@@ -125,6 +126,11 @@ class unified_buffer final : public ref_counted {
     ref<event> ended;
     range_set ranges;
     bool to_device = false;
+    std::uint64_t on = 0;  // the queue's serial number
+    // Where a download waits till it may be published, one range behind the other; null: in the
+    // host copy itself.
+    std::shared_ptr<std::byte> block{};
+    range_set outdated{};  // of a download: what the device wrote since it began
   };
 
   ~unified_buffer() override;
@@ -142,6 +148,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] bool must_look() const noexcept;
   // Without what is being written.
   [[nodiscard]] range_set settled(range_set ranges) const;
+  [[nodiscard]] range_set in_elements(const range_set& ranges) const;
   [[nodiscard]] tracking::writers who_writes() const noexcept;
   [[nodiscard]] result<void> look();
   [[nodiscard]] result<void> take_in_found();
@@ -164,6 +171,8 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] submitted download(const sync_request& wanted);
   [[nodiscard]] submitted send(const range_set& ranges, const sync_request& wanted);
   [[nodiscard]] submitted fetch(const range_set& ranges, const sync_request& wanted);
+  [[nodiscard]] byte_range whole_chunks(const byte_range& range) const noexcept;
+  [[nodiscard]] result<void> stand_behind_uploads(queue& on, const byte_range& range) const;
   [[nodiscard]] queue& chosen(const sync_request& wanted) const noexcept {
     return wanted.on != nullptr ? *wanted.on : *on_;
   }

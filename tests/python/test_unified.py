@@ -1,4 +1,4 @@
-"""UnifiedBuffer: its states and what leads from one to the next, and that only what changed moves."""
+"""UnifiedBuffer: its states, what leads from one to the next, and that only what changed moves."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ def test_exact_host_writes(dev: Device, tracking: str) -> None:
     expected[12:14] = -1
     assert (read_on_device(buf) == expected).all()
     assert buf.statistics.bytes_to_device == before + 20_000
-    with pytest.raises(ZeroDivisionError), buf.host_write((0, 1)) as rows:
+    with pytest.raises(ZeroDivisionError), buf.host_write((0, 1)) as rows:  # noqa: PT012
         rows[0, 0] = 9
         _ = 1 / 0
     assert read_on_device(buf)[0, 0] == 9, "what was written before an error counts"
@@ -172,7 +172,7 @@ def test_exact_device_writes(dev: Device, tracking: str) -> None:
     expected[10, 10], expected[11], expected[100] = -1, -2, -3
     assert (buf.host == expected).all()
     assert (read_on_device(buf) == expected).all()
-    with pytest.raises(ZeroDivisionError), buf.device_write((0, 1)) as rows:
+    with pytest.raises(ZeroDivisionError), buf.device_write((0, 1)) as rows:  # noqa: PT012
         rows.fill(8)
         _ = 1 / 0
     assert (buf.host[0] == 8).all()

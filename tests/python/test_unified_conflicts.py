@@ -23,7 +23,7 @@ FAR = SIZE - 10  # in another granule than 0, of any means but the largest pages
 
 
 def both_wrote(dev: Device, tracking: str, **options: Any) -> Any:
-    """Elements 0 to 10 hold 1 to 10 where they were last the same; the host and the device wrote."""
+    """Of numbers that were last the same the device wrote 0 to 8, and the host 4 to 10."""
     buf = two_copies(dev, SIZE, tracking, granularity="page", **options)
     buf.copy_from(numbers(SIZE)).sync_to_device()
     kept = buf.host

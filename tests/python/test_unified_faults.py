@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -93,7 +94,7 @@ def test_an_event_tells_of_a_failure(tracking: str, to: str) -> None:
         write_on_device(buf, 2)
     fail_next_copies(device)
     move = buf.sync_to_device if to == "device" else buf.sync_to_host
-    with pytest.raises(DriverError):
+    with pytest.raises(DriverError):  # noqa: PT012
         event = move(blocking=False)
         assert event is not None
         event.wait()
@@ -120,10 +121,10 @@ def test_every_call_fails_in_turn(tracking: str) -> None:
             lambda buf: buf.sync_to_host(),
         ]
         for step in steps:
-            try:
+            with contextlib.suppress(isthmus.Error):
                 step(buf)
-            except isthmus.Error:
-                step(buf)
+                continue
+            step(buf)
         reached = sim_calls(device, "any") - before >= number
         sim_configure(device, "fail=none")
         expected = np.ones(SIZE)
@@ -223,7 +224,7 @@ def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> 
         wanted = two_copies(device, 150_000, tracking).fill(9)
         assert (read_on_device(wanted) == 9).all()
     given = [str(buf.state) for buf in idle]
-    assert 2 <= sum(state in ("HOST_ONLY", "HOST_DIRTY") for state in given)
+    assert sum(state in ("HOST_ONLY", "HOST_DIRTY") for state in given) >= 2
     assert sim_state(device)[1] <= 1 << 20
     wanted.free()
     for number, buf in enumerate(idle):

@@ -128,7 +128,7 @@ def test_exact_access_outlives_it(dev: Device) -> None:
 
 def test_freed_within_an_exact_write(dev: Device) -> None:
     buf = two_copies(dev, 1000)
-    with pytest.raises(ClosedError), buf.host_write() as array:
+    with pytest.raises(ClosedError), buf.host_write() as array:  # noqa: PT012
         buf.free()
         array[:] = 1
 

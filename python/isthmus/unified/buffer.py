@@ -23,6 +23,35 @@ _OPTIONS = ("pinned", "separate", "granularity", "on_conflict", "tracking")
 _GRANULARITIES = {"auto": 0, "page": 1}
 
 
+# What was given before, as the library takes it: making a buffer costs little more than looking it
+# up.
+_known_options: dict[Any, tuple[int, ...]] = {}
+_known_dtypes: dict[Any, Any] = {}
+
+
+def _codes_of(options: tuple[Any, ...]) -> tuple[int, ...]:
+    pinned, separate, granularity, on_conflict, tracking = options
+    codes = (
+        int(bool(pinned)),
+        int(bool(separate)),
+        _one_of("granularity", granularity, _GRANULARITIES),
+        _one_of("on_conflict", on_conflict, WINNERS),
+        _one_of("tracking", tracking, _TRACKING),
+    )
+    if isinstance(pinned, bool) and isinstance(separate, bool):
+        _known_options[options] = codes
+    return codes
+
+
+def _dtype_of(given: Any) -> Any:
+    import numpy as np
+
+    made = np.dtype(given)
+    if isinstance(given, (str, type)):
+        _known_dtypes[given] = made
+    return made
+
+
 def _one_of(name: str, given: Any, known: dict[Any, int]) -> int:
     try:
         return known[given]
@@ -63,19 +92,18 @@ class UnifiedBuffer(_core.UnifiedMemory, UnifiedArray):
         tracking: str | None = None,
         resource: Any = None,
     ) -> None:
-        import numpy as np
-
-        extents, kind = shape_of(shape), np.dtype(dtype)
-        options = {
-            "pinned": int(bool(pinned)),
-            "separate": int(bool(separate)),
-            "by_page": _one_of("granularity", granularity, _GRANULARITIES),
-            "on_conflict": _one_of("on_conflict", on_conflict, WINNERS),
-            "tracking": _one_of("tracking", tracking, _TRACKING),
-        }
-        nbytes = bytes_of(extents, kind)
-        super().__init__(extents, kind, nbytes, queue, device, options, resource)
-        self._kept_options = (pinned, separate, granularity, on_conflict, tracking)
+        options = (pinned, separate, granularity, on_conflict, tracking)
+        try:
+            codes = _known_options[options]
+        except (KeyError, TypeError):
+            codes = _codes_of(options)
+        try:
+            kind = _known_dtypes[dtype]
+        except (KeyError, TypeError):
+            kind = _dtype_of(dtype)
+        extents = shape_of(shape)
+        super().__init__(extents, kind, bytes_of(extents, kind), queue, device, codes, resource)
+        self._kept_options = options
 
     @property
     def _whole(self) -> UnifiedBuffer:

@@ -17,17 +17,18 @@ Range = Union[slice, "tuple[int, int]", None]
 def shape_of(given: int | Sequence[int]) -> tuple[int, ...]:
     """``given`` as a tuple. ValueError for negative extents, TypeError for what is no shape."""
     shape = extents_of(given)
-    for extent in shape:
-        if extent < 0:
-            raise ValueError(f"shape {shape} has a negative extent: {extent}")
+    if min(shape, default=0) < 0:
+        raise ValueError(f"shape {shape} has a negative extent: {min(shape)}")
     return shape
 
 
 def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(given, int):
+        return (given,)
     try:
-        return (operator.index(given),)  # type: ignore[arg-type]
+        return tuple(map(operator.index, given))
     except TypeError:
-        return tuple(operator.index(extent) for extent in given)  # type: ignore[union-attr]
+        return (operator.index(given),)  # type: ignore[arg-type]
 
 
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
