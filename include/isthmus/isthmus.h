@@ -1168,8 +1168,8 @@ ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
  * isthmus_unified_mark_device. Where the device reaches host memory at full speed one memory serves
  * as both copies, unless `separate` is set. Ranges are `nbytes` from `offset`.
  *
- * In a forked child the host copy is the child's own: the parent sees nothing of what it writes, but
- * it may see what the parent writes later to pages that it has not written itself; all that
+ * In a forked child the host copy is the child's own: the parent sees nothing of what it writes,
+ * but it may see what the parent writes later to pages that it has not written itself; all that
  * needs a driver is FORKED. */
 
 typedef int32_t isthmus_unified_state_t;
@@ -1281,8 +1281,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_begin_device_write(
     isthmus_unified_t* unified, isthmus_queue_t* queue, size_t offset, size_t nbytes,
     isthmus_buffer_t** device) ISTHMUS_NOEXCEPT;
 
-/* Bring a copy up to date in the range. With `event` (set to NULL where nothing is to be moved) they
- * do not wait: it tells when the host may write again, or read. */
+/* Bring a copy up to date in the range. With `event` (set to NULL where nothing is to be moved)
+ * they do not wait: it tells when the host may write again, or read. */
 ISTHMUS_API isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified,
                                                        isthmus_queue_t* queue, size_t offset,
                                                        size_t nbytes,

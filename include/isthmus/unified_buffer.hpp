@@ -12,8 +12,8 @@
 // was chosen.
 //
 // Cost: host() and device() with nothing to do take some ten nanoseconds; while a host view lives,
-// device() looks for writes: 3 us and more. Threads: any; writes of the same elements by two threads
-// come in no order. Copies of a unified_buffer are references to the same one.
+// device() looks for writes: 3 us and more. Threads: any; writes of the same elements by two
+// threads come in no order. Copies of a unified_buffer are references to the same one.
 #pragma once
 
 #include <isthmus/buffer.hpp>

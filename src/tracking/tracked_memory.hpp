@@ -68,8 +68,9 @@ class tracked_memory {
   static void take_all(std::span<const taking> each);
 
   // From here on memory that begins at what is returned, `library` or where nobody writes the view
-  // itself, holds in these ranges what the view holds, or held at some moment since this was called:
-  // what is written later is found later. Pre: with no writers, what was written before was taken.
+  // itself, holds in these ranges what the view holds, or held at some moment since this was
+  // called: what is written later is found later. Pre: with no writers, what was written before was
+  // taken.
   [[nodiscard]] virtual result<const std::byte*> snapshot(const range_set& ranges, writers who) = 0;
   // Whether what that returns is good till somebody writes, not just till the next call.
   [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;

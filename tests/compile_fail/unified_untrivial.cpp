@@ -4,6 +4,4 @@
 
 #include <string>
 
-isthmus::unified_buffer<std::string> make() {
-  return isthmus::unified_buffer<std::string>(3);
-}
+isthmus::unified_buffer<std::string> make() { return isthmus::unified_buffer<std::string>(3); }
