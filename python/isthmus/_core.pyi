@@ -1889,7 +1889,7 @@ def pin(array: object, nbytes: int | None = None, *, device: Device | str | None
     copied several times. Raises InvalidArgumentError for device memory or what is none.
     """
 
-class UnifiedMemory:
+class _UnifiedMemory:
     """The native part of isthmus.UnifiedBuffer."""
 
     def __init__(self, shape: tuple[int, ...], dtype: Any, nbytes: int, queue: Queue | None, device: Device | str | None, options: tuple[int, ...], resource: Any) -> None: ...
@@ -1957,7 +1957,7 @@ class UnifiedMemory:
 class _HostMemory:
     """Bytes of a unified buffer's host copy."""
 
-def _synchronize(buffers: Sequence[UnifiedMemory], queue: Queue | None) -> None: ...
+def _synchronize(buffers: Sequence[_UnifiedMemory], queue: Queue | None) -> None: ...
 
 def _tracking_in_force() -> tuple[str, int, str]: ...
 

@@ -214,7 +214,7 @@ void bind_facts(nb::class_<unified>& bound) {
 }  // namespace
 
 void bind_unified(nb::module_& module) {
-  nb::class_<unified> bound(module, "UnifiedMemory", nb::is_weak_referenceable(),
+  nb::class_<unified> bound(module, "_UnifiedMemory", nb::is_weak_referenceable(),
                             nb::dynamic_attr(), nb::type_slots(unified_slots),
                             "The native part of isthmus.UnifiedBuffer.");
   types.unified = bound;
@@ -229,7 +229,7 @@ void bind_unified(nb::module_& module) {
   bind_moves(bound);
   bind_facts(bound);
   module.def("_synchronize", &synchronize_all, nb::arg("buffers"), nb::arg("queue").none(),
-             nb::sig("def _synchronize(buffers: Sequence[UnifiedMemory], queue: Queue | None) -> "
+             nb::sig("def _synchronize(buffers: Sequence[_UnifiedMemory], queue: Queue | None) -> "
                      "None"));
   module.def("_tracking_in_force", &tracking_in_force,
              nb::sig("def _tracking_in_force() -> tuple[str, int, str]"));

@@ -65,7 +65,7 @@ result<void> unified_buffer::look() {
 // Whole elements. Larger granules are taken as they are: pages and chunks.
 range_set unified_buffer::in_elements(const range_set& ranges) const {
   const auto item = wanted_.element_bytes;
-  if (item == 1 || host_->by() != tracking::means::bytes) {
+  if (item == 1 || ranges.empty() || host_->by() != tracking::means::bytes) {
     return ranges;
   }
   range_set whole;

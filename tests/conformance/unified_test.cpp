@@ -6,7 +6,7 @@ namespace {
 using namespace support;
 using state = im::unified_state;
 
-constexpr std::size_t k_sizes[] = {1, 1000, 64 * k_kib, 300 * k_kib + 7, 5 * k_mib + 11};
+constexpr std::size_t k_unified_sizes[] = {1, 1000, 64 * k_kib, 300 * k_kib + 7, 5 * k_mib + 11};
 
 class unified_buffer : public on_unified {};
 ISTHMUS_ON_UNIFIED(unified_buffer);
@@ -16,7 +16,7 @@ void put(const im::unified_view<std::byte>& view, std::size_t at, const bytes& d
 }
 
 TEST_P(unified_buffer, the_states_of_the_table) {
-  for (const std::size_t nbytes : k_sizes) {
+  for (const std::size_t nbytes : k_unified_sizes) {
     SCOPED_TRACE(nbytes);
     const unified it = make(nbytes);
     const bytes data = noise(nbytes);

@@ -59,7 +59,7 @@ def _one_of(name: str, given: Any, known: dict[Any, int]) -> int:
         raise ValueError(f"{name} must be one of {tuple(known)}, not {given!r}") from None
 
 
-class UnifiedBuffer(_core.UnifiedMemory, UnifiedArray):
+class UnifiedBuffer(_core._UnifiedMemory, UnifiedArray):
     """One array on the host and on a device: only what changed moves, and nothing is ever lost.
 
     ``shape``: extents in elements. ``dtype``: anything NumPy takes, not of objects. Memory is

@@ -69,8 +69,9 @@ device_traits traits_of(const questions& ask, const api& calls, const platform_f
   traits.is_host = type == ISTHMUS_DEVICE_CPU;
   traits.native_kernels =
       traits.is_host && (ask.value<bits>(cl::k_device_execution) & cl::k_runs_native_kernels) != 0;
-  traits.takes_host_memory =
-      traits.is_host && (ask.value<bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
+  // PoCL 7 says so too, and refuses to fill such memory.
+  traits.takes_host_memory = traits.is_host && home.is_intel &&
+                             (ask.value<bits>(cl::k_device_svm) & cl::k_svm_system) != 0;
   traits.ends_dependents = traits.is_host && home.is_intel;
   traits.wants_farewell = traits.ends_dependents;
   return traits;
