@@ -14,7 +14,7 @@ constexpr std::size_t k_rounds = 20;
 // A "kernel": copies what the device has in that range out of it, as a program's own would read it.
 std::vector<float> read(const im::unified_buffer<float>& values, im::element_range range) {
   std::vector<float> got(range.end - range.begin);
-  im::copy_n(std::span(got), im::at(values.device(range), range.begin * sizeof(float)),
+  im::copy_n(std::span(got), im::at(values.device(), range.begin * sizeof(float)),
              got.size() * sizeof(float));
   return got;
 }

@@ -114,7 +114,7 @@ nb::object part_of(const device_array& of, nb::handle key) {
 }
 
 // One extent may be -1: what the others leave.
-array_numbers to_new_shape(nb::args given, std::int64_t size) {
+array_numbers to_new_shape(const nb::args& given, std::int64_t size) {
   const bool is_one = given.size() == 1;
   const nb::object wanted = is_one ? nb::object{given[0]} : nb::object{given};
   const nb::object listed =
@@ -146,7 +146,7 @@ array_numbers to_new_shape(nb::args given, std::int64_t size) {
   return shape;
 }
 
-nb::object reshape(const device_array& self, nb::args given) {
+nb::object reshape(const device_array& self, const nb::args& given) {
   const auto& layout = *self.layout;
   if (!layout.is_c_dense) {
     raise_python(PyExc_ValueError,

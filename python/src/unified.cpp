@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "arguments.hpp"
 #include "resources.hpp"
 
 namespace isthmus::python {
@@ -115,7 +116,7 @@ void free_unified(unified& self) {
   isthmus_unified_free(raw);
 }
 
-void synchronize_all(nb::list given, nb::handle queue) {
+void synchronize_all(const nb::list& given, nb::handle queue) {
   std::vector<isthmus_unified_t*> raw;
   for (const nb::handle each : given) {
     raw.push_back(raw_of(require_unified(each)));
@@ -148,9 +149,17 @@ const resource* resource_for(nb::handle named, const queue& on, nb::object& kept
   return kept.is_valid() ? nb::inst_ptr<resource>(kept) : nullptr;
 }
 
+constexpr Py_ssize_t k_options = 5;
+
 // `options`: pinned, separate, granularity, on_conflict and tracking as the library's numbers.
-void init_unified(unified* where, nb::handle shape, nb::handle dtype, std::size_t nbytes,
-                  nb::handle queue, nb::handle device, const nb::tuple& options, nb::handle from) {
+void init_unified(unified* where, nb::handle shape, nb::handle dtype, nb::handle size,
+                  nb::handle queue, nb::handle device, nb::handle given_options, nb::handle from) {
+  if (PyTuple_Check(shape.ptr()) == 0 || PyTuple_Check(given_options.ptr()) == 0 ||
+      PyTuple_GET_SIZE(given_options.ptr()) != k_options) {
+    raise_python(PyExc_TypeError, "shape must be a tuple, and options one of five numbers");
+  }
+  const auto options = nb::borrow<nb::tuple>(given_options);
+  const auto nbytes = to_size(size, "nbytes");
   nb::object on = python::to_queue(queue, device);
   const auto number = [&](std::size_t i) { return nb::cast<std::int32_t>(options[i]); };
   nb::object kept;
@@ -219,9 +228,9 @@ void bind_unified(nb::module_& module) {
                             "The native part of isthmus.UnifiedBuffer.");
   types.unified = bound;
   bound.def(
-      "__init__", &init_unified, nb::arg("shape"), nb::arg("dtype"), nb::arg("nbytes"),
-      nb::arg("queue").none(), nb::arg("device").none(), nb::arg("options"),
-      nb::arg("resource").none(),
+      "__init__", &init_unified, nb::arg("shape").none(), nb::arg("dtype").none(),
+      nb::arg("nbytes").none(), nb::arg("queue").none(), nb::arg("device").none(),
+      nb::arg("options").none(), nb::arg("resource").none(),
       nb::sig("def __init__(self, shape: tuple[int, ...], dtype: Any, nbytes: int, queue: "
               "Queue | None, device: Device | str | None, options: tuple[int, ...], resource: "
               "Any) -> None"));

@@ -73,7 +73,7 @@ nb::object numpy_array(const unified& self, nb::handle memory) {
 
 void make_host_array(unified& self, void* start) {
   self.host_bytes = make_instance<host_memory>(
-      host_memory_type, unified_handle::retained(self.raw.get()), start, self.nbytes);
+      host_memory_type, host_memory{unified_handle::retained(self.raw.get()), start, self.nbytes});
   self.host_array = numpy_array(self, self.host_bytes);
   self.own_references = Py_REFCNT(self.host_bytes.ptr());
 }
@@ -117,8 +117,9 @@ nb::object read_bytes(unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   const void* start = nullptr;
   call_without_lock([&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
-  return make_instance<host_memory>(host_memory_type, unified_handle::retained(raw),
-                                    const_cast<void*>(start), end - begin, true);
+  return make_instance<host_memory>(
+      host_memory_type,
+      host_memory{unified_handle::retained(raw), const_cast<void*>(start), end - begin, true});
 }
 
 nb::object buffer_of_device(const unified& self, buffer_handle raw, nb::handle queue) {
@@ -183,8 +184,8 @@ nb::object begin_write(unified& self, std::size_t begin, std::size_t end, bool k
   void* start = nullptr;
   call_without_lock(
       [&] { return isthmus_unified_begin_write(raw, begin, end - begin, keeps ? 1 : 0, &start); });
-  return make_instance<host_memory>(host_memory_type, unified_handle::retained(raw), start,
-                                    end - begin);
+  return make_instance<host_memory>(host_memory_type,
+                                    host_memory{unified_handle::retained(raw), start, end - begin});
 }
 
 void end_write(unified& self, std::size_t begin, std::size_t end, bool kept) {

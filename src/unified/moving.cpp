@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/undo.hpp"
 #include "memory/result_memory.hpp"
 #include "os/process.hpp"
 #include "transfer/ranges.hpp"
@@ -143,9 +144,11 @@ result<void> unified_buffer::land(flight& done) {
 result<void> unified_buffer::came_home(const range_set& ranges) {
   host_->done(ranges);
   owed_host_.remove(ranges);
-  range_set lost;
-  host_->coarsen(owed_host_, lost);
-  return take_in(std::move(lost));
+  undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
+  host_->coarsen(owed_host_, found_);
+  ISTHMUS_TRY(take_in_found());
+  not_seen.dismiss();
+  return {};
 }
 
 result<void> unified_buffer::let_land(const byte_range& range) {

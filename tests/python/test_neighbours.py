@@ -161,6 +161,7 @@ def test_numba(numba_cuda: Any, queue: Queue) -> None:
     array = numba_cuda.as_cuda_array(lent)
     assert (array.copy_to_host() == DATA).all()
     theirs = numba_cuda.to_device(np.full(4096, 7, np.uint8))
+    numba_cuda.synchronize()  # its interface names no stream, and the copy may be under way
     lent.copy_from(theirs)
     assert lent.tobytes() == SEVENS
     assert isthmus.memory.as_usm_memory(theirs).nbytes == 4096

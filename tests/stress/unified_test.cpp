@@ -52,6 +52,7 @@ class unified_stress : public on_unified {
     on_unified::SetUp();
     if (!device_ || IsSkipped()) return;
     it_ = make(k_nbytes);
+    (void)it_.host();  // zeros, where a device copy that came first would hold anything
     end_ = std::chrono::steady_clock::now() +
            std::chrono::duration_cast<std::chrono::nanoseconds>(how_long());
   }
