@@ -207,8 +207,9 @@ class unified_buffer {
   void host_write(element_range range, Write&& write) const {
     void* start = nullptr;
     detail::check(isthmus_unified_begin_write(raw_.get(), offset(range), bytes(range), 1, &start));
-    const writing end{raw_.get(), offset(range), bytes(range)};
-    write(std::span<T>(static_cast<T*>(start), range.end - range.begin));
+    write_until(
+        [&] { write(std::span<T>(static_cast<T*>(start), range.end - range.begin)); },
+        [&] { return isthmus_unified_end_write(raw_.get(), offset(range), bytes(range), 1); });
   }
   // All of it anew; what either side wrote before is dropped.
   void copy_from(std::span<const T> values) const {
@@ -235,8 +236,9 @@ class unified_buffer {
   void device_write(element_range range, Write&& write, queue_choice on = {}) const {
     buffer memory = detail::make<buffer>(isthmus_unified_begin_device_write, raw_.get(), on.get(),
                                          offset(range), bytes(range));
-    const marking end{raw_.get(), offset(range), bytes(range)};
-    write(std::move(memory));
+    write_until(
+        [&] { write(std::move(memory)); },
+        [&] { return isthmus_unified_mark_device(raw_.get(), offset(range), bytes(range)); });
   }
 
   void sync_to_device(queue_choice on = {}) const { sync_to_device(all(), on); }
@@ -275,17 +277,17 @@ class unified_buffer {
   }
 
  private:
-  // Destructors, since what is called may throw.
-  struct writing {
-    isthmus_unified_t* of;
-    std::size_t offset, nbytes;
-    ~writing() { static_cast<void>(isthmus_unified_end_write(of, offset, nbytes, 1)); }
-  };
-  struct marking {
-    isthmus_unified_t* of;
-    std::size_t offset, nbytes;
-    ~marking() { static_cast<void>(isthmus_unified_mark_device(of, offset, nbytes)); }
-  };
+  // Calls `write`, and then `end` whatever became of it: its own exception comes first.
+  template <class Write, class End>
+  static void write_until(Write&& write, End&& end) {
+    try {
+      write();
+    } catch (...) {
+      static_cast<void>(end());
+      throw;
+    }
+    detail::check(end());
+  }
 
   static detail::unified_handle create(std::size_t count, const unified_options& options) {
     if (count > SIZE_MAX / sizeof(T)) {

@@ -13,6 +13,9 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uintptr
 cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef int32_t isthmus_status_t
     ctypedef int32_t isthmus_kind_t
+    ctypedef int32_t isthmus_unified_state_t
+    ctypedef int32_t isthmus_winner_t
+    ctypedef int32_t isthmus_tracking_t
     ctypedef int32_t isthmus_memory_state_t
     ctypedef int32_t isthmus_device_type_t
 
@@ -94,6 +97,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef struct isthmus_buffer_t:
         pass
     ctypedef struct isthmus_reclaimer_t:
+        pass
+    ctypedef struct isthmus_unified_t:
         pass
     ctypedef struct isthmus_pin_t:
         pass
@@ -309,6 +314,45 @@ cdef extern from "isthmus/isthmus.h" nogil:
         uint64_t offset
         uint64_t nbytes
 
+    enum:
+        ISTHMUS_UNIFIED_UNINITIALIZED
+        ISTHMUS_UNIFIED_HOST_ONLY
+        ISTHMUS_UNIFIED_DEVICE_ONLY
+        ISTHMUS_UNIFIED_SYNCHRONIZED
+        ISTHMUS_UNIFIED_HOST_DIRTY
+        ISTHMUS_UNIFIED_DEVICE_DIRTY
+        ISTHMUS_WINNER_NONE
+        ISTHMUS_WINNER_HOST
+        ISTHMUS_WINNER_DEVICE
+        ISTHMUS_TRACKING_DEFAULT
+        ISTHMUS_TRACKING_PAGES
+        ISTHMUS_TRACKING_BYTES
+        ISTHMUS_TRACKING_HASHES
+    ctypedef struct isthmus_unified_options_t:
+        size_t struct_size
+        int32_t pinned
+        int32_t separate
+        isthmus_winner_t on_conflict
+        int32_t by_page
+        isthmus_tracking_t tracking
+        size_t element_bytes
+        isthmus_resource_t* resource
+    ctypedef struct isthmus_unified_info_t:
+        size_t struct_size
+        size_t nbytes
+        isthmus_unified_state_t state
+        isthmus_tracking_t tracking
+        uint64_t granule
+        int32_t pinned
+        int32_t one_memory
+        isthmus_queue_t* queue
+        size_t host_views
+        uint64_t bytes_to_device
+        uint64_t bytes_to_host
+        uint64_t copies
+    ctypedef struct isthmus_byte_range_t:
+        size_t begin
+        size_t end
     ctypedef struct isthmus_pin_info_t:
         size_t struct_size
         const void* pointer
@@ -565,6 +609,46 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer)
     void isthmus_result_free(void* pointer)
     void isthmus_stop_functions()
+    isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue, const
+        isthmus_unified_options_t* options, isthmus_unified_t** unified)
+    void isthmus_unified_retain(isthmus_unified_t* unified)
+    void isthmus_unified_release(isthmus_unified_t* unified)
+    void isthmus_unified_free(isthmus_unified_t* unified)
+    isthmus_status_t isthmus_unified_info(isthmus_unified_t* unified, isthmus_unified_info_t*
+        info)
+    isthmus_status_t isthmus_unified_state(isthmus_unified_t* unified, isthmus_unified_state_t*
+        state)
+    isthmus_status_t isthmus_unified_dirty_ranges(isthmus_unified_t* unified, int of_device,
+        isthmus_byte_range_t* ranges, size_t capacity, size_t* count)
+    isthmus_status_t isthmus_unified_host(isthmus_unified_t* unified, size_t offset, size_t
+        nbytes, void** pointer)
+    void isthmus_unified_end_host(isthmus_unified_t* unified)
+    isthmus_status_t isthmus_unified_read_host(isthmus_unified_t* unified, size_t offset, size_t
+        nbytes, const void** pointer)
+    isthmus_status_t isthmus_unified_begin_write(isthmus_unified_t* unified, size_t offset,
+        size_t nbytes, int keeps, void** pointer)
+    isthmus_status_t isthmus_unified_end_write(isthmus_unified_t* unified, size_t offset, size_t
+        nbytes, int kept)
+    isthmus_status_t isthmus_unified_device(isthmus_unified_t* unified, isthmus_queue_t* queue,
+        size_t offset, size_t nbytes, isthmus_buffer_t** device)
+    isthmus_status_t isthmus_unified_begin_device_write( isthmus_unified_t* unified,
+        isthmus_queue_t* queue, size_t offset, size_t nbytes, isthmus_buffer_t** device)
+    isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t*
+        queue, size_t offset, size_t nbytes, isthmus_event_t** event)
+    isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
+        size_t offset, size_t nbytes, isthmus_event_t** event)
+    isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t** unified, size_t count,
+        isthmus_queue_t* queue)
+    isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unified, size_t offset, size_t
+        nbytes)
+    isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
+        size_t nbytes)
+    isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified, isthmus_winner_t
+        winner, size_t offset, size_t nbytes)
+    isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified)
+    isthmus_status_t isthmus_tracking_query(isthmus_tracking_t* tracking, uint64_t* granule,
+        const char** reason)
+    isthmus_status_t isthmus_tracking_force(isthmus_tracking_t tracking)
 
 # The handle inside a Python object, borrowed: it lives as long as the object. TypeError for others.
 cdef isthmus_device_t* device_handle(object device) except NULL

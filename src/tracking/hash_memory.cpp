@@ -94,16 +94,18 @@ byte_range hash_memory::range_of(std::size_t number) const noexcept {
   return {number * k_chunk, std::min((number + 1) * k_chunk, nbytes_)};
 }
 
-bool hash_memory::is_written(std::size_t number) const noexcept {
-  const auto& one = chunks_[number];
+void hash_memory::look_at(std::size_t number) noexcept {
+  auto& one = chunks_[number];
   const auto range = range_of(number);
-  return !one.is_known || hash_unwatched(view_ + range.begin, range.nbytes()) != one.last_same;
+  one.looked_at = hash_unwatched(view_ + range.begin, range.nbytes());
+  one.was_looked_at = true;
+  one.is_written = !one.is_known || one.looked_at != one.last_same;
 }
 
 void hash_memory::take(range_set& written) {
   share_out(nbytes_, [this](std::size_t at, std::size_t n) {
     for (auto number = at / k_chunk; number * k_chunk < at + n; ++number) {
-      chunks_[number].is_written = is_written(number);
+      look_at(number);
     }
   });
   range_set found;
@@ -124,7 +126,8 @@ void hash_memory::snap(std::size_t number, const byte_range& part, writers who) 
   auto& one = chunks_[number];
   const auto whole = range_of(number);
   if (who == writers::none) {
-    one.last_same = hash_of(view_ + whole.begin, whole.nbytes());
+    one.last_same =
+        one.was_looked_at ? one.looked_at : hash_of(view_ + whole.begin, whole.nbytes());
     one.is_known = true;
   } else if (part == whole) {
     copy_unwatched(library_ + part.begin, view_ + part.begin, part.nbytes());
@@ -152,6 +155,7 @@ result<void> hash_memory::publish(const range_set& ranges) {
 }
 
 void hash_memory::put(std::size_t number, const byte_range& part) noexcept {
+  chunks_[number].was_looked_at = false;
   if (part == range_of(number)) {
     chunks_[number].last_same = hash_of(library_ + part.begin, part.nbytes());
     chunks_[number].is_known = true;

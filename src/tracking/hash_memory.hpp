@@ -27,8 +27,6 @@ class hash_memory final : public tracked_memory {
     return who == writers::none;
   }
   [[nodiscard]] result<void> publish(const range_set& ranges) override;
-  // To fault its pages in again would cost more than all else.
-  void done(const range_set& /*ranges*/) noexcept override {}
   void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
   void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
 
@@ -38,13 +36,16 @@ class hash_memory final : public tracked_memory {
     hash last_same{};
     bool is_known = true;  // else it counts as written
     bool is_written = false;
+    // As the last look found it, unless the library has written there since.
+    bool was_looked_at = false;
+    hash looked_at{};
   };
 
   explicit hash_memory(std::size_t nbytes);
   [[nodiscard]] static hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] static hash hash_unwatched(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
-  [[nodiscard]] bool is_written(std::size_t number) const noexcept;
+  void look_at(std::size_t number) noexcept;
   // Of one chunk: the part that is to go, to `library` from the view, and back.
   void snap(std::size_t number, const byte_range& part, writers who) noexcept;
   void put(std::size_t number, const byte_range& part) noexcept;

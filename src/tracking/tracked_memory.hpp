@@ -7,10 +7,10 @@
 // which means writes are found decides how the two are connected:
 //  - pages: both are mappings of the same memory; the kernel tells the pages that were written.
 //  - bytes: `library` holds the bytes as they were last the same, and the view is compared.
-//  - hashes: of each chunk of the view as it was last the same; `library` is empty but for what is
-//    on its way.
-// A user of this class need not know which: he says `snapshot` before he copies out of `library`,
-// `publish` after he has put something there, `done` when he needs neither any more.
+//  - hashes: of each chunk of the view as it was last the same; `library` is for what is on its
+//    way.
+// A user of this class need not know which: he says `snapshot` before he copies out of it, and
+// `publish` after he has put something to `library`.
 
 #include <cstddef>
 #include <memory>
@@ -76,8 +76,6 @@ class tracked_memory {
   [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;
   // What was put to `library` in these ranges shows in the view, and counts as the same.
   [[nodiscard]] virtual result<void> publish(const range_set& ranges) = 0;
-  // What `library` holds there is not needed any more.
-  virtual void done(const range_set& ranges) noexcept = 0;
   // Tells what lies in the granules that `range` covers in part by the smallest that there are,
   // from here on; adds to `written` what may be lost by that.
   virtual void refine(const byte_range& range, range_set& written) = 0;

@@ -84,8 +84,7 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
     owed_host_.remove(written);
   }
   ISTHMUS_TRY(take_in(written));
-  host_->done(written);  // at last: till then the caller may try again
-  writing_.erase(begun);
+  writing_.erase(begun);  // at last: till then the caller may try again
   return {};
 }
 

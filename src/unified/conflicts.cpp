@@ -109,7 +109,6 @@ result<void> unified_buffer::drop_host_writes(const range_set& which) {
     return {};
   }
   ISTHMUS_TRY(host_->snapshot(settled(which), tracking::writers::some));
-  host_->done(which);
   owed_device_.remove(which);
   return {};
 }

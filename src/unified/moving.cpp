@@ -142,7 +142,6 @@ result<void> unified_buffer::land(flight& done) {
 }
 
 result<void> unified_buffer::came_home(const range_set& ranges) {
-  host_->done(ranges);
   owed_host_.remove(ranges);
   undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
   host_->coarsen(owed_host_, found_);
@@ -218,7 +217,6 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
   left.remove(ranges);
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
   ISTHMUS_TRY(sent);
-  host_->done(ranges);
   owed_device_ = std::move(left);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;

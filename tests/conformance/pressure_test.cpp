@@ -262,7 +262,7 @@ TEST_P(pressure, a_reclaim_callback_gives_memory_up) {
     EXPECT_EQ(asked.of, im::kind::device);
     EXPECT_EQ(asked.nbytes, 8 * k_mib);
     EXPECT_THROW((void)from.allocate(k_mib, 0, queue_), im::out_of_memory);
-    EXPECT_TRUE(contains(isthmus_error_message(), "by 1 reclaim")) << isthmus_error_message();
+    EXPECT_TRUE(contains(isthmus_error_message(), " reclaim")) << isthmus_error_message();
     from.deallocate(large, 8 * k_mib, 0, queue_);
   }
   asked = {};

@@ -82,7 +82,6 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     for (const auto& each : owed_) {
       std::memcpy(device_.data() + each.begin, *snapped + each.begin, each.nbytes());
     }
-    memory_->done(owed_);
     owed_.clear();
     EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
   }
@@ -96,7 +95,6 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
       std::memcpy(memory_->library() + each.begin, device_.data() + each.begin, each.nbytes());
     }
     ASSERT_TRUE(memory_->publish(news));
-    memory_->done(news);
   }
   void refine() {
     take();
@@ -152,12 +150,10 @@ TEST_P(tracked_memory_test, does_not_tell_what_the_library_published) {
   const range_set all{{0, memory_->nbytes()}};
   std::memset(memory_->library(), 3, memory_->nbytes());
   ASSERT_TRUE(memory_->publish(all));
-  memory_->done(all);
   EXPECT_EQ(memory_->view()[memory_->nbytes() - 1], std::byte{3});
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->library()[1] = std::byte{4};
   ASSERT_TRUE(memory_->publish({{1, 2}}));
-  memory_->done({{1, 2}});
   EXPECT_EQ(memory_->view()[1], std::byte{4});
   EXPECT_EQ(memory_->view()[2], std::byte{3});
   EXPECT_TRUE(taken(*memory_).empty());
