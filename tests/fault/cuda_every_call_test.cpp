@@ -65,7 +65,7 @@ class cuda_faults : public on_cuda_relay {
       }
       if (!was_reached) {
         EXPECT_EQ(failures, 0) << "nothing was to fail";
-        EXPECT_GT(n, 3);
+        EXPECT_GT(n, 0);
         return;
       }
     }
@@ -73,7 +73,11 @@ class cuda_faults : public on_cuda_relay {
   }
 };
 
+#if defined(__SANITIZE_THREAD__)  // one thread's calls in turn
+using cuda_lives = ::testing::Types<scenario>;
+#else
 using cuda_lives = ::testing::Types<scenario, unified_scenario>;
+#endif
 TYPED_TEST_SUITE(cuda_faults, cuda_lives);
 
 TYPED_TEST(cuda_faults, runs_through_without_faults) {

@@ -33,7 +33,6 @@ class unified_scenario : public steps {
     im::unified_options how;
     how.on = first_;
     how.separate = true;
-    how.pinned = k_slower == 1;  // what is unpinned late would fall into the next turn
     how.tracking = means;
     it_ = unified(k_nbytes, how);
     want_ = noise(k_nbytes);
