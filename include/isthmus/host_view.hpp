@@ -10,50 +10,29 @@
 #pragma once
 
 #include <isthmus/buffer.hpp>
-
-#include <ranges>
+#include <isthmus/lent_span.hpp>
 
 namespace isthmus {
 inline namespace v1 {
 
 template <class T = std::byte>
-class host_view {
+class host_view : public detail::lent_span<T, buffer, isthmus_buffer_unexport> {
   static_assert(std::is_trivially_copyable_v<T>,
                 "raw memory can only hold trivially copyable types");
 
  public:
   host_view() noexcept = default;
-  explicit host_view(buffer of) {
+  explicit host_view(buffer of) : host_view(lend(std::move(of))) {}
+
+ private:
+  using detail::lent_span<T, buffer, isthmus_buffer_unexport>::lent_span;
+  static host_view lend(buffer of) {
     const buffer_info info = of.info();
     require(info);
     void* pointer = nullptr;
     detail::check(isthmus_buffer_export(of.get(), &pointer));
-    exported_ = std::move(of);
-    values_ = {static_cast<T*>(pointer), info.nbytes / sizeof(T)};
+    return host_view(std::move(of), {static_cast<T*>(pointer), info.nbytes / sizeof(T)});
   }
-  host_view(host_view&& other) noexcept
-      : exported_(std::move(other.exported_)), values_(std::exchange(other.values_, {})) {}
-  host_view& operator=(host_view&& other) noexcept {
-    host_view taken(std::move(other));
-    std::swap(exported_, taken.exported_);
-    std::swap(values_, taken.values_);
-    return *this;
-  }
-  host_view(const host_view&) = delete;
-  host_view& operator=(const host_view&) = delete;
-  ~host_view() {
-    if (exported_) isthmus_buffer_unexport(exported_.get());
-  }
-
-  [[nodiscard]] std::span<T> span() const noexcept { return values_; }
-  operator std::span<T>() const noexcept { return values_; }
-  [[nodiscard]] T* data() const noexcept { return values_.data(); }
-  [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
-  [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
-  [[nodiscard]] auto end() const noexcept { return values_.end(); }
-  [[nodiscard]] T& operator[](std::size_t index) const noexcept { return values_[index]; }
-
- private:
   static void require(const buffer_info& info) {
     if (info.read_only && !std::is_const_v<T>) {
       raise(status::read_only, "this buffer is read-only: use host<const T>()");
@@ -66,9 +45,6 @@ class host_view {
                 std::to_string(sizeof(T)) + " bytes, aligned to " + std::to_string(alignof(T)));
     }
   }
-
-  buffer exported_;
-  std::span<T> values_;
 };
 
 template <class T>

@@ -18,6 +18,7 @@
 
 #include <isthmus/buffer.hpp>
 #include <isthmus/event.hpp>
+#include <isthmus/lent_span.hpp>
 
 #include <ranges>
 #include <span>
@@ -107,38 +108,13 @@ class unified_buffer;
 // The host copy of a unified buffer, or some of it, as a range of T that may be written. It keeps
 // the memory. Writes are found while it lives and when it has ended.
 template <class T>
-class unified_view {
+class unified_view : public detail::lent_span<T, detail::unified_handle, isthmus_unified_end_host> {
  public:
   unified_view() noexcept = default;
-  unified_view(unified_view&& other) noexcept
-      : of_(std::move(other.of_)), values_(std::exchange(other.values_, {})) {}
-  unified_view& operator=(unified_view&& other) noexcept {
-    unified_view taken(std::move(other));
-    std::swap(of_, taken.of_);
-    std::swap(values_, taken.values_);
-    return *this;
-  }
-  unified_view(const unified_view&) = delete;
-  unified_view& operator=(const unified_view&) = delete;
-  ~unified_view() {
-    if (of_) isthmus_unified_end_host(of_.get());
-  }
-
-  [[nodiscard]] std::span<T> span() const noexcept { return values_; }
-  operator std::span<T>() const noexcept { return values_; }
-  [[nodiscard]] T* data() const noexcept { return values_.data(); }
-  [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
-  [[nodiscard]] auto begin() const noexcept { return values_.begin(); }
-  [[nodiscard]] auto end() const noexcept { return values_.end(); }
-  [[nodiscard]] T& operator[](std::size_t index) const noexcept { return values_[index]; }
 
  private:
   friend class unified_buffer<T>;
-  unified_view(detail::unified_handle of, std::span<T> values) noexcept
-      : of_(std::move(of)), values_(values) {}
-
-  detail::unified_handle of_;
-  std::span<T> values_;
+  using detail::lent_span<T, detail::unified_handle, isthmus_unified_end_host>::lent_span;
 };
 
 template <class T>

@@ -21,19 +21,6 @@ constexpr std::size_t k_quick_bytes = 64 * 1024;
 // Giving back so much takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
-const resource* resource_of(nb::handle given) {
-  if (!given.is_valid() || given.is_none()) {
-    return nullptr;
-  }
-  const auto* found = instance_of<resource>(types.resource, given);
-  if (found == nullptr) {
-    raise_python(PyExc_TypeError,
-                 "resource must be a resource of isthmus.memory or None, not %.100s",
-                 Py_TYPE(given.ptr())->tp_name);
-  }
-  return found;
-}
-
 isthmus_kind_t kind_of(const isthmus_buffer_t* made) {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
@@ -147,7 +134,7 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
 
 void construct_buffer(buffer* where, const buffer_request& request) {
   const auto nbytes = to_size(request.nbytes, "nbytes");
-  const auto* from = resource_of(request.resource);
+  const auto* from = resource_or_none(request.resource);
   isthmus_kind_t kind = from != nullptr ? from->kind : ISTHMUS_KIND_DEVICE;
   if (request.kind.is_valid()) {
     kind = to_kind(request.kind);

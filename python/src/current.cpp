@@ -158,12 +158,20 @@ nb::object to_device(nb::handle wanted) {
   return wrap(find_device(filter_text(wanted)));
 }
 
+isthmus_queue_t* raw_queue(nb::handle queue) {
+  if (!given(queue)) {
+    return nullptr;
+  }
+  const auto* found = queue_of(queue);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "queue must be a Queue or None, not %.100s",
+                 Py_TYPE(queue.ptr())->tp_name);
+  }
+  return found->raw.get();
+}
+
 nb::object to_queue(nb::handle wanted, nb::handle device) {
-  if (given(wanted)) {
-    if (queue_of(wanted) == nullptr) {
-      raise_python(PyExc_TypeError, "queue must be a Queue or None, not %.100s",
-                   Py_TYPE(wanted.ptr())->tp_name);
-    }
+  if (raw_queue(wanted) != nullptr) {
     if (given(device)) {
       require_device_of(wanted, device);
     }

@@ -14,6 +14,8 @@ namespace isthmus::python {
 // The queue given, else the default queue of the device given, else the current one. ValueError if
 // both are given and do not belong together. None and nullptr count as not given.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
+// The library's handle of the queue given; null for None and nullptr. TypeError otherwise.
+[[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue);
 [[nodiscard]] nb::object default_queue_of(const device& of);
 
 // To be called before what may open the drivers that `filter` allows: tells the library of drivers

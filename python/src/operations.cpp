@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 
+#include "current.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
 
@@ -110,15 +111,7 @@ isthmus_event_t* add_event(operation_arguments& to, nb::handle object) {
 }  // namespace
 
 operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events, bool blocks)
-    : blocking{blocks} {
-  if (on_queue.is_valid() && !on_queue.is_none()) {
-    const auto* on = queue_of(on_queue);
-    if (on == nullptr) {
-      raise_python(PyExc_TypeError, "queue must be a Queue or None, not %.100s",
-                   Py_TYPE(on_queue.ptr())->tp_name);
-    }
-    queue = on->raw.get();
-  }
+    : queue{raw_queue(on_queue)}, blocking{blocks} {
   if (!events.is_valid() || events.is_none() ||
       (PyTuple_CheckExact(events.ptr()) && PyTuple_GET_SIZE(events.ptr()) == 0)) {
     return;

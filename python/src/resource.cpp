@@ -56,6 +56,19 @@ const resource& require_resource(nb::handle given, const char* what) {
   return *found;
 }
 
+const resource* resource_or_none(nb::handle named) {
+  if (!given(named)) {
+    return nullptr;
+  }
+  const auto* found = instance_of<resource>(types.resource, named);
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError,
+                 "resource must be a resource of isthmus.memory or None, not %.100s",
+                 Py_TYPE(named.ptr())->tp_name);
+  }
+  return found;
+}
+
 nb::handle device_under(const resource& of) { return queue_of(of.queue_object)->device_object; }
 
 isthmus_resource_info_t info_of(const resource& of) {

@@ -23,6 +23,9 @@ struct purpose {
 // TypeError for what is no resource.
 [[nodiscard]] const resource& require_resource(nb::handle given, const char* what);
 
+// Null for None and for what was not given. TypeError for what is no resource.
+[[nodiscard]] const resource* resource_or_none(nb::handle named);
+
 // The device that it allocates for.
 [[nodiscard]] nb::handle device_under(const resource& of);
 

@@ -133,19 +133,13 @@ nb::tuple tracking_in_force() {
   return nb::make_tuple(tracking_name(which), granule, reason);
 }
 
+// The one that was named, else the one in use, which `kept` keeps; null: the driver.
 const resource* resource_for(nb::handle named, const queue& on, nb::object& kept) {
-  if (given(named)) {
-    auto* found = instance_of<resource>(types.resource, named);
-    if (found == nullptr) {
-      raise_python(PyExc_TypeError,
-                   "resource must be a resource of isthmus.memory or None, not %.100s",
-                   Py_TYPE(named.ptr())->tp_name);
-    }
+  const auto* found = resource_or_none(named);
+  if (found != nullptr || !resources_in_use) {
     return found;
   }
-  if (resources_in_use) {
-    kept = current_resource(ISTHMUS_KIND_DEVICE, on);
-  }
+  kept = current_resource(ISTHMUS_KIND_DEVICE, on);
   return kept.is_valid() ? nb::inst_ptr<resource>(kept) : nullptr;
 }
 

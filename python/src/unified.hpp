@@ -43,9 +43,6 @@ struct unified {
 [[nodiscard]] unified& require_unified(nb::handle object);
 // For each call: the library first gets to know that the last view has ended.
 [[nodiscard]] isthmus_unified_t* raw_of(unified& self) noexcept;
-// The library's handle of a queue that was named, else null. TypeError.
-[[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue);
-
 // The library's call without the interpreter's lock, and its errors.
 template <class Call>
 void call_without_lock(Call call) {

@@ -51,18 +51,6 @@ isthmus_unified_t* raw_of(unified& self) noexcept {
   return self.raw.get();
 }
 
-isthmus_queue_t* raw_queue(nb::handle queue) {
-  if (!given(queue)) {
-    return nullptr;
-  }
-  const auto* found = queue_of(queue);
-  if (found == nullptr) {
-    raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s",
-                 Py_TYPE(queue.ptr())->tp_name);
-  }
-  return found->raw.get();
-}
-
 namespace {
 
 nb::object numpy_array(const unified& self, nb::handle memory) {

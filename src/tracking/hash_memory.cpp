@@ -16,8 +16,6 @@
 namespace isthmus::tracking {
 namespace {
 
-using chunk_copy = std::array<std::byte, hash_memory::k_chunk>;
-
 // Calls visit(number of the chunk, part of it) for each chunk that [begin, end) touches, in order.
 template <class Visit>
 void each_part(const byte_range& range, const Visit& visit) {
@@ -138,15 +136,20 @@ void hash_memory::snap(std::size_t number, const byte_range& part, writers who) 
   }
 }
 
+void hash_memory::copy_chunk(std::size_t number, chunk_copy& copy) noexcept {
+  auto& one = chunks_[number];
+  const auto range = range_of(number);
+  copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
+  one.is_known = one.is_known && hash_of(copy.data(), range.nbytes()) == one.last_same;
+}
+
 // One copy of the whole chunk tells whether it is as it was; what the rest of a changed one is like
 // cannot be told, so that it counts as written.
 void hash_memory::snap_part(std::size_t number, const byte_range& part) noexcept {
-  auto& one = chunks_[number];
-  const auto range = range_of(number);
   chunk_copy copy;
-  copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  one.is_known = one.is_known && hash_of(copy.data(), range.nbytes()) == one.last_same;
-  std::memcpy(library_ + part.begin, copy.data() + (part.begin - range.begin), part.nbytes());
+  copy_chunk(number, copy);
+  const auto first = range_of(number).begin;
+  std::memcpy(library_ + part.begin, copy.data() + (part.begin - first), part.nbytes());
 }
 
 result<void> hash_memory::publish(const range_set& ranges) {
@@ -170,8 +173,7 @@ void hash_memory::publish_part(std::size_t number, const byte_range& part) noexc
   auto& one = chunks_[number];
   const auto range = range_of(number);
   chunk_copy copy;
-  copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  one.is_known = one.is_known && hash_of(copy.data(), range.nbytes()) == one.last_same;
+  copy_chunk(number, copy);
   if (one.is_known) {
     std::memcpy(copy.data() + (part.begin - range.begin), library_ + part.begin, part.nbytes());
     one.last_same = hash_of(copy.data(), range.nbytes());

@@ -32,6 +32,7 @@ class hash_memory final : public tracked_memory {
 
  private:
   using hash = std::array<std::uint64_t, 2>;
+  using chunk_copy = std::array<std::byte, k_chunk>;
   struct chunk {
     hash last_same{};
     bool is_known = true;  // else it counts as written
@@ -46,6 +47,8 @@ class hash_memory final : public tracked_memory {
   [[nodiscard]] static hash hash_unwatched(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
   void look_at(std::size_t number) noexcept;
+  // What the view has of the chunk, which is known from here on only if that is as it was.
+  void copy_chunk(std::size_t number, chunk_copy& copy) noexcept;
   // Of one chunk: the part that is to go, to `library` from the view, and back.
   void snap(std::size_t number, const byte_range& part, writers who) noexcept;
   void put(std::size_t number, const byte_range& part) noexcept;

@@ -217,9 +217,7 @@ result<void> unified_buffer::forget() {
     return bad;
   }
   ISTHMUS_TRY(let_land(all()));
-  if (must_look()) {
-    ISTHMUS_TRY(look());
-  }
+  ISTHMUS_TRY(look());
   if (host_) {
     ISTHMUS_TRY(drop_host_writes(owed_device_));
   }

@@ -159,9 +159,9 @@ result<void> unified_buffer::need_device() {
 }
 
 result<unified_facts> unified_buffer::facts() {
+  const auto held = enter();
   auto now = state();
   ISTHMUS_TRY(now);
-  const auto held = enter();
   unified_facts known;
   known.state = *now;
   known.is_one_memory = one_memory_;
@@ -186,8 +186,8 @@ result<buffer_state> unified_buffer::state() {
 }
 
 result<unified_buffer::dirty> unified_buffer::dirty_ranges() {
-  ISTHMUS_TRY(state());
   const auto held = enter();
+  ISTHMUS_TRY(state());
   return dirty{owed_device_, owed_host_};
 }
 

@@ -3,9 +3,9 @@
 //
 // Two sets of ranges say all there is to say: what the device's copy is owed by the host, and what
 // the host's is owed by the device. What the user wrote on the host is found when somebody looks
-// (tracking/), what he had a device write he tells. A range is taken off a set only when its copy
-// has ended well. The same bytes in both sets are a conflict: nothing moves there till it is
-// settled.
+// (tracking/), what he had a device write he tells. A range is forgotten only when its copy has
+// ended well: an upload under way takes it along, and gives it back if it fails. The same bytes in
+// both sets are a conflict: nothing moves there till it is settled.
 //
 // Where the device reaches host memory at full speed one memory is both copies: the sets are kept
 // all the same, but nothing moves, and as nothing can be lost the side that is told of last is the
@@ -44,8 +44,8 @@ struct unified_counts {
 
 struct unified_facts {
   buffer_state state = buffer_state::uninitialized;
-  std::uint64_t granule =
-      0;  // bytes that a write is told by at most; 0 before there is a host copy
+  // Bytes that a write is told by at most; 0 before there is a host copy.
+  std::uint64_t granule = 0;
   tracking::means by = tracking::means::bytes;
   bool is_pinned = false;
   bool is_one_memory = false;

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from . import demo_unified
-from .output import bytes_text, print_json, print_line, print_table, progress, rate_text, time_text
+from .output import (
+    bytes_text,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    rate_text,
+    time_text,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from isthmus.demo.run import Outcome
@@ -63,9 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
         print_json(asdict(outcome) | {"exact": outcome.exact})
     else:
         _print(outcome)
-    if not outcome.exact:
-        print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
-    return 0 if outcome.exact else 1
+    return verdict(outcome.exact)
 
 
 def _print(outcome: Outcome) -> None:

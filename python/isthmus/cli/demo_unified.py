@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from .output import bytes_text, console, print_json, print_line, print_table, progress, time_text
+from .output import (
+    bytes_text,
+    console,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    time_text,
+    verdict,
+)
 
 if TYPE_CHECKING:
     from isthmus.demo.unified.outcome import Outcome, Round
@@ -70,9 +78,7 @@ def run(chosen: argparse.Namespace) -> int:
         print_json(asdict(outcome) | totals)
     else:
         _print(outcome)
-    if not outcome.exact:
-        print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
-    return 0 if outcome.exact else 1
+    return verdict(outcome.exact)
 
 
 def _print(outcome: Outcome) -> None:

@@ -27,6 +27,13 @@ def console() -> Console:
     return Console(highlight=False, soft_wrap=False, width=width)
 
 
+def verdict(exact: bool) -> int:
+    """The exit status of a demo, which says so where a result was not what NumPy says."""
+    if not exact:
+        print("isthmus: a result differs from NumPy's: please report it", file=sys.stderr)
+    return 0 if exact else 1
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     print(json.dumps(value, indent=2))

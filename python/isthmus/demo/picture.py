@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .figure import FAINT, TEXT, new_figure, without_ticks
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -11,20 +13,12 @@ if TYPE_CHECKING:
     from .run import Outcome, Step
 
 _COLOURS = {"copy in": "#2f6f9f", "kernel": "#d1782f", "copy out": "#4f9a68"}
-_TEXT = "#2b2b2b"
-_FAINT = "#777777"
 _SHOWN_WIDTH = 1024  # pixels, of each of the two images
 
 
 def draw(outcome: Outcome, source: NDArray[np.uint8], result: NDArray[np.uint8], path: str) -> str:
     """Writes a PNG to ``path`` and returns it."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("the demo needs matplotlib: pip install 'isthmus[demo]'") from None
-    figure = Figure(figsize=(16, 9.6), dpi=120, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure()
     grid = figure.add_gridspec(
         2, 2, height_ratios=(5.4, 2.6), left=0.055, right=0.985, top=0.885, bottom=0.07,
         wspace=0.02, hspace=0.2,
@@ -43,9 +37,9 @@ def _heading(figure: Any, outcome: Outcome) -> None:
     megabytes = outcome.steps[0].nbytes / 1e6
     figure.text(
         0.055, 0.95, f"{megabytes:.0f} MB to {outcome.device} and back, {verdict}",
-        fontsize=19, fontweight="bold", color=_TEXT,
+        fontsize=19, fontweight="bold", color=TEXT,
     )  # fmt: skip
-    figure.text(0.055, 0.923, f"{outcome.device_name}; {outcome.kernel}", color=_FAINT)
+    figure.text(0.055, 0.923, f"{outcome.device_name}; {outcome.kernel}", color=FAINT)
 
 
 def _image(axes: Any, pixels: NDArray[np.uint8], title: str) -> None:
@@ -53,11 +47,8 @@ def _image(axes: Any, pixels: NDArray[np.uint8], title: str) -> None:
 
     whole = Image.fromarray(pixels)
     axes.imshow(whole.reduce(max(1, whole.width // _SHOWN_WIDTH)))
-    axes.set_title(title, loc="left", fontsize=12, color=_TEXT)
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_color("#cccccc")
+    axes.set_title(title, loc="left", fontsize=12, color=TEXT)
+    without_ticks(axes)
 
 
 def _timeline(axes: Any, outcome: Outcome) -> None:
@@ -78,9 +69,9 @@ def _timeline(axes: Any, outcome: Outcome) -> None:
     axes.set_yticks(range(len(kinds)), [f"{kind}\nmemory" for kind in kinds], fontsize=11)
     axes.invert_yaxis()
     axes.set_xlim(0, longest * 1.06)
-    axes.set_xlabel("milliseconds since the photograph left the host's memory", color=_TEXT)
+    axes.set_xlabel("milliseconds since the photograph left the host's memory", color=TEXT)
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, frameon=False)
-    axes.set_title("what moved when", loc="left", fontsize=12, color=_TEXT)
+    axes.set_title("what moved when", loc="left", fontsize=12, color=TEXT)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     axes.tick_params(axis="y", length=0)
@@ -100,7 +91,7 @@ def _labels(axes: Any, outcome: Outcome, kinds: list[str], longest: float) -> No
         axes.text(
             begin + milliseconds * (0.5 if roomy else 1) + (0 if roomy else 0.006 * longest),
             kinds.index(step.kind), _label(step), va="center", fontsize=10,
-            ha="center" if roomy else "left", color="white" if roomy else _TEXT,
+            ha="center" if roomy else "left", color="white" if roomy else TEXT,
         )  # fmt: skip
 
 

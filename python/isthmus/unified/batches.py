@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-import operator
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, overload
+
+from .layout import at_least
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,7 +62,7 @@ def batches(
     length = _length_of(data)
     if size is None and fn is None:
         raise TypeError("batches() needs size=, or a function whose memory the size is found by")
-    step = max(length, 1) if size is None else _positive(size)
+    step = max(length, 1) if size is None else at_least(1, "size", size)
     return _iterate(data, length, fn, step, progress)
 
 
@@ -78,16 +79,6 @@ def _length_of(data: Any) -> int:
 
 def _is_mapping(data: Any) -> bool:
     return hasattr(data, "keys") and not hasattr(data, "iloc")  # which a pandas table has too
-
-
-def _positive(size: int) -> int:
-    try:
-        number = operator.index(size)
-    except TypeError:
-        raise TypeError(f"size must be an integer, not {type(size).__name__}") from None
-    if number < 1:
-        raise ValueError(f"size must be 1 or more, not {number}")
-    return number
 
 
 def _iterate(

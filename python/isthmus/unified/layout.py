@@ -31,6 +31,17 @@ def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
         return (operator.index(given),)  # type: ignore[arg-type]
 
 
+def at_least(least: int, name: str, given: int) -> int:
+    """``given`` as an integer. TypeError for what is none, ValueError below ``least``."""
+    try:
+        number = operator.index(given)
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {type(given).__name__}") from None
+    if number < least:
+        raise ValueError(f"{name} must be {least} or more, not {number}")
+    return number
+
+
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     """Bytes of an array. ValueError for none, for more than addresses have, and for objects."""
     if dtype.hasobject:

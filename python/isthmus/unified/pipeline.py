@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections import deque
 from collections.abc import Sized
 from contextlib import suppress
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isthmus._core import Device, Error, Event, Queue, copy_nd
 
+from .layout import at_least
 from .pool import BufferPool, queue_of
 from .reader import Failed, Reader
 
@@ -67,17 +67,9 @@ def pipeline(
     if total is None and isinstance(batches, Sized):
         total = len(batches)
     work = queue_of(device, queue)
-    return _Run(iter(batches), fn, _depth_of(depth), work, pinned, copy).results(progress, total)
-
-
-def _depth_of(depth: int) -> int:
-    try:
-        number = operator.index(depth)
-    except TypeError:
-        raise TypeError(f"depth must be an integer, not {type(depth).__name__}") from None
-    if number < 1:
-        raise ValueError(f"depth must be 1 or more, not {number}")
-    return number
+    return _Run(iter(batches), fn, at_least(1, "depth", depth), work, pinned, copy).results(
+        progress, total
+    )
 
 
 class _Launched(NamedTuple):

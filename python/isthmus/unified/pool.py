@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 import threading
 import weakref
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from isthmus._core import ClosedError, Device, Error, current_queue
 
 from .buffer import UnifiedBuffer
-from .layout import shape_of
+from .layout import at_least, shape_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,8 +51,8 @@ class BufferPool:
     """
 
     def __init__(self, max_buffers: int = 100, max_buffer_bytes: int = 1 << 30) -> None:
-        self._max_buffers = _not_negative("max_buffers", max_buffers)
-        self._max_buffer_bytes = _not_negative("max_buffer_bytes", max_buffer_bytes)
+        self._max_buffers = at_least(0, "max_buffers", max_buffers)
+        self._max_buffer_bytes = at_least(0, "max_buffer_bytes", max_buffer_bytes)
         # A collection of garbage within may release buffers of whoever it collects.
         self._lock = threading.RLock()
         self._kept: dict[int, tuple[UnifiedBuffer, Key]] = {}  # by id(), released longest ago first
@@ -220,13 +219,6 @@ class BufferPool:
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()  # one of the parent's threads may have held it
-
-
-def _not_negative(name: str, value: int) -> int:
-    number = operator.index(value)
-    if number < 0:
-        raise ValueError(f"{name} must be 0 or more, not {number}")
-    return number
 
 
 def queue_of(device: Device | str | None, queue: Queue | None) -> Queue:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from isthmus.demo.figure import FAINT, TEXT, new_figure, without_ticks
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .outcome import Outcome
 
-_TEXT = "#2b2b2b"
-_FAINT = "#777777"
 _WHOLE, _OURS = "#c9c9c9", "#d1782f"
 _LAND = 0.35  # how dark
 
@@ -23,13 +23,7 @@ def draw(outcome: Outcome, land: NDArray[np.float64], dirty: NDArray[np.float64]
     ``land`` and ``dirty`` are of one shape: of each block of the map the share of land, and how
     many times over it was dirty.
     """
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("the demo needs matplotlib: pip install 'isthmus[demo]'") from None
-    figure = Figure(figsize=(16, 9.6), dpi=120, facecolor="white")
-    FigureCanvasAgg(figure)
+    figure = new_figure()
     grid = figure.add_gridspec(
         2, 2, height_ratios=(5, 2.6), left=0.055, right=0.985, top=0.875, bottom=0.07,
         wspace=0.14, hspace=0.24,
@@ -52,10 +46,10 @@ def _heading(figure: Any, outcome: Outcome) -> None:
     figure.text(
         0.055, 0.945, f"{outcome.nbytes / 1e6:.0f} MB on host and device, edited by both: "
         f"{outcome.bytes_moved / 1e6:.0f} MB moved, {outcome.whole_bytes / 1e6:.0f} MB as whole "
-        f"copies; {verdict}", fontsize=15, fontweight="bold", color=_TEXT,
+        f"copies; {verdict}", fontsize=15, fontweight="bold", color=TEXT,
     )  # fmt: skip
     figure.text(
-        0.055, 0.918, f"{outcome.device}, {outcome.device_name}; {outcome.worker}", color=_FAINT
+        0.055, 0.918, f"{outcome.device}, {outcome.device_name}; {outcome.worker}", color=FAINT
     )
 
 
@@ -66,12 +60,9 @@ def _map(axes: Any, land: NDArray[np.float64], dirty: NDArray[np.float64]) -> No
     axes.imshow(shown, cmap="autumn_r", vmin=0, vmax=1, aspect="auto", interpolation="none")
     axes.set_title(
         "the dirty map: where the host wrote after the first round", loc="left", fontsize=12,
-        color=_TEXT,
+        color=TEXT,
     )  # fmt: skip
-    axes.set_xticks([])
-    axes.set_yticks([])
-    for spine in axes.spines.values():
-        spine.set_color("#cccccc")
+    without_ticks(axes)
 
 
 def _bars(axes: Any, ours: list[Any], whole: list[Any], title: str, unit: str) -> None:
@@ -80,10 +71,10 @@ def _bars(axes: Any, ours: list[Any], whole: list[Any], title: str, unit: str) -
     axes.bar(places - 0.2, whole, 0.4, color=_WHOLE, label="whole copies")
     axes.bar(places + 0.2, ours, 0.4, color=_OURS, label="unified buffer")
     axes.set_yscale("log")
-    axes.set_ylabel(unit, color=_FAINT)
-    axes.set_xlabel("round; the first brings all of it", color=_FAINT)
+    axes.set_ylabel(unit, color=FAINT)
+    axes.set_xlabel("round; the first brings all of it", color=FAINT)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    axes.set_title(title, loc="left", fontsize=12, color=_TEXT)
+    axes.set_title(title, loc="left", fontsize=12, color=TEXT)
     axes.legend(frameon=False, loc="upper right", ncols=2, bbox_to_anchor=(1, 1.17))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
