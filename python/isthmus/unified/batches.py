@@ -135,4 +135,4 @@ def _note(error: Exception, at: int, tried: list[int]) -> None:
     sizes = ", ".join(map(str, tried))
     note = f"isthmus.batches: from element {at} on, batches of {sizes} were tried in this order"
     # What add_note() does, which came with Python 3.11.
-    error.__notes__ = [*getattr(error, "__notes__", ()), note]  # type: ignore[attr-defined]
+    vars(error).setdefault("__notes__", []).append(note)
