@@ -68,14 +68,15 @@ struct grain {
     is.store(is_slab() ? state::slab_recorded : state::recorded, k_relaxed);
   }
   // Null if it is of none, by now: who looks a stale pointer up may come late.
-  [[nodiscard]] slab* in_slab() const noexcept {
-    const auto at = link.load(k_relaxed);
+  // Acquire: for who has no block of it, to whom its record may be new.
+  [[nodiscard]] slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
+    const auto at = link.load(order);
     return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<slab*>(at);
   }
   void set_slab(slab& owner, std::uint32_t size_class) noexcept {
     is.store(state::none, k_relaxed);  // till all of it is told
     span.store(size_class, k_relaxed);
-    link.store(reinterpret_cast<std::uintptr_t>(&owner), k_relaxed);
+    link.store(reinterpret_cast<std::uintptr_t>(&owner), std::memory_order_release);
     is.store(state::slab, k_relaxed);
   }
 };

@@ -50,7 +50,8 @@ snapshot region_heap::count() const {
   for (auto in = grains_from(1); in.count != 0;) {
     auto& at = (*table_)[in.first];
     index step = 1;
-    if (auto* owner = at.is_slab() ? at.in_slab() : nullptr; owner != nullptr && owner != last) {
+    auto* owner = at.is_slab() ? at.in_slab(std::memory_order_acquire) : nullptr;
+    if (owner != nullptr && owner != last) {
       seen.live += live_in(*owner);
       last = owner;
     } else if (at.begins_run() || at.is.load(k_relaxed) == grain::state::free_head) {

@@ -71,7 +71,7 @@ result<const std::byte*> byte_memory::snapshot(const range_set& ranges, writers 
   return library_;
 }
 
-result<void> byte_memory::publish(const range_set& ranges) {
+result<void> byte_memory::publish(const range_set& ranges, writers /*who*/) {
   for (const auto& each : ranges) {
     copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());
   }

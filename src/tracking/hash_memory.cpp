@@ -45,14 +45,26 @@ hash_memory::hash hash_memory::hash_of(const std::byte* bytes, std::size_t nbyte
   return {found.low64, found.high64};
 }
 
-hash_memory::hash hash_memory::hash_unwatched(const std::byte* bytes, std::size_t nbytes) noexcept {
-  if constexpr (k_thread_sanitizer) {
-    chunk_copy copy;
-    copy_unwatched(copy.data(), bytes, nbytes);
-    return hash_of(copy.data(), nbytes);
-  } else {
-    return hash_of(bytes, nbytes);
+bool hash_memory::is_written_in_place(const byte_range& range) const noexcept {
+  return std::ranges::any_of(in_place_,
+                             [&](const byte_range& each) { return each.overlaps(range); });
+}
+
+hash_memory::hash hash_memory::hash_chunk(std::size_t number,
+                                          const std::byte* bytes) const noexcept {
+  const auto range = range_of(number);
+  if (!k_thread_sanitizer && !is_written_in_place(range)) {
+    return hash_of(bytes, range.nbytes());
   }
+  chunk_copy copy;
+  copy_unwatched(copy.data(), bytes, range.nbytes());
+  for (const auto& each : in_place_) {
+    const auto begin = std::max(each.begin, range.begin), end = std::min(each.end, range.end);
+    if (begin < end) {
+      std::memset(copy.data() + (begin - range.begin), 0, end - begin);
+    }
+  }
+  return hash_of(copy.data(), range.nbytes());
 }
 
 // All zeros are the same at first.
@@ -92,45 +104,112 @@ byte_range hash_memory::range_of(std::size_t number) const noexcept {
   return {number * k_chunk, std::min((number + 1) * k_chunk, nbytes_)};
 }
 
+void hash_memory::is_same(std::size_t number, const hash& now) noexcept {
+  chunks_[number].last_same = now;
+  chunks_[number].last = same::by_hash;
+}
+
 void hash_memory::look_at(std::size_t number) noexcept {
   auto& one = chunks_[number];
-  const auto range = range_of(number);
-  one.looked_at = hash_unwatched(view_ + range.begin, range.nbytes());
+  one.looked_at = hash_chunk(number, view_ + range_of(number).begin);
   one.was_looked_at = true;
-  one.is_written = !one.is_known || one.looked_at != one.last_same;
+  if (one.last == same::as_it_is) {
+    is_same(number, one.looked_at);
+  }
+  one.is_written = one.last == same::unknown || one.looked_at != one.last_same;
+}
+
+// What was written the last time is likely to be so again, and then is read once.
+void hash_memory::look_and_snap(std::size_t number) noexcept {
+  auto& one = chunks_[number];
+  if (!one.is_written) {
+    look_at(number);
+  }
+  if (one.is_written) {
+    const auto range = range_of(number);
+    copy_unwatched(library_ + range.begin, view_ + range.begin, range.nbytes());
+    const auto now = hash_chunk(number, library_ + range.begin);
+    one.is_written = one.last == same::unknown || now != one.last_same;
+    one.was_looked_at = false;
+    is_same(number, now);
+  }
+}
+
+void hash_memory::look_and_keep(std::size_t number) noexcept {
+  look_at(number);
+  is_same(number, chunks_[number].looked_at);
+}
+
+void hash_memory::look_by(void (hash_memory::*look)(std::size_t) noexcept, const byte_range& of,
+                          range_set& written) {
+  undo not_told{[&] {
+    each_part(of, [this](std::size_t number, const byte_range&) {
+      chunks_[number].last = same::unknown;
+    });
+  }};
+  each_part(range_set{of}, [&](std::size_t number, const byte_range&) { (this->*look)(number); });
+  range_set found;
+  each_part(of, [&](std::size_t number, const byte_range& part) {
+    if (chunks_[number].is_written) {
+      found.add(part);
+    }
+  });
+  written.add(found);
+  not_told.dismiss();
+}
+
+// As much as keeps all threads busy, where there are several: 1.2 ms of a copy (H100).
+std::size_t hash_memory::part() const noexcept {
+  return std::size_t{nbytes_ < k_large_bytes ? 1U : 64U} << 20;
 }
 
 void hash_memory::take(range_set& written) {
-  share_out(nbytes_, [this](std::size_t at, std::size_t n) {
-    for (auto number = at / k_chunk; number * k_chunk < at + n; ++number) {
-      look_at(number);
-    }
-  });
-  range_set found;
+  look_by(&hash_memory::look_at, {0, nbytes_}, written);
+}
+
+result<const std::byte*> hash_memory::take_snapshot(const byte_range& of, range_set& written,
+                                                    writers who) {
+  const bool stays = who == writers::none;
+  look_by(stays ? &hash_memory::look_and_keep : &hash_memory::look_and_snap, of, written);
+  return stays ? view_ : library_;
+}
+
+void hash_memory::expect_writers() {
+  if (all_hashed_) {
+    return;
+  }
+  range_set as_they_are;
   for (std::size_t number = 0; number < chunks_.size(); ++number) {
-    if (chunks_[number].is_written) {
-      found.add(range_of(number));
+    if (chunks_[number].last == same::as_it_is) {
+      as_they_are.add(range_of(number));
     }
   }
-  written.add(found);
+  each_part(as_they_are, [this](std::size_t number, const byte_range& whole) {
+    is_same(number, hash_chunk(number, view_ + whole.begin));
+  });
+  all_hashed_ = true;
 }
 
 result<const std::byte*> hash_memory::snapshot(const range_set& ranges, writers who) {
-  each_part(ranges, [&](std::size_t number, const byte_range& part) { snap(number, part, who); });
-  return who == writers::none ? view_ : library_;
+  if (who == writers::none) {
+    all_hashed_ = false;
+    for (const auto& range : ranges) {
+      each_part(range, [this](std::size_t number, const byte_range&) {
+        auto& one = chunks_[number];
+        one.last_same = one.looked_at;
+        one.last = one.was_looked_at ? same::by_hash : same::as_it_is;
+      });
+    }
+    return view_;
+  }
+  each_part(ranges, [this](std::size_t number, const byte_range& part) { snap(number, part); });
+  return library_;
 }
 
-void hash_memory::snap(std::size_t number, const byte_range& part, writers who) noexcept {
-  auto& one = chunks_[number];
-  const auto whole = range_of(number);
-  if (who == writers::none) {
-    one.last_same =
-        one.was_looked_at ? one.looked_at : hash_of(view_ + whole.begin, whole.nbytes());
-    one.is_known = true;
-  } else if (part == whole) {
+void hash_memory::snap(std::size_t number, const byte_range& part) noexcept {
+  if (part == range_of(number)) {
     copy_unwatched(library_ + part.begin, view_ + part.begin, part.nbytes());
-    one.last_same = hash_of(library_ + part.begin, part.nbytes());
-    one.is_known = true;
+    is_same(number, hash_chunk(number, library_ + part.begin));
   } else {
     snap_part(number, part);
   }
@@ -140,7 +219,12 @@ void hash_memory::copy_chunk(std::size_t number, chunk_copy& copy) noexcept {
   auto& one = chunks_[number];
   const auto range = range_of(number);
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  one.is_known = one.is_known && hash_of(copy.data(), range.nbytes()) == one.last_same;
+  const auto now = hash_chunk(number, copy.data());
+  if (one.last == same::as_it_is) {
+    is_same(number, now);
+  } else if (now != one.last_same) {
+    one.last = same::unknown;
+  }
 }
 
 // One copy of the whole chunk tells whether it is as it was; what the rest of a changed one is like
@@ -152,33 +236,87 @@ void hash_memory::snap_part(std::size_t number, const byte_range& part) noexcept
   std::memcpy(library_ + part.begin, copy.data() + (part.begin - first), part.nbytes());
 }
 
-result<void> hash_memory::publish(const range_set& ranges) {
-  each_part(ranges, [this](std::size_t number, const byte_range& part) { put(number, part); });
+result<void> hash_memory::publish(const range_set& ranges, writers who) {
+  all_hashed_ = all_hashed_ && who == writers::some;
+  each_part(ranges, [&](std::size_t number, const byte_range& part) { put(number, part, who); });
   return {};
 }
 
-void hash_memory::put(std::size_t number, const byte_range& part) noexcept {
-  chunks_[number].was_looked_at = false;
-  if (part == range_of(number)) {
-    chunks_[number].last_same = hash_of(library_ + part.begin, part.nbytes());
-    chunks_[number].is_known = true;
-    copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
-  } else {
+void hash_memory::put(std::size_t number, const byte_range& part, writers who) noexcept {
+  auto& one = chunks_[number];
+  one.was_looked_at = false;
+  if (who == writers::some && part != range_of(number)) {
     publish_part(number, part);
+    return;
   }
+  if (who == writers::none) {
+    one.last = same::as_it_is;
+  } else {
+    is_same(number, hash_chunk(number, library_ + part.begin));
+  }
+  copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
 }
 
 // The rest is the same only if the chunk was, just before.
 void hash_memory::publish_part(std::size_t number, const byte_range& part) noexcept {
-  auto& one = chunks_[number];
   const auto range = range_of(number);
   chunk_copy copy;
   copy_chunk(number, copy);
-  if (one.is_known) {
+  if (chunks_[number].last == same::by_hash) {
     std::memcpy(copy.data() + (part.begin - range.begin), library_ + part.begin, part.nbytes());
-    one.last_same = hash_of(copy.data(), range.nbytes());
+    is_same(number, hash_chunk(number, copy.data()));
   }
   copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
+}
+
+// Where nobody else writes, the rest of the chunks that a write lies in is the same, however they
+// were last.
+result<std::byte*> hash_memory::begin_write(const byte_range& range, bool keeps, writers who) {
+  if (who == writers::some) {
+    return tracked_memory::begin_write(range, keeps, who);
+  }
+  in_place_.push_back(range);
+  leave_as_they_are(range);
+  return view_ + range.begin;
+}
+
+void hash_memory::leave_as_they_are(const byte_range& range) noexcept {
+  all_hashed_ = false;
+  each_part(range, [this](std::size_t number, const byte_range&) {
+    chunks_[number].last = same::as_it_is;
+    chunks_[number].was_looked_at = false;
+  });
+}
+
+// If others write by now, its chunks have hashes of what lies around it, and get those of all.
+result<void> hash_memory::end_write(const byte_range& range, writers who) {
+  const auto begun = std::ranges::find(in_place_, range);
+  if (begun == in_place_.end()) {
+    return tracked_memory::end_write(range, who);
+  }
+  const range_set written{range};
+  in_place_.erase(begun);
+  if (who == writers::none) {
+    leave_as_they_are(range);
+    return {};
+  }
+  each_part(written,
+            [this](std::size_t number, const byte_range& part) { end_in_place(number, part); });
+  return {};
+}
+
+void hash_memory::end_in_place(std::size_t number, const byte_range& part) noexcept {
+  auto& one = chunks_[number];
+  const auto whole = range_of(number);
+  chunk_copy copy;
+  copy_unwatched(copy.data(), view_ + whole.begin, whole.nbytes());
+  const auto now = hash_chunk(number, copy.data());
+  std::memset(copy.data() + (part.begin - whole.begin), 0, part.nbytes());
+  if (one.last == same::by_hash && hash_chunk(number, copy.data()) == one.last_same) {
+    is_same(number, now);
+  } else {
+    one.last = same::unknown;
+  }
 }
 
 }  // namespace isthmus::tracking

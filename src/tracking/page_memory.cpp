@@ -10,6 +10,7 @@
 #include "os/available_memory.hpp"
 #include "os/process.hpp"
 #include "os/virtual_memory.hpp"
+#include "tracking/choice.hpp"
 #include "tracking/unwatched.hpp"
 
 namespace isthmus::tracking {
@@ -74,7 +75,7 @@ page_memory::page_memory(page_arena& arena, const page_arena::room& pages, const
       arena_{arena},
       pages_{pages},
       grain_{wanted.grain},
-      refinement_{whole_chunks(wanted)} {
+      refinement_{whole_chunks(wanted), copies_of_dense_writes()} {
   view_ = pages.view;
   library_ = pages.library;
 }
@@ -183,7 +184,7 @@ result<const std::byte*> page_memory::snapshot(const range_set& ranges, writers 
   return library_;
 }
 
-result<void> page_memory::publish(const range_set& ranges) {
+result<void> page_memory::publish(const range_set& ranges, writers /*who*/) {
   if (os::is_forked_child()) {
     for (const auto& each : ranges) {
       copy_unwatched(view_ + each.begin, library_ + each.begin, each.nbytes());

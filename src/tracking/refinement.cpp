@@ -9,18 +9,18 @@ namespace {
 
 constexpr std::size_t k_chunk = os::k_huge_page;
 constexpr std::size_t k_most_gained = k_chunk / 8;  // bytes written: above, whole is cheaper
-// So that trials cost a sixteenth of the copies before them at most: 17 copies each.
-constexpr std::size_t k_least_price = std::size_t{17} * 16;
-constexpr std::size_t k_highest_price = k_least_price << 8;
+// So that trials cost a sixteenth of the copies before them at most.
+constexpr std::size_t k_part_for_trials = 16;
+constexpr std::size_t k_most_patience = 256;
 constexpr std::uint16_t k_is_hot = 2;
 
 }  // namespace
 
-refinement::refinement(std::size_t chunks)
+refinement::refinement(std::size_t chunks, std::size_t dense)
     : chunks_(chunks),
-      most_small_{std::max<std::size_t>(1, chunks / 48)},
-      tries_{1},
-      price_{k_least_price} {
+      most_small_{std::max<std::size_t>(1, chunks / (2 * dense))},
+      least_price_{dense * k_part_for_trials},
+      price_{least_price_} {
   for (auto* each : {&touched_, &hot_, &asked_, &changes_.split, &changes_.merge}) {
     each->reserve(chunks);
   }
@@ -77,7 +77,7 @@ void refinement::judge_small(std::size_t number) noexcept {
   if (one.written <= k_most_gained) {
     one.state = told::small;
     tries_ = was_on_trial ? std::min(2 * tries_, most_small_) : tries_;
-    price_ = was_on_trial ? k_least_price / 16 : price_;  // found out that it pays
+    price_ = was_on_trial ? least_price_ / k_part_for_trials : price_;  // it was found to pay
     return;
   }
   one = {.written = one.written};
@@ -85,7 +85,7 @@ void refinement::judge_small(std::size_t number) noexcept {
   changes_.merge.push_back(number);
   if (was_on_trial) {
     tries_ = 1;
-    price_ = std::min(std::max(price_, k_least_price) * 4, k_highest_price);
+    price_ = std::min(std::max(price_, least_price_) * 4, least_price_ * k_most_patience);
   }
 }
 

@@ -4,12 +4,12 @@
 //
 // A huge page that is told whole costs its copy each time that a byte of it was written, some 40
 // us. One told by small pages costs a fault for each of them, and if all are written that is as
-// much as 17 copies. Which it is cannot be seen beforehand, so a few are tried, and never for more
-// than what was spent on copies of whole ones before: if nothing is ever gained, a small part of
-// the time is lost. A trial that gains has twice as many tried the next time, one that does not has
-// the next wait four times as long. None are tried where most are written anyway. At most one in 48
-// is told by small ones, so that a round in which all of these are written wholly, at 2 us a fault
-// (H100), takes half as long again as a copy of all.
+// much as 8 copies at 0.6 us a fault, or 26 at 1.9 (hosts of H100s). Which it is cannot be seen
+// beforehand, so a few are tried, and never for more than what was spent on copies of whole ones
+// before: if nothing is ever gained, a small part of the time is lost. A trial that gains has twice
+// as many tried the next time, one that does not has the next wait four times as long. None are
+// tried where most are written anyway. So many are told by small ones at most that a round in which
+// all of these are written wholly takes half as long again as a copy of all.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,9 @@ namespace isthmus::tracking {
 // One thread's at a time. Chunks are huge pages, counted from the memory's beginning.
 class refinement {
  public:
-  // Throws std::bad_alloc; nothing else here does.
-  explicit refinement(std::size_t chunks);
+  // `dense`: what the faults of all small pages of a chunk cost, in copies of it. Throws
+  // std::bad_alloc; nothing else here does.
+  refinement(std::size_t chunks, std::size_t dense);
 
   // To be told by small pages from here on, and by huge ones.
   struct changes {
@@ -64,9 +65,10 @@ class refinement {
   changes changes_;
   std::size_t most_small_;
   std::size_t small_ = 0;
-  std::size_t spent_ = 0;  // copies of whole chunks since the last trial
-  std::size_t tries_;      // at once
-  std::size_t price_;      // of one, in such copies
+  std::size_t spent_ = 0;    // copies of whole chunks since the last trial
+  std::size_t tries_ = 1;    // at once
+  std::size_t least_price_;  // of one that was not known to pay, in such copies
+  std::size_t price_;        // of the next
 };
 
 }  // namespace isthmus::tracking

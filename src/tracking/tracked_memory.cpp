@@ -40,6 +40,24 @@ result<std::unique_ptr<tracked_memory>> tracked_memory::create(const request& wa
   }
 }
 
+result<const std::byte*> tracked_memory::take_snapshot(const byte_range& of, range_set& written,
+                                                       writers who) {
+  take(written);
+  return snapshot(written.common({of}), who);
+}
+
+result<std::byte*> tracked_memory::begin_write(const byte_range& range, bool keeps,
+                                               writers /*who*/) {
+  if (keeps) {
+    ISTHMUS_TRY(snapshot({range}, writers::some));
+  }
+  return library_ + range.begin;
+}
+
+result<void> tracked_memory::end_write(const byte_range& range, writers who) {
+  return publish({range}, who);
+}
+
 void tracked_memory::take_all(std::span<const taking> each) {
   const auto is_one_look = [](const taking& one) {
     return one.from->by() == means::pages && !os::is_forked_child();

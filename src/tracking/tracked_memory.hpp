@@ -9,8 +9,9 @@
 //  - bytes: `library` holds the bytes as they were last the same, and the view is compared.
 //  - hashes: of each chunk of the view as it was last the same; `library` is for what is on its
 //    way.
-// A user of this class need not know which: he says `snapshot` before he copies out of it, and
-// `publish` after he has put something to `library`.
+// A user of this class need not know which: he says `snapshot` before he copies out of it,
+// `publish` after he has put something to `library`, and `expect_writers` before he lets somebody
+// write through the view after nobody could.
 
 #include <cstddef>
 #include <memory>
@@ -27,7 +28,7 @@ enum class means : std::uint8_t { pages, bytes, hashes };
 
 enum class granularity : std::uint8_t { automatic, page };
 
-// Whether anybody can write through the view meanwhile.
+// Whether anybody can write through the view meanwhile, but for what `begin_write` gave.
 enum class writers : std::uint8_t { some, none };
 
 struct request {
@@ -74,8 +75,23 @@ class tracked_memory {
   [[nodiscard]] virtual result<const std::byte*> snapshot(const range_set& ranges, writers who) = 0;
   // Whether what that returns is good till somebody writes, not just till the next call.
   [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;
+  // `take` and `snapshot` of one part, whole granules: of what it found. Parts, from the memory's beginning on, are
+  // worth it where a look reads all, so that one is on its way while the next is looked at: they
+  // have so many bytes; 0: a look costs next to nothing.
+  [[nodiscard]] virtual std::size_t part() const noexcept { return 0; }
+  [[nodiscard]] virtual result<const std::byte*> take_snapshot(const byte_range& of,
+                                                               range_set& written, writers who);
   // What was put to `library` in these ranges shows in the view, and counts as the same.
-  [[nodiscard]] virtual result<void> publish(const range_set& ranges) = 0;
+  [[nodiscard]] virtual result<void> publish(const range_set& ranges, writers who) = 0;
+  // Somebody may write through the view from here on. Pre: till now nobody could since the last
+  // look, and what that found was told.
+  virtual void expect_writers() {}
+
+  // Where somebody writes exactly that range: it shows in the view, and counts as the same, at
+  // `end_write`. `keeps`: what is there is what the view has. Pre of the end: begun.
+  [[nodiscard]] virtual result<std::byte*> begin_write(const byte_range& range, bool keeps,
+                                                       writers who);
+  [[nodiscard]] virtual result<void> end_write(const byte_range& range, writers who);
   // Tells what lies in the granules that `range` covers in part by the smallest that there are,
   // from here on; adds to `written` what may be lost by that.
   virtual void refine(const byte_range& range, range_set& written) = 0;

@@ -31,6 +31,9 @@ result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
   const auto held = enter();
   auto read = updated_host(range);
   ISTHMUS_TRY(read);
+  if (who_writes() == tracking::writers::none) {
+    host_->expect_writers();
+  }
   views_.fetch_add(1, std::memory_order_acq_rel);
   return const_cast<std::byte*>(*read);
 }
@@ -51,7 +54,6 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
   }
   if (keeps) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
-    ISTHMUS_TRY(host_->snapshot({range}, tracking::writers::some));
   } else {
     ISTHMUS_TRY(need_host());
     if (!host_is_there_ && device_is_there_) {
@@ -60,8 +62,11 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
     host_is_there_ = true;
     ISTHMUS_TRY(let_land(range));
   }
+  writing_.reserve(writing_.size() + 1);
+  auto begun = host_->begin_write(range, keeps, who_writes());
+  ISTHMUS_TRY(begun);
   writing_.push_back(range);
-  return host_->library() + range.begin;
+  return begun;
 }
 
 // All of a range that is not kept was written, whatever the device had there.
@@ -79,11 +84,11 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
   }
   ISTHMUS_TRY(settle());
   const range_set written{range};
-  ISTHMUS_TRY(host_->publish(written));
   if (!kept || one_memory_) {
     owed_host_.remove(written);
   }
   ISTHMUS_TRY(take_in(written));
+  ISTHMUS_TRY(host_->end_write(range, who_writes()));
   writing_.erase(begun);  // at last: till then the caller may try again
   return {};
 }

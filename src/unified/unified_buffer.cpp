@@ -15,8 +15,15 @@ unified_buffer::unified_buffer(queue& on, const unified_request& wanted, memory_
 
 unified_buffer::~unified_buffer() {
   process_unified_buffers().remove(*this);
-  if (pin_) {
-    pin_->end(false);
+  end_pins();
+}
+
+void unified_buffer::end_pins() noexcept {
+  for (auto* each : {&pin_, &library_pin_}) {
+    if (*each) {
+      (*each)->end(false);
+      *each = {};
+    }
   }
 }
 
@@ -80,10 +87,7 @@ void unified_buffer::let_host_go() noexcept {
   if (views_.load(std::memory_order_acquire) != 0 || !writing_.empty() || is_read_) {
     return;
   }
-  if (pin_) {
-    pin_->end(false);
-    pin_ = {};
-  }
+  end_pins();
   host_.reset();
 }
 
@@ -133,6 +137,17 @@ result<void> unified_buffer::need_pin() {
   ISTHMUS_TRY(made);
   pin_ = *std::move(made);
   return {};
+}
+
+// Without one its copies only take longer.
+void unified_buffer::need_library_pin() {
+  if (!pin_ || library_pin_ || host_->by() != tracking::means::hashes) {
+    return;
+  }
+  auto made = pin::make(on_->where(), {host_->library(), host_->nbytes(), false}, owner_of(host_));
+  if (made) {
+    library_pin_ = *std::move(made);
+  }
 }
 
 result<ref<buffer>> unified_buffer::device_of_host() {

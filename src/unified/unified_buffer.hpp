@@ -141,6 +141,8 @@ class unified_buffer final : public ref_counted {
   void let_host_go() noexcept;
   [[nodiscard]] result<void> need_host();
   [[nodiscard]] result<void> need_pin();
+  void need_library_pin();
+  void end_pins() noexcept;
   [[nodiscard]] result<void> need_device();
   [[nodiscard]] result<ref<buffer>> device_of_host();
 
@@ -158,18 +160,27 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> drop_host_writes(const range_set& which);
   [[nodiscard]] buffer_state state_now() const noexcept;
 
-  // moving.cpp
+  // landing.cpp
   [[nodiscard]] result<void> settle();
   [[nodiscard]] result<void> land(flight& done);
   // What the device had newer is in the host copy.
   [[nodiscard]] result<void> came_home(const range_set& ranges);
   [[nodiscard]] result<void> let_land(const byte_range& range);
+
+  // uploading.cpp and downloading.cpp
   [[nodiscard]] submitted upload(const sync_request& wanted);
+  [[nodiscard]] result<bool> goes_in_parts(const sync_request& wanted);
+  [[nodiscard]] submitted upload_in_parts(queue& on);
+  [[nodiscard]] result<void> upload_part(const byte_range& part, tracking::writers writers,
+                                         queue& on, std::vector<ref<event>>& sent);
+  void begin_device();
   // Pre: settled, and looked at.
   [[nodiscard]] submitted upload_known(const sync_request& wanted);
   [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
   [[nodiscard]] submitted download(const sync_request& wanted);
   [[nodiscard]] submitted send(const range_set& ranges, const sync_request& wanted);
+  [[nodiscard]] submitted put_on_its_way(const range_set& ranges, const std::byte* from,
+                                         bool is_direct, transfer_options options, queue& on);
   [[nodiscard]] submitted fetch(const range_set& ranges, const sync_request& wanted);
   [[nodiscard]] byte_range whole_chunks(const byte_range& range) const noexcept;
   [[nodiscard]] result<void> stand_behind_uploads(queue& on, const byte_range& range) const;
@@ -194,6 +205,7 @@ class unified_buffer final : public ref_counted {
   // Shared with what is in flight on it.
   std::shared_ptr<tracking::tracked_memory> host_;
   ref<pin> pin_;
+  ref<pin> library_pin_;  // of hashed memory, whose view has the other
   ref<buffer> device_;
   bool host_is_there_ = false;    // asked for, so that its bytes count
   bool device_is_there_ = false;  // the same

@@ -234,6 +234,31 @@ TEST_P(unified_buffer, work_in_the_way_is_not_waited_for) {
   EXPECT_TRUE(same(std::span(got).subspan(10, 49'990), bytes(49'990, std::byte{4})));
 }
 
+// Where writes are found by reading, a part is on its way while the next is read.
+TEST_P(unified_buffer, parts_are_sent_while_the_rest_is_looked_at) {
+  if (GetParam().means != im::tracking_means::hashes) GTEST_SKIP() << "it looks without reading";
+  for (const std::size_t nbytes : {3 * k_mib + 70, k_slower > 1 ? 2 * k_mib : 130 * k_mib}) {
+    auto how = options();
+    how.pinned = true;
+    const unified it(nbytes, how);
+    const auto view = it.host();
+    put(view, 0, noise(nbytes));
+    it.sync_to_device();
+    EXPECT_TRUE(same(read_on_device(it), view.span()));
+    for (unsigned round = 0; round < 3; ++round) {
+      put(view, round * 100, noise(10, round));
+      put(view, nbytes - 4000, noise(3000, round));
+      it.host_write({nbytes / 2, nbytes / 2 + 500}, [&](std::span<std::byte> part) {
+        std::fill(part.begin(), part.end(), std::byte(round));
+      });
+      const auto before = it.info().bytes_to_device;
+      it.sync_to_device();
+      EXPECT_LE(it.info().bytes_to_device - before, 2 * 64 * k_kib + 500);
+      EXPECT_TRUE(same(read_on_device(it), view.span())) << nbytes << " " << round;
+    }
+  }
+}
+
 TEST_P(unified_buffer, many_at_once) {
   std::vector<unified> all;
   std::vector<isthmus_unified_t*> raw;

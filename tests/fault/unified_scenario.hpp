@@ -20,22 +20,21 @@ class unified_scenario : public steps {
     if (!first_ || !second_) return;
     for (const auto means :
          {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
-      if (means != im::tracking_means::pages || tells_pages()) live(means);
+      if (means != im::tracking_means::pages || tells_pages()) live(means, 200'000);
     }
+    live(im::tracking_means::hashes, k_mib + 200'000);  // which go in parts
     attempt([&] { first_.wait(); });
     attempt([&] { second_.wait(); });
   }
 
  private:
-  static constexpr std::size_t k_nbytes = 200'000;
-
-  void live(im::tracking_means means) {
+  void live(im::tracking_means means, std::size_t nbytes) {
     im::unified_options how;
     how.on = first_;
     how.separate = true;
     how.tracking = means;
-    it_ = unified(k_nbytes, how);
-    want_ = noise(k_nbytes);
+    it_ = unified(nbytes, how);
+    want_ = noise(nbytes);
     newer_ = {};
     if (get_through([&] { view_ = it_.host(); })) {
       std::copy(want_.begin(), want_.end(), view_.begin());
@@ -51,7 +50,7 @@ class unified_scenario : public steps {
       write_on_host(round * 60'000, 3000);
       const bool sent = send([&] { end_all(it_.sync_to_device_async(it_.all())); });
       if (!sent || !write_on_device(round * 50'000 + 20'000, 2000)) return false;
-      write_on_host(180'000, 4000);  // beside what the device wrote
+      write_on_host(want_.size() - 20'000, 4000);  // beside what the device wrote
       if (!fetch() || !send([&] { it_.sync_to_device(second_); })) return false;
     }
     write_exactly(70'000, 300);
@@ -131,7 +130,7 @@ class unified_scenario : public steps {
   }
   bool expect_on_device(const im::queue& on) {
     return get_through([&] {
-      bytes got(k_nbytes);
+      bytes got(want_.size());
       im::copy(std::span(got), it_.device(on));
       EXPECT_TRUE(same(got, want_));
     });

@@ -19,7 +19,8 @@ constexpr std::size_t k_chunk = os::k_huge_page, k_page = 4096;
 class refinement_test : public testing::Test {
  protected:
   static constexpr std::size_t k_chunks = 480;
-  static constexpr std::size_t k_most = k_chunks / 48;
+  static constexpr std::size_t k_dense = 17;
+  static constexpr std::size_t k_most = k_chunks / (2 * k_dense);
 
   void write(std::size_t chunk, std::size_t pages) {
     for (std::size_t page = 0; page < pages; ++page) {
@@ -49,7 +50,7 @@ class refinement_test : public testing::Test {
     return static_cast<std::size_t>(std::count(small_.begin(), small_.end(), true));
   }
 
-  refinement policy_{k_chunks};
+  refinement policy_{k_chunks, k_dense};
   std::vector<bool> small_ = std::vector<bool>(k_chunks);
   range_set found_;
   std::size_t merged_ = 0;
@@ -66,6 +67,17 @@ TEST_F(refinement_test, sparse_ones_are_told_by_small_pages_up_to_a_bound) {
   }
   EXPECT_EQ(small(), k_most);
   EXPECT_EQ(merged_, 0U);
+}
+
+TEST(refinement_costs, the_dearer_faults_are_the_fewer_are_small) {
+  for (const std::size_t dense : {1U, 8U, 26U, 1000U}) {
+    refinement policy{480, dense};
+    for (std::size_t chunk = 0; chunk < 480; ++chunk) {
+      policy.ask_for_small(chunk);
+    }
+    const auto back = policy.need_small_only({}).size();
+    EXPECT_EQ(480 - back, std::max<std::size_t>(1, 480 / (2 * dense)));
+  }
 }
 
 TEST_F(refinement_test, dense_ones_are_seldom_tried_and_go_back) {
@@ -160,7 +172,7 @@ TEST_F(refinement_test, small_pages_of_the_kernels_own_are_left) {
 }
 
 TEST_F(refinement_test, of_no_chunk_changes_nothing) {
-  refinement none{0};
+  refinement none{0, 1};
   EXPECT_TRUE(none.judge({{0, k_chunk}}).split.empty());
   EXPECT_FALSE(none.is_whole(0));
 }

@@ -46,9 +46,15 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .by = GetParam()});
   bytes copy(memory->nbytes());
   range_set owed;
-  const auto bring_over = [&] {
-    memory->take(owed);
-    ASSERT_TRUE(memory->snapshot(owed, writers::some));
+  const auto bring_over = [&](bool at_once) {
+    if (at_once) {
+      const auto told_before = owed;
+      ASSERT_TRUE(memory->snapshot(told_before, writers::some));
+      ASSERT_TRUE(memory->take_snapshot({0, memory->nbytes()}, owed, writers::some));
+    } else {
+      memory->take(owed);
+      ASSERT_TRUE(memory->snapshot(owed, writers::some));
+    }
     for (const auto& each : owed) {
       copy_unwatched(copy.data() + each.begin, memory->library() + each.begin, each.nbytes());
     }
@@ -61,7 +67,7 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   }
   std::mt19937_64 random{9};
   for (int round = 0; std::chrono::steady_clock::now() < end; ++round) {
-    bring_over();
+    bring_over(round % 2 == 0);
     if (round % 50 == 49) {
       const auto at = random() % (memory->nbytes() - 100);
       memory->refine({at, at + 100}, owed);
@@ -70,7 +76,7 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   for (auto& each : writers) {
     each.join();
   }
-  bring_over();
+  bring_over(false);
   EXPECT_TRUE(same(copy, {memory->view(), memory->nbytes()}));
 }
 

@@ -4,6 +4,7 @@
 
 #include <random>
 
+#include "core/sizes.hpp"
 #include "making.hpp"
 #include "tracking/unwatched.hpp"
 
@@ -46,6 +47,13 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   }
   void write() {
     const auto range = any_range();
+    if (who_ == writers::none) {
+      memory_->expect_writers();
+      who_ = writers::some;
+    }
+    write(range);
+  }
+  void write(const byte_range& range) {
     fill(view_.data(), range);
     std::memcpy(memory_->view() + range.begin, view_.data() + range.begin, range.nbytes());
     changed_.add(range);
@@ -64,6 +72,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     range_set found, missed = told, allowed = owed_;
     memory_->take(found);
     missed.remove(found);
+    missed.remove(owed_);
     EXPECT_EQ(missed.nbytes(), 0U);
     for (const auto& each : told) {
       allowed.add(granules(*memory_, each, memory_->granule()));
@@ -75,9 +84,14 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
       EXPECT_EQ(found.nbytes(), 0U);
     }
   }
-  void bring_to_device() {
+  // Nobody writes from here on, if so, till `write`.
+  void stop_writers() {
     take();
-    auto snapped = memory_->snapshot(owed_, random_() % 2 == 0 ? writers::some : writers::none);
+    who_ = random_() % 2 == 0 ? writers::none : who_;
+  }
+  void bring_to_device() {
+    stop_writers();
+    auto snapped = memory_->snapshot(owed_, who_);
     ASSERT_TRUE(snapped);
     for (const auto& each : owed_) {
       std::memcpy(device_.data() + each.begin, *snapped + each.begin, each.nbytes());
@@ -85,8 +99,57 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     owed_.clear();
     EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
   }
+  void bring_parts_to_device() {
+    const auto part = round_up(memory_->nbytes() / 3 + 1, memory_->granule());
+    const auto who = random_() % 2 == 0 ? writers::none : who_;
+    for (std::size_t at = 0; at < memory_->nbytes(); at += part) {
+      range_set found;
+      const byte_range of{at, std::min(memory_->nbytes(), at + part)};
+      auto snapped = memory_->take_snapshot(of, found, who);
+      ASSERT_TRUE(snapped);
+      auto rest = owed_.common({of});
+      rest.remove(found);
+      ASSERT_TRUE(memory_->snapshot(rest, who));
+      found.add(rest);
+      for (const auto& each : found) {
+        std::memcpy(device_.data() + each.begin, *snapped + each.begin, each.nbytes());
+      }
+    }
+    who_ = who;
+    owed_.clear();
+    changed_.clear();
+    EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
+  }
+  // Others may begin to write meanwhile, elsewhere.
+  void write_exactly() {
+    stop_writers();
+    const auto range = any_range();
+    const bool keeps = random_() % 2 == 0;
+    auto begun = memory_->begin_write(range, keeps, who_);
+    ASSERT_TRUE(begun);
+    if (keeps) {
+      EXPECT_TRUE(same({*begun, range.nbytes()}, {view_.data() + range.begin, range.nbytes()}));
+    }
+    fill(view_.data(), range);
+    std::memcpy(*begun, view_.data() + range.begin, range.nbytes());
+    if (range.begin > 0 && random_() % 2 == 0) {
+      const auto end = range.begin;
+      const byte_range before{end - std::min<std::size_t>(end, 1 + random_() % 100), end};
+      if (who_ == writers::none) {
+        memory_->expect_writers();
+        who_ = writers::some;
+      }
+      write(before);
+      if (random_() % 2 == 0) {
+        memory_->take(owed_);
+        changed_.clear();
+      }
+    }
+    ASSERT_TRUE(memory_->end_write(range, who_));
+    owed_.add(range);
+  }
   void bring_from_device() {
-    take();
+    stop_writers();
     range_set news{any_range(), any_range()};
     news.remove(owed_);
     for (const auto& each : news) {
@@ -94,7 +157,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
       std::memcpy(view_.data() + each.begin, device_.data() + each.begin, each.nbytes());
       std::memcpy(memory_->library() + each.begin, device_.data() + each.begin, each.nbytes());
     }
-    ASSERT_TRUE(memory_->publish(news));
+    ASSERT_TRUE(memory_->publish(news, who_));
   }
   void refine() {
     take();
@@ -105,16 +168,19 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
   bytes view_, device_;
   range_set changed_;  // since the last look
   range_set owed_;
+  writers who_ = writers::some;
   std::mt19937_64 random_{7};
 };
 
 TEST_P(tracked_memory_test, random_sequences_lose_nothing) {
   for (int step = 0; step < 400; ++step) {
-    switch (random_() % 8) {
+    switch (random_() % 10) {
       case 0: take(); break;
       case 1: bring_to_device(); break;
       case 2: bring_from_device(); break;
       case 3: refine(); break;
+      case 4: write_exactly(); break;
+      case 5: bring_parts_to_device(); break;
       default: write(); break;
     }
     ASSERT_FALSE(HasFailure()) << step;
@@ -149,11 +215,11 @@ TEST_P(tracked_memory_test, tells_a_write_by_its_granule) {
 TEST_P(tracked_memory_test, does_not_tell_what_the_library_published) {
   const range_set all{{0, memory_->nbytes()}};
   std::memset(memory_->library(), 3, memory_->nbytes());
-  ASSERT_TRUE(memory_->publish(all));
+  ASSERT_TRUE(memory_->publish(all, writers::some));
   EXPECT_EQ(memory_->view()[memory_->nbytes() - 1], std::byte{3});
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->library()[1] = std::byte{4};
-  ASSERT_TRUE(memory_->publish({{1, 2}}));
+  ASSERT_TRUE(memory_->publish({{1, 2}}, writers::some));
   EXPECT_EQ(memory_->view()[1], std::byte{4});
   EXPECT_EQ(memory_->view()[2], std::byte{3});
   EXPECT_TRUE(taken(*memory_).empty());

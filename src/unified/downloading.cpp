@@ -1,0 +1,121 @@
+// What the device wrote, on its way to the host copy.
+
+#include <algorithm>
+
+#include "os/process.hpp"
+#include "unified/places.hpp"
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+
+submitted unified_buffer::download(const sync_request& wanted) {
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(need_host());
+  const bool is_first = !host_is_there_;
+  if (is_first && device_is_there_) {
+    owed_host_ = {all()};
+  }
+  host_is_there_ = true;
+  if (!device_is_there_) {
+    return ref<event>{};
+  }
+  ISTHMUS_TRY(look());
+  ISTHMUS_TRY(check_conflict(wanted.range));
+  if (wanted.who == waiting::here) {
+    ISTHMUS_TRY(let_land(wanted.range));
+  }
+  auto ranges = owed_host_.common({wanted.range});
+  if (!ranges.empty() && os::is_forked_child()) {
+    return fail(ISTHMUS_ERROR_FORKED,
+                "the host copy lacks what the device wrote in {} of this range, and a forked child "
+                "cannot fetch it: bring it up to date before the fork",
+                describe_bytes(ranges.nbytes()));
+  }
+  for (const auto& each : flights_) {
+    if (!each.to_device) {
+      auto coming = each.ranges;
+      coming.remove(each.outdated);
+      ranges.remove(coming);
+    }
+  }
+  if (ranges.empty()) {
+    return ref<event>{};
+  }
+  auto got = fetch(ranges, wanted);
+  if (!got && is_first) {
+    host_is_there_ = false;
+    owed_host_.clear();
+  }
+  return got;
+}
+
+namespace {
+
+error tell_what_is_missing(const error& failure, const range_set& ranges) {
+  if (failure.code() != ISTHMUS_ERROR_DEVICE_LOST) {
+    return failure;
+  }
+  return fail(ISTHMUS_ERROR_DEVICE_LOST,
+              "{}: the host copy is whole but for what the device wrote in {} of {} to {}, and has "
+              "there what was last the same; resolve() for the host goes on with that",
+              failure.message(), describe_bytes(ranges.nbytes()), ranges.begin()->begin,
+              std::prev(ranges.end())->end);
+}
+
+}  // namespace
+
+submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wanted) {
+  flights_.reserve(flights_.size() + 1);
+  flight made{{}, ranges};
+  if (one_memory_) {
+    auto ended = device_->pending();
+    ISTHMUS_TRY(ended);
+    made.ended = *ended;
+    flights_.push_back(std::move(made));
+    if (wanted.who == waiting::here) {
+      ISTHMUS_TRY(let_land(wanted.range));
+      return ref<event>{};
+    }
+    return *std::move(ended);
+  }
+  auto list = same_places(ranges);
+  auto source = device_->at(list.source_begin, list.source_bytes, false);
+  ISTHMUS_TRY(source);
+  endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
+  transfer_options options;
+  options.blocking = wanted.who == waiting::here;
+  options.owners.push_back(owner_of(host_));
+  if (!options.blocking && !host_->is_one_memory()) {  // a look may need `library` meanwhile
+    auto block = block_for(ranges);
+    ISTHMUS_TRY(block);
+    made.block = *std::move(block);
+    destination.pointer = made.block.get();
+    list = into_one_block(ranges);
+    options.owners.push_back(owner_of(made.block));
+  }
+  auto got =
+      copy_ranges(&chosen(wanted), destination, *source, std::move(list), std::move(options));
+  if (!got) {
+    return tell_what_is_missing(got.failure(), ranges);
+  }
+  counts_.bytes_to_host += ranges.nbytes();
+  counts_.copies += 1;
+  if (*got) {
+    made.ended = *got;
+    flights_.push_back(std::move(made));
+    return got;
+  }
+  ISTHMUS_TRY(host_->publish(ranges, who_writes()));
+  ISTHMUS_TRY(came_home(ranges));
+  return ref<event>{};
+}
+
+submitted unified_buffer::to_host(const sync_request& wanted) {
+  const auto held = enter();
+  if (auto bad = refuse(wanted.range)) {
+    return bad;
+  }
+  return download(wanted);
+}
+
+}  // namespace isthmus

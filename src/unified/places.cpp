@@ -1,0 +1,51 @@
+#include "unified/places.hpp"
+
+#include <utility>
+
+#include "memory/result_memory.hpp"
+
+namespace isthmus {
+
+range_list same_places(const range_set& ranges) {
+  range_list list;
+  list.each.reserve(ranges.size());
+  const auto first = ranges.begin()->begin;
+  for (const auto& each : ranges) {
+    list.each.push_back({each.begin - first, each.begin - first, each.nbytes()});
+    list.destination_bytes = each.end - first;
+    list.nbytes += each.nbytes();
+  }
+  list.destination_begin = list.source_begin = first;
+  list.source_bytes = list.destination_bytes;
+  return list;
+}
+
+range_list from_one_block(const range_set& ranges) {
+  auto list = same_places(ranges);
+  std::size_t at = 0;
+  for (auto& each : list.each) {
+    each.source_offset = at;
+    at += each.nbytes;
+  }
+  list.source_begin = 0;
+  list.source_bytes = at;
+  return list;
+}
+
+range_list into_one_block(const range_set& ranges) {
+  auto list = from_one_block(ranges);
+  for (auto& each : list.each) {
+    std::swap(each.destination_offset, each.source_offset);
+  }
+  std::swap(list.destination_begin, list.source_begin);
+  std::swap(list.destination_bytes, list.source_bytes);
+  return list;
+}
+
+result<std::shared_ptr<std::byte>> block_for(const range_set& ranges) {
+  auto room = allocate_result(ranges.nbytes());
+  ISTHMUS_TRY(room);
+  return std::shared_ptr<std::byte>{static_cast<std::byte*>(*room), &free_result};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,194 @@
+// What was written on the host, on its way to the device copy.
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/undo.hpp"
+#include "os/process.hpp"
+#include "unified/places.hpp"
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+namespace {
+
+result<std::shared_ptr<std::byte>> gather(const std::byte* from, const range_set& ranges) {
+  auto block = block_for(ranges);
+  ISTHMUS_TRY(block);
+  auto* next = block->get();
+  for (const auto& each : ranges) {
+    std::memcpy(next, from + each.begin, each.nbytes());
+    next += each.nbytes();
+  }
+  return block;
+}
+
+// Whether a copy on `on` would wait for work that is there now, or on any other queue with this
+// memory.
+result<bool> stands_behind_work(queue& on, buffer& memory) {
+  std::vector<ref<event>> there;
+  ISTHMUS_TRY(on.unfinished(there));
+  if (std::ranges::any_of(there, [](const ref<event>& each) { return each->pending(); })) {
+    return true;
+  }
+  auto ended = memory.wait(os::clock::now());
+  if (!ended && ended.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
+    return ended.take_error();
+  }
+  return !ended;
+}
+
+}  // namespace
+
+submitted unified_buffer::upload(const sync_request& wanted) {
+  ISTHMUS_TRY(settle());
+  auto in_parts = goes_in_parts(wanted);
+  ISTHMUS_TRY(in_parts);
+  if (*in_parts) {
+    return upload_in_parts(chosen(wanted));
+  }
+  ISTHMUS_TRY(look());
+  return upload_known(wanted);
+}
+
+// Where a look takes as long as a copy, nothing can conflict, and nothing has to be waited for.
+result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
+  if (wanted.who != waiting::here || wanted.range != all() || !must_look() || one_memory_ ||
+      host_->part() == 0 || host_->part() >= nbytes() || !owed_host_.empty() ||
+      os::is_forked_child()) {
+    return false;
+  }
+  ISTHMUS_TRY(need_device());
+  auto is_behind = stands_behind_work(chosen(wanted), *device_);
+  ISTHMUS_TRY(is_behind);
+  return !*is_behind;
+}
+
+// Each is on its way while the next is looked at; all are there when this returns, as what is on
+// its way is read of memory that the next look may write.
+submitted unified_buffer::upload_in_parts(queue& on) {
+  begin_device();
+  need_library_pin();
+  unseen_.store(false, std::memory_order_seq_cst);
+  undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
+  ISTHMUS_TRY(take_in_found());
+  const auto writers = who_writes();
+  std::vector<ref<event>> sent;
+  undo not_waited{[&] { let_end(sent); }};
+  for (std::size_t at = 0; at < nbytes(); at += host_->part()) {
+    const byte_range part{at, std::min(nbytes(), at + host_->part())};
+    ISTHMUS_TRY(upload_part(part, writers, on, sent));
+  }
+  not_seen.dismiss();
+  not_waited.dismiss();
+  auto waited = wait_for_all(sent);
+  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(waited);
+  return ref<event>{};
+}
+
+// What was told before, and not found now, has no snapshot yet. Pre: nothing is left of other looks.
+result<void> unified_buffer::upload_part(const byte_range& part, tracking::writers writers,
+                                         queue& on, std::vector<ref<event>>& sent) {
+  ISTHMUS_TRY(host_->take_snapshot(part, found_, writers));
+  const auto found = found_;
+  ISTHMUS_TRY(take_in_found());
+  const auto ranges = settled(owed_device_.common({part}));
+  auto told_before = ranges;
+  told_before.remove(found);
+  auto snapped = host_->snapshot(told_before, writers);
+  ISTHMUS_TRY(snapped);
+  if (ranges.empty()) {
+    return {};
+  }
+  sent.reserve(sent.size() + 1);
+  auto ended = put_on_its_way(ranges, *snapped, true, {}, on);
+  ISTHMUS_TRY(ended);
+  if (*ended) {
+    sent.push_back(*std::move(ended));
+  }
+  return {};
+}
+
+void unified_buffer::begin_device() {
+  if (host_is_there_ && !one_memory_ && !device_is_there_) {
+    owed_device_ = {all()};
+  }
+  device_is_there_ = true;
+}
+
+submitted unified_buffer::upload_known(const sync_request& wanted) {
+  ISTHMUS_TRY(need_device());
+  begin_device();
+  if (!host_is_there_) {
+    return ref<event>{};
+  }
+  if (one_memory_) {
+    ISTHMUS_TRY(drop_host_writes(range_set{owed_device_}));
+    return ref<event>{};
+  }
+  ISTHMUS_TRY(check_conflict(wanted.range));
+  const auto ranges = settled(owed_device_.common({wanted.range}));
+  return ranges.empty() ? submitted{ref<event>{}} : send(ranges, wanted);
+}
+
+// Straight from the host copy where its bytes are read before this returns, or stay there till the
+// caller is told that they were; else out of a block of their own.
+submitted unified_buffer::send(const range_set& ranges, const sync_request& wanted) {
+  auto& on = chosen(wanted);
+  auto is_behind = stands_behind_work(on, *device_);
+  ISTHMUS_TRY(is_behind);
+  const auto writers = who_writes();
+  const bool stays = host_->snapshot_stays(writers);
+  const bool is_direct =
+      *is_behind ? stays && wanted.who == waiting::nobody : stays || wanted.who == waiting::here;
+  auto snapped = host_->snapshot(ranges, writers);
+  ISTHMUS_TRY(snapped);
+  transfer_options options;
+  options.blocking = is_direct && wanted.who == waiting::here;
+  auto sent = put_on_its_way(ranges, *snapped, is_direct, std::move(options), on);
+  const bool may_write = !is_direct && wanted.who != waiting::nobody;
+  return sent && may_write ? submitted{ref<event>{}} : std::move(sent);
+}
+
+// One operation, out of memory that begins at `from`, or of a block made of it.
+submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byte* from,
+                                         bool is_direct, transfer_options options, queue& on) {
+  auto list = is_direct ? same_places(ranges) : from_one_block(ranges);
+  endpoint source{const_cast<std::byte*>(from) + list.source_begin, nullptr, nullptr};
+  if (is_direct) {
+    options.owners.push_back(owner_of(host_));
+  } else {
+    auto block = gather(from, ranges);
+    ISTHMUS_TRY(block);
+    source.pointer = block->get();
+    options.owners.push_back(owner_of(*std::move(block)));
+  }
+  auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
+  ISTHMUS_TRY(destination);
+  // What follows the copy needs no memory, so that nothing on its way is forgotten.
+  flights_.reserve(flights_.size() + 1);
+  flight made{{}, ranges, true, on.serial()};
+  auto left = owed_device_;
+  left.remove(ranges);
+  auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
+  ISTHMUS_TRY(sent);
+  owed_device_ = std::move(left);
+  counts_.bytes_to_device += ranges.nbytes();
+  counts_.copies += 1;
+  if (!*sent) {
+    return ref<event>{};
+  }
+  made.ended = *sent;
+  flights_.push_back(std::move(made));
+  return sent;
+}
+
+submitted unified_buffer::to_device(const sync_request& wanted) {
+  const auto held = enter();
+  if (auto bad = refuse(wanted.range)) {
+    return bad;
+  }
+  return upload(wanted);
+}
+
+}  // namespace isthmus
