@@ -75,9 +75,9 @@ class tracked_memory {
   [[nodiscard]] virtual result<const std::byte*> snapshot(const range_set& ranges, writers who) = 0;
   // Whether what that returns is good till somebody writes, not just till the next call.
   [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;
-  // `take` and `snapshot` of one part, whole granules: of what it found. Parts, from the memory's beginning on, are
-  // worth it where a look reads all, so that one is on its way while the next is looked at: they
-  // have so many bytes; 0: a look costs next to nothing.
+  // `take` and `snapshot` of one part, whole granules: of what it found. Parts, from the memory's
+  // beginning on, are worth it where a look reads all, so that one is on its way while the next is
+  // looked at: they have so many bytes; 0: a look costs next to nothing.
   [[nodiscard]] virtual std::size_t part() const noexcept { return 0; }
   [[nodiscard]] virtual result<const std::byte*> take_snapshot(const byte_range& of,
                                                                range_set& written, writers who);

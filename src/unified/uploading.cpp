@@ -86,7 +86,8 @@ submitted unified_buffer::upload_in_parts(queue& on) {
   return ref<event>{};
 }
 
-// What was told before, and not found now, has no snapshot yet. Pre: nothing is left of other looks.
+// What was told before, and not found now, has no snapshot yet. Pre: nothing is left of other
+// looks.
 result<void> unified_buffer::upload_part(const byte_range& part, tracking::writers writers,
                                          queue& on, std::vector<ref<event>>& sent) {
   ISTHMUS_TRY(host_->take_snapshot(part, found_, writers));
