@@ -145,7 +145,9 @@ result<void> pages_are_told() {
 
 std::size_t copies_of_dense_writes() {
   constexpr std::chrono::microseconds k_copy{38};
-  const auto all = tested_once().fault * (k_huge_page / os::page_size());
+  // In arrays that no cache holds a fault takes 2.5 times what it does in the test (1.5 us where
+  // that took 0.6, H200).
+  const auto all = tested_once().fault * (k_huge_page / os::page_size()) * 5 / 2;
   return std::max<std::size_t>(1, static_cast<std::size_t>(all / k_copy));
 }
 

@@ -9,6 +9,7 @@
 #include "core/sanitizers.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
+#include "core/stream_copy.hpp"
 #include "core/undo.hpp"
 #include "os/virtual_memory.hpp"
 #include "tracking/unwatched.hpp"
@@ -119,20 +120,19 @@ void hash_memory::look_at(std::size_t number) noexcept {
   one.is_written = one.last == same::unknown || one.looked_at != one.last_same;
 }
 
-// What was written the last time is likely to be so again, and then is read once.
+// By way of a copy that stays in the core's cache, so that memory is read and written once.
 void hash_memory::look_and_snap(std::size_t number) noexcept {
   auto& one = chunks_[number];
-  if (!one.is_written) {
-    look_at(number);
-  }
+  const auto range = range_of(number);
+  chunk_copy copy;
+  copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
+  const auto now = hash_chunk(number, copy.data());
+  one.is_written = one.last == same::unknown || (one.last == same::by_hash && now != one.last_same);
   if (one.is_written) {
-    const auto range = range_of(number);
-    copy_unwatched(library_ + range.begin, view_ + range.begin, range.nbytes());
-    const auto now = hash_chunk(number, library_ + range.begin);
-    one.is_written = one.last == same::unknown || now != one.last_same;
-    one.was_looked_at = false;
-    is_same(number, now);
+    stream_copy(library_ + range.begin, copy.data(), range.nbytes());
   }
+  one.was_looked_at = false;
+  is_same(number, now);
 }
 
 void hash_memory::look_and_keep(std::size_t number) noexcept {

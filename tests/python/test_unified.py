@@ -113,10 +113,11 @@ def test_only_what_was_written_moves(dev: Device, tracking: str) -> None:
     buf.sync_to_device()
     moved = buf.statistics.bytes_to_device - before.bytes_to_device
     assert 0 < moved <= 3 * max(buf._info()["granule"], buf.itemsize)
-    assert buf.statistics.copies == before.copies + 1, "one operation, of three ranges"
+    operations = buf.statistics.copies - before.copies
+    assert operations == 1 or (tracking == "hashes" and operations <= 3), "of three ranges"
     assert read_on_device(buf)[[5, 6, 1_000_000, 3_999_999]].tolist() == [-1, 7, -1, -1]
     assert buf.sync_to_device(blocking=False) is None
-    assert buf.statistics.copies == before.copies + 1
+    assert buf.statistics.copies == before.copies + operations
     write_on_device(buf, 3, (10, 20))
     buf.sync_to_host()
     assert buf.statistics.bytes_to_host == 40
