@@ -102,7 +102,9 @@ result<void> unified_buffer::upload_part(const byte_range& part, tracking::write
     return {};
   }
   sent.reserve(sent.size() + 1);
-  auto ended = put_on_its_way(ranges, *snapped, true, {}, on);
+  transfer_options not_waited_for;
+  not_waited_for.blocking = false;
+  auto ended = put_on_its_way(ranges, *snapped, true, std::move(not_waited_for), on);
   ISTHMUS_TRY(ended);
   if (*ended) {
     sent.push_back(*std::move(ended));
