@@ -83,8 +83,8 @@ class tracked_memory {
                                                                range_set& written, writers who);
   // What was put to `library` in these ranges shows in the view, and counts as the same.
   [[nodiscard]] virtual result<void> publish(const range_set& ranges, writers who) = 0;
-  // Somebody may write through the view from here on. Pre: till now nobody could since the last
-  // look, and what that found was told.
+  // Somebody may write through the view from here on, or could already. Does now what was put off
+  // while nobody could.
   virtual void expect_writers() {}
 
   // Where somebody writes exactly that range: it shows in the view, and counts as the same, at

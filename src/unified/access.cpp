@@ -31,9 +31,7 @@ result<std::byte*> unified_buffer::begin_host_view(const byte_range& range) {
   const auto held = enter();
   auto read = updated_host(range);
   ISTHMUS_TRY(read);
-  if (who_writes() == tracking::writers::none) {
-    host_->expect_writers();
-  }
+  host_->expect_writers();
   views_.fetch_add(1, std::memory_order_acq_rel);
   return const_cast<std::byte*>(*read);
 }

@@ -276,6 +276,20 @@ TEST_P(unified_buffer, many_at_once) {
   }
 }
 
+// What a failure left to be looked at once more is not yet written by anybody.
+TEST_P(unified_buffer, a_view_after_many_failed_is_watched) {
+  const unified it = make(300'000), gone = make(1000);
+  it.copy_from(noise(300'000));
+  it.sync_to_device();
+  gone.free();
+  isthmus_unified_t* const both[] = {it.get(), gone.get()};
+  EXPECT_EQ(isthmus_unified_synchronize(both, 2, nullptr), ISTHMUS_ERROR_CLOSED);
+  const auto view = it.host();
+  put(view, 70'000, noise(10, 2));
+  EXPECT_EQ(it.state(), state::host_dirty);
+  EXPECT_TRUE(same(read_on_device(it), view.span()));
+}
+
 TEST_P(unified_buffer, a_view_outlives_the_buffer) {
   unified it = make(100'000);
   auto view = it.host();

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import python
+from support import has_cuda, python
 from test_fork import SETUP
 from unified_support import each_means
 
@@ -172,4 +172,32 @@ for _ in range(3):
 for buf, view in zip(many, views):
     view[3] = 9
     assert read_on_device(buf)[2:4].tolist() == [1, 9]
+""")  # fmt: skip
+
+
+@each_means
+@pytest.mark.parametrize("backend", [*BACKENDS, *(["cuda"] if has_cuda() else [])])
+def test_the_workers_of_a_data_loader(backend: str, tracking: str) -> None:
+    pytest.importorskip("torch")
+    run(backend, tracking, """
+import torch.utils.data
+buf = made()
+buf.host[:] = numbers(200_000)
+buf.sync_to_device()
+class Samples(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, number):
+        sample = float(buf.host[number])
+        buf.host[number::64] = -1  # an augmentation in place, which is the worker's own
+        return sample
+for epoch in range(2):
+    loader = torch.utils.data.DataLoader(Samples(), batch_size=8, num_workers=2)
+    for count, batch in enumerate(loader):
+        assert batch.tolist() == [8 * count + 1.0 + each for each in range(8)]
+        buf.host[100_000 + count] = epoch
+        buf.sync_to_device()
+    assert (buf.host[:100_000] == numbers(100_000)).all()
+    assert (read_on_device(buf) == buf.host).all()
+    assert str(buf.state) == "SYNCHRONIZED"
 """)  # fmt: skip
