@@ -67,8 +67,8 @@ struct grain {
   void mark_recorded() noexcept {
     is.store(is_slab() ? state::slab_recorded : state::recorded, k_relaxed);
   }
-  // Null if it is of none, by now: who looks a stale pointer up may come late.
-  // Acquire: for who has no block of it, to whom its record may be new.
+  // Null if it is of none, by now: who looks a stale pointer up may come late. Who has no block of
+  // it reads its record by acquire.
   [[nodiscard]] slab* in_slab(std::memory_order order = k_relaxed) const noexcept {
     const auto at = link.load(order);
     return (at & k_is_list) != 0 ? nullptr : reinterpret_cast<slab*>(at);

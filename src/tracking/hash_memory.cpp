@@ -59,6 +59,11 @@ hash_memory::hash hash_memory::hash_chunk(std::size_t number,
   }
   chunk_copy copy;
   copy_unwatched(copy.data(), bytes, range.nbytes());
+  return hash_copy(number, copy);
+}
+
+hash_memory::hash hash_memory::hash_copy(std::size_t number, chunk_copy& copy) const noexcept {
+  const auto range = range_of(number);
   for (const auto& each : in_place_) {
     const auto begin = std::max(each.begin, range.begin), end = std::min(each.end, range.end);
     if (begin < end) {
@@ -126,7 +131,7 @@ void hash_memory::look_and_snap(std::size_t number) noexcept {
   const auto range = range_of(number);
   chunk_copy copy;
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  const auto now = hash_chunk(number, copy.data());
+  const auto now = hash_copy(number, copy);
   one.is_written = one.last == same::unknown || (one.last == same::by_hash && now != one.last_same);
   if (one.is_written) {
     stream_copy(library_ + range.begin, copy.data(), range.nbytes());
@@ -140,14 +145,7 @@ void hash_memory::look_and_keep(std::size_t number) noexcept {
   is_same(number, chunks_[number].looked_at);
 }
 
-void hash_memory::look_by(void (hash_memory::*look)(std::size_t) noexcept, const byte_range& of,
-                          range_set& written) {
-  undo not_told{[&] {
-    each_part(of, [this](std::size_t number, const byte_range&) {
-      chunks_[number].last = same::unknown;
-    });
-  }};
-  each_part(range_set{of}, [&](std::size_t number, const byte_range&) { (this->*look)(number); });
+void hash_memory::add_found(const byte_range& of, range_set& written) const {
   range_set found;
   each_part(of, [&](std::size_t number, const byte_range& part) {
     if (chunks_[number].is_written) {
@@ -155,7 +153,6 @@ void hash_memory::look_by(void (hash_memory::*look)(std::size_t) noexcept, const
     }
   });
   written.add(found);
-  not_told.dismiss();
 }
 
 // As much as keeps all threads busy, where there are several: 1.2 ms of a copy (H100).
@@ -164,13 +161,25 @@ std::size_t hash_memory::part() const noexcept {
 }
 
 void hash_memory::take(range_set& written) {
-  look_by(&hash_memory::look_at, {0, nbytes_}, written);
+  const byte_range all{0, nbytes_};
+  each_part(range_set{all}, [this](std::size_t number, const byte_range&) { look_at(number); });
+  add_found(all, written);
 }
 
 result<const std::byte*> hash_memory::take_snapshot(const byte_range& of, range_set& written,
                                                     writers who) {
+  // What is the same by now must be told.
+  undo not_told{[&] {
+    each_part(of, [this](std::size_t number, const byte_range&) {
+      chunks_[number].last = same::unknown;
+    });
+  }};
   const bool stays = who == writers::none;
-  look_by(stays ? &hash_memory::look_and_keep : &hash_memory::look_and_snap, of, written);
+  each_part(range_set{of}, [&](std::size_t number, const byte_range&) {
+    stays ? look_and_keep(number) : look_and_snap(number);
+  });
+  add_found(of, written);
+  not_told.dismiss();
   return stays ? view_ : library_;
 }
 
@@ -219,7 +228,7 @@ void hash_memory::copy_chunk(std::size_t number, chunk_copy& copy) noexcept {
   auto& one = chunks_[number];
   const auto range = range_of(number);
   copy_unwatched(copy.data(), view_ + range.begin, range.nbytes());
-  const auto now = hash_chunk(number, copy.data());
+  const auto now = hash_copy(number, copy);
   if (one.last == same::as_it_is) {
     is_same(number, now);
   } else if (now != one.last_same) {
@@ -245,28 +254,25 @@ result<void> hash_memory::publish(const range_set& ranges, writers who) {
 void hash_memory::put(std::size_t number, const byte_range& part, writers who) noexcept {
   auto& one = chunks_[number];
   one.was_looked_at = false;
-  if (who == writers::some && part != range_of(number)) {
-    publish_part(number, part);
-    return;
-  }
   if (who == writers::none) {
     one.last = same::as_it_is;
-  } else {
+  } else if (part == range_of(number)) {
     is_same(number, hash_chunk(number, library_ + part.begin));
+  } else {
+    learn_part(number, part);
   }
   copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
 }
 
 // The rest is the same only if the chunk was, just before.
-void hash_memory::publish_part(std::size_t number, const byte_range& part) noexcept {
+void hash_memory::learn_part(std::size_t number, const byte_range& part) noexcept {
   const auto range = range_of(number);
   chunk_copy copy;
   copy_chunk(number, copy);
   if (chunks_[number].last == same::by_hash) {
     std::memcpy(copy.data() + (part.begin - range.begin), library_ + part.begin, part.nbytes());
-    is_same(number, hash_chunk(number, copy.data()));
+    is_same(number, hash_copy(number, copy));
   }
-  copy_unwatched(view_ + part.begin, library_ + part.begin, part.nbytes());
 }
 
 // Where nobody else writes, the rest of the chunks that a write lies in is the same, however they
@@ -289,13 +295,13 @@ void hash_memory::leave_as_they_are(const byte_range& range) noexcept {
 }
 
 // If others write by now, its chunks have hashes of what lies around it, and get those of all.
-result<void> hash_memory::end_write(const byte_range& range, writers who) {
-  const auto begun = std::ranges::find(in_place_, range);
-  if (begun == in_place_.end()) {
-    return tracked_memory::end_write(range, who);
+result<void> hash_memory::end_write(const byte_range& range, const std::byte* begun, writers who) {
+  if (begun != view_ + range.begin) {
+    return tracked_memory::end_write(range, begun, who);
   }
   const range_set written{range};
-  in_place_.erase(begun);
+  const auto last = std::find(in_place_.rbegin(), in_place_.rend(), range);
+  in_place_.erase(std::prev(last.base()));
   if (who == writers::none) {
     leave_as_they_are(range);
     return {};
@@ -310,9 +316,10 @@ void hash_memory::end_in_place(std::size_t number, const byte_range& part) noexc
   const auto whole = range_of(number);
   chunk_copy copy;
   copy_unwatched(copy.data(), view_ + whole.begin, whole.nbytes());
-  const auto now = hash_chunk(number, copy.data());
+  const auto now = hash_copy(number, copy);
   std::memset(copy.data() + (part.begin - whole.begin), 0, part.nbytes());
-  if (one.last == same::by_hash && hash_chunk(number, copy.data()) == one.last_same) {
+  one.was_looked_at = false;
+  if (one.last == same::by_hash && hash_copy(number, copy) == one.last_same) {
     is_same(number, now);
   } else {
     one.last = same::unknown;

@@ -34,7 +34,8 @@ class hash_memory final : public tracked_memory {
   void expect_writers() override;
   [[nodiscard]] result<std::byte*> begin_write(const byte_range& range, bool keeps,
                                                writers who) override;
-  [[nodiscard]] result<void> end_write(const byte_range& range, writers who) override;
+  [[nodiscard]] result<void> end_write(const byte_range& range, const std::byte* begun,
+                                       writers who) override;
   void refine(const byte_range& /*range*/, range_set& /*written*/) override {}
   void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
 
@@ -56,8 +57,10 @@ class hash_memory final : public tracked_memory {
   explicit hash_memory(std::size_t nbytes);
   [[nodiscard]] static hash hash_of(const std::byte* bytes, std::size_t nbytes) noexcept;
   [[nodiscard]] byte_range range_of(std::size_t number) const noexcept;
-  // Of a chunk's bytes, wherever they lie, with zeros for what is being written in place.
+  // Of a chunk's bytes, wherever they lie, with zeros for what is being written in place; of a copy
+  // that may have them from then on.
   [[nodiscard]] hash hash_chunk(std::size_t number, const std::byte* bytes) const noexcept;
+  [[nodiscard]] hash hash_copy(std::size_t number, chunk_copy& copy) const noexcept;
   [[nodiscard]] bool is_written_in_place(const byte_range& range) const noexcept;
   void is_same(std::size_t number, const hash& now) noexcept;
   void look_at(std::size_t number) noexcept;
@@ -65,8 +68,7 @@ class hash_memory final : public tracked_memory {
   // writes that.
   void look_and_snap(std::size_t number) noexcept;
   void look_and_keep(std::size_t number) noexcept;
-  void look_by(void (hash_memory::*look)(std::size_t) noexcept, const byte_range& of,
-               range_set& written);
+  void add_found(const byte_range& of, range_set& written) const;
   // What the view has of the chunk, which is known from here on only if that is as it was.
   void copy_chunk(std::size_t number, chunk_copy& copy) noexcept;
   // Of one chunk: the part that is to go, to `library` from the view, and back.
@@ -75,7 +77,8 @@ class hash_memory final : public tracked_memory {
   void leave_as_they_are(const byte_range& range) noexcept;
   // The same of less than all of it.
   void snap_part(std::size_t number, const byte_range& part) noexcept;
-  void publish_part(std::size_t number, const byte_range& part) noexcept;
+  // What the chunk will be like with that part of `library`.
+  void learn_part(std::size_t number, const byte_range& part) noexcept;
   void end_in_place(std::size_t number, const byte_range& part) noexcept;
 
   std::vector<chunk> chunks_;

@@ -4,12 +4,12 @@
 //
 // A huge page that is told whole costs its copy each time that a byte of it was written, some 40
 // us. One told by small pages costs a fault for each of them, and if all are written that is as
-// much as 8 copies at 0.6 us a fault, or 26 at 1.9 (hosts of H100s). Which it is cannot be seen
-// beforehand, so a few are tried, and never for more than what was spent on copies of whole ones
-// before: if nothing is ever gained, a small part of the time is lost. A trial that gains has twice
-// as many tried the next time, one that does not has the next wait four times as long. None are
-// tried where most are written anyway. So many are told by small ones at most that a round in which
-// all of these are written wholly takes half as long again as a copy of all.
+// much as 8 to 26 copies: at 0.6 to 1.9 us a fault (hosts of H100s and H200s). Which it is cannot
+// be seen beforehand, so a few are tried, and never for more than what was spent on copies of whole
+// ones before: if nothing is ever gained, a small part of the time is lost. A trial that gains has
+// twice as many tried the next time, one that does not has the next wait four times as long. None
+// are tried where most are written anyway. So many are told by small ones at most that a round in
+// which all of these are written wholly takes half as long again as a copy of all.
 
 #include <cstddef>
 #include <cstdint>

@@ -54,7 +54,8 @@ result<std::byte*> tracked_memory::begin_write(const byte_range& range, bool kee
   return library_ + range.begin;
 }
 
-result<void> tracked_memory::end_write(const byte_range& range, writers who) {
+result<void> tracked_memory::end_write(const byte_range& range, const std::byte* /*begun*/,
+                                       writers who) {
   return publish({range}, who);
 }
 

@@ -88,10 +88,11 @@ class tracked_memory {
   virtual void expect_writers() {}
 
   // Where somebody writes exactly that range: it shows in the view, and counts as the same, at
-  // `end_write`. `keeps`: what is there is what the view has. Pre of the end: begun.
+  // `end_write`, which is told where. `keeps`: what is there is what the view has.
   [[nodiscard]] virtual result<std::byte*> begin_write(const byte_range& range, bool keeps,
                                                        writers who);
-  [[nodiscard]] virtual result<void> end_write(const byte_range& range, writers who);
+  [[nodiscard]] virtual result<void> end_write(const byte_range& range, const std::byte* begun,
+                                               writers who);
   // Tells what lies in the granules that `range` covers in part by the smallest that there are,
   // from here on; adds to `written` what may be lost by that.
   virtual void refine(const byte_range& range, range_set& written) = 0;

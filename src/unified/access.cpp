@@ -63,18 +63,21 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
   writing_.reserve(writing_.size() + 1);
   auto begun = host_->begin_write(range, keeps, who_writes());
   ISTHMUS_TRY(begun);
-  writing_.push_back(range);
+  writing_.push_back({range, *begun});
   return begun;
 }
 
 // All of a range that is not kept was written, whatever the device had there.
 result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) {
   const auto held = enter();
-  const auto begun = std::find(writing_.begin(), writing_.end(), range);
-  if (begun == writing_.end()) {
+  // The last: of one whose end failed an earlier one may be left.
+  const auto found = std::find_if(writing_.rbegin(), writing_.rend(),
+                                  [&](const exact_write& each) { return each.range == range; });
+  if (found == writing_.rend()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "no write of bytes {} to {} was begun that could end", range.begin, range.end);
   }
+  const auto begun = std::prev(found.base());
   if (auto bad = refuse(range)) {
     writing_.erase(begun);
     let_host_go();
@@ -86,7 +89,7 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
     owed_host_.remove(written);
   }
   ISTHMUS_TRY(take_in(written));
-  ISTHMUS_TRY(host_->end_write(range, who_writes()));
+  ISTHMUS_TRY(host_->end_write(range, begun->at, who_writes()));
   writing_.erase(begun);  // at last: till then the caller may try again
   return {};
 }

@@ -37,7 +37,7 @@ bool unified_buffer::must_look() const noexcept {
 
 range_set unified_buffer::settled(range_set ranges) const {
   for (const auto& each : writing_) {
-    ranges.remove({each});
+    ranges.remove({each.range});
   }
   return ranges;
 }

@@ -24,7 +24,7 @@ submitted unified_buffer::download(const sync_request& wanted) {
   if (wanted.who == waiting::here) {
     ISTHMUS_TRY(let_land(wanted.range));
   }
-  auto ranges = owed_host_.common({wanted.range});
+  auto ranges = settled(owed_host_.common({wanted.range}));
   if (!ranges.empty() && os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED,
                 "the host copy lacks what the device wrote in {} of this range, and a forked child "

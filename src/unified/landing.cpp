@@ -54,7 +54,8 @@ result<void> unified_buffer::land(flight& done) {
     return {};
   }
   ISTHMUS_TRY(look());
-  auto good = done.ranges;
+  // Neither what the device wrote since, nor what the host's writers have or won meanwhile.
+  auto good = settled(done.ranges.common(owed_host_));
   good.remove(done.outdated);
   good.remove(owed_device_);
   if (done.block) {

@@ -57,10 +57,8 @@ result<void> unified_buffer::upload_all(std::span<unified_buffer* const> each, q
       sent.push_back(*std::move(ended));
     }
   }
-  if (auto waited = wait_for_all(sent); !waited && outcome) {
-    return waited;
-  }
-  return outcome;
+  auto ended = end_all(sent);
+  return outcome ? std::move(ended) : std::move(outcome);
 }
 
 }  // namespace isthmus

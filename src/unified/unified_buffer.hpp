@@ -174,6 +174,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> upload_part(const byte_range& part, tracking::writers writers,
                                          queue& on, std::vector<ref<event>>& sent);
   void begin_device();
+  [[nodiscard]] static result<void> end_all(std::span<const ref<event>> sent);
   // Pre: settled, and looked at.
   [[nodiscard]] submitted upload_known(const sync_request& wanted);
   [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
@@ -199,7 +200,11 @@ class unified_buffer final : public ref_counted {
   std::atomic<bool> unseen_{false};
 
   // Begun and not ended: what lies there is the writer's, and is not found, sent or dropped.
-  std::vector<byte_range> writing_;
+  struct exact_write {
+    byte_range range;
+    std::byte* at;  // what the writer was given
+  };
+  std::vector<exact_write> writing_;
   bool is_read_ = false;  // pointers were given for which nothing tells when they end
 
   // Shared with what is in flight on it.

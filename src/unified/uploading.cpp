@@ -39,6 +39,17 @@ result<bool> stands_behind_work(queue& on, buffer& memory) {
 
 }  // namespace
 
+// All of them, whichever fails; the first failure.
+result<void> unified_buffer::end_all(std::span<const ref<event>> sent) {
+  result<void> outcome;
+  for (const auto& each : sent) {
+    if (auto ended = each->wait(std::nullopt); !ended && outcome) {
+      outcome = ended.take_error();
+    }
+  }
+  return outcome;
+}
+
 submitted unified_buffer::upload(const sync_request& wanted) {
   ISTHMUS_TRY(settle());
   auto in_parts = goes_in_parts(wanted);
@@ -50,10 +61,11 @@ submitted unified_buffer::upload(const sync_request& wanted) {
   return upload_known(wanted);
 }
 
-// Where a look takes as long as a copy, nothing can conflict, and nothing has to be waited for.
+// Where a look takes as long as a copy, nothing can conflict, nobody writes to `library`, and
+// nothing has to be waited for.
 result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
   if (wanted.who != waiting::here || wanted.range != all() || !must_look() || one_memory_ ||
-      host_->part() == 0 || host_->part() >= nbytes() || !owed_host_.empty() ||
+      host_->part() == 0 || host_->part() >= nbytes() || !owed_host_.empty() || !writing_.empty() ||
       os::is_forked_child()) {
     return false;
   }
@@ -67,11 +79,13 @@ result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
 // its way is read of memory that the next look may write.
 submitted unified_buffer::upload_in_parts(queue& on) {
   begin_device();
-  need_library_pin();
   unseen_.store(false, std::memory_order_seq_cst);
   undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
   ISTHMUS_TRY(take_in_found());
   const auto writers = who_writes();
+  if (writers == tracking::writers::some) {
+    need_library_pin();
+  }
   std::vector<ref<event>> sent;
   undo not_waited{[&] { let_end(sent); }};
   for (std::size_t at = 0; at < nbytes(); at += host_->part()) {
@@ -80,9 +94,9 @@ submitted unified_buffer::upload_in_parts(queue& on) {
   }
   not_seen.dismiss();
   not_waited.dismiss();
-  auto waited = wait_for_all(sent);
+  auto outcome = end_all(sent);
   ISTHMUS_TRY(settle());
-  ISTHMUS_TRY(waited);
+  ISTHMUS_TRY(outcome);
   return ref<event>{};
 }
 

@@ -109,15 +109,18 @@ TEST_P(unified_buffer, exact_writes_are_exact) {
 }
 
 TEST_P(unified_buffer, what_is_being_written_stays_the_writers) {
-  const unified it = make(300'000);
+  const std::size_t nbytes = 2 * k_mib + 300'000;  // hashed, more than a part
+  const unified it = make(nbytes);
   const auto view = it.host();
   it.sync_to_device();
   void* start = nullptr;
   im::detail::check(isthmus_unified_begin_write(it.get(), 100, 5000, 1, &start));
   const bytes data = noise(5000);
   std::copy(data.begin(), data.begin() + 2000, static_cast<std::byte*>(start));
-  put(view, 200'000, noise(10));
-  it.sync_to_device();
+  for (const std::size_t at : {6000U, 7000U, 200'000U}) {
+    put(view, at, noise(10));
+    it.sync_to_device();
+  }
   std::copy(data.begin() + 2000, data.end(), static_cast<std::byte*>(start) + 2000);
   EXPECT_EQ(isthmus_unified_end_write(it.get(), 100, 4999, 1), ISTHMUS_ERROR_INVALID_ARGUMENT);
   im::detail::check(isthmus_unified_end_write(it.get(), 100, 5000, 1));
@@ -232,6 +235,45 @@ TEST_P(unified_buffer, work_in_the_way_is_not_waited_for) {
   gate.complete();
   const bytes got = read(it.device());
   EXPECT_TRUE(same(std::span(got).subspan(10, 49'990), bytes(49'990, std::byte{4})));
+}
+
+TEST_P(unified_buffer, what_comes_from_the_device_leaves_what_is_being_written) {
+  if (one_memory()) GTEST_SKIP() << "one memory has nothing to bring";
+  const bytes news = noise(300'000, 2);
+  const auto rest = std::span(news).subspan(5000);
+  for (const bool keeps : {false, true}) {
+    const unified it = make(300'000);
+    it.copy_from(noise(300'000));
+    write_on_device(it, 0, news);
+    void* start = nullptr;
+    im::detail::check(isthmus_unified_begin_write(it.get(), 100, 4900, keeps ? 1 : 0, &start));
+    std::memset(start, 7, 4900);
+    write_on_device(it, 5000, bytes(rest.begin(), rest.end()));
+    EXPECT_TRUE(same(it.host_read().subspan(5000), rest));
+    im::detail::check(isthmus_unified_end_write(it.get(), 100, 4900, keeps ? 1 : 0));
+    bytes want = news;
+    std::fill(want.begin() + 100, want.begin() + 5000, std::byte{7});
+    EXPECT_TRUE(same(read_on_device(it), want)) << keeps;
+    EXPECT_TRUE(same(it.host_read(), want)) << keeps;
+  }
+}
+
+TEST_P(unified_buffer, what_the_host_won_stays_when_an_older_copy_lands) {
+  if (one_memory()) GTEST_SKIP() << "one memory has nothing to bring";
+  if (GetParam().means == im::tracking_means::pages) GTEST_SKIP() << "it lands in the view itself";
+  auto how = options();
+  how.on_conflict = im::winner::host;
+  const unified it(300'000, how);
+  const auto view = it.host();
+  it.sync_to_device();
+  write_on_device(it, 0, noise(300'000, 2));
+  const auto coming = it.sync_to_host_async(it.all());
+  const bytes won(300'000, std::byte{7});
+  put(view, 0, won);
+  it.sync_to_device();
+  if (coming) coming.wait();
+  EXPECT_TRUE(same(it.host_read(), won));
+  EXPECT_TRUE(same(read_on_device(it), won));
 }
 
 // Where writes are found by reading, a part is on its way while the next is read.

@@ -229,8 +229,8 @@ class UnifiedArray:
     def host_write(self, range: Range = None) -> Iterator[NDArray[Any]]:
         """A writable array of ``range``, which alone is brought up to date and counts as written.
 
-        Host arrays handed out before show the writes at the end of ``with`` at the latest. It lies
-        at addresses of its own: what it is computed from element by element must not be a host
+        Host arrays handed out before show the writes at the end of ``with`` at the latest. It may
+        lie at addresses of its own: what it is computed from element by element must not be a host
         array of the same elements. It is read-only afterwards, for what is written by then alone
         counts.
         """

@@ -8,23 +8,23 @@
 namespace isthmus::tracking {
 namespace {
 
-constexpr auto k_chunk = hash_memory::k_chunk;
+constexpr auto k_hashed = hash_memory::k_chunk;
 
 class hash_memory_test : public testing::Test {
  protected:
-  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_chunk, .by = means::hashes});
-  const byte_range across_{100, k_chunk + 70};
+  memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .by = means::hashes});
+  const byte_range across_{100, k_hashed + 70};
 };
 
 TEST_F(hash_memory_test, nobody_elses_write_goes_to_the_view_itself) {
   auto at = memory_->begin_write(across_, true, writers::none);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->view() + across_.begin);
-  ASSERT_TRUE(memory_->end_write(across_, writers::none));
+  ASSERT_TRUE(memory_->end_write(across_, *at, writers::none));
   at = memory_->begin_write(across_, true, writers::some);
   ASSERT_TRUE(at);
   EXPECT_EQ(*at, memory_->library() + across_.begin);
-  ASSERT_TRUE(memory_->end_write(across_, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
 }
 
 TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
@@ -35,10 +35,10 @@ TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
   EXPECT_TRUE(taken(*memory_).empty());
   std::memset(*at, 2, across_.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
-  memory_->view()[k_chunk + 80] = std::byte{3};
-  EXPECT_EQ(taken(*memory_), (range_set{{k_chunk, 2 * k_chunk}}));
+  memory_->view()[k_hashed + 80] = std::byte{3};
+  EXPECT_EQ(taken(*memory_), (range_set{{k_hashed, 2 * k_hashed}}));
 }
 
 TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
@@ -47,10 +47,24 @@ TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
   std::memset(*at, 1, across_.nbytes());
   memory_->expect_writers();
   memory_->view()[5] = std::byte{3};
-  const range_set first{{0, k_chunk}};
+  const range_set first{{0, k_hashed}};
   EXPECT_EQ(taken(*memory_), first);
-  ASSERT_TRUE(memory_->end_write(across_, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
   EXPECT_EQ(taken(*memory_), first);
+}
+
+// And then nobody can write any more.
+TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it) {
+  auto at = memory_->begin_write(across_, true, writers::none);
+  ASSERT_TRUE(at);
+  std::memset(*at, 1, across_.nbytes());
+  memory_->expect_writers();
+  EXPECT_TRUE(taken(*memory_).empty());
+  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
+  ASSERT_TRUE(memory_->snapshot({across_}, writers::none));
+  memory_->expect_writers();
+  std::memset(memory_->view() + across_.begin, 0, across_.nbytes());
+  EXPECT_EQ(taken(*memory_), (range_set{{0, 2 * k_hashed}}));
 }
 
 // Writers came and went while it was under way.
@@ -60,7 +74,7 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_hashes_of_what_was_
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
   std::memset(*at, 1, across_.nbytes());
-  ASSERT_TRUE(memory_->end_write(across_, writers::none));
+  ASSERT_TRUE(memory_->end_write(across_, *at, writers::none));
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
 }
@@ -73,10 +87,10 @@ TEST_F(hash_memory_test, two_writes_in_place_may_share_a_chunk) {
   memory_->expect_writers();
   std::memset(*at, 1, one.nbytes());
   std::memset(*there, 1, other.nbytes());
-  ASSERT_TRUE(memory_->end_write(one, writers::some));
+  ASSERT_TRUE(memory_->end_write(one, *at, writers::some));
   std::memset(*there, 2, other.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(other, writers::some));
+  ASSERT_TRUE(memory_->end_write(other, *there, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
@@ -85,8 +99,8 @@ TEST_F(hash_memory_test, what_nobody_could_write_is_hashed_when_somebody_can) {
   ASSERT_TRUE(memory_->publish({{0, memory_->nbytes()}}, writers::none));
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
-  memory_->view()[3 * k_chunk] = std::byte{1};
-  const range_set last{{3 * k_chunk, 4 * k_chunk}};
+  memory_->view()[3 * k_hashed] = std::byte{1};
+  const range_set last{{3 * k_hashed, 4 * k_hashed}};
   EXPECT_EQ(taken(*memory_), last);
   auto from = memory_->snapshot(last, writers::none);
   ASSERT_TRUE(from);
@@ -97,21 +111,21 @@ TEST_F(hash_memory_test, what_nobody_could_write_is_hashed_when_somebody_can) {
 
 TEST_F(hash_memory_test, a_part_is_found_and_kept_in_one_look) {
   memory_->view()[1] = std::byte{1};
-  memory_->view()[3 * k_chunk] = std::byte{2};
+  memory_->view()[3 * k_hashed] = std::byte{2};
   range_set found;
-  const byte_range half{0, 2 * k_chunk};
-  for (const int value : {1, 5}) {  // the second time it is known to be written often
+  const byte_range half{0, 2 * k_hashed};
+  for (const int value : {1, 5}) {
     memory_->view()[1] = std::byte(value);
     auto from = memory_->take_snapshot(half, found, writers::some);
     ASSERT_TRUE(from);
     EXPECT_EQ(*from, memory_->library());
     EXPECT_EQ(memory_->library()[1], std::byte(value));
-    EXPECT_EQ(found, (range_set{{0, k_chunk}}));
+    EXPECT_EQ(found, (range_set{{0, k_hashed}}));
     found.clear();
   }
   ASSERT_TRUE(memory_->take_snapshot(half, found, writers::some));
   EXPECT_TRUE(found.empty());
-  EXPECT_EQ(taken(*memory_), (range_set{{3 * k_chunk, 4 * k_chunk}}));
+  EXPECT_EQ(taken(*memory_), (range_set{{3 * k_hashed, 4 * k_hashed}}));
 }
 
 }  // namespace

@@ -145,7 +145,7 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
         changed_.clear();
       }
     }
-    ASSERT_TRUE(memory_->end_write(range, who_));
+    ASSERT_TRUE(memory_->end_write(range, *begun, who_));
     owed_.add(range);
   }
   void bring_from_device() {
