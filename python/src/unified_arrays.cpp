@@ -70,9 +70,10 @@ void make_host_array(unified& self, void* start) {
 nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   if (self.is_out) {
+    nb::object array = self.host_array;  // meanwhile the last that others have may go
     const void* start = nullptr;
     call_without_lock([&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
-    return self.host_array;
+    return array;
   }
   void* start = nullptr;
   call_without_lock([&] { return isthmus_unified_host(raw, begin, end - begin, &start); });

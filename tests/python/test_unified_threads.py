@@ -249,3 +249,54 @@ def test_pipes_are_read_into_it_meanwhile(dev: Device) -> None:
 
     together(fill, read, synchronize, seconds=60)
     assert (read_on_device(buf) == data).all()
+
+
+@each_means
+def test_a_view_that_is_asked_for_while_the_last_one_goes(tracking: str) -> None:
+    buf = two_copies(isthmus.Device("host"), 300_000, tracking)
+    view = buf.host
+    view[:] = 0
+    buf.sync_to_device()
+    gate = Event()
+    held = isthmus.Buffer(64, queue=buf.queue).fill(0, after=gate, blocking=False)
+    buf.mark_device_dirty((0, 1))
+    got: list[Any] = []
+    asks = threading.Thread(target=lambda: got.append(buf.host))
+    looks = threading.Thread(target=lambda: buf.state)
+    asks.start()
+    time.sleep(0.1)
+    del view
+    looks.start()
+    time.sleep(0.1)
+    gate.complete()
+    asks.join()
+    looks.join()
+    held.wait()
+    buf.sync_to_device()
+    got[0][150_000] = 9
+    assert buf.state is BufferState.HOST_DIRTY
+    assert read_on_device(buf)[150_000] == 9
+
+
+@each_means
+def test_views_that_come_and_go_on_several_threads(dev: Device, tracking: str) -> None:
+    buf = two_copies(dev, 60_000, tracking)
+    buf.host[:] = 0
+
+    def writer(part: int) -> Callable[[threading.Event], None]:
+        def write(stop: threading.Event) -> None:
+            number = 0
+            while not stop.is_set():
+                number += 1
+                buf.host[part * 20_000 : (part + 1) * 20_000] = number
+
+        return write
+
+    def sync(stop: threading.Event) -> None:
+        while not stop.is_set():
+            buf.sync_to_device()
+
+    for _ in range(4):
+        together(writer(0), writer(1), writer(2), sync, seconds=0.1)
+        on_device = read_on_device(buf)
+        assert (on_device == buf.host).all()

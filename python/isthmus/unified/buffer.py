@@ -155,5 +155,12 @@ def synchronize(buffers: Iterable[UnifiedArray], *, queue: Queue | None = None) 
 
     The copies run side by side, on ``queue`` (None: each on its own). Returns as
     ``sync_to_device`` does. A failure of one does not keep the others back; the first is raised.
+    TypeError for anything but unified buffers and parts of them.
     """
-    _core._synchronize([each._whole for each in buffers], queue)
+    if isinstance(buffers, UnifiedArray):
+        raise TypeError("synchronize() takes several unified buffers: give a list of them")
+    each = list(buffers)
+    for one in each:
+        if not isinstance(one, UnifiedArray):
+            raise TypeError(f"synchronize() takes unified buffers, not {type(one).__name__}")
+    _core._synchronize([one._whole for one in each], queue)

@@ -75,6 +75,8 @@ def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
         start, stop = operator.index(wanted[0]), operator.index(wanted[1])
     else:
         raise TypeError(f"a range is a slice or (start, stop), not {type(wanted).__name__}")
+    if start > stop:
+        raise OutOfRangeError(f"range {start} to {stop} ends before it begins")
     if not 0 <= start <= stop <= shape[0]:
         raise OutOfRangeError(f"range {start} to {stop} does not lie in 0 to {shape[0]}")
     return start, stop
