@@ -1,6 +1,6 @@
 // What the device wrote, on its way to the host copy.
 
-#include <algorithm>
+#include <iterator>
 
 #include "os/process.hpp"
 #include "unified/places.hpp"

@@ -1,6 +1,5 @@
 // What was on its way and has ended.
 
-#include <algorithm>
 #include <cstring>
 
 #include "core/undo.hpp"

@@ -12,6 +12,13 @@ constexpr auto k_hashed = hash_memory::k_chunk;
 
 class hash_memory_test : public testing::Test {
  protected:
+  // Begins a write that nobody else's is beside.
+  std::byte* begin_in_place(const byte_range& range) {
+    auto at = memory_->begin_write(range, true, writers::none);
+    EXPECT_TRUE(at);
+    return at ? *at : nullptr;
+  }
+
   memory_pointer memory_ = make_tracked({.nbytes = 4 * k_hashed, .by = means::hashes});
   const byte_range across_{100, k_hashed + 70};
 };
@@ -28,39 +35,39 @@ TEST_F(hash_memory_test, nobody_elses_write_goes_to_the_view_itself) {
 }
 
 TEST_F(hash_memory_test, of_a_write_in_place_nothing_is_found) {
-  auto at = memory_->begin_write(across_, true, writers::none);
-  ASSERT_TRUE(at);
-  std::memset(*at, 1, across_.nbytes());
+  auto* const at = begin_in_place(across_);
+  ASSERT_NE(at, nullptr);
+  std::memset(at, 1, across_.nbytes());
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
-  std::memset(*at, 2, across_.nbytes());
+  std::memset(at, 2, across_.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
   memory_->view()[k_hashed + 80] = std::byte{3};
   EXPECT_EQ(taken(*memory_), (range_set{{k_hashed, 2 * k_hashed}}));
 }
 
 TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
-  auto at = memory_->begin_write(across_, true, writers::none);
-  ASSERT_TRUE(at);
-  std::memset(*at, 1, across_.nbytes());
+  auto* const at = begin_in_place(across_);
+  ASSERT_NE(at, nullptr);
+  std::memset(at, 1, across_.nbytes());
   memory_->expect_writers();
   memory_->view()[5] = std::byte{3};
   const range_set first{{0, k_hashed}};
   EXPECT_EQ(taken(*memory_), first);
-  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
   EXPECT_EQ(taken(*memory_), first);
 }
 
 // And then nobody can write any more.
 TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it) {
-  auto at = memory_->begin_write(across_, true, writers::none);
-  ASSERT_TRUE(at);
-  std::memset(*at, 1, across_.nbytes());
+  auto* const at = begin_in_place(across_);
+  ASSERT_NE(at, nullptr);
+  std::memset(at, 1, across_.nbytes());
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(across_, *at, writers::some));
+  ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
   ASSERT_TRUE(memory_->snapshot({across_}, writers::none));
   memory_->expect_writers();
   std::memset(memory_->view() + across_.begin, 0, across_.nbytes());
@@ -69,28 +76,28 @@ TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_the_look_before_it)
 
 // Writers came and went while it was under way.
 TEST_F(hash_memory_test, the_end_of_a_write_in_place_forgets_hashes_of_what_was_there) {
-  auto at = memory_->begin_write(across_, true, writers::none);
-  ASSERT_TRUE(at);
+  auto* const at = begin_in_place(across_);
+  ASSERT_NE(at, nullptr);
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
-  std::memset(*at, 1, across_.nbytes());
-  ASSERT_TRUE(memory_->end_write(across_, *at, writers::none));
+  std::memset(at, 1, across_.nbytes());
+  ASSERT_TRUE(memory_->end_write(across_, at, writers::none));
   memory_->expect_writers();
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
 TEST_F(hash_memory_test, two_writes_in_place_may_share_a_chunk) {
   const byte_range one{10, 20}, other{30, 40};
-  auto at = memory_->begin_write(one, true, writers::none);
-  auto there = memory_->begin_write(other, true, writers::none);
-  ASSERT_TRUE(at && there);
+  auto* const at = begin_in_place(one);
+  auto* const there = begin_in_place(other);
+  ASSERT_TRUE(at != nullptr && there != nullptr);
   memory_->expect_writers();
-  std::memset(*at, 1, one.nbytes());
-  std::memset(*there, 1, other.nbytes());
-  ASSERT_TRUE(memory_->end_write(one, *at, writers::some));
-  std::memset(*there, 2, other.nbytes());
+  std::memset(at, 1, one.nbytes());
+  std::memset(there, 1, other.nbytes());
+  ASSERT_TRUE(memory_->end_write(one, at, writers::some));
+  std::memset(there, 2, other.nbytes());
   EXPECT_TRUE(taken(*memory_).empty());
-  ASSERT_TRUE(memory_->end_write(other, *there, writers::some));
+  ASSERT_TRUE(memory_->end_write(other, there, writers::some));
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
