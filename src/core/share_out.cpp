@@ -3,17 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cstdint>
 
 #include "core/threads.hpp"
 
 namespace isthmus {
 namespace {
 
-// Memory's bandwidth is used up by then.
-constexpr std::size_t k_most_threads = 8;
+// A server's memory is not used up before: of a GiB, 16 threads copied 107 GB/s, 8 of them 78 (Xeon
+// beside an H100).
+constexpr std::size_t k_most_threads = 16;
 // What a thread takes at a time, so that one that is held up delays the end by little.
-constexpr std::size_t k_piece = std::size_t{1} << 20;
-constexpr std::size_t k_pieces_worth_a_thread = 8;
+constexpr std::size_t k_piece = std::size_t{256} << 10;
+constexpr std::size_t k_pieces_worth_a_thread = 16;
 
 std::size_t threads_for(std::size_t nbytes) noexcept {
   const std::size_t processors = std::thread::hardware_concurrency();  // 0: not known
@@ -21,31 +23,83 @@ std::size_t threads_for(std::size_t nbytes) noexcept {
   return std::max<std::size_t>(1, std::min({processors, k_most_threads, worth}));
 }
 
+// Pieces are taken in order, and each thread says which one it is at: all before the first of these
+// are done.
+class pieces {
+ public:
+  pieces(std::size_t nbytes, const shared_work& work, void* context) noexcept
+      : nbytes_{nbytes}, work_{work}, context_{context} {
+    for (auto& each : at_) {
+      each.store(k_none, std::memory_order_relaxed);
+    }
+  }
+
+  // False if none was left.
+  bool do_next(std::size_t thread) noexcept {
+    auto& at = at_.at(thread);
+    at.store(taken_.load());  // no later than what it takes now, for `done_upto`
+    const auto number = taken_.fetch_add(1);
+    const bool is_one = number < count();
+    if (is_one) {
+      const auto begin = number * k_piece;
+      work_.piece(context_, begin, std::min(k_piece, nbytes_ - begin));
+    }
+    at.store(k_none);
+    return is_one;
+  }
+  // In bytes. What was taken before this looked is among what the threads say that they are at.
+  [[nodiscard]] std::size_t done_upto() const noexcept {
+    auto first = std::min(taken_.load(), count());
+    for (const auto& each : at_) {
+      first = std::min(first, each.load());
+    }
+    return std::min(first * k_piece, nbytes_);
+  }
+  [[nodiscard]] bool go_on() const noexcept {
+    return work_.done == nullptr || work_.done(context_, done_upto());
+  }
+  void leave_the_rest() noexcept { taken_.store(count()); }
+
+ private:
+  static constexpr std::size_t k_none = SIZE_MAX;
+
+  [[nodiscard]] std::size_t count() const noexcept { return (nbytes_ + k_piece - 1) / k_piece; }
+
+  const std::size_t nbytes_;
+  const shared_work& work_;
+  void* const context_;
+  std::atomic<std::size_t> taken_{0};
+  std::array<std::atomic<std::size_t>, k_most_threads> at_;
+};
+
 }  // namespace
 
-void share_out(std::size_t nbytes, void (*work)(void* context, std::size_t at, std::size_t n),
-               void* context) noexcept {
-  std::atomic<std::size_t> taken{0};
-  const auto take_pieces = [&taken, nbytes, work, context]() noexcept {
-    for (;;) {
-      const auto at = taken.fetch_add(1, std::memory_order_relaxed) * k_piece;
-      if (at >= nbytes) {
-        return;
-      }
-      work(context, at, std::min(k_piece, nbytes - at));
-    }
-  };
-  std::array<std::thread, k_most_threads - 1> others;
+void share_out(std::size_t nbytes, const shared_work& work, void* context) noexcept {
+  pieces all{nbytes, work, context};
+  std::array<std::thread, k_most_threads> others;
   try {
-    const auto wanted = threads_for(nbytes) - 1;
-    std::generate_n(others.begin(), wanted, [&] { return start_thread(take_pieces); });
+    for (std::size_t number = 1; number < threads_for(nbytes); ++number) {
+      others.at(number) = start_thread([&all, number] {
+        while (all.do_next(number)) {
+        }
+      });
+    }
   } catch (...) {  // no thread or no memory for one: those there are take all pieces
   }
-  take_pieces();
+  bool wanted = true;
+  while (wanted && all.do_next(0)) {
+    wanted = all.go_on();
+  }
+  if (!wanted) {
+    all.leave_the_rest();
+  }
   for (auto& other : others) {
     if (other.joinable()) {
       other.join();
     }
+  }
+  if (wanted) {
+    static_cast<void>(all.go_on());
   }
 }
 

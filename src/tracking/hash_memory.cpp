@@ -155,9 +155,9 @@ void hash_memory::add_found(const byte_range& of, range_set& written) const {
   written.add(found);
 }
 
-// As much as keeps all threads busy, where there are several: 1.2 ms of a copy (H100).
-std::size_t hash_memory::part() const noexcept {
-  return std::size_t{nbytes_ < k_large_bytes ? 1U : 64U} << 20;
+// 0.3 ms of a copy (H100), beside which what it costs to begin one is nothing.
+std::size_t hash_memory::least_part() const noexcept {
+  return std::size_t{nbytes_ < k_large_bytes ? 1U : 16U} << 20;
 }
 
 void hash_memory::take(range_set& written) {
@@ -166,21 +166,56 @@ void hash_memory::take(range_set& written) {
   add_found(all, written);
 }
 
-result<const std::byte*> hash_memory::take_snapshot(const byte_range& of, range_set& written,
-                                                    writers who) {
-  // What is the same by now must be told.
-  undo not_told{[&] {
-    each_part(of, [this](std::size_t number, const byte_range&) {
-      chunks_[number].last = same::unknown;
-    });
-  }};
+// The parts that are done, for who is to have them.
+class hash_memory::parts_done {
+ public:
+  parts_done(const hash_memory& of, const std::byte* from, const part_visitor& each) noexcept
+      : of_{of}, from_{from}, each_{each} {}
+
+  // Whether to go on.
+  bool tell(std::size_t upto) noexcept try {
+    const bool is_part = upto == of_.nbytes() || upto - told_ >= of_.least_part();
+    if (outcome_ && is_part && upto != told_) {
+      const byte_range part{told_, upto};
+      range_set found;
+      of_.add_found(part, found);
+      told_ = upto;
+      outcome_ = each_(part, std::move(found), from_);
+    }
+    return static_cast<bool>(outcome_);
+  } catch (const std::bad_alloc&) {
+    outcome_ = error::no_memory();
+    return false;
+  }
+  [[nodiscard]] result<void>& outcome() noexcept { return outcome_; }
+  [[nodiscard]] std::size_t told() const noexcept { return told_; }
+
+ private:
+  const hash_memory& of_;
+  const std::byte* from_;
+  const part_visitor& each_;
+  std::size_t told_ = 0;
+  result<void> outcome_;
+};
+
+// On failure what is the same by now may not have been told, as no part of it was.
+result<void> hash_memory::take_in_parts(writers who, const part_visitor& each) {
   const bool stays = who == writers::none;
-  each_part(range_set{of}, [&](std::size_t number, const byte_range&) {
-    stays ? look_and_keep(number) : look_and_snap(number);
-  });
-  add_found(of, written);
-  not_told.dismiss();
-  return stays ? view_ : library_;
+  parts_done done{*this, stays ? view_ : library_, each};
+  share_out_in_order(
+      nbytes_,
+      [&](std::size_t at, std::size_t n) {
+        each_part(byte_range{at, at + n}, [&](std::size_t number, const byte_range&) {
+          stays ? look_and_keep(number) : look_and_snap(number);
+        });
+      },
+      [&](std::size_t upto) { return done.tell(upto); });
+  if (!done.outcome()) {
+    for (auto number = (done.told() + k_chunk - 1) / k_chunk; number < chunks_.size(); ++number) {
+      chunks_[number].last = same::unknown;
+    }
+  }
+  return std::move(done.outcome());
 }
 
 void hash_memory::expect_writers() {

@@ -23,9 +23,8 @@ class hash_memory final : public tracked_memory {
 
   [[nodiscard]] std::size_t granule() const noexcept override { return k_chunk; }
   void take(range_set& written) override;
-  [[nodiscard]] std::size_t part() const noexcept override;
-  [[nodiscard]] result<const std::byte*> take_snapshot(const byte_range& of, range_set& written,
-                                                       writers who) override;
+  [[nodiscard]] std::size_t least_part() const noexcept override;
+  [[nodiscard]] result<void> take_in_parts(writers who, const part_visitor& each) override;
   [[nodiscard]] result<const std::byte*> snapshot(const range_set& ranges, writers who) override;
   [[nodiscard]] bool snapshot_stays(writers who) const noexcept override {
     return who == writers::none;
@@ -40,6 +39,7 @@ class hash_memory final : public tracked_memory {
   void coarsen(const range_set& /*still*/, range_set& /*written*/) override {}
 
  private:
+  class parts_done;
   using hash = std::array<std::uint64_t, 2>;
   using chunk_copy = std::array<std::byte, k_chunk>;
   // How a chunk was last the same: by its hash; as it is, which nobody has hashed yet; or nobody

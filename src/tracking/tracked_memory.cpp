@@ -40,10 +40,12 @@ result<std::unique_ptr<tracked_memory>> tracked_memory::create(const request& wa
   }
 }
 
-result<const std::byte*> tracked_memory::take_snapshot(const byte_range& of, range_set& written,
-                                                       writers who) {
-  take(written);
-  return snapshot(written.common({of}), who);
+result<void> tracked_memory::take_in_parts(writers who, const part_visitor& each) {
+  range_set found;
+  take(found);
+  auto from = snapshot(found, who);
+  ISTHMUS_TRY(from);
+  return each({0, nbytes_}, std::move(found), *from);
 }
 
 result<std::byte*> tracked_memory::begin_write(const byte_range& range, bool keeps,

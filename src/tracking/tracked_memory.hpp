@@ -14,6 +14,7 @@
 // write through the view after nobody could.
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -75,12 +76,16 @@ class tracked_memory {
   [[nodiscard]] virtual result<const std::byte*> snapshot(const range_set& ranges, writers who) = 0;
   // Whether what that returns is good till somebody writes, not just till the next call.
   [[nodiscard]] virtual bool snapshot_stays(writers who) const noexcept = 0;
-  // `take` and `snapshot` of one part, whole granules: of what it found. Parts, from the memory's
-  // beginning on, are worth it where a look reads all, so that one is on its way while the next is
-  // looked at: they have so many bytes; 0: a look costs next to nothing.
-  [[nodiscard]] virtual std::size_t part() const noexcept { return 0; }
-  [[nodiscard]] virtual result<const std::byte*> take_snapshot(const byte_range& of,
-                                                               range_set& written, writers who);
+  // `take` and `snapshot` of what it found, part by part, whole granules each, from the memory's
+  // beginning on: each(part, found, from) is called by the calling thread, while the next parts are
+  // looked at. Once that fails there is no other part; its failure is told, and what was not told
+  // to it counts as written.
+  using part_visitor =
+      std::function<result<void>(const byte_range& part, range_set&& found, const std::byte* from)>;
+  [[nodiscard]] virtual result<void> take_in_parts(writers who, const part_visitor& each);
+  // Bytes that a part has, at least: worth it where a look reads all. 0: it costs next to nothing,
+  // and all is one part.
+  [[nodiscard]] virtual std::size_t least_part() const noexcept { return 0; }
   // What was put to `library` in these ranges shows in the view, and counts as the same.
   [[nodiscard]] virtual result<void> publish(const range_set& ranges, writers who) = 0;
   // Somebody may write through the view from here on, or could already. Does now what was put off

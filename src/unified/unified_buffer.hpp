@@ -171,8 +171,14 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] submitted upload(const sync_request& wanted);
   [[nodiscard]] result<bool> goes_in_parts(const sync_request& wanted);
   [[nodiscard]] submitted upload_in_parts(queue& on);
-  [[nodiscard]] result<void> upload_part(const byte_range& part, tracking::writers writers,
-                                         queue& on, std::vector<ref<event>>& sent);
+  // A part of the host copy that was looked at: what is to go of it lies there, from its beginning.
+  struct part_of_host {
+    byte_range range;
+    const std::byte* from;
+    tracking::writers who;
+  };
+  [[nodiscard]] result<void> upload_part(const part_of_host& part, queue& on,
+                                         std::vector<ref<event>>& sent);
   void begin_device();
   [[nodiscard]] static result<void> end_all(std::span<const ref<event>> sent);
   // Pre: settled, and looked at.

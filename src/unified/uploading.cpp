@@ -65,8 +65,8 @@ submitted unified_buffer::upload(const sync_request& wanted) {
 // nothing has to be waited for.
 result<bool> unified_buffer::goes_in_parts(const sync_request& wanted) {
   if (wanted.who != waiting::here || wanted.range != all() || !must_look() || one_memory_ ||
-      host_->part() == 0 || host_->part() >= nbytes() || !owed_host_.empty() || !writing_.empty() ||
-      os::is_forked_child()) {
+      host_->least_part() == 0 || host_->least_part() >= nbytes() || !owed_host_.empty() ||
+      !writing_.empty() || os::is_forked_child()) {
     return false;
   }
   ISTHMUS_TRY(need_device());
@@ -88,10 +88,11 @@ submitted unified_buffer::upload_in_parts(queue& on) {
   }
   std::vector<ref<event>> sent;
   undo not_waited{[&] { let_end(sent); }};
-  for (std::size_t at = 0; at < nbytes(); at += host_->part()) {
-    const byte_range part{at, std::min(nbytes(), at + host_->part())};
-    ISTHMUS_TRY(upload_part(part, writers, on, sent));
-  }
+  ISTHMUS_TRY(host_->take_in_parts(
+      writers, [&](const byte_range& part, range_set&& found, const std::byte* from) {
+        found_ = std::move(found);
+        return upload_part({part, from, writers}, on, sent);
+      }));
   not_seen.dismiss();
   not_waited.dismiss();
   auto outcome = end_all(sent);
@@ -100,25 +101,23 @@ submitted unified_buffer::upload_in_parts(queue& on) {
   return ref<event>{};
 }
 
-// What was told before, and not found now, has no snapshot yet. Pre: nothing is left of other
-// looks.
-result<void> unified_buffer::upload_part(const byte_range& part, tracking::writers writers,
-                                         queue& on, std::vector<ref<event>>& sent) {
-  ISTHMUS_TRY(host_->take_snapshot(part, found_, writers));
+// What was told before, and not found now, has no snapshot yet. Pre: `found_` is what was found in
+// this part alone.
+result<void> unified_buffer::upload_part(const part_of_host& part, queue& on,
+                                         std::vector<ref<event>>& sent) {
   const auto found = found_;
   ISTHMUS_TRY(take_in_found());
-  const auto ranges = settled(owed_device_.common({part}));
+  const auto ranges = settled(owed_device_.common({part.range}));
   auto told_before = ranges;
   told_before.remove(found);
-  auto snapped = host_->snapshot(told_before, writers);
-  ISTHMUS_TRY(snapped);
+  ISTHMUS_TRY(host_->snapshot(told_before, part.who));
   if (ranges.empty()) {
     return {};
   }
   sent.reserve(sent.size() + 1);
   transfer_options not_waited_for;
   not_waited_for.blocking = false;
-  auto ended = put_on_its_way(ranges, *snapped, true, std::move(not_waited_for), on);
+  auto ended = put_on_its_way(ranges, part.from, true, std::move(not_waited_for), on);
   ISTHMUS_TRY(ended);
   if (*ended) {
     sent.push_back(*std::move(ended));

@@ -116,23 +116,51 @@ TEST_F(hash_memory_test, what_nobody_could_write_is_hashed_when_somebody_can) {
   EXPECT_TRUE(taken(*memory_).empty());
 }
 
-TEST_F(hash_memory_test, a_part_is_found_and_kept_in_one_look) {
-  memory_->view()[1] = std::byte{1};
+TEST_F(hash_memory_test, what_is_found_is_kept_in_one_look) {
   memory_->view()[3 * k_hashed] = std::byte{2};
-  range_set found;
-  const byte_range half{0, 2 * k_hashed};
   for (const int value : {1, 5}) {
     memory_->view()[1] = std::byte(value);
-    auto from = memory_->take_snapshot(half, found, writers::some);
-    ASSERT_TRUE(from);
-    EXPECT_EQ(*from, memory_->library());
-    EXPECT_EQ(memory_->library()[1], std::byte(value));
-    EXPECT_EQ(found, (range_set{{0, k_hashed}}));
-    found.clear();
+    range_set told;
+    ASSERT_TRUE(memory_->take_in_parts(
+        writers::some, [&](const byte_range& part, range_set&& found, const std::byte* from) {
+          EXPECT_EQ(part, (byte_range{0, memory_->nbytes()}));
+          EXPECT_EQ(from, memory_->library());
+          EXPECT_EQ(from[1], std::byte(value));
+          told = std::move(found);
+          return result<void>{};
+        }));
+    range_set expected{{0, k_hashed}};
+    if (value == 1) {
+      expected.add(byte_range{3 * k_hashed, 4 * k_hashed});
+    }
+    EXPECT_EQ(told, expected);
   }
-  ASSERT_TRUE(memory_->take_snapshot(half, found, writers::some));
-  EXPECT_TRUE(found.empty());
-  EXPECT_EQ(taken(*memory_), (range_set{{3 * k_hashed, 4 * k_hashed}}));
+  EXPECT_TRUE(taken(*memory_).empty());
+}
+
+// Large enough for several threads, and for several parts.
+TEST(hash_memory_parts, are_told_in_order_till_one_is_refused_and_the_rest_counts_as_written) {
+  constexpr std::size_t nbytes = (std::size_t{70} << 20) + 5;
+  const auto memory = make_tracked({.nbytes = nbytes, .by = means::hashes});
+  const auto refuse_from = memory->least_part();
+  std::memset(memory->view(), 1, nbytes);
+  std::size_t upto = 0;
+  range_set told;
+  const auto outcome = memory->take_in_parts(
+      writers::some, [&](const byte_range& part, range_set&& found, const std::byte* from) {
+        EXPECT_EQ(part.begin, upto);
+        EXPECT_GE(part.nbytes(), memory->least_part());
+        EXPECT_EQ(found, range_set{part});
+        EXPECT_TRUE(std::all_of(from + part.begin, from + part.end,
+                                [](std::byte each) { return each == std::byte{1}; }));
+        upto = part.end;
+        told.add(found);
+        return part.begin >= refuse_from ? result<void>{error::no_memory()} : result<void>{};
+      });
+  EXPECT_FALSE(outcome);
+  range_set rest{{0, nbytes}};
+  rest.remove(told);
+  EXPECT_EQ(taken(*memory), rest);
 }
 
 }  // namespace

@@ -46,17 +46,24 @@ TEST_P(tracked_concurrent, loses_nothing_beside_threads_that_write) {
   const auto memory = make_tracked({.nbytes = 9 * k_mib + 8, .by = GetParam()});
   bytes copy(memory->nbytes());
   range_set owed;
-  const auto bring_over = [&](bool at_once) {
-    if (at_once) {
-      const auto told_before = owed;
-      ASSERT_TRUE(memory->snapshot(told_before, writers::some));
-      ASSERT_TRUE(memory->take_snapshot({0, memory->nbytes()}, owed, writers::some));
+  const auto copy_over = [&](const range_set& ranges) {
+    for (const auto& each : ranges) {
+      copy_unwatched(copy.data() + each.begin, memory->library() + each.begin, each.nbytes());
+    }
+  };
+  const auto bring_over = [&](bool in_parts) {
+    if (in_parts) {
+      ASSERT_TRUE(memory->snapshot(owed, writers::some));
+      copy_over(owed);
+      ASSERT_TRUE(memory->take_in_parts(
+          writers::some, [&](const byte_range&, range_set&& found, const std::byte*) {
+            copy_over(found);
+            return result<void>{};
+          }));
     } else {
       memory->take(owed);
       ASSERT_TRUE(memory->snapshot(owed, writers::some));
-    }
-    for (const auto& each : owed) {
-      copy_unwatched(copy.data() + each.begin, memory->library() + each.begin, each.nbytes());
+      copy_over(owed);
     }
     owed.clear();
   };

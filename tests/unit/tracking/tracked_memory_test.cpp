@@ -100,22 +100,23 @@ class tracked_memory_test : public testing::TestWithParam<kind> {
     EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));
   }
   void bring_parts_to_device() {
-    const auto part = round_up(memory_->nbytes() / 3 + 1, memory_->granule());
-    const auto who = random_() % 2 == 0 ? writers::none : who_;
-    for (std::size_t at = 0; at < memory_->nbytes(); at += part) {
-      range_set found;
-      const byte_range of{at, std::min(memory_->nbytes(), at + part)};
-      auto snapped = memory_->take_snapshot(of, found, who);
-      ASSERT_TRUE(snapped);
-      auto rest = owed_.common({of});
+    who_ = random_() % 2 == 0 ? writers::none : who_;
+    const auto owed = owed_;
+    std::size_t upto = 0;
+    const auto bring = [&](const byte_range& part, range_set&& found, const std::byte* from) {
+      EXPECT_EQ(part.begin, upto);
+      upto = part.end;
+      auto rest = owed.common({part});
       rest.remove(found);
-      ASSERT_TRUE(memory_->snapshot(rest, who));
+      EXPECT_TRUE(memory_->snapshot(rest, who_));
       found.add(rest);
       for (const auto& each : found) {
-        std::memcpy(device_.data() + each.begin, *snapped + each.begin, each.nbytes());
+        std::memcpy(device_.data() + each.begin, from + each.begin, each.nbytes());
       }
-    }
-    who_ = who;
+      return result<void>{};
+    };
+    ASSERT_TRUE(memory_->take_in_parts(who_, bring));
+    EXPECT_EQ(upto, memory_->nbytes());
     owed_.clear();
     changed_.clear();
     EXPECT_TRUE(same(device_, {memory_->view(), memory_->nbytes()}));

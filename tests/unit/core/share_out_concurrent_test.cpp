@@ -1,0 +1,54 @@
+#include "core/share_out.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_bytes = 3 * k_large_bytes + 11;
+
+// What a piece has written is there once `done` tells of it.
+TEST(share_out_in_order, tells_what_is_done_from_the_beginning_on) {
+  for (int round = 0; round < 20; ++round) {
+    std::vector<std::uint8_t> written(k_bytes);
+    std::size_t told = 0;
+    share_out_in_order(
+        k_bytes,
+        [&](std::size_t at, std::size_t n) {
+          std::fill_n(written.begin() + static_cast<std::ptrdiff_t>(at), n, std::uint8_t{1});
+        },
+        [&](std::size_t upto) {
+          EXPECT_GE(upto, told);
+          EXPECT_EQ(std::count(written.begin() + static_cast<std::ptrdiff_t>(told),
+                               written.begin() + static_cast<std::ptrdiff_t>(upto), 1),
+                    static_cast<std::ptrdiff_t>(upto - told));
+          told = upto;
+          return true;
+        });
+    ASSERT_EQ(told, k_bytes);
+  }
+}
+
+TEST(share_out_in_order, begins_no_more_once_told_to_stop) {
+  std::atomic<std::size_t> done{0};
+  int calls = 0;
+  share_out_in_order(
+      k_bytes, [&](std::size_t, std::size_t n) { done += n; },
+      [&](std::size_t) { return ++calls < 3; });
+  EXPECT_EQ(calls, 3);
+  EXPECT_LT(done, k_bytes);
+}
+
+TEST(share_out_in_order, tells_of_nothing_too) {
+  std::size_t told = 1;
+  share_out_in_order(
+      0, [](std::size_t, std::size_t) { FAIL(); },
+      [&](std::size_t upto) { return (told = upto) == 0; });
+  EXPECT_EQ(told, 0U);
+}
+
+}  // namespace
+}  // namespace isthmus
