@@ -8,11 +8,11 @@
 #include "backend/cuda/api.hpp"
 #include "backend/cuda/event_cache.hpp"
 #include "backend/cuda/kernel.hpp"
-#include "backend/cuda/own_streams.hpp"
 #include "backend/cuda/ranges.hpp"
 #include "backend/cuda/ranges_kernel_ptx.hpp"
 #include "backend/cuda/strided_kernel_ptx.hpp"
 #include "backend/device.hpp"
+#include "backend/queue_table.hpp"
 
 namespace isthmus::cuda {
 
@@ -44,7 +44,7 @@ class device final : public isthmus::device {
   [[nodiscard]] const api& calls() const noexcept { return calls_; }
   [[nodiscard]] const device_traits& traits() const noexcept { return traits_; }
   [[nodiscard]] ordinal index() const noexcept { return index_; }
-  [[nodiscard]] own_streams& streams() noexcept { return streams_; }
+  [[nodiscard]] queue_table<stream_handle>& streams() noexcept { return streams_; }
   // Made when it is first asked for, which takes some 0.1 s and some 500 MiB of the device, and
   // kept for the process's life.
   [[nodiscard]] result<context_handle> primary() const;
@@ -89,7 +89,7 @@ class device final : public isthmus::device {
   mutable std::mutex making_;
   mutable std::atomic<context_handle> primary_{nullptr};
   std::atomic<std::size_t> managed_bytes_{0};
-  own_streams streams_;
+  queue_table<stream_handle> streams_;
 };
 
 }  // namespace isthmus::cuda

@@ -12,7 +12,7 @@ namespace isthmus::cuda {
 // What is on the stream still runs: the driver lets go of it behind that.
 queue::~queue() {
   if (!adopted_ && handle_ != legacy_stream() && !os::drivers_are_gone()) {
-    device_.streams().remove(handle_);
+    device_.streams().remove(handle_, *this);
     if (const made_current here{calls(), device_.known_primary()};
         here.outcome() == cu::k_success) {
       calls().destroy_stream(handle_);

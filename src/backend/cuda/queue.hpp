@@ -2,26 +2,19 @@
 // A stream of CUDA's. Ours do not wait for the legacy default stream nor it for them; a device's
 // default queue is that stream, as in PyTorch and CuPy.
 //
-// A stream never waits for the host. CUDA could have it wait for a word of memory, but streams
-// share the device's few channels: behind four that waited so before copies to the device no other
-// stream's copies there went on, behind sixteen nothing did (H100, driver 580). So what comes
-// behind an event that the host or another driver completes is held back here, with all that comes
-// after it on the queue, till a thread of the library has seen that event and puts it to the
-// driver. What others put to the stream meanwhile comes first.
+// A stream never waits for the host (holding_queue.hpp). CUDA could have it wait for a word of
+// memory, but streams share the device's few channels: behind four that waited so before copies to
+// the device no other stream's copies there went on, behind sixteen nothing did (H100, driver 580).
 //
 // The per-thread default stream has one handle, which means another stream on each thread. A queue
 // of it is its thread's; what other threads put there, or put late, goes to the legacy default
 // stream, which is the same order: that waits for all that was put to the per-thread ones before,
 // and they for it.
 
-#include <deque>
-#include <functional>
-#include <mutex>
-
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/event.hpp"
 #include "backend/cuda/strided.hpp"
-#include "backend/queue.hpp"
+#include "backend/holding_queue.hpp"
 
 namespace isthmus::cuda {
 
@@ -38,19 +31,11 @@ struct of_one_thread {
   std::uint64_t thread;
 };
 
-// An operation that the driver has not got yet.
-struct held_operation {
-  ref<operation> made;
-  const char* call;
-  std::vector<ref<event>> after;
-  std::function<code()> command;
-};
-
-class queue final : public isthmus::queue {
+class queue final : public holding_queue {
  public:
   // Takes over the stream, unless it is the legacy default one.
   queue(context& home, device& where, stream_handle handle, bool part)
-      : isthmus::queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
+      : holding_queue{home, where, part}, context_{home}, device_{where}, handle_{handle} {
     mark_ordered();
     if (handle == legacy_stream()) {
       mark_everybodys();
@@ -58,7 +43,7 @@ class queue final : public isthmus::queue {
   }
   // Adopted: the stream is its owner's.
   queue(context& home, device& where, stream_handle handle, owner keep)
-      : isthmus::queue{home, where, false},
+      : holding_queue{home, where, false},
         keep_{std::move(keep)},
         context_{home},
         device_{where},
@@ -71,7 +56,7 @@ class queue final : public isthmus::queue {
   }
   // The per-thread default stream of that thread. No fence fails for its end.
   queue(context& home, device& where, of_one_thread whose)
-      : isthmus::queue{home, where, false},
+      : holding_queue{home, where, false},
         context_{home},
         device_{where},
         handle_{per_thread_stream()},
@@ -102,23 +87,17 @@ class queue final : public isthmus::queue {
   [[nodiscard]] result<ref<event>> do_mark() override;
   [[nodiscard]] error refuse_recorded() const override;
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
-  [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
   [[nodiscard]] void* native() const noexcept override { return stream(); }
 
  private:
-  // Puts one operation to the driver, or holds it back: command() gives CUDA's code, and may be
-  // called later. `call` is its name for messages.
+  // Puts one operation to the driver, now or later: command() gives CUDA's code. `call` is its name
+  // for messages.
   template <class Command>
   result<ref<event>> submit(const char* call, wait_list after, Command&& command,
                             bool knows_time = false);
   template <class Command>
   error put(operation& made, const char* call, wait_list after, const Command& command) const;
   [[nodiscard]] result<ref<event>> put_launch(const strided_launch& what, wait_list after);
-  void hold_back(held_operation what);
-  void put_what_is_held() noexcept;
-  void put_late(held_operation& what) const noexcept;
-  void refuse_what_is_held(const error& why) noexcept;
-  void drop_first_held() noexcept;
   // The handle that stands for it on this thread.
   [[nodiscard]] stream_handle stream() const noexcept;
   [[nodiscard]] code wait_for(wait_list after) const noexcept;
@@ -134,10 +113,6 @@ class queue final : public isthmus::queue {
   stream_handle handle_;
   bool adopted_ = false;
   std::uint64_t thread_ = 0;  // of the per-thread default stream; 0: of any
-  // Held while an operation is put, but for those that were held back: there is one thread for
-  // these, and nothing else is put while there are any.
-  std::mutex submitting_;
-  std::deque<held_operation> held_;
 };
 
 }  // namespace isthmus::cuda

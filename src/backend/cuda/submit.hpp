@@ -1,28 +1,18 @@
 #pragma once
 // How operations are put to the driver: the body of queue's templates, for those that use them.
 
-#include <algorithm>
-
 #include "backend/cuda/current.hpp"
 #include "backend/cuda/queue.hpp"
 
 namespace isthmus::cuda {
-
-// Whether the driver can be told to wait for it, or need not.
-[[nodiscard]] inline bool is_ready(const ref<event>& before) noexcept {
-  const auto* known = dynamic_cast<const operation*>(before.get());
-  return before->settled() || (known != nullptr && known->is_put());
-}
 
 [[nodiscard]] result<ref<operation>> make_operation(const device& where, bool knows_time);
 
 // Pre: all of `after` is ready. DEPENDENCY if one of it failed.
 template <class Command>
 error queue::put(operation& made, const char* call, wait_list after, const Command& command) const {
-  for (const auto& before : after) {
-    if (before->settled() && !before->succeeded()) {
-      return failed_dependency(before->outcome());
-    }
+  if (auto failed = failed_dependency_in(after)) {
+    return failed;
   }
   const made_current here{calls(), device_.known_primary()};
   if (here.outcome() != cu::k_success) {
@@ -53,15 +43,9 @@ result<ref<event>> queue::submit(const char* call, wait_list after, Command&& co
   // Made first: once the driver has the operation nothing may fail.
   auto made = make_operation(device_, knows_time);
   ISTHMUS_TRY(made);
-  const std::lock_guard hold{submitting_};
-  if (!held_.empty() || !std::all_of(after.begin(), after.end(), is_ready)) {
-    hold_back({*made, call, {after.begin(), after.end()}, std::forward<Command>(command)});
-    return ref<event>{*made};
-  }
-  if (auto failed = put(**made, call, after, command)) {
-    return failed;
-  }
-  return ref<event>{*made};
+  return put_or_hold(*made, after,
+                     [this, to = *made, call, what = std::forward<Command>(command)](
+                         wait_list ready) { return put(*to, call, ready, what); });
 }
 
 }  // namespace isthmus::cuda

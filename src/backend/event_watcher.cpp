@@ -1,4 +1,4 @@
-#include "backend/cuda/watcher.hpp"
+#include "backend/event_watcher.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -12,36 +12,36 @@
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 
-namespace isthmus::cuda::watcher {
+namespace isthmus {
 namespace {
 
 constexpr std::chrono::microseconds k_shortest_sleep{20};
 constexpr std::chrono::microseconds k_longest_sleep{1000};
 
-struct state {
+struct watched_events {
   std::mutex lock;
   std::condition_variable changed;
-  std::vector<ref<operation>> given;
+  std::vector<ref<event>> given;
   bool started = false;
 };
 
 // Outlives every thread: never destroyed.
-state& shared() noexcept {
-  static never_destroyed<state> only;
+watched_events& shared() noexcept {
+  static never_destroyed<watched_events> only;
   return *only;
 }
 
-// Asked outside the lock: an event that completes may run anything, this thread's `watch` too.
-bool look_at(std::vector<ref<operation>>& watched) noexcept {
+// Asked outside the lock: an event that completes may run anything, this thread's `watch_till_complete` too.
+bool look_at(std::vector<ref<event>>& watched) noexcept {
   const auto ended = std::remove_if(watched.begin(), watched.end(),
-                                    [](const ref<operation>& each) { return !each->pending(); });
+                                    [](const ref<event>& each) { return !each->pending(); });
   const bool any = ended != watched.end();
   watched.erase(ended, watched.end());
   return any;
 }
 
 // Without memory for it they stay where they are, and are taken later.
-void take(std::vector<ref<operation>>& given, std::vector<ref<operation>>& watched) noexcept try {
+void take(std::vector<ref<event>>& given, std::vector<ref<event>>& watched) noexcept try {
   watched.reserve(watched.size() + given.size());
   std::move(given.begin(), given.end(), std::back_inserter(watched));
   given.clear();
@@ -50,7 +50,7 @@ void take(std::vector<ref<operation>>& given, std::vector<ref<operation>>& watch
 
 void serve() {
   auto& from = shared();
-  std::vector<ref<operation>> watched;
+  std::vector<ref<event>> watched;
   auto sleep = k_shortest_sleep;
   const auto something_new = [&] { return !from.given.empty(); };
   for (;;) {
@@ -70,7 +70,7 @@ void serve() {
 
 }  // namespace
 
-bool watch(operation& pending) noexcept try {
+bool watch_till_complete(event& pending) noexcept try {
   auto& to = shared();
   const std::lock_guard hold{to.lock};
   if (!to.started) {
@@ -84,4 +84,4 @@ bool watch(operation& pending) noexcept try {
   return false;
 }
 
-}  // namespace isthmus::cuda::watcher
+}  // namespace isthmus

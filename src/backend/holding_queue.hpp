@@ -1,0 +1,74 @@
+#pragma once
+// A queue of a driver whose queues do not wait for the host.
+//
+// What comes behind an event that the host or another driver completes is held back here, with all
+// that comes after it on the queue, till a thread of the library has seen that event and puts it to
+// the driver. What others put to the driver's queue meanwhile comes first.
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "backend/late_event.hpp"
+#include "backend/queue.hpp"
+
+namespace isthmus {
+
+class holding_queue : public queue {
+ public:
+  using queue::queue;
+
+ protected:
+  // Has put(after) give the operation to the driver, now or later, or tell why not; `after` is what
+  // the driver knows or has ended. On failure nothing is in flight.
+  template <class Put>
+  [[nodiscard]] result<ref<event>> put_or_hold(ref<late_event> made, wait_list after, Put&& put);
+
+  // The same, always on a thread of the library: what comes after it waits till it has returned.
+  [[nodiscard]] ref<event> hold(ref<late_event> made, wait_list after,
+                                std::function<error(wait_list)> put);
+
+  // What is foreign is waited for here.
+  [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
+
+ private:
+  // An operation that the driver has not got yet.
+  struct held_operation {
+    ref<late_event> made;
+    std::vector<ref<event>> after;
+    std::function<error(wait_list)> put;
+  };
+
+  [[nodiscard]] bool is_ready(const ref<event>& before) const noexcept {
+    return before->settled() || (knows(*before) && before->is_put());
+  }
+  void hold_back(held_operation what);
+  void put_what_is_held() noexcept;
+  void put_late(held_operation& what) const noexcept;
+  void wait_till_ready(event& before) const noexcept;
+  void refuse_what_is_held(const error& why) noexcept;
+  void drop_first_held() noexcept;
+
+  // Held while an operation is put, but for those that were held back: there is one thread for
+  // these, and nothing else is put while there are any.
+  std::mutex submitting_;
+  std::deque<held_operation> held_;
+};
+
+template <class Put>
+result<ref<event>> holding_queue::put_or_hold(ref<late_event> made, wait_list after, Put&& put) {
+  const std::lock_guard hold{submitting_};
+  if (!held_.empty() ||
+      !std::ranges::all_of(after, [this](const auto& before) { return is_ready(before); })) {
+    hold_back({made, {after.begin(), after.end()}, std::forward<Put>(put)});
+  } else if (auto failed = put(after)) {
+    return failed;
+  }
+  return ref<event>{std::move(made)};
+}
+
+// The failure that ends what stands behind these; none if none has failed.
+[[nodiscard]] error failed_dependency_in(wait_list after);
+
+}  // namespace isthmus
