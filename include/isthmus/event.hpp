@@ -9,7 +9,7 @@
 // operation runs on and owns what it needs. Threads: any.
 #pragma once
 
-#include <isthmus/handle.hpp>
+#include <isthmus/context.hpp>
 
 #include <chrono>
 #include <initializer_list>
@@ -34,6 +34,10 @@ class [[nodiscard]] event
     : public detail::handle<event, isthmus_event_t, isthmus_event_retain, isthmus_event_release> {
  public:
   event() noexcept = default;
+  // A driver's own event (SYCL: sycl::event, as dpctl's reference), by its own reference count.
+  [[nodiscard]] static event adopt(const context& home, void* native) {
+    return detail::make<event>(isthmus_event_adopt, home.get(), native, isthmus_owner_t{});
+  }
 
   // Blocks till the operation has ended; throws the error that it ended with.
   void wait() const { detail::check(isthmus_event_wait(get(), -1)); }

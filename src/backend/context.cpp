@@ -119,6 +119,11 @@ result<shared_place> context::share_memory(const void*) { return no_ipc(*devices
 result<void*> context::open_memory(device& where, const ipc_handle&) { return no_ipc(where); }
 void context::close_memory(device&, void*) noexcept {}
 
+result<ref<event>> context::adopt_event(void*, owner) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} back-end does not adopt events",
+              home().properties().backend);
+}
+
 result<ref<queue>> context::create_queue(device& where) {
   if (os::is_forked_child()) {
     return fail(ISTHMUS_ERROR_FORKED, "a forked child cannot make a queue: start it with spawn");

@@ -81,6 +81,9 @@ class context : public ref_counted {
   // Waits for all work on the device. Pre: nothing uses it any more.
   virtual void close_memory(device& where, void* base) noexcept;
 
+  // Pre: `native` is a live event of this driver, of this context.
+  [[nodiscard]] virtual result<ref<event>> adopt_event(void* native, owner keep);
+
   // Contexts with the same key are the same driver context.
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
   [[nodiscard]] bool is_same_as(const context& other) const noexcept {

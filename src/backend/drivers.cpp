@@ -11,6 +11,7 @@
 #include "backend/host/open.hpp"
 #include "backend/opencl/open.hpp"
 #include "backend/sim/open.hpp"
+#include "backend/sycl/open.hpp"
 #include "core/text.hpp"
 #include "os/process.hpp"
 
@@ -48,13 +49,13 @@ class driver {
   std::string reason_;
 };
 
-using driver_table = std::array<driver, 4>;
+using driver_table = std::array<driver, 5>;
 
 // Outlives every thread: never destroyed.
 driver_table& drivers() {
-  static auto* const table =
-      new driver_table{driver{"host", host::open}, driver{"cuda", cuda::open},
-                       driver{"opencl", opencl::open}, driver{"sim", sim::open}};
+  static auto* const table = new driver_table{
+      driver{"host", host::open}, driver{"cuda", cuda::open}, driver{"opencl", opencl::open},
+      driver{"sycl", sycl::open}, driver{"sim", sim::open}};
   return *table;
 }
 
@@ -122,8 +123,8 @@ result<device_filter> parse_filter(std::string_view text) {
     if (!take_word(filter, word)) {
       return fail(
           ISTHMUS_ERROR_INVALID_ARGUMENT,
-          "device filter '{}': '{}' is out of place; a filter is [host|cuda|opencl|sim][:][cpu|"
-          "gpu|accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
+          "device filter '{}': '{}' is out of place; a filter is [host|cuda|opencl|sycl|sim][:]["
+          "cpu|gpu|accelerator][:][number], such as \"gpu\", \"opencl:cpu:0\" or \"sim:1\"",
           text, word);
     }
     from = colon + 1;
@@ -147,27 +148,46 @@ int score(const device& candidate) {
   }
 }
 
-// Simulated devices stand in for real ones only where they are asked for by name.
-bool allowed(const device_filter& filter, const driver& candidate) {
-  return filter.backend ? *filter.backend == candidate.name() : candidate.name() != "sim";
+bool is_by_name(const driver& candidate) {
+  return candidate.name() == "sim" || candidate.name() == "sycl";
 }
 
-std::vector<device*> matching(const device_filter& filter) {
-  std::vector<device*> found;
-  for (auto& candidate : drivers()) {
-    if (!allowed(filter, candidate)) {
-      continue;
-    }
-    for (const auto& home : candidate.platforms()) {
-      for (const auto& member : home->devices()) {
-        if (!filter.type || *filter.type == member->properties().type) {
-          found.push_back(member.get());
-        }
+// Lower than that of any device which is not the host's own.
+constexpr int k_best_is_host = 1;
+
+void add_devices(driver& of, const device_filter& filter, std::vector<device*>& found) {
+  for (const auto& home : of.platforms()) {
+    for (const auto& member : home->devices()) {
+      if (!filter.type || *filter.type == member->properties().type) {
+        found.push_back(member.get());
       }
     }
   }
+}
+
+void sort_best_first(std::vector<device*>& found) {
   std::stable_sort(found.begin(), found.end(),
                    [](const device* a, const device* b) { return score(*a) > score(*b); });
+}
+
+// Simulated devices stand in for real ones only where they are asked for by name. SYCL's are mostly
+// others' once more, and take half a second to list: they are asked for by name, or where there is
+// nothing but the host.
+std::vector<device*> matching(const device_filter& filter) {
+  std::vector<device*> found;
+  driver* last = nullptr;
+  for (auto& candidate : drivers()) {
+    if (filter.backend ? *filter.backend == candidate.name() : !is_by_name(candidate)) {
+      add_devices(candidate, filter, found);
+    } else if (candidate.name() == "sycl") {
+      last = &candidate;
+    }
+  }
+  sort_best_first(found);
+  if (!filter.backend && (found.empty() || score(*found.front()) <= k_best_is_host)) {
+    add_devices(*last, filter, found);
+    sort_best_first(found);
+  }
   return found;
 }
 

@@ -15,7 +15,7 @@
 namespace isthmus {
 
 struct platform_properties {
-  std::string backend;  // "host", "sim", "cuda", "opencl"
+  std::string backend;  // "host", "sim", "cuda", "opencl", "sycl"
   std::string name;
   std::string vendor;
   std::string version;

@@ -183,6 +183,20 @@ isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* 
   return pending ? ISTHMUS_PENDING : code;
 }
 
+isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native, isthmus_owner_t keep,
+                                     isthmus_event_t** event) noexcept {
+  owner kept{keep};
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(context);
+    ISTHMUS_NEEDS(native);
+    ISTHMUS_NEEDS(event);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give(object(context)->adopt_event(native, std::move(kept)), event);
+  });
+}
+
 void* isthmus_event_native(isthmus_event_t* event) noexcept {
   return event == nullptr ? nullptr : object(event)->native();
 }

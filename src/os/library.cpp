@@ -16,6 +16,14 @@ result<void*> open_library(const char* name) {
   return opened;
 }
 
+bool is_loaded(const char* soname) noexcept {
+  void* const known = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
+  if (known != nullptr) {
+    dlclose(known);
+  }
+  return known != nullptr;
+}
+
 void* find_symbol(void* library, const char* name) noexcept { return dlsym(library, name); }
 
 std::string library_path(void* library) {

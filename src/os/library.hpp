@@ -10,6 +10,8 @@ namespace isthmus::os {
 
 // NOT_FOUND with the loader's own words. Symbols stay out of the global scope.
 [[nodiscard]] result<void*> open_library(const char* name);
+// Whether the process has loaded a library of that soname.
+[[nodiscard]] bool is_loaded(const char* soname) noexcept;
 // Null if there is no such symbol.
 [[nodiscard]] void* find_symbol(void* library, const char* name) noexcept;
 // The file that the library was loaded from.

@@ -30,9 +30,7 @@ class buffer_order : public on_backend {
     (void)im::fill_async(busy, std::byte{1}, {.after = gate});
     return busy.pointer();
   }
-  // Once such a queue is lent others' work may come before what it holds back: who has the memory
-  // next may put some there.
-  static bool holds_back() { return GetParam() == "cuda"; }
+  static bool holds_back() { return support::holds_back(GetParam()); }
   // Whether a queue gets memory that another buffer had, among more than a slab or a region has.
   bool serves(const im::resource& from, const im::queue& on, const void* memory) const {
     std::vector<im::buffer> all;

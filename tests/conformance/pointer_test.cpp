@@ -33,7 +33,7 @@ INSTANTIATE_ON_BACKENDS(pointers);
 // Of a pool's memory that was let go of while work on one queue waited for the host: device memory is
 // free there, unless the queue holds that work back.
 state let_go_of(std::string_view backend, im::kind kind) {
-  return kind == im::kind::device && backend != "cuda" ? state::free : state::waiting;
+  return kind == im::kind::device && !support::holds_back(backend) ? state::free : state::waiting;
 }
 
 void expect_nothing(const im::pointer_info& known, state want) {

@@ -2,7 +2,8 @@
 //
 // The names are fixed, so that a suite lists the same tests everywhere; one whose driver is not on
 // this machine is skipped, but for Intel's OpenCL runtime where ISTHMUS_REQUIRE_OPENCL=1 says it
-// must be there, and a CUDA device where ISTHMUS_REQUIRE_CUDA=1 does.
+// must be there, one of SYCL's devices where ISTHMUS_REQUIRE_SYCL=1 does, and one of CUDA's where
+// ISTHMUS_REQUIRE_CUDA=1 does.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +26,7 @@ using namespace std::chrono_literals;
 
 inline const std::vector<std::string>& backend_names() {
   static const std::vector<std::string> names{"host", "sim",    "sim_late", "intel",
-                                              "pocl", "opencl", "cuda"};
+                                              "pocl", "opencl", "sycl",     "cuda"};
   return names;
 }
 
@@ -54,9 +55,9 @@ inline im::device find_opencl(std::string_view name) {
   return {};
 }
 
-inline im::device find_cuda() {
+inline im::device find_first(std::string_view backend) {
   for (const im::device& device : im::devices()) {
-    if (device.info().backend == "cuda") return device;
+    if (device.info().backend == backend) return device;
   }
   return {};
 }
@@ -66,13 +67,18 @@ inline im::device open_backend(const std::string& name) {
   if (name == "host") return im::device("host");
   if (name == "sim") return im::sim_device("");
   if (name == "sim_late") return im::sim_device("effect=late");
-  if (name == "cuda") return find_cuda();
+  if (name == "cuda" || name == "sycl") return find_first(name);
   return find_opencl(name);
 }
+
+// Whether its queues hold back what waits for the host: once such a queue is lent, others' work may
+// come before that, and who has memory next may put some there.
+inline bool holds_back(std::string_view name) { return name == "cuda" || name == "sycl"; }
 
 // The variable that makes the absence of a back-end a failure; "" where none does.
 inline std::string_view required_by(const std::string& name) {
   if (name == "intel") return "ISTHMUS_REQUIRE_OPENCL";
+  if (name == "sycl") return "ISTHMUS_REQUIRE_SYCL";
   return name == "cuda" ? "ISTHMUS_REQUIRE_CUDA" : "";
 }
 

@@ -30,6 +30,7 @@ inline std::vector<unified_case> unified_cases() {
     if (k_slower > 1 && (backend == "sim" || backend == "pocl")) continue;
     for (const auto means :
          {im::tracking_means::pages, im::tracking_means::bytes, im::tracking_means::hashes}) {
+      if (backend == "sycl" && means != im::tracking_means::pages) continue;
       all.push_back({backend, means, true});
       if (backend != "cuda" && backend != "sim_late") all.push_back({backend, means, false});
     }

@@ -1,0 +1,119 @@
+#include "backend/sycl/context.hpp"
+
+#include <algorithm>
+
+#include "backend/sycl/queue.hpp"
+#include "core/sizes.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+// dpctl's function takes the pointer of memory for an opaque reference.
+memory_reference as_reference(const void* pointer) noexcept {
+  return static_cast<memory_reference>(const_cast<void*>(pointer));
+}
+
+error not_allocated(const isthmus::device& where, const allocation_request& request) {
+  const auto& told = where.properties();
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
+              "{} did not give {} of {} memory aligned to {}; it has {} in all, its largest single "
+              "allocation is {}",
+              told.filter, describe_bytes(request.nbytes), kind_name(request.kind),
+              request.alignment, describe_bytes(told.memory_bytes),
+              describe_bytes(told.max_allocation_bytes));
+}
+
+}  // namespace
+
+error call_failed(const char* what) {
+  return fail(ISTHMUS_ERROR_DRIVER,
+              "{} failed; SYCL's reason goes to the log of dpctl alone: run with "
+              "DPCTL_VERBOSITY=error",
+              what);
+}
+
+std::uintptr_t context::key() const noexcept { return calls().context_key(reference()); }
+
+// It throws an exception through dpctl's interface when it is asked for the device of a pointer that
+// is none of this context's.
+pointer_facts context::query(const void* pointer) noexcept {
+  pointer_facts found;
+  if (os::drivers_are_gone()) {
+    return found;
+  }
+  switch (calls().pointer_type(as_reference(pointer), reference())) {
+    case dp::k_usm_device: found.kind = ISTHMUS_KIND_DEVICE; break;
+    case dp::k_usm_shared: found.kind = ISTHMUS_KIND_SHARED; break;
+    case dp::k_usm_host: found.kind = ISTHMUS_KIND_HOST; break;
+    default: return found;
+  }
+  const owned_device home{calls(), calls().pointer_device(as_reference(pointer), reference())};
+  found.home = home ? driver_.find(home.get()) : nullptr;
+  return found;
+}
+
+result<owned_queue> context::open_queue(const device& where) const {
+  owned_queue made{calls(),
+                   calls().make_queue(reference(), where.reference(), nullptr, dp::k_in_order)};
+  if (!made) {
+    return call_failed("sycl::queue");
+  }
+  return made;
+}
+
+result<queue_reference> context::allocator_of(const device& where) {
+  const std::lock_guard hold{allocators_lock_};
+  for (const auto& [of, made] : allocators_) {
+    if (of == &where) {
+      return made.get();
+    }
+  }
+  auto made = open_queue(where);
+  ISTHMUS_TRY(made);
+  allocators_.emplace_back(&where, *std::move(made));
+  return allocators_.back().second.get();
+}
+
+result<void*> context::do_allocate(isthmus::device& where, const allocation_request& request) {
+  auto through = allocator_of(static_cast<const device&>(where));
+  ISTHMUS_TRY(through);
+  const auto allocate = request.kind == ISTHMUS_KIND_DEVICE   ? calls().allocate_device
+                        : request.kind == ISTHMUS_KIND_SHARED ? calls().allocate_shared
+                                                              : calls().allocate_host;
+  auto* const given = allocate(request.alignment, request.nbytes, *through);
+  if (given != nullptr && address(given) % request.alignment != 0) {
+    calls().free(given, reference());
+  } else if (given != nullptr) {
+    return static_cast<void*>(given);
+  }
+  return not_allocated(where, request);
+}
+
+void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
+  if (!os::drivers_are_gone()) {
+    calls().free(as_reference(pointer), reference());
+  }
+}
+
+result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool part) {
+  auto& member = static_cast<device&>(where);
+  auto made = open_queue(member);
+  ISTHMUS_TRY(made);
+  return ref<isthmus::queue>{make_ref<queue>(*this, member, *std::move(made), part)};
+}
+
+result<ref<event>> context::adopt_event(void* native, owner keep) {
+  if (native == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::event");
+  }
+  owned_event copied{calls(), calls().copy_event(static_cast<event_reference>(native))};
+  if (!copied) {
+    return call_failed("sycl::event");
+  }
+  auto made = make_ref<operation>(*this, std::move(keep));
+  made->submitted(std::move(copied));
+  return ref<event>{std::move(made)};
+}
+
+}  // namespace isthmus::sycl

@@ -1,0 +1,86 @@
+#include "backend/sycl/device.hpp"
+
+#include <bit>
+
+#include "core/text.hpp"
+#include "os/available_memory.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+// dpctl does not tell; every runtime's natural alignment has been no less.
+constexpr std::uint64_t k_base_alignment = 64;
+
+isthmus_device_type_t type_of(int told) noexcept {
+  switch (told) {
+    case dp::k_type_cpu: return ISTHMUS_DEVICE_CPU;
+    case dp::k_type_gpu: return ISTHMUS_DEVICE_GPU;
+    case dp::k_type_accelerator: return ISTHMUS_DEVICE_ACCELERATOR;
+    default: return static_cast<isthmus_device_type_t>(0);
+  }
+}
+
+const char* type_name(isthmus_device_type_t type) noexcept {
+  switch (type) {
+    case ISTHMUS_DEVICE_GPU: return "gpu";
+    case ISTHMUS_DEVICE_ACCELERATOR: return "accelerator";
+    default: return "cpu";
+  }
+}
+
+std::uint64_t capabilities_of(const api& calls, device_reference of, isthmus_device_type_t type) {
+  const auto offers = [&](int aspect, std::uint64_t capability) {
+    return calls.has_aspect(of, aspect) ? capability : 0;
+  };
+  const auto of_host = type == ISTHMUS_DEVICE_CPU
+                           ? ISTHMUS_CAN_RUN_FUNCTIONS | ISTHMUS_CAN_TELL_FREE_MEMORY
+                           : std::uint64_t{0};
+  return ISTHMUS_CAN_USM | ISTHMUS_CAN_WAIT_FOR_HOST | ISTHMUS_CAN_LEND_HANDLES |
+         ISTHMUS_CAN_PREFETCH | ISTHMUS_CAN_ADVISE |
+         offers(dp::k_aspect_usm_device, ISTHMUS_CAN_DEVICE_KIND) |
+         offers(dp::k_aspect_usm_shared, ISTHMUS_CAN_SHARED_KIND) |
+         offers(dp::k_aspect_usm_host, ISTHMUS_CAN_HOST_KIND) | of_host;
+}
+
+// As of OpenCL's devices: room for it must be left in an allocation, and a device's own memory is
+// too dear for more than a huge page.
+std::uint64_t max_alignment_of(isthmus_device_type_t type, std::uint64_t max_allocation) {
+  constexpr std::uint64_t k_largest_on_host = std::uint64_t{1} << 31;
+  constexpr std::uint64_t k_largest_on_device = std::uint64_t{1} << 21;
+  return std::min(type == ISTHMUS_DEVICE_CPU ? k_largest_on_host : k_largest_on_device,
+                  std::bit_floor(max_allocation / 4));
+}
+
+}  // namespace
+
+result<device_properties> describe(const api& calls, device_reference reference,
+                                   type_numbers& numbers) {
+  device_properties told;
+  told.name = take_text(calls, calls.device_name(reference));
+  told.type = type_of(calls.device_type(reference));
+  if (told.type == 0 || !calls.has_aspect(reference, dp::k_aspect_usm_device)) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND, "device '{}' has no USM", told.name);
+  }
+  told.filter = formatted("sycl:{}:{}", type_name(told.type),
+                          numbers.at(static_cast<std::size_t>(told.type))++);
+  told.vendor = take_text(calls, calls.device_vendor(reference));
+  told.driver_version = take_text(calls, calls.device_driver(reference));
+  told.compute_units = calls.compute_units(reference);
+  told.copy_engines = 1;  // dpctl does not tell
+  told.capabilities = capabilities_of(calls, reference, told.type);
+  told.memory_bytes = calls.memory_bytes(reference);
+  told.max_allocation_bytes = calls.max_allocation(reference);
+  told.base_alignment = k_base_alignment;
+  told.max_alignment = max_alignment_of(told.type, told.max_allocation_bytes);
+  return told;
+}
+
+result<memory_info> device::memory() const {
+  if (!is_host()) {
+    return isthmus::device::memory();
+  }
+  const auto physical = os::physical_memory();
+  return memory_info{physical.available, physical.total};
+}
+
+}  // namespace isthmus::sycl

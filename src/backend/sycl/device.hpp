@@ -1,0 +1,47 @@
+#pragma once
+// A device of SYCL's.
+
+#include <array>
+
+#include "backend/device.hpp"
+#include "backend/queue_table.hpp"
+#include "backend/sycl/reference.hpp"
+
+namespace isthmus::sycl {
+
+// Next number of each type, over all of SYCL's platforms: for filters.
+using type_numbers = std::array<unsigned, ISTHMUS_DEVICE_ACCELERATOR + 1>;
+
+// NOT_FOUND for a device without USM or of a type of no use here.
+[[nodiscard]] result<device_properties> describe(const api& calls, device_reference reference,
+                                                 type_numbers& numbers);
+
+class device final : public isthmus::device {
+ public:
+  device(isthmus::platform& home, const api& calls, device_properties properties,
+         owned_device reference)
+      : isthmus::device{home, std::move(properties)},
+        reference_{std::move(reference)},
+        takes_host_memory_{calls.has_aspect(reference_.get(), dp::k_aspect_usm_system) &&
+                           is_host()} {}
+
+  [[nodiscard]] device_reference reference() const noexcept { return reference_.get(); }
+  [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
+  // Its memory is the host's.
+  [[nodiscard]] bool is_host() const noexcept { return properties().type == ISTHMUS_DEVICE_CPU; }
+  [[nodiscard]] bool reaches_host_memory() const noexcept override { return takes_host_memory_; }
+  // The adopted ones, by SYCL's hash.
+  [[nodiscard]] queue_table<std::size_t>& adopted() noexcept { return adopted_; }
+  // Held from the look into that to the adding to it.
+  [[nodiscard]] std::mutex& adopting() noexcept { return adopting_; }
+  // Of a device that is the host: the machine's. dpctl does not tell.
+  [[nodiscard]] result<memory_info> memory() const override;
+
+ private:
+  owned_device reference_;
+  bool takes_host_memory_;
+  std::mutex adopting_;
+  queue_table<std::size_t> adopted_;
+};
+
+}  // namespace isthmus::sycl

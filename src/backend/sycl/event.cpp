@@ -1,0 +1,67 @@
+#include "backend/sycl/event.hpp"
+
+#include "core/threads.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+error process_is_ending() {
+  return fail(ISTHMUS_ERROR_FORKED,
+              "the driver cannot be asked any more: this is a forked child, or "
+              "main has returned");
+}
+
+}  // namespace
+
+void operation::submitted(owned_event reference) noexcept {
+  reference_ = std::move(reference);
+  mark_put();
+}
+
+void operation::refresh() noexcept {
+  if (!is_put()) {
+    return;
+  }
+  if (os::drivers_are_gone()) {
+    complete(process_is_ending());
+    return;
+  }
+  switch (home_->calls().event_status(reference())) {
+    case dp::k_status_complete: complete({}); break;
+    case dp::k_status_unknown: complete(call_failed("the operation")); break;
+    default: break;
+  }
+}
+
+// In SYCL's own wait a runtime on the host may have the caller do the work.
+void operation::block(const os::deadline& until) noexcept {
+  if (!until && !on_library_thread() && wait_till_put(until) && !settled() &&
+      !os::drivers_are_gone()) {
+    home_->calls().wait_for_event(reference());
+    refresh();
+  }
+  if (!settled()) {
+    late_event::block(until);
+  }
+}
+
+result<event_times> operation::times() {
+  if (pending()) {
+    return fail(ISTHMUS_PENDING,
+                "the operation has not ended yet: its times are known when it has");
+  }
+  if (os::drivers_are_gone()) {
+    return process_is_ending();
+  }
+  const auto& calls = home_->calls();
+  const event_times told{calls.submitted_at(reference()), calls.started_at(reference()),
+                         calls.ended_at(reference())};
+  if (told.ended_ns == 0) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "no times of this operation: its queue was made without profiling");
+  }
+  return told;
+}
+
+}  // namespace isthmus::sycl

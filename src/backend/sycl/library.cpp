@@ -1,0 +1,36 @@
+#include "backend/sycl/library.hpp"
+
+#include "os/library.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+// The name of the first function that the library lacks, or null.
+const char* load_functions(void* opened, api& calls) noexcept {
+  const char* missing = nullptr;
+#define ISTHMUS_SYCL_LOAD(member, name, ...)                                                \
+  calls.member = reinterpret_cast<api::entry<__VA_ARGS__>>(os::find_symbol(opened, #name)); \
+  if (calls.member == nullptr && missing == nullptr) {                                      \
+    missing = #name;                                                                        \
+  }
+  ISTHMUS_SYCL_FUNCTIONS(ISTHMUS_SYCL_LOAD)
+#undef ISTHMUS_SYCL_LOAD
+  return missing;
+}
+
+}  // namespace
+
+result<library> open_library(const std::string& name) {
+  auto opened = os::open_library(name.c_str());
+  ISTHMUS_TRY(opened);
+  library made;
+  made.path = os::library_path(*opened);
+  if (const char* missing = load_functions(*opened, made.calls)) {
+    return fail(ISTHMUS_ERROR_NOT_FOUND,
+                "{}: this is not dpctl 0.17's C interface or a later one's, it has no {}",
+                made.path, missing);
+  }
+  return made;
+}
+
+}  // namespace isthmus::sycl

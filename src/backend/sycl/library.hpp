@@ -1,0 +1,19 @@
+#pragma once
+// dpctl's C interface to SYCL, opened and never closed.
+
+#include <string>
+
+#include "backend/sycl/api.hpp"
+#include "core/status.hpp"
+
+namespace isthmus::sycl {
+
+struct library {
+  api calls;
+  std::string path;
+};
+
+// NOT_FOUND with the reason if it cannot be opened or lacks a function.
+[[nodiscard]] result<library> open_library(const std::string& name);
+
+}  // namespace isthmus::sycl

@@ -1,0 +1,83 @@
+#include "backend/sycl/open.hpp"
+
+#include <cstdlib>
+
+#include "backend/sycl/library.hpp"
+#include "backend/sycl/platform.hpp"
+#include "core/text.hpp"
+#include "os/library.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+constexpr const char* k_soname = "libDPCTLSyclInterface.so";
+
+class search {
+ public:
+  explicit search(library opened) : opened_{std::move(opened)} {}
+
+  void look() {
+    const auto& calls = opened_.calls;
+    const owned_platforms listed{calls, calls.list_platforms()};
+    const auto count = listed ? calls.count_platforms(listed.get()) : 0;
+    for (std::size_t index = 0; index < count; ++index) {
+      look_at(owned_platform{calls, calls.platform_at(listed.get(), index)});
+    }
+  }
+  [[nodiscard]] std::vector<ref<isthmus::platform>>& found() noexcept { return found_; }
+  [[nodiscard]] std::string reasons() const {
+    std::string all;
+    for (const auto& reason : reasons_) {
+      all += (all.empty() ? "" : "; ") + reason;
+    }
+    return all.empty() ? "SYCL lists no platform" : all;
+  }
+
+ private:
+  void look_at(owned_platform one) {
+    const auto& calls = opened_.calls;
+    platform_properties told{.backend = "sycl",
+                             .name = take_text(calls, calls.platform_name(one.get())),
+                             .vendor = take_text(calls, calls.platform_vendor(one.get())),
+                             .version = take_text(calls, calls.platform_version(one.get())),
+                             .library = opened_.path};
+    // Never deleted: this first reference is never given back.
+    auto* made = new platform(std::move(told), calls, std::move(one), numbers_, reasons_);
+    if (!made->devices().empty()) {
+      found_.emplace_back(made);
+    }
+  }
+
+  library opened_;
+  std::vector<ref<isthmus::platform>> found_;
+  std::vector<std::string> reasons_;
+  type_numbers numbers_{};
+};
+
+}  // namespace
+
+result<std::vector<ref<isthmus::platform>>> open() {
+  const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
+  const char* drivers = std::getenv("ISTHMUS_OPENCL_LIBRARY");
+  const bool was_loaded = os::is_loaded(k_soname);
+  const bool was_shown = std::getenv("OCL_ICD_FILENAMES") != nullptr;
+  if (drivers != nullptr && *drivers != '\0') {
+    os::set_environment_default("OCL_ICD_FILENAMES", drivers);
+  }
+  auto opened = open_library(named == nullptr || *named == '\0' ? k_soname : named);
+  ISTHMUS_TRY(opened);
+  search looking{*std::move(opened)};
+  looking.look();
+  if (!looking.found().empty()) {
+    return std::move(looking.found());
+  }
+  const bool came_too_late = was_loaded && !was_shown && drivers != nullptr;
+  return fail(ISTHMUS_ERROR_NOT_FOUND, "{}{}{}", looking.reasons(),
+              came_too_late
+                  ? "; dpctl was imported before it could be shown the OpenCL driver: ask "
+                    "isthmus for its devices before that, or set OCL_ICD_FILENAMES="
+                  : "",
+              came_too_late ? drivers : "");
+}
+
+}  // namespace isthmus::sycl

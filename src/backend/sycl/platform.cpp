@@ -1,0 +1,119 @@
+#include "backend/sycl/platform.hpp"
+
+#include <algorithm>
+
+#include "backend/sycl/context.hpp"
+#include "backend/sycl/queue.hpp"
+#include "core/text.hpp"
+
+namespace isthmus::sycl {
+
+platform::platform(platform_properties properties, const api& calls, owned_platform reference,
+                   type_numbers& numbers, std::vector<std::string>& reasons)
+    : isthmus::platform{std::move(properties)}, calls_{calls}, reference_{std::move(reference)} {
+  const owned_devices listed{calls_, calls_.list_devices(reference_.get(), dp::k_type_all)};
+  const auto count = listed ? calls_.count_devices(listed.get()) : 0;
+  for (std::size_t index = 0; index < count; ++index) {
+    owned_device one{calls_, calls_.device_at(listed.get(), index)};
+    if (auto found = describe(calls_, one.get(), numbers)) {
+      add(std::make_unique<device>(*this, calls_, *std::move(found), std::move(one)));
+    } else {
+      reasons.push_back(formatted("{}: {}", this->properties().name, found.failure().message()));
+    }
+  }
+}
+
+device* platform::find(device_reference reference) const noexcept {
+  const auto all = devices();
+  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& member) {
+    return calls_.same_device(static_cast<const device&>(*member).reference(), reference);
+  });
+  return found != all.end() ? static_cast<device*>(found->get()) : nullptr;
+}
+
+// SYCL's own default context where it is the platform's: memory of it is dpctl's default queues'.
+result<ref<isthmus::context>> platform::make_context(std::vector<isthmus::device*> members,
+                                                     isthmus::platform* whole) {
+  owned_context made;
+  if (whole != nullptr) {
+    made = owned_context{calls_, calls_.platform_context(reference_.get())};
+  } else {
+    std::vector<device_reference> references;
+    for (auto* member : members) {
+      references.push_back(static_cast<device*>(member)->reference());
+    }
+    const owned_devices listed{calls_, calls_.make_devices(references.size(), references.data())};
+    made = owned_context{calls_, calls_.make_context(listed.get(), nullptr, 0)};
+  }
+  if (!made) {
+    return call_failed("sycl::context");
+  }
+  return ref<isthmus::context>{
+      make_ref<context>(*this, std::move(made), std::move(members), whole, owner{})};
+}
+
+result<std::vector<isthmus::device*>> platform::members_of(context_reference native) const {
+  const owned_devices listed{calls_, calls_.context_devices(native)};
+  if (!listed) {
+    return call_failed("sycl::context::get_devices");
+  }
+  std::vector<isthmus::device*> members;
+  for (std::size_t index = 0; index < calls_.count_devices(listed.get()); ++index) {
+    const owned_device one{calls_, calls_.device_at(listed.get(), index)};
+    if (auto* known = find(one.get())) {
+      members.push_back(known);
+    }
+  }
+  return members;
+}
+
+result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
+                                                      owner keep) {
+  if (native == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::context");
+  }
+  auto* const given = static_cast<context_reference>(native);
+  auto members = members_of(given);
+  ISTHMUS_TRY(members);
+  if (std::ranges::find(*members, &member) == members->end()) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of the context given",
+                member.properties().filter);
+  }
+  owned_context copied{calls_, calls_.copy_context(given)};
+  if (!copied) {
+    return call_failed("sycl::context");
+  }
+  return ref<isthmus::context>{
+      make_ref<context>(*this, std::move(copied), *std::move(members), nullptr, std::move(keep))};
+}
+
+result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
+                                                  owner keep) {
+  if (native == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::queue");
+  }
+  owned_queue copied{calls_, calls_.copy_queue(static_cast<queue_reference>(native))};
+  const owned_device where{calls_, copied ? calls_.queue_device(copied.get()) : nullptr};
+  const owned_context within{calls_, copied ? calls_.queue_context(copied.get()) : nullptr};
+  if (!where || !within) {
+    return call_failed("sycl::queue");
+  }
+  if (find(where.get()) != &member) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue given is not one of {}",
+                member.properties().filter);
+  }
+  auto& on = static_cast<device&>(member);
+  const auto key = calls_.queue_key(copied.get());
+  const std::lock_guard hold{on.adopting()};
+  if (auto known = on.adopted().find(key)) {
+    return known;
+  }
+  auto home = adopt_context(member, within.get(), owner{});
+  ISTHMUS_TRY(home);
+  auto made =
+      make_ref<queue>(static_cast<context&>(**home), on, std::move(copied), std::move(keep));
+  on.adopted().add(key, *made);
+  return ref<isthmus::queue>{std::move(made)};
+}
+
+}  // namespace isthmus::sycl

@@ -1,0 +1,229 @@
+#include "backend/sycl/queue.hpp"
+
+#include <cstring>
+
+#include "core/sizes.hpp"
+#include "os/process.hpp"
+
+namespace isthmus::sycl {
+namespace {
+
+// Pieces of so many bytes on average are worth a command each.
+constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
+
+}  // namespace
+
+queue::~queue() {
+  if (adopted_ && !os::drivers_are_gone()) {
+    device_.adopted().remove(key(), *this);
+  }
+}
+
+std::uintptr_t queue::key() const noexcept { return calls().queue_key(reference_.get()); }
+
+bool queue::knows(event& candidate) const noexcept {
+  const auto* known = dynamic_cast<operation*>(&candidate);
+  return known != nullptr && known->home().is_same_as(context_);
+}
+
+// What comes next on the queue does so behind those of them that have not ended.
+bool queue::stand_behind_these(wait_list after) const {
+  std::vector<event_reference> pending;
+  for (const auto& before : after) {
+    if (!before->settled()) {
+      pending.push_back(static_cast<operation&>(*before).reference());
+    }
+  }
+  if (!in_order_ && !owned_event{calls(), calls().barrier(reference_.get())}) {
+    return false;
+  }
+  return pending.empty() ||
+         owned_event{calls(),
+                     calls().barrier_behind(reference_.get(), pending.data(), pending.size())};
+}
+
+// The event of the last, behind which an out-of-order queue has all of them.
+template <class Command>
+owned_event queue::put_all(std::size_t count, const Command& command) const {
+  owned_event last;
+  for (std::size_t index = 0; index < count; ++index) {
+    last = command(index);
+    if (!last) {
+      return last;
+    }
+  }
+  if (!in_order_ && count > 1) {
+    last = owned_event{calls(), calls().barrier(reference_.get())};
+  }
+  return last;
+}
+
+template <class Command>
+error queue::put(operation& made, const char* call, std::size_t count, wait_list after,
+                 const Command& command) const {
+  if (auto failed = failed_dependency_in(after)) {
+    return failed;
+  }
+  auto last = stand_behind_these(after) ? put_all(count, command) : owned_event{};
+  if (!last) {
+    calls().finish(reference_.get());  // a later one was refused: leave none in flight
+    return call_failed(call);
+  }
+  made.submitted(std::move(last));
+  return {};
+}
+
+template <class Command>
+result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list after,
+                                 Command&& command) {
+  auto made = make_ref<operation>(context_);
+  return put_or_hold(made, after,
+                     [this, made, call, count, what = std::forward<Command>(command)](
+                         wait_list ready) { return put(*made, call, count, ready, what); });
+}
+
+template <class Work>
+result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
+  auto made = make_ref<host_operation>();
+  auto reached = make_ref<operation>(context_);
+  return hold(made, after,
+              [this, made, reached, what = std::forward<Work>(work)](wait_list ready) -> error {
+                const auto fence = [this](std::size_t) {
+                  return owned_event{calls(), calls().barrier(reference_.get())};
+                };
+                if (auto failed = put(*reached, "a fence", 1, ready, fence)) {
+                  return failed;
+                }
+                ISTHMUS_TRY(reached->wait(std::nullopt));
+                what();
+                made->finish();
+                return {};
+              });
+}
+
+owned_event queue::copy_part(void* destination, const void* source,
+                             std::size_t nbytes) const noexcept {
+  return {calls(), calls().copy(reference_.get(), destination, source, nbytes)};
+}
+
+result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
+                                  wait_list after) {
+  return submit("sycl::queue::memcpy", 1, after,
+                [=, this](std::size_t) { return copy_part(destination, source, nbytes); });
+}
+
+result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
+  if (shape.width == shape.destination_pitch && shape.width == shape.source_pitch) {
+    return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
+  }
+  if (device_.is_host() && shape.width < k_row_worth_a_command) {
+    return do_on_host(after, [shape] { copy_rows(shape); });
+  }
+  return submit("sycl::queue::memcpy", shape.height, after, [=, this](std::size_t row) {
+    return copy_part(advance(shape.destination, row * shape.destination_pitch),
+                     advance(shape.source, row * shape.source_pitch), shape.width);
+  });
+}
+
+result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
+  std::vector<copy_range> ranges{what.ranges.begin(), what.ranges.end()};
+  if (device_.is_host() && what.bytes() < ranges.size() * k_row_worth_a_command) {
+    return do_on_host(after, [what, ranges = std::move(ranges)] {
+      isthmus::copy_ranges({what.destination, what.source, ranges});
+    });
+  }
+  return submit("sycl::queue::memcpy", what.ranges.size(), after,
+                [this, to = what.destination, from = what.source,
+                 ranges = std::move(ranges)](std::size_t index) {
+                  const auto& each = ranges[index];
+                  return copy_part(advance(to, each.destination_offset),
+                                   advance(from, each.source_offset), each.nbytes);
+                });
+}
+
+namespace {
+
+template <class Word>
+Word word_of(const fill_pattern& pattern) noexcept {
+  Word word{};
+  std::memcpy(&word, pattern.bytes, sizeof word);
+  return word;
+}
+
+// Pre: the destination is aligned to the pattern, as SYCL wants it.
+event_reference fill_words(const api& calls, queue_reference on, void* destination,
+                           const fill_pattern& pattern, std::size_t nbytes) noexcept {
+  const auto count = nbytes / pattern.nbytes;
+  switch (pattern.nbytes) {
+    case 1: return calls.fill_1(on, destination, word_of<std::uint8_t>(pattern), count);
+    case 2: return calls.fill_2(on, destination, word_of<std::uint16_t>(pattern), count);
+    case 4: return calls.fill_4(on, destination, word_of<std::uint32_t>(pattern), count);
+    case 8: return calls.fill_8(on, destination, word_of<std::uint64_t>(pattern), count);
+    default: break;
+  }
+  std::uint64_t words[2];
+  std::memcpy(words, pattern.bytes, sizeof words);
+  return calls.fill_16(on, destination, words, count);
+}
+
+// The bytes of a pattern that has been turned by `by` places.
+fill_pattern turned(const fill_pattern& pattern, std::size_t by) noexcept {
+  fill_pattern made;
+  made.nbytes = pattern.nbytes;
+  for (std::size_t index = 0; index < pattern.nbytes; ++index) {
+    made.bytes[index] = pattern.bytes[(index + by) % pattern.nbytes];
+  }
+  return made;
+}
+
+}  // namespace
+
+// What lies before and behind the multiples of the pattern's size is filled byte by byte: fewer than
+// 31 commands, of memory that the host may not touch.
+result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
+                                  std::size_t nbytes, wait_list after) {
+  const auto past = address(destination) % pattern.nbytes;
+  const auto head = past == 0 ? 0 : std::min(pattern.nbytes - past, nbytes);
+  const auto behind = (nbytes - head) % pattern.nbytes;
+  const auto middle = nbytes - head - behind;
+  const auto in_middle = turned(pattern, head);
+  const std::size_t is_there = middle != 0 ? 1 : 0;
+  return submit("sycl::queue::fill", head + behind + is_there, after, [=, this](std::size_t index) {
+    auto* const on = reference_.get();
+    if (index < is_there) {
+      return owned_event{calls(),
+                         fill_words(calls(), on, advance(destination, head), in_middle, middle)};
+    }
+    const auto single = index - is_there;
+    const auto at = single < head ? single : middle + single;
+    const auto value = std::to_integer<std::uint8_t>(pattern.bytes[at % pattern.nbytes]);
+    return owned_event{calls(), calls().fill_1(on, advance(destination, at), value, 1)};
+  });
+}
+
+// SYCL has no way back, and where host and device are one there is nothing to move.
+result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, bool to_host,
+                                      wait_list after) {
+  if (to_host || device_.is_host()) {
+    return do_fence(after);
+  }
+  return submit("sycl::queue::prefetch", 1, after, [=, this](std::size_t) {
+    return owned_event{calls(), calls().prefetch(reference_.get(), pointer, nbytes)};
+  });
+}
+
+result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std::uint32_t advice,
+                                    wait_list after) {
+  return submit("sycl::queue::mem_advise", 1, after, [=, this](std::size_t) {
+    return owned_event{calls(),
+                       calls().advise(reference_.get(), pointer, nbytes, static_cast<int>(advice))};
+  });
+}
+
+result<ref<event>> queue::do_fence(wait_list after) {
+  return submit("sycl::queue::ext_oneapi_submit_barrier", 1, after, [this](std::size_t) {
+    return owned_event{calls(), calls().barrier(reference_.get())};
+  });
+}
+
+}  // namespace isthmus::sycl

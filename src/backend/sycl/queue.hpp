@@ -1,0 +1,88 @@
+#pragma once
+// A queue of SYCL's.
+//
+// Ours are in order. An adopted one may be out of order, dpctl's default: there each of our
+// operations stands behind a barrier, so that ours run one after the other and a fence covers all
+// before it. A queue of SYCL's cannot be told to wait for the host (holding_queue.hpp).
+//
+// dpctl has a command for one run of bytes only, of 5 us. Where the device's memory is the host's,
+// the host copies what is in many pieces, in the queue's order.
+
+#include "backend/holding_queue.hpp"
+#include "backend/sycl/event.hpp"
+
+namespace isthmus::sycl {
+
+class queue final : public holding_queue {
+ public:
+  // Of our own.
+  queue(context& home, device& where, owned_queue reference, bool part)
+      : holding_queue{home, where, part},
+        context_{home},
+        device_{where},
+        reference_{std::move(reference)} {
+    mark_ordered();
+  }
+  // Adopted: a copy of its owner's reference.
+  queue(context& home, device& where, owned_queue reference, owner keep)
+      : holding_queue{home, where, false},
+        keep_{std::move(keep)},
+        context_{home},
+        device_{where},
+        reference_{std::move(reference)},
+        adopted_{true},
+        in_order_{calls().is_in_order(reference_.get())} {
+    mark_lent();
+    if (in_order_) {
+      mark_ordered();
+    }
+  }
+
+  ~queue() override;
+
+  [[nodiscard]] std::uintptr_t key() const noexcept override;
+
+ protected:
+  [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
+                                           std::size_t nbytes, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_2d(const copy_2d_shape& shape, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_copy_ranges(const ranged_copy& what,
+                                                  wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_fill(void* destination, const fill_pattern& pattern,
+                                           std::size_t nbytes, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_prefetch(const void* pointer, std::size_t nbytes,
+                                               bool to_host, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_advise(const void* pointer, std::size_t nbytes,
+                                             std::uint32_t advice, wait_list after) override;
+  [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
+  [[nodiscard]] bool knows(event& candidate) const noexcept override;
+  [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
+
+ private:
+  // Puts `count` commands in a row, one operation to everybody else, now or later: command(index)
+  // gives SYCL's event of each. `call` is its name for messages.
+  template <class Command>
+  result<ref<event>> submit(const char* call, std::size_t count, wait_list after,
+                            Command&& command);
+  template <class Command>
+  error put(operation& made, const char* call, std::size_t count, wait_list after,
+            const Command& command) const;
+  template <class Command>
+  [[nodiscard]] owned_event put_all(std::size_t count, const Command& command) const;
+  // What the host does with the device's bytes, which are the host's, once all before it has ended.
+  template <class Work>
+  result<ref<event>> do_on_host(wait_list after, Work&& work);
+  [[nodiscard]] bool stand_behind_these(wait_list after) const;
+  [[nodiscard]] owned_event copy_part(void* destination, const void* source,
+                                      std::size_t nbytes) const noexcept;
+  [[nodiscard]] const api& calls() const noexcept { return context_.calls(); }
+
+  owner keep_;
+  context& context_;
+  device& device_;
+  owned_queue reference_;
+  bool adopted_ = false;
+  bool in_order_ = true;
+};
+
+}  // namespace isthmus::sycl
