@@ -5,29 +5,34 @@ from __future__ import annotations
 import os
 import site
 import sys
+from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_LIBRARY = "libintelocl.so"
+_OPENCL = "libintelocl.so"
+_SYCL = "libDPCTLSyclInterface.so"
 
 
 def prepare() -> None:
-    """Tells the library where Intel's OpenCL runtime lies, unless the user told it."""
-    if "ISTHMUS_OPENCL_LIBRARY" in os.environ:
-        return
-    for path in _candidates():
-        if os.path.exists(path):
-            os.environ["ISTHMUS_OPENCL_LIBRARY"] = path
-            return
+    """Tells the library where Intel's OpenCL runtime and dpctl lie, unless the user told it."""
+    _tell("ISTHMUS_OPENCL_LIBRARY", _opencl())
+    _tell("ISTHMUS_SYCL_LIBRARY", _sycl())
 
 
-def _candidates() -> Iterator[str]:
+def _tell(variable: str, candidates: Iterator[str]) -> None:
+    if variable not in os.environ:
+        found = next(filter(os.path.exists, candidates), None)
+        if found is not None:
+            os.environ[variable] = found
+
+
+def _opencl() -> Iterator[str]:
     # Where pip puts the files of intel-opencl-rt; asking its metadata costs twenty times as much.
-    yield os.path.join(sys.prefix, "lib", _LIBRARY)
+    yield os.path.join(sys.prefix, "lib", _OPENCL)
     if site.USER_BASE is not None:
-        yield os.path.join(site.USER_BASE, "lib", _LIBRARY)
+        yield os.path.join(site.USER_BASE, "lib", _OPENCL)
     from importlib import metadata
 
     try:
@@ -35,5 +40,12 @@ def _candidates() -> Iterator[str]:
     except metadata.PackageNotFoundError:
         return
     for file in files:
-        if file.name == _LIBRARY:
+        if file.name == _OPENCL:
             yield os.path.abspath(str(file.locate()))
+
+
+def _sycl() -> Iterator[str]:
+    # Found, not imported: that would have SYCL list its platforms.
+    spec = PathFinder.find_spec("dpctl")
+    for folder in (spec and spec.submodule_search_locations) or []:
+        yield os.path.join(folder, _SYCL)

@@ -5,6 +5,7 @@
 #include "errors.hpp"
 #include "objects.hpp"
 #include "owners.hpp"
+#include "sycl_objects.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -84,6 +85,8 @@ void bind_context(nb::module_& module) {
       "used unless another is named. Contexts compare by what they stand for and may be used\n"
       "from any thread.");
   types.context = bound;
+  bind_from_sycl(bound, &find_sycl_context, "Context", "def from_sycl(given: Any) -> Context");
+  bind_capsule<context>(bound);
   bound
       .def(
           "__init__", &init_context, nb::arg("devices") = nb::none(),
@@ -93,7 +96,8 @@ void bind_context(nb::module_& module) {
           nb::arg("owner") = nb::none(),
           nb::sig("def from_handle(handle: int, device: Device | str, owner: object = None) "
                   "-> Context"),
-          "Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. It is kept\n"
+          "Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s "
+          "platform. It is kept\n"
           "alive by `owner` if given, else by the driver's own reference count. Raises\n"
           "UnsupportedError where contexts have no handles.")
       .def_prop_ro("devices", &devices_of, nb::sig("def devices(self) -> list[Device]"),

@@ -6,6 +6,7 @@
 #include "context_stack.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "sycl_objects.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -152,32 +153,51 @@ nb::object to_device(nb::handle wanted) {
     return nb::borrow(wanted);
   }
   if (PyUnicode_Check(wanted.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "device must be a Device, a filter string or None, not %.100s",
-                 Py_TYPE(wanted.ptr())->tp_name);
+    nb::object adopted = find_sycl_device(wanted);
+    if (!adopted.is_valid()) {
+      raise_python(PyExc_TypeError,
+                   "device must be a Device, one of dpctl's, a filter string or None, not %.100s",
+                   Py_TYPE(wanted.ptr())->tp_name);
+    }
+    return adopted;
   }
   return wrap(find_device(filter_text(wanted)));
 }
 
-isthmus_queue_t* raw_queue(nb::handle queue) {
+namespace {
+
+// Of ours or dpctl's.
+nb::object require_queue(nb::handle wanted) {
+  if (queue_of(wanted) != nullptr) {
+    return nb::borrow(wanted);
+  }
+  nb::object adopted = find_sycl_queue(wanted);
+  if (!adopted.is_valid()) {
+    raise_python(PyExc_TypeError, "queue must be a Queue, one of dpctl's or None, not %.100s",
+                 Py_TYPE(wanted.ptr())->tp_name);
+  }
+  return adopted;
+}
+
+}  // namespace
+
+isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept) {
   if (!given(queue)) {
     return nullptr;
   }
-  const auto* found = queue_of(queue);
-  if (found == nullptr) {
-    raise_python(PyExc_TypeError, "queue must be a Queue or None, not %.100s",
-                 Py_TYPE(queue.ptr())->tp_name);
-  }
-  return found->raw.get();
+  kept = require_queue(queue);
+  return queue_of(kept)->raw.get();
 }
 
 nb::object to_queue(nb::handle wanted, nb::handle device) {
-  if (raw_queue(wanted) != nullptr) {
-    if (given(device)) {
-      require_device_of(wanted, device);
-    }
-    return nb::borrow(wanted);
+  if (!given(wanted)) {
+    return given(device) ? queue_for(device) : current_queue();
   }
-  return given(device) ? queue_for(device) : current_queue();
+  nb::object found = require_queue(wanted);
+  if (given(device)) {
+    require_device_of(found, device);
+  }
+  return found;
 }
 
 nb::object current_queue() {

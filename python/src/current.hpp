@@ -9,13 +9,15 @@ namespace isthmus::python {
   return argument.is_valid() && !argument.is_none();
 }
 
-// A Device, or a filter string; None and nullptr: the current one. TypeError otherwise.
+// A Device, one of dpctl's, or a filter string; None and nullptr: the current one. TypeError
+// otherwise.
 [[nodiscard]] nb::object to_device(nb::handle given);
-// The queue given, else the default queue of the device given, else the current one. ValueError if
+// The queue given, ours or dpctl's, else the default queue of the device given, else the current one. ValueError if
 // both are given and do not belong together. None and nullptr count as not given.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
-// The library's handle of the queue given; null for None and nullptr. TypeError otherwise.
-[[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue);
+// The library's handle of the queue given, which `kept` keeps; null for None and nullptr. TypeError
+// otherwise.
+[[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept);
 [[nodiscard]] nb::object default_queue_of(const device& of);
 
 // To be called before what may open the drivers that `filter` allows: tells the library of drivers

@@ -4,6 +4,7 @@
 #include "current.hpp"
 #include "errors.hpp"
 #include "objects.hpp"
+#include "sycl_objects.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -108,7 +109,7 @@ void bind_properties(nb::class_<device>& bound) {
       .def_prop_ro("vendor", &field_of<&info::vendor>, "Who made it.")
       .def_prop_ro("driver_version", &field_of<&info::driver_version>, "Version of its driver.")
       .def_prop_ro("backend", &field_of<&info::backend>,
-                   "\"host\", \"sim\", \"cuda\" or \"opencl\".")
+                   "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
       .def_prop_ro("filter", &field_of<&info::filter>,
                    "A filter string that finds this device again, as \"opencl:cpu:0\".")
       .def_prop_ro("type", &type_of, "\"cpu\", \"gpu\" or \"accelerator\".")
@@ -150,7 +151,8 @@ void bind_device(nb::module_& module) {
   nb::class_<device> bound(
       module, "Device", nb::is_weak_referenceable(),
       "A device: Device(filter=None).\n\n"
-      "`filter` is up to three of back-end (\"host\", \"sim\", \"cuda\", \"opencl\"), type "
+      "`filter` is up to three of back-end (\"host\", \"sim\", \"cuda\", \"opencl\", \"sycl\"), "
+      "type "
       "(\"cpu\",\n"
       "\"gpu\", \"accelerator\") and number, in that order, joined by ':'; None: the current\n"
       "device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list\n"
@@ -159,6 +161,7 @@ void bind_device(nb::module_& module) {
       "Devices compare by what they stand for, pickle by their filter and may be used from any\n"
       "thread.");
   types.device = bound;
+  bind_from_sycl(bound, &find_sycl_device, "Device", "def from_sycl(given: Any) -> Device");
   bound.def("__init__", &init_device, nb::arg("filter") = nb::none(),
             nb::sig("def __init__(self, filter: str | Device | None = None) -> None"));
   bind_properties(bound);

@@ -2,6 +2,7 @@
 #include "errors.hpp"
 #include "objects.hpp"
 #include "owners.hpp"
+#include "sycl_objects.hpp"
 #include "waiting.hpp"
 
 namespace isthmus::python {
@@ -194,6 +195,8 @@ void bind_event(nb::module_& module) {
       "itself completes; if it is dropped before, it fails with AbandonedError, so that no\n"
       "queue waits for ever. Safe to use from any thread.");
   types.event = bound;
+  bind_from_sycl(bound, &find_sycl_event, "Event", "def from_sycl(given: Any) -> Event");
+  bind_capsule<event>(bound);
   bound.def("__init__", &init_event, nb::sig("def __init__(self) -> None"))
       .def("wait", &wait, nb::arg("timeout") = nb::none(),
            nb::sig("def wait(self, timeout: float | None = None) -> None"),

@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "cuda_streams.hpp"
 #include "current.hpp"
+#include "sycl_objects.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -32,6 +33,23 @@ nb::object queue_in_context(const context& in, const void* pointer) {
     found = std::move(made);
   }
   return wrap(std::move(found));
+}
+
+bool is_known_on(const queue& on, const void* pointer) {
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(isthmus_queue_context(on.raw.get()), pointer, &info));
+  return info.kind != ISTHMUS_KIND_UNKNOWN;
+}
+
+// By our filters, or by dpctl's where only a device of SYCL's default context knows the pointer.
+nb::object queue_of_filter(nb::handle filter, const void* pointer) {
+  const nb::object loaded = loaded_dpctl();
+  nb::object known = to_queue(nb::handle{}, filter);
+  if (loaded.is_none() || is_known_on(*queue_of(known), pointer)) {
+    return known;
+  }
+  return find_sycl_queue(loaded.attr("SyclQueue")(filter));
 }
 
 // The dictionary of an object, and which one it is.
@@ -122,14 +140,24 @@ nb::object interface_reader::sycl_queue(const void* pointer) const {
   if (given.is_valid() && context_of(given) != nullptr) {
     return queue_in_context(*context_of(given), pointer);
   }
-  if (given.is_valid() && (device_of(given) != nullptr || PyUnicode_Check(given.ptr()) != 0)) {
+  if (given.is_valid() && device_of(given) != nullptr) {
     return to_queue(nb::handle{}, given);
   }
-  raise_python(
-      PyExc_ValueError,
-      "syclobj of %s must be an isthmus Queue, Context or Device or a filter string, not %.100s; "
-      "objects of dpctl need the sycl back-end, which is not there yet",
-      protocol_, given.is_valid() ? Py_TYPE(given.ptr())->tp_name : "missing");
+  if (given.is_valid() && PyUnicode_Check(given.ptr()) != 0) {
+    return queue_of_filter(given, pointer);
+  }
+  nb::object adopted = given.is_valid() ? find_sycl_queue(given) : nb::object{};
+  if (adopted.is_valid()) {
+    return adopted;
+  }
+  adopted = given.is_valid() ? find_sycl_context(given) : nb::object{};
+  if (adopted.is_valid()) {
+    return queue_in_context(*context_of(adopted), pointer);
+  }
+  raise_python(PyExc_ValueError,
+               "syclobj of %s must be a Queue or Context, of Isthmus or dpctl, a capsule of one, a "
+               "Device or a filter string, not %.100s",
+               protocol_, given.is_valid() ? Py_TYPE(given.ptr())->tp_name : "missing");
 }
 
 // None: whoever made the array has waited for it.

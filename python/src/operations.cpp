@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "current.hpp"
+#include "sycl_objects.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
 
@@ -98,25 +99,26 @@ void finish_blocking(isthmus_event_t* event, operation& what) {
 }
 
 isthmus_event_t* add_event(operation_arguments& to, nb::handle object) {
-  auto* added = event_of(object);
-  if (added == nullptr || !added->raw) {
+  nb::object kept = event_of(object) != nullptr ? nb::borrow(object) : find_sycl_event(object);
+  if (!kept.is_valid() || !event_of(kept)->raw) {
     raise_python(PyExc_TypeError,
                  "after must be an Event or a sequence of them, not one with %.100s",
                  Py_TYPE(object.ptr())->tp_name);
   }
-  to.kept.push_back(nb::borrow(object));
-  return added->raw.get();
+  to.kept.push_back(kept);
+  return event_of(kept)->raw.get();
 }
 
 }  // namespace
 
 operation_arguments::operation_arguments(nb::handle on_queue, nb::handle events, bool blocks)
-    : queue{raw_queue(on_queue)}, blocking{blocks} {
+    : queue{raw_queue(on_queue, queue_object)}, blocking{blocks} {
   if (!events.is_valid() || events.is_none() ||
       (PyTuple_CheckExact(events.ptr()) && PyTuple_GET_SIZE(events.ptr()) == 0)) {
     return;
   }
-  if (event_of(events) != nullptr) {
+  if (event_of(events) != nullptr || PyCapsule_CheckExact(events.ptr()) != 0 ||
+      nb::hasattr(events, "_get_capsule")) {
     after.push_back(add_event(*this, events));
     return;
   }

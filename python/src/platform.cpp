@@ -169,7 +169,7 @@ void bind_platform(nb::module_& module) {
                        "One vendor's driver, or the host. Found by platforms(); immutable, safe to "
                        "use from any thread.")
                        .def_prop_ro("backend", &text_of<&info::backend>,
-                                    "\"host\", \"sim\", \"cuda\" or \"opencl\".")
+                                    "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
                        .def_prop_ro("name", &text_of<&info::name>, "The driver's name for itself.")
                        .def_prop_ro("vendor", &text_of<&info::vendor>, "Who made the driver.")
                        .def_prop_ro("version", &text_of<&info::version>, "The driver's version.")

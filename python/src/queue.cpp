@@ -4,6 +4,7 @@
 #include "errors.hpp"
 #include "owners.hpp"
 #include "submit.hpp"
+#include "sycl_objects.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
 
@@ -20,6 +21,10 @@ void init_queue(queue* self, nb::handle on, nb::handle in) {
     within = nb::borrow(on);
   } else if (!on.is_none() || !within.is_valid()) {
     where = to_device(on);
+  }
+  if (within.is_valid() && context_of(within) == nullptr) {
+    nb::object adopted = find_sycl_context(within);
+    within = adopted.is_valid() ? std::move(adopted) : std::move(within);
   }
   const auto* parent = within.is_valid() ? context_of(within) : nullptr;
   if (within.is_valid() && parent == nullptr) {
@@ -153,7 +158,7 @@ void bind_properties(nb::class_<queue>& bound) {
       .def_prop_ro("sycl_context", context, nb::sig("def sycl_context(self) -> Context"),
                    "dpctl's name of `context`.")
       .def_prop_ro("backend", &backend_of, nb::sig("def backend(self) -> str"),
-                   "\"host\", \"sim\", \"cuda\" or \"opencl\".")
+                   "\"host\", \"sim\", \"cuda\", \"opencl\" or \"sycl\".")
       .def_prop_ro(
           "is_in_order", [](const queue&) { return true; }, "Always True.")
       .def_prop_ro(
@@ -164,7 +169,8 @@ void bind_properties(nb::class_<queue>& bound) {
           [](const queue& self) {
             return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(self.raw.get()));
           },
-          "The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;\n"
+          "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),\n"
+          "0 where it has none;\n"
           "valid while this object lives. Once it was asked for, Isthmus takes into account\n"
           "that the queue may have work which it does not know.")
       .def("__cuda_stream__", &cuda_stream_of,
@@ -273,6 +279,8 @@ void bind_queue(nb::module_& module) {
       "`with queue:` makes it, and its device, the current one of this thread and asyncio task;\n"
       "this nests. Queues compare by what they stand for and may be used from any thread.");
   types.queue = bound;
+  bind_from_sycl(bound, &find_sycl_queue, "Queue", "def from_sycl(given: Any) -> Queue");
+  bind_capsule<queue>(bound);
   bound
       .def("__init__", &init_queue, nb::arg("device") = nb::none(), nb::kw_only(),
            nb::arg("context") = nb::none(),

@@ -61,6 +61,7 @@ void require_range(const place& in, std::size_t nbytes, const char* role);
 // The keyword arguments that operations share.
 struct operation_arguments {
   operation_arguments(nb::handle on_queue, nb::handle after, bool blocks);
+  nb::object queue_object;  // keeps the next
   isthmus_queue_t* queue = nullptr;
   std::vector<isthmus_event_t*> after;
   std::vector<nb::object> kept;  // the Event objects of `after`

@@ -17,7 +17,8 @@ using move_function = isthmus_status_t (*)(isthmus_unified_t*, isthmus_queue_t*,
 nb::object move(unified& self, std::size_t begin, std::size_t end, nb::handle queue, bool blocking,
                 move_function call) {
   auto* const raw = raw_of(self);
-  auto* const on = raw_queue(queue);
+  nb::object kept;
+  auto* const on = raw_queue(queue, kept);
   event_handle ended;
   call_without_lock(
       [&] { return call(raw, on, begin, end - begin, blocking ? nullptr : ended.out()); });
@@ -121,7 +122,8 @@ void synchronize_all(const nb::list& given, nb::handle queue) {
   for (const nb::handle each : given) {
     raw.push_back(raw_of(require_unified(each)));
   }
-  auto* const on = raw_queue(queue);
+  nb::object kept;
+  auto* const on = raw_queue(queue, kept);
   call_without_lock([&] { return isthmus_unified_synchronize(raw.data(), raw.size(), on); });
 }
 

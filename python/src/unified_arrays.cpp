@@ -135,7 +135,8 @@ nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::h
                         bool is_written) {
   need_layout(self);
   auto* const raw = raw_of(self);
-  auto* const on = raw_queue(queue);
+  nb::object kept;
+  auto* const on = raw_queue(queue, kept);
   buffer_handle made;
   call_without_lock([&] {
     return is_written ? isthmus_unified_begin_device_write(raw, on, begin, end - begin, made.out())

@@ -1,0 +1,173 @@
+#include "sycl_objects.hpp"
+
+#include <cstring>
+#include <string>
+
+#include "current.hpp"
+#include "errors.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+constexpr const char* k_queue = "SyclQueueRef";
+constexpr const char* k_context = "SyclContextRef";
+constexpr const char* k_event = "SyclEventRef";
+
+// A capsule of that name: the object itself, or what it gives; else not valid.
+nb::object capsule_of(nb::handle given, const char* name) {
+  if (PyCapsule_CheckExact(given.ptr()) != 0) {
+    return PyCapsule_IsValid(given.ptr(), name) != 0 ? nb::borrow(given) : nb::object{};
+  }
+  if (!nb::hasattr(given, "_get_capsule")) {
+    return {};
+  }
+  nb::object made = given.attr("_get_capsule")();
+  return PyCapsule_IsValid(made.ptr(), name) != 0 ? made : nb::object{};
+}
+
+// adopt(device, where to) on whichever of SYCL's devices it belongs to.
+template <class Handle, class Adopt>
+device_handle adopt_on_its_device(nb::handle given, Handle& adopted, Adopt adopt) {
+  device_handle on;
+  check(look_for_device("sycl:0", on));
+  for (int number = 1;; ++number) {
+    const auto status = adopt(on.get(), adopted.out());
+    if (status != ISTHMUS_ERROR_WRONG_CONTEXT) {
+      check(status);
+      return on;
+    }
+    if (look_for_device(("sycl:" + std::to_string(number)).c_str(), on) != ISTHMUS_OK) {
+      raise_python(PyExc_ValueError,
+                   "%R is on a part of a device, or on a device without USM: Isthmus has whole "
+                   "devices that have USM",
+                   given.ptr());
+    }
+  }
+}
+
+context_handle adopted_context(nb::handle given, nb::handle capsule, device_handle* on) {
+  context_handle adopted;
+  auto found = adopt_on_its_device(
+      given, adopted, [&](isthmus_device_t* candidate, isthmus_context_t** made) {
+        return isthmus_context_adopt(candidate, PyCapsule_GetPointer(capsule.ptr(), k_context), {},
+                                     made);
+      });
+  if (on != nullptr) {
+    *on = std::move(found);
+  }
+  return adopted;
+}
+
+// What a capsule of ours keeps till it goes.
+template <class Noun>
+void let_go(PyObject* capsule) noexcept {
+  counted<Noun>::release(static_cast<Noun*>(PyCapsule_GetContext(capsule)));
+}
+
+template <class Noun>
+nb::object capsule_for(Noun* kept, void* native, const char* name) {
+  nb::object made = nb::steal(PyCapsule_New(native, name, &let_go<Noun>));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  counted<Noun>::retain(kept);
+  PyCapsule_SetContext(made.ptr(), kept);
+  return made;
+}
+
+void require_sycl(isthmus_device_t* where, const char* what) {
+  const auto info = info_of(where);
+  if (std::strcmp(info.backend, "sycl") != 0) {
+    raise_python(PyExc_TypeError, "a %s of %s is none of SYCL's: use one of \"sycl\"", what,
+                 info.filter);
+  }
+}
+
+}  // namespace
+
+nb::object loaded_dpctl() {
+  return nb::module_::import_("sys").attr("modules").attr("get")("dpctl");
+}
+
+nb::object find_sycl_queue(nb::handle given) {
+  const nb::object capsule = capsule_of(given, k_queue);
+  if (!capsule.is_valid()) {
+    return {};
+  }
+  queue_handle adopted;
+  static_cast<void>(
+      adopt_on_its_device(given, adopted, [&](isthmus_device_t* candidate, isthmus_queue_t** made) {
+        return isthmus_queue_adopt(candidate, PyCapsule_GetPointer(capsule.ptr(), k_queue), {},
+                                   made);
+      }));
+  return wrap(std::move(adopted));
+}
+
+nb::object find_sycl_context(nb::handle given) {
+  const nb::object capsule = capsule_of(given, k_context);
+  return capsule.is_valid() ? wrap(adopted_context(given, capsule, nullptr)) : nb::object{};
+}
+
+// Of devices dpctl makes no capsules: by way of a context, which tells its devices.
+nb::object find_sycl_device(nb::handle given) {
+  const nb::object loaded = loaded_dpctl();
+  if (loaded.is_none() || !nb::isinstance(given, loaded.attr("SyclDevice"))) {
+    return {};
+  }
+  const nb::object around = loaded.attr("SyclContext")(given);
+  device_handle found;
+  static_cast<void>(adopted_context(given, capsule_of(around, k_context), &found));
+  return wrap(std::move(found));
+}
+
+// SYCL does not tell whose it is, and orders queues of all contexts behind it.
+nb::object find_sycl_event(nb::handle given) {
+  const nb::object capsule = capsule_of(given, k_event);
+  if (!capsule.is_valid()) {
+    return {};
+  }
+  const auto on = find_device("sycl:0");
+  context_handle home;
+  check(isthmus_context_default(on.get(), home.out()));
+  event_handle adopted;
+  check(isthmus_event_adopt(home.get(), PyCapsule_GetPointer(capsule.ptr(), k_event), {},
+                            adopted.out()));
+  return wrap(std::move(adopted));
+}
+
+nb::object from_sycl(nb::handle given, nb::object (*find)(nb::handle), const char* noun) {
+  nb::object found = find(given);
+  if (!found.is_valid()) {
+    raise_python(PyExc_TypeError, "%s.from_sycl() takes dpctl's Sycl%s or a capsule of one, not %R",
+                 noun, noun, given.ptr());
+  }
+  return found;
+}
+
+nb::object sycl_capsule(const queue& self) {
+  require_sycl(isthmus_queue_device(self.raw.get()), "queue");
+  return capsule_for(self.raw.get(), isthmus_queue_native(self.raw.get()), k_queue);
+}
+
+nb::object sycl_capsule(const context& self) {
+  device_handle first;
+  check(isthmus_context_device(self.raw.get(), 0, first.out()));
+  require_sycl(first.get(), "context");
+  return capsule_for(self.raw.get(), isthmus_context_native(self.raw.get()), k_context);
+}
+
+nb::object sycl_capsule(const event& self) {
+  void* native = isthmus_event_native(self.raw.get());
+  if (native == nullptr) {
+    check(wait_for_event(self.raw.get(), -1));
+    native = isthmus_event_native(self.raw.get());
+  }
+  if (native == nullptr) {
+    raise_python(PyExc_TypeError,
+                 "this event is none of SYCL's; it has ended by now: there is nothing to wait for");
+  }
+  return capsule_for(self.raw.get(), native, k_event);
+}
+
+}  // namespace isthmus::python
