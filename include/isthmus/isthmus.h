@@ -232,9 +232,9 @@ ISTHMUS_API isthmus_status_t isthmus_context_create(isthmus_device_t* const* dev
 /* The context that the platform's devices share by default; always the same one. */
 ISTHMUS_API isthmus_status_t isthmus_context_default(isthmus_device_t* device,
                                                      isthmus_context_t** context) ISTHMUS_NOEXCEPT;
-/* Adopts a driver's context (OpenCL: cl_context; SYCL: sycl::context, as dpctl's reference; CUDA: the
- * primary CUcontext of `device`, which gives the default context) of `device`'s platform. With an owner it is kept alive by the owner,
- * without one by the driver's own reference count. */
+/* Adopts a driver's context (OpenCL: cl_context; SYCL: sycl::context, as dpctl's reference; CUDA:
+ * the primary CUcontext of `device`, which gives the default context) of `device`'s platform. With
+ * an owner it is kept alive by the owner, without one by the driver's own reference count. */
 ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
                                                    isthmus_owner_t owner,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
@@ -260,15 +260,16 @@ ISTHMUS_API isthmus_status_t isthmus_queue_create(isthmus_context_t* context,
 ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
                                                    isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
 /* Adopts a driver's queue (OpenCL: cl_command_queue; SYCL: sycl::queue, as dpctl's reference; CUDA:
- * CUstream) of `device`'s platform. Where it is out of order, every operation of this library stands
- * behind a barrier. WRONG_CONTEXT for a queue of another device. One of SYCL's, however often it is
- * adopted, is one queue here. Ownership as in isthmus_context_adopt, but that CUDA counts no references: a stream lives as long as its owner
- * says, without one as long as the queue and the memory that was used on it. A stream that the
- * library made gives its own queue again; CLOSED if that is gone. CU_STREAM_PER_THREAD gives the
- * calling thread's one queue for it, which needs no owner: `owner` is released at once. That queue
- * may be used on any thread, and later than its own thread: from others its operations go to the
- * legacy default stream, which is the same order. CLOSED on a thread that is ending. NULL is
- * refused, also for CUDA's default stream: give CU_STREAM_LEGACY. */
+ * CUstream) of `device`'s platform. Where it is out of order, every operation of this library
+ * stands behind a barrier. WRONG_CONTEXT for a queue of another device. One of SYCL's, however
+ * often it is adopted, is one queue here. Ownership as in isthmus_context_adopt, but that CUDA
+ * counts no references: a stream lives as long as its owner says, without one as long as the queue
+ * and the memory that was used on it. A stream that the library made gives its own queue again;
+ * CLOSED if that is gone. CU_STREAM_PER_THREAD gives the calling thread's one queue for it, which
+ * needs no owner: `owner` is released at once. That queue may be used on any thread, and later than
+ * its own thread: from others its operations go to the legacy default stream, which is the same
+ * order. CLOSED on a thread that is ending. NULL is refused, also for CUDA's default stream: give
+ * CU_STREAM_LEGACY. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
@@ -337,9 +338,9 @@ ISTHMUS_API isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd
 /* Calls `owner.release(owner.object)` on completion, at once if complete; on any thread. */
 ISTHMUS_API isthmus_status_t isthmus_event_then(isthmus_event_t* event,
                                                 isthmus_owner_t owner) ISTHMUS_NOEXCEPT;
-/* Adopts a driver's event (SYCL: sycl::event, as dpctl's reference), which completes when the driver
- * says so. Ownership as in isthmus_context_adopt. INVALID_ARGUMENT, UNSUPPORTED for other drivers,
- * DRIVER. */
+/* Adopts a driver's event (SYCL: sycl::event, as dpctl's reference), which completes when the
+ * driver says so. Ownership as in isthmus_context_adopt. INVALID_ARGUMENT, UNSUPPORTED for other
+ * drivers, DRIVER. */
 ISTHMUS_API isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_event_t** event) ISTHMUS_NOEXCEPT;
@@ -360,8 +361,8 @@ ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_
  * and for events of the host, INVALID_ARGUMENT for events of two devices and for failed ones. */
 ISTHMUS_API isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
                                                    int64_t* elapsed_ns) ISTHMUS_NOEXCEPT;
-/* The driver's own event where it has one (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent), NULL otherwise; valid
- * while `event` lives. */
+/* The driver's own event where it has one (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent),
+ * NULL otherwise; valid while `event` lives. */
 ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 
 /* ---- memory resources ------------------------------------------------------------------------ */

@@ -97,7 +97,7 @@ class Platform:
 
     @property
     def backend(self) -> str:
-        """"host", "sim", "cuda" or "opencl"."""
+        """"host", "sim", "cuda", "opencl" or "sycl"."""
 
     @property
     def name(self) -> str:
@@ -142,7 +142,7 @@ class Device:
     """
     A device: Device(filter=None).
 
-    `filter` is up to three of back-end ("host", "sim", "cuda", "opencl"), type ("cpu",
+    `filter` is up to three of back-end ("host", "sim", "cuda", "opencl", "sycl"), type ("cpu",
     "gpu", "accelerator") and number, in that order, joined by ':'; None: the current
     device. Opens the drivers that the filter allows. Raises DeviceNotFoundError with a list
     of what there is.
@@ -153,6 +153,14 @@ class Device:
     """
 
     def __init__(self, filter: str | Device | None = None) -> None: ...
+
+    @staticmethod
+    def from_sycl(given: Any) -> Device:
+        """
+        For an object of dpctl's or a capsule of one, which is not used up: the same object
+        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
+        ValueError for a part of a device and for one without USM.
+        """
 
     @property
     def name(self) -> str:
@@ -168,7 +176,7 @@ class Device:
 
     @property
     def backend(self) -> str:
-        """"host", "sim", "cuda" or "opencl"."""
+        """"host", "sim", "cuda", "opencl" or "sycl"."""
 
     @property
     def filter(self) -> str:
@@ -267,9 +275,22 @@ class Context:
     def __init__(self, devices: Device | str | list[Device] | None = None) -> None: ...
 
     @staticmethod
+    def from_sycl(given: Any) -> Context:
+        """
+        For an object of dpctl's or a capsule of one, which is not used up: the same object
+        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
+        ValueError for a part of a device and for one without USM.
+        """
+
+    def _get_capsule(self) -> Any:
+        """
+        For dpctl: a capsule of SYCL's own object. Raises TypeError on other back-ends.
+        """
+
+    @staticmethod
     def from_handle(handle: int, device: Device | str, owner: object = None) -> Context:
         """
-        Adopts a driver's context (OpenCL: cl_context) of `device`'s platform. It is kept
+        Adopts a driver's context (OpenCL: cl_context; CUDA: the primary one) of `device`'s platform. It is kept
         alive by `owner` if given, else by the driver's own reference count. Raises
         UnsupportedError where contexts have no handles.
         """
@@ -299,6 +320,19 @@ class Event:
     """
 
     def __init__(self) -> None: ...
+
+    @staticmethod
+    def from_sycl(given: Any) -> Event:
+        """
+        For an object of dpctl's or a capsule of one, which is not used up: the same object
+        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
+        ValueError for a part of a device and for one without USM.
+        """
+
+    def _get_capsule(self) -> Any:
+        """
+        For dpctl: a capsule of SYCL's own object. Raises TypeError on other back-ends.
+        """
 
     def wait(self, timeout: float | None = None) -> None:
         """
@@ -386,6 +420,19 @@ class Queue:
     def __init__(self, device: Device | str | Context | None = None, *, context: Context | None = None) -> None: ...
 
     @staticmethod
+    def from_sycl(given: Any) -> Queue:
+        """
+        For an object of dpctl's or a capsule of one, which is not used up: the same object
+        of SYCL's. Raises TypeError for others, DeviceNotFoundError where there is no SYCL,
+        ValueError for a part of a device and for one without USM.
+        """
+
+    def _get_capsule(self) -> Any:
+        """
+        For dpctl: a capsule of SYCL's own object. Raises TypeError on other back-ends.
+        """
+
+    @staticmethod
     def from_handle(handle: int, device: Device | str, owner: object = None) -> Queue:
         """
         Adopts a driver's queue (OpenCL: cl_command_queue) of `device`'s platform. Where it
@@ -433,7 +480,7 @@ class Queue:
 
     @property
     def backend(self) -> str:
-        """"host", "sim", "cuda" or "opencl"."""
+        """"host", "sim", "cuda", "opencl" or "sycl"."""
 
     @property
     def is_in_order(self) -> bool:
@@ -446,7 +493,8 @@ class Queue:
     @property
     def native_handle(self) -> int:
         """
-        The driver's handle as an integer (OpenCL: cl_command_queue), 0 where it has none;
+        The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),
+        0 where it has none;
         valid while this object lives. Once it was asked for, Isthmus takes into account
         that the queue may have work which it does not know.
         """

@@ -12,8 +12,9 @@ namespace isthmus::python {
 // A Device, one of dpctl's, or a filter string; None and nullptr: the current one. TypeError
 // otherwise.
 [[nodiscard]] nb::object to_device(nb::handle given);
-// The queue given, ours or dpctl's, else the default queue of the device given, else the current one. ValueError if
-// both are given and do not belong together. None and nullptr count as not given.
+// The queue given, ours or dpctl's, else the default queue of the device given, else the current
+// one. ValueError if both are given and do not belong together. None and nullptr count as not
+// given.
 [[nodiscard]] nb::object to_queue(nb::handle queue, nb::handle device);
 // The library's handle of the queue given, which `kept` keeps; null for None and nullptr. TypeError
 // otherwise.

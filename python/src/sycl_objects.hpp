@@ -9,8 +9,8 @@ namespace isthmus::python {
 // The module, None if the program has not imported it.
 [[nodiscard]] nb::object loaded_dpctl();
 
-// A dpctl SyclQueue, SyclContext, SyclDevice or SyclEvent, or a capsule of one, which is not used up
-// by that: our object for it. Not valid if it is none, and then no error is set.
+// A dpctl SyclQueue, SyclContext, SyclDevice or SyclEvent, or a capsule of one, which is not used
+// up by that: our object for it. Not valid if it is none, and then no error is set.
 // DeviceNotFoundError where there is no SYCL; ValueError for a part of a device, and for a device
 // without USM.
 [[nodiscard]] nb::object find_sycl_queue(nb::handle given);

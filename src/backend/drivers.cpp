@@ -35,16 +35,19 @@ class driver {
         reason_ = found.failure().message();
       }
       os::watch_process();
+      is_open_.store(true, std::memory_order_release);
     });
     return platforms_;
   }
   // Why nothing was found; empty if something was. After `platforms`.
   [[nodiscard]] const std::string& reason() const noexcept { return reason_; }
+  [[nodiscard]] bool is_open() const noexcept { return is_open_.load(std::memory_order_acquire); }
 
  private:
   const char* name_;
   open_driver open_;
   std::once_flag opened_;
+  std::atomic<bool> is_open_{false};
   std::vector<ref<platform>> platforms_;
   std::string reason_;
 };
@@ -55,7 +58,7 @@ using driver_table = std::array<driver, 5>;
 driver_table& drivers() {
   static auto* const table = new driver_table{
       driver{"host", host::open}, driver{"cuda", cuda::open}, driver{"opencl", opencl::open},
-      driver{"sycl", sycl::open}, driver{"sim", sim::open}};
+      driver{"sim", sim::open}, driver{"sycl", sycl::open}};
   return *table;
 }
 
@@ -152,6 +155,11 @@ bool is_by_name(const driver& candidate) {
   return candidate.name() == "sim" || candidate.name() == "sycl";
 }
 
+// SYCL's devices are mostly others' once more, and take half a second to list.
+bool is_listed(const driver& candidate) {
+  return candidate.name() != "sycl" || candidate.is_open() || sycl::is_in_process();
+}
+
 // Lower than that of any device which is not the host's own.
 constexpr int k_best_is_host = 1;
 
@@ -170,9 +178,8 @@ void sort_best_first(std::vector<device*>& found) {
                    [](const device* a, const device* b) { return score(*a) > score(*b); });
 }
 
-// Simulated devices stand in for real ones only where they are asked for by name. SYCL's are mostly
-// others' once more, and take half a second to list: they are asked for by name, or where there is
-// nothing but the host.
+// Simulated devices stand in for real ones only where they are asked for by name; SYCL's also where
+// there is nothing but the host.
 std::vector<device*> matching(const device_filter& filter) {
   std::vector<device*> found;
   driver* last = nullptr;
@@ -193,11 +200,9 @@ std::vector<device*> matching(const device_filter& filter) {
 
 error nothing_found(std::string_view filter) {
   std::string known;
-  for (auto& candidate : drivers()) {
-    for (const auto& home : candidate.platforms()) {
-      for (const auto& member : home->devices()) {
-        known += (known.empty() ? "" : ", ") + member->properties().filter;
-      }
+  for (const auto& home : all_platforms()) {
+    for (const auto& member : home->devices()) {
+      known += (known.empty() ? "" : ", ") + member->properties().filter;
     }
   }
   std::string absent;
@@ -251,29 +256,26 @@ error refuse_in_child() {
 
 }  // namespace
 
-const std::vector<ref<platform>>& all_platforms() {
-  static const auto* const found = [] {
-    auto* all = new std::vector<ref<platform>>;
-    for (auto& each : drivers()) {
-      const auto& platforms = each.platforms();
-      all->insert(all->end(), platforms.begin(), platforms.end());
+std::vector<ref<platform>> all_platforms() {
+  std::vector<ref<platform>> all;
+  for (auto& each : drivers()) {
+    if (is_listed(each)) {
+      all.insert(all.end(), each.platforms().begin(), each.platforms().end());
     }
-    return all;
-  }();
-  return *found;
+  }
+  return all;
 }
 
-const std::vector<absent_driver>& absent_drivers() {
-  static const auto* const missing = [] {
-    auto* absent = new std::vector<absent_driver>;
-    for (auto& each : drivers()) {
-      if (each.platforms().empty()) {
-        absent->push_back({std::string{each.name()}, each.reason()});
-      }
+std::vector<absent_driver> absent_drivers() {
+  std::vector<absent_driver> absent;
+  for (auto& each : drivers()) {
+    if (!is_listed(each)) {
+      absent.push_back({each.name(), "it is opened when it is asked for by name"});
+    } else if (each.platforms().empty()) {
+      absent.push_back({each.name(), each.reason()});
     }
-    return absent;
-  }();
-  return *missing;
+  }
+  return absent;
 }
 
 result<device*> find_device(std::string_view filter) {

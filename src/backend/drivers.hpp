@@ -15,14 +15,16 @@ namespace isthmus {
 // Opens a driver and lists its platforms; on failure the error says why it is absent.
 using open_driver = result<std::vector<ref<platform>>> (*)();
 
+// Texts that stay, each ended by a zero.
 struct absent_driver {
-  std::string backend;
-  std::string reason;
+  std::string_view backend;
+  std::string_view reason;
 };
 
-// All platforms found; opens every driver.
-[[nodiscard]] const std::vector<ref<platform>>& all_platforms();
-[[nodiscard]] const std::vector<absent_driver>& absent_drivers();
+// All platforms found, always in the same order; opens every driver but SYCL's, whose platforms
+// come last once it has been opened, or dpctl is in the process.
+[[nodiscard]] std::vector<ref<platform>> all_platforms();
+[[nodiscard]] std::vector<absent_driver> absent_drivers();
 
 // The device that a filter string names, see `isthmus_device_find`. Opens only the drivers that the
 // filter allows.

@@ -31,7 +31,8 @@ watched_events& shared() noexcept {
   return *only;
 }
 
-// Asked outside the lock: an event that completes may run anything, this thread's `watch_till_complete` too.
+// Asked outside the lock: an event that completes may run anything, this thread's
+// `watch_till_complete` too.
 bool look_at(std::vector<ref<event>>& watched) noexcept {
   const auto ended = std::remove_if(watched.begin(), watched.end(),
                                     [](const ref<event>& each) { return !each->pending(); });

@@ -1,6 +1,6 @@
 #pragma once
-// The event of an operation that the driver may get later than it was submitted (holding_queue.hpp),
-// and whose end is found by asking.
+// The event of an operation that the driver may get later than it was submitted
+// (holding_queue.hpp), and whose end is found by asking.
 
 #include "backend/event.hpp"
 

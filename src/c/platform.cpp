@@ -24,7 +24,7 @@ isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platfor
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    const auto& all = all_platforms();
+    const auto all = all_platforms();
     if (index >= all.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no platform {}, only {}", index,
                   all.size());
@@ -100,13 +100,13 @@ isthmus_status_t isthmus_absent_get(size_t index, const char** backend,
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    const auto& all = absent_drivers();
+    const auto all = absent_drivers();
     if (index >= all.size()) {
       return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "there is no absent driver {}, only {}", index,
                   all.size());
     }
-    *backend = all[index].backend.c_str();
-    *reason = all[index].reason.c_str();
+    *backend = all[index].backend.data();
+    *reason = all[index].reason.data();
     return {};
   });
 }

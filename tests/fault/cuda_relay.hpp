@@ -58,7 +58,7 @@ class on_cuda_relay : public leak_checked {
  protected:
   void SetUp() override {
     leak_checked::SetUp();
-    device_ = find_cuda();
+    device_ = find_first("cuda");
     relay_ = cuda_relay();
     if (device_ && relay_.is_there()) return;
     device_ = {};

@@ -55,10 +55,9 @@ inline im::device find_opencl(std::string_view name) {
   return {};
 }
 
-inline im::device find_first(std::string_view backend) {
-  for (const im::device& device : im::devices()) {
-    if (device.info().backend == backend) return device;
-  }
+inline im::device find_first(const std::string& backend) try {
+  return im::device(backend);
+} catch (const im::error&) {
   return {};
 }
 

@@ -6,8 +6,8 @@
 
 namespace isthmus::cuda {
 
-// CUDA's own ways to tell of its end are worse than asking: a host function holds up the stream that
-// it stands in and is never called once the context is lost.
+// CUDA's own ways to tell of its end are worse than asking: a host function holds up the stream
+// that it stands in and is never called once the context is lost.
 class operation final : public late_event {
  public:
   // Takes over `handle`; `knows_time`: it was made so.

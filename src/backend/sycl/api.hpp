@@ -1,7 +1,7 @@
 #pragma once
-// The part of dpctl's C interface to SYCL (libDPCTLSyclInterface) that is used, declared by hand: no
-// SYCL compiler and no header is needed to build, no library to start. tests/abi/sycl_api.cpp holds
-// it against dpctl's own headers where they are installed.
+// The part of dpctl's C interface to SYCL (libDPCTLSyclInterface) that is used, declared by hand:
+// no SYCL compiler and no header is needed to build, no library to start. tests/abi/sycl_api.cpp
+// holds it against dpctl's own headers where they are installed.
 //
 // A reference stands for an object of SYCL's; what a function gives is to be deleted. No exception
 // comes out: what fails gives null, or 0, and says why to nobody but dpctl's log.

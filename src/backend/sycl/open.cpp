@@ -56,10 +56,12 @@ class search {
 
 }  // namespace
 
+bool is_in_process() noexcept { return os::is_loaded(k_soname); }
+
 result<std::vector<ref<isthmus::platform>>> open() {
   const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
   const char* drivers = std::getenv("ISTHMUS_OPENCL_LIBRARY");
-  const bool was_loaded = os::is_loaded(k_soname);
+  const bool was_loaded = is_in_process();
   const bool was_shown = std::getenv("OCL_ICD_FILENAMES") != nullptr;
   if (drivers != nullptr && *drivers != '\0') {
     os::set_environment_default("OCL_ICD_FILENAMES", drivers);

@@ -12,4 +12,7 @@ namespace isthmus::sycl {
 // already: it does so once in a process. NOT_FOUND, with every reason, if no device has USM.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
+// Whether the program has loaded dpctl's library by itself.
+[[nodiscard]] bool is_in_process() noexcept;
+
 }  // namespace isthmus::sycl

@@ -178,8 +178,8 @@ fill_pattern turned(const fill_pattern& pattern, std::size_t by) noexcept {
 
 }  // namespace
 
-// What lies before and behind the multiples of the pattern's size is filled byte by byte: fewer than
-// 31 commands, of memory that the host may not touch.
+// What lies before and behind the multiples of the pattern's size is filled byte by byte: fewer
+// than 31 commands, of memory that the host may not touch.
 result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern,
                                   std::size_t nbytes, wait_list after) {
   const auto past = address(destination) % pattern.nbytes;

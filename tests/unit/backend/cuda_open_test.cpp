@@ -30,11 +30,11 @@ TEST(cuda_open, refuses_a_library_that_is_no_driver) {
 }
 
 TEST(cuda_open, is_a_back_end_or_absent_with_a_reason) {
-  const auto& all = all_platforms();
+  const auto all = all_platforms();
   const bool there = std::any_of(all.begin(), all.end(), [](const auto& each) {
     return each->properties().backend == "cuda";
   });
-  const auto& missing = absent_drivers();
+  const auto missing = absent_drivers();
   const auto absent = std::find_if(missing.begin(), missing.end(),
                                    [](const auto& each) { return each.backend == "cuda"; });
   EXPECT_EQ(there, absent == missing.end());
@@ -43,7 +43,8 @@ TEST(cuda_open, is_a_back_end_or_absent_with_a_reason) {
     const auto found = find_device("cuda:gpu:0");
     ASSERT_FALSE(found);
     EXPECT_EQ(found.failure().code(), ISTHMUS_ERROR_NOT_FOUND);
-    EXPECT_TRUE(tells(found.failure(), "no cuda: " + absent->reason)) << found.failure().message();
+    EXPECT_TRUE(tells(found.failure(), "no cuda: " + std::string{absent->reason}))
+        << found.failure().message();
   }
 }
 

@@ -1,0 +1,380 @@
+"""SYCL's queues and memory as ours, and ours as SYCL's, with dpctl and dpnp alive beside."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support import filled, noise, until
+
+import isthmus
+from isthmus import Buffer, Context, Device, Event, Queue
+from isthmus.memory import PoolResource, as_usm_memory
+
+if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
+    pytest.importorskip("dpctl")
+assert isthmus.devices("sycl"), isthmus.absent()  # before dpctl is imported: see test_import_orders
+
+import dpctl  # noqa: E402
+import dpctl.memory as dm  # noqa: E402
+import dpnp  # noqa: E402
+import dpnp.tensor as dpt  # noqa: E402
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+DATA = noise(4096)
+MIB = 1 << 20
+CLASSES = {
+    "device": dm.MemoryUSMDevice,
+    "shared": dm.MemoryUSMShared,
+    "host": dm.MemoryUSMHost,
+}
+
+
+@pytest.fixture(params=["in_order", "out_of_order"])
+def theirs(request: pytest.FixtureRequest) -> Any:
+    return (
+        dpctl.SyclQueue(property="in_order") if request.param == "in_order" else dpctl.SyclQueue()
+    )
+
+
+@pytest.fixture
+def ours(theirs: Any) -> Queue:
+    return Queue.from_sycl(theirs)
+
+
+class Foreign:
+    """What another library would hand over."""
+
+    def __init__(self, interface: Any) -> None:
+        self.__sycl_usm_array_interface__ = interface
+
+
+# -- queues, contexts, devices
+
+
+def test_a_queue_is_one_here_however_it_comes(theirs: Any) -> None:
+    ours = Queue.from_sycl(theirs)
+    capsule = theirs._get_capsule()
+    for given in (theirs, capsule, capsule, theirs._get_capsule()):
+        assert Queue.from_sycl(given) is ours
+    by_address = Queue.from_handle(theirs.addressof_ref(), "sycl:cpu:0", theirs)
+    assert by_address is ours
+    assert ours.backend == "sycl"
+    dpctl.SyclQueue(capsule)  # it was not used up
+
+
+def test_queues_of_their_own_are_not_the_same(theirs: Any) -> None:
+    assert Queue.from_sycl(theirs) != Queue.from_sycl(dpctl.SyclQueue())
+
+
+def test_contexts_and_devices(theirs: Any, ours: Queue) -> None:
+    assert Context.from_sycl(theirs.sycl_context) == ours.context
+    assert Context.from_sycl(theirs.sycl_context._get_capsule()) == ours.context
+    assert Device.from_sycl(theirs.sycl_device) == ours.device
+    assert Queue("sycl").context == Context.from_sycl(dpctl.SyclQueue().sycl_context)
+    other = Context.from_sycl(dpctl.SyclContext([theirs.sycl_device]))
+    assert other != ours.context
+    assert Queue(context=dpctl.SyclContext([theirs.sycl_device])).device == ours.device
+    assert Queue(theirs.sycl_device).device == ours.device
+
+
+def test_ours_are_dpctls() -> None:
+    ours = Queue("sycl")
+    theirs = dpctl.SyclQueue(ours._get_capsule())
+    assert theirs.is_in_order
+    assert Queue.from_sycl(theirs) == ours
+    context = dpctl.SyclContext(ours.context._get_capsule())
+    assert Context.from_sycl(context) == ours.context
+    capsule = ours._get_capsule()
+    del ours
+    gc.collect()
+    dpctl.SyclQueue(capsule).wait()
+
+
+def test_by_argument(theirs: Any, ours: Queue) -> None:
+    buffer = Buffer(4096, queue=theirs)
+    assert buffer.queue is ours
+    assert Buffer(64, device=theirs.sycl_device).queue.device == ours.device
+    buffer.copy_from(DATA, queue=theirs)
+    assert buffer.tobytes() == DATA.tobytes()
+    unified = isthmus.UnifiedBuffer(100, queue=theirs)
+    unified.fill(3).sync_to_device(queue=theirs)
+    assert (unified.to_numpy() == 3).all()
+
+
+def test_threads_that_adopt_one_queue(theirs: Any) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda _number: Queue.from_sycl(theirs), range(200)))
+    assert all(each == found[0] for each in found)
+
+
+def test_sycl_is_looked_for_by_name_or_once_dpctl_is_there() -> None:
+    code = """if True:
+        import isthmus, sys
+        assert all(each.backend != "sycl" for each in isthmus.devices())
+        assert "by name" in dict(isthmus.absent())["sycl"]
+        assert isthmus.devices("sycl") and "dpctl" not in sys.modules
+        assert any(each.backend == "sycl" for each in isthmus.devices())
+        assert "sycl" not in dict(isthmus.absent())"""
+    assert run(code) == ""
+
+
+# -- memory
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_memory_of_ours(ours: Queue, theirs: Any, kind: str) -> None:
+    buffer = filled(DATA, kind=kind, queue=ours)
+    taken = dm.as_usm_memory(buffer)
+    assert type(taken) is CLASSES[kind]
+    assert (taken._pointer, taken.nbytes) == (buffer.ptr, 4096)
+    assert taken.sycl_queue == theirs
+    assert (taken.copy_to_host() == DATA).all()
+    taken.memset(7)
+    assert buffer.tobytes() == bytes([7]) * 4096
+    assert type(CLASSES[kind](buffer)) is CLASSES[kind]
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_memory_of_theirs(ours: Queue, theirs: Any, kind: str) -> None:
+    made = CLASSES[kind](4096, queue=theirs)
+    made.copy_from_host(DATA)
+    adopted = as_usm_memory(made)
+    assert adopted.get_usm_type() == kind
+    assert adopted.sycl_queue is ours
+    assert adopted.reference_obj is made
+    pointer = made._pointer
+    del made
+    gc.collect()
+    assert adopted._pointer == pointer
+    assert (adopted.copy_to_host() == DATA).all()
+
+
+def test_a_block_of_a_pool_comes_back(ours: Queue) -> None:
+    pool = PoolResource("shared", ours.device)
+    taken = dm.as_usm_memory(pool.allocate(MIB, queue=ours))
+    where = taken._pointer
+    assert pool.allocate(MIB, queue=ours).ptr != where
+    del taken
+    assert until(lambda: gc.collect() >= 0 and pool.allocate(MIB, queue=ours).ptr == where)
+
+
+@pytest.mark.parametrize("form", ["queue", "context", "queue_capsule", "context_capsule", "filter"])
+def test_forms_of_syclobj(theirs: Any, form: str) -> None:
+    made = dm.MemoryUSMShared(4096, queue=theirs)
+    made.copy_from_host(DATA)
+    forms: dict[str, Callable[[], Any]] = {
+        "queue": lambda: theirs,
+        "context": lambda: theirs.sycl_context,
+        "queue_capsule": theirs._get_capsule,
+        "context_capsule": theirs.sycl_context._get_capsule,
+        "filter": lambda: "opencl:cpu:0",
+    }
+    given = forms[form]()
+    for _ in range(2):  # a capsule is not used up
+        interface = made.__sycl_usm_array_interface__ | {"syclobj": given}
+        adopted = as_usm_memory(Foreign(interface))
+        assert adopted.tobytes() == DATA.tobytes()
+        assert adopted.sycl_context == Context.from_sycl(theirs.sycl_context)
+
+
+def test_memory_of_another_context_is_refused(theirs: Any) -> None:
+    made = dm.MemoryUSMShared(64, queue=theirs)
+    other = dpctl.SyclContext([theirs.sycl_device])  # dpctl itself aborts here
+    for syclobj in (other, dpctl.SyclQueue(other, theirs.sycl_device)):
+        interface = made.__sycl_usm_array_interface__ | {"syclobj": syclobj}
+        with pytest.raises(ValueError, match="context"):
+            as_usm_memory(Foreign(interface))
+
+
+def test_arrays_of_dpnp_in_our_memory(ours: Queue) -> None:
+    buffer = Buffer(64, kind="shared", queue=ours)
+    array = dpt.asarray(buffer)
+    assert array.usm_type == "shared"
+    array[:] = 3
+    array.sycl_queue.wait()
+    assert buffer.tobytes() == bytes([3]) * 64
+    floats = dpnp.ndarray((16,), dtype=np.float32, buffer=dm.as_usm_memory(buffer))
+    floats[:] = 2
+    assert float(floats.sum()) == 32
+    assert np.frombuffer(buffer.tobytes(), np.float32).tolist() == [2.0] * 16
+
+
+def test_our_memory_over_arrays_of_dpnp() -> None:
+    array = dpnp.arange(1000, dtype=np.float32)
+    adopted = as_usm_memory(array)
+    assert adopted.tobytes() == np.arange(1000, dtype=np.float32).tobytes()
+
+
+# -- order
+
+
+def test_our_operations_come_behind_theirs(ours: Queue, theirs: Any) -> None:
+    source = dm.MemoryUSMDevice(64 * MIB, queue=theirs)
+    into = Buffer(64 * MIB, kind="shared", queue=ours)
+    for value in range(1, 6):
+        source.memset(value)
+        theirs.memcpy_async(dm.as_usm_memory(into), source, 64 * MIB)
+        copied = Buffer(64 * MIB, kind="host", queue=ours)
+        copied.copy_from(into, queue=ours)
+        assert (np.asarray(copied) == value).all()
+
+
+def test_events_both_ways(ours: Queue, theirs: Any) -> None:
+    source, into = (Buffer(16 * MIB, kind="shared", queue=ours) for _ in range(2))
+    for value in range(1, 6):
+        behind = source.fill(value, blocking=False)
+        after = dpctl.SyclEvent(behind._get_capsule())
+        other = dpctl.SyclQueue(theirs.sycl_context, theirs.sycl_device)
+        copied = other.memcpy_async(
+            dm.as_usm_memory(into), dm.as_usm_memory(source), 16 * MIB, [after]
+        )
+        adopted = Event.from_sycl(copied)
+        doubled = Buffer(16 * MIB, kind="host", queue=ours)
+        doubled.copy_from(into, after=[copied, adopted])
+        assert (np.asarray(doubled) == value).all()
+        adopted.wait()
+        assert adopted.done
+        assert copied.execution_status == dpctl.event_status_type.complete
+
+
+def test_an_event_of_theirs_holds_back_other_back_ends(theirs: Any) -> None:
+    source = dm.MemoryUSMHost(64 * MIB, queue=theirs)
+    source.memset(9)
+    into = dm.MemoryUSMHost(64 * MIB, queue=theirs)
+    copied = theirs.memcpy_async(into, source, 64 * MIB)
+    there = Buffer(64 * MIB, queue=Queue("host"))
+    there.copy_from(np.asarray(into), after=copied)
+    assert (there.to_numpy() == 9).all()
+
+
+def test_work_that_waits_for_the_host_is_held_back(ours: Queue, gate: Event) -> None:
+    buffer = Buffer(64, kind="shared", queue=ours)
+    late = buffer.fill(5, blocking=False, after=gate)
+    fenced = ours.fence()
+    assert not late.done
+    assert not fenced.done
+    gate.complete()
+    fenced.wait()
+    assert late.done
+    assert buffer.tobytes() == bytes([5]) * 64
+
+
+# -- bad input
+
+
+def test_what_is_none_of_sycls() -> None:
+    used = dpctl.SyclQueue()._get_capsule()
+    dpctl.SyclQueue(used)
+    for given in (None, 3, "cpu", np.ones(3), dpctl.SyclContext(), Queue("host")):
+        with pytest.raises(TypeError):
+            Queue.from_sycl(given)
+    for find in (Context, Device, Event):
+        with pytest.raises(TypeError, match="from_sycl"):
+            find.from_sycl(dpctl.SyclQueue())
+    for noun in (Queue("host"), Queue("host").context, Event()):
+        if isinstance(noun, Event):
+            noun.complete()
+        with pytest.raises(TypeError, match="SYCL"):
+            noun._get_capsule()
+
+
+def test_parts_of_devices_are_refused() -> None:
+    device = dpctl.SyclDevice("cpu")
+    if device.max_compute_units < 2:
+        pytest.skip("a device of one unit has no parts")
+    part = device.create_sub_devices(partition=1)[0]
+    for make, given in ((Queue, dpctl.SyclQueue(part)), (Device, part)):
+        with pytest.raises(ValueError, match="part of a device"):
+            make.from_sycl(given)
+
+
+# -- processes
+
+
+def run(code: str, **environment: str) -> str:
+    """What a fresh interpreter prints; it must end well."""
+    variables = {key: text for key, text in os.environ.items() if key not in SET_BY_ISTHMUS}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=variables | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# In this process the drivers were opened, which shows them to those that come later.
+SET_BY_ISTHMUS = {"OCL_ICD_FILENAMES", "ISTHMUS_OPENCL_LIBRARY", "ISTHMUS_SYCL_LIBRARY"}
+
+USE = """
+buffer = isthmus.Buffer(4096, kind="shared", queue=isthmus.Queue("sycl"))
+buffer.fill(3)
+assert bytes(dpctl.memory.as_usm_memory(buffer)) == bytes([3]) * 4096
+"""
+
+
+def test_import_orders() -> None:
+    first = "import isthmus; isthmus.devices('opencl'); import dpctl, dpctl.memory\n"
+    by_variable = "import dpctl, dpctl.memory, isthmus\n"
+    beside = "import isthmus; isthmus.devices('sycl'); import dpnp, dpctl, dpctl.memory, pyopencl\n"
+    library = os.environ["ISTHMUS_OPENCL_LIBRARY"]
+    assert run(first + USE) == ""
+    assert run(by_variable + USE, OCL_ICD_FILENAMES=library) == ""
+    assert run(beside + USE) == ""
+
+
+def test_dpctl_that_came_too_early_is_told() -> None:
+    code = """if True:
+        import dpctl, isthmus
+        try:
+            print(isthmus.Device("sycl"))
+        except isthmus.DeviceNotFoundError as refused:
+            assert "OCL_ICD_FILENAMES" in str(refused), refused
+        else:
+            assert any("Intel" in each.vendor for each in dpctl.get_devices())"""
+    run(code)
+
+
+@pytest.mark.parametrize("late", ["", "del buffer, queue", "queue = None"])
+def test_exits_with_work_in_flight(late: str) -> None:
+    code = f"""if True:
+        import isthmus
+        queue = isthmus.Queue("sycl")
+        import dpctl, dpctl.memory
+        buffer = isthmus.Buffer(256 << 20, queue=queue)
+        shared = dpctl.memory.as_usm_memory(isthmus.Buffer(1 << 20, queue=queue))
+        gate = isthmus.Event()
+        for value in range(4):
+            buffer.fill(value, blocking=False)
+        buffer.fill(7, blocking=False, after=gate)
+        {late}"""
+    assert run(code) == ""
+
+
+def test_a_forked_child_uses_none_of_it() -> None:
+    code = """if True:
+        import os, isthmus
+        queue = isthmus.Queue("sycl")
+        buffer = isthmus.Buffer(64, kind="shared", queue=queue)
+        child = os.fork()
+        if child == 0:
+            try:
+                buffer.fill(1)
+            except isthmus.ForkedError:
+                os._exit(0)
+            os._exit(1)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        buffer.fill(2)"""
+    assert run(code) == ""
