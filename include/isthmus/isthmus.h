@@ -361,6 +361,8 @@ ISTHMUS_API isthmus_status_t isthmus_event_times(isthmus_event_t* event, uint64_
  * and for events of the host, INVALID_ARGUMENT for events of two devices and for failed ones. */
 ISTHMUS_API isthmus_status_t isthmus_event_elapsed(isthmus_event_t* event, isthmus_event_t* earlier,
                                                    int64_t* elapsed_ns) ISTHMUS_NOEXCEPT;
+/* The back-end that made it, such as "cuda"; "host" for one that the host completes. */
+ISTHMUS_API const char* isthmus_event_backend(isthmus_event_t* event) ISTHMUS_NOEXCEPT;
 /* The driver's own event where it has one (OpenCL: cl_event; SYCL: sycl::event; CUDA: CUevent),
  * NULL otherwise; valid while `event` lives. */
 ISTHMUS_API void* isthmus_event_native(isthmus_event_t* event) ISTHMUS_NOEXCEPT;

@@ -456,6 +456,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         int64_t* elapsed_ns)
     isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native,
                                          isthmus_owner_t owner, isthmus_event_t** event)
+    const char* isthmus_event_backend(isthmus_event_t* event)
     void* isthmus_event_native(isthmus_event_t* event)
     isthmus_status_t isthmus_resource_provider(isthmus_context_t* context, isthmus_device_t*
         device, isthmus_kind_t kind, isthmus_resource_t** resource)

@@ -42,14 +42,30 @@ bool is_known_on(const queue& on, const void* pointer) {
   return info.kind != ISTHMUS_KIND_UNKNOWN;
 }
 
+// Not valid where dpctl is not imported or does not understand the filter.
+nb::object queue_by_dpctl(nb::handle filter) {
+  const nb::object loaded = loaded_dpctl();
+  if (loaded.is_none()) {
+    return {};
+  }
+  nb::object made = nb::steal(PyObject_CallMethod(loaded.ptr(), "SyclQueue", "O", filter.ptr()));
+  if (!made.is_valid()) {
+    PyErr_Clear();
+  }
+  return made;
+}
+
 // By our filters, or by dpctl's where only a device of SYCL's default context knows the pointer.
 nb::object queue_of_filter(nb::handle filter, const void* pointer) {
-  const nb::object loaded = loaded_dpctl();
-  nb::object known = to_queue(nb::handle{}, filter);
-  if (loaded.is_none() || is_known_on(*queue_of(known), pointer)) {
-    return known;
+  device_handle found;
+  if (look_for_device(nb::cast<const char*>(filter), found) == ISTHMUS_OK) {
+    nb::object known = to_queue(nb::handle{}, filter);
+    if (is_known_on(*queue_of(known), pointer)) {
+      return known;
+    }
   }
-  return find_sycl_queue(loaded.attr("SyclQueue")(filter));
+  const nb::object theirs = queue_by_dpctl(filter);
+  return theirs.is_valid() ? find_sycl_queue(theirs) : to_queue(nb::handle{}, filter);
 }
 
 // The dictionary of an object, and which one it is.

@@ -23,8 +23,9 @@ void init_queue(queue* self, nb::handle on, nb::handle in) {
     where = to_device(on);
   }
   if (within.is_valid() && context_of(within) == nullptr) {
-    nb::object adopted = find_sycl_context(within);
-    within = adopted.is_valid() ? std::move(adopted) : std::move(within);
+    if (nb::object adopted = find_sycl_context(within); adopted.is_valid()) {
+      within = std::move(adopted);
+    }
   }
   const auto* parent = within.is_valid() ? context_of(within) : nullptr;
   if (within.is_valid() && parent == nullptr) {

@@ -19,7 +19,9 @@ nb::object capsule_of(nb::handle given, const char* name) {
   if (PyCapsule_CheckExact(given.ptr()) != 0) {
     return PyCapsule_IsValid(given.ptr(), name) != 0 ? nb::borrow(given) : nb::object{};
   }
-  if (!nb::hasattr(given, "_get_capsule")) {
+  const bool is_ours =
+      queue_of(given) != nullptr || context_of(given) != nullptr || event_of(given) != nullptr;
+  if (is_ours || !nb::hasattr(given, "_get_capsule")) {
     return {};
   }
   nb::object made = given.attr("_get_capsule")();
@@ -158,14 +160,14 @@ nb::object sycl_capsule(const context& self) {
 }
 
 nb::object sycl_capsule(const event& self) {
+  const char* backend = isthmus_event_backend(self.raw.get());
+  if (std::strcmp(backend, "sycl") != 0) {
+    raise_python(PyExc_TypeError, "an event of the back-end \"%s\" is none of SYCL's", backend);
+  }
   void* native = isthmus_event_native(self.raw.get());
-  if (native == nullptr) {
+  if (native == nullptr) {  // held back
     check(wait_for_event(self.raw.get(), -1));
     native = isthmus_event_native(self.raw.get());
-  }
-  if (native == nullptr) {
-    raise_python(PyExc_TypeError,
-                 "this event is none of SYCL's; it has ended by now: there is nothing to wait for");
   }
   return capsule_for(self.raw.get(), native, k_event);
 }

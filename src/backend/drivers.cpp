@@ -278,6 +278,14 @@ std::vector<absent_driver> absent_drivers() {
   return absent;
 }
 
+const char* backend_of(event& candidate) noexcept {
+  return cuda::made(candidate)     ? "cuda"
+         : opencl::made(candidate) ? "opencl"
+         : sycl::made(candidate)   ? "sycl"
+         : sim::made(candidate)    ? "sim"
+                                   : "host";
+}
+
 result<device*> find_device(std::string_view filter) {
   if (os::is_forked_child()) {
     return refuse_in_child();

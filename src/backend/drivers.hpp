@@ -26,6 +26,9 @@ struct absent_driver {
 [[nodiscard]] std::vector<ref<platform>> all_platforms();
 [[nodiscard]] std::vector<absent_driver> absent_drivers();
 
+// The back-end that made an event; "host" for what the host completes.
+[[nodiscard]] const char* backend_of(event& candidate) noexcept;
+
 // The device that a filter string names, see `isthmus_device_find`. Opens only the drivers that the
 // filter allows.
 [[nodiscard]] result<device*> find_device(std::string_view filter);

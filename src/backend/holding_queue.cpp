@@ -56,8 +56,12 @@ void holding_queue::put_late(held_operation& what) const noexcept {
   for (const auto& before : what.after) {
     wait_till_ready(*before);
   }
-  if (auto failed = what.put(what.after)) {
-    what.made->refuse(std::move(failed));
+  try {
+    if (auto failed = what.put(what.after)) {
+      what.made->refuse(std::move(failed));
+    }
+  } catch (const std::bad_alloc&) {
+    what.made->refuse(error::no_memory());
   }
 }
 

@@ -1,5 +1,6 @@
 // Events.
 
+#include "backend/drivers.hpp"
 #include "c/common.hpp"
 #include "os/notify.hpp"
 #include "os/process.hpp"
@@ -195,6 +196,10 @@ isthmus_status_t isthmus_event_adopt(isthmus_context_t* context, void* native, i
     }
     return give(object(context)->adopt_event(native, std::move(kept)), event);
   });
+}
+
+const char* isthmus_event_backend(isthmus_event_t* event) noexcept {
+  return event == nullptr ? "" : backend_of(*object(event));
 }
 
 void* isthmus_event_native(isthmus_event_t* event) noexcept {

@@ -55,8 +55,11 @@ class pieces {
     }
     return std::min(first * k_piece, nbytes_);
   }
-  [[nodiscard]] bool go_on() const noexcept {
-    return work_.done == nullptr || work_.done(context_, done_upto());
+  // On the calling thread alone. A thread that has said where it is, but not taken it yet, may seem
+  // to be at an earlier one than was told already.
+  [[nodiscard]] bool go_on() noexcept {
+    told_ = std::max(told_, done_upto());
+    return work_.done == nullptr || work_.done(context_, told_);
   }
   void leave_the_rest() noexcept { taken_.store(count()); }
 
@@ -68,6 +71,7 @@ class pieces {
   const std::size_t nbytes_;
   const shared_work& work_;
   void* const context_;
+  std::size_t told_ = 0;
   std::atomic<std::size_t> taken_{0};
   std::array<std::atomic<std::size_t>, k_most_threads> at_;
 };

@@ -13,8 +13,8 @@ struct shared_work {
   // the threads.
   void (*piece)(void* context, std::size_t at, std::size_t n);
   // May be null. Called on the calling thread, now and then, while others are at the next pieces:
-  // all of [0, upto) is done; the last time that is the whole range. Once it gives false no more
-  // pieces are begun, and it is not called again.
+  // all of [0, upto) is done, never less than before; the last time that is the whole range. Once
+  // it gives false no more pieces are begun, and it is not called again.
   bool (*done)(void* context, std::size_t upto);
 };
 

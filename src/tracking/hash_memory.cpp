@@ -186,6 +186,9 @@ class hash_memory::parts_done {
   } catch (const std::bad_alloc&) {
     outcome_ = error::no_memory();
     return false;
+  } catch (...) {
+    outcome_ = fail(ISTHMUS_ERROR_INTERNAL, "an exception while what was written was on its way");
+    return false;
   }
   [[nodiscard]] result<void>& outcome() noexcept { return outcome_; }
   [[nodiscard]] std::size_t told() const noexcept { return told_; }

@@ -90,7 +90,12 @@ def test_ours_are_dpctls() -> None:
     ours = Queue("sycl")
     theirs = dpctl.SyclQueue(ours._get_capsule())
     assert theirs.is_in_order
-    assert Queue.from_sycl(theirs) == ours
+    again = Queue.from_sycl(theirs)
+    assert again == ours
+    gate = Event()
+    ours.fence(after=gate)
+    assert not again.idle  # it is the same, not one beside it
+    gate.complete()
     context = dpctl.SyclContext(ours.context._get_capsule())
     assert Context.from_sycl(context) == ours.context
     capsule = ours._get_capsule()
@@ -280,11 +285,17 @@ def test_what_is_none_of_sycls() -> None:
     for find in (Context, Device, Event):
         with pytest.raises(TypeError, match="from_sycl"):
             find.from_sycl(dpctl.SyclQueue())
-    for noun in (Queue("host"), Queue("host").context, Event()):
-        if isinstance(noun, Event):
-            noun.complete()
+    elsewhere = Buffer(64, queue=Queue("opencl")).fill(1, blocking=False)
+    for noun in (Queue("host"), Queue("host").context, Event(), elsewhere):
         with pytest.raises(TypeError, match="SYCL"):
             noun._get_capsule()
+    for context in (42, dpctl.SyclQueue(), Queue("host")):
+        for device in (None, "sycl"):
+            with pytest.raises(TypeError, match="context"):
+                Queue(device, context=context)
+    interface = dm.MemoryUSMShared(64).__sycl_usm_array_interface__
+    with pytest.raises(ValueError, match="nonsense|filter|device"):
+        as_usm_memory(Foreign(interface | {"syclobj": "nonsense:gpu"}))
 
 
 def test_parts_of_devices_are_refused() -> None:
@@ -361,6 +372,19 @@ def test_exits_with_work_in_flight(late: str) -> None:
         buffer.fill(7, blocking=False, after=gate)
         {late}"""
     assert run(code) == ""
+
+
+def test_what_is_held_back_ends_with_the_process() -> None:
+    code = """if True:
+        import ctypes, isthmus
+        queue = isthmus.Queue("sycl")
+        buffer = isthmus.Buffer(1 << 20, queue=queue)
+        gate = isthmus.Event()
+        late = [buffer.fill(1, blocking=False, after=gate) for _ in range(400)]
+        gate.complete()
+        ctypes.CDLL(None).exit(0)"""
+    for _ in range(4):
+        run(code)
 
 
 def test_a_forked_child_uses_none_of_it() -> None:

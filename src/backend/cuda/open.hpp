@@ -10,4 +10,6 @@ namespace isthmus::cuda {
 // Opens libcuda.so.1, or the file that ISTHMUS_CUDA_LIBRARY names.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
+[[nodiscard]] bool made(event& candidate) noexcept;
+
 }  // namespace isthmus::cuda

@@ -5,6 +5,7 @@
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/current.hpp"
+#include "backend/cuda/event.hpp"
 #include "backend/cuda/library.hpp"
 #include "backend/cuda/open.hpp"
 #include "backend/cuda/queue.hpp"
@@ -138,5 +139,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
   }
   return std::vector<ref<isthmus::platform>>{ref<isthmus::platform>{made}};
 }
+
+bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::cuda

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <optional>
 #include <thread>
 
+#include "backend/call_of_any_thread.hpp"
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/gate.hpp"
 #include "backend/opencl/platform.hpp"
@@ -13,20 +13,6 @@
 
 namespace isthmus::opencl {
 namespace {
-
-// Stands around calls that the program's threads make as well as the library's. The latter are
-// counted: the end of the process waits for them.
-class call_of_any_thread {
- public:
-  call_of_any_thread() noexcept {
-    if (on_library_thread()) {
-      counted_.emplace();
-    }
-  }
-
- private:
-  std::optional<os::driver_call> counted_;
-};
 
 // A wait with a deadline asks this long before it sleeps: a callback and a sleep cost 15 us on
 // Intel's CPU runtime where a 4 KiB copy takes 9.
@@ -110,7 +96,7 @@ void operation::settle(code outcome) noexcept {
 
 void operation::refresh() noexcept {
   const call_of_any_thread counted;
-  if (os::drivers_are_gone()) {
+  if (!counted) {
     complete(process_is_ending());
     return;
   }
@@ -136,7 +122,7 @@ void operation::on_driver_event(event_handle, code outcome, void* self) noexcept
 
 void operation::arm() noexcept {
   const call_of_any_thread counted;
-  if (armed_.exchange(true, std::memory_order_acq_rel) || os::drivers_are_gone()) {
+  if (armed_.exchange(true, std::memory_order_acq_rel) || !counted) {
     return;
   }
   retain();

@@ -1,4 +1,5 @@
 #include "backend/opencl/open.hpp"
+#include "backend/opencl/event.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -118,5 +119,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
   looking.look_into(loader_for(named));
   return looking.finish();
 }
+
+bool made(event& candidate) noexcept { return dynamic_cast<driver_event*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::opencl

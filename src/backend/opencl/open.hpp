@@ -12,4 +12,6 @@ namespace isthmus::opencl {
 // loader. Platforms live for ever. NOT_FOUND, with every reason, if no platform has a device.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
+[[nodiscard]] bool made(event& candidate) noexcept;
+
 }  // namespace isthmus::opencl

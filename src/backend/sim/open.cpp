@@ -1,4 +1,5 @@
 #include "backend/sim/open.hpp"
+#include "backend/sim/operation.hpp"
 
 #include <cstdlib>
 
@@ -23,5 +24,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
   found.push_back(make_ref<platform>(*read, "sim:gpu:", std::uint64_t{0}));
   return found;
 }
+
+bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::sim

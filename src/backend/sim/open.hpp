@@ -11,4 +11,6 @@ namespace isthmus::sim {
 // error says so.
 [[nodiscard]] result<std::vector<ref<isthmus::platform>>> open();
 
+[[nodiscard]] bool made(event& candidate) noexcept;
+
 }  // namespace isthmus::sim

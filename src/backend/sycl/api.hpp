@@ -3,8 +3,9 @@
 // no SYCL compiler and no header is needed to build, no library to start. tests/abi/sycl_api.cpp
 // holds it against dpctl's own headers where they are installed.
 //
-// A reference stands for an object of SYCL's; what a function gives is to be deleted. No exception
-// comes out: what fails gives null, or 0, and says why to nobody but dpctl's log.
+// A reference stands for an object of SYCL's; what a function gives is to be deleted. What fails
+// gives null, or 0, and says why to nobody but dpctl's log; but these let exceptions of SYCL's out
+// (dpctl 0.22): waits, `free`, `allocate_host`, `pointer_type` and `pointer_device`.
 
 #include <cstddef>
 #include <cstdint>

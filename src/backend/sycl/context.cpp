@@ -42,13 +42,14 @@ pointer_facts context::query(const void* pointer) noexcept {
   if (os::drivers_are_gone()) {
     return found;
   }
-  switch (calls().pointer_type(as_reference(pointer), reference())) {
+  switch (call_safely(calls().pointer_type, as_reference(pointer), reference())) {
     case dp::k_usm_device: found.kind = ISTHMUS_KIND_DEVICE; break;
     case dp::k_usm_shared: found.kind = ISTHMUS_KIND_SHARED; break;
     case dp::k_usm_host: found.kind = ISTHMUS_KIND_HOST; break;
     default: return found;
   }
-  const owned_device home{calls(), calls().pointer_device(as_reference(pointer), reference())};
+  const owned_device home{calls(),
+                          call_safely(calls().pointer_device, as_reference(pointer), reference())};
   found.home = home ? driver_.find(home.get()) : nullptr;
   return found;
 }
@@ -81,9 +82,9 @@ result<void*> context::do_allocate(isthmus::device& where, const allocation_requ
   const auto allocate = request.kind == ISTHMUS_KIND_DEVICE   ? calls().allocate_device
                         : request.kind == ISTHMUS_KIND_SHARED ? calls().allocate_shared
                                                               : calls().allocate_host;
-  auto* const given = allocate(request.alignment, request.nbytes, *through);
+  auto* const given = call_safely(allocate, request.alignment, request.nbytes, *through);
   if (given != nullptr && address(given) % request.alignment != 0) {
-    calls().free(given, reference());
+    call_safely(calls().free, given, reference());
   } else if (given != nullptr) {
     return static_cast<void*>(given);
   }
@@ -91,8 +92,8 @@ result<void*> context::do_allocate(isthmus::device& where, const allocation_requ
 }
 
 void context::do_deallocate(void* pointer, usm_kind, std::size_t) noexcept {
-  if (!os::drivers_are_gone()) {
-    calls().free(as_reference(pointer), reference());
+  if (const call_of_any_thread counted; counted) {
+    call_safely(calls().free, as_reference(pointer), reference());
   }
 }
 
@@ -100,7 +101,11 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
   auto& member = static_cast<device&>(where);
   auto made = open_queue(member);
   ISTHMUS_TRY(made);
-  return ref<isthmus::queue>{make_ref<queue>(*this, member, *std::move(made), part)};
+  auto queue_of_it = make_ref<queue>(*this, member, *std::move(made), part);
+  if (!part) {  // lent, it may come back
+    member.known_queues().add(queue_of_it->key(), *queue_of_it);
+  }
+  return ref<isthmus::queue>{std::move(queue_of_it)};
 }
 
 result<ref<event>> context::adopt_event(void* native, owner keep) {

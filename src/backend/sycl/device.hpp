@@ -30,8 +30,8 @@ class device final : public isthmus::device {
   // Its memory is the host's.
   [[nodiscard]] bool is_host() const noexcept { return properties().type == ISTHMUS_DEVICE_CPU; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override { return takes_host_memory_; }
-  // The adopted ones, by SYCL's hash.
-  [[nodiscard]] queue_table<std::size_t>& adopted() noexcept { return adopted_; }
+  // By SYCL's hash, but for its default queue.
+  [[nodiscard]] queue_table<std::size_t>& known_queues() noexcept { return known_queues_; }
   // Held from the look into that to the adding to it.
   [[nodiscard]] std::mutex& adopting() noexcept { return adopting_; }
   // Of a device that is the host: the machine's. dpctl does not tell.
@@ -41,7 +41,7 @@ class device final : public isthmus::device {
   owned_device reference_;
   bool takes_host_memory_;
   std::mutex adopting_;
-  queue_table<std::size_t> adopted_;
+  queue_table<std::size_t> known_queues_;
 };
 
 }  // namespace isthmus::sycl

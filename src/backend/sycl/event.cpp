@@ -4,15 +4,12 @@
 #include "os/process.hpp"
 
 namespace isthmus::sycl {
-namespace {
 
 error process_is_ending() {
   return fail(ISTHMUS_ERROR_FORKED,
               "the driver cannot be asked any more: this is a forked child, or "
               "main has returned");
 }
-
-}  // namespace
 
 void operation::submitted(owned_event reference) noexcept {
   reference_ = std::move(reference);
@@ -23,7 +20,8 @@ void operation::refresh() noexcept {
   if (!is_put()) {
     return;
   }
-  if (os::drivers_are_gone()) {
+  const call_of_any_thread counted;
+  if (!counted) {
     complete(process_is_ending());
     return;
   }
@@ -38,7 +36,7 @@ void operation::refresh() noexcept {
 void operation::block(const os::deadline& until) noexcept {
   if (!until && !on_library_thread() && wait_till_put(until) && !settled() &&
       !os::drivers_are_gone()) {
-    home_->calls().wait_for_event(reference());
+    call_safely(home_->calls().wait_for_event, reference());
     refresh();
   }
   if (!settled()) {

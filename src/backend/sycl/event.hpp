@@ -6,6 +6,8 @@
 
 namespace isthmus::sycl {
 
+[[nodiscard]] error process_is_ending();
+
 class operation final : public late_event {
  public:
   // `keep` is released with it: whoever an adopted one belongs to.
@@ -14,7 +16,7 @@ class operation final : public late_event {
 
   [[nodiscard]] const context& home() const noexcept { return *home_; }
   [[nodiscard]] event_reference reference() const noexcept { return reference_.get(); }
-  [[nodiscard]] void* native() noexcept override { return reference_.get(); }
+  [[nodiscard]] void* native() noexcept override { return is_put() ? reference_.get() : nullptr; }
   // The driver has it.
   void submitted(owned_event reference) noexcept;
   // UNSUPPORTED for queues made without profiling, such as ours: with it a command of Intel's CPU

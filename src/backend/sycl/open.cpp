@@ -1,4 +1,5 @@
 #include "backend/sycl/open.hpp"
+#include "backend/sycl/event.hpp"
 
 #include <cstdlib>
 
@@ -81,5 +82,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
                   : "",
               came_too_late ? drivers : "");
 }
+
+bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }
 
 }  // namespace isthmus::sycl

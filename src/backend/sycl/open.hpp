@@ -15,4 +15,6 @@ namespace isthmus::sycl {
 // Whether the program has loaded dpctl's library by itself.
 [[nodiscard]] bool is_in_process() noexcept;
 
+[[nodiscard]] bool made(event& candidate) noexcept;
+
 }  // namespace isthmus::sycl

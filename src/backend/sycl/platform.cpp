@@ -105,14 +105,14 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   auto& on = static_cast<device&>(member);
   const auto key = calls_.queue_key(copied.get());
   const std::lock_guard hold{on.adopting()};
-  if (auto known = on.adopted().find(key)) {
+  if (auto known = on.known_queues().find(key)) {
     return known;
   }
   auto home = adopt_context(member, within.get(), owner{});
   ISTHMUS_TRY(home);
   auto made =
       make_ref<queue>(static_cast<context&>(**home), on, std::move(copied), std::move(keep));
-  on.adopted().add(key, *made);
+  on.known_queues().add(key, *made);
   return ref<isthmus::queue>{std::move(made)};
 }
 

@@ -14,8 +14,8 @@ constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 }  // namespace
 
 queue::~queue() {
-  if (adopted_ && !os::drivers_are_gone()) {
-    device_.adopted().remove(key(), *this);
+  if (!is_default() && !os::drivers_are_gone()) {
+    device_.known_queues().remove(key(), *this);
   }
 }
 
@@ -64,9 +64,14 @@ error queue::put(operation& made, const char* call, std::size_t count, wait_list
   if (auto failed = failed_dependency_in(after)) {
     return failed;
   }
+  const call_of_any_thread counted;
+  if (!counted) {
+    return process_is_ending();
+  }
   auto last = stand_behind_these(after) ? put_all(count, command) : owned_event{};
   if (!last) {
-    calls().finish(reference_.get());  // a later one was refused: leave none in flight
+    // A later one was refused: leave none in flight.
+    call_safely(calls().finish, reference_.get());
     return call_failed(call);
   }
   made.submitted(std::move(last));
@@ -95,6 +100,10 @@ result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
                   return failed;
                 }
                 ISTHMUS_TRY(reached->wait(std::nullopt));
+                const call_of_any_thread counted;  // the memory is the driver's
+                if (!counted) {
+                  return process_is_ending();
+                }
                 what();
                 made->finish();
                 return {};
@@ -113,7 +122,9 @@ result<ref<event>> queue::do_copy(void* destination, const void* source, std::si
 }
 
 result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {
-  if (shape.width == shape.destination_pitch && shape.width == shape.source_pitch) {
+  const bool contiguous = shape.height == 1 || (shape.width == shape.destination_pitch &&
+                                                shape.width == shape.source_pitch);
+  if (contiguous) {
     return do_copy(shape.destination, shape.source, shape.width * shape.height, after);
   }
   if (device_.is_host() && shape.width < k_row_worth_a_command) {
@@ -127,7 +138,8 @@ result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after
 
 result<ref<event>> queue::do_copy_ranges(const ranged_copy& what, wait_list after) {
   std::vector<copy_range> ranges{what.ranges.begin(), what.ranges.end()};
-  if (device_.is_host() && what.bytes() < ranges.size() * k_row_worth_a_command) {
+  if (ranges.size() > 1 && device_.is_host() &&
+      what.bytes() < ranges.size() * k_row_worth_a_command) {
     return do_on_host(after, [what, ranges = std::move(ranges)] {
       isthmus::copy_ranges({what.destination, what.source, ranges});
     });

@@ -30,7 +30,6 @@ class queue final : public holding_queue {
         context_{home},
         device_{where},
         reference_{std::move(reference)},
-        adopted_{true},
         in_order_{calls().is_in_order(reference_.get())} {
     mark_lent();
     if (in_order_) {
@@ -81,7 +80,6 @@ class queue final : public holding_queue {
   context& context_;
   device& device_;
   owned_queue reference_;
-  bool adopted_ = false;
   bool in_order_ = true;
 };
 

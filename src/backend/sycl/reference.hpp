@@ -1,13 +1,24 @@
 #pragma once
-// References of dpctl's that are deleted with their holder.
+// Calls of dpctl's: counted, safe from exceptions, and references that are deleted with their
+// holder.
 
 #include <string>
 #include <utility>
 
+#include "backend/call_of_any_thread.hpp"
 #include "backend/sycl/api.hpp"
-#include "os/process.hpp"
 
 namespace isthmus::sycl {
+
+// A call of a function which lets exceptions of SYCL's out (api.hpp): false, null or nothing then.
+template <class Result, class... Taken, class... Given>
+Result call_safely(Result (*function)(Taken...), Given... given) noexcept {
+  try {
+    return function(given...);
+  } catch (...) {
+    return Result();
+  }
+}
 
 // `Delete` is the member of `api` that ends it. Once the drivers are gone nothing is deleted.
 template <class Handle, auto Delete>
@@ -23,8 +34,10 @@ class owned {
     return *this;
   }
   ~owned() {
-    if (handle_ != nullptr && !os::drivers_are_gone()) {
-      (calls_->*Delete)(handle_);
+    if (handle_ != nullptr) {
+      if (const call_of_any_thread counted; counted) {
+        (calls_->*Delete)(handle_);
+      }
     }
   }
 

@@ -1,0 +1,28 @@
+#pragma once
+// Stands around a driver's calls that the program's threads make as well as the library's. The
+// latter are counted: the end of the process waits for them.
+
+#include <optional>
+
+#include "core/threads.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+
+class call_of_any_thread {
+ public:
+  call_of_any_thread() noexcept {
+    if (on_library_thread()) {
+      counted_.emplace();
+    }
+  }
+  // Whether the driver may be called.
+  [[nodiscard]] explicit operator bool() const noexcept {
+    return counted_ ? static_cast<bool>(*counted_) : !os::drivers_are_gone();
+  }
+
+ private:
+  std::optional<os::driver_call> counted_;
+};
+
+}  // namespace isthmus
