@@ -294,7 +294,7 @@ def test_what_is_none_of_sycls() -> None:
             with pytest.raises(TypeError, match="context"):
                 Queue(device, context=context)
     interface = dm.MemoryUSMShared(64).__sycl_usm_array_interface__
-    with pytest.raises(ValueError, match="nonsense|filter|device"):
+    with pytest.raises(ValueError, match="nonsense"):
         as_usm_memory(Foreign(interface | {"syclobj": "nonsense:gpu"}))
 
 
