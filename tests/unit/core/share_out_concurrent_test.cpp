@@ -7,31 +7,30 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_bytes = 3 * k_large_bytes + 11;
-
-constexpr std::size_t k_mark = 4096;
+constexpr std::size_t k_shared_bytes = 3 * k_large_bytes + 11;
+constexpr std::size_t k_shared_mark = 4096;
 
 // What a piece has written is there once `done` tells of it.
 TEST(share_out_in_order, tells_what_is_done_from_the_beginning_on) {
   for (int round = 0; round < 20; ++round) {
-    std::vector<std::uint8_t> marks(k_bytes / k_mark + 1);
+    std::vector<std::uint8_t> marks(k_shared_bytes / k_shared_mark + 1);
     std::size_t told = 0;
     share_out_in_order(
-        k_bytes,
+        k_shared_bytes,
         [&](std::size_t at, std::size_t n) {
-          for (auto each = at / k_mark; each * k_mark < at + n; ++each) {
+          for (auto each = at / k_shared_mark; each * k_shared_mark < at + n; ++each) {
             marks[each] = 1;
           }
         },
         [&](std::size_t upto) {
           EXPECT_GE(upto, told);
-          for (auto each = told / k_mark; each * k_mark < upto; ++each) {
+          for (auto each = told / k_shared_mark; each * k_shared_mark < upto; ++each) {
             EXPECT_EQ(marks[each], 1);
           }
           told = upto;
           return true;
         });
-    ASSERT_EQ(told, k_bytes);
+    ASSERT_EQ(told, k_shared_bytes);
   }
 }
 
@@ -39,10 +38,10 @@ TEST(share_out_in_order, begins_no_more_once_told_to_stop) {
   std::atomic<std::size_t> done{0};
   int calls = 0;
   share_out_in_order(
-      k_bytes, [&](std::size_t, std::size_t n) { done += n; },
+      k_shared_bytes, [&](std::size_t, std::size_t n) { done += n; },
       [&](std::size_t) { return ++calls < 3; });
   EXPECT_EQ(calls, 3);
-  EXPECT_LT(done, k_bytes);
+  EXPECT_LT(done, k_shared_bytes);
 }
 
 TEST(share_out_in_order, tells_of_nothing_too) {
