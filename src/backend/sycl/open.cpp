@@ -42,10 +42,9 @@ class search {
                              .vendor = take_text(calls, calls.platform_vendor(one.get())),
                              .version = take_text(calls, calls.platform_version(one.get())),
                              .library = opened_.path};
-    // Never deleted: this first reference is never given back.
-    auto* made = new platform(std::move(told), calls, std::move(one), numbers_, reasons_);
+    auto made = make_ref<platform>(std::move(told), calls, std::move(one), numbers_, reasons_);
     if (!made->devices().empty()) {
-      found_.emplace_back(made);
+      found_.emplace_back(std::move(made));
     }
   }
 
