@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "core/status.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
 
@@ -24,5 +25,12 @@ class call_of_any_thread {
  private:
   std::optional<os::driver_call> counted_;
 };
+
+// Where it may not.
+[[nodiscard]] inline error process_is_ending() {
+  return fail(ISTHMUS_ERROR_FORKED,
+              "the driver cannot be asked any more: this is a forked child, or "
+              "main has returned");
+}
 
 }  // namespace isthmus

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "backend/call_of_any_thread.hpp"
 #include "backend/cuda/current.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"

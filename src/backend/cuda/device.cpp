@@ -4,6 +4,7 @@
 #include <array>
 #include <string>
 
+#include "backend/call_of_any_thread.hpp"
 #include "backend/cuda/current.hpp"
 #include "core/text.hpp"
 #include "os/process.hpp"

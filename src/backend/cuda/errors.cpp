@@ -76,10 +76,4 @@ error call_failed(const char* call, code failure) {
               advice(failure));
 }
 
-error process_is_ending() {
-  return fail(ISTHMUS_ERROR_FORKED,
-              "the driver cannot be asked any more: this is a forked child, or "
-              "main has returned");
-}
-
 }  // namespace isthmus::cuda

@@ -13,7 +13,5 @@ namespace isthmus::cuda {
 [[nodiscard]] bool is_of_capture(code failure) noexcept;
 // Names call and code, and says what to do where there is something to do.
 [[nodiscard]] error call_failed(const char* call, code failure);
-// Where no call may follow any more.
-[[nodiscard]] error process_is_ending();
 
 }  // namespace isthmus::cuda

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "backend/call_of_any_thread.hpp"
 #include "backend/cuda/current.hpp"
 #include "os/process.hpp"
 

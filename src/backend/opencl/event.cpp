@@ -18,12 +18,6 @@ namespace {
 // Intel's CPU runtime where a 4 KiB copy takes 9.
 constexpr std::chrono::microseconds k_ask_before_sleeping{20};
 
-error process_is_ending() {
-  return fail(ISTHMUS_ERROR_FORKED,
-              "the driver cannot be asked any more: this is a forked child, or "
-              "main has returned");
-}
-
 }  // namespace
 
 driver_event::~driver_event() {

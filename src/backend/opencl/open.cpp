@@ -1,11 +1,11 @@
 #include "backend/opencl/open.hpp"
-#include "backend/opencl/event.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "backend/opencl/event.hpp"
 #include "backend/opencl/library.hpp"
 #include "backend/opencl/platform.hpp"
 #include "core/text.hpp"

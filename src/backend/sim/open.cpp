@@ -1,8 +1,8 @@
 #include "backend/sim/open.hpp"
-#include "backend/sim/operation.hpp"
 
 #include <cstdlib>
 
+#include "backend/sim/operation.hpp"
 #include "backend/sim/platform.hpp"
 
 namespace isthmus::sim {

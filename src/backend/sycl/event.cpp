@@ -5,12 +5,6 @@
 
 namespace isthmus::sycl {
 
-error process_is_ending() {
-  return fail(ISTHMUS_ERROR_FORKED,
-              "the driver cannot be asked any more: this is a forked child, or "
-              "main has returned");
-}
-
 void operation::submitted(owned_event reference) noexcept {
   reference_ = std::move(reference);
   mark_put();

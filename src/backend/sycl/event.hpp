@@ -6,8 +6,6 @@
 
 namespace isthmus::sycl {
 
-[[nodiscard]] error process_is_ending();
-
 class operation final : public late_event {
  public:
   // `keep` is released with it: whoever an adopted one belongs to.

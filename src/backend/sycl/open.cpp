@@ -1,8 +1,8 @@
 #include "backend/sycl/open.hpp"
-#include "backend/sycl/event.hpp"
 
 #include <cstdlib>
 
+#include "backend/sycl/event.hpp"
 #include "backend/sycl/library.hpp"
 #include "backend/sycl/platform.hpp"
 #include "core/text.hpp"
