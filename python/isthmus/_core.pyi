@@ -1887,6 +1887,15 @@ def as_usm_memory(obj: object) -> MemoryUSMDevice | MemoryUSMShared | MemoryUSMH
     of the allocation, TypeError for entries of a wrong type.
     """
 
+def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, Any, Any]:
+    """
+    The classes of isthmus.compat.dpctl.memory, for dpctl's module of memory and its
+    class of queues.
+    """
+
+def _as_dpctl_memory(obj: object) -> Any:
+    """isthmus.compat.dpctl.memory.as_usm_memory."""
+
 class Pin:
     """
     Memory that is pinned, as isthmus.pin() gives it, till release() or the end of `with`.

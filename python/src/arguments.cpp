@@ -18,6 +18,12 @@ void intern_names() {
   interned.syclobj = PyUnicode_InternFromString("syclobj");
 }
 
+bool is_integral(nb::handle value) {
+  static PyObject* const abstract =
+      nb::object(nb::module_::import_("numbers").attr("Integral")).release().ptr();
+  return PyLong_Check(value.ptr()) != 0 || nb::isinstance(value, nb::handle(abstract));
+}
+
 // Of int itself, not of a subclass.
 nb::object as_integer(nb::handle value) {
   if (PyIndex_Check(value.ptr()) == 0) {

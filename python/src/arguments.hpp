@@ -7,6 +7,8 @@
 
 namespace isthmus::python {
 
+// As `isinstance(value, numbers.Integral)` has it: an array of one integer is none.
+[[nodiscard]] bool is_integral(nb::handle value);
 // As a Python integer, not valid if it is none: arrays only say that they are.
 [[nodiscard]] nb::object as_integer(nb::handle value);
 // The same with a TypeError.

@@ -245,9 +245,6 @@ void record_use(const buffer& self, nb::handle user) {
   }
 }
 
-#if !defined(Py_tp_vectorcall)
-#define Py_tp_vectorcall 82  // Python 3.14 names it; nanobind sees to it in older ones
-#endif
 PyType_Slot buffer_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)},
                               {Py_mp_subscript, reinterpret_cast<void*>(&subscript)},
                               {Py_bf_getbuffer, reinterpret_cast<void*>(&get_view)},

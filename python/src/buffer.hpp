@@ -4,6 +4,10 @@
 #include "errors.hpp"
 #include "objects.hpp"
 
+#if !defined(Py_tp_vectorcall)
+#define Py_tp_vectorcall 82  // Python 3.14 names it; nanobind sees to it in older ones
+#endif
+
 namespace isthmus::python {
 
 struct buffer {
@@ -75,6 +79,10 @@ enum class kinds_allowed { any, wanted_alone };
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from,
                       kinds_allowed allowed);
+// The same without a Python object. `kind` becomes the one that it has.
+[[nodiscard]] buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
+                                          std::int64_t alignment, const queue& on,
+                                          const resource* from, kinds_allowed allowed);
 // Buffer(...) itself: reads the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;

@@ -102,11 +102,9 @@ void free_buffer(const buffer& self) noexcept {
   isthmus_buffer_free(self.raw.get());
 }
 
-void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
-                      std::int64_t alignment, nb::object queue, const resource* from,
-                      kinds_allowed allowed) {
+buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment,
+                            const queue& on, const resource* from, kinds_allowed allowed) {
   drain_deferred();
-  const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
   nb::object chosen;
   if (from == nullptr && resources_in_use) {
     chosen = current_resource(kind, on);
@@ -129,6 +127,14 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                    kind_name(wanted).ptr(), kind_name(kind).ptr());
     }
   }
+  return made;
+}
+
+void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
+                      std::int64_t alignment, nb::object queue, const resource* from,
+                      kinds_allowed allowed) {
+  const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
+  auto made = create_buffer(nbytes, kind, alignment, on, from, allowed);
   new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
 }
 

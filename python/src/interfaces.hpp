@@ -25,5 +25,7 @@ struct told_interface {
 // (SYCL's alone). ValueError for values that cannot be, TypeError for types; the pointer itself is
 // checked by adoption.
 [[nodiscard]] std::optional<told_interface> read_interface(nb::handle object);
+// A Buffer over what the interface of `object` tells, which it keeps alive.
+[[nodiscard]] nb::object adopt_interface(nb::handle object, told_interface told);
 
 }  // namespace isthmus::python

@@ -6,6 +6,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "interfaces.hpp"
+#include "memory_arguments.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
@@ -50,25 +51,11 @@ void construct_copy(buffer* self, isthmus_kind_t kind, nb::handle source, nb::ha
   try {
     place to = buffer_place(*self);
     place from = buffer_place(of);
-    const operation_arguments how{nb::handle{}, nb::handle{}, true};
-    static_cast<void>(run_operation({how, of.nbytes, to.direct && from.direct, {&to, &from}},
-                                    [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                                      return isthmus_copy(nullptr, &to.raw, &from.raw, of.nbytes,
-                                                          with, event);
-                                    }));
+    copy_places(to, from, of.nbytes);
   } catch (...) {
     self->~buffer();  // nanobind takes an object whose constructor threw for one never made
     throw;
   }
-}
-
-// A Buffer over what the interface of `object` tells, which it keeps alive.
-nb::object adopt_interface(nb::handle object, told_interface told) {
-  nb::object made = nb::inst_alloc(types.buffer);
-  construct_adopted(nb::inst_ptr<buffer>(made), told.what, std::move(told.queue),
-                    nb::borrow(object));
-  nb::inst_mark_ready(made);
-  return made;
 }
 
 nb::object source_of(nb::handle other) {
@@ -86,7 +73,7 @@ nb::object source_of(nb::handle other) {
 
 void construct_memory(buffer* self, isthmus_kind_t kind, nb::handle other, nb::handle alignment,
                       nb::handle queue, bool copies) {
-  if (as_integer(other).is_valid()) {
+  if (is_integral(other)) {
     construct_new(self, kind, other, alignment, queue);
     return;
   }
@@ -261,10 +248,30 @@ void bind_copies(nb::class_<memory, buffer>& bound) {
            "Sets every byte to `val`, 0..255 (ValueError). Blocks and lets other threads run.");
 }
 
+// The constructor without nanobind's dispatch, which costs as much again.
+template <isthmus_kind_t Kind>
+PyObject* memory_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
+                            PyObject* names) noexcept {
+  return result_of([=] {
+    const auto given = read_memory_arguments(arguments, count, names);
+    nb::object made = nb::inst_alloc(type);
+    if (!made.is_valid()) {
+      raise_set();
+    }
+    construct_memory(nb::inst_ptr<buffer>(made), Kind, given.other,
+                     given.alignment.is_valid() ? given.alignment : nb::handle(Py_None),
+                     given.queue, given.copy.is_valid() && to_flag(given.copy, "copy"));
+    nb::inst_mark_ready(made);
+    return made;
+  });
+}
+
 template <isthmus_kind_t Kind>
 void bind_kind(nb::module_& module, const char* name, const char* doc) {
+  static PyType_Slot slots[] = {
+      {Py_tp_vectorcall, reinterpret_cast<void*>(&memory_vectorcall<Kind>)}, {0, nullptr}};
   types.memory[Kind] =
-      nb::class_<memory_of<Kind>, memory>(module, name, doc)
+      nb::class_<memory_of<Kind>, memory>(module, name, nb::type_slots(slots), doc)
           .def(
               "__init__",
               [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
@@ -290,6 +297,14 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
        "memory."
 
 }  // namespace
+
+nb::object adopt_interface(nb::handle object, told_interface told) {
+  nb::object made = nb::inst_alloc(types.buffer);
+  construct_adopted(nb::inst_ptr<buffer>(made), told.what, std::move(told.queue),
+                    nb::borrow(object));
+  nb::inst_mark_ready(made);
+  return made;
+}
 
 void bind_memory(nb::module_& module) {
   nb::class_<memory, buffer> bound(module, "_Memory", nb::type_slots(memory_slots),

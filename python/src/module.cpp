@@ -78,6 +78,7 @@ NB_MODULE(_core, module) {
   bind_ranges(module);
   bind_nd(module);
   bind_memory(module);
+  bind_dpctl(module);
   bind_pin(module);
   bind_unified(module);
   bind_sim(module);

@@ -157,6 +157,7 @@ void bind_ranges(nb::module_& module);
 void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
+void bind_dpctl(nb::module_& module);
 void bind_device_array(nb::module_& module);
 void bind_ipc(nb::module_& module);
 void bind_pin(nb::module_& module);

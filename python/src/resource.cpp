@@ -10,10 +10,11 @@ namespace {
 
 // The default queue if it is of the resource's context, else one of its own.
 nb::object queue_in(const device& where, nb::handle within) {
-  const nb::object usual = default_queue_of(where);
-  const nb::object& of = queue_of(usual)->context_object;
-  if (!within.is_valid() || of.equal(within)) {
-    return usual;
+  context_handle usual;
+  check(isthmus_context_default(where.raw.get(), usual.out()));
+  if (!within.is_valid() ||
+      isthmus_context_key(usual.get()) == isthmus_context_key(context_of(within)->raw.get())) {
+    return default_queue_of(where);
   }
   queue_handle made;
   check(isthmus_queue_create(context_of(within)->raw.get(), where.raw.get(), made.out()));

@@ -186,6 +186,15 @@ nb::object copy_strided(const strided_copy& what, const operation_arguments& how
                        });
 }
 
+void copy_places(place& to, place& from, std::size_t nbytes) {
+  const operation_arguments how{nb::handle{}, nb::handle{}, true};
+  static_cast<void>(run_operation({how, nbytes, to.direct && from.direct, {&to, &from}},
+                                  [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                                    return isthmus_copy(nullptr, &to.raw, &from.raw, nbytes, with,
+                                                        event);
+                                  }));
+}
+
 void copy_packed(const array_view& what, place& to) {
   place from = buffer_place(what.of);
   from.raw.offset = what.offset;
@@ -200,11 +209,7 @@ void copy_packed(const array_view& what, place& to) {
     read_in_child(what.of, what.offset, to.raw.pointer, what.nbytes);
     return;
   }
-  static_cast<void>(run_operation({how, what.nbytes, to.direct && from.direct, {&to, &from}},
-                                  [&](const isthmus_operation_t* with, isthmus_event_t** event) {
-                                    return isthmus_copy(nullptr, &to.raw, &from.raw, what.nbytes,
-                                                        with, event);
-                                  }));
+  copy_places(to, from, what.nbytes);
 }
 
 void copy_out(const array_view& from, void* to, nb::object keep) {

@@ -128,6 +128,8 @@ struct part_request {
                                   const operation_arguments& how);
 [[nodiscard]] nb::object advise(const part_request& what, nb::handle advice,
                                 const operation_arguments& how);
+// Copies the first bytes of one to those of the other; waits. Pre: both have so many.
+void copy_places(place& to, place& from, std::size_t nbytes);
 // Copies the elements, packed in C order, to where as many bytes lie; waits.
 void copy_packed(const array_view& from, place& to);
 // The same into host memory that nobody else knows yet and that `keep`, if valid, keeps.

@@ -81,6 +81,10 @@ class device : public ref_counted {
   // own.
   [[nodiscard]] virtual bool reaches_host_memory() const noexcept { return false; }
 
+  // Whether its memory of device kind lies in the host's, too, where our own copies by the host are
+  // cheaper than its commands.
+  [[nodiscard]] virtual bool keeps_memory_on_host() const noexcept { return false; }
+
   // Whether plain host memory is copied better once it is registered with the driver.
   [[nodiscard]] virtual bool registers_host_memory() const noexcept { return false; }
   // For all devices of the platform, these bytes and no others of their pages. False: somebody else

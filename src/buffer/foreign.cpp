@@ -7,9 +7,22 @@
 namespace isthmus {
 namespace {
 
-error check_ends(const foreign_memory& what, const pointer_facts& known) {
-  if (known.nbytes == 0) {
+// Where the driver does not tell what allocation it is: the last byte is such memory, too.
+error check_last_byte(const queue& on, const foreign_memory& what, usm_kind kind) {
+  const auto* const last = static_cast<const std::byte*>(what.pointer) + (what.nbytes - 1);
+  if (facts_of(on.home(), last).kind == kind) {
     return {};
+  }
+  return fail(
+      ISTHMUS_ERROR_OUT_OF_RANGE,
+      "{} bytes from {} run past the end of their allocation: what is there is no {} memory "
+      "of that context",
+      what.nbytes, what.pointer, kind_name(kind));
+}
+
+error check_ends(const queue& on, const foreign_memory& what, const pointer_facts& known) {
+  if (known.nbytes == 0) {
+    return check_last_byte(on, what, known.kind);
   }
   const auto offset = address(what.pointer) - address(known.base);
   if (!lies_within(offset, what.nbytes, known.nbytes)) {
@@ -49,7 +62,7 @@ result<usm_kind> check_foreign(const queue& on, const foreign_memory& what) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is {} memory, not {} memory", what.pointer,
                 kind_name(known.kind), kind_name(what.kind));
   }
-  if (auto outside = check_ends(what, known)) {
+  if (auto outside = check_ends(on, what, known)) {
     return outside;
   }
   return known.kind;

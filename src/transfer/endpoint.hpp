@@ -14,6 +14,10 @@ struct endpoint {
   queue* preferred = nullptr;
 
   [[nodiscard]] bool host_can_touch() const noexcept { return !memory || memory->host_can_touch(); }
+  // The same for the library's own copies.
+  [[nodiscard]] bool host_can_copy() const noexcept {
+    return host_can_touch() || memory->where().keeps_memory_on_host();
+  }
   [[nodiscard]] bool in_context_of(const queue& on) const noexcept;
   // Whether operations of that queue may touch it: of its context, and no other device's own.
   [[nodiscard]] bool reached_by(const queue& on) const noexcept;

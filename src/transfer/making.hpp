@@ -16,7 +16,7 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
   touched_memory touched;
   touched.add(what.destination, what.destination_bytes, true);
   touched.add(what.source, what.source_bytes, false);
-  const bool by_host = what.destination.host_can_touch() && what.source.host_can_touch() &&
+  const bool by_host = what.destination.host_can_copy() && what.source.host_can_copy() &&
                        host_does_it(on, touched, options, what.nbytes);
   if (!by_host && is_better_staged(*on, what, options.blocking)) {
     return copy_pageable(*on, what, std::move(options));

@@ -80,7 +80,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   }
   touched_memory touched;
   touched.add(destination, nbytes, true);
-  if (destination.host_can_touch() && host_does_it(on, touched, options, nbytes)) {
+  if (destination.host_can_copy() && host_does_it(on, touched, options, nbytes)) {
     return directly(on, touched, options, [to = destination.pointer, pattern, nbytes] {
       fill_bytes(to, pattern, nbytes);
     });

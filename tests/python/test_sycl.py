@@ -298,14 +298,29 @@ def test_what_is_none_of_sycls() -> None:
         as_usm_memory(Foreign(interface | {"syclobj": "nonsense:gpu"}))
 
 
-def test_parts_of_devices_are_refused() -> None:
+@pytest.fixture
+def parts() -> list[Any]:
     device = dpctl.SyclDevice("cpu")
     if device.max_compute_units < 2:
         pytest.skip("a device of one unit has no parts")
-    part = device.create_sub_devices(partition=1)[0]
-    for make, given in ((Queue, dpctl.SyclQueue(part)), (Device, part)):
-        with pytest.raises(ValueError, match="part of a device"):
-            make.from_sycl(given)
+    return list(device.create_sub_devices(partition=1)[:2])
+
+
+def test_queues_on_parts_of_devices(parts: list[Any]) -> None:
+    queues = [Queue.from_sycl(dpctl.SyclQueue(part)) for part in parts]
+    assert queues[0].device != queues[1].device != Device("sycl")
+    assert {queue.device.filter for queue in queues} == {Device("sycl").filter}
+    assert Queue.from_sycl(dpctl.SyclQueue(parts[0])).device == queues[0].device
+    assert len(isthmus.devices("sycl")) == len({*isthmus.devices("sycl")} - {queues[0].device})
+    first, second = (Buffer(4096, queue=queue) for queue in queues)
+    first.copy_from(DATA)
+    second.copy_from(first)
+    assert second.tobytes() == DATA.tobytes()
+
+
+def test_parts_are_no_devices_by_themselves(parts: list[Any]) -> None:
+    with pytest.raises(ValueError, match="part of a device"):
+        Device.from_sycl(parts[0])
 
 
 # -- processes

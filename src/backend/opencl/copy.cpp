@@ -1,9 +1,8 @@
 // Copies and fills.
 
-#include <array>
 #include <cstring>
-#include <numeric>
 
+#include "backend/copy_parts.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
@@ -11,44 +10,10 @@
 namespace isthmus::opencl {
 namespace {
 
-constexpr std::size_t k_cache_line = 64;
-// From here on a destination that is not aligned costs the driver more than a second command does,
-// 2 to 10 us.
-constexpr std::size_t k_align_from = std::size_t{8} << 20;
-// Intel's CPU runtime shares a copy out among its threads by a divisor of its size. 64 MiB less 48
-// bytes are 16 times a prime and take 206 ms where 64 MiB less 4 KiB take 21: whole pages go apart
-// from the rest.
-constexpr std::size_t k_whole = 4096;
-constexpr std::size_t k_whole_from = std::size_t{1} << 20;
 // Rows from here on are worth a command each, which several threads of the driver share; shorter
 // ones cost more in commands (2 to 30 us each) than in bytes: 256 rows of 16 KiB take 0.2 ms in one
 // native kernel and 3 to 8 ms as commands.
 constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
-
-// The parts of a copy, in order: what is before an aligned destination (Intel's CPU runtime is up
-// to 4 times slower with large copies into memory off such a boundary), whole pages, the rest.
-class copy_parts {
- public:
-  copy_parts(const void* destination, std::size_t nbytes) noexcept {
-    const std::size_t past = address(destination) % k_cache_line;
-    const std::size_t head = past == 0 || nbytes < k_align_from ? 0 : k_cache_line - past;
-    const std::size_t tail = nbytes < k_whole_from ? 0 : (nbytes - head) % k_whole;
-    for (const auto size : {head, nbytes - head - tail, tail}) {
-      if (size != 0) {
-        sizes_.at(count_++) = size;
-      }
-    }
-  }
-  [[nodiscard]] std::size_t count() const noexcept { return count_; }
-  [[nodiscard]] std::size_t size(std::size_t index) const noexcept { return sizes_.at(index); }
-  [[nodiscard]] std::size_t begin(std::size_t index) const noexcept {
-    return std::accumulate(sizes_.begin(), sizes_.begin() + index, std::size_t{0});
-  }
-
- private:
-  std::array<std::size_t, 3> sizes_{};
-  std::size_t count_ = 0;
-};
 
 // Native kernels: they run in the queue's order on a thread of a driver whose memory is the host's.
 // The driver copies their arguments at once.

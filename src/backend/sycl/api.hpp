@@ -69,6 +69,8 @@ inline constexpr int k_status_complete = 3;
   X(delete_devices, DPCTLDeviceVector_Delete, void(vector))                                        \
   X(delete_device, DPCTLDevice_Delete, void(device_reference))                                     \
   X(same_device, DPCTLDevice_AreEq, bool(device_reference, device_reference))                      \
+  X(copy_device, DPCTLDevice_Copy, device_reference(device_reference))                             \
+  X(parent_of, DPCTLDevice_GetParentDevice, device_reference(device_reference))                    \
   X(device_name, DPCTLDevice_GetName, const char*(device_reference))                               \
   X(device_vendor, DPCTLDevice_GetVendor, const char*(device_reference))                           \
   X(device_driver, DPCTLDevice_GetDriverVersion, const char*(device_reference))                    \

@@ -30,6 +30,7 @@ class device final : public isthmus::device {
   // Its memory is the host's.
   [[nodiscard]] bool is_host() const noexcept { return properties().type == ISTHMUS_DEVICE_CPU; }
   [[nodiscard]] bool reaches_host_memory() const noexcept override { return takes_host_memory_; }
+  [[nodiscard]] bool keeps_memory_on_host() const noexcept override { return is_host(); }
   // By SYCL's hash, but for its default queue.
   [[nodiscard]] queue_table<std::size_t>& known_queues() noexcept { return known_queues_; }
   // Held from the look into that to the adding to it.

@@ -24,11 +24,55 @@ platform::platform(platform_properties properties, const api& calls, owned_platf
 }
 
 device* platform::find(device_reference reference) const noexcept {
-  const auto all = devices();
-  const auto found = std::find_if(all.begin(), all.end(), [&](const auto& member) {
+  const auto listed = devices();
+  const auto whole = std::ranges::find_if(listed, [&](const auto& member) {
     return calls_.same_device(static_cast<const device&>(*member).reference(), reference);
   });
-  return found != all.end() ? static_cast<device*>(found->get()) : nullptr;
+  if (whole != listed.end()) {
+    return static_cast<device*>(whole->get());
+  }
+  const std::lock_guard hold{parts_lock_};
+  return find_part_locked(reference);
+}
+
+device* platform::find_part_locked(device_reference reference) const noexcept {
+  const auto found = std::ranges::find_if(
+      parts_, [&](const auto& part) { return calls_.same_device(part->reference(), reference); });
+  return found != parts_.end() ? found->get() : nullptr;
+}
+
+bool platform::is_part_of(const device& whole, device_reference reference) const noexcept {
+  for (owned_device above{calls_, calls_.parent_of(reference)}; above;
+       above = owned_device{calls_, calls_.parent_of(above.get())}) {
+    if (calls_.same_device(above.get(), whole.reference())) {
+      return true;
+    }
+  }
+  return false;
+}
+
+result<device*> platform::device_or_part(device& member, device_reference reference) {
+  if (calls_.same_device(member.reference(), reference)) {
+    return &member;
+  }
+  if (!is_part_of(member, reference)) {
+    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue given is not one of {}",
+                member.properties().filter);
+  }
+  const std::lock_guard hold{parts_lock_};
+  if (auto* known = find_part_locked(reference)) {
+    return known;
+  }
+  type_numbers apart{};
+  auto told = describe(calls_, reference, apart);
+  ISTHMUS_TRY(told);
+  told->filter = member.properties().filter;
+  owned_device copied{calls_, calls_.copy_device(reference)};
+  if (!copied) {
+    return call_failed("sycl::device");
+  }
+  parts_.push_back(std::make_unique<device>(*this, calls_, *std::move(told), std::move(copied)));
+  return parts_.back().get();
 }
 
 // SYCL's own default context where it is the platform's: memory of it is dpctl's default queues'.
@@ -67,6 +111,17 @@ result<std::vector<isthmus::device*>> platform::members_of(context_reference nat
   return members;
 }
 
+result<ref<isthmus::context>> platform::copy_context(context_reference native,
+                                                     std::vector<isthmus::device*> members,
+                                                     owner keep) {
+  owned_context copied{calls_, calls_.copy_context(native)};
+  if (!copied) {
+    return call_failed("sycl::context");
+  }
+  return ref<isthmus::context>{
+      make_ref<context>(*this, std::move(copied), std::move(members), nullptr, std::move(keep))};
+}
+
 result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, void* native,
                                                       owner keep) {
   if (native == nullptr) {
@@ -79,12 +134,7 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "{} is not a device of the context given",
                 member.properties().filter);
   }
-  owned_context copied{calls_, calls_.copy_context(given)};
-  if (!copied) {
-    return call_failed("sycl::context");
-  }
-  return ref<isthmus::context>{
-      make_ref<context>(*this, std::move(copied), *std::move(members), nullptr, std::move(keep))};
+  return copy_context(given, *std::move(members), std::move(keep));
 }
 
 result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
@@ -98,17 +148,17 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
   if (!where || !within) {
     return call_failed("sycl::queue");
   }
-  if (find(where.get()) != &member) {
-    return fail(ISTHMUS_ERROR_WRONG_CONTEXT, "the queue given is not one of {}",
-                member.properties().filter);
-  }
-  auto& on = static_cast<device&>(member);
+  auto found = device_or_part(static_cast<device&>(member), where.get());
+  ISTHMUS_TRY(found);
+  auto& on = **found;
   const auto key = calls_.queue_key(copied.get());
   const std::lock_guard hold{on.adopting()};
   if (auto known = on.known_queues().find(key)) {
     return known;
   }
-  auto home = adopt_context(member, within.get(), owner{});
+  auto members = members_of(within.get());
+  ISTHMUS_TRY(members);
+  auto home = copy_context(within.get(), *std::move(members), owner{});
   ISTHMUS_TRY(home);
   auto made =
       make_ref<queue>(static_cast<context&>(**home), on, std::move(copied), std::move(keep));

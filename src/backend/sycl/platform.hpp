@@ -18,7 +18,7 @@ class platform final : public isthmus::platform {
                                                             owner keep) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
                                                         owner keep) override;
-  // Null for a device of another platform, or a part of a device.
+  // One that is listed, or a part that is known. Null for others, and of another platform.
   [[nodiscard]] device* find(device_reference reference) const noexcept;
 
  protected:
@@ -27,9 +27,19 @@ class platform final : public isthmus::platform {
 
  private:
   [[nodiscard]] result<std::vector<isthmus::device*>> members_of(context_reference native) const;
+  [[nodiscard]] result<ref<isthmus::context>> copy_context(context_reference native,
+                                                           std::vector<isthmus::device*> members,
+                                                           owner keep);
+  // `member` itself or a part of it, which may have been seen for the first time: from then on it
+  // is a device, but none that is listed. WRONG_CONTEXT for others.
+  [[nodiscard]] result<device*> device_or_part(device& member, device_reference reference);
+  [[nodiscard]] device* find_part_locked(device_reference reference) const noexcept;
+  [[nodiscard]] bool is_part_of(const device& whole, device_reference reference) const noexcept;
 
   api calls_;
   owned_platform reference_;
+  mutable std::mutex parts_lock_;
+  std::vector<std::unique_ptr<device>> parts_;
 };
 
 }  // namespace isthmus::sycl

@@ -2,6 +2,8 @@
 
 #include <cstring>
 
+#include "backend/copy_parts.hpp"
+#include "backend/sycl/farewell.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -13,8 +15,35 @@ constexpr std::size_t k_row_worth_a_command = std::size_t{1} << 20;
 
 }  // namespace
 
+queue::queue(context& home, device& where, owned_queue reference, bool part)
+    : holding_queue{home, where, part},
+      context_{home},
+      device_{where},
+      reference_{std::move(reference)} {
+  mark_ordered();
+  farewell::only().add(*this);
+}
+
+queue::queue(context& home, device& where, owned_queue reference, owner keep)
+    : holding_queue{home, where, false},
+      keep_{std::move(keep)},
+      context_{home},
+      device_{where},
+      reference_{std::move(reference)},
+      in_order_{calls().is_in_order(reference_.get())} {
+  mark_lent();
+  if (in_order_) {
+    mark_ordered();
+  }
+  farewell::only().add(*this);
+}
+
 queue::~queue() {
-  if (!is_default() && !os::drivers_are_gone()) {
+  if (os::drivers_are_gone()) {
+    return;
+  }
+  farewell::only().remove(*this);
+  if (!is_default()) {
     device_.known_queues().remove(key(), *this);
   }
 }
@@ -117,8 +146,15 @@ owned_event queue::copy_part(void* destination, const void* source,
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
                                   wait_list after) {
-  return submit("sycl::queue::memcpy", 1, after,
-                [=, this](std::size_t) { return copy_part(destination, source, nbytes); });
+  if (!device_.is_host()) {
+    return submit("sycl::queue::memcpy", 1, after,
+                  [=, this](std::size_t) { return copy_part(destination, source, nbytes); });
+  }
+  const copy_parts parts{destination, nbytes};
+  return submit("sycl::queue::memcpy", parts.count(), after, [=, this](std::size_t index) {
+    const auto begin = parts.begin(index);
+    return copy_part(advance(destination, begin), advance(source, begin), parts.size(index));
+  });
 }
 
 result<ref<event>> queue::do_copy_2d(const copy_2d_shape& shape, wait_list after) {

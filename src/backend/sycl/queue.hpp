@@ -16,30 +16,14 @@ namespace isthmus::sycl {
 class queue final : public holding_queue {
  public:
   // Of our own.
-  queue(context& home, device& where, owned_queue reference, bool part)
-      : holding_queue{home, where, part},
-        context_{home},
-        device_{where},
-        reference_{std::move(reference)} {
-    mark_ordered();
-  }
+  queue(context& home, device& where, owned_queue reference, bool part);
   // Adopted: a copy of its owner's reference.
-  queue(context& home, device& where, owned_queue reference, owner keep)
-      : holding_queue{home, where, false},
-        keep_{std::move(keep)},
-        context_{home},
-        device_{where},
-        reference_{std::move(reference)},
-        in_order_{calls().is_in_order(reference_.get())} {
-    mark_lent();
-    if (in_order_) {
-      mark_ordered();
-    }
-  }
-
+  queue(context& home, device& where, owned_queue reference, owner keep);
   ~queue() override;
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
+  [[nodiscard]] const api& calls() const noexcept { return context_.calls(); }
+  [[nodiscard]] queue_reference reference() const noexcept { return reference_.get(); }
 
  protected:
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
@@ -74,7 +58,6 @@ class queue final : public holding_queue {
   [[nodiscard]] bool stand_behind_these(wait_list after) const;
   [[nodiscard]] owned_event copy_part(void* destination, const void* source,
                                       std::size_t nbytes) const noexcept;
-  [[nodiscard]] const api& calls() const noexcept { return context_.calls(); }
 
   owner keep_;
   context& context_;

@@ -1,0 +1,1 @@
+"""For programs written for dpctl: ``isthmus.compat.dpctl.memory`` in place of ``dpctl.memory``."""

@@ -1,0 +1,22 @@
+"""dpctl, imported after it was shown the OpenCL driver that pip installed.
+
+It lists its platforms when it is imported, and never again.
+"""
+
+from __future__ import annotations
+
+import isthmus
+
+isthmus.devices("sycl")
+
+try:
+    import dpctl
+    import dpctl.memory._memory as theirs
+    from dpctl._sycl_queue_manager import get_device_cached_queue
+    from dpctl.memory import USMAllocationError as TheirError
+except ImportError as missing:
+    raise ImportError(
+        f"isthmus.compat.dpctl needs dpctl ({missing}): pip install isthmus[sycl]"
+    ) from missing
+
+__all__ = ["TheirError", "dpctl", "get_device_cached_queue", "theirs"]

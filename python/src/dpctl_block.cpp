@@ -1,0 +1,73 @@
+#include "dpctl_block.hpp"
+
+#include "buffer.hpp"
+
+namespace isthmus::python {
+
+void dpctl_block::operator()(void*) noexcept {
+  if (told != nullptr) {
+    isthmus_buffer_release(told);
+  }
+  isthmus_buffer_release(memory);
+  if (theirs != nullptr) {
+    isthmus_queue_release(theirs);
+  }
+}
+
+dpctl_block* dpctl_block_of(const dpctl_memory& object) noexcept {
+  return object.owner != nullptr ? std::get_deleter<dpctl_block>(*object.owner) : nullptr;
+}
+
+void tell_address(dpctl_block& of) noexcept {
+  const std::atomic_ref told{of.told};
+  if (of.theirs == nullptr || told.load(std::memory_order_acquire) != nullptr) {
+    return;
+  }
+  isthmus_buffer_t* view = nullptr;
+  if (isthmus_buffer_on_queue(of.memory, of.theirs, &view) != ISTHMUS_OK) {
+    isthmus_buffer_retain(of.memory);  // for ever
+    return;
+  }
+  isthmus_buffer_t* before = nullptr;
+  if (!told.compare_exchange_strong(before, view, std::memory_order_acq_rel)) {
+    isthmus_buffer_release(view);
+  }
+}
+
+namespace {
+
+struct used_memory {
+  isthmus_buffer_t* raw;
+  isthmus_buffer_info_t info{};
+};
+
+used_memory used_now(const dpctl_memory& object) {
+  const auto& block = *dpctl_block_of(object);
+  used_memory found{block.told != nullptr ? block.told : block.memory};
+  found.info.struct_size = sizeof found.info;
+  check(isthmus_buffer_info(found.raw, &found.info));
+  return found;
+}
+
+}  // namespace
+
+place dpctl_place(const dpctl_memory& object) {
+  const auto [raw, info] = used_now(object);
+  const nb::object on = wrap(queue_handle::retained(info.queue));
+  place made;
+  made.raw.buffer = raw;
+  made.nbytes = info.nbytes;
+  made.direct = host_reachable(info.kind);
+  made.submits_at_once = nb::inst_ptr<queue>(on)->submits_at_once;
+  made.queue = info.queue;
+  return made;
+}
+
+nb::object memory_of(const dpctl_memory& object) {
+  const auto [raw, info] = used_now(object);
+  return make_instance<buffer>(types.memory[info.kind], buffer_handle::retained(raw),
+                               wrap(queue_handle::retained(info.queue)), nb::object{}, info.kind,
+                               info.nbytes, info.read_only != 0);
+}
+
+}  // namespace isthmus::python

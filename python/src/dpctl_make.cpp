@@ -1,0 +1,218 @@
+// Making the memory objects of isthmus.compat.dpctl.
+
+#include "dpctl_make.hpp"
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "dpctl_queues.hpp"
+#include "errors.hpp"
+#include "interfaces.hpp"
+#include "owners.hpp"
+#include "resources.hpp"
+#include "transfers.hpp"
+
+namespace isthmus::python {
+
+dpctl_types dpctl;
+
+namespace {
+
+// dpctl's class makes it, empty; its constructors, which allocate, are not asked.
+nb::object make_empty(PyTypeObject* type) {
+  static PyObject* const nothing = PyTuple_New(0);
+  auto* const base = reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr());
+  nb::object made = nb::steal(base->tp_new(type, nothing, nullptr));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  as_dpctl(made).functions = dpctl.functions;
+  return made;
+}
+
+void set_object(PyObject*& where, nb::object value) noexcept {
+  Py_XDECREF(std::exchange(where, value.release().ptr()));
+}
+
+// Takes over `block`.
+void fill_in(dpctl_memory& made, dpctl_block block, void* pointer, std::size_t nbytes,
+             nb::object queue) {
+  made.owner = new std::shared_ptr<void>(pointer, block);  // which calls it if it throws
+  made.pointer = pointer;
+  made.nbytes = static_cast<Py_ssize_t>(nbytes);
+  set_object(made.queue, std::move(queue));
+}
+
+// dpctl's errors: for no memory one of its own, for an alignment too.
+[[noreturn]] void raise_as_dpctl(nb::python_error& failed) {
+  const nb::handle type = failed.matches(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT))
+                              ? dpctl.alignment_error
+                              : dpctl.allocation_error;
+  nb::object raised = type(nb::str(failed.value()));
+  raised.attr("__cause__") = failed.value();
+  PyErr_SetObject(type.ptr(), raised.ptr());
+  raise_set();
+}
+
+buffer_handle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
+                       const dpctl_source& from) try {
+  const auto& on = *nb::inst_ptr<queue>(from.own);
+  nb::object pool = current_resource(kind, on);
+  if (!pool.is_valid()) {
+    pool = from.pools.at(kind);
+  }
+  return create_buffer(nbytes, kind, alignment, on, resource_or_none(pool),
+                       kinds_allowed::wanted_alone);
+} catch (nb::python_error& failed) {
+  if (!failed.matches(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY)) &&
+      !failed.matches(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT)) &&
+      !failed.matches(error_type(ISTHMUS_ERROR_UNSUPPORTED))) {
+    throw;
+  }
+  raise_as_dpctl(failed);
+}
+
+const dpctl_source& source_for(nb::handle queue) {
+  if (!queue.is_none() && !nb::isinstance(queue, dpctl.queue)) {
+    raise_python(PyExc_TypeError, "queue must be a dpctl.SyclQueue or None, not %.100s",
+                 Py_TYPE(queue.ptr())->tp_name);
+  }
+  return dpctl_source_for(queue);
+}
+
+nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
+                    std::int64_t alignment, nb::handle queue) {
+  const auto& from = source_for(queue);
+  nb::object made = make_empty(type);
+  const nb::object theirs = from.theirs;  // what follows may run anything
+  auto* const lent = nb::inst_ptr<isthmus::python::queue>(from.queue)->raw.get();
+  const auto kept = queue_handle::retained(lent);
+  auto memory = allocate(nbytes, kind, alignment, from);
+  isthmus_queue_retain(lent);
+  auto* const pointer = isthmus_buffer_pointer(memory.get());
+  fill_in(as_dpctl(made), {memory.detach(), lent}, pointer, nbytes, theirs);
+  return made;
+}
+
+std::size_t positive_size(nb::handle given) {
+  const auto number = to_integer(given, "nbytes");
+  if (PyObject_RichCompareBool(number.ptr(), nb::int_(0).ptr(), Py_LE) == 1) {
+    raise_python(PyExc_ValueError, "the number of bytes must be positive, not %R", number.ptr());
+  }
+  return to_size(number, "nbytes");
+}
+
+std::int64_t alignment_in(nb::handle given) {
+  return given.is_valid() ? to_alignment(to_integer(given, "alignment")) : 0;
+}
+
+// The same memory, of whatever class `type` is.
+nb::object make_view(PyTypeObject* type, const dpctl_memory& of) {
+  nb::object made = make_empty(type);
+  auto& view = as_dpctl(made);
+  view.owner = new std::shared_ptr<void>(*of.owner);
+  view.pointer = of.pointer;
+  view.nbytes = of.nbytes;
+  set_object(view.queue, nb::borrow(of.queue));
+  set_object(view.reference, nb::borrow(of.reference));
+  return made;
+}
+
+nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object reference) {
+  const auto& of = *buffer_of(memory);
+  nb::object queue = dpctl_queue_of(of.queue_object);
+  nb::object made = make_empty(type);
+  auto raw = buffer_handle::retained(of.raw.get());
+  auto* const pointer = isthmus_buffer_pointer(raw.get());
+  fill_in(as_dpctl(made), {raw.detach(), nullptr}, pointer, of.nbytes, std::move(queue));
+  set_object(as_dpctl(made).reference, std::move(reference));
+  return made;
+}
+
+bool is_dpctls(nb::handle object) {
+  return PyObject_TypeCheck(object.ptr(),
+                            reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0;
+}
+
+[[noreturn]] void raise_wrong_kind(isthmus_kind_t has, isthmus_kind_t wanted) {
+  raise_python(PyExc_ValueError,
+               "the memory is of kind '%U', not '%U': with copy=True it is copied into new memory "
+               "of this kind, and MemoryUSM%s takes it as it is",
+               kind_name(has).ptr(), kind_name(wanted).ptr(),
+               has == ISTHMUS_KIND_DEVICE   ? "Device"
+               : has == ISTHMUS_KIND_SHARED ? "Shared"
+                                            : "Host");
+}
+
+nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const memory_arguments& asked) {
+  const nb::object source = memory_in(asked.other);
+  const auto& of = *buffer_of(source);
+  if (of.kind != kind) {
+    if (!asked.copy.is_valid() || !is_true(asked.copy)) {
+      raise_wrong_kind(of.kind, kind);
+    }
+    nb::object made = make_new(type, kind, of.nbytes, 0, asked.queue);
+    copy_between(memory_of(as_dpctl(made)), source);
+    return made;
+  }
+  if (is_dpctls(asked.other)) {
+    const auto& theirs = as_dpctl(asked.other);
+    return dpctl_block_of(theirs) != nullptr
+               ? make_view(type, theirs)
+               : make_adopted(type, source, nb::borrow(theirs.reference));
+  }
+  return make_adopted(type, source, nb::borrow(asked.other));
+}
+
+isthmus_kind_t kind_of_class(PyTypeObject* type) {
+  for (const auto kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+    if (PyType_IsSubtype(type, reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr())) != 0) {
+      return kind;
+    }
+  }
+  raise_python(PyExc_TypeError, "%.100s is no class of USM memory", type->tp_name);
+}
+
+}  // namespace
+
+void copy_between(const nb::object& to, const nb::object& from) {
+  static_cast<void>(
+      copy({to, from, nb::none(), nb::int_(0), nb::int_(0)}, {nb::handle{}, nb::handle{}, true}));
+}
+
+nb::object memory_in(nb::handle object) {
+  if (is_dpctls(object) && dpctl_block_of(as_dpctl(object)) != nullptr) {
+    return memory_of(as_dpctl(object));
+  }
+  auto told = read_interface(object);
+  if (!told) {
+    raise_python(PyExc_ValueError,
+                 "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  if (is_dpctls(object)) {
+    told->what.read_only = false;  // dpctl's flag says that it may be written
+  }
+  return adopt_interface(object, *std::move(told));
+}
+
+nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
+  drain_deferred();
+  const auto kind = kind_of_class(type);
+  const auto alignment = alignment_in(asked.alignment);
+  if (is_integral(asked.other)) {
+    return make_new(type, kind, positive_size(asked.other), alignment, asked.queue);
+  }
+  static_cast<void>(asked.queue.is_none() || source_for(asked.queue).theirs.is_valid());
+  return make_of_object(type, kind, asked);
+}
+
+nb::object as_dpctl_memory(nb::handle object) {
+  const nb::object source = memory_in(object);
+  const nb::handle type = dpctl.classes[buffer_of(source)->kind];
+  memory_arguments asked;
+  asked.other = object;
+  return make_of_object(reinterpret_cast<PyTypeObject*>(type.ptr()), buffer_of(source)->kind,
+                        asked);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,351 @@
+// The three classes of isthmus.compat.dpctl.memory: subclasses of dpctl's own, made when that is
+// imported, whose memory and copies are ours.
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "arguments.hpp"
+#include "dpctl_make.hpp"
+#include "dpctl_queues.hpp"
+#include "errors.hpp"
+#include "gil.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// -- what is asked for by C -----------------------------------------------------------------------
+
+dpctl_getter their_get_data_ptr, their_get_opaque_ptr;
+
+template <dpctl_getter* Theirs>
+void* get_and_tell(dpctl_memory* self) noexcept {
+  if (auto* block = dpctl_block_of(*self); block != nullptr) {
+    tell_address(*block);
+  }
+  return (*Theirs)(self);
+}
+
+void take_functions(nb::handle base) {
+  const nb::object table = base.attr("__dict__")["__pyx_vtable__"];
+  auto* const theirs = static_cast<void**>(PyCapsule_GetPointer(table.ptr(), nullptr));
+  if (theirs == nullptr) {
+    raise_set();
+  }
+  their_get_data_ptr = reinterpret_cast<dpctl_getter>(theirs[k_get_data_ptr]);
+  their_get_opaque_ptr = reinterpret_cast<dpctl_getter>(theirs[k_get_opaque_ptr]);
+  static void* ours[k_function_count];
+  std::copy_n(theirs, k_function_count, ours);
+  ours[k_get_data_ptr] = reinterpret_cast<void*>(&get_and_tell<&their_get_data_ptr>);
+  ours[k_get_opaque_ptr] = reinterpret_cast<void*>(&get_and_tell<&their_get_opaque_ptr>);
+  dpctl.functions = ours;
+}
+
+// -- construction ---------------------------------------------------------------------------------
+
+PyObject* construct(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
+  return result_of([=] { return make_dpctl(type, read_memory_arguments(arguments, named)); });
+}
+
+// Without a tuple and a dictionary; for the classes themselves, not for Python's subclasses.
+PyObject* construct_fast(PyObject* type, PyObject* const* arguments, std::size_t count,
+                         PyObject* names) noexcept {
+  return result_of([=] {
+    return make_dpctl(reinterpret_cast<PyTypeObject*>(type),
+                      read_memory_arguments(arguments, count, names));
+  });
+}
+
+// -- copies, by dpctl's rules ---------------------------------------------------------------------
+
+// One dimension of unsigned bytes, in a row.
+place to_host_place(nb::handle object, access wanted, const char* role) {
+  place made;
+  made.memory = std::make_unique<pinned>();
+  auto& view = made.memory->view;
+  const int flags = PyBUF_STRIDES | PyBUF_FORMAT | (wanted == access::write ? PyBUF_WRITABLE : 0);
+  if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
+    raise_set();
+  }
+  const std::string_view format = view.format != nullptr ? view.format : "B";
+  if (view.ndim != 1 || format != "B" || (view.len > 1 && view.strides[0] != 1)) {
+    raise_python(PyExc_ValueError,
+                 "the %s must be a contiguous buffer of one dimension of unsigned bytes, not of %d "
+                 "dimensions of format '%s': isthmus.Buffer takes any",
+                 role, view.ndim, std::string{format}.c_str());
+  }
+  made.raw.pointer = view.buf;
+  made.nbytes = static_cast<std::size_t>(view.len);
+  return made;
+}
+
+nb::object copy_to_host(nb::handle self, nb::handle into) {
+  const auto& of = as_dpctl(self);
+  if (into.is_none()) {
+    return to_numpy(memory_of(of));
+  }
+  place to = to_host_place(into, access::write, "destination");
+  const auto nbytes = static_cast<std::size_t>(of.nbytes);
+  if (to.nbytes < nbytes) {
+    raise_python(PyExc_ValueError, "the destination of %zu bytes is too small for %zu", to.nbytes,
+                 nbytes);
+  }
+  if (is_forked_child()) {  // which may read what the host reaches
+    const nb::object contents = to_bytes(memory_of(of));
+    std::memcpy(to.raw.pointer, PyBytes_AS_STRING(contents.ptr()), nbytes);
+    return nb::borrow(into);
+  }
+  place from = dpctl_place(of);
+  copy_places(to, from, nbytes);
+  return nb::borrow(into);
+}
+
+nb::object copy_from_host(nb::handle self, nb::handle given) {
+  if (given.is_none()) {
+    raise_python(PyExc_IndexError, "there is nothing to copy from None");
+  }
+  place from = to_host_place(given, access::read, "source");
+  if (from.nbytes == 0) {
+    raise_python(PyExc_IndexError, "there is nothing to copy from 0 bytes");
+  }
+  const auto& of = as_dpctl(self);
+  if (from.nbytes > static_cast<std::size_t>(of.nbytes)) {
+    raise_python(PyExc_ValueError, "the source of %zu bytes is larger than this memory of %zd",
+                 from.nbytes, of.nbytes);
+  }
+  place to = dpctl_place(of);
+  copy_places(to, from, from.nbytes);
+  return nb::none();
+}
+
+nb::object copy_from_device(nb::handle self, nb::handle from) {
+  copy_between(memory_of(as_dpctl(self)), memory_in(from));
+  return nb::none();
+}
+
+// dpctl takes it as C's unsigned short, of which it uses the lower byte.
+nb::object memset_to(nb::handle self, nb::handle value) {
+  nb::object number = as_integer(value);
+  if (!number.is_valid() && PyFloat_Check(value.ptr()) != 0) {
+    number = nb::steal(PyNumber_Long(value.ptr()));
+    if (!number.is_valid()) {
+      raise_set();
+    }
+  }
+  if (!number.is_valid()) {
+    raise_python(PyExc_TypeError, "val must be an integer, not %.100s",
+                 Py_TYPE(value.ptr())->tp_name);
+  }
+  int overflow = 0;
+  const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0 || told < 0 || told > UINT16_MAX) {
+    raise_python(PyExc_OverflowError, "val must lie in 0..65535, not %R", number.ptr());
+  }
+  static_cast<void>(fill({memory_of(as_dpctl(self)), nb::int_(0), nb::none()},
+                         nb::int_(told & 0xff), {nb::handle{}, nb::handle{}, true}));
+  return nb::none();
+}
+
+nb::object as_bytes(nb::handle self) { return to_bytes(memory_of(as_dpctl(self))); }
+
+nb::object reduce(nb::handle self) {
+  static PyObject* const load =
+      nb::object(nb::module_::import_("isthmus.compat.dpctl.memory").attr("_to_memory"))
+          .release()
+          .ptr();
+  return nb::make_tuple(nb::handle(load), nb::make_tuple(copy_to_host(self, nb::none()),
+                                                         self.attr("get_usm_type")()));
+}
+
+// -- methods, as Python calls them ----------------------------------------------------------------
+
+// The one argument of a method, by place or name; not valid if it was not given.
+nb::handle only_argument(const char* known, PyObject* const* arguments, Py_ssize_t count,
+                         PyObject* names) {
+  const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
+  if (count + named > 1) {
+    raise_python(PyExc_TypeError, "takes one argument, %s, not %zd", known, count + named);
+  }
+  if (named == 1 && PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), known) != 0) {
+    raise_python(PyExc_TypeError, "got an unexpected keyword argument '%U': there is %s",
+                 PyTuple_GET_ITEM(names, 0), known);
+  }
+  return count + named == 1 ? nb::handle(arguments[0]) : nb::handle{};
+}
+
+struct copy_to_host_method {
+  static constexpr const char* k_argument = "obj";
+  static nb::object call(nb::handle self, nb::handle given) {
+    return copy_to_host(self, given.is_valid() ? given : nb::handle(Py_None));
+  }
+};
+template <nb::object (*Call)(nb::handle, nb::handle)>
+struct needed_argument_method {
+  static constexpr const char* k_argument = "obj";
+  static nb::object call(nb::handle self, nb::handle given) {
+    if (!given.is_valid()) {
+      raise_python(PyExc_TypeError, "needs its argument, obj");
+    }
+    return Call(self, given);
+  }
+};
+struct memset_method {
+  static constexpr const char* k_argument = "val";
+  static nb::object call(nb::handle self, nb::handle given) {
+    return memset_to(self, given.is_valid() ? nb::object(nb::borrow(given)) : nb::int_(0));
+  }
+};
+
+template <class Method>
+PyObject* call_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
+                      PyObject* names) noexcept {
+  return result_of([=] {
+    return Method::call(self, only_argument(Method::k_argument, arguments, count, names));
+  });
+}
+
+template <nb::object (*Call)(nb::handle)>
+PyObject* call_alone(PyObject* self, PyObject*) noexcept {
+  return result_of([self] { return Call(self); });
+}
+
+template <class Method>
+PyMethodDef method(const char* name, const char* doc) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&call_method<Method>)),
+          METH_FASTCALL | METH_KEYWORDS, doc};
+}
+
+// Whoever asks may put work on it.
+void* address_told(nb::handle self) {
+  auto& of = as_dpctl(self);
+  tell_address(*dpctl_block_of(of));
+  return of.pointer;
+}
+
+nb::object get_pointer(nb::handle self) {
+  return nb::steal(PyLong_FromVoidPtr(address_told(self)));
+}
+
+// What is the same for all, to be copied; the three other entries are there, so that their places
+// are.
+PyObject* interface_template() {
+  nb::dict made;
+  made[interned.data] = nb::none();  // the address, and False: it may be written
+  made[interned.shape] = nb::none();
+  made["strides"] = nb::none();
+  made["typestr"] = "|u1";
+  made["version"] = 1;
+  made[interned.syclobj] = nb::none();
+  return made.release().ptr();
+}
+
+nb::object get_interface(nb::handle self) {
+  static PyObject* const same = interface_template();
+  const auto& of = as_dpctl(self);
+  nb::object made = nb::steal(PyDict_Copy(same));
+  const nb::object data = nb::steal(PyTuple_Pack(2, get_pointer(self).ptr(), Py_False));
+  const nb::object shape =
+      nb::steal(PyTuple_Pack(1, nb::steal(PyLong_FromSsize_t(of.nbytes)).ptr()));
+  if (!made.is_valid() || !data.is_valid() || !shape.is_valid() ||
+      PyDict_SetItem(made.ptr(), interned.data, data.ptr()) != 0 ||
+      PyDict_SetItem(made.ptr(), interned.shape, shape.ptr()) != 0 ||
+      PyDict_SetItem(made.ptr(), interned.syclobj, of.queue) != 0) {
+    raise_set();
+  }
+  return made;
+}
+
+template <nb::object (*Get)(nb::handle)>
+PyObject* get(PyObject* self, void*) noexcept {
+  return result_of([self] { return Get(self); });
+}
+
+PyMethodDef methods[] = {
+    method<copy_to_host_method>(
+        "copy_to_host",
+        "copy_to_host(obj=None)\n--\n\nCopies the bytes into `obj`, a writable contiguous buffer "
+        "of one dimension of unsigned\nbytes, and returns it; what it has beyond is left as it is. "
+        "None: into a new uint8\nndarray. Blocks and lets other threads run. Raises ValueError "
+        "if it is too small or laid\nout otherwise, ValueError or BufferError if it is read-only, "
+        "TypeError if it is no buffer."),
+    method<needed_argument_method<&copy_from_host>>(
+        "copy_from_host",
+        "copy_from_host(obj)\n--\n\nCopies `obj`, a contiguous buffer of one dimension of unsigned "
+        "bytes, to the beginning of\nthis memory. Blocks and lets other threads run. Raises "
+        "ValueError if it is longer or laid\nout otherwise, IndexError if it is empty or None, "
+        "TypeError if it is no buffer."),
+    method<needed_argument_method<&copy_from_device>>(
+        "copy_from_device",
+        "copy_from_device(obj)\n--\n\nCopies the bytes of an object with "
+        "__sycl_usm_array_interface__, of any context, to the\nbeginning of this memory. Blocks "
+        "and lets other threads run. Raises ValueError if it is\nlonger or has no such "
+        "interface."),
+    method<memset_method>("memset",
+                          "memset(val=0)\n--\n\nSets every byte to the lower byte of `val`, "
+                          "0..65535 (OverflowError). Blocks and lets\nother threads run."),
+    {"tobytes", &call_alone<&as_bytes>, METH_NOARGS, "tobytes()\n--\n\nA copy, as bytes."},
+    {"__bytes__", &call_alone<&as_bytes>, METH_NOARGS, nullptr},
+    {"__reduce__", &call_alone<&reduce>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef getters[] = {
+    {"_pointer", &get<&get_pointer>, nullptr, "Its address.", nullptr},
+    {"__sycl_usm_array_interface__", &get<&get_interface>, nullptr,
+     "Version 1. The flag beside the address is False: the memory may be written.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+constexpr const char* k_doc =
+    "(other, *, alignment=0, queue=None, copy=False), as dpctl's class of that name, of pooled\n"
+    "memory. `other` a number > 0: that many bytes in the context of `queue` (None: dpctl's\n"
+    "default one). An object with __sycl_usm_array_interface__: the same memory, kept alive, if\n"
+    "it is of this kind, else ValueError, or with copy=True a copy. Raises USMAllocationError\n"
+    "without memory and, being a ValueError too, for an `alignment` > 0 that is no power of two.";
+
+nb::object make_class(const char* name, nb::handle base) {
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&construct)},
+                         {Py_tp_methods, methods},
+                         {Py_tp_getset, getters},
+                         {Py_tp_doc, const_cast<char*>(k_doc)},
+                         {0, nullptr}};
+  PyType_Spec spec{name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  nb::object made = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  reinterpret_cast<PyTypeObject*>(made.ptr())->tp_vectorcall = &construct_fast;
+  return made;
+}
+
+nb::object make_classes(nb::handle theirs, nb::handle queue, nb::handle allocation_error,
+                        nb::handle alignment_error, nb::object prepare) {
+  dpctl.their_base = nb::object(theirs.attr("_Memory")).release();
+  dpctl.queue = queue.inc_ref();
+  dpctl.allocation_error = allocation_error.inc_ref();
+  dpctl.alignment_error = alignment_error.inc_ref();
+  set_dpctl_preparer(std::move(prepare));
+  take_functions(dpctl.their_base);
+  const auto subclass = [&](const char* name) {
+    return make_class(name, theirs.attr(std::strrchr(name, '.') + 1)).release();
+  };
+  dpctl.classes = {nb::handle{}, subclass("isthmus.compat.dpctl.memory.MemoryUSMDevice"),
+                   subclass("isthmus.compat.dpctl.memory.MemoryUSMShared"),
+                   subclass("isthmus.compat.dpctl.memory.MemoryUSMHost")};
+  return nb::make_tuple(dpctl.classes[1], dpctl.classes[2], dpctl.classes[3]);
+}
+
+}  // namespace
+
+void bind_dpctl(nb::module_& module) {
+  module.def("_make_dpctl_classes", &make_classes,
+             nb::sig("def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, "
+                     "alignment_error: type, prepare: Callable[[Any], tuple[Any, ...]]) -> "
+                     "tuple[Any, Any, Any]"),
+             "The classes of isthmus.compat.dpctl.memory, for dpctl's module of memory and its\n"
+             "class of queues.");
+  module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
+             nb::sig("def _as_dpctl_memory(obj: object) -> Any"),
+             "isthmus.compat.dpctl.memory.as_usm_memory.");
+}
+
+}  // namespace isthmus::python

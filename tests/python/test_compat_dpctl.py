@@ -1,0 +1,560 @@
+"""isthmus.compat.dpctl.memory: dpctl's behaviour, row by row, and none of its faults."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import gc
+import os
+import pickle
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support import noise, until
+
+import isthmus
+
+if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
+    pytest.importorskip("dpctl")
+import isthmus.compat.dpctl.memory as door  # isort: skip  # before dpctl
+import dpctl
+import dpctl.memory as theirs
+import dpnp.tensor as dpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+KINDS = ("device", "shared", "host")
+CLASSES = dict(
+    zip(KINDS, (door.MemoryUSMDevice, door.MemoryUSMShared, door.MemoryUSMHost), strict=True)
+)
+DATA = noise(4096)
+MIB = 1 << 20
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=["out_of_order", "in_order"])
+def queue(request: pytest.FixtureRequest) -> Any:
+    return dpctl.SyclQueue(property=["in_order"] if request.param == "in_order" else [])
+
+
+class Foreign:
+    def __init__(self, interface: Any) -> None:
+        self.__sycl_usm_array_interface__ = interface
+
+
+def filled(made: Any) -> Any:
+    made.copy_from_host(DATA[: made.nbytes])
+    return made
+
+
+def held_bytes(kind: str) -> int:
+    """Of what is in use, and the rest of the chunks that it lies in."""
+    pool = door.pool(kind)
+    assert pool is not None
+    pool.trim()
+    return pool.held_bytes
+
+
+def all_is_free() -> bool:
+    return all(held_bytes(kind) == 0 for kind in KINDS)
+
+
+@pytest.fixture(autouse=True)
+def pools_are_free_again(no_leak: None) -> Iterator[None]:
+    """What a test leaves in the pools is no leak; what it leaves in use is."""
+    yield
+    gc.collect()
+    until(all_is_free)
+
+
+# -- construction ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 64, np.int64(100), True, 3 * MIB])
+def test_new_memory(kind: str, size: Any) -> None:
+    made = CLASSES[kind](size)
+    assert isinstance(made, getattr(theirs, f"MemoryUSM{kind.capitalize()}"))
+    assert made.nbytes == made.size == len(made) == int(size)
+    assert made.get_usm_type() == kind
+    assert made.get_usm_type_enum() == 1 + KINDS.index(kind)
+    assert made.reference_obj is None
+    assert made.sycl_context == made.sycl_queue.sycl_context
+    assert sys.getsizeof(made) >= int(size)
+    assert kind in repr(made)
+    assert hex(made._pointer) in repr(made)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "error"),
+    [
+        ((0,), {}, ValueError),
+        ((-1,), {}, ValueError),
+        ((1 << 63,), {}, OverflowError),
+        ((1 << 62,), {}, door.USMAllocationError),
+        ((1 << 45,), {}, theirs.USMAllocationError),
+        ((64,), {"alignment": 3}, door.USMAllocationError),
+        ((64,), {"alignment": 24}, ValueError),
+        ((64,), {"alignment": 1.5}, TypeError),
+        ((64,), {"alignment": None}, TypeError),
+        ((64,), {"queue": "cpu"}, TypeError),
+        ((64,), {"queue": 5}, TypeError),
+        ((64,), {"kind": "host"}, TypeError),
+        ((64, 64), {}, TypeError),
+        ((), {}, TypeError),
+        ((1.5,), {}, ValueError),
+        (("64",), {}, ValueError),
+        ((None,), {}, ValueError),
+        ((b"64",), {}, ValueError),
+        ((np.zeros(3),), {}, ValueError),
+        ((Foreign(()),), {}, ValueError),
+    ],
+)
+def test_bad_constructors(kind: str, arguments: Any, named: Any, error: type) -> None:
+    with pytest.raises(error):
+        CLASSES[kind](*arguments, **named)
+    assert held_bytes(kind) == 0
+
+
+def test_errors_tell(kind: str) -> None:
+    with pytest.raises(door.USMAllocationError, match=kind):
+        CLASSES[kind](1 << 45)
+    with pytest.raises(ValueError, match="24"):
+        CLASSES[kind](64, alignment=24)
+    with pytest.raises(ValueError, match="-5"):
+        CLASSES[kind](-5)
+    assert issubclass(door.USMAllocationError, (MemoryError, theirs.USMAllocationError))
+
+
+@pytest.mark.parametrize("alignment", [-1, 0, 1, 8, 64, 4096, 1 << 21])
+def test_alignment(kind: str, alignment: int) -> None:
+    made = CLASSES[kind](100, alignment=alignment)
+    assert made._pointer % max(alignment, 1) == 0
+
+
+def test_the_queue_is_the_one_given(kind: str, queue: Any) -> None:
+    made = CLASSES[kind](64, queue=queue)
+    assert made.sycl_queue is queue
+    assert CLASSES[kind](64).sycl_queue is CLASSES[kind](32).sycl_queue
+
+
+@pytest.mark.parametrize("given", [False, True])
+def test_the_same_kind_is_the_same_memory_copy_or_not(kind: str, given: bool) -> None:
+    made = filled(CLASSES[kind](64))
+    view = CLASSES[kind](made, copy=given)
+    assert view._pointer == made._pointer
+    assert view.reference_obj is None
+    del made
+    gc.collect()
+    assert view.tobytes() == DATA[:64].tobytes()
+
+
+@pytest.mark.parametrize("to", KINDS)
+def test_another_kind_wants_a_copy(kind: str, to: str) -> None:
+    if to == kind:
+        pytest.skip("the same kind is the same memory")
+    made = filled(CLASSES[kind](64))
+    with pytest.raises(ValueError, match=kind):
+        CLASSES[to](made)
+    copied = CLASSES[to](made, copy=True)
+    assert copied._pointer != made._pointer
+    assert copied.tobytes() == made.tobytes()
+
+
+def test_their_memory_is_taken_too(kind: str) -> None:
+    given = getattr(theirs, f"MemoryUSM{kind.capitalize()}")(64)
+    given.copy_from_host(DATA[:64])
+    view = CLASSES[kind](given)
+    assert view._pointer == given._pointer
+    assert view.reference_obj is None
+    assert view.sycl_queue == given.sycl_queue
+    del given
+    gc.collect()
+    view.copy_from_host(DATA[64:128])
+    assert view.tobytes() == DATA[64:128].tobytes()
+
+
+def test_an_object_with_the_interface_is_kept(kind: str) -> None:
+    array = dpt.empty(100, dtype="f4", usm_type=kind)
+    view = CLASSES[kind](array)
+    assert view.reference_obj is array
+    assert CLASSES[kind](view).reference_obj is array
+    assert view.nbytes == 400
+    view.memset(0)
+    assert not dpt.asnumpy(array).any()
+    assert type(door.as_usm_memory(array)) is CLASSES[kind]
+
+
+def test_python_subclasses(kind: str) -> None:
+    class Named(CLASSES[kind]):  # type: ignore[misc]
+        name = "n"
+
+    made = Named(64, alignment=64)
+    made.label = 5
+    assert (made.nbytes, made.name, made.label) == (64, "n", 5)
+    filled(made)
+    assert bytes(made) == DATA[:64].tobytes()
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1, 1000, 3 * MIB + 5])
+def test_round_trips(kind: str, queue: Any, size: int) -> None:
+    data = noise(size)
+    made = CLASSES[kind](size, queue=queue)
+    made.copy_from_host(data)
+    assert np.array_equal(made.copy_to_host(), data)
+    into = np.zeros(size + 3, np.uint8)
+    assert made.copy_to_host(into) is into
+    assert np.array_equal(into[:size], data)
+    assert not into[size:].any()
+    other = CLASSES["device"](size + 1)
+    other.copy_from_device(made)
+    assert other.tobytes()[:size] == data.tobytes() == bytes(made)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (np.zeros(64, np.int32), ValueError),
+        (np.zeros((8, 8), np.uint8), ValueError),
+        (np.zeros(128, np.uint8)[::2], ValueError),
+        (np.zeros(65, np.uint8), ValueError),
+        (b"", IndexError),
+        (None, IndexError),
+        ("text", TypeError),
+        ([1, 2], TypeError),
+    ],
+)
+def test_bad_sources(kind: str, given: Any, error: type) -> None:
+    made = filled(CLASSES[kind](64))
+    with pytest.raises(error):
+        made.copy_from_host(given)
+    assert made.tobytes() == DATA[:64].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        (np.zeros(64, np.int32), ValueError),
+        (np.zeros((8, 8), np.uint8), ValueError),
+        (np.zeros(128, np.uint8)[::2], ValueError),
+        (np.zeros(63, np.uint8), ValueError),
+        (bytes(64), BufferError),
+        (5, TypeError),
+    ],
+)
+def test_bad_destinations(kind: str, given: Any, error: type) -> None:
+    with pytest.raises(error):
+        filled(CLASSES[kind](64)).copy_to_host(given)
+
+
+def test_read_only_destinations() -> None:
+    given = np.zeros(64, np.uint8)
+    given.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        CLASSES["host"](64).copy_to_host(given)
+
+
+def test_short_and_read_only_sources(kind: str) -> None:
+    made = filled(CLASSES[kind](64))
+    made.copy_from_host(b"ab")
+    assert made.tobytes() == b"ab" + DATA[2:64].tobytes()
+
+
+def test_bad_device_sources(kind: str) -> None:
+    made = filled(CLASSES[kind](64))
+    for given in (np.zeros(3), 5, None, CLASSES[kind](65)):
+        with pytest.raises(ValueError):
+            made.copy_from_device(given)
+    with pytest.raises((TypeError, ValueError)):
+        made.copy_from_device(Foreign([]))
+    assert made.tobytes() == DATA[:64].tobytes()
+
+
+@pytest.mark.parametrize(("value", "byte"), [(0, 0), (7, 7), (256, 0), (300, 44), (1.5, 1)])
+def test_memset(kind: str, value: Any, byte: int) -> None:
+    made = filled(CLASSES[kind](100))
+    made.memset(val=value)
+    assert made.tobytes() == bytes([byte]) * 100
+    made.memset()
+    assert made.tobytes() == bytes(100)
+
+
+@pytest.mark.parametrize(
+    ("value", "error"), [(-1, OverflowError), (65536, OverflowError), ("1", TypeError)]
+)
+def test_bad_memset(kind: str, value: Any, error: type) -> None:
+    with pytest.raises(error):
+        CLASSES[kind](16).memset(value)
+
+
+def test_copies_of_objects(kind: str) -> None:
+    made = filled(CLASSES[kind](64))
+    for other in (
+        copy.copy(made),
+        copy.deepcopy(made),
+        *(pickle.loads(pickle.dumps(made, protocol)) for protocol in (2, 4, 5)),
+    ):
+        assert type(other) is type(made)
+        assert other._pointer != made._pointer
+        assert other.tobytes() == made.tobytes()
+    buffers: list[Any] = []
+    pickled = pickle.dumps(made, 5, buffer_callback=buffers.append)
+    assert len(buffers) == 1
+    assert pickle.loads(pickled, buffers=buffers).tobytes() == made.tobytes()
+
+
+def test_host_views(kind: str) -> None:
+    made = filled(CLASSES[kind](64))
+    if kind == "device":
+        with pytest.raises(TypeError):
+            memoryview(made)
+        return
+    view = memoryview(made)
+    assert (view.format, view.ndim, view.readonly) == ("B", 1, False)
+    del made
+    gc.collect()
+    assert view.tobytes() == DATA[:64].tobytes()
+
+
+# -- wherever dpctl takes its own ------------------------------------------------------------------
+
+
+def test_dpctl_takes_it(kind: str, queue: Any) -> None:
+    made, other = CLASSES[kind](4096, queue=queue), CLASSES["device"](4096, queue=queue)
+    queue.memcpy(made, DATA, 4096)
+    queue.memcpy_async(other, made, 4096, [queue.submit_barrier()]).wait()
+    queue.prefetch(other)
+    assert other.tobytes() == DATA.tobytes()
+    array = dpt.usm_ndarray(1024, dtype="f4", buffer=made)
+    assert array.usm_type == kind
+    assert array.sycl_queue == queue
+    array[:] = 2
+    assert np.array_equal(made.copy_to_host().view(np.float32), np.full(1024, 2, np.float32))
+
+
+def test_arrays_over_it_can_be_written(kind: str) -> None:
+    made = CLASSES[kind](64)
+    assert made.__sycl_usm_array_interface__["data"] == (made._pointer, False)
+    dpt.asarray(made)[:] = 9
+    assert made.tobytes() == bytes([9]) * 64
+
+
+def capi(name: str, result: Any) -> Any:
+    capsule = door.__pyx_capi__[name]
+    api = ctypes.pythonapi
+    api.PyCapsule_GetName.restype = ctypes.c_char_p
+    api.PyCapsule_GetName.argtypes = [ctypes.py_object]
+    api.PyCapsule_GetPointer.restype = ctypes.c_void_p
+    api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
+    address = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+    return ctypes.PYFUNCTYPE(result, ctypes.py_object)(address)
+
+
+def test_functions_of_c(kind: str) -> None:
+    made = CLASSES[kind](100)
+    assert capi("Memory_GetUsmPointer", ctypes.c_void_p)(made) == made._pointer
+    assert capi("Memory_GetOpaquePointer", ctypes.c_void_p)(made)
+    assert capi("Memory_GetNumBytes", ctypes.c_size_t)(made) == 100
+    assert capi("Memory_GetQueueRef", ctypes.c_void_p)(made) == made.sycl_queue.addressof_ref()
+
+
+@pytest.mark.parametrize(
+    "tell",
+    [
+        lambda made: made._pointer,
+        lambda made: made.__sycl_usm_array_interface__,
+        capi("Memory_GetUsmPointer", ctypes.c_void_p),
+        capi("Memory_GetOpaquePointer", ctypes.c_void_p),
+        lambda made: made.sycl_queue.prefetch(made),
+    ],
+)
+def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
+    """It waits for a barrier there; nothing else lets it go."""
+    queue = dpctl.SyclQueue()
+    size = 64 * MIB
+    big = [CLASSES["device"](size, queue=queue) for _ in range(2)]
+    for each in big:
+        each.memset(1)
+    addresses = [each._pointer for each in big]
+    made = CLASSES["device"](4 * MIB, queue=queue)
+    tell(made)
+    events = [queue.memcpy_async(big[0], big[1], size) for _ in range(8)]
+    address = made._pointer
+    del made
+    next_one = CLASSES["device"](4 * MIB, queue=queue)
+    running = events[-1].execution_status != dpctl.event_status_type.complete
+    if running:
+        assert next_one._pointer != address
+    dpctl.SyclEvent.wait_for(events)
+    assert [each._pointer for each in big] == addresses
+
+
+def test_untold_memory_is_had_again_at_once() -> None:
+    first = CLASSES["shared"](1024)
+    view = memoryview(first)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    del view, first
+    gc.collect()
+    second = CLASSES["shared"](1024)
+    assert ctypes.addressof(ctypes.c_char.from_buffer(memoryview(second))) == address
+
+
+def test_work_that_dpctl_was_given_comes_before_our_copies(queue: Any) -> None:
+    size = 32 * MIB
+    made = CLASSES["device"](size, queue=queue)
+    made.memset(1)
+    source = CLASSES["device"](size, queue=queue)
+    for value in range(4):
+        source.memset(value)
+        event = queue.memcpy_async(made, source, size)
+        copied = made.copy_to_host()
+        assert event.execution_status == dpctl.event_status_type.complete
+        assert (copied == value).all()
+
+
+def test_their_own_tests_pass() -> None:
+    """All that dpctl ships for its memory, its queues' copies, and kernels over it."""
+    names = ("sycl_usm", "sycl_queue_memcpy", "sycl_kernel_submit", "raw_kernel_arg", "sycl_event")
+    files = [f"dpctl/tests/test_{name}.py" for name in names]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "dpctl_through_the_door", "-p", "no:xdist",
+         "-p", "no:cacheprovider", "--override-ini=addopts=", *files],
+        env={**os.environ, "PYTHONPATH": str(HERE)},
+        cwd=Path(dpctl.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert " passed" in done.stdout
+
+
+# -- dpctl's faults --------------------------------------------------------------------------------
+
+
+def test_no_constructor_leaks(kind: str) -> None:
+    def each_way() -> None:
+        made = CLASSES[kind](MIB)
+        CLASSES[kind](made)
+        CLASSES[kind](made, copy=True)
+        other = CLASSES["host" if kind != "host" else "device"](made, copy=True)
+        door.as_usm_memory(Foreign(other.__sycl_usm_array_interface__))
+        door.as_usm_memory(dpt.usm_ndarray(MIB, dtype="u1", buffer=made))
+        for bad in (0, 1 << 45):
+            with pytest.raises((ValueError, MemoryError)):
+                CLASSES[kind](bad)
+        dpctl.SyclQueue().wait()
+
+    for _ in range(20):
+        each_way()
+    isthmus.memory.as_usm_memory(CLASSES[kind](1)).to_numpy()
+    gc.collect()
+    assert until(all_is_free)
+
+
+def test_a_range_past_the_end_is_an_error() -> None:
+    made = theirs.MemoryUSMShared(64)
+    told = {**made.__sycl_usm_array_interface__, "shape": (1 << 40,)}
+    with pytest.raises(ValueError):
+        door.MemoryUSMShared(Foreign(told)).copy_to_host()
+
+
+def test_a_foreign_context_is_an_error() -> None:
+    made = theirs.MemoryUSMShared(64)
+    elsewhere = dpctl.SyclContext(dpctl.SyclDevice())
+    if elsewhere == made.sycl_context:
+        pytest.skip("there is one context only")
+    told = {**made.__sycl_usm_array_interface__, "syclobj": elsewhere}
+    with pytest.raises(ValueError):
+        door.MemoryUSMShared(Foreign(told))
+
+
+def test_parts_of_a_device() -> None:
+    device = dpctl.SyclDevice("cpu")
+    if device.max_compute_units < 2:
+        pytest.skip("a device of one unit has no parts")
+    parts = device.create_sub_devices(partition=1)[:2]
+    queues = [dpctl.SyclQueue(part) for part in parts]
+    made = [filled(CLASSES["device"](256, queue=queue)) for queue in queues]
+    for part, each in zip(parts, made, strict=True):
+        assert each.sycl_device == part
+    made[1].memset(3)
+    made[0].copy_from_device(made[1])
+    assert made[0].tobytes() == bytes([3]) * 256
+    del each
+    made.clear()
+    pools = [door.pool(kind, queue) for queue in queues for kind in KINDS]
+    for pool in pools:
+        pool.trim()
+    assert not any(pool.held_bytes for pool in pools)
+
+
+def test_threads() -> None:
+    queues = [dpctl.SyclQueue() for _ in range(3)]
+
+    def run(number: int) -> bool:
+        for turn in range(100):
+            data = np.full(1 + 37 * (number + turn) % 5000, number, np.uint8)
+            made = CLASSES[KINDS[turn % 3]](len(data), queue=queues[(number + turn) % 3])
+            made.copy_from_host(data)
+            if turn % 7 == 0:
+                queues[0].prefetch(made)
+            other = CLASSES["host"](made, copy=True) if turn % 2 else made
+            if other.tobytes() != data.tobytes():
+                return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(run, range(16)))
+
+
+def test_exits_with_work_in_flight() -> None:
+    code = """if True:
+        import isthmus.compat.dpctl.memory as memory, dpctl
+        queue = dpctl.SyclQueue()
+        first, second = (memory.MemoryUSMDevice(128 << 20, queue=queue) for _ in range(2))
+        events = [queue.memcpy_async(first, second, 128 << 20) for _ in range(4)]
+        del first"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_set_resource_goes_before() -> None:
+    limit = isthmus.memory.LimitResource(door.pool("shared"), limit_bytes=MIB)
+    with isthmus.using(limit):
+        made = CLASSES["shared"](MIB // 2)
+        with pytest.raises(door.USMAllocationError):
+            CLASSES["shared"](MIB)
+    assert made.nbytes == MIB // 2
+    del made, limit
+
+
+def test_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from isthmus.compat.dpctl import _layout
+
+    class Moved:
+        __file__ = str(tmp_path / "_memory.so")
+        _Memory = theirs._memory._Memory
+
+    text = (Path(theirs.__file__).parent / "_memory.pxd").read_text()
+    (tmp_path / "_memory.pxd").write_text(text)
+    _layout.check(Moved)
+    (tmp_path / "_memory.pxd").write_text(text.replace("cdef object refobj", "cdef object owner"))
+    with pytest.raises(ImportError, match="owner"):
+        _layout.check(Moved)
+    (tmp_path / "_memory.pxd").unlink()
+    with pytest.raises(ImportError, match="cannot be read"):
+        _layout.check(Moved)
