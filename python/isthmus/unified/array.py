@@ -11,7 +11,7 @@ from isthmus._core import ClosedError
 
 from .contents import array_for
 from .layout import bytes_of, rows_of, same_size
-from .state import WINNERS, BufferState, DirtyRanges, TransferStatistics
+from .state import STATES, WINNERS, BufferState, DirtyRanges, TransferStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,7 +81,7 @@ class UnifiedArray:
 
         Of the whole buffer, for a part too. ClosedError after ``free``.
         """
-        return BufferState(self._whole._state())
+        return STATES[self._whole._state()]
 
     @property
     def pinned(self) -> bool:
@@ -128,6 +128,8 @@ class UnifiedArray:
         return shape, self._offset + start * row, self._offset + stop * row
 
     def _bytes(self, wanted: Range) -> tuple[int, int]:
+        if wanted is None:
+            return self._offset, self._offset + self.nbytes
         return self._rows(wanted)[1:]
 
     def _array(self, memory: Any, shape: tuple[int, ...]) -> NDArray[Any]:

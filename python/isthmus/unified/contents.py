@@ -11,24 +11,39 @@ if TYPE_CHECKING:
 
 
 def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
-    """``source`` as an array of that shape that can be copied into that dtype.
+    """``source`` as an array that NumPy broadcasts to that shape and casts to that dtype.
 
     TypeError, ValueError, OverflowError for what does not fit.
     """
     import numpy as np
 
-    array = np.asarray(source.to_numpy() if hasattr(source, "to_numpy") else source)
+    array: NDArray[Any] = source
+    # Most are of the very kind, and the checks below take longer than a small copy.
+    if type(source) is not np.ndarray or source.dtype != dtype or source.shape != shape:
+        array = np.asarray(source.to_numpy() if hasattr(source, "to_numpy") else source)
+        _check_cast(source, array, dtype)
+        if not _is_broadcast(array.shape, shape):
+            raise ValueError(f"a source of shape {array.shape} does not fit a buffer of {shape}")
+    return array.copy() if _may_be_a_host_copy(array) else array
+
+
+def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:
+    import numpy as np
+
     if isinstance(source, (int, list, tuple)) and _are_integers(array.dtype, dtype):
         _check_bounds(array, dtype)  # numbers without a type of their own take the buffer's
     elif not np.can_cast(array.dtype, dtype, "same_kind"):
         raise TypeError(f"a source of {array.dtype} cannot be cast to {dtype}: use astype() first")
-    try:
-        broadcast: NDArray[Any] = np.broadcast_to(array, shape)
-    except ValueError:
-        raise ValueError(
-            f"a source of shape {array.shape} does not fit a buffer of {shape}"
-        ) from None
-    return broadcast.copy() if _may_be_a_host_copy(array) else broadcast
+
+
+def _is_broadcast(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
+    """As NumPy assigns: axes are matched from the last, and what has more of them begins with 1."""
+    more = max(len(given) - len(shape), 0)
+    own = given[more:]
+    axes = zip(own, shape[len(shape) - len(own) :], strict=True)
+    return all(extent == 1 for extent in given[:more]) and all(
+        extent in (1, wanted) for extent, wanted in axes
+    )
 
 
 def _are_integers(*dtypes: Any) -> bool:

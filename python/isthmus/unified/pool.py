@@ -7,7 +7,7 @@ import threading
 import weakref
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from isthmus._core import ClosedError, Device, Error, current_queue
 
@@ -49,6 +49,8 @@ class BufferPool:
 
     What was acquired and is dropped without a release is freed, as any buffer. Safe for threads.
     """
+
+    _buffer_type: ClassVar[type[UnifiedBuffer]] = UnifiedBuffer
 
     def __init__(self, max_buffers: int = 100, max_buffer_bytes: int = 1 << 30) -> None:
         self._max_buffers = at_least(0, "max_buffers", max_buffers)
@@ -93,7 +95,7 @@ class BufferPool:
                 self._hits += 1
                 self._lend(kept, key)
                 return kept
-        made = UnifiedBuffer(key[0], key[1], pinned=key[2], queue=key[3])
+        made = self._buffer_type(key[0], key[1], pinned=key[2], queue=key[3])
         with self._lock:
             self._misses += 1
             self._lend(made, key)

@@ -29,6 +29,10 @@ class BufferState(enum.Enum):
         return self.name
 
 
+# By number: asking the enumeration takes longer.
+STATES = tuple(BufferState)
+
+
 class DirtyRanges(NamedTuple):
     """What one copy has newer than the other, as ``(start, stop)`` in flat elements.
 

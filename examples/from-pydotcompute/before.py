@@ -1,0 +1,65 @@
+"""A flame moves over a plate: the host holds it there, the device spreads the heat."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+from pydotcompute import UnifiedBuffer
+from pydotcompute.core.accelerator import get_accelerator
+from pydotcompute.core.memory_pool import configure_memory_pool
+from pydotcompute.exceptions import PyDotComputeError
+
+SIZE, STEPS = 256, 500
+FLAME = 100.0
+
+
+def spread(plate: Any, spread_out: Any) -> None:
+    """One step, with arrays of whatever library the device has: CuPy or NumPy."""
+    inner = plate[1:-1, 1:-1]
+    around = plate[:-2, 1:-1] + plate[2:, 1:-1] + plate[1:-1, :-2] + plate[1:-1, 2:]
+    spread_out[1:-1, 1:-1] = inner + 0.2 * (around - 4 * inner)
+
+
+def place_of_flame(step: int) -> tuple[int, int]:
+    angle = 2 * np.pi * step / STEPS
+    row, column = (SIZE / 2 + SIZE / 3 * way for way in (np.sin(angle), np.cos(angle)))
+    return int(row), int(column)
+
+
+def burned() -> UnifiedBuffer:
+    now, later = (UnifiedBuffer((SIZE, SIZE)).allocate().zeros() for _ in range(2))
+    for step in range(STEPS):
+        now[place_of_flame(step)] = FLAME
+        spread(now.device, later.device)
+        later.mark_device_dirty()
+        now, later = later, now
+    get_accelerator().synchronize()
+    return now
+
+
+def expected() -> np.ndarray:
+    now, later = np.zeros((2, SIZE, SIZE), np.float32)
+    for step in range(STEPS):
+        now[place_of_flame(step)] = FLAME
+        spread(now, later)
+        now, later = later, now
+    return now
+
+
+def main() -> None:
+    configure_memory_pool(max_size_mb=64)
+    heat = np.empty((SIZE, SIZE), np.float32)
+    try:
+        burned().copy_to(heat)
+    except PyDotComputeError as problem:
+        sys.exit(f"the plate stayed cold: {problem}")
+    if not np.allclose(heat, expected(), atol=1e-3):
+        sys.exit("this is not how heat spreads")
+    row, column = np.unravel_index(heat.argmax(), heat.shape)
+    print(f"hottest at {row}, {column}: {heat.max():.2f} degrees; {heat.mean():.4f} on average")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""The memory side of ``pydotcompute.core``."""
+
+from .accelerator import Accelerator
+from .memory_pool import MemoryPool
+from .unified_buffer import BufferState, UnifiedBuffer
+
+__all__ = ["Accelerator", "BufferState", "MemoryPool", "UnifiedBuffer"]

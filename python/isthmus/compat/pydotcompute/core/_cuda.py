@@ -1,0 +1,51 @@
+"""What PyDotCompute tells of a CUDA device and Isthmus does not, as the driver has it."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, NamedTuple
+
+from isthmus import DriverError
+
+if TYPE_CHECKING:
+    from isthmus import Device
+
+# CUdevice_attribute of cuda.h, by the fields of DeviceProperties.
+_THREADS_PER_BLOCK = 1
+_BLOCK_DIMS = (2, 3, 4)
+_GRID_DIMS = (5, 6, 7)
+_WARP_SIZE = 10
+_MAJOR, _MINOR = 75, 76
+
+
+class Limits(NamedTuple):
+    """Of kernels on a device; what a device without kernels of CUDA's has, by default."""
+
+    compute_capability: tuple[int, int] | None = None
+    max_threads_per_block: int = 1
+    max_block_dims: tuple[int, int, int] = (1, 1, 1)
+    max_grid_dims: tuple[int, int, int] = (1, 1, 1)
+    warp_size: int = 1
+
+
+def limits_of(device: Device) -> Limits:
+    """Of a CUDA device. DriverError where the driver tells one of them not."""
+    driver = ctypes.CDLL(device.platform.library)  # open already
+
+    def told(wanted: int) -> int:
+        value = ctypes.c_int()
+        status = driver.cuDeviceGetAttribute(
+            ctypes.byref(value), wanted, ctypes.c_int(device.native_handle)
+        )
+        if status != 0:
+            raise DriverError(f"cuDeviceGetAttribute({wanted}) of {device.filter} gave {status}")
+        return value.value
+
+    (bx, by, bz), (gx, gy, gz) = map(told, _BLOCK_DIMS), map(told, _GRID_DIMS)
+    return Limits(
+        (told(_MAJOR), told(_MINOR)),
+        told(_THREADS_PER_BLOCK),
+        (bx, by, bz),
+        (gx, gy, gz),
+        told(_WARP_SIZE),
+    )

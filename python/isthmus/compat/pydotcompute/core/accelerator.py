@@ -1,0 +1,216 @@
+"""``Accelerator``: the devices by number, as PyDotCompute counts them."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, ClassVar
+
+import isthmus
+from isthmus import Device
+
+from ._cuda import Limits, limits_of
+from ._making import making
+from ._place import default_queue, host_queue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typing_extensions import Self
+
+__all__ = [
+    "Accelerator",
+    "DeviceProperties",
+    "DeviceType",
+    "MemoryInfo",
+    "cuda_available",
+    "get_accelerator",
+    "metal_available",
+]
+
+
+class DeviceType(Enum):
+    """What a device is."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+    METAL = "metal"
+    """None is, as Isthmus has no back-end for it."""
+    OTHER = "other"
+    """A device of another driver, which PyDotCompute would not have found."""
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What is known of a device. What only CUDA has is 1, or None, elsewhere."""
+
+    device_id: int
+    """Its place in ``Accelerator.devices``; -1 where it is not listed, as a simulated one."""
+    device_type: DeviceType
+    name: str
+    compute_capability: tuple[int, int] | None
+    total_memory: int
+    """In bytes; of the processor's what the process may have of the machine's."""
+    multiprocessor_count: int
+    max_threads_per_block: int
+    max_block_dims: tuple[int, int, int]
+    max_grid_dims: tuple[int, int, int]
+    warp_size: int
+    is_available: bool
+
+    @property
+    def compute_capability_str(self) -> str:
+        """As ``"8.9"``; ``"N/A"`` where it has none."""
+        if self.compute_capability is None:
+            return "N/A"
+        major, minor = self.compute_capability
+        return f"{major}.{minor}"
+
+    @property
+    def total_memory_gb(self) -> float:
+        """In GiB."""
+        return self.total_memory / (1 << 30)
+
+
+class MemoryInfo(isthmus.MemoryInfo):
+    """``free, total = info``, and ``info["free"]``, ``"used" in info``, ``info.items()``, too."""
+
+    __slots__ = ()
+
+    def __contains__(self, key: object) -> bool:
+        return key in self.keys() if isinstance(key, str) else super().__contains__(key)
+
+    def get(self, key: str, default: int | None = None) -> int | None:
+        """A number by its name."""
+        return self[key] if key in self.keys() else default
+
+    def values(self) -> tuple[int, ...]:
+        """As ``keys()`` has them."""
+        return tuple(self[key] for key in self.keys())
+
+    def items(self) -> Iterator[tuple[str, int]]:
+        """Pairs of a name and a number."""
+        return zip(self.keys(), self.values(), strict=True)
+
+
+class Accelerator:
+    """All devices by number; ``Accelerator()`` is always the same one.
+
+    First those that are not the processor, the best first, then the host. A driver's for the
+    processor are not counted: ``isthmus.devices()`` has them. Safe for threads.
+    """
+
+    _instance: ClassVar[Accelerator | None] = None
+
+    def __new__(cls) -> Self:
+        """The only one."""
+        with making:
+            if not isinstance(Accelerator._instance, cls):
+                Accelerator._instance = super().__new__(cls)
+            return Accelerator._instance
+
+    @property
+    def cuda_available(self) -> bool:
+        """Whether there is a CUDA device."""
+        return isthmus.get_accelerator().cuda_available
+
+    @property
+    def metal_available(self) -> bool:
+        """Never: Isthmus has no back-end for it."""
+        return False
+
+    @property
+    def devices(self) -> list[DeviceProperties]:
+        """All of them. Opens every driver at first."""
+        return [_properties(*each) for each in enumerate(_devices())]
+
+    @property
+    def device_count(self) -> int:
+        """How many they are: 1 at least."""
+        return len(_devices())
+
+    @property
+    def current_device(self) -> DeviceProperties:
+        """Where a buffer is for which no device is named."""
+        device, known = default_queue().device, _devices()
+        return _properties(known.index(device) if device in known else -1, device)
+
+    def get_device(self, device_id: int) -> DeviceProperties:
+        """By number. ValueError where there is none of it, TypeError for what is none."""
+        return _properties(operator.index(device_id), _device(device_id))
+
+    def set_device(self, device_id: int) -> None:
+        """Makes it the current one of this thread or asyncio task from here on.
+
+        Errors as of ``get_device``. Not inside ``with device:``, which ends with a RuntimeError.
+        """
+        isthmus.get_accelerator().set_device(_device(device_id))
+
+    select_device = set_device
+
+    def synchronize(self) -> None:
+        """Waits for the current device's default queue, and for the current queue on it."""
+        queue = default_queue()
+        queue.wait()
+        isthmus.get_accelerator().synchronize(queue.device)
+
+    def get_memory_info(self, device_id: int | None = None) -> MemoryInfo:
+        """Free and total bytes of a device's memory, None: the current one's.
+
+        As ``isthmus.get_accelerator().get_memory_info()`` counts them.
+        """
+        device = default_queue().device if device_id is None else _device(device_id)
+        return MemoryInfo(*isthmus.get_accelerator().get_memory_info(device))
+
+    def __repr__(self) -> str:
+        return (
+            f"Accelerator(devices={self.device_count}, cuda_available={self.cuda_available}, "
+            f"metal_available={self.metal_available}, current_device={self.current_device.name})"
+        )
+
+
+def _devices() -> list[Device]:
+    others = [device for device in isthmus.devices() if device.type != "cpu"]
+    return [*others, host_queue().device]
+
+
+def _device(device_id: int) -> Device:
+    number, known = operator.index(device_id), _devices()
+    if not 0 <= number < len(known):
+        raise ValueError(f"device {number} is not there: 0 to {len(known) - 1} are")
+    return known[number]
+
+
+def _properties(number: int, device: Device) -> DeviceProperties:
+    limits = limits_of(device) if device.backend == "cuda" else Limits()
+    return DeviceProperties(
+        device_id=number,
+        device_type=_type_of(device),
+        name=device.name,
+        total_memory=device.total_memory,
+        multiprocessor_count=device.compute_units,
+        is_available=True,
+        **limits._asdict(),
+    )
+
+
+def _type_of(device: Device) -> DeviceType:
+    if device.backend == "cuda":
+        return DeviceType.CUDA
+    return DeviceType.CPU if device.type == "cpu" else DeviceType.OTHER
+
+
+def get_accelerator() -> Accelerator:
+    """The process's devices, always the same object."""
+    return Accelerator()
+
+
+def cuda_available() -> bool:
+    """Whether there is a CUDA device."""
+    return get_accelerator().cuda_available
+
+
+def metal_available() -> bool:
+    """Never: Isthmus has no back-end for it."""
+    return get_accelerator().metal_available

@@ -1,0 +1,226 @@
+"""``MemoryPool``: kept buffers, as PyDotCompute documents it, over the device pools it releases."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from isthmus import BufferPool
+from isthmus.unified.layout import at_least
+
+from . import _pools
+from ._making import making
+from ._place import default_queue, default_queue_of
+from .unified_buffer import UnifiedBuffer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from typing_extensions import Self
+
+    from isthmus import Device, Queue
+
+__all__ = ["MemoryPool", "PoolStatistics", "configure_memory_pool", "get_memory_pool"]
+
+MIB = 1 << 20
+
+
+@dataclass
+class PoolStatistics:
+    """How a pool's memory is divided."""
+
+    used_bytes: int
+    """That buffers have, kept ones among them."""
+    total_bytes: int
+    """That it holds."""
+    n_free_blocks: int
+    """Buffers that it keeps for the next ``acquire``."""
+
+    @property
+    def free_bytes(self) -> int:
+        """Held, and not used."""
+        return self.total_bytes - self.used_bytes
+
+    @property
+    def utilization(self) -> float:
+        """Which part of it is used; 0 of an empty one."""
+        return self.used_bytes / self.total_bytes if self.total_bytes else 0.0
+
+    @property
+    def used_mb(self) -> float:
+        """In MiB."""
+        return self.used_bytes / MIB
+
+    @property
+    def total_mb(self) -> float:
+        """In MiB."""
+        return self.total_bytes / MIB
+
+
+class MemoryPool(BufferPool):
+    """Keeps released buffers for the next ``acquire``: an ``isthmus.BufferPool``.
+
+    ``MemoryPool()`` is the process's, always the same one. With ``max_pool_size`` (buffers, 100 if
+    None) or ``max_buffer_size`` (bytes, 1 GiB if None) it is one of its own.
+
+    ``enable()`` is about what lies below: from then on the device copies of all new buffers of
+    this door come from Isthmus' pools, one for each device. Safe for threads.
+    """
+
+    _device_pools: _pools.DevicePools
+    _instance: ClassVar[MemoryPool | None] = None
+    _buffer_type = UnifiedBuffer
+
+    def __new__(cls, max_pool_size: int | None = None, max_buffer_size: int | None = None) -> Self:
+        """The process's, where nothing is asked of it."""
+        if max_pool_size is not None or max_buffer_size is not None:
+            return cls._made(
+                100 if max_pool_size is None else max_pool_size,
+                1 << 30 if max_buffer_size is None else max_buffer_size,
+            )
+        with making:
+            if not isinstance(MemoryPool._instance, cls):
+                MemoryPool._instance = cls._made(100, 1 << 30)
+            return MemoryPool._instance
+
+    @classmethod
+    def _made(cls, max_buffers: int, max_buffer_bytes: int) -> Self:
+        made = super().__new__(cls)
+        BufferPool.__init__(made, max_buffers, max_buffer_bytes)
+        made._device_pools = _pools.DevicePools()
+        return made
+
+    def __init__(
+        self, max_pool_size: int | None = None, max_buffer_size: int | None = None
+    ) -> None:
+        """Nothing: the process's is called as often as it is asked for."""
+
+    # -- as it is documented
+
+    def acquire(
+        self,
+        shape: int | Sequence[int],
+        dtype: Any = "float32",
+        *,
+        pinned: bool = False,
+        device: Device | str | None = None,
+        queue: Queue | None = None,
+    ) -> UnifiedBuffer[Any]:
+        """The buffer of that shape, dtype, pinning and queue that was released last, or a new one.
+
+        Arguments and errors are those of ``UnifiedBuffer``. What it holds is not specified.
+        """
+        if queue is None:
+            queue = default_queue() if device is None else default_queue_of(device)
+        found = super().acquire(shape, dtype, pinned=pinned, device=device, queue=queue)
+        return cast("UnifiedBuffer[Any]", found)
+
+    def stats(self) -> Any:
+        """``pool_size``, ``total_acquired``, ``total_released``, ``cache_hits``, ``cache_misses``.
+
+        A dictionary, as there; ``cached_bytes`` is ours.
+        """
+        return asdict(super().stats())
+
+    @property
+    def pool_size(self) -> int:
+        """Buffers that it keeps now."""
+        return super().stats().pool_size
+
+    @property
+    def total_bytes(self) -> int:
+        """Bytes of the buffers that it keeps now, each counted once and not for both copies."""
+        return super().stats().cached_bytes
+
+    # -- as it is released
+
+    def enable(self) -> None:
+        """From here on new buffers of this door have their device copies from Isthmus' pools."""
+        _pools.enable(self._device_pools)
+
+    def disable(self) -> None:
+        """New buffers have them from the current resource again, as before ``enable()``."""
+        _pools.disable(self._device_pools)
+
+    @property
+    def enabled(self) -> bool:
+        """Whether new buffers have them from these."""
+        return _pools.enabled is self._device_pools
+
+    def get_stats(self) -> PoolStatistics:
+        """Of the device copies that came from these pools, on the current device."""
+        pools = self._device_pools.known(default_queue().device)
+        divided = [pool.snapshot() for pool in pools]
+        return PoolStatistics(
+            used_bytes=sum(each.live_bytes for each in divided),
+            total_bytes=sum(each.held_bytes for each in divided),
+            n_free_blocks=self.pool_size,
+        )
+
+    def get_pinned_stats(self) -> PoolStatistics:
+        """Of the pinned buffers of ``acquire(pinned=True)``: in use, and kept for the next."""
+        with self._lock:
+            used = [key for _, key in self._lent.values() if key[2]]
+            kept = [key for _, key in self._kept.values() if key[2]]
+        used_bytes, kept_bytes = (
+            sum(math.prod(shape) * dtype.itemsize for shape, dtype, *_ in keys)
+            for keys in (used, kept)
+        )
+        return PoolStatistics(used_bytes, used_bytes + kept_bytes, len(kept))
+
+    def free_all_blocks(self) -> None:
+        """Frees the kept buffers, and gives what is free of the device pools to the drivers."""
+        self.clear()
+        self._device_pools.trim()
+
+    free_all_free = free_all_blocks
+
+    def set_limit(self, size_mb: int | None) -> None:
+        """The most MiB that the pool of each device may hold; None and 0: no limit.
+
+        USMAllocationError is what a buffer that does not fit raises. What older blocks have is
+        taken off the limit as it is now, and goes back to the driver with the last of them.
+        """
+        limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
+        self._device_pools.limit(limit or None)
+
+    def __repr__(self) -> str:
+        told = self.get_stats()
+        on = default_queue().device
+        return (
+            f"MemoryPool(enabled={self.enabled}, used={told.used_mb:.2f}MB, "
+            f"total={told.total_mb:.2f}MB, cuda={on.backend == 'cuda'}, kept={self.pool_size})"
+        )
+
+
+def _after_fork() -> None:
+    if MemoryPool._instance is not None:
+        MemoryPool._instance._after_fork()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def get_memory_pool() -> MemoryPool:
+    """The process's pool, always the same one."""
+    return MemoryPool._instance or MemoryPool()
+
+
+def configure_memory_pool(
+    _initial_size_mb: int = 0, max_size_mb: int | None = None, enable: bool = True
+) -> MemoryPool:
+    """The process's pool, with what a device's pool begins with and the most that it may hold.
+
+    Both in MiB, ``_initial_size_mb`` of pools that are made from here on. ``enable``: enables it.
+    TypeError, ValueError: then nothing has changed.
+    """
+    pool = get_memory_pool()
+    initial_bytes = at_least(0, "_initial_size_mb", _initial_size_mb) * MIB
+    if max_size_mb is not None:
+        pool.set_limit(max_size_mb)
+    pool._device_pools.initial_bytes = initial_bytes
+    if enable:
+        pool.enable()
+    return pool

@@ -1,0 +1,250 @@
+"""``UnifiedBuffer`` as PyDotCompute 0.2.0 releases it, and as it documents it."""
+
+# ruff: noqa: A002 (a range is a range)
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from isthmus import BufferState, Error, InvalidArgumentError
+from isthmus._pickle import _device_or_default
+from isthmus.compat.pydotcompute.exceptions import (
+    BufferNotAllocatedError,
+    BufferSyncError,
+    MetalError,
+    both,
+    sync_error,
+)
+
+from ._making import making
+from ._place import as_cupys, cupys_device, default_queue, default_queue_of
+from ._pools import resource_of
+from ._telling import TO_DEVICE, TO_HOST, TellingBuffer, device_of, host_of, telling
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+    from typing_extensions import Self
+
+    from isthmus import Device, Queue
+    from isthmus.unified.layout import Range
+
+__all__ = ["BufferState", "UnifiedBuffer"]
+
+T = TypeVar("T", bound="np.generic")
+
+
+class UnifiedBuffer(TellingBuffer, Generic[T]):
+    """A host copy and a device copy of one array: an ``isthmus.UnifiedBuffer`` in all respects.
+
+    What differs is what a program of PyDotCompute's expects: ``allocate()`` and ``is_allocated``,
+    ``free()`` after which it can be used again, ``ensure_on_host()`` and ``ensure_on_device()``,
+    indices that are NumPy's, ``to_numpy()`` that copies, and errors that are PyDotCompute's, too.
+    Nothing need be allocated or marked on the host: both copies are made when they are asked for,
+    and what the host writes is found.
+
+    ``shape``, ``dtype``, ``pinned`` and ``options`` are those of ``isthmus.UnifiedBuffer``, its
+    errors too. ``device``, ``queue``: None is the current one, but the host device where that is
+    a driver's for the processor, so that ``device`` is NumPy's array there; on a CUDA device it is
+    CuPy's, on CuPy's current stream, if CuPy is installed. Safe for threads.
+    """
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        dtype: Any = "float32",
+        *,
+        pinned: bool = False,
+        device: Device | str | None = None,
+        queue: Queue | None = None,
+        **options: Any,
+    ) -> None:
+        if queue is None:
+            queue = default_queue() if device is None else default_queue_of(device)
+        if options.get("resource") is None:
+            options["resource"] = resource_of(queue)
+        super().__init__(shape, dtype, pinned=pinned, device=device, queue=queue, **options)
+        self._resource = options["resource"]
+        self._cupys = cupys_device(queue)
+        self._is_own = True  # never freed: it is its own memory
+        self._later: TellingBuffer | None = None  # what was allocated since
+
+    # -- allocated, freed, and allocated again
+
+    @property
+    def _whole(self) -> TellingBuffer:
+        if self._is_own:
+            return self
+        later = self._later
+        return self._renewed() if later is None else later
+
+    def _renewed(self) -> TellingBuffer:
+        with making:
+            if self._later is None:
+                self._later = TellingBuffer(
+                    self.shape,
+                    self.dtype,
+                    queue=self._queue,
+                    resource=self._resource,
+                    **self._options(),
+                )
+            return self._later
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether there is a copy at all."""
+        return self.state is not BufferState.UNINITIALIZED
+
+    def allocate(self, *, host: bool = True, device: bool = True) -> Self:
+        """Makes the copies that are not there yet, and brings these up to date.
+
+        With neither it is the host's. A buffer that lives keeps what it holds. BufferSyncError
+        with the ``cause`` where there is no memory, ConflictError among it where both sides wrote.
+        """
+        if host or not device:
+            _ = self._whole.host
+        if device:
+            _ = self._whole.device
+        return self
+
+    def free(self) -> None:
+        """Frees both copies: it is UNINITIALIZED then, and may be used again.
+
+        Twice does nothing. Arrays of the host's that were handed out stay good.
+        """
+        with making:
+            had = self if self._is_own else self._later
+            self._is_own, self._later = False, None
+        if had is not None:
+            had._free()
+
+    def _forget(self) -> None:
+        TellingBuffer._forget(self._whole)
+
+    # -- the two copies
+
+    @property
+    def host(self) -> NDArray[Any]:
+        """The host copy, brought up to date, as NumPy's array. Writes to it are found."""
+        try:
+            array: NDArray[Any] = host_of(self) if self._is_own else self._whole.host
+            return array
+        except BufferSyncError:
+            raise
+        except Error as cause:
+            raise sync_error(TO_HOST, cause) from cause
+
+    @property
+    def device(self) -> Any:
+        """The device copy, brought up to date: CuPy's array, NumPy's or a ``DeviceArray``."""
+        try:
+            array = device_of(self) if self._is_own else self._whole.device
+            return array if self._cupys is None else as_cupys(array, self, self._cupys)
+        except BufferSyncError:
+            raise
+        except Error as cause:
+            raise sync_error(TO_DEVICE, cause) from cause
+
+    @property
+    def metal(self) -> Any:
+        """MetalError: Isthmus has no back-end for Metal."""
+        raise self._no_metal()
+
+    def mark_metal_dirty(self) -> None:
+        """MetalError, as there is no copy of Metal's that could have been written."""
+        raise self._no_metal()
+
+    def _no_metal(self) -> Exception:
+        if not self.is_allocated:
+            return BufferNotAllocatedError()
+        return MetalError("Isthmus has no back-end for Metal: use .device")
+
+    def to_numpy(self) -> NDArray[Any]:
+        """A copy of what it holds; ``host`` is the view."""
+        with self.host_read() as array:
+            copied: NDArray[Any] = array.copy()
+        return copied
+
+    def mark_host_dirty(self, range: Range = None) -> None:
+        """Tells of host writes, which are found without it. BufferNotAllocatedError if no copy."""
+        self._mark_as_told(range, is_device=False)
+
+    def mark_device_dirty(self, range: Range = None) -> None:
+        """Tells that the device wrote in ``range``. BufferNotAllocatedError if it has no copy.
+
+        What the host wrote before is not dropped: where both wrote the same place, the next access
+        is a ConflictError, and ``resolve()`` settles it.
+        """
+        self._mark_as_told(range, is_device=True)
+
+    def _mark_as_told(self, range: Range, *, is_device: bool) -> None:
+        begin, end = self._bytes(range)
+        try:
+            self._whole._mark(begin, end, is_device)
+        except InvalidArgumentError as cause:
+            raise both(BufferNotAllocatedError, InvalidArgumentError)(str(cause)) from cause
+
+    async def ensure_on_host(self) -> None:
+        """Brings the host copy up to date, without blocking the loop meanwhile."""
+        with telling(TO_HOST):
+            await self.on_host()
+
+    async def ensure_on_device(self) -> None:
+        """Brings the device copy up to date, without blocking the loop meanwhile."""
+        with telling(TO_DEVICE):
+            await self.on_device()
+
+    def fill(self, value: Any) -> Self:
+        """Sets all elements to ``value``, cast as NumPy's ``fill`` where that does not change it.
+
+        TypeError for 2.5 in a buffer of integers, OverflowError for 300 in one of bytes.
+        """
+        import numpy as np
+
+        cast = np.empty((), self.dtype)
+        cast.fill(value)
+        if cast != value:  # cut off, or not a number, which is never equal
+            return super().fill(value)
+        whole, nbytes = self._whole, self.nbytes
+        memory = whole._begin_write(0, nbytes, False)
+        try:
+            np.ndarray(self.shape, self.dtype, memory).fill(value)
+        finally:
+            whole._end_write(0, nbytes, False)
+        return self
+
+    # -- indices
+
+    def __getitem__(self, key: Any) -> Any:
+        """NumPy's, of the host copy. A part with the state in common: ``reshape(shape)[a:b]``."""
+        return self.host[key]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self.host[key] = value
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.host)
+
+    # -- copies
+
+    def __reduce__(self) -> Any:
+        return _load, (self.to_numpy(), self._options(), self.queue.device.filter)
+
+    def __copy__(self) -> UnifiedBuffer[T]:
+        made: UnifiedBuffer[T] = UnifiedBuffer(
+            self.shape, self.dtype, queue=self._queue, **self._options()
+        )
+        with self.host_read() as array:
+            return made.copy_from(array)
+
+    def __deepcopy__(self, memo: Any) -> UnifiedBuffer[T]:
+        return self.__copy__()
+
+
+def _load(contents: NDArray[Any], options: dict[str, Any], device: str) -> UnifiedBuffer[Any]:
+    made: UnifiedBuffer[Any] = UnifiedBuffer(
+        contents.shape, contents.dtype, device=_device_or_default(device), **options
+    )
+    return made.copy_from(contents)

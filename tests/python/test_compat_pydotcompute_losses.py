@@ -1,0 +1,186 @@
+"""What PyDotCompute loses or swallows, a test for each: here it is kept, or told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from pydotcompute_support import NEW, OLD, SIZE, STATES, door, in_state, on_device
+from support import message_has, sim
+from unified_support import each_means, write_on_device
+
+import isthmus
+from isthmus import ConflictError, USMAllocationError
+from isthmus._core import sim_configure, sim_state
+from isthmus.compat.pydotcompute import BufferState, UnifiedBuffer
+from isthmus.compat.pydotcompute.exceptions import BufferSyncError
+
+if TYPE_CHECKING:
+    from isthmus import Device
+
+MIB = 1 << 20
+HOLDING = [BufferState.SYNCHRONIZED, BufferState.HOST_DIRTY, BufferState.DEVICE_DIRTY]
+
+
+@each_means
+@pytest.mark.parametrize("size", [SIZE, 100_000])
+def test_a_write_that_nobody_marked(dev: Device, tracking: str, size: int) -> None:
+    buf = door(dev, size, tracking=tracking).allocate()
+    buf.host[:] = 5
+    assert buf.state is BufferState.HOST_DIRTY
+    assert (on_device(buf) == 5).all()
+
+
+def test_a_write_through_an_array_of_long_ago(dev: Device) -> None:
+    buf = door(dev).copy_from(OLD)
+    kept = buf.host
+    _ = buf.device
+    kept[3] = -1
+    assert on_device(buf)[3] == -1
+
+
+def test_a_write_into_what_the_device_wrote(dev: Device) -> None:
+    buf = in_state(dev, BufferState.DEVICE_DIRTY)
+    buf.host[0] = -1
+    assert on_device(buf).tolist() == [-1, *NEW[1:]]
+
+
+@pytest.mark.parametrize("state", HOLDING, ids=str)
+@pytest.mark.parametrize("sides", [{}, {"host": False}, {"device": False}], ids=str)
+def test_allocate_again_keeps_what_it_holds(
+    dev: Device, state: BufferState, sides: dict[str, bool]
+) -> None:
+    buf = in_state(dev, state)
+    kept = buf.to_numpy()
+    buf.allocate(**sides)
+    assert (buf.host == kept).all()
+    assert (on_device(buf) == kept).all()
+
+
+def test_allocate_keeps_the_host_array_that_is_out(dev: Device) -> None:
+    buf = door(dev).copy_from(OLD)
+    out = buf.host
+    assert np.shares_memory(buf.allocate().host, out)
+
+
+def test_a_device_result_is_not_dropped_for_a_mark(dev: Device) -> None:
+    buf = in_state(dev, BufferState.DEVICE_DIRTY)
+    buf.mark_host_dirty()
+    with pytest.raises(ConflictError):
+        buf.host  # noqa: B018
+    buf.resolve("device")
+    assert (buf.host == NEW).all()
+
+
+def test_a_host_write_is_not_dropped_for_a_mark(dev: Device) -> None:
+    buf = in_state(dev, BufferState.HOST_DIRTY)
+    buf.mark_device_dirty()
+    with pytest.raises(ConflictError):
+        buf.device  # noqa: B018
+    buf.resolve("host")
+    assert (on_device(buf) == NEW).all()
+
+
+def test_writes_of_both_in_different_places_are_both_kept(dev: Device) -> None:
+    buf = door(dev).copy_from(OLD)
+    write_on_device(buf, [50, 51], (0, 2))
+    buf.host[8:] = 60
+    expected = [50, 51, *OLD[2:8], 60, 60]
+    assert buf.host.tolist() == expected
+    assert on_device(buf).tolist() == expected
+
+
+def test_only_what_changed_moves(dev: Device) -> None:
+    buf = door(dev, (16 * MIB,), granularity="page")
+    buf.fill(1).sync_to_device()
+    before = buf.statistics.bytes_to_device
+    buf.host[12345] = 2
+    _ = buf.device
+    assert 0 < buf.statistics.bytes_to_device - before <= 2 * MIB
+
+
+def test_no_memory_on_the_device_is_told() -> None:
+    device = sim(capacity="1MiB")
+    for ask in (lambda buf: buf.device, lambda buf: buf.allocate()):
+        buf = door(device, MIB)
+        with pytest.raises(BufferSyncError) as told:
+            ask(buf)
+        assert isinstance(told.value, USMAllocationError)
+        assert isinstance(told.value, MemoryError)
+        assert isinstance(told.value.cause, USMAllocationError)
+        message_has(told, [4 * MIB, MIB, "host->device"])
+        assert (buf.fill(3).host == 3).all()  # the host's copy is as good as before
+
+
+def test_pinned_whatever_the_size(dev: Device) -> None:
+    """Where the driver pins at all; the rest is told by ``pinned``."""
+    for size in (1, 125, 1000, 4097):
+        buf = door(dev, size, pinned=True).allocate()
+        assert buf.pinned == (dev.backend == "cuda")
+        buf.host[:] = 2
+        assert (on_device(buf) == 2).all()
+
+
+def test_fill_fills_whatever_the_state(dev: Device) -> None:
+    for state in STATES:
+        buf = in_state(dev, state).fill(9)
+        assert (buf.host == 9).all()
+        assert (on_device(buf) == 9).all()
+
+
+def test_fill_does_not_cut_off() -> None:
+    buf: Any = UnifiedBuffer(SIZE, np.int32, device="host").fill(4.0)
+    assert (buf.host == 4).all()
+    with pytest.raises(TypeError, match="float64"):
+        buf.fill(2.5)
+    with pytest.raises(OverflowError):
+        UnifiedBuffer(SIZE, np.uint8, device="host").fill(300)
+    assert (buf.host == 4).all()
+    assert UnifiedBuffer(SIZE, bool, device="host").fill(1).host.all()
+
+
+def test_a_failed_copy_is_owed_and_told() -> None:
+    device = sim()
+    buf = door(device, 1000).copy_from(3)
+    sim_configure(device, "fail=copy:1,fail=copy_ranges:1")
+    with pytest.raises(BufferSyncError):
+        buf.device  # noqa: B018
+    assert buf.state is BufferState.HOST_DIRTY
+    sim_configure(device, "fail=none")
+    assert (on_device(buf) == 3).all()
+
+
+def test_memory_of_one_side_is_made_alone() -> None:
+    device = sim()
+    host_only = door(device, MIB)
+    host_only.host[:] = 1
+    assert sim_state(device)[1] == 0
+    device_only = door(device, MIB)
+    _ = device_only.device
+    assert sim_state(device)[1] >= 4 * MIB
+    assert device_only.state is BufferState.DEVICE_ONLY
+
+
+def test_bytes_of_live_buffers_are_known(dev: Device) -> None:
+    counted = isthmus.memory.StatisticsResource(isthmus.memory.PoolResource("device", dev))
+    buf = door(dev, 1000, resource=counted).allocate()
+    assert counted.current_bytes >= 4000
+    buf.free()
+    again = door(dev, 1000, resource=counted)
+    assert again.state is BufferState.UNINITIALIZED
+
+
+def test_as_an_array_at_once(dev: Device) -> None:
+    buf = in_state(dev, BufferState.DEVICE_DIRTY)
+    assert np.shares_memory(np.asarray(buf), buf.host)
+    assert (np.asarray(buf) == NEW).all()
+    assert (np.asarray(buf, np.float64) == NEW).all()
+    assert (memoryview(buf).tolist()) == NEW.tolist()
+
+
+def test_buffers_of_several_devices_in_one_process() -> None:
+    first, second = sim(), sim()
+    bufs = [door(each).copy_from(number) for number, each in enumerate((first, second))]
+    assert [on_device(buf)[0] for buf in bufs] == [0, 1]
+    assert [buf.queue.device for buf in bufs] == [first, second]
