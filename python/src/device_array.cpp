@@ -273,7 +273,7 @@ void bind_interfaces(nb::class_<device_array>& bound) {
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
            nb::sig(
-               "def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | "
+               "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | "
                "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
                "-> Any"),
            "A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,\n"

@@ -15,6 +15,7 @@ inline constexpr std::int32_t k_cpu = 1;
 inline constexpr std::int32_t k_cuda = 2;
 inline constexpr std::int32_t k_cuda_host = 3;
 inline constexpr std::int32_t k_cuda_managed = 13;
+inline constexpr std::int32_t k_oneapi = 14;
 inline constexpr std::uint64_t k_read_only = 1;
 inline constexpr std::uint64_t k_is_copied = 2;
 

@@ -9,7 +9,9 @@
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
 #include "gil.hpp"
+#include "oneapi_numbers.hpp"
 #include "owners.hpp"
+#include "sycl_objects.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
 
@@ -63,6 +65,9 @@ bool serves(const buffer& of, const dlpack::device& where) {
   if (where.type == dlpack::k_cpu) {
     return host_reachable(of.kind);
   }
+  if (where.type == dlpack::k_oneapi) {
+    return where.id == oneapi_number_of(queue_to_tell_of(of));
+  }
   const bool is_its = (where.type == dlpack::k_cuda && of.kind != ISTHMUS_KIND_HOST) ||
                       (where.type == dlpack::k_cuda_managed && of.kind == ISTHMUS_KIND_SHARED) ||
                       (where.type == dlpack::k_cuda_host && of.kind == ISTHMUS_KIND_HOST);
@@ -73,15 +78,19 @@ dlpack::device own_device(const buffer& of) {
   if (host_reachable(of.kind)) {
     return {dlpack::k_cpu, 0};
   }
-  const int number = cuda_number_of(queue_to_tell_of(of));
-  if (number < 0) {
-    raise_python(
-        PyExc_BufferError,
-        "DLPack: memory of kind 'device' on %s can be lent to nobody: copy it into memory of kind "
-        "'host', or use to_numpy()",
-        describe(*device_of(queue_of_buffer(of).device_object)).c_str());
+  const auto& on = queue_to_tell_of(of);
+  if (const int number = cuda_number_of(on); number >= 0) {
+    return {dlpack::k_cuda, number};
   }
-  return {dlpack::k_cuda, number};
+  if (const int number = oneapi_number_of(on); number >= 0) {
+    return {dlpack::k_oneapi, number};
+  }
+  raise_python(
+      PyExc_BufferError,
+      "DLPack: memory of kind 'device' on %s can be lent to nobody: copy it into memory of kind "
+      "'host', or use to_numpy()%s",
+      describe(*device_of(on.device_object)).c_str(),
+      is_sycls(on) ? "; where dpctl is imported and its context is the default one it can be" : "");
 }
 
 // One for each device, adopted once, so that the end of a later loan takes the place of earlier
@@ -95,6 +104,20 @@ queue_handle legacy_queue_of(const device_handle& on) {
   return queue_handle::retained(found.get());
 }
 
+// dpctl's, or ours. Without one it is the host that waits.
+queue_handle sycl_consumer(const buffer& of, nb::handle stream) {
+  if (stream.is_none()) {
+    check(wait_for_buffer(of.raw.get(), -1));
+    return {};
+  }
+  const nb::object given = queue_of(stream) != nullptr ? nb::borrow(stream) : find_sycl_queue(stream);
+  if (!given.is_valid()) {
+    raise_python(PyExc_TypeError, "DLPack: stream must be a dpctl.SyclQueue or None, not %R",
+                 stream.ptr());
+  }
+  return queue_handle::retained(queue_of(given)->raw.get());
+}
+
 // By the array API: None is the legacy default stream, -1 asks for no order, 0 could be either of
 // two streams.
 queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::handle stream) {
@@ -104,6 +127,9 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
                    stream.ptr());
     }
     return {};
+  }
+  if (where.type == dlpack::k_oneapi) {
+    return sycl_consumer(of, stream);
   }
   if (stream.equal(nb::int_(-1))) {
     return {};

@@ -5,7 +5,9 @@
 #include "cuda_streams.hpp"
 #include "current.hpp"
 #include "dlpack.hpp"
+#include "oneapi_numbers.hpp"
 #include "owners.hpp"
+#include "sycl_objects.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -78,7 +80,8 @@ isthmus_kind_t kind_of(const adoption& what, const dlpack::device& where, const 
            : where.type == dlpack::k_cuda_managed ? ISTHMUS_KIND_SHARED
                                                   : ISTHMUS_KIND_DEVICE;
   }
-  raise_python(PyExc_BufferError, "DLPack: CUDA does not know the memory at %p", what.pointer);
+  raise_python(PyExc_BufferError, "DLPack: %s does not know the memory at %p",
+               where.type == dlpack::k_oneapi ? "SYCL's default context" : "CUDA", what.pointer);
 }
 
 template <class Managed>
@@ -150,33 +153,52 @@ bool is_cudas(const dlpack::device& where) {
          where.type == dlpack::k_cuda_managed;
 }
 
+int number_of(const dlpack::device& where, const queue& on) {
+  return where.type == dlpack::k_oneapi ? oneapi_number_of(on) : cuda_number_of(on);
+}
+
+nb::object default_queue_on(const dlpack::device& where) {
+  if (where.type != dlpack::k_oneapi) {
+    return default_queue_of(*device_of(wrap(find_cuda_device(where.id))));
+  }
+  nb::object found = oneapi_queue(where.id);
+  if (!found.is_valid()) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: device (%d, %d) is none of dpctl's with USM, or dpctl is not imported",
+                 where.type, where.id);
+  }
+  return found;
+}
+
 // The queue asked for, else the current one if it is of that device, else that device's own.
 nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
   if (where.type == dlpack::k_cpu) {
     return wanted.is_none() ? to_queue(nb::handle{}, nb::str("host"))
                             : to_queue(wanted, nb::handle{});
   }
-  if (!is_cudas(where)) {
+  if (!is_cudas(where) && where.type != dlpack::k_oneapi) {
     raise_python(PyExc_BufferError,
                  "DLPack: memory of device (%d, %d) is not the CPU's, (1, 0), nor CUDA's, (2, n), "
-                 "(3, n) or (13, n)",
+                 "(3, n) or (13, n), nor SYCL's, (14, n)",
                  where.type, where.id);
   }
   nb::object on = wanted.is_none() ? current_queue() : to_queue(wanted, nb::handle{});
-  if (cuda_number_of(*queue_of(on)) == where.id) {
+  if (number_of(where, *queue_of(on)) == where.id) {
     return on;
   }
   if (!wanted.is_none()) {
     raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) is not of %R", where.type,
                  where.id, wanted.ptr());
   }
-  return default_queue_of(*device_of(wrap(find_cuda_device(where.id))));
+  return default_queue_on(where);
 }
 
 nb::object ask_for_capsule(nb::handle object, const dlpack::device& where, const queue& on) {
   const nb::object method = object.attr("__dlpack__");
   nb::dict arguments;
-  if (where.type != dlpack::k_cpu) {
+  if (where.type == dlpack::k_oneapi) {
+    arguments["stream"] = loaded_dpctl().attr("SyclQueue")(sycl_capsule(on));
+  } else if (where.type != dlpack::k_cpu) {
     arguments["stream"] = stream_to_wait(on);
   }
   nb::object versioned = arguments.attr("copy")();
@@ -207,7 +229,7 @@ nb::object from_dlpack(nb::handle object, nb::handle queue) {
                  lent.device.type, lent.device.id, object.ptr());
   }
   nb::object made = adopt_capsule(capsule, object, on);
-  if (!is_capsule && is_cudas(where)) {
+  if (!is_capsule && where.type != dlpack::k_cpu) {
     // The producer's work, which the queue was put behind, is before the other queues' and the
     // host's too.
     check(isthmus_buffer_record_queue(buffer_of(made)->raw.get(), queue_of(on)->raw.get()));

@@ -298,8 +298,7 @@ void bind_protocols(nb::class_<buffer>& bound) {
            nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
            nb::arg("copy") = nb::none(),
            nb::sig(
-               "def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | "
-               "None = "
+               "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = "
                "None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any"),
            "A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory\n"
            "stays until the consumer gives it back, through free().\n\n"
@@ -308,21 +307,24 @@ void bind_protocols(nb::class_<buffer>& bound) {
            "(13, n) too, and host kind, (3, n): waits for nothing. `stream`, as the array API\n"
            "has it (None or 1: the legacy default stream, -1: no order), goes on behind pending\n"
            "work, and what is on it counts as work on this buffer until the consumer has given\n"
-           "the memory back and that has ended.\n\n"
+           "the memory back and that has ended. In the default context of SYCL's devices, where\n"
+           "dpctl is imported, (14, n), kDLOneAPI, for its device kind and for all if asked for:\n"
+           "`stream` is a dpctl.SyclQueue or a Queue, and None waits for pending work.\n\n"
            "`copy` True: a copy. None: one for the CPU where that cannot touch the memory, if\n"
            "`dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,\n"
            "for streams where there are none, and for read-only memory without a version.")
       .def("__dlpack_device__", &dlpack_device,
            nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
            "(1, 0), kDLCPU, of shared and host kinds; (2, n), kDLCUDA, of device kind on CUDA\n"
-           "devices. Raises BufferError for device kind elsewhere.")
+           "devices; (14, n), kDLOneAPI, of device kind in SYCL's default contexts, where dpctl\n"
+           "is imported. Raises BufferError for device kind elsewhere.")
       .def_static(
           "from_dlpack", &from_dlpack, nb::arg("obj").none(), nb::kw_only(),
           nb::arg("queue") = nb::none(),
           nb::sig("def from_dlpack(obj: Any, *, queue: Queue | None = None) -> Buffer"),
           "A buffer over the memory of a contiguous array that has __dlpack__, or of a capsule,\n"
           "without a copy; it is kept alive. Memory of the CPU's is of kind \"host\", on `queue`,\n"
-          "None: the host device's. Memory of a CUDA device's is of the kind that the driver\n"
+          "None: the host device's. Memory of CUDA's and SYCL's is of the kind that the driver\n"
           "tells; the producer has `queue` (None: the current one if it is on that device, else\n"
           "the device's default one) go on behind its work. Raises BufferError for other devices\n"
           "and types, ValueError for what is not contiguous.");

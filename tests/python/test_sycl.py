@@ -417,3 +417,69 @@ def test_a_forked_child_uses_none_of_it() -> None:
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         buffer.fill(2)"""
     assert run(code) == ""
+
+
+# -- DLPack ----------------------------------------------------------------------------------------
+
+ONEAPI = 14
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_dlpack_to_dpnp(kind: str) -> None:
+    buffer = Buffer(DATA.nbytes, kind=kind, queue=Queue("sycl"))
+    buffer.copy_from(DATA)
+    number = dpctl.get_devices().index(dpctl.SyclQueue().sycl_device)
+    if kind == "device":
+        assert buffer.__dlpack_device__() == (ONEAPI, number)
+    capsule = buffer.__dlpack__(dl_device=(ONEAPI, number), max_version=(1, 0))
+    del capsule
+    array = dpt.from_dlpack(buffer, device=(ONEAPI, number))
+    assert array.usm_type == kind
+    assert dpt.asnumpy(array).tobytes() == DATA.tobytes()
+    array[:] = 3
+    array.sycl_queue.wait()
+    assert buffer.tobytes() == bytes([3]) * DATA.nbytes
+
+
+@pytest.mark.parametrize("kind", CLASSES)
+def test_dlpack_of_dpnp(kind: str) -> None:
+    array = dpt.asarray(np.arange(1000, dtype="f4"), usm_type=kind)
+    for given in (array, array.__dlpack__(), array.__dlpack__(max_version=(1, 0))):
+        buffer = Buffer.from_dlpack(given)
+        assert (buffer.kind, buffer.nbytes) == (kind, 4000)
+        assert buffer.device.backend == "sycl"
+        assert np.array_equal(buffer.to_numpy().view("f4"), np.arange(1000))
+    address = buffer.ptr
+    del array, given
+    gc.collect()
+    assert buffer.ptr == address
+    assert np.array_equal(buffer.to_numpy().view("f4"), np.arange(1000))
+
+
+def test_dlpack_orders(theirs: Any) -> None:
+    buffer = Buffer(16 * MIB, queue=Queue("sycl"))
+    for value in range(5):
+        buffer.fill(value, blocking=False)
+        buffer.__dlpack__(stream=theirs, dl_device=buffer.__dlpack_device__())
+        out = dm.MemoryUSMHost(16 * MIB, queue=theirs)
+        view = as_usm_memory(buffer)
+        theirs.memcpy(out, dm.as_usm_memory(view), 16 * MIB)
+        assert (np.asarray(memoryview(out)) == value).all()
+
+
+@pytest.mark.parametrize(
+    "where", [(ONEAPI, 1 << 20), (ONEAPI, -1), (15, 0), (2, 0)], ids=lambda where: str(where)
+)
+def test_dlpack_to_what_is_not_there(where: Any) -> None:
+    buffer = Buffer(64, queue=Queue("sycl"))
+    with pytest.raises((BufferError, ValueError)):
+        buffer.__dlpack__(dl_device=where)
+
+
+def test_dlpack_of_another_context() -> None:
+    context = Context(Device("sycl"))
+    buffer = Buffer(64, queue=Queue(context))
+    with pytest.raises(BufferError, match="default"):
+        buffer.__dlpack_device__()
+    with pytest.raises(TypeError, match="SyclQueue"):
+        Buffer(64, queue=Queue("sycl")).__dlpack__(stream=5)
