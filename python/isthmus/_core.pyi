@@ -1464,7 +1464,7 @@ class Buffer:
         A uint8 array over the bytes of shared and host kinds. Raises TypeError for device kind.
         """
 
-    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
         A DLPack capsule of uint8, versioned if `max_version` is (1, 0) or more. The memory
         stays until the consumer gives it back, through free().
@@ -1474,7 +1474,9 @@ class Buffer:
         (13, n) too, and host kind, (3, n): waits for nothing. `stream`, as the array API
         has it (None or 1: the legacy default stream, -1: no order), goes on behind pending
         work, and what is on it counts as work on this buffer until the consumer has given
-        the memory back and that has ended.
+        the memory back and that has ended. In the default context of SYCL's devices, where
+        dpctl is imported, (14, n), kDLOneAPI, for its device kind and for all if asked for:
+        `stream` is a dpctl.SyclQueue or a Queue, and None waits for pending work.
 
         `copy` True: a copy. None: one for the CPU where that cannot touch the memory, if
         `dl_device` is (1, 0). Raises BufferError for devices that cannot use the memory,
@@ -1484,7 +1486,8 @@ class Buffer:
     def __dlpack_device__(self) -> tuple[int, int]:
         """
         (1, 0), kDLCPU, of shared and host kinds; (2, n), kDLCUDA, of device kind on CUDA
-        devices. Raises BufferError for device kind elsewhere.
+        devices; (14, n), kDLOneAPI, of device kind in SYCL's default contexts, where dpctl
+        is imported. Raises BufferError for device kind elsewhere.
         """
 
     @staticmethod
@@ -1492,7 +1495,7 @@ class Buffer:
         """
         A buffer over the memory of a contiguous array that has __dlpack__, or of a capsule,
         without a copy; it is kept alive. Memory of the CPU's is of kind "host", on `queue`,
-        None: the host device's. Memory of a CUDA device's is of the kind that the driver
+        None: the host device's. Memory of CUDA's and SYCL's is of the kind that the driver
         tells; the producer has `queue` (None: the current one if it is on that device, else
         the device's default one) go on behind its work. Raises BufferError for other devices
         and types, ValueError for what is not contiguous.
@@ -1644,7 +1647,7 @@ class DeviceArray:
         An array over the memory of shared and host kinds. Raises TypeError for device kind.
         """
 
-    def __dlpack__(self, *, stream: int | None = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
         A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,
         waits and errors. A copy has no gaps.

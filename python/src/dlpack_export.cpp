@@ -110,7 +110,8 @@ queue_handle sycl_consumer(const buffer& of, nb::handle stream) {
     check(wait_for_buffer(of.raw.get(), -1));
     return {};
   }
-  const nb::object given = queue_of(stream) != nullptr ? nb::borrow(stream) : find_sycl_queue(stream);
+  const nb::object given =
+      queue_of(stream) != nullptr ? nb::borrow(stream) : find_sycl_queue(stream);
   if (!given.is_valid()) {
     raise_python(PyExc_TypeError, "DLPack: stream must be a dpctl.SyclQueue or None, not %R",
                  stream.ptr());

@@ -58,8 +58,7 @@ int oneapi_number_of(const queue& on) {
 }
 
 nb::object oneapi_queue(int number) {
-  if (loaded_dpctl().is_none() ||
-      static_cast<std::size_t>(number) >= nb::len(listed_devices())) {
+  if (loaded_dpctl().is_none() || static_cast<std::size_t>(number) >= nb::len(listed_devices())) {
     return {};
   }
   const nb::object device = listed_devices()[static_cast<std::size_t>(number)];

@@ -1,0 +1,45 @@
+"""Numbers of bytes as RMM takes them, and what is refused."""
+
+from __future__ import annotations
+
+import re
+from operator import index
+
+_UNITS = ("", "k", "m", "g", "t", "p")
+_FACTORS = {"": 1, "b": 1} | {
+    f"{unit}{tail}": base**power
+    for power, unit in enumerate(_UNITS)
+    if unit
+    for tail, base in (("b", 1000), ("ib", 1024))
+}
+_TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?)[\t ]*([A-Za-z]*)\Z")
+_WORD = 1 << 64
+
+
+class RefusedError(RuntimeError, ValueError):
+    """Arguments that contradict each other: a ``ValueError``, where RMM has a ``RuntimeError``."""
+
+
+def count_of(value: object, name: str) -> int:
+    """An integer of 64 bits without a sign: TypeError for others, OverflowError beyond."""
+    try:
+        number = index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an integer, not {value!r}") from None
+    if not 0 <= number < _WORD:
+        raise OverflowError(f"{name} must be from 0 to 2**64 - 1, not {number}")
+    return number
+
+
+def bytes_of(value: object, name: str) -> int:
+    """The same, or text with a unit: "1GiB", "2 kib", "1.5MB". ValueError for other text."""
+    if not isinstance(value, str):
+        return count_of(value, name)
+    found = _TEXT.match(value)
+    factor = _FACTORS.get(found[2].lower()) if found else None
+    if found is None or factor is None:
+        raise ValueError(
+            f"{name}: {value!r} is no number of bytes: digits, then nothing, or one of B, kB, MB, "
+            "GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
+        )
+    return count_of(int(float(found[1]) * factor), name)

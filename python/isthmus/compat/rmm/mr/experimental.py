@@ -1,0 +1,7 @@
+"""What RMM calls experimental."""
+
+from __future__ import annotations
+
+from isthmus.compat.rmm.pylibrmm.memory_resource.experimental import CudaAsyncManagedMemoryResource
+
+__all__ = ["CudaAsyncManagedMemoryResource"]

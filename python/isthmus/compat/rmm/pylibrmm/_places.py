@@ -1,0 +1,63 @@
+"""Where bytes lie: objects of the host's and addresses, as what Isthmus copies from and to."""
+
+from __future__ import annotations
+
+from ctypes import c_ubyte
+
+from isthmus import Buffer, InvalidArgumentError, Queue, ReadOnlyError
+from isthmus.memory import query
+
+__all__ = ["host_bytes", "is_pinned", "memory_at"]
+
+_BYTE_FORMATS = ("B", "c", "?")
+
+
+def host_bytes(given: object, name: str, *, writable: bool = False) -> memoryview:
+    """The bytes of an object with the buffer protocol: contiguous, of one dimension.
+
+    TypeError for other objects; ValueError for other types of elements, more dimensions, gaps, and
+    where it is to be written and cannot.
+    """
+    if given is None:
+        raise TypeError(f"{name} must be bytes or the like, not None")
+    view = memoryview(given)  # type: ignore[arg-type]
+    if view.format == "B" and view.ndim == 1 and view.c_contiguous and not writable:
+        return view  # as nearly always
+    if view.format not in _BYTE_FORMATS:
+        raise ValueError(
+            f"{name} must hold unsigned bytes, not the format {view.format!r}: of a NumPy array "
+            "give array.view('u1')"
+        )
+    if view.ndim != 1 or not view.c_contiguous:
+        raise ValueError(
+            f"{name} must be contiguous and of one dimension, not of shape {view.shape} and "
+            f"strides {view.strides}"
+        )
+    if writable and view.readonly:
+        raise ReadOnlyError(f"{name} is read-only, and is to be written")
+    return view.cast("B")
+
+
+def is_pinned(view: memoryview, queue: Queue) -> bool:
+    """Whether the device copies that host memory by itself, while the host goes on."""
+    import numpy as np
+
+    address = np.frombuffer(view, np.uint8).ctypes.data
+    return query(address, context=queue.context).state == "live"
+
+
+def memory_at(pointer: int, nbytes: int, queue: Queue) -> Buffer | memoryview:
+    """The bytes at an address: USM of any kind, which is not kept alive, or plain host memory.
+
+    InvalidArgumentError, a ValueError, for 0 and for memory that is known to be freed,
+    OutOfRangeError past the end of an allocation.
+    """
+    if pointer == 0:
+        raise InvalidArgumentError(f"no {nbytes} bytes lie at the address 0")
+    found = query(pointer, context=queue.context)
+    if found.state in ("free", "waiting"):
+        raise InvalidArgumentError(f"the memory at {pointer:#x} was freed: nothing may use it")
+    if found.state == "unknown":
+        return memoryview((c_ubyte * nbytes).from_address(pointer)).cast("B")
+    where = queue if found.device in (None, queue.device) else found.device.default_queue
+    return Buffer.adopt(pointer, nbytes, kind=found.kind, queue=where)

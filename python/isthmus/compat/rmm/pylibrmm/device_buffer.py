@@ -1,0 +1,379 @@
+"""Untyped memory of a device's, and copies from and to it and any address."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isthmus import Buffer, ClosedError
+from isthmus.compat.rmm import _device
+from isthmus.compat.rmm._sizes import count_of
+
+from ._places import host_bytes, is_pinned, memory_at
+from .memory_resource import DeviceMemoryResource, get_current_device_resource
+from .stream import DEFAULT_STREAM, Stream, as_stream, lent_queue
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from isthmus import Queue
+
+__all__ = [
+    "DeviceBuffer",
+    "copy_device_to_ptr",
+    "copy_host_to_ptr",
+    "copy_ptr_to_host",
+    "to_device",
+]
+
+_HOST = -1  # CUDA's cudaCpuDeviceId
+
+
+class DeviceBuffer:
+    """``size`` bytes, from ``mr`` or the current device's resource, in the order of ``stream``.
+
+    ``ptr``: an address of host or device memory whose ``size`` bytes are copied; 0: the bytes are
+    not initialised. MemoryError where there is none left, OverflowError for negative numbers,
+    TypeError for others that are no integers and for ``stream=None``.
+
+    A copy with the host has ended when the call returns, on the default stream and wherever the
+    host's memory is not pinned; else it is in the stream's order, and what it reads and writes must
+    stay as it is until the stream is synchronized. The memory goes back when the last work on it
+    has ended: with the last reference, at the end of ``with``, or by ``free()``, after which all
+    use is ClosedError. May be used from any thread; calls that resize it are the caller's to order.
+    """
+
+    __slots__ = ("__weakref__", "_memory", "_mr", "_size", "_stream")
+
+    def __init__(
+        self,
+        *,
+        ptr: int = 0,
+        size: int = 0,
+        stream: Stream = DEFAULT_STREAM,
+        mr: DeviceMemoryResource | None = None,
+    ) -> None:
+        if mr is None:
+            mr = get_current_device_resource()
+        elif not isinstance(mr, DeviceMemoryResource):
+            raise TypeError(f"mr must be a DeviceMemoryResource, not {mr!r}")
+        if stream is DEFAULT_STREAM:
+            queue = mr._default_queue
+        else:
+            stream = as_stream(stream)
+            queue = stream._queue_on(mr._device)
+        if size.__class__ is not int or size >> 63:
+            size = count_of(size, "size")
+        self._mr, self._stream, self._size = mr, stream, size
+        self._memory = mr._buffer(size, queue)
+        if ptr != 0:
+            source = count_of(ptr, "ptr")
+            if source and size:
+                mr._lend()
+                place = memory_at(source, size, queue)
+                blocking = _ends_here(place, stream, queue)
+                self._memory.copy_from(place, queue=queue, blocking=blocking)
+
+    @staticmethod
+    def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
+        """A new one with the bytes of ``b``: unsigned bytes, contiguous, of one dimension.
+
+        TypeError for what has no buffer protocol, ValueError for other types and shapes.
+        """
+        return to_device(b, stream)
+
+    @classmethod
+    def from_buffer(
+        cls,
+        buffer: Buffer,
+        *,
+        stream: Stream = DEFAULT_STREAM,
+        mr: DeviceMemoryResource | None = None,
+    ) -> Self:
+        """One over the memory of an ``isthmus.Buffer``, of any kind, without a copy.
+
+        Whatever that is: adopted from C++ with its owner, of another process, of a DLPack producer.
+        More of it comes from ``mr``, None: the current resource of its device.
+        """
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"buffer must be an isthmus.Buffer, not {buffer!r}")
+        with buffer.device:
+            chosen = get_current_device_resource() if mr is None else mr
+        made = cls.__new__(cls)
+        made._mr, made._stream = chosen, as_stream(stream)
+        made._size, made._memory = buffer.nbytes, buffer
+        return made
+
+    @property
+    def ptr(self) -> int:
+        """The address of the first byte; 0 where there is no memory."""
+        self._mr._lend()
+        return self._memory.ptr
+
+    @property
+    def size(self) -> int:
+        """Bytes that it has."""
+        return self._size
+
+    @property
+    def nbytes(self) -> int:
+        """The same."""
+        return self._size
+
+    @property
+    def mr(self) -> DeviceMemoryResource:
+        """Where its memory comes from."""
+        return self._mr
+
+    @property
+    def stream(self) -> Stream:
+        """The stream that it was made on."""
+        return self._stream
+
+    @property
+    def buffer(self) -> Buffer:
+        """Its bytes as an ``isthmus.Buffer``, which keeps the memory alive."""
+        return self._memory if self._memory.nbytes == self._size else self._memory[: self._size]
+
+    def capacity(self) -> int:
+        """Bytes that it can have without new memory."""
+        if self._memory.freed:
+            raise ClosedError("this DeviceBuffer was freed")
+        return self._memory.nbytes
+
+    def reserve(self, new_capacity: int, stream: Stream = DEFAULT_STREAM) -> None:
+        """Makes room for ``new_capacity`` bytes, of which there may be less than that later."""
+        queue, capacity = self._queue(stream), count_of(new_capacity, "new_capacity")
+        if capacity > self.capacity():
+            self._move(capacity, queue)
+
+    def resize(self, new_size: int, stream: Stream = DEFAULT_STREAM) -> None:
+        """Has ``new_size`` bytes from here on; the first ones stay as they are.
+
+        The address changes where that is more than the capacity. A MemoryError changes nothing.
+        """
+        queue, size = self._queue(stream), count_of(new_size, "new_size")
+        if size > self.capacity():
+            self._move(size, queue)
+        self._size = size
+
+    def copy_to_host(self, ary: Any = None, stream: Stream = DEFAULT_STREAM) -> Any:
+        """Copies all bytes into ``ary``, which is returned.
+
+        ``ary``: writable unsigned bytes, at least as many; ValueError for less and for others.
+        None: a new uint8 array of NumPy's.
+        """
+        queue = self._queue(stream)
+        if ary is None:
+            made = np.empty(self._size, np.uint8)
+            self._memory.copy_to(made, nbytes=self._size, queue=queue)
+            return made
+        view = host_bytes(ary, "ary", writable=True)
+        if len(view) < self._size:
+            raise ValueError(
+                f"ary has {len(view)} bytes, and this buffer {self._size}: give at least as many"
+            )
+        blocking = _ends_here(view, stream, queue)
+        self._memory.copy_to(view, nbytes=self._size, queue=queue, blocking=blocking)
+        return ary
+
+    def copy_from_host(self, ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
+        """Copies unsigned bytes to the beginning. ValueError for more than there is room for."""
+        queue, view = self._queue(stream), host_bytes(ary, "ary")
+        self._must_hold(len(view), "ary")
+        self._memory.copy_from(view, queue=queue, blocking=_ends_here(view, stream, queue))
+
+    def copy_from_device(self, cuda_ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
+        """Copies the bytes of an array on a device to the beginning, in the stream's order.
+
+        ``cuda_ary`` has ``__cuda_array_interface__`` or ``__sycl_usm_array_interface__``, and is
+        kept alive until then. ValueError for others, for more than one dimension, gaps, or more
+        bytes than there is room for.
+        """
+        queue = self._queue(stream)
+        self._must_hold(_bytes_in_one_piece(cuda_ary), "cuda_ary")
+        source = cuda_ary.buffer if isinstance(cuda_ary, DeviceBuffer) else cuda_ary
+        if source is cuda_ary:
+            self._mr._lend()
+        self._memory.copy_from(source, queue=queue, blocking=False)
+
+    def tobytes(self, stream: Stream = DEFAULT_STREAM) -> bytes:
+        """A copy of all bytes, complete when it returns."""
+        queue = self._queue(stream)
+        part = self.buffer
+        return (part if part.queue == queue else part.on_queue(queue)).tobytes()
+
+    def prefetch(self, device: int | None = None, stream: Stream | None = None) -> None:
+        """Has the driver move shared memory to a device, by its number; None: the current one.
+
+        -1, CUDA's cudaCpuDeviceId: to the host. ``stream`` None: its own. A hint, which does
+        nothing for memory that does not move. ValueError for a device that is not there.
+        """
+        is_host = device == _HOST
+        queue = self._queue(self._stream if stream is None else stream)
+        if not is_host:
+            target = _device.current() if device is None else _device.numbered(device)
+            queue = queue if queue.device == target else target.default_queue
+        movable = self._memory.kind == "shared" and "prefetch" in queue.device.capabilities
+        if movable and self._size:
+            self._memory.prefetch(nbytes=self._size, to_host=is_host, queue=queue, blocking=False)
+
+    def copy(self) -> DeviceBuffer:
+        """A new one with the same bytes, stream and resource."""
+        made = DeviceBuffer(size=self._size, stream=self._stream, mr=self._mr)
+        if self._size:
+            made._memory.copy_from(self.buffer, blocking=self._stream.is_default())
+        return made
+
+    def free(self) -> None:
+        """Ends it: further use raises ClosedError. Never blocks; twice does nothing."""
+        self._memory.free()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.free()
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __sizeof__(self) -> int:
+        return self._size
+
+    def __bytes__(self) -> bytes:
+        return self.tobytes()
+
+    def __copy__(self) -> DeviceBuffer:
+        return self.copy()
+
+    def __deepcopy__(self, memo: object) -> DeviceBuffer:
+        return self.copy()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return to_device, (self.copy_to_host(),)
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return self.buffer.__cuda_array_interface__
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        return self.buffer.__sycl_usm_array_interface__
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self.buffer.__array_interface__
+
+    def __dlpack__(self, **arguments: Any) -> Any:
+        """As ``isthmus.Buffer.__dlpack__``, with its arguments and errors."""
+        return self.buffer.__dlpack__(**arguments)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """As ``isthmus.Buffer.__dlpack_device__``."""
+        return self._memory.__dlpack_device__()
+
+    def __repr__(self) -> str:
+        if self._memory.freed:
+            return "<isthmus.compat.rmm DeviceBuffer, freed>"
+        return (
+            f"<isthmus.compat.rmm DeviceBuffer of {self._size} bytes at {self._memory.ptr:#x} on "
+            f"{self._memory.device.filter}>"
+        )
+
+    def _queue(self, stream: Stream) -> Queue:
+        if stream is DEFAULT_STREAM:
+            return self._mr._default_queue
+        return as_stream(stream)._queue_on(self._mr._device)
+
+    def _must_hold(self, nbytes: int, name: str) -> None:
+        if nbytes > self._size:
+            raise ValueError(f"{name} has {nbytes} bytes, and this buffer room for {self._size}")
+
+    def _move(self, capacity: int, queue: Queue) -> None:
+        memory = self._mr._buffer(capacity, queue)
+        if self._size:
+            memory.copy_from(self._memory, nbytes=self._size, queue=queue, blocking=False)
+        elif queue != self._memory.queue:
+            self._memory.record(queue)
+        self._memory = memory
+
+
+def to_device(b: Any, stream: Stream = DEFAULT_STREAM) -> DeviceBuffer:
+    """``DeviceBuffer.to_device``."""
+    stream = as_stream(stream)
+    view = host_bytes(b, "b")
+    made = DeviceBuffer(size=len(view), stream=stream)
+    queue = made._memory.queue
+    made._memory.copy_from(view, queue=queue, blocking=_ends_here(view, stream, queue))
+    return made
+
+
+def copy_ptr_to_host(db: int, hb: Any, stream: Stream = DEFAULT_STREAM) -> None:
+    """Copies bytes at the address ``db`` into all of ``hb``, writable unsigned bytes."""
+    stream, view = as_stream(stream), host_bytes(hb, "hb", writable=True)
+    queue = _queue_at(stream)
+    _copy(queue, view, count_of(db, "db"), len(view), blocking=_ends_here(view, stream, queue))
+
+
+def copy_host_to_ptr(hb: Any, db: int, stream: Stream = DEFAULT_STREAM) -> None:
+    """Copies unsigned bytes to the address ``db``."""
+    stream, view = as_stream(stream), host_bytes(hb, "hb")
+    queue = _queue_at(stream)
+    blocking = _ends_here(view, stream, queue)
+    _copy(queue, count_of(db, "db"), view, len(view), blocking=blocking)
+
+
+def copy_device_to_ptr(d_src: int, d_dst: int, count: int, stream: Stream = DEFAULT_STREAM) -> None:
+    """Copies ``count`` bytes from one address to another, in the stream's order."""
+    queue = _queue_at(as_stream(stream))
+    source, target = count_of(d_src, "d_src"), count_of(d_dst, "d_dst")
+    _copy(queue, target, source, count_of(count, "count"), blocking=False)
+
+
+def _copy(
+    queue: Queue, target: int | memoryview, source: int | memoryview, nbytes: int, *, blocking: bool
+) -> None:
+    if nbytes == 0:
+        return
+    into, out_of = (
+        memory_at(each, nbytes, queue) if isinstance(each, int) else each
+        for each in (target, source)
+    )
+    queue.copy(into, out_of, nbytes, blocking=blocking)
+
+
+def _queue_at(stream: Stream) -> Queue:
+    device = _device.current()
+    lent_queue(device)
+    return stream._queue_on(device)
+
+
+def _ends_here(place: Any, stream: Stream, queue: Queue) -> bool:
+    """Whether a copy is to have ended when the call returns, as CUDA's own does."""
+    if stream.is_default():
+        return True
+    return isinstance(place, memoryview) and len(place) > 0 and not is_pinned(place, queue)
+
+
+def _bytes_in_one_piece(array: Any) -> int:
+    """What an array on a device has; ValueError where they are no row of bytes."""
+    # Of what has both, as our own arrays, this one waits for nothing.
+    for name in ("__sycl_usm_array_interface__", "__cuda_array_interface__"):
+        interface = getattr(array, name, None)
+        if interface is not None:
+            break
+    else:
+        raise ValueError(
+            f"{array!r} has neither __cuda_array_interface__ nor __sycl_usm_array_interface__"
+        )
+    shape, strides = interface["shape"], interface.get("strides")
+    itemsize = np.dtype(interface["typestr"]).itemsize
+    # Bytes in the one interface, elements in the other.
+    step = itemsize if name == "__cuda_array_interface__" else 1
+    if len(shape) > 1:
+        raise ValueError(f"cuda_ary must be of one dimension, not of shape {tuple(shape)}")
+    if strides is not None and shape and shape[0] > 1 and strides[0] != step:
+        raise ValueError(f"cuda_ary must be contiguous, not with strides {tuple(strides)}")
+    return int((shape[0] if shape else 1) * itemsize)

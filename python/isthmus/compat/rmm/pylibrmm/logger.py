@@ -1,0 +1,114 @@
+"""RMM's debug log, as a logger of Python's ``logging`` with the name ``isthmus.compat.rmm``.
+
+Its messages go where the program has that send them; to the file that ``RMM_DEBUG_LOG_FILE`` names,
+if that is set when this module is first imported.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from enum import IntEnum
+
+__all__ = [
+    "flush_logger",
+    "get_flush_level",
+    "get_logging_level",
+    "level_enum",
+    "set_flush_level",
+    "set_logging_level",
+    "should_log",
+]
+
+
+class level_enum(IntEnum):  # noqa: N801 (RMM's name)
+    """Levels, the most verbose first."""
+
+    trace = 0
+    debug = 1
+    info = 2
+    warn = 3
+    error = 4
+    critical = 5
+    off = 6
+    n_levels = 7
+
+
+_logger = logging.getLogger("isthmus.compat.rmm")
+_NUMBERS = {
+    level_enum.trace: 5,
+    level_enum.debug: logging.DEBUG,
+    level_enum.info: logging.INFO,
+    level_enum.warn: logging.WARNING,
+    level_enum.error: logging.ERROR,
+    level_enum.critical: logging.CRITICAL,
+    level_enum.off: logging.CRITICAL + 10,
+    level_enum.n_levels: logging.CRITICAL + 20,
+}
+_flush_level = level_enum.off
+
+
+def should_log(level: level_enum) -> bool:
+    """Whether a message of that level is written. TypeError for what is no ``level_enum``."""
+    return _number(level) >= _logger.level
+
+
+def set_logging_level(level: level_enum) -> None:
+    """From here on messages of that level and above are written. TypeError as above."""
+    _logger.setLevel(_number(level))
+
+
+def get_logging_level() -> level_enum:
+    """The least level that is written."""
+    return min(
+        (level for level, number in _NUMBERS.items() if number >= _logger.level),
+        default=level_enum.n_levels,
+    )
+
+
+def flush_logger() -> None:
+    """Has all handlers that messages go to write what they keep."""
+    at: logging.Logger | None = _logger
+    while at is not None:
+        for handler in at.handlers:
+            handler.flush()
+        at = at.parent if at.propagate else None
+
+
+def set_flush_level(level: level_enum) -> None:
+    """A message of that level or above flushes at once. TypeError as above."""
+    global _flush_level
+    _number(level)
+    _flush_level = level
+
+
+def get_flush_level() -> level_enum:
+    """The least level that flushes at once."""
+    return _flush_level
+
+
+def log(level: level_enum, text: str) -> None:
+    """Writes a message of this package's own."""
+    _logger.log(_number(level), "%s", text)
+    if level >= _flush_level:
+        flush_logger()
+
+
+def _number(level: object) -> int:
+    if not isinstance(level, level_enum):
+        raise TypeError(f"level must be one of level_enum, not {level!r}")
+    return _NUMBERS[level]
+
+
+def _begin() -> None:
+    _logger.setLevel(logging.INFO)
+    path = os.environ.get("RMM_DEBUG_LOG_FILE")
+    if path:
+        file = logging.FileHandler(path, delay=True)
+        file.setFormatter(
+            logging.Formatter("[%(process)d][%(asctime)s][%(levelname)s] %(message)s")
+        )
+        _logger.addHandler(file)
+
+
+_begin()

@@ -1,0 +1,154 @@
+"""Which resource memory comes from where none is named: one for each device."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from isthmus import InvalidArgumentError
+from isthmus.compat.rmm import _device
+
+from ._adaptors import LoggingResourceAdaptor, log_name
+from ._base import DeviceMemoryResource
+from ._driver import CudaMemoryResource, DriverMemoryResource, ManagedMemoryResource
+from ._pools import PoolMemoryResource, pool_sizes
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Iterable
+
+    from isthmus import Device
+
+__all__ = [
+    "available_device_memory",
+    "disable_logging",
+    "enable_logging",
+    "get_current_device_resource",
+    "get_log_filenames",
+    "get_per_device_resource",
+    "initialize",
+    "is_initialized",
+    "set_current_device_resource",
+    "set_per_device_resource",
+]
+
+_PATIENCE = 0.5  # seconds for work that is in flight
+_resources: dict[Device, DeviceMemoryResource] = {}
+
+
+def get_current_device_resource() -> DeviceMemoryResource:
+    """What a ``DeviceBuffer`` comes from on the current device; at first ``CudaMemoryResource``."""
+    device = _device.current()
+    found = _resources.get(device)
+    return found if found is not None else _first_of(device)
+
+
+def set_current_device_resource(mr: DeviceMemoryResource) -> None:
+    """From here on that on the current device, in every thread. As ``set_per_device_resource``."""
+    _set(_device.current(), mr)
+
+
+def get_per_device_resource(device: int) -> DeviceMemoryResource:
+    """The same of the device of a number; ValueError for one that is not there."""
+    chosen = _device.numbered(device)
+    return _resources.get(chosen) or _first_of(chosen)
+
+
+def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
+    """The same of the device of a number.
+
+    What was allocated before goes back to where it came from. TypeError for what is no resource,
+    ValueError for one of another device's memory and for a device that is not there.
+    """
+    _set(_device.numbered(device), mr)
+
+
+def is_initialized() -> bool:
+    """True: nothing has to be done before the first allocation."""
+    return True
+
+
+def available_device_memory() -> tuple[int, int]:
+    """(free, total) bytes of the current device; UnsupportedError if the driver does not tell."""
+    return _device.current().memory_info()
+
+
+def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
+    """Puts a ``LoggingResourceAdaptor`` over the resource of each device in use, or of the first.
+
+    A device that has one keeps it. Raises as that class.
+    """
+    for device in list(_resources) or [_device.numbered(0)]:
+        below = _resources.get(device) or _first_of(device)
+        if not isinstance(below, LoggingResourceAdaptor):
+            _set(device, LoggingResourceAdaptor(below, log_file_name))
+
+
+def disable_logging() -> None:
+    """Takes them off again. The rows are written."""
+    for device, resource in list(_resources.items()):
+        if isinstance(resource, LoggingResourceAdaptor):
+            resource.flush()
+            _set(device, resource.get_upstream())
+
+
+def get_log_filenames() -> dict[int, str | None]:
+    """The file of each device in use, by its number; None where there is no log."""
+    return {
+        _device.number_of(device): resource.get_file_name()
+        if isinstance(resource, LoggingResourceAdaptor)
+        else None
+        for device, resource in list(_resources.items())
+    }
+
+
+def initialize(
+    pool_allocator: bool,
+    managed_memory: bool,
+    initial_pool_size: int | str | None,
+    maximum_pool_size: int | str | None,
+    devices: int | Iterable[int] | None,
+    logging: bool,
+    log_file_name: str | os.PathLike[str] | None,
+) -> None:
+    """``rmm.reinitialize`` without its hooks. Bad arguments are told before anything changes."""
+    listed = [0] if devices is None else [devices] if isinstance(devices, int) else list(devices)
+    chosen = [_device.numbered(number) for number in listed]
+    sizes = pool_sizes(initial_pool_size, maximum_pool_size) if pool_allocator else (0, None)
+    name = log_name(log_file_name) if logging else None
+    # First: the memory and the files of the former ones may be those that the new ones need.
+    _resources.clear()
+    below = ManagedMemoryResource if managed_memory else CudaMemoryResource
+    for device in chosen:
+        made: DeviceMemoryResource = below.of_device(device)
+        if pool_allocator:
+            made = PoolMemoryResource(made, *sizes)
+        _set(device, _log_over(made, name) if logging else made)
+
+
+def _log_over(below: DeviceMemoryResource, name: str | None) -> DeviceMemoryResource:
+    """The former log of that file ends once what was freed through it has gone back."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return LoggingResourceAdaptor(below, name)
+        except InvalidArgumentError:  # noqa: PERF203 (it waits anyway)
+            if time.monotonic() > until:
+                raise
+            time.sleep(0.001)
+
+
+def _first_of(device: Device) -> DeviceMemoryResource:
+    made: DriverMemoryResource = CudaMemoryResource.of_device(device)
+    return _resources.setdefault(device, made)
+
+
+def _set(device: Device, mr: DeviceMemoryResource) -> None:
+    if not isinstance(mr, DeviceMemoryResource):
+        raise TypeError(f"mr must be a DeviceMemoryResource, not {mr!r}")
+    if mr.device != device:
+        raise ValueError(
+            f"{mr!r} gives memory of {mr.device.filter}, and is to serve {device.filter}: make it "
+            "while that device is the current one"
+        )
+    _resources[device] = mr

@@ -1,0 +1,132 @@
+"""Resources that have their memory from the driver, without keeping any of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from isthmus import Buffer, Device
+from isthmus.compat.rmm import _device
+from isthmus.compat.rmm._cuda import ForeignPool
+from isthmus.compat.rmm._sizes import count_of
+from isthmus.memory import CustomResource, MemoryResource, ProviderResource
+
+from ._base import DeviceMemoryResource
+
+if TYPE_CHECKING:
+    from isthmus import Queue
+
+__all__ = [
+    "CudaAsyncViewMemoryResource",
+    "CudaMemoryResource",
+    "DriverMemoryResource",
+    "ManagedMemoryResource",
+    "PinnedHostMemoryResource",
+    "SamHeadroomMemoryResource",
+    "SystemMemoryResource",
+]
+
+_PREFERRED_LOCATION = 3  # CU_MEM_ADVISE_SET_PREFERRED_LOCATION
+
+
+class DriverMemoryResource(DeviceMemoryResource):
+    """The driver's memory of one kind, on the current device. Pools stand in its place."""
+
+    _kind: ClassVar[str]
+
+    def __init__(self) -> None:
+        self._use(self._on(_device.current()))
+
+    @classmethod
+    def of_device(cls, device: Device) -> DriverMemoryResource:
+        """On a device that is not the current one."""
+        made = cls.__new__(cls)
+        made._use(cls._on(device))
+        return made
+
+    @classmethod
+    def _on(cls, device: Device) -> MemoryResource:
+        return ProviderResource(cls._kind, device)
+
+
+class CudaMemoryResource(DriverMemoryResource):
+    """Device memory, of any back-end's driver."""
+
+    _kind = "device"
+
+
+class ManagedMemoryResource(DriverMemoryResource):
+    """Memory that moves to where it is used: Isthmus' shared kind."""
+
+    _kind = "shared"
+
+
+class PinnedHostMemoryResource(DriverMemoryResource):
+    """Host memory that devices reach and copy at full speed: Isthmus' host kind."""
+
+    _kind = "host"
+
+
+class SystemMemoryResource(DriverMemoryResource):
+    """Memory that host and device use by the same addresses, on any device: of shared kind.
+
+    RMM's is malloc's, which few devices can reach.
+    """
+
+    _kind = "shared"
+
+
+class SamHeadroomMemoryResource(DeviceMemoryResource):
+    """As ``SystemMemoryResource``, leaving ``headroom`` bytes of the device's memory to others.
+
+    Of each allocation what fits into the rest is to stay on the device; what does not is put on the
+    host. Where the driver takes no such advice the memory is shared memory as any other.
+    """
+
+    def __init__(self, headroom: int) -> None:
+        kept, device = count_of(headroom, "headroom"), _device.current()
+        if "advise" in device.capabilities:
+            self._use(CustomResource(_Headroom(kept, device), "shared", device))
+        else:
+            self._use(ProviderResource("shared", device))
+
+
+class _Headroom:
+    """The allocator behind it."""
+
+    def __init__(self, headroom: int, device: Device) -> None:
+        self._headroom, self._device = headroom, device
+        self._shared = ProviderResource("shared", device)
+        self._lent: dict[int, Buffer] = {}
+
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
+        room = max(self._device.memory_info()[0] - self._headroom, 0)
+        buffer = Buffer(nbytes, queue=queue, resource=self._shared, alignment=alignment)
+        inside = min(room, nbytes)
+        if inside:
+            buffer.advise(_PREFERRED_LOCATION, nbytes=inside, blocking=False)
+        if inside < nbytes and "prefetch" in self._device.capabilities:
+            buffer.prefetch(offset=inside, to_host=True, blocking=False)
+        self._lent[buffer.ptr] = buffer
+        return buffer.ptr
+
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
+        self._lent.pop(pointer).free()
+
+
+class CudaAsyncViewMemoryResource(DeviceMemoryResource):
+    """A CUDA memory pool of somebody else's, which must outlive it.
+
+    ``pool_handle``: a ``cudaMemPool_t`` or ``CUmemoryPool`` of cuda.bindings, else ValueError.
+    """
+
+    def __init__(self, pool_handle: Any) -> None:
+        if type(pool_handle).__name__ not in ("cudaMemPool_t", "CUmemoryPool"):
+            raise ValueError(
+                f"pool_handle must be a cudaMemPool_t or a CUmemoryPool, not {pool_handle!r}"
+            )
+        self._handle, device = int(pool_handle), _device.current()
+        self._use(CustomResource(ForeignPool(self._handle, device), "device", device))
+
+    def pool_handle(self) -> int:
+        """The pool's handle."""
+        return self._handle

@@ -1,0 +1,236 @@
+"""Resources that keep memory and cut it up."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from isthmus import UnsupportedError
+from isthmus.compat.rmm import _device
+from isthmus.compat.rmm._sizes import RefusedError, bytes_of, count_of
+from isthmus.compat.rmm.pylibrmm.logger import level_enum, log
+from isthmus.memory import (
+    ArenaResource,
+    BinningResource,
+    FailureCallbackResource,
+    FixedSizeResource,
+    MemoryResource,
+    PoolResource,
+)
+
+from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
+from ._driver import DriverMemoryResource
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "ArenaMemoryResource",
+    "BinningMemoryResource",
+    "CudaAsyncMemoryResource",
+    "FixedSizeMemoryResource",
+    "PoolMemoryResource",
+]
+
+_GRANULE = 2 << 20  # what drivers map at a time: a pool cannot hold less
+
+
+class CudaAsyncMemoryResource(DeviceMemoryResource):
+    """A pool of device memory, in the order of streams: Isthmus' own, on any device.
+
+    ``initial_pool_size``: bytes that are taken at once. ``release_threshold``: beyond it what is
+    free goes back before the pool grows; None: never by itself. ``enable_ipc``: memory that
+    ``isthmus.Buffer.ipc_handle()`` can be asked for. Raises UnsupportedError, a RuntimeError, for
+    ``enable_fabric`` and on devices without the capability "ipc".
+    """
+
+    def __init__(
+        self,
+        initial_pool_size: int | str | None = None,
+        release_threshold: int | None = None,
+        enable_ipc: bool = False,
+        enable_fabric: bool = False,
+    ) -> None:
+        device = _device.current()
+        if enable_fabric:
+            raise UnsupportedError("enable_fabric: Isthmus exports no fabric handles; leave it out")
+        if enable_ipc and "ipc" not in device.capabilities:
+            raise UnsupportedError(f"enable_ipc: {device.filter} has not the capability 'ipc'")
+        initial = bytes_of(initial_pool_size or 0, "initial_pool_size")
+        threshold = release_threshold
+        if threshold is not None:  # 0 would mean none: the least there is
+            threshold = max(count_of(threshold, "release_threshold"), 1)
+        self._use(
+            PoolResource(
+                "device",
+                device,
+                initial_bytes=initial,
+                soft_limit_bytes=threshold,
+                remap=not enable_ipc,
+            )
+        )
+
+
+class PoolMemoryResource(UpstreamResourceAdaptor):
+    """A pool over ``upstream_mr``.
+
+    It takes ``initial_pool_size`` bytes (None: none) at once and holds ``maximum_pool_size``,
+    rounded up to 2 MiB, at most (None: no limit), both integers or text: "1GiB". Over the
+    driver's memory what is free moves to where a larger request needs it. A pool cannot stand on
+    another pool: there arenas do. RuntimeError for an initial size beyond the maximum.
+    """
+
+    def __init__(
+        self,
+        upstream_mr: DeviceMemoryResource,
+        initial_pool_size: int | str | None = None,
+        maximum_pool_size: int | str | None = None,
+    ) -> None:
+        upstream = self._stand_on(upstream_mr)
+        initial, most = pool_sizes(initial_pool_size, maximum_pool_size)
+        self._use(_pool_over(upstream_mr, upstream, initial, most))
+
+    def pool_size(self) -> int:
+        """Bytes that it holds, in use and free."""
+        return self._resource.held_bytes
+
+
+def pool_sizes(initial: int | str | None, maximum: int | str | None) -> tuple[int, int | None]:
+    """Both in bytes, the maximum as a pool keeps to it."""
+    least = bytes_of(initial or 0, "initial_pool_size")
+    if maximum is None:
+        return least, None
+    most = bytes_of(maximum, "maximum_pool_size")
+    if least > most:
+        raise RefusedError(f"initial_pool_size {least} exceeds maximum_pool_size {most}")
+    return least, -(-most // _GRANULE) * _GRANULE
+
+
+def _pool_over(
+    given: DeviceMemoryResource, upstream: MemoryResource, initial: int, most: int | None
+) -> MemoryResource:
+    if isinstance(given, DriverMemoryResource):
+        return PoolResource(upstream.kind, upstream.device, initial_bytes=initial, limit_bytes=most)
+    try:
+        return PoolResource(upstream, initial_bytes=initial, limit_bytes=most)
+    except UnsupportedError:
+        return ArenaResource(upstream, most or 0)
+
+
+class ArenaMemoryResource(UpstreamResourceAdaptor):
+    """Arenas that threads and streams do not share.
+
+    They hold ``arena_size`` bytes together at most (None: no limit), an integer or text.
+    ``dump_log_on_failure``: where there is no memory, the log (see ``level_enum``) has a message.
+    """
+
+    def __init__(
+        self,
+        upstream_mr: DeviceMemoryResource,
+        arena_size: int | str | None = None,
+        dump_log_on_failure: bool = False,
+    ) -> None:
+        upstream = self._stand_on(upstream_mr)
+        limit = 0 if arena_size is None else bytes_of(arena_size, "arena_size")
+        arenas = ArenaResource(upstream, limit)
+        self._use(
+            FailureCallbackResource(arenas, _teller_of(arenas)) if dump_log_on_failure else arenas
+        )
+
+
+def _teller_of(arenas: ArenaResource) -> Callable[[int], bool]:
+    def tell(nbytes: int) -> bool:
+        log(
+            level_enum.error,
+            f"arenas on {arenas.device.filter} have no {nbytes} bytes: they hold "
+            f"{arenas.held_bytes} bytes, of which {arenas.free_bytes} are free",
+        )
+        return False
+
+    return tell
+
+
+class FixedSizeMemoryResource(UpstreamResourceAdaptor):
+    """Blocks of ``block_size`` bytes, cut from slabs of ``blocks_to_preallocate``.
+
+    The first slab is taken with the first block. MemoryError for more than a block has.
+    """
+
+    def __init__(
+        self,
+        upstream_mr: DeviceMemoryResource,
+        block_size: int = 1 << 20,
+        blocks_to_preallocate: int = 128,
+    ) -> None:
+        self._use(
+            FixedSizeResource(
+                self._stand_on(upstream_mr),
+                count_of(block_size, "block_size"),
+                count_of(blocks_to_preallocate, "blocks_to_preallocate"),
+            )
+        )
+
+
+class BinningMemoryResource(UpstreamResourceAdaptor):
+    """Chooses a bin by size; what exceeds all of them goes to ``upstream_mr``.
+
+    With both exponents there is a bin of fixed-size blocks for each power of two from
+    ``2**min_size_exponent`` to ``2**max_size_exponent``.
+    """
+
+    def __init__(
+        self,
+        upstream_mr: DeviceMemoryResource,
+        min_size_exponent: int = -1,
+        max_size_exponent: int = -1,
+    ) -> None:
+        upstream = self._stand_on(upstream_mr)
+        least, most = (
+            _exponent(min_size_exponent, "min_size_exponent"),
+            _exponent(max_size_exponent, "max_size_exponent"),
+        )
+        self._bins: dict[int, MemoryResource] = {}
+        self._bin_mrs: list[DeviceMemoryResource] = []
+        self._is_below = False
+        if least != -1 and most != -1:
+            for exponent in range(least, most + 1):
+                self._bins[1 << exponent] = FixedSizeResource(upstream, 1 << exponent)
+        self._use(BinningResource(upstream, self._bins))
+
+    def add_bin(
+        self, allocation_size: int, bin_resource: DeviceMemoryResource | None = None
+    ) -> None:
+        """From here on what needs up to ``allocation_size`` bytes has a bin of its own.
+
+        ``bin_resource`` None: one of fixed-size blocks. A bin of that size is replaced; memory from
+        it goes back to it. RuntimeError once another resource stands on this one, which would not
+        see the bin.
+        """
+        if self._is_below:
+            raise RefusedError(f"another resource stands on {self!r} already: add bins before that")
+        size = count_of(allocation_size, "allocation_size")
+        if bin_resource is None:
+            chosen: MemoryResource = FixedSizeResource(self._upstream_mr._below(), size)
+        elif isinstance(bin_resource, DeviceMemoryResource):
+            chosen = bin_resource._below()
+        else:
+            raise TypeError(f"bin_resource must be a DeviceMemoryResource, not {bin_resource!r}")
+        bins = self._bins | {size: chosen}
+        self._use(BinningResource(self._upstream_mr._below(), bins))
+        self._bins = bins
+        if bin_resource is not None:
+            self._bin_mrs.append(bin_resource)
+
+    @property
+    def bin_mrs(self) -> list[DeviceMemoryResource]:
+        """The resources that were given for bins, as a new list."""
+        return list(self._bin_mrs)
+
+    def _below(self) -> MemoryResource:
+        self._is_below = True
+        return self._resource
+
+
+def _exponent(value: int, name: str) -> int:
+    if value != -1 and not 0 <= value < 63:
+        raise OverflowError(f"{name} must be from 0 to 62, or -1 for no bins, not {value}")
+    return value

@@ -1,0 +1,217 @@
+"""Counts of the current device's resource, and a profiler of functions and blocks of a program."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import unwrap
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from . import mr
+from .pylibrmm.memory_resource._statistics import Statistics, StatisticsResourceAdaptor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from typing_extensions import ParamSpec, Self
+
+    P = ParamSpec("P")
+T = TypeVar("T")
+
+__all__ = [
+    "ProfilerContext",
+    "ProfilerRecords",
+    "Statistics",
+    "default_profiler_records",
+    "enable_statistics",
+    "get_statistics",
+    "pop_statistics",
+    "profiler",
+    "push_statistics",
+    "statistics",
+]
+
+
+def enable_statistics() -> None:
+    """Puts a ``StatisticsResourceAdaptor`` over the current resource, if it is none itself."""
+    current = mr.get_current_device_resource()
+    if not isinstance(current, StatisticsResourceAdaptor):
+        mr.set_current_device_resource(StatisticsResourceAdaptor(current))
+
+
+def get_statistics() -> Statistics | None:
+    """Its ``allocation_counts``; None, as of the two below, where there is no such resource."""
+    counting = _counting()
+    return None if counting is None else counting.allocation_counts
+
+
+def push_statistics() -> Statistics | None:
+    """Begins counters at 0, for this thread or task; what those before them have now."""
+    counting = _counting()
+    return None if counting is None else counting.push_counters()
+
+
+def pop_statistics() -> Statistics | None:
+    """Ends them; what they have. Raises as ``StatisticsResourceAdaptor.pop_counters``."""
+    counting = _counting()
+    return None if counting is None else counting.pop_counters()
+
+
+@contextmanager
+def statistics() -> Iterator[None]:
+    """Counters at 0 for a block, or a resource that counts, where there is none, until its end.
+
+    ValueError at its end if the current resource is another one by then.
+    """
+    before = mr.get_current_device_resource()
+    is_counting = push_statistics() is not None
+    if not is_counting:
+        enable_statistics()
+    inside = mr.get_current_device_resource()
+    try:
+        yield
+    finally:
+        if mr.get_current_device_resource() is not inside:
+            raise ValueError("the current resource was changed within `with statistics():`")
+        if is_counting:
+            pop_statistics()
+        else:
+            mr.set_current_device_resource(before)
+
+
+class ProfilerRecords:
+    """What profilers have counted, by name. May be used from any thread."""
+
+    @dataclass
+    class MemoryRecord:
+        """Of one function or block."""
+
+        num_calls: int = 0
+        memory_total: int = 0
+        """Bytes allocated in all calls."""
+        memory_peak: int = 0
+        """The most bytes of one call's that were live at a time."""
+
+        def add(self, memory_total: int, memory_peak: int) -> None:
+            """Another call."""
+            self.num_calls += 1
+            self.memory_total += memory_total
+            self.memory_peak = max(self.memory_peak, memory_peak)
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._records: dict[str, ProfilerRecords.MemoryRecord] = {}
+
+    def add(self, name: str, data: Statistics) -> None:
+        """Another call of ``name``."""
+        with self._lock:
+            record = self._records.setdefault(name, self.MemoryRecord())
+            record.add(memory_total=data.total_bytes, memory_peak=data.peak_bytes)
+
+    @property
+    def records(self) -> dict[str, MemoryRecord]:
+        """A copy of all records."""
+        with self._lock:
+            return {name: replace(record) for name, record in self._records.items()}
+
+    def report(
+        self, ordered_by: Literal["num_calls", "memory_peak", "memory_total"] = "memory_peak"
+    ) -> str:
+        """A table with a line for each name, the largest first."""
+        fields = ("num_calls", "memory_peak", "memory_total")
+        if ordered_by not in fields:
+            raise ValueError(f"ordered_by must be one of {', '.join(fields)}, not {ordered_by!r}")
+        title = "Memory Profiling\n================\n\n"
+        records = sorted(
+            self.records.items(), key=lambda item: getattr(item[1], ordered_by), reverse=True
+        )
+        if not records:
+            return f"{title}No data: nothing ran under a profiler while statistics were enabled"
+        lines = [
+            f"{record.num_calls:6,d} {record.memory_peak:15,d} {record.memory_total:15,d}  {name}"
+            for name, record in records
+        ]
+        head = (
+            "  ncalls       - calls, or times that a block was entered\n"
+            "  memory_peak  - the most bytes of one call's that were live at a time\n"
+            "  memory_total - bytes allocated in all calls\n\n"
+            f"Ordered by: {ordered_by}\n\n"
+            "ncalls     memory_peak    memory_total  filename:lineno(function)\n"
+        )
+        return title + head + "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.records})"
+
+    def __str__(self) -> str:
+        return self.report()
+
+
+default_profiler_records = ProfilerRecords()
+
+# The blocks that this thread or task is in, the innermost last: what counts for each, if anything.
+_entered: ContextVar[tuple[StatisticsResourceAdaptor | None, ...]] = ContextVar(
+    "isthmus.compat.rmm.profiled", default=()
+)
+
+
+class ProfilerContext:
+    """What ``profiler()`` makes: a decorator, and a context manager.
+
+    May be used again, nested, and from any thread.
+    """
+
+    def __init__(self, records: ProfilerRecords, name: str) -> None:
+        self._records, self._name = records, name
+
+    def __call__(self, func: Callable[P, T]) -> Callable[P, T]:
+        """The function, which adds to the record of its name each time that it is called."""
+        block = ProfilerContext(self._records, self._name or _place_of(func))
+
+        @wraps(func)
+        def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
+            with block:
+                return func(*args, **kwargs)
+
+        return wrapper
+
+    def __enter__(self) -> Self:
+        if not self._name:
+            raise ValueError("a profiler of a block needs a name: profiler(name=...)")
+        counting = _counting()
+        if counting is not None:
+            counting.push_counters()
+        _entered.set((*_entered.get(), counting))
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        *outer, counting = _entered.get()
+        _entered.set(tuple(outer))
+        if counting is not None:
+            self._records.add(self._name, counting.pop_counters())
+
+
+def profiler(
+    *, records: ProfilerRecords = default_profiler_records, name: str = ""
+) -> ProfilerContext:
+    """A decorator of functions, and a context manager of blocks, which need a ``name``.
+
+    It counts the calling thread or task, where statistics are enabled as it begins. ``name``: of
+    the record; of a function, if it is empty, its file, line and name.
+    """
+    return ProfilerContext(records, name)
+
+
+def _counting() -> StatisticsResourceAdaptor | None:
+    current = mr.get_current_device_resource()
+    return current if isinstance(current, StatisticsResourceAdaptor) else None
+
+
+def _place_of(function: Any) -> str:
+    inner = unwrap(function)
+    code = getattr(inner, "__code__", None)
+    name = getattr(inner, "__qualname__", repr(inner))
+    return f"{code.co_filename}:{code.co_firstlineno}({name})" if code is not None else name

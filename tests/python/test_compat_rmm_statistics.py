@@ -1,0 +1,301 @@
+"""Counters, their stack, and the profiler, by RMM's interface."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from compat_rmm_support import on
+
+from isthmus.compat.rmm import DeviceBuffer, mr
+from isthmus.compat.rmm import statistics as module
+from isthmus.compat.rmm.statistics import (
+    ProfilerRecords,
+    Statistics,
+    default_profiler_records,
+    enable_statistics,
+    get_statistics,
+    pop_statistics,
+    profiler,
+    push_statistics,
+    statistics,
+)
+
+if TYPE_CHECKING:
+    from isthmus import Device
+
+__all__ = ["on"]
+
+
+def counts(*numbers: int) -> Statistics:
+    """Of (bytes, count) now, at the peak, in all."""
+    return Statistics(*numbers)
+
+
+@pytest.fixture
+def counted(on: Device) -> None:
+    """Statistics over a pool, whose counts fall as a buffer ends."""
+    mr.set_current_device_resource(mr.PoolMemoryResource(mr.CudaMemoryResource()))
+    enable_statistics()
+
+
+def now() -> Statistics:
+    found = get_statistics()
+    assert found is not None
+    return found
+
+
+def test_disabled(on: Device) -> None:
+    assert get_statistics() is None
+    assert push_statistics() is None
+    assert pop_statistics() is None
+
+
+def test_enable(counted: None) -> None:
+    resource = mr.get_current_device_resource()
+    assert isinstance(resource, mr.StatisticsResourceAdaptor)
+    enable_statistics()
+    assert mr.get_current_device_resource() is resource
+    buffers = [DeviceBuffer(size=1000) for _ in range(10)]
+    del buffers[::2]
+    assert now() == counts(5000, 5, 10_000, 10, 10_000, 10)
+    buffers.clear()
+    assert now() == counts(0, 0, 10_000, 10, 10_000, 10)
+
+
+def test_adaptors_on_one_another(counted: None) -> None:
+    below: Any = mr.get_current_device_resource()
+    kept = DeviceBuffer(size=100)
+    above = mr.StatisticsResourceAdaptor(below)
+    other = DeviceBuffer(size=10, mr=above)
+    assert above.allocation_counts == counts(10, 1, 10, 1, 10, 1)
+    assert below.allocation_counts == counts(110, 2, 110, 2, 110, 2)
+    del kept, other
+    assert above.allocation_counts == counts(0, 0, 10, 1, 10, 1)
+
+
+def test_the_stack(counted: None) -> None:
+    first = [DeviceBuffer(size=10) for _ in range(3)]
+    assert push_statistics() == counts(30, 3, 30, 3, 30, 3)
+    assert now() == counts(0, 0, 0, 0, 0, 0)
+    second = DeviceBuffer(size=7)
+    assert push_statistics() == counts(7, 1, 7, 1, 7, 1)
+    third = DeviceBuffer(size=5)
+    assert pop_statistics() == counts(5, 1, 5, 1, 5, 1)
+    assert now() == counts(12, 2, 12, 2, 12, 2)
+    del third
+    assert pop_statistics() == counts(7, 1, 12, 2, 12, 2)
+    assert now() == counts(37, 4, 42, 5, 42, 5)
+    del first, second
+    with pytest.raises(IndexError, match="cannot pop the last counter pair"):
+        pop_statistics()
+
+
+def test_what_was_there_before_is_not_counted(counted: None) -> None:
+    """RMM's counters go below zero here."""
+    before = DeviceBuffer(size=10)
+    push_statistics()
+    del before
+    assert pop_statistics() == counts(0, 0, 0, 0, 0, 0)
+    assert now() == counts(0, 0, 10, 1, 10, 1)
+
+
+def test_pushed_counters_are_the_threads(on: Device, counted: None) -> None:
+    """RMM's are the process's: one thread pops what another has pushed."""
+    start, done = threading.Barrier(4), threading.Barrier(4)
+
+    def work(number: int) -> Statistics | None:
+        with on:
+            start.wait()
+            push_statistics()
+            kept = [DeviceBuffer(size=number) for _ in range(100)]
+            done.wait()
+            del kept
+            return pop_statistics()
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(work, range(1, 5)))
+    assert found == [counts(0, 0, 100 * n, 100, 100 * n, 100) for n in range(1, 5)]
+    assert now().total_count == 400
+
+    def pop_elsewhere() -> None:
+        with on, pytest.raises(IndexError):
+            pop_statistics()
+
+    push_statistics()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(pop_elsewhere).result()
+    pop_statistics()
+
+
+def test_tasks(counted: None) -> None:
+    async def task(nbytes: int) -> Statistics | None:
+        push_statistics()
+        kept = []
+        for _ in range(10):
+            kept.append(DeviceBuffer(size=nbytes))
+            await asyncio.sleep(0)
+        return pop_statistics()
+
+    async def both() -> list[Statistics | None]:
+        return await asyncio.gather(task(10), task(1000))
+
+    assert asyncio.run(both()) == [counts(n, 10, n, 10, n, 10) for n in (100, 10_000)]
+
+
+def test_counters_of_two_resources_end_in_reverse(on: Device) -> None:
+    first, second = (mr.StatisticsResourceAdaptor(mr.CudaMemoryResource()) for _ in range(2))
+    first.push_counters()
+    second.push_counters()
+    with pytest.raises(RuntimeError, match="reverse order"):
+        first.pop_counters()
+    second.pop_counters()
+    assert first.pop_counters() == counts(0, 0, 0, 0, 0, 0)
+
+
+def test_the_context(on: Device) -> None:
+    before = mr.get_current_device_resource()
+    with statistics():
+        inside = mr.get_current_device_resource()
+        assert isinstance(inside, mr.StatisticsResourceAdaptor)
+        first = DeviceBuffer(size=20)
+        assert now() == counts(20, 1, 20, 1, 20, 1)
+        with statistics():
+            assert mr.get_current_device_resource() is inside
+            second = DeviceBuffer(size=10)
+            assert now() == counts(10, 1, 10, 1, 10, 1)
+        assert now() == counts(30, 2, 30, 2, 30, 2)
+    assert mr.get_current_device_resource() is before
+    assert get_statistics() is None
+    del first, second
+
+
+def test_the_context_of_a_changed_resource(on: Device) -> None:
+    with pytest.raises(ValueError, match="was changed"), statistics():
+        mr.set_current_device_resource(mr.CudaMemoryResource())
+    with pytest.raises(KeyError), statistics():
+        raise KeyError
+    assert get_statistics() is None
+
+
+def test_records() -> None:
+    records = ProfilerRecords()
+    assert "No data" in records.report()
+    records.add("a", counts(0, 0, 100, 1, 300, 3))
+    records.add("a", counts(0, 0, 200, 1, 300, 3))
+    records.add("b", counts(0, 0, 50, 1, 1_000_000, 9))
+    assert records.records == {
+        "a": ProfilerRecords.MemoryRecord(num_calls=2, memory_total=600, memory_peak=200),
+        "b": ProfilerRecords.MemoryRecord(1, 1_000_000, 50),
+    }
+    assert records.records["a"] is not records.records["a"]
+    rows = [line.split() for line in records.report().splitlines()[-2:]]
+    assert rows == [["2", "200", "600", "a"], ["1", "50", "1,000,000", "b"]]
+    assert records.report("memory_total").splitlines()[-1].endswith(" a")
+    assert str(records) == records.report("memory_peak")
+    assert "'a'" in repr(records)
+    with pytest.raises(ValueError, match="'size'"):
+        records.report("size")  # type: ignore[arg-type]
+
+
+def test_profiler_of_functions(counted: None) -> None:
+    records = ProfilerRecords()
+
+    @profiler(records=records)
+    def outer(nbytes: int, *, keep: bool = False) -> DeviceBuffer | None:
+        """Text."""
+        one = DeviceBuffer(size=nbytes)
+        inner(one)
+        return one if keep else None
+
+    @profiler(records=records, name="inner")
+    def inner(one: DeviceBuffer) -> None:
+        DeviceBuffer(size=10)
+        DeviceBuffer(size=10)
+
+    kept = outer(100, keep=True)
+    outer(1000)
+    assert (outer.__name__, outer.__doc__) == ("outer", "Text.")
+    found = records.records
+    assert found.pop("inner") == ProfilerRecords.MemoryRecord(2, 40, 10)
+    (name, record), *rest = found.items()
+    assert record == ProfilerRecords.MemoryRecord(2, 1140, 1010)
+    assert name.startswith(f"{__file__}:")
+    assert name.endswith("(test_profiler_of_functions.<locals>.outer)")
+    assert not rest
+    del kept
+
+
+def test_profiler_of_what_is_no_function(counted: None) -> None:
+    records = ProfilerRecords()
+    assert profiler(records=records)(len)("abc") == 3
+    assert list(records.records) == ["len"]
+
+
+def test_profiler_of_blocks(counted: None) -> None:
+    default_profiler_records._records.clear()
+    block = profiler(name="block")
+    for _ in range(2):
+        with block:
+            DeviceBuffer(size=100)
+            with block, profiler(name="inside"):
+                DeviceBuffer(size=10)
+    assert default_profiler_records.records == {
+        "block": ProfilerRecords.MemoryRecord(4, 240, 100),
+        "inside": ProfilerRecords.MemoryRecord(2, 20, 10),
+    }
+    assert "block" in default_profiler_records.report()
+    default_profiler_records._records.clear()
+    with pytest.raises(ValueError, match="needs a name"), profiler():
+        pass
+
+
+def test_profiler_of_what_fails(counted: None) -> None:
+    records = ProfilerRecords()
+
+    def fail() -> None:
+        with profiler(records=records, name="a"):
+            DeviceBuffer(size=10)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert records.records["a"].memory_total == 10
+    with pytest.raises(IndexError):
+        pop_statistics()
+
+
+def test_profiler_without_statistics(on: Device) -> None:
+    records = ProfilerRecords()
+    with profiler(records=records, name="a"):
+        enable_statistics()  # too late for this block
+        DeviceBuffer(size=10)
+    assert records.records == {}
+    with profiler(records=records, name="b"):
+        mr.set_current_device_resource(mr.CudaMemoryResource())
+        DeviceBuffer(size=10)
+    assert records.records == {"b": ProfilerRecords.MemoryRecord(1, 0, 0)}
+
+
+def test_profilers_of_threads(on: Device, counted: None) -> None:
+    records = ProfilerRecords()
+    start = threading.Barrier(4)
+    shared = profiler(records=records, name="block")
+
+    def work(number: int) -> None:
+        with on:
+            start.wait()
+            for _ in range(50):
+                with shared:
+                    DeviceBuffer(size=100)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(work, range(4)))
+    assert records.records == {"block": ProfilerRecords.MemoryRecord(200, 20_000, 100)}
+
+
+def test_names() -> None:
+    assert all(hasattr(module, name) for name in module.__all__)
