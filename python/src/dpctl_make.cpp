@@ -58,7 +58,7 @@ buffer_handle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t ali
   const auto& on = *nb::inst_ptr<queue>(from.own);
   nb::object pool = current_resource(kind, on);
   if (!pool.is_valid()) {
-    pool = from.pools.at(kind);
+    pool = from.pools[kind];
   }
   return create_buffer(nbytes, kind, alignment, on, resource_or_none(pool),
                        kinds_allowed::wanted_alone);

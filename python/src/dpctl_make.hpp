@@ -1,8 +1,6 @@
 #pragma once
 // The classes of isthmus.compat.dpctl.memory, and how their objects are made.
 
-#include <array>
-
 #include "buffer.hpp"
 #include "dpctl_block.hpp"
 #include "memory_arguments.hpp"
@@ -11,9 +9,9 @@ namespace isthmus::python {
 
 // Set when isthmus.compat.dpctl.memory is imported, which never goes: references that stay.
 struct dpctl_types {
-  nb::handle their_base;              // dpctl's _Memory
-  nb::handle queue;                   // dpctl's SyclQueue
-  std::array<nb::handle, 4> classes;  // ours, by kind
+  nb::handle their_base;  // dpctl's _Memory
+  nb::handle queue;       // dpctl's SyclQueue
+  nb::handle classes[4];  // ours, by kind
   nb::handle allocation_error, alignment_error;
   void** functions = nullptr;  // Cython's table for ours
 };

@@ -328,9 +328,9 @@ nb::object make_classes(nb::handle theirs, nb::handle queue, nb::handle allocati
   const auto subclass = [&](const char* name) {
     return make_class(name, theirs.attr(std::strrchr(name, '.') + 1)).release();
   };
-  dpctl.classes = {nb::handle{}, subclass("isthmus.compat.dpctl.memory.MemoryUSMDevice"),
-                   subclass("isthmus.compat.dpctl.memory.MemoryUSMShared"),
-                   subclass("isthmus.compat.dpctl.memory.MemoryUSMHost")};
+  dpctl.classes[ISTHMUS_KIND_DEVICE] = subclass("isthmus.compat.dpctl.memory.MemoryUSMDevice");
+  dpctl.classes[ISTHMUS_KIND_SHARED] = subclass("isthmus.compat.dpctl.memory.MemoryUSMShared");
+  dpctl.classes[ISTHMUS_KIND_HOST] = subclass("isthmus.compat.dpctl.memory.MemoryUSMHost");
   return nb::make_tuple(dpctl.classes[1], dpctl.classes[2], dpctl.classes[3]);
 }
 

@@ -1,6 +1,7 @@
 #include "dpctl_queues.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "errors.hpp"
 #include "sycl_objects.hpp"

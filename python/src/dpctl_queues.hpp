@@ -1,17 +1,15 @@
 #pragma once
 // What memory for a dpctl.SyclQueue comes from: pools, and a queue of our own in its context.
 
-#include <array>
-
 #include "objects.hpp"
 
 namespace isthmus::python {
 
 struct dpctl_source {
-  nb::object theirs;                // the dpctl.SyclQueue
-  nb::object queue;                 // the same as our Queue
-  nb::object own;                   // a Queue that nobody else has
-  std::array<nb::object, 4> pools;  // by kind; None where the device has no memory of it
+  nb::object theirs;    // the dpctl.SyclQueue
+  nb::object queue;     // the same as our Queue
+  nb::object own;       // a Queue that nobody else has
+  nb::object pools[4];  // by kind; None where the device has no memory of it
 };
 
 // `prepare(queue)` is Python's: (queue, own, pool, pool, pool) for a dpctl.SyclQueue, or for None

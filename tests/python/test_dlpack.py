@@ -179,8 +179,10 @@ def test_arrays_with_gaps() -> None:
 
 
 def test_what_is_on_no_device_that_is_known() -> None:
-    with pytest.raises(BufferError, match=r"\(14, 0\) is not the CPU's"):
-        Buffer.from_dlpack(Capsule(None, (14, 0)))
+    with pytest.raises(BufferError, match=r"\(15, 0\) is not the CPU's"):
+        Buffer.from_dlpack(Capsule(None, (15, 0)))
+    with pytest.raises(BufferError, match=r"\(14, 1000\) is none of dpctl's"):
+        Buffer.from_dlpack(Capsule(None, (14, 1000)))
 
 
 @pytest.mark.parametrize("wrong", [5, b"abc", object(), None])

@@ -42,8 +42,7 @@ void farewell::remove(const queue& open) noexcept {
   std::erase(queues_, &open);
 }
 
-// A barrier goes to all of them first: they run side by side. What is made here goes with the
-// process.
+// A barrier goes to all of them first: they run side by side.
 void farewell::run() noexcept try {
   std::vector<std::pair<const api*, event_reference>> ends;
   {
@@ -56,6 +55,9 @@ void farewell::run() noexcept try {
   for (const auto& [calls, end] : ends) {
     while (end != nullptr && is_running(calls->event_status(end)) && os::clock::now() < until) {
       std::this_thread::sleep_for(k_between_looks);
+    }
+    if (end != nullptr) {
+      calls->delete_event(end);
     }
   }
 } catch (const std::bad_alloc&) {
