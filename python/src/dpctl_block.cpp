@@ -18,6 +18,14 @@ dpctl_block* dpctl_block_of(const dpctl_memory& object) noexcept {
   return object.owner != nullptr ? std::get_deleter<dpctl_block>(*object.owner) : nullptr;
 }
 
+dpctl_block& require_block(const dpctl_memory& object) {
+  auto* found = dpctl_block_of(object);
+  if (found == nullptr) {
+    raise_python(PyExc_ValueError, "this object has no memory of Isthmus'");
+  }
+  return *found;
+}
+
 void tell_address(dpctl_block& of) noexcept {
   const std::atomic_ref told{of.told};
   if (of.theirs == nullptr || told.load(std::memory_order_acquire) != nullptr) {
@@ -42,7 +50,7 @@ struct used_memory {
 };
 
 used_memory used_now(const dpctl_memory& object) {
-  const auto& block = *dpctl_block_of(object);
+  const auto& block = require_block(object);
   used_memory found{block.told != nullptr ? block.told : block.memory};
   found.info.struct_size = sizeof found.info;
   check(isthmus_buffer_info(found.raw, &found.info));

@@ -25,6 +25,8 @@ struct dpctl_block {
 
 // Null for memory that is dpctl's own.
 [[nodiscard]] dpctl_block* dpctl_block_of(const dpctl_memory& object) noexcept;
+// ValueError where there is none.
+[[nodiscard]] dpctl_block& require_block(const dpctl_memory& object);
 // Any thread. If it cannot be told there is no memory for that, and it is never given back.
 void tell_address(dpctl_block& of) noexcept;
 

@@ -2,6 +2,8 @@
 
 #include "dpctl_make.hpp"
 
+#include <memory>
+
 #include "arguments.hpp"
 #include "current.hpp"
 #include "dpctl_queues.hpp"
@@ -33,13 +35,19 @@ void set_object(PyObject*& where, nb::object value) noexcept {
   Py_XDECREF(std::exchange(where, value.release().ptr()));
 }
 
-// Takes over `block`.
-void fill_in(dpctl_memory& made, dpctl_block block, void* pointer, std::size_t nbytes,
-             nb::object queue) {
-  made.owner = new std::shared_ptr<void>(pointer, block);  // which calls it if it throws
-  made.pointer = pointer;
-  made.nbytes = static_cast<Py_ssize_t>(nbytes);
-  set_object(made.queue, std::move(queue));
+// Takes over `block`. Only a whole object may be seen, by the collector's hooks say.
+nb::object make_filled(PyTypeObject* type, dpctl_block block, void* pointer, std::size_t nbytes,
+                       nb::object queue, nb::object reference) {
+  // Which calls the block if that throws.
+  auto owner = std::make_unique<std::shared_ptr<void>>(pointer, block);
+  nb::object made = make_empty(type);
+  auto& object = as_dpctl(made);
+  object.owner = owner.release();
+  object.pointer = pointer;
+  object.nbytes = static_cast<Py_ssize_t>(nbytes);
+  set_object(object.queue, std::move(queue));
+  set_object(object.reference, std::move(reference));
+  return made;
 }
 
 // dpctl's errors: for no memory one of its own, for an alignment too.
@@ -56,11 +64,11 @@ void fill_in(dpctl_memory& made, dpctl_block block, void* pointer, std::size_t n
 buffer_handle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
                        const dpctl_source& from) try {
   const auto& on = *nb::inst_ptr<queue>(from.own);
-  nb::object pool = current_resource(kind, on);
-  if (!pool.is_valid()) {
-    pool = from.pools[kind];
+  nb::object chosen = current_resource(kind, on);
+  if (!chosen.is_valid()) {
+    chosen = from.pool;
   }
-  return create_buffer(nbytes, kind, alignment, on, resource_or_none(pool),
+  return create_buffer(nbytes, kind, alignment, on, resource_or_none(chosen),
                        kinds_allowed::wanted_alone);
 } catch (nb::python_error& failed) {
   if (!failed.matches(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY)) &&
@@ -71,26 +79,21 @@ buffer_handle allocate(std::size_t nbytes, isthmus_kind_t kind, std::int64_t ali
   raise_as_dpctl(failed);
 }
 
-const dpctl_source& source_for(nb::handle queue) {
+void require_queue(nb::handle queue) {
   if (!queue.is_none() && !nb::isinstance(queue, dpctl.queue)) {
     raise_python(PyExc_TypeError, "queue must be a dpctl.SyclQueue or None, not %.100s",
                  Py_TYPE(queue.ptr())->tp_name);
   }
-  return dpctl_source_for(queue);
 }
 
 nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
                     std::int64_t alignment, nb::handle queue) {
-  const auto& from = source_for(queue);
-  nb::object made = make_empty(type);
-  const nb::object theirs = from.theirs;  // what follows may run anything
-  auto* const lent = nb::inst_ptr<isthmus::python::queue>(from.queue)->raw.get();
-  const auto kept = queue_handle::retained(lent);
+  const auto from = dpctl_source_for(queue, kind);
   auto memory = allocate(nbytes, kind, alignment, from);
-  isthmus_queue_retain(lent);
+  auto lent = queue_handle::retained(nb::inst_ptr<isthmus::python::queue>(from.queue)->raw.get());
   auto* const pointer = isthmus_buffer_pointer(memory.get());
-  fill_in(as_dpctl(made), {memory.detach(), lent}, pointer, nbytes, theirs);
-  return made;
+  return make_filled(type, {memory.detach(), lent.detach()}, pointer, nbytes, from.theirs,
+                     nb::none());
 }
 
 std::size_t positive_size(nb::handle given) {
@@ -107,9 +110,10 @@ std::int64_t alignment_in(nb::handle given) {
 
 // The same memory, of whatever class `type` is.
 nb::object make_view(PyTypeObject* type, const dpctl_memory& of) {
+  auto owner = std::make_unique<std::shared_ptr<void>>(*of.owner);
   nb::object made = make_empty(type);
   auto& view = as_dpctl(made);
-  view.owner = new std::shared_ptr<void>(*of.owner);
+  view.owner = owner.release();
   view.pointer = of.pointer;
   view.nbytes = of.nbytes;
   set_object(view.queue, nb::borrow(of.queue));
@@ -120,12 +124,10 @@ nb::object make_view(PyTypeObject* type, const dpctl_memory& of) {
 nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object reference) {
   const auto& of = *buffer_of(memory);
   nb::object queue = dpctl_queue_of(of.queue_object);
-  nb::object made = make_empty(type);
   auto raw = buffer_handle::retained(of.raw.get());
   auto* const pointer = isthmus_buffer_pointer(raw.get());
-  fill_in(as_dpctl(made), {raw.detach(), nullptr}, pointer, of.nbytes, std::move(queue));
-  set_object(as_dpctl(made).reference, std::move(reference));
-  return made;
+  return make_filled(type, {raw.detach(), nullptr}, pointer, of.nbytes, std::move(queue),
+                     std::move(reference));
 }
 
 bool is_dpctls(nb::handle object) {
@@ -143,8 +145,8 @@ bool is_dpctls(nb::handle object) {
                                             : "Host");
 }
 
-nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const memory_arguments& asked) {
-  const nb::object source = memory_in(asked.other);
+nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const nb::object& source,
+                          const memory_arguments& asked) {
   const auto& of = *buffer_of(source);
   if (of.kind != kind) {
     if (!asked.copy.is_valid() || !is_true(asked.copy)) {
@@ -199,19 +201,19 @@ nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
   drain_deferred();
   const auto kind = kind_of_class(type);
   const auto alignment = alignment_in(asked.alignment);
+  require_queue(asked.queue);
   if (is_integral(asked.other)) {
     return make_new(type, kind, positive_size(asked.other), alignment, asked.queue);
   }
-  static_cast<void>(asked.queue.is_none() || source_for(asked.queue).theirs.is_valid());
-  return make_of_object(type, kind, asked);
+  return make_of_object(type, kind, memory_in(asked.other), asked);
 }
 
 nb::object as_dpctl_memory(nb::handle object) {
   const nb::object source = memory_in(object);
-  const nb::handle type = dpctl.classes[buffer_of(source)->kind];
+  const auto kind = buffer_of(source)->kind;
   memory_arguments asked;
   asked.other = object;
-  return make_of_object(reinterpret_cast<PyTypeObject*>(type.ptr()), buffer_of(source)->kind,
+  return make_of_object(reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr()), kind, source,
                         asked);
 }
 

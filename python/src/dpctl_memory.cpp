@@ -27,6 +27,29 @@ void* get_and_tell(dpctl_memory* self) noexcept {
   return (*Theirs)(self);
 }
 
+// dpctl's own classes share the memory with a view of theirs, whose table tells nobody.
+newfunc their_new[4];
+
+template <isthmus_kind_t Kind>
+PyObject* tell_and_make(PyTypeObject* type, PyObject* arguments, PyObject* named) noexcept {
+  PyObject* const of = PyTuple_GET_SIZE(arguments) != 0 ? PyTuple_GET_ITEM(arguments, 0)
+                       : named != nullptr               ? PyDict_GetItemString(named, "other")
+                                                        : nullptr;
+  if (of != nullptr &&
+      PyObject_TypeCheck(of, reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0) {
+    if (auto* block = dpctl_block_of(as_dpctl(of)); block != nullptr) {
+      tell_address(*block);
+    }
+  }
+  return their_new[Kind](type, arguments, named);
+}
+
+template <isthmus_kind_t Kind>
+void watch_views(nb::handle theirs) {
+  auto* const type = reinterpret_cast<PyTypeObject*>(theirs.ptr());
+  their_new[Kind] = std::exchange(type->tp_new, &tell_and_make<Kind>);
+}
+
 void take_functions(nb::handle base) {
   const nb::object table = base.attr("__dict__")["__pyx_vtable__"];
   auto* const theirs = static_cast<void**>(PyCapsule_GetPointer(table.ptr(), nullptr));
@@ -68,8 +91,11 @@ place to_host_place(nb::handle object, access wanted, const char* role) {
   if (PyObject_GetBuffer(object.ptr(), &view, flags) != 0) {
     raise_set();
   }
-  const std::string_view format = view.format != nullptr ? view.format : "B";
-  if (view.ndim != 1 || format != "B" || (view.len > 1 && view.strides[0] != 1)) {
+  std::string_view format = view.format != nullptr ? view.format : "B";
+  format.remove_prefix(std::min(format.find_first_not_of("@=<>!"), format.size()));
+  const bool are_bytes = format == "B" || format == "c" || format == "?";
+  if (view.ndim != 1 || !are_bytes ||
+      (view.len > 1 && view.strides != nullptr && view.strides[0] != 1)) {
     raise_python(PyExc_ValueError,
                  "the %s must be a contiguous buffer of one dimension of unsigned bytes, not of %d "
                  "dimensions of format '%s': isthmus.Buffer takes any",
@@ -219,7 +245,7 @@ PyMethodDef method(const char* name, const char* doc) {
 // Whoever asks may put work on it.
 void* address_told(nb::handle self) {
   auto& of = as_dpctl(self);
-  tell_address(*dpctl_block_of(of));
+  tell_address(require_block(of));
   return of.pointer;
 }
 
@@ -254,6 +280,18 @@ nb::object get_interface(nb::handle self) {
     raise_set();
   }
   return made;
+}
+
+// A view may be read and written by work on the queue, too: dpctl's copies take it for the host's.
+int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  const auto* base = Py_TYPE(self);
+  while (base->tp_as_buffer == nullptr || base->tp_as_buffer->bf_getbuffer == &get_view) {
+    base = base->tp_base;
+  }
+  if (auto* block = dpctl_block_of(as_dpctl(self)); block != nullptr) {
+    tell_address(*block);
+  }
+  return base->tp_as_buffer->bf_getbuffer(self, view, flags);
 }
 
 template <nb::object (*Get)(nb::handle)>
@@ -303,12 +341,16 @@ constexpr const char* k_doc =
     "without memory and, being a ValueError too, for an `alignment` > 0 that is no power of two.";
 
 nb::object make_class(const char* name, nb::handle base) {
+  const auto* theirs = reinterpret_cast<PyTypeObject*>(base.ptr())->tp_as_buffer;
+  const bool has_views = theirs != nullptr && theirs->bf_getbuffer != nullptr;
   PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(&construct)},
                          {Py_tp_methods, methods},
                          {Py_tp_getset, getters},
                          {Py_tp_doc, const_cast<char*>(k_doc)},
+                         {has_views ? Py_bf_getbuffer : 0, reinterpret_cast<void*>(&get_view)},
                          {0, nullptr}};
-  PyType_Spec spec{name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Spec spec{name, 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
+                   slots};
   nb::object made = nb::steal(PyType_FromSpecWithBases(&spec, nb::make_tuple(base).ptr()));
   if (!made.is_valid()) {
     raise_set();
@@ -325,6 +367,9 @@ nb::object make_classes(nb::handle theirs, nb::handle queue, nb::handle allocati
   dpctl.alignment_error = alignment_error.inc_ref();
   set_dpctl_preparer(std::move(prepare));
   take_functions(dpctl.their_base);
+  watch_views<ISTHMUS_KIND_DEVICE>(theirs.attr("MemoryUSMDevice"));
+  watch_views<ISTHMUS_KIND_SHARED>(theirs.attr("MemoryUSMShared"));
+  watch_views<ISTHMUS_KIND_HOST>(theirs.attr("MemoryUSMHost"));
   const auto subclass = [&](const char* name) {
     return make_class(name, theirs.attr(std::strrchr(name, '.') + 1)).release();
   };

@@ -12,52 +12,74 @@ namespace {
 // A queue of dpctl's cannot be referred to weakly, so that it is not kept for ever.
 constexpr std::size_t k_kept = 8;
 
-struct known_sources {
+struct known_queue {
+  nb::object theirs, queue, own;
+  nb::object pools[4];  // by kind
+};
+
+struct known_queues {
   nb::object prepare;
-  dpctl_source of_default;
-  std::array<dpctl_source, k_kept> recent;  // the last one first
+  known_queue usual;                       // dpctl's default one
+  std::array<known_queue, k_kept> recent;  // the last one first
 };
 
 // Never destroyed: the interpreter goes before.
-known_sources& known() {
-  static auto* const all = new known_sources;
+known_queues& known() {
+  static auto* const all = new known_queues;
   return *all;
 }
 
-dpctl_source prepared(nb::handle queue) {
+known_queue prepared(nb::handle queue) {
   const auto told = nb::cast<nb::tuple>(known().prepare(queue));
   return {told[0], told[1], told[2], {nb::none(), told[3], told[4], told[5]}};
+}
+
+dpctl_source source_in(const known_queue& of, isthmus_kind_t kind) {
+  return {of.theirs, of.queue, of.own, of.pools[kind]};
+}
+
+// Null if it is not among them. Runs no code.
+known_queue* find_recent(nb::handle queue) noexcept {
+  auto& recent = known().recent;
+  const auto found = std::find_if(recent.begin(), recent.end(),
+                                  [&](const auto& each) { return each.theirs.is(queue); });
+  if (found == recent.end()) {
+    return nullptr;
+  }
+  std::rotate(recent.begin(), found, found + 1);
+  return recent.data();
 }
 
 }  // namespace
 
 void set_dpctl_preparer(nb::object prepare) { known().prepare = std::move(prepare); }
 
-const dpctl_source& dpctl_source_for(nb::handle queue) {
+// Another thread may come in between while Python prepares one: the first stays.
+dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {
   if (queue.is_none()) {
-    auto& usual = known().of_default;
-    if (!usual.theirs.is_valid()) {
-      usual = prepared(queue);
+    if (!known().usual.theirs.is_valid()) {
+      auto made = prepared(queue);
+      if (!known().usual.theirs.is_valid()) {
+        known().usual = std::move(made);
+      }
     }
-    return usual;
+    return source_in(known().usual, kind);
   }
-  auto& recent = known().recent;
-  const auto found = std::find_if(recent.begin(), recent.end(),
-                                  [&](const auto& each) { return each.theirs.is(queue); });
-  if (found == recent.begin()) {
-    return recent.front();
+  if (const auto* found = find_recent(queue)) {
+    return source_in(*found, kind);
   }
-  // Not into the list itself, which dropping a queue may come back to.
-  dpctl_source next = found != recent.end() ? std::move(*found) : prepared(queue);
-  const auto last = found != recent.end() ? found : recent.end() - 1;
-  const dpctl_source dropped = std::exchange(*last, dpctl_source{});
-  std::move_backward(recent.begin(), last, last + 1);
-  recent.front() = std::move(next);
-  return recent.front();
+  auto made = prepared(queue);
+  const auto source = source_in(made, kind);
+  if (find_recent(queue) == nullptr) {
+    auto& recent = known().recent;
+    std::rotate(recent.begin(), recent.end() - 1, recent.end());
+    std::swap(recent.front(), made);  // what was dropped goes when this returns
+  }
+  return source;
 }
 
 nb::object dpctl_queue_of(nb::handle ours) {
-  const auto& usual = known().of_default;
+  const auto& usual = known().usual;
   if (usual.queue.is_valid() && usual.queue.is(ours)) {
     return usual.theirs;
   }

@@ -25,6 +25,9 @@ const keyword_list& keywords() {
 
 // Names written in a program are interned too.
 void set_keyword(memory_arguments& into, PyObject* name, PyObject* value) {
+  if (PyUnicode_Check(name) == 0) {
+    raise_python(PyExc_TypeError, "keywords must be strings, not %R", name);
+  }
   for (const bool by_text : {false, true}) {
     for (const auto& each : keywords()) {
       if (by_text ? PyUnicode_Compare(each.name, name) == 0 : each.name == name) {

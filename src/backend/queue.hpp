@@ -98,6 +98,10 @@ class queue : public ref_counted {
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
+  // Whether asking for what is unfinished there, once it is lent, may have to wait for functions
+  // that the driver runs: never to be done where memory is let go of, which may be in such a
+  // function.
+  [[nodiscard]] bool asking_may_block() const noexcept { return asking_may_block_; }
   // Whether others put work there without asking for its handle.
   [[nodiscard]] bool is_everybodys() const noexcept { return is_everybodys_; }
   [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_everybodys_; }
@@ -159,6 +163,7 @@ class queue : public ref_counted {
   // order in which it was put, by whomever, as long as this object lives.
   void mark_everybodys() noexcept { is_everybodys_ = true; }
   void mark_ordered() noexcept { keeps_order_ = true; }
+  void mark_asking_may_block() noexcept { asking_may_block_ = true; }
   // While something is held back that others' work may come before.
   void set_holds_back(bool whether) noexcept {
     holds_back_.store(whether, std::memory_order_release);
@@ -188,6 +193,7 @@ class queue : public ref_counted {
   std::atomic<bool> holds_back_{false};
   bool is_everybodys_ = false;
   bool keeps_order_ = false;
+  bool asking_may_block_ = false;
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;
   // The last events: one, or as many as threads that submit at the same moment. All else that was

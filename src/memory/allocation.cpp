@@ -196,7 +196,7 @@ bool allocation::outlasts_view(queue& on) {
   }
   const auto began_at = uses_.begin();
   std::vector<ref<event>> running;
-  if (in_continuation() || !on.unfinished(running)) {
+  if (in_continuation() || on.asking_may_block() || !on.unfinished(running)) {
     return false;
   }
   for (const auto& each : running) {

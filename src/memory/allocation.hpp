@@ -123,6 +123,10 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] bool nothing_runs() noexcept {
     return !within_ && uses_.quiet() && !lent() && !freed_behind_;
   }
+  // Whether it has to be asked for what runs on it, by another thread than whoever lets go of it.
+  [[nodiscard]] bool is_asked_elsewhere() noexcept {
+    return in_continuation() || (on_->asking_may_block() && lent());
+  }
   [[nodiscard]] bool end_unused_block() noexcept;
   // The queue in whose order the memory may go back now; null: none.
   [[nodiscard]] ref<queue> order_of_free() noexcept;

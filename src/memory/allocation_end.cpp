@@ -139,8 +139,8 @@ void allocation::last_reference_gone() noexcept {
   if (entry_ != nullptr) {
     registry::mark_dying(*this);
   }
-  if (in_continuation()) {
-    retire_later(*this);  // which may have to ask a driver
+  if (is_asked_elsewhere()) {
+    retire_later(*this);
   } else {
     let_go();
   }

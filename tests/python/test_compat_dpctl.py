@@ -404,12 +404,10 @@ def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
 
 def test_untold_memory_is_had_again_at_once() -> None:
     first = CLASSES["shared"](1024)
-    view = memoryview(first)
-    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
-    del view, first
-    gc.collect()
-    second = CLASSES["shared"](1024)
-    assert ctypes.addressof(ctypes.c_char.from_buffer(memoryview(second))) == address
+    first.memset(1)
+    address = repr(first).split()[-1]  # which tells people alone
+    del first
+    assert repr(CLASSES["shared"](1024)).split()[-1] == address
 
 
 def test_work_that_dpctl_was_given_comes_before_our_copies(queue: Any) -> None:
@@ -558,3 +556,183 @@ def test_another_layout_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     (tmp_path / "_memory.pxd").unlink()
     with pytest.raises(ImportError, match="cannot be read"):
         _layout.check(Moved)
+
+
+# -- what others do with it ------------------------------------------------------------------------
+
+
+def in_a_process_of_its_own(code: str, seconds: int = 60) -> None:
+    """A hang would be one for good; the traceback of where it was is in the error."""
+    begin = f"import faulthandler; faulthandler.dump_traceback_later({seconds}, exit=True)\n"
+    done = subprocess.run(
+        [sys.executable, "-c", begin + code], capture_output=True, text=True, timeout=4 * seconds
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_host_tasks_may_let_go_of_it() -> None:
+    """A barrier, submitted there, would wait for a lock of SYCL's that waits for the task."""
+    in_a_process_of_its_own(
+        """if True:
+        import isthmus.compat.dpctl.memory as door, dpctl, dpnp.tensor as dpt
+        queue = dpctl.SyclQueue(property=["in_order"])
+        for _ in range(100):
+            made = door.MemoryUSMDevice(8 << 20, queue=queue)
+            array = dpt.usm_ndarray(1 << 20, dtype="f8", buffer=made)
+            twice = dpt.add(array, array)
+        queue.wait()"""
+    )
+
+
+@pytest.mark.parametrize("order", ["in_order", "out_of_order"])
+def test_letting_go_while_another_thread_waits_and_tasks_want_the_lock(order: str) -> None:
+    in_a_process_of_its_own(
+        f"""if True:
+        import isthmus.compat.dpctl.memory as door, dpctl, threading, time
+        queue = dpctl.SyclQueue(property=["in_order"] if {order!r} == "in_order" else [])
+        big = [door.MemoryUSMDevice(32 << 20, queue=queue) for _ in range(2)]
+        told = [door.MemoryUSMDevice(4096, queue=queue) for _ in range(100)]
+        addresses = [each._pointer for each in told]
+        event = None
+        for _ in range(10):
+            event = queue.memcpy_async(big[0], big[1], 32 << 20, [event] if event else [])
+            event = queue._submit_keep_args_alive((big[0],), [event])
+        waiting = threading.Thread(target=queue.wait)
+        waiting.start()
+        while told:
+            time.sleep(0.0005)
+            told.pop()
+        waiting.join()"""
+    )
+
+
+def test_memory_of_ours_on_their_queue_may_go_in_a_host_task() -> None:
+    in_a_process_of_its_own(
+        """if True:
+        import isthmus, isthmus.memory
+        isthmus.devices("sycl")
+        import dpctl
+        queue = dpctl.SyclQueue(property=["in_order"])
+        ours = isthmus.Queue.from_sycl(queue)
+        for _ in range(100):
+            made = isthmus.memory.MemoryUSMDevice(1 << 20, queue=ours)
+            queue._submit_keep_args_alive((made,), [queue.submit_barrier()])
+            del made
+        queue.wait()"""
+    )
+
+
+def test_many_first_calls_at_once() -> None:
+    in_a_process_of_its_own(
+        """if True:
+        import threading, isthmus.compat.dpctl.memory as door
+        together = threading.Barrier(8)
+        made = []
+        def run():
+            together.wait()
+            made.append(door.MemoryUSMDevice(1 << 20))
+        threads = [threading.Thread(target=run) for _ in range(8)]
+        for each in threads: each.start()
+        for each in threads: each.join()
+        assert len({each.sycl_queue for each in made}) == 1
+        assert door.pool().held_bytes >= 8 << 20"""
+    )
+
+
+def test_what_the_collector_makes_meanwhile_is_on_its_own_queue() -> None:
+    queues = [dpctl.SyclQueue() for _ in range(2)]
+    kept = [CLASSES["device"](64, queue=queue) for queue in queues]
+
+    class Cyclic:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            kept.append(CLASSES["device"](64, queue=queues[1]))
+
+    before = gc.get_threshold()
+    try:
+        for turn in range(100):
+            Cyclic()
+            gc.set_threshold(1 + turn % 7)
+            assert CLASSES["device"](64, queue=queues[0]).sycl_queue is queues[0]
+            gc.set_threshold(*before)
+    finally:
+        gc.set_threshold(*before)
+    gc.collect()
+    assert len(kept) > 2
+
+
+def by_numpy(made: Any) -> Any:
+    return np.asarray(memoryview(made))
+
+
+@pytest.mark.parametrize(
+    ("kind", "view"),
+    [
+        ("device", theirs.MemoryUSMDevice),
+        ("device", lambda made: theirs.MemoryUSMDevice(other=made)),
+        ("device", theirs.as_usm_memory),
+        ("shared", by_numpy),
+        ("host", by_numpy),
+    ],
+)
+def test_views_by_others_keep_it_from_being_had_again(kind: str, view: Any) -> None:
+    queue = dpctl.SyclQueue()
+    size = 4 * MIB
+    big = [CLASSES["device"](64 * MIB, queue=queue) for _ in range(2)]
+    into = CLASSES["device"](size, queue=queue)
+    for each in (*big, into):
+        each.memset(0)
+    made = CLASSES[kind](size, queue=queue)
+    made.memset(5)
+    busy = [queue.memcpy_async(big[0], big[1], 64 * MIB) for _ in range(8)]
+    seen = view(made)
+    copied = queue.memcpy_async(into, seen, size, [queue.submit_barrier(busy)])
+    del made
+    if view is not by_numpy:  # NumPy's memory is the caller's to keep
+        del seen
+    next_one = CLASSES[kind](size, queue=queue)
+    next_one.memset(9)
+    copied.wait()
+    assert into.tobytes() == bytes([5]) * size
+
+
+@pytest.mark.parametrize("keyword", [1, (), None])
+def test_keywords_that_are_no_strings(keyword: Any) -> None:
+    class Named(CLASSES["shared"]):  # type: ignore[misc]
+        pass
+
+    for made_by in (Named, CLASSES["shared"]):
+        with pytest.raises(TypeError, match="keywords must be strings"):
+            made_by(64, **{keyword: 2})
+
+
+def test_objects_of_others_cannot_become_ours() -> None:
+    class Mine(theirs.MemoryUSMDevice):
+        __slots__ = ()
+
+    made = Mine(64)
+    with pytest.raises(TypeError):
+        made.__class__ = CLASSES["device"]
+    with pytest.raises(TypeError):
+        CLASSES["device"].nbytes = 5
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (ctypes.c_ubyte * 64)(*range(64)),
+        (ctypes.c_char * 64)(*bytes(range(64))),
+        memoryview(bytearray(range(64))).cast("c"),
+        np.arange(64) % 2 == 1,
+    ],
+    ids=["ctypes", "ctypes_char", "char", "bool"],
+)
+def test_bytes_of_other_names(kind: str, given: Any) -> None:
+    made = CLASSES[kind](64)
+    made.copy_from_host(given)
+    assert made.tobytes() == memoryview(given).tobytes()
+    made.memset(0)
+    made.copy_to_host(given)
+    assert not any(memoryview(given).tobytes())

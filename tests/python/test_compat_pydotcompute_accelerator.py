@@ -184,3 +184,14 @@ def test_repr() -> None:
     assert f"devices={accelerator.device_count}" in told
     assert accelerator.current_device.name in told
     assert isthmus.get_accelerator() is not accelerator
+
+
+def test_a_subclass_has_one_of_its_own() -> None:
+    class Named(Accelerator):
+        pass
+
+    before = get_accelerator()
+    assert type(Named()) is Named
+    assert Named() is Named() is not before
+    assert type(before) is Accelerator
+    assert get_accelerator() is before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import copy
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +215,17 @@ def test_they_can_be_pickled() -> None:
     assert str(pickle.loads(pickle.dumps(BufferNotAllocatedError()))) == str(
         BufferNotAllocatedError()
     )
+
+
+def test_errors_of_both_cross_processes(dev: Device) -> None:
+    buf = in_state(dev, BufferState.HOST_ONLY)
+    with pytest.raises(BufferNotAllocatedError) as told:
+        buf.mark_device_dirty()
+    told.value.noted = 5  # type: ignore[attr-defined]
+    for again in (pickle.loads(pickle.dumps(told.value)), copy.copy(told.value)):
+        assert type(again) is type(told.value)
+        assert isinstance(again, InvalidArgumentError)
+        assert (str(again), again.noted) == (str(told.value), 5)
 
 
 BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[Any]]] = {

@@ -11,7 +11,7 @@ from support import message_has, sim
 from unified_support import each_means, write_on_device
 
 import isthmus
-from isthmus import ConflictError, USMAllocationError
+from isthmus import ClosedError, ConflictError, USMAllocationError
 from isthmus._core import sim_configure, sim_state
 from isthmus.compat.pydotcompute import BufferState, UnifiedBuffer
 from isthmus.compat.pydotcompute.exceptions import BufferSyncError
@@ -184,3 +184,89 @@ def test_buffers_of_several_devices_in_one_process() -> None:
     bufs = [door(each).copy_from(number) for number, each in enumerate((first, second))]
     assert [on_device(buf)[0] for buf in bufs] == [0, 1]
     assert [buf.queue.device for buf in bufs] == [first, second]
+
+
+def test_a_write_to_what_was_freed_ends_no_other(dev: Device) -> None:
+    buf = door(dev).allocate()
+    first, second = buf.host_write(), buf.host_write()
+    first.__enter__()
+    buf.free()
+    array = second.__enter__()  # of what is allocated for it now
+    with pytest.raises(ClosedError):
+        first.__exit__(None, None, None)
+    buf.synchronize()  # which sends what is owed so far
+    array[:] = NEW
+    second.__exit__(None, None, None)
+    assert (on_device(buf) == NEW).all()
+
+
+BOTH = [UnifiedBuffer, isthmus.UnifiedBuffer]
+
+
+@pytest.mark.parametrize("write", ["host_write", "device_write"])
+@pytest.mark.parametrize("which", BOTH)
+def test_freed_while_it_is_written(which: Any, write: str, dev: Device) -> None:
+    buf = which(SIZE, device=dev, separate=True)
+    with pytest.raises(ClosedError), getattr(buf, write)():
+        buf.free()
+
+
+@pytest.mark.parametrize("write", ["host_write", "device_write"])
+@pytest.mark.parametrize("which", BOTH)
+def test_the_end_of_a_write_hides_no_error(which: Any, write: str, dev: Device) -> None:
+    buf = which(SIZE, device=dev, separate=True)
+    with pytest.raises(TypeError, match="NoneType"), getattr(buf, write)():
+        buf.fill(1 / buf.free())
+
+
+@pytest.mark.parametrize("which", BOTH)
+def test_what_was_written_before_an_error_counts(which: Any, dev: Device) -> None:
+    buf = which(SIZE, device=dev, separate=True)
+    with pytest.raises(IndexError), buf.host_write() as array:
+        array[:], array[SIZE] = NEW, 1
+    assert (on_device(buf) == NEW).all()
+
+
+def test_parts_of_what_was_freed(dev: Device) -> None:
+    buf = door(dev).copy_from(OLD)
+    part = buf.reshape(2, 5)
+    buf.free()
+    buf.allocate()
+    with pytest.raises(ClosedError):
+        part.host  # noqa: B018
+    assert buf.reshape(2, 5).fill(1).host.sum() == SIZE
+
+
+STRUCT = np.dtype([("number", "i4"), ("share", "f4")])
+KEPT: list[tuple[Any, Any]] = [
+    (STRUCT, (1, 2.0)),
+    (STRUCT, np.array((1, 0.1), STRUCT)),
+    ("S4", b"abcd"),
+    ("S4", b"ab"),
+    ("U2", "ab"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value"), KEPT, ids=str)
+def test_fill_of_structs_and_text(dtype: Any, value: Any) -> None:
+    expected = np.empty(SIZE, dtype)
+    expected.fill(value)
+    assert (UnifiedBuffer(SIZE, dtype, device="host").fill(value).to_numpy() == expected).all()
+
+
+CHANGED: list[tuple[Any, Any, type[Exception], str]] = [
+    (STRUCT, (1.5, 2.0), TypeError, "1.5"),
+    (STRUCT, (1, 0.1), TypeError, "0.1"),
+    (np.dtype([("pair", "i4", 2)]), ([1, 2],), TypeError, "not exactly"),
+    ("S4", b"abcdef", ValueError, "abcdef"),
+    ("S4", 12345, ValueError, "12345"),
+    ("U2", "abc", ValueError, "abc"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "value", "error", "part"), CHANGED, ids=str)
+def test_fill_cuts_nothing_off(dtype: Any, value: Any, error: type[Exception], part: str) -> None:
+    buf = UnifiedBuffer(SIZE, dtype, device="host")
+    with pytest.raises(error, match=part):
+        buf.fill(value)
+    assert not buf.is_allocated

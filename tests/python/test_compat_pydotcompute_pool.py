@@ -31,17 +31,26 @@ MIB = 1 << 20
 @pytest.fixture
 def pool() -> Iterator[MemoryPool]:
     """The process's, made anew."""
-    MemoryPool._instance = None
+    MemoryPool._by_class.pop(MemoryPool, None)
     made = MemoryPool()
     yield made
     made.disable()
     made.free_all_blocks()
-    MemoryPool._instance = None
+    MemoryPool._by_class.pop(MemoryPool, None)
 
 
 def test_the_process_has_one(pool: MemoryPool) -> None:
     assert get_memory_pool() is pool is MemoryPool() is configure_memory_pool(enable=False)
     assert (pool.max_buffers, pool.max_buffer_bytes) == (100, 1 << 30)
+
+
+def test_a_subclass_has_one_of_its_own(pool: MemoryPool) -> None:
+    class Named(MemoryPool):
+        pass
+
+    assert type(Named()) is Named
+    assert Named() is Named() is not pool
+    assert get_memory_pool() is pool is MemoryPool()
 
 
 def test_one_of_its_own(pool: MemoryPool) -> None:
@@ -212,6 +221,47 @@ def test_limit(pool: MemoryPool, when: str) -> None:
     first.free()
     pool.set_limit(0)
     assert door(device, 3 * MIB).allocate().is_allocated
+
+
+def test_a_limit_set_twice(pool: MemoryPool) -> None:
+    """What has been made counts as long as it lives, however many limits came since."""
+    device = sim()
+    pool.enable()
+    first = door(device, 5 * MIB).allocate()  # 20 MiB
+    for _ in range(3):
+        pool.set_limit(32)
+        with device:
+            told = pool.get_stats()
+        assert told.used_bytes == told.total_bytes == 20 * MIB
+        with pytest.raises(USMAllocationError):
+            door(device, 5 * MIB).allocate()
+    second = door(device, 2 * MIB).allocate()
+    configure_memory_pool(max_size_mb=32)
+    with device:
+        assert pool.get_stats().used_bytes == 28 * MIB
+    with pytest.raises(USMAllocationError):
+        door(device, 2 * MIB).allocate()
+    assert sim_state(device)[1] <= 32 * MIB
+    del first, second
+    gc.collect()
+    pool.free_all_blocks()
+    with device:
+        assert pool.get_stats() == PoolStatistics(0, 0, 0)
+    pool.set_limit(32)
+    assert door(device, 5 * MIB).allocate().is_allocated
+
+
+def test_a_limit_for_what_is_allocated_again(pool: MemoryPool) -> None:
+    device = sim()
+    pool.enable()
+    buf = door(device, 5 * MIB).allocate()
+    buf.free()
+    pool.set_limit(8)
+    with pytest.raises(USMAllocationError):
+        buf.allocate()
+    buf.free()
+    pool.set_limit(None)
+    assert buf.allocate().is_allocated
 
 
 def test_initial_size(pool: MemoryPool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -12,12 +13,12 @@ import pytest
 from pydotcompute_support import OLD, SIZE, door, on_device
 from support import python, sim
 
-import isthmus
+from isthmus import ClosedError
 from isthmus.compat.pydotcompute import BufferState, MemoryPool, UnifiedBuffer, get_accelerator
 from isthmus.compat.pydotcompute.core.memory_pool import get_memory_pool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from isthmus import Device
 
@@ -35,6 +36,16 @@ def at_once(call: Callable[[int], Any], threads: int = THREADS) -> list[Any]:
 
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(run, range(threads)))
+
+
+@contextlib.contextmanager
+def switching_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 def test_a_write_during_a_synchronization_is_not_lost(dev: Device) -> None:
@@ -67,7 +78,7 @@ def test_first_access_at_once(dev: Device, freed: bool) -> None:
 
 
 def test_free_beside_use(dev: Device) -> None:
-    """Each call ends well, or says that the memory went from under it; none crashes."""
+    """Each call ends well, or is a ClosedError as the memory went from under it."""
     buf = door(dev)
 
     def run(number: int) -> None:
@@ -75,11 +86,13 @@ def test_free_beside_use(dev: Device) -> None:
             if number == 0:
                 buf.free()
                 continue
-            with contextlib.suppress(isthmus.Error):
+            with contextlib.suppress(ClosedError):
                 buf.fill(number)
                 _ = buf.host
+                buf.copy_from(OLD)
 
-    at_once(run, 4)
+    with switching_often():
+        at_once(run, 4)
     assert (on_device(buf.copy_from(OLD)) == OLD).all()
     buf.free()
     assert buf.state is BufferState.UNINITIALIZED
@@ -101,8 +114,24 @@ def test_no_buffer_is_lent_twice() -> None:
     assert told["pool_size"] <= 4
 
 
+def test_statistics_while_buffers_are_dropped() -> None:
+    pool = MemoryPool(max_pool_size=4)
+    held = [pool.acquire(SIZE, pinned=True, device="host") for _ in range(300)]
+
+    def run(number: int) -> None:
+        for _ in range(5 * ROUNDS):
+            if number % 2:
+                assert pool.get_pinned_stats().used_bytes >= 300 * 4 * SIZE
+            else:
+                pool.acquire(SIZE, device="host")  # and dropped
+
+    with switching_often():
+        at_once(run, 4)
+    del held
+
+
 def test_one_of_each_for_all_threads() -> None:
-    MemoryPool._instance = None
+    MemoryPool._by_class.pop(MemoryPool, None)
     assert len(set(map(id, at_once(lambda _: get_memory_pool())))) == 1
     assert len(set(map(id, at_once(lambda _: get_accelerator())))) == 1
 

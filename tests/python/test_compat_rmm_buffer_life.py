@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from compat_rmm_support import on, stream
-from support import live_again, noise, until
+from support import live_again, noise, sim, until
 
 import isthmus
 import isthmus.compat.rmm as rmm
@@ -84,6 +84,20 @@ def test_prefetch_refuses(on: Device) -> None:
         made.prefetch(stream=3)  # type: ignore[arg-type]
 
 
+def test_prefetch_to_another_platform(on: Device) -> None:
+    made = DeviceBuffer(size=3, mr=mr.ManagedMemoryResource())
+    for other in (Device("host"), sim()):
+        with other:
+            made.prefetch()
+            made.prefetch(0)
+    assert made.size == 3
+    for kind in (mr.ManagedMemoryResource, mr.CudaMemoryResource):
+        gone = DeviceBuffer(size=3, mr=kind())
+        gone.free()
+        with pytest.raises(ClosedError):
+            gone.prefetch()
+
+
 def test_cuda_array_interface(on: Device) -> None:
     made = DeviceBuffer(size=5)
     made.resize(3)
@@ -151,6 +165,12 @@ def test_from_a_buffer(on: Device, stream: Stream, kind: str) -> None:
     assert counted.allocation_counts.current_bytes == 100
     with pytest.raises(TypeError, match=r"isthmus\.Buffer"):
         DeviceBuffer.from_buffer(b"abc")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="DeviceMemoryResource"):
+        DeviceBuffer.from_buffer(made.buffer, mr="x")  # type: ignore[arg-type]
+    with sim():
+        elsewhere = mr.CudaMemoryResource()
+    with pytest.raises(ValueError, match=elsewhere.device.filter):
+        DeviceBuffer.from_buffer(made.buffer, mr=elsewhere)
 
 
 def test_memory_with_an_owner_is_given_back() -> None:

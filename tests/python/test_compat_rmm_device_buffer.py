@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from compat_rmm_support import BAD_COUNTS, BAD_STREAMS, NO_BUFFERS, on, stream
-from support import message_has, noise
+from support import message_has, noise, until
 
 import isthmus
 from isthmus import Buffer, Device
@@ -274,6 +274,34 @@ class Interface:
             "typestr": "<i4",
             "version": 3,
         } | entries
+
+
+class Dropped(Interface):
+    """One that says when it goes."""
+
+    ended = 0
+
+    def __del__(self) -> None:
+        Dropped.ended += 1
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_copy_from_device_of_rmms_own(on: Device, gate: isthmus.Event, version: int) -> None:
+    """Its interface has the version 0. The source is kept until it was read."""
+    own, before = Stream(), Dropped.ended
+    made = DeviceBuffer.to_device(bytes(8), own)
+    source = Dropped(shape=(4,), typestr="|u1", strides=None, version=version)
+    source.memory.copy_from(b"abcd" * 16)
+    own.queue.fence(after=gate)
+    made.copy_from_device(source, own)
+    del source
+    assert Dropped.ended == before
+    gate.complete()
+    assert made.tobytes(own) == b"abcd" + bytes(4)
+    assert until(lambda: Dropped.ended == before + 1)
+    made.copy_from_device(Interface(shape=(0,), data=(0, False), version=version))
+    with pytest.raises(ValueError, match="room for 8"):
+        made.copy_from_device(Interface(version=version))
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,47 @@ def test_bad_arguments_change_nothing(on: Device) -> None:
         assert mr.get_current_device_resource() is before
 
 
+def test_bad_arguments_call_no_hooks(on: Device, tmp_path: Path) -> None:
+    called: list[int] = []
+    rmm.register_reinitialize_hook(called.append, 1)
+    try:
+        for bad in (
+            {"devices": [0, 1000]},
+            {"pool_allocator": True, "maximum_pool_size": "2k"},
+            {"logging": True, "log_file_name": str(tmp_path / "none" / "log.csv")},
+        ):
+            with pytest.raises(ValueError, match=r"1000|2k|none"):
+                rmm.reinitialize(**bad)  # type: ignore[arg-type]
+    finally:
+        rmm.unregister_reinitialize_hook(called.append)
+    assert called == []
+
+
+def test_a_failure_leaves_the_former_ones(on: Device, tmp_path: Path) -> None:
+    pool = mr.PoolMemoryResource(mr.CudaMemoryResource())
+    counted = mr.StatisticsResourceAdaptor(pool)
+    mr.set_current_device_resource(counted)
+    with pytest.raises(MemoryError):
+        rmm.reinitialize(pool_allocator=True, initial_pool_size="4PiB")
+    assert mr.get_current_device_resource() is counted
+    (tmp_path / "a.dev0.csv").mkdir()
+    log = mr.LoggingResourceAdaptor(counted, tmp_path / "b.csv")
+    mr.set_current_device_resource(mr.LimitingResourceAdaptor(log, 1 << 20))
+    with pytest.raises(ValueError, match=r"a\.dev0\.csv"):
+        rmm.reinitialize(logging=True, log_file_name=tmp_path / "a.csv")
+    assert mr.get_current_device_resource() is counted
+    assert DeviceBuffer(size=10).mr is counted
+
+
+def test_a_log_below_others_ends(on: Device, tmp_path: Path) -> None:
+    rmm.reinitialize(logging=True, log_file_name=tmp_path / "log.csv")
+    log = mr.get_current_device_resource()
+    mr.set_current_device_resource(mr.LimitingResourceAdaptor(log, 1 << 20))
+    del log
+    rmm.reinitialize(logging=True, log_file_name=tmp_path / "log.csv", devices=[0, 0])
+    assert isinstance(mr.get_current_device_resource(), mr.LoggingResourceAdaptor)
+
+
 def test_devices(on: Device) -> None:
     for devices in (None, 0, [0], (0,), {0}):
         rmm.reinitialize(pool_allocator=True, devices=devices)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import logging
 import os
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from compat_rmm_support import on
-from support import python, until
+from support import program_environment, python, until
 
 import isthmus.compat.rmm as rmm
 from isthmus.compat.rmm import DeviceBuffer, mr
@@ -210,3 +212,68 @@ rmm.flush_logger()
 """
     python(program, RMM_DEBUG_LOG_FILE=str(path))
     assert path.read_text().endswith("[DEBUG] outstanding allocations: none\n")
+
+
+def test_a_file_for_messages_that_cannot_be(tmp_path: Path) -> None:
+    """A warning at once, and errors stay what they are."""
+    path = tmp_path / "none" / "debug.txt"
+    program = """
+import warnings
+with warnings.catch_warnings(record=True) as told:
+    from isthmus.compat import rmm
+assert ["RMM_DEBUG_LOG_FILE" in str(one.message) for one in told] == [True]
+from isthmus import Device
+with Device("host"):
+    arenas = rmm.mr.ArenaMemoryResource(rmm.mr.CudaMemoryResource(), "4MiB", True)
+    try:
+        arenas.allocate(1 << 30)
+    except MemoryError:
+        print("ended well")
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env=program_environment(RMM_DEBUG_LOG_FILE=str(path)),
+        check=True,
+    )
+    assert done.stdout == "ended well\n"
+
+
+def test_all_logs_or_none(tmp_path: Path) -> None:
+    program = """
+import os
+from isthmus import Device
+from isthmus.compat import rmm
+os.mkdir("log.dev1.csv")
+with Device("sim:1"):
+    rmm.mr.get_current_device_resource()
+with Device("sim:0"):
+    rmm.mr.get_current_device_resource()
+    try:
+        rmm.enable_logging("log.csv")
+    except ValueError as refused:
+        assert "log.dev1.csv" in str(refused)
+    else:
+        raise SystemExit("there is a log")
+    assert rmm.get_log_filenames() == {0: None, 1: None}
+with Device("host"):
+    assert rmm.get_log_filenames() == {}
+    rmm.enable_logging("log.csv")
+    assert list(rmm.get_log_filenames().values()) == [os.path.abspath("log.dev0.csv")]
+with Device("sim:0"):
+    assert rmm.get_log_filenames() == {0: None, 1: None}
+"""
+    python(f"import os; os.chdir({str(tmp_path)!r})\n{program}", ISTHMUS_SIM="devices=2")
+
+
+def test_a_log_again_at_once(on: Device, tmp_path: Path) -> None:
+    """What was freed through the former one may be on its way back."""
+    for _ in range(50):
+        rmm.enable_logging(tmp_path / "log.csv")
+        made = DeviceBuffer(size=100_000)
+        assert made.ptr
+        made.copy_from_host(bytes(100_000))
+        del made
+        rmm.disable_logging()

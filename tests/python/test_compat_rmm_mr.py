@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
@@ -163,6 +164,35 @@ def test_deallocate_refuses(on: Device) -> None:
     owner.deallocate(address, 100)
     with pytest.raises(ValueError, match="allocated nothing there"):
         owner.deallocate(address, 100)
+
+
+def test_a_wrong_size_takes_nothing_from_others(on: Device) -> None:
+    """Even for a moment: who has the right one meanwhile is not refused."""
+    pool = mr.PoolMemoryResource(mr.CudaMemoryResource())
+    address, ended = pool.allocate(1000), threading.Event()
+    before = sys.getswitchinterval()
+    refused: list[str] = []
+
+    def ask_wrongly() -> None:
+        while not ended.is_set():
+            try:
+                pool.deallocate(address, 999)
+            except ValueError as error:  # noqa: PERF203 (of each call)
+                if "allocated as 1000" not in str(error):
+                    refused.append(str(error))
+
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(2) as threads:
+            asking = [threads.submit(ask_wrongly) for _ in range(2)]
+            ended.wait(0.5)
+            ended.set()
+            for one in asking:
+                one.result()
+    finally:
+        sys.setswitchinterval(before)
+    assert refused == []
+    pool.deallocate(address, 1000)
 
 
 def test_addresses_outlive_the_resource(on: Device) -> None:

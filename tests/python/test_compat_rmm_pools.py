@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from compat_rmm_support import on, stream
-from support import message_has, until
+from support import message_has, sim, until
 
 import isthmus.compat.rmm as rmm
 from isthmus import Device
@@ -57,9 +57,18 @@ def test_text_that_is_no_size(on: Device, text: str) -> None:
 
 
 def test_text_of_too_many(on: Device) -> None:
-    for text in ("99999pib", "1" * 400):
-        with pytest.raises((OverflowError, ValueError)):
+    with pytest.raises(OverflowError, match="initial_pool_size"):
+        mr.PoolMemoryResource(mr.CudaMemoryResource(), "99999pib")
+    for text in ("1" * 400, "9" * 5000, "1." + "1" * 5000):
+        with pytest.raises(ValueError, match=r"initial_pool_size.*no number of bytes"):
             mr.PoolMemoryResource(mr.CudaMemoryResource(), text)
+
+
+def test_large_sizes_as_text_are_exact(on: Device) -> None:
+    with pytest.raises(ValueError, match="size 9007199254740993 exceeds"):
+        mr.PoolMemoryResource(mr.CudaMemoryResource(), "9007199254740993", 1)
+    with pytest.raises(ValueError, match="size 9007199254740993000 exceeds"):
+        mr.PoolMemoryResource(mr.CudaMemoryResource(), "9007199254740.993MB", 1)
 
 
 def test_pool(on: Device) -> None:
@@ -79,6 +88,10 @@ def test_pool(on: Device) -> None:
 def test_pool_sizes_that_contradict(on: Device, error: type[Exception]) -> None:
     with pytest.raises(error, match="2097152 exceeds maximum_pool_size 1048576"):
         mr.PoolMemoryResource(mr.CudaMemoryResource(), "2MiB", "1MiB")
+    with pytest.raises(error, match="maximum_pool_size must be 1 or more"):
+        mr.PoolMemoryResource(mr.CudaMemoryResource(), 0, 0)
+    with pytest.raises(error, match="arena_size must be 1 or more"):
+        mr.ArenaMemoryResource(mr.CudaMemoryResource(), 0)
 
 
 @pytest.mark.parametrize(
@@ -193,6 +206,23 @@ def test_binning_refuses(on: Device) -> None:
     with pytest.raises(ValueError, match="0 bytes"):
         bins.add_bin(0)
     assert DeviceBuffer(size=10, mr=bins).size == 10
+    with pytest.raises(OverflowError):
+        mr.LimitingResourceAdaptor(bins, -1)
+    bins.add_bin(1024)  # nothing stands on it
     mr.StatisticsResourceAdaptor(bins)
     with pytest.raises(RuntimeError, match="stands on"):
+        bins.add_bin(1024)
+    below = mr.BinningMemoryResource(mr.CudaMemoryResource())
+    mr.BinningMemoryResource(mr.CudaMemoryResource()).add_bin(1024, below)
+    with pytest.raises(RuntimeError, match="stands on"):
+        below.add_bin(1024)
+
+
+def test_bins_of_another_device() -> None:
+    with Device("host"):
+        other = mr.CudaMemoryResource()
+    with sim():
+        bins = mr.BinningMemoryResource(mr.CudaMemoryResource())
+        with pytest.raises(ValueError, match="host:cpu:0"):
+            bins.add_bin(1024, other)
         bins.add_bin(1024)

@@ -181,6 +181,67 @@ def test_the_context_of_a_changed_resource(on: Device) -> None:
     assert get_statistics() is None
 
 
+def test_a_changed_resource_leaves_no_counters(counted: None) -> None:
+    before = mr.get_current_device_resource()
+
+    def change(error: type[Exception] | None) -> None:
+        with statistics():
+            mr.set_current_device_resource(mr.CudaMemoryResource())
+            if error is not None:
+                raise error
+
+    for error, wanted in ((None, ValueError), (KeyError, KeyError)):
+        with pytest.raises(wanted):
+            change(error)
+        assert mr.get_current_device_resource() is not before
+        mr.set_current_device_resource(before)
+        with pytest.raises(IndexError):
+            pop_statistics()
+
+
+def test_a_profiler_ends_what_other_resources_began_in_it(counted: None) -> None:
+    before, records = mr.get_current_device_resource(), ProfilerRecords()
+    with profiler(records=records, name="a"):
+        DeviceBuffer(size=10)
+        mr.set_current_device_resource(mr.StatisticsResourceAdaptor(mr.CudaMemoryResource()))
+        push_statistics()
+    assert records.records["a"].memory_total == 10
+    with pytest.raises(IndexError):
+        pop_statistics()
+    mr.set_current_device_resource(before)
+    with pytest.raises(IndexError):
+        pop_statistics()
+
+
+@pytest.mark.parametrize("in_thread", [False, True])
+@pytest.mark.parametrize("make", [statistics, lambda: profiler(name="block")])
+def test_blocks_are_left_where_they_were_entered(
+    on: Device, counted: None, make: Any, in_thread: bool
+) -> None:
+    async def enter_and_have_others_leave() -> None:
+        block = make()
+        block.__enter__()
+
+        def leave() -> None:
+            with on, pytest.raises(RuntimeError, match="thread or task"):
+                block.__exit__(None, None, None)
+
+        async def leave_in_a_task() -> None:
+            leave()
+
+        if in_thread:
+            await asyncio.get_running_loop().run_in_executor(None, leave)
+        else:
+            await asyncio.create_task(leave_in_a_task())
+
+    asyncio.run(enter_and_have_others_leave())
+
+
+def test_a_block_whose_counters_are_gone(counted: None) -> None:
+    with pytest.raises(RuntimeError, match="popped"), statistics():
+        pop_statistics()
+
+
 def test_records() -> None:
     records = ProfilerRecords()
     assert "No data" in records.report()

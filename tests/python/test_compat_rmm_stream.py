@@ -12,8 +12,8 @@ from compat_rmm_support import on, stream
 from support import noise
 
 import isthmus
-from isthmus import Buffer, Queue
-from isthmus.compat.rmm import DeviceBuffer
+from isthmus import Buffer, Device, Queue
+from isthmus.compat.rmm import DeviceBuffer, mr
 from isthmus.compat.rmm.pylibrmm.cuda_stream_pool import CudaStreamPool
 from isthmus.compat.rmm.pylibrmm.device_buffer import (
     copy_device_to_ptr,
@@ -30,8 +30,6 @@ from isthmus.compat.rmm.pylibrmm.stream import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from isthmus import Device
 
 __all__ = ["on", "stream"]
 DEFAULTS = (DEFAULT_STREAM, LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM)
@@ -104,6 +102,30 @@ def test_over_a_queue(on: Device) -> None:
     assert Stream(queue).queue == queue
     assert Stream(queue) == Stream(queue)
     assert Stream(on.default_queue) == DEFAULT_STREAM
+
+
+def test_over_the_default_queue_of_a_device_that_is_not_the_current_one(on: Device) -> None:
+    host = Device("host")
+    if on == host:
+        return
+    over = Stream(host.default_queue)
+    assert over.queue == Stream(over).queue == host.default_queue
+    assert over.is_default()
+    assert (over, hash(over)) == (DEFAULT_STREAM, hash(DEFAULT_STREAM))
+    with pytest.raises(TypeError, match="host:cpu:0"):
+        over.__cuda_stream__()
+    over.synchronize()
+    told: list[Device] = []
+    with host:
+        below = mr.CudaMemoryResource()
+
+        def allocate(nbytes: int, stream: Stream) -> int:
+            told.append(stream.queue.device)
+            return below.allocate(nbytes, stream)
+
+        calls = mr.CallbackMemoryResource(allocate, below.deallocate)
+    DeviceBuffer(size=10, mr=calls)
+    assert told == [host]
 
 
 @pytest.mark.parametrize("bad", [3, "default", b"s", object(), 1.5])

@@ -143,6 +143,8 @@ def test_the_places_of_the_classes() -> None:
     assert ours("pylibrmm.device_buffer").DeviceBuffer is rmm.DeviceBuffer
     assert ours("pylibrmm.memory_resource").PoolMemoryResource is mr.PoolMemoryResource
     assert ours("pylibrmm").DeviceBuffer is rmm.DeviceBuffer
+    assert ours("pylibrmm").CudaStreamPool is ours("pylibrmm.cuda_stream_pool").CudaStreamPool
+    assert ours("pylibrmm").CudaStreamFlags is ours("pylibrmm.stream").CudaStreamFlags
     assert rmm.__version__ == "26.10.00"
 
 

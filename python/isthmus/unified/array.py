@@ -4,17 +4,17 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from isthmus._core import ClosedError
 
 from .contents import array_for
 from .layout import bytes_of, rows_of, same_size
-from .state import STATES, WINNERS, BufferState, DirtyRanges, TransferStatistics
+from .state import STATES, WINNERS, BufferState, DirtyRanges, TransferStatistics, in_elements
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
     from typing_extensions import Self
@@ -96,20 +96,8 @@ class UnifiedArray:
 
     def dirty_ranges(self) -> DirtyRanges:
         """What each copy has newer than the other, in flat elements of this array."""
-        return DirtyRanges(self._elements(of_device=False), self._elements(of_device=True))
-
-    def _elements(self, *, of_device: bool) -> tuple[tuple[int, int], ...]:
-        offset, item = self._offset, self.itemsize
-        found: list[tuple[int, int]] = []
-        for begin, end in self._whole._dirty(of_device):
-            begin, end = max(begin - offset, 0), min(end - offset, self.nbytes)
-            if begin >= end:
-                continue
-            start, stop = begin // item, -(-end // item)
-            if found and start <= found[-1][1]:  # different bytes of neighbours, or of one element
-                start = found.pop()[0]
-            found.append((start, stop))
-        return tuple(found)
+        whole, place = self._whole, (self._offset, self.nbytes, self.itemsize)
+        return DirtyRanges(*(in_elements(whole._dirty(side), *place) for side in (False, True)))
 
     def __len__(self) -> int:
         if not self.shape:
@@ -155,8 +143,7 @@ class UnifiedArray:
         may write again; None where nothing was to be sent. ConflictError, and whatever a copy or
         an allocation raises: then all that is owed still is.
         """
-        begin, end = self._bytes(range)
-        return self._whole._to_device(begin, end, queue, blocking)
+        return self._whole._to_device(*self._bytes(range), queue, blocking)
 
     def sync_to_host(
         self, range: Range = None, *, queue: Queue | None = None, blocking: bool = True
@@ -166,8 +153,7 @@ class UnifiedArray:
         Host arrays handed out before show it from then on. With ``blocking=False`` it returns at
         once, and the Event tells when they do; None where nothing was to be fetched.
         """
-        begin, end = self._bytes(range)
-        return self._whole._to_host(begin, end, queue, blocking)
+        return self._whole._to_host(*self._bytes(range), queue, blocking)
 
     def prefetch_host(self, range: Range = None, *, queue: Queue | None = None) -> Event | None:
         """``sync_to_host`` without waiting."""
@@ -237,17 +223,18 @@ class UnifiedArray:
         counts.
         """
         shape, begin, end = self._rows(range)
-        array = self._array(self._whole._begin_write(begin, end, True), shape)
-        try:
-            yield array
-        finally:
-            array.flags.writeable = False
-            self._whole._end_write(begin, end, True)
+        whole = self._whole  # once: the write ends where it began, whatever is freed meanwhile
+        array = self._array(whole._begin_write(begin, end, True), shape)
+        with _ended(whole._end_write, begin, end, True):
+            try:
+                yield array
+            finally:
+                array.flags.writeable = False
 
     @contextmanager
     def device_read(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
         """The device's array of ``range``, which alone is brought up to date."""
-        yield self._device_part(range, queue, is_written=False)
+        yield self._device_part(self._whole, range, queue, is_written=False)
 
     @contextmanager
     def device_write(self, range: Range = None, *, queue: Queue | None = None) -> Iterator[Any]:
@@ -255,17 +242,17 @@ class UnifiedArray:
 
         What the host owes there is sent first.
         """
-        part = self._device_part(range, queue, is_written=True)
-        try:
+        whole = self._whole
+        part = self._device_part(whole, range, queue, is_written=True)
+        with _ended(whole._mark, *self._bytes(range), True):
             yield part
-        finally:
-            self.mark_device_dirty(range)
 
-    def _device_part(self, range: Range, queue: Queue | None, *, is_written: bool) -> Any:
+    def _device_part(
+        self, whole: UnifiedBuffer, range: Range, queue: Queue | None, *, is_written: bool
+    ) -> Any:
         shape, begin, end = self._rows(range)
-        whole = self._whole._device(begin, end, queue, is_written)
-        item = self.itemsize
-        return whole.reshape(-1)[begin // item : end // item].reshape(shape)
+        array, item = whole._device(begin, end, queue, is_written), self.itemsize
+        return array.reshape(-1)[begin // item : end // item].reshape(shape)
 
     # -- contents
 
@@ -280,11 +267,12 @@ class UnifiedArray:
 
         array = array_for(source, self.dtype, self.shape)
         begin, end = self._bytes(None)
-        target = self._array(self._whole._begin_write(begin, end, False), self.shape)
+        whole = self._whole
+        target = self._array(whole._begin_write(begin, end, False), self.shape)
         try:
             np.copyto(target, array, casting="unsafe")  # looked at already
         finally:
-            self._whole._end_write(begin, end, False)
+            whole._end_write(begin, end, False)
         return self
 
     def copy_to(self, target: NDArray[Any]) -> None:
@@ -385,7 +373,7 @@ class UnifiedPart(UnifiedArray):
     @property
     def device(self) -> Any:
         """Its elements in the device copy, these brought up to date."""
-        return self._device_part(None, None, is_written=False)
+        return self._device_part(self._base, None, None, is_written=False)
 
     def __repr__(self) -> str:
         return f"<isthmus.UnifiedPart {describe(self)}>"
@@ -397,3 +385,15 @@ def describe(array: UnifiedArray) -> str:
     except ClosedError:
         state = "freed"
     return f"{array.dtype} {array.shape} {state} on {array.queue.device.filter}"
+
+
+@contextmanager
+def _ended(end: Callable[..., None], *what: Any) -> Iterator[None]:
+    """Ends a write behind the block, whose own error is not hidden by the end's."""
+    try:
+        yield
+    except BaseException:
+        with suppress(ClosedError):
+            end(*what)
+        raise
+    end(*what)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import enum
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # As the C interface counts them.
 WINNERS = {None: 0, "host": 1, "device": 2}
@@ -43,6 +46,22 @@ class DirtyRanges(NamedTuple):
     """Written on the host: the device lacks them."""
     device: tuple[tuple[int, int], ...]
     """Written on the device: the host lacks them."""
+
+
+def in_elements(
+    ranges: Iterable[tuple[int, int]], offset: int, nbytes: int, itemsize: int
+) -> tuple[tuple[int, int], ...]:
+    """Ascending ranges of bytes as flat elements of the ``nbytes`` at ``offset``."""
+    found: list[tuple[int, int]] = []
+    for begin, end in ranges:
+        begin, end = max(begin - offset, 0), min(end - offset, nbytes)
+        if begin >= end:
+            continue
+        start, stop = begin // itemsize, -(-end // itemsize)
+        if found and start <= found[-1][1]:  # different bytes of neighbours, or of one element
+            start = found.pop()[0]
+        found.append((start, stop))
+    return tuple(found)
 
 
 class TransferStatistics(NamedTuple):

@@ -42,14 +42,20 @@ void farewell::remove(const queue& open) noexcept {
   std::erase(queues_, &open);
 }
 
-// A barrier goes to all of them first: they run side by side.
+// Barriers go to all of them first: they run side by side. References stand in for the queues,
+// which may go meanwhile.
 void farewell::run() noexcept try {
-  std::vector<std::pair<const api*, event_reference>> ends;
+  std::vector<std::pair<const api*, owned_queue>> known;
   {
     const std::lock_guard hold{lock_};
     for (const auto* open : queues_) {
-      ends.emplace_back(&open->calls(), open->calls().barrier(open->reference()));
+      const auto& calls = open->calls();
+      known.emplace_back(&calls, owned_queue{calls, calls.copy_queue(open->reference())});
     }
+  }
+  std::vector<std::pair<const api*, event_reference>> ends;
+  for (const auto& [calls, open] : known) {
+    ends.emplace_back(calls, open ? calls->barrier(open.get()) : nullptr);
   }
   const auto until = os::clock::now() + k_longest_wait;
   for (const auto& [calls, end] : ends) {

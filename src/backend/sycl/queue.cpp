@@ -21,6 +21,7 @@ queue::queue(context& home, device& where, owned_queue reference, bool part)
       device_{where},
       reference_{std::move(reference)} {
   mark_ordered();
+  mark_asking_may_block();
   farewell::only().add(*this);
 }
 
@@ -32,6 +33,7 @@ queue::queue(context& home, device& where, owned_queue reference, owner keep)
       reference_{std::move(reference)},
       in_order_{calls().is_in_order(reference_.get())} {
   mark_lent();
+  mark_asking_may_block();
   if (in_order_) {
     mark_ordered();
   }
@@ -39,11 +41,10 @@ queue::queue(context& home, device& where, owned_queue reference, owner keep)
 }
 
 queue::~queue() {
-  if (os::drivers_are_gone()) {
-    return;
+  if (!os::is_forked_child()) {
+    farewell::only().remove(*this);
   }
-  farewell::only().remove(*this);
-  if (!is_default()) {
+  if (!is_default() && !os::drivers_are_gone()) {
     device_.known_queues().remove(key(), *this);
   }
 }

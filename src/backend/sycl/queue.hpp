@@ -5,6 +5,9 @@
 // operations stands behind a barrier, so that ours run one after the other and a fence covers all
 // before it. A queue of SYCL's cannot be told to wait for the host (holding_queue.hpp).
 //
+// A barrier takes a lock of SYCL's that waits for its host tasks, which may let go of memory:
+// nobody who does is to submit one.
+//
 // dpctl has a command for one run of bytes only, of 5 us. Where the device's memory is the host's,
 // the host copies what is in many pieces, in the queue's order.
 

@@ -11,7 +11,7 @@ else before that has ended. What nobody was told of is copied and goes back at o
 
 from __future__ import annotations
 
-import functools
+import threading
 from typing import Any
 
 import isthmus
@@ -41,12 +41,31 @@ class _AlignmentError(USMAllocationError, ValueError):
     """An alignment that is no power of two."""
 
 
-@functools.lru_cache(maxsize=16)
+_KEPT = 16
+_made: dict[tuple[isthmus.Context, isthmus.Device], tuple[Any, ...]] = {}
+_making = threading.Lock()
+
+
 def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
-    own = isthmus.Queue(device, context=context)
-    return own, *(
-        PoolResource(kind, device, context) if kind in device.kinds else None for kind in _KINDS
-    )
+    """A queue and a pool of each kind: one each, as long as one of the pools is in use."""
+    with _making:
+        found = _made.get((context, device))
+        if found is None:
+            for each in [key for key in _made if len(_made) >= _KEPT and _is_empty(key)]:
+                del _made[each]
+            own = isthmus.Queue(device, context=context)
+            found = _made[context, device] = (
+                own,
+                *(PoolResource(k, device, context) if k in device.kinds else None for k in _KINDS),
+            )
+        return found
+
+
+def _is_empty(key: tuple[isthmus.Context, isthmus.Device]) -> bool:
+    pools = [each for each in _made[key][1:] if each is not None]
+    for each in pools:
+        each.trim()
+    return not any(each.held_bytes for each in pools)
 
 
 def _prepare(queue: dpctl.SyclQueue | None) -> tuple[Any, ...]:

@@ -87,9 +87,24 @@ def both(theirs: type[Theirs], ours: type[Exception]) -> type[Theirs]:
     """The class of errors that are caught as either, always the same one."""
     made = _made.get((theirs, ours))
     if made is None:
-        place = {"__module__": __name__, "__doc__": f"Caught as {ours.__name__}, too."}
+        place: dict[str, Any] = {
+            "__module__": __name__,
+            "__doc__": f"Caught as {ours.__name__}, too.",
+        }
+        if "__reduce__" not in vars(theirs):
+            place["__reduce__"] = _reduced
         made = _made.setdefault((theirs, ours), type(theirs.__name__, (theirs, ours), place))
     return cast("type[Theirs]", made)
+
+
+def _reduced(error: PyDotComputeError) -> Any:
+    theirs, ours = type(error).__bases__
+    return _made_again, (theirs, ours, error.args), vars(error)
+
+
+def _made_again(theirs: Any, ours: Any, arguments: tuple[Any, ...]) -> PyDotComputeError:
+    # Its class is at no module's name, where pickle would look for it.
+    return cast("PyDotComputeError", both(theirs, ours)(*arguments))
 
 
 def sync_error(direction: str, cause: Exception) -> BufferSyncError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from operator import index
 
 _UNITS = ("", "k", "m", "g", "t", "p")
@@ -12,7 +13,7 @@ _FACTORS = {"": 1, "b": 1} | {
     if unit
     for tail, base in (("b", 1000), ("ib", 1024))
 }
-_TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?)[\t ]*([A-Za-z]*)\Z")
+_TEXT = re.compile(r"([0-9]{1,32}(?:\.[0-9]{0,32})?)[\t ]*([A-Za-z]*)\Z")
 _WORD = 1 << 64
 
 
@@ -32,14 +33,17 @@ def count_of(value: object, name: str) -> int:
 
 
 def bytes_of(value: object, name: str) -> int:
-    """The same, or text with a unit: "1GiB", "2 kib", "1.5MB". ValueError for other text."""
+    """The same, or text with a unit: "1GiB", "2 kib", "1.5MB". ValueError for other text.
+
+    Exact; part of a byte is left out.
+    """
     if not isinstance(value, str):
         return count_of(value, name)
     found = _TEXT.match(value)
     factor = _FACTORS.get(found[2].lower()) if found else None
     if found is None or factor is None:
         raise ValueError(
-            f"{name}: {value!r} is no number of bytes: digits, then nothing, or one of B, kB, MB, "
-            "GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
+            f"{name}: {value!r} is no number of bytes: up to 32 digits, then nothing, or one of B, "
+            "kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
         )
-    return count_of(int(float(found[1]) * factor), name)
+    return count_of(int(Fraction(found[1]) * factor), name)

@@ -6,7 +6,7 @@ import threading
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .pylibrmm.memory_resource import is_initialized
-from .pylibrmm.memory_resource._current import initialize
+from .pylibrmm.memory_resource._current import initialization
 
 if TYPE_CHECKING:
     import os
@@ -52,13 +52,11 @@ def reinitialize(
     Device memory, or shared (``managed_memory``), in a pool (``pool_allocator``) with the sizes of
     ``mr.PoolMemoryResource``, under a log (``logging``) as ``mr.LoggingResourceAdaptor``; what
     these raise. Other devices have the driver's memory again. Buffers stay valid: their memory
-    goes back to where it came from. ValueError for a device that is not there.
+    goes back to where it came from. ValueError for a device that is not there. Bad arguments are
+    told before the hooks are called. On a failure after that the resources are the former ones;
+    if there were to be logs, what was below their own.
     """
-    with _lock:
-        hooks = list(reversed(_hooks))
-    for hook, args, kwargs in hooks:
-        hook(*args, **kwargs)
-    initialize(
+    initialize = initialization(
         pool_allocator,
         managed_memory,
         initial_pool_size,
@@ -67,6 +65,11 @@ def reinitialize(
         logging,
         log_file_name,
     )
+    with _lock:
+        hooks = list(reversed(_hooks))
+    for hook, args, kwargs in hooks:
+        hook(*args, **kwargs)
+    initialize()
 
 
 def register_reinitialize_hook(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import wraps
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from typing_extensions import ParamSpec, Self
+
+    from .mr import DeviceMemoryResource
 
     P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,22 +66,32 @@ def pop_statistics() -> Statistics | None:
 def statistics() -> Iterator[None]:
     """Counters at 0 for a block, or a resource that counts, where there is none, until its end.
 
-    ValueError at its end if the current resource is another one by then.
+    At the end of a block that raises nothing: ValueError if the current resource is another one by
+    then, which it stays; RuntimeError in another thread or task than that which entered it.
     """
-    before = mr.get_current_device_resource()
-    is_counting = push_statistics() is not None
-    if not is_counting:
+    before, counting = mr.get_current_device_resource(), _counting()
+    block = None if counting is None else _Block(counting)
+    if block is None:
         enable_statistics()
     inside = mr.get_current_device_resource()
     try:
         yield
-    finally:
-        if mr.get_current_device_resource() is not inside:
-            raise ValueError("the current resource was changed within `with statistics():`")
-        if is_counting:
-            pop_statistics()
-        else:
-            mr.set_current_device_resource(before)
+    except BaseException:
+        with suppress(RuntimeError, ValueError):
+            _leave(block, inside, before)
+        raise
+    _leave(block, inside, before)
+
+
+def _leave(
+    block: _Block | None, inside: DeviceMemoryResource, before: DeviceMemoryResource
+) -> None:
+    if block is not None:
+        block.end()
+    if mr.get_current_device_resource() is not inside:
+        raise ValueError("the current resource was changed within `with statistics():`")
+    if before is not inside:
+        mr.set_current_device_resource(before)
 
 
 class ProfilerRecords:
@@ -152,10 +164,28 @@ class ProfilerRecords:
 
 default_profiler_records = ProfilerRecords()
 
-# The blocks that this thread or task is in, the innermost last: what counts for each, if anything.
-_entered: ContextVar[tuple[StatisticsResourceAdaptor | None, ...]] = ContextVar(
-    "isthmus.compat.rmm.profiled", default=()
-)
+# The blocks that this thread or task is in, the innermost last.
+_entered: ContextVar[tuple[_Block, ...]] = ContextVar("isthmus.compat.rmm.entered", default=())
+
+
+class _Block:
+    """Counters of a resource, if there is one that counts, until ``end``."""
+
+    def __init__(self, counting: StatisticsResourceAdaptor | None) -> None:
+        if counting is not None:
+            counting.push_counters()
+        self._counting = counting
+        self._token = _entered.set((*_entered.get(), self))
+
+    def end(self) -> Statistics | None:
+        """What they have. RuntimeError elsewhere than where they began."""
+        try:
+            _entered.reset(self._token)
+        except ValueError:
+            raise RuntimeError(
+                "this block was entered in another thread or task: leave it where it was entered"
+            ) from None
+        return None if self._counting is None else self._counting.end_block()
 
 
 class ProfilerContext:
@@ -181,17 +211,24 @@ class ProfilerContext:
     def __enter__(self) -> Self:
         if not self._name:
             raise ValueError("a profiler of a block needs a name: profiler(name=...)")
-        counting = _counting()
-        if counting is not None:
-            counting.push_counters()
-        _entered.set((*_entered.get(), counting))
+        _Block(_counting())
         return self
 
-    def __exit__(self, *exc: object) -> None:
-        *outer, counting = _entered.get()
-        _entered.set(tuple(outer))
-        if counting is not None:
-            self._records.add(self._name, counting.pop_counters())
+    def __exit__(self, kind: type[BaseException] | None, *exc: object) -> None:
+        """RuntimeError, of a block that raises nothing, elsewhere than where it was entered."""
+        with nullcontext() if kind is None else suppress(RuntimeError):
+            self._leave()
+
+    def _leave(self) -> None:
+        entered = _entered.get()
+        if not entered:
+            raise RuntimeError(
+                f"the profiler {self._name!r} was entered in another thread or task, if at all: "
+                "leave its block where it was entered"
+            )
+        counted = entered[-1].end()
+        if counted is not None:
+            self._records.add(self._name, counted)
 
 
 def profiler(

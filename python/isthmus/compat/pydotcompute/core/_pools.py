@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from isthmus._core import Context, Device, PoolResource, Queue
+from isthmus._core import Budget, Context, Device, PoolResource, Queue
 
 from ._making import making
 
 if TYPE_CHECKING:
     Place = tuple[Device, Context]
 
+_MOST_BYTES = (1 << 63) - 1
+
 
 class DevicePools:
-    """Made where the first buffer of a place is. Safe for threads."""
+    """Made where the first buffer of a place is. Safe for threads.
+
+    All that a place ever had, those before a new limit too, share a budget, which refuses nothing:
+    it counts what blocks of pools that have gone still have.
+    """
 
     def __init__(self) -> None:
         self._by_place: dict[Place, PoolResource] = {}
@@ -31,18 +37,24 @@ class DevicePools:
                 self._by_place[place] = pool = self._made(place, self.initial_bytes)
             return pool
 
-    def known(self, device: Device) -> list[PoolResource]:
-        """Those of a device that were made so far."""
+    def bytes_of(self, device: Device) -> tuple[int, int]:
+        """That buffers have, what pools before a new limit still hold among them; and all held."""
         with making:
-            return [pool for (where, _), pool in self._by_place.items() if where == device]
+            pools = [pool for (where, _), pool in self._by_place.items() if where == device]
+        used = held = 0
+        for pool in pools:
+            divided, in_all = pool.snapshot(), _budget_of(pool).held_bytes
+            used += divided.live_bytes + max(in_all - divided.held_bytes, 0)
+            held += max(in_all, divided.held_bytes)  # other threads allocate meanwhile
+        return used, held
 
     def limit(self, nbytes: int | None) -> None:
-        """The most that each may hold; what older blocks have is taken off it as it is now."""
+        """The most that a place may hold; what older blocks have is taken off it as it is now."""
         with making:
             self._limit_bytes = nbytes
             for place, pool in self._by_place.items():
                 pool.trim()
-                self._by_place[place] = self._made(place, 0, besides=pool.held_bytes)
+                self._by_place[place] = self._made(place, 0, _budget_of(pool))
 
     def trim(self) -> None:
         """Gives all that is free back to the drivers."""
@@ -50,12 +62,22 @@ class DevicePools:
             for pool in self._by_place.values():
                 pool.trim()
 
-    def _made(self, place: Place, initial_bytes: int, besides: int = 0) -> PoolResource:
+    def _made(self, place: Place, initial_bytes: int, budget: Budget | None = None) -> PoolResource:
+        if budget is None:
+            budget = Budget(_MOST_BYTES)
         if self._limit_bytes is None:
-            return PoolResource("device", *place, initial_bytes=initial_bytes)
-        left = max(self._limit_bytes - besides, 1)
+            return PoolResource("device", *place, initial_bytes=initial_bytes, budget=budget)
+        left = max(self._limit_bytes - budget.held_bytes, 1)
         initial_bytes = min(initial_bytes, left)
-        return PoolResource("device", *place, initial_bytes=initial_bytes, limit_bytes=left)
+        return PoolResource(
+            "device", *place, initial_bytes=initial_bytes, limit_bytes=left, budget=budget
+        )
+
+
+def _budget_of(pool: PoolResource) -> Budget:
+    budget = pool.budget
+    assert budget is not None  # each is made with one
+    return budget
 
 
 enabled: DevicePools | None = None
@@ -76,6 +98,7 @@ def disable(pools: DevicePools) -> None:
 
 def resource_of(queue: Queue) -> PoolResource | None:
     """What a new buffer has its device copy from where none is named; None: the current one."""
-    if enabled is None or not isinstance(queue, Queue):  # the buffer refuses what is none
+    pools = enabled  # read once: another thread may disable them
+    if pools is None or not isinstance(queue, Queue):  # the buffer refuses what is none
         return None
-    return enabled.of(queue)
+    return pools.of(queue)

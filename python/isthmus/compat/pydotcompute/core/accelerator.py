@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import isthmus
 from isthmus import Device
@@ -101,14 +101,15 @@ class Accelerator:
     processor are not counted: ``isthmus.devices()`` has them. Safe for threads.
     """
 
-    _instance: ClassVar[Accelerator | None] = None
+    _by_class: ClassVar[dict[type[Accelerator], Accelerator]] = {}
 
     def __new__(cls) -> Self:
-        """The only one."""
+        """The only one of its class."""
         with making:
-            if not isinstance(Accelerator._instance, cls):
-                Accelerator._instance = super().__new__(cls)
-            return Accelerator._instance
+            found = Accelerator._by_class.get(cls)
+            if found is None:
+                Accelerator._by_class[cls] = found = super().__new__(cls)
+            return cast("Self", found)
 
     @property
     def cuda_available(self) -> bool:

@@ -62,15 +62,16 @@ class PoolStatistics:
 class MemoryPool(BufferPool):
     """Keeps released buffers for the next ``acquire``: an ``isthmus.BufferPool``.
 
-    ``MemoryPool()`` is the process's, always the same one. With ``max_pool_size`` (buffers, 100 if
-    None) or ``max_buffer_size`` (bytes, 1 GiB if None) it is one of its own.
+    ``MemoryPool()`` is the process's, always the same one; of a subclass another. With
+    ``max_pool_size`` (buffers, 100 if None) or ``max_buffer_size`` (bytes, 1 GiB if None) it is one
+    of its own.
 
     ``enable()`` is about what lies below: from then on the device copies of all new buffers of
     this door come from Isthmus' pools, one for each device. Safe for threads.
     """
 
     _device_pools: _pools.DevicePools
-    _instance: ClassVar[MemoryPool | None] = None
+    _by_class: ClassVar[dict[type[MemoryPool], MemoryPool]] = {}
     _buffer_type = UnifiedBuffer
 
     def __new__(cls, max_pool_size: int | None = None, max_buffer_size: int | None = None) -> Self:
@@ -81,9 +82,10 @@ class MemoryPool(BufferPool):
                 1 << 30 if max_buffer_size is None else max_buffer_size,
             )
         with making:
-            if not isinstance(MemoryPool._instance, cls):
-                MemoryPool._instance = cls._made(100, 1 << 30)
-            return MemoryPool._instance
+            found = MemoryPool._by_class.get(cls)
+            if found is None:
+                MemoryPool._by_class[cls] = found = cls._made(100, 1 << 30)
+            return cast("Self", found)
 
     @classmethod
     def _made(cls, max_buffers: int, max_buffer_bytes: int) -> Self:
@@ -150,19 +152,18 @@ class MemoryPool(BufferPool):
         return _pools.enabled is self._device_pools
 
     def get_stats(self) -> PoolStatistics:
-        """Of the device copies that came from these pools, on the current device."""
-        pools = self._device_pools.known(default_queue().device)
-        divided = [pool.snapshot() for pool in pools]
-        return PoolStatistics(
-            used_bytes=sum(each.live_bytes for each in divided),
-            total_bytes=sum(each.held_bytes for each in divided),
-            n_free_blocks=self.pool_size,
-        )
+        """Of the device copies that came from these pools, on the current device.
+
+        What buffers older than ``set_limit()`` have counts, all of it as used.
+        """
+        used, held = self._device_pools.bytes_of(default_queue().device)
+        return PoolStatistics(used, held, n_free_blocks=self.pool_size)
 
     def get_pinned_stats(self) -> PoolStatistics:
         """Of the pinned buffers of ``acquire(pinned=True)``: in use, and kept for the next."""
         with self._lock:
-            used = [key for _, key in self._lent.values() if key[2]]
+            lent = list(self._lent.values())  # at once: what is dropped meanwhile leaves it
+            used = [key for _, key in lent if key[2]]
             kept = [key for _, key in self._kept.values() if key[2]]
         used_bytes, kept_bytes = (
             sum(math.prod(shape) * dtype.itemsize for shape, dtype, *_ in keys)
@@ -178,10 +179,12 @@ class MemoryPool(BufferPool):
     free_all_free = free_all_blocks
 
     def set_limit(self, size_mb: int | None) -> None:
-        """The most MiB that the pool of each device may hold; None and 0: no limit.
+        """The most MiB that device copies may have on each device; None and 0: no limit.
 
-        USMAllocationError is what a buffer that does not fit raises. What older blocks have is
-        taken off the limit as it is now, and goes back to the driver with the last of them.
+        It is for buffers that are made, or allocated after ``free()``, from here on:
+        USMAllocationError is what one that does not fit raises. What older blocks have is taken
+        off the limit as it is now, and goes back to the driver when the last of these buffers is
+        dropped, freed or not.
         """
         limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
         self._device_pools.limit(limit or None)
@@ -196,8 +199,8 @@ class MemoryPool(BufferPool):
 
 
 def _after_fork() -> None:
-    if MemoryPool._instance is not None:
-        MemoryPool._instance._after_fork()
+    for pool in MemoryPool._by_class.values():
+        BufferPool._after_fork(pool)
 
 
 os.register_at_fork(after_in_child=_after_fork)
@@ -205,7 +208,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 def get_memory_pool() -> MemoryPool:
     """The process's pool, always the same one."""
-    return MemoryPool._instance or MemoryPool()
+    return MemoryPool()
 
 
 def configure_memory_pool(

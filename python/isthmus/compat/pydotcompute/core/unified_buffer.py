@@ -48,7 +48,10 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     ``shape``, ``dtype``, ``pinned`` and ``options`` are those of ``isthmus.UnifiedBuffer``, its
     errors too. ``device``, ``queue``: None is the current one, but the host device where that is
     a driver's for the processor, so that ``device`` is NumPy's array there; on a CUDA device it is
-    CuPy's, on CuPy's current stream, if CuPy is installed. Safe for threads.
+    CuPy's, on CuPy's current stream, if CuPy is installed.
+
+    Safe for threads. A use that another thread's ``free()`` overtakes is a ClosedError; one that
+    begins after it is not.
     """
 
     def __init__(
@@ -63,10 +66,10 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     ) -> None:
         if queue is None:
             queue = default_queue() if device is None else default_queue_of(device)
-        if options.get("resource") is None:
+        self._resource = options.get("resource")
+        if self._resource is None:
             options["resource"] = resource_of(queue)
         super().__init__(shape, dtype, pinned=pinned, device=device, queue=queue, **options)
-        self._resource = options["resource"]
         self._cupys = cupys_device(queue)
         self._is_own = True  # never freed: it is its own memory
         self._later: TellingBuffer | None = None  # what was allocated since
@@ -83,11 +86,12 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     def _renewed(self) -> TellingBuffer:
         with making:
             if self._later is None:
+                resource = resource_of(self._queue) if self._resource is None else self._resource
                 self._later = TellingBuffer(
                     self.shape,
                     self.dtype,
                     queue=self._queue,
-                    resource=self._resource,
+                    resource=resource,
                     **self._options(),
                 )
             return self._later
@@ -112,7 +116,9 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     def free(self) -> None:
         """Frees both copies: it is UNINITIALIZED then, and may be used again.
 
-        Twice does nothing. Arrays of the host's that were handed out stay good.
+        Twice does nothing. Arrays of the host's that were handed out stay good. Parts taken
+        before, by ``reshape()`` say, and ``with host_write()`` that has not ended are of what was
+        freed: ClosedError, also once it was allocated again.
         """
         with making:
             had = self if self._is_own else self._later
@@ -199,13 +205,14 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     def fill(self, value: Any) -> Self:
         """Sets all elements to ``value``, cast as NumPy's ``fill`` where that does not change it.
 
-        TypeError for 2.5 in a buffer of integers, OverflowError for 300 in one of bytes.
+        TypeError for 2.5 in a buffer of integers, or in such a field of a struct, OverflowError
+        for 300 in one of bytes, ValueError for text that would be cut off.
         """
         import numpy as np
 
         cast = np.empty((), self.dtype)
         cast.fill(value)
-        if cast != value:  # cut off, or not a number, which is never equal
+        if not _is_kept(cast, value):
             return super().fill(value)
         whole, nbytes = self._whole, self.nbytes
         memory = whole._begin_write(0, nbytes, False)
@@ -248,3 +255,28 @@ def _load(contents: NDArray[Any], options: dict[str, Any], device: str) -> Unifi
         contents.shape, contents.dtype, device=_device_or_default(device), **options
     )
     return made.copy_from(contents)
+
+
+def _is_kept(cast: Any, value: Any) -> bool:
+    """Whether NumPy's cast made nothing else of it. What is not a number is never equal."""
+    import numpy as np
+
+    kind = cast.dtype.kind
+    if kind in "SU" and cast != np.asarray(value).astype(kind):
+        raise ValueError(f"{value!r} is too long for {cast.dtype}, which would cut it off")
+    if kind == "V":
+        return isinstance(value, tuple) and _are_kept(cast, value)
+    return kind in "SU" or bool(cast == value)
+
+
+def _are_kept(cast: Any, fields: tuple[Any, ...]) -> bool:
+    try:
+        same = cast.item() == fields
+    except ValueError:  # arrays in it, which are not equal or unequal as a whole
+        same = False
+    if not same:
+        raise TypeError(
+            f"{fields!r} is not exactly a {cast.dtype}: give what NumPy makes of it, "
+            "np.array(value, buf.dtype)"
+        )
+    return True

@@ -10,9 +10,14 @@ from isthmus.compat.rmm.mr import DeviceMemoryResource, get_current_device_resou
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from isthmus.memory import MemoryResource
+
 __all__ = ["rmm_cupy_allocator"]
 
-_allocators: WeakKeyDictionary[DeviceMemoryResource, Callable[[int], Any]] = WeakKeyDictionary()
+# Of each the resource behind it, too: add_bin() puts another in its place.
+_allocators: WeakKeyDictionary[
+    DeviceMemoryResource, tuple[MemoryResource, Callable[[int], Any]]
+] = WeakKeyDictionary()
 
 
 def rmm_cupy_allocator(nbytes: int) -> Any:
@@ -22,9 +27,10 @@ def rmm_cupy_allocator(nbytes: int) -> Any:
     memory left.
     """
     current = get_current_device_resource()
-    allocator = _allocators.get(current)
-    if allocator is None:
+    resource = current.resource
+    known = _allocators.get(current)
+    if known is None or known[0] is not resource:
         from isthmus.cupy import allocator_of
 
-        allocator = _allocators[current] = allocator_of(current.resource)
-    return allocator(nbytes)
+        known = _allocators[current] = resource, allocator_of(resource)
+    return known[1](nbytes)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from isthmus.compat.rmm.mr import get_per_device_resource
+from isthmus import Device
+from isthmus.compat.rmm.pylibrmm.memory_resource._current import resource_of
 from isthmus.numba import MemoryManager
 
 __all__ = ["RMMNumbaManager"]
@@ -18,7 +19,7 @@ class RMMNumbaManager(MemoryManager):
 
     def memalloc(self, size: int) -> Any:
         """Memory for an array of Numba's. MemoryError where there is none left."""
-        current = get_per_device_resource(int(self.context.device.id))
+        current = resource_of(Device(f"cuda:{int(self.context.device.id)}"))
         self._resource = current.resource  # type: ignore[assignment] # a pool's in the parent
         return super().memalloc(size)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .cuda_stream_pool import CudaStreamPool
 from .device_buffer import DeviceBuffer
+from .stream import CudaStreamFlags
 
-__all__ = ["DeviceBuffer"]
+__all__ = ["CudaStreamFlags", "CudaStreamPool", "DeviceBuffer"]

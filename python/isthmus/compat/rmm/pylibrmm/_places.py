@@ -1,14 +1,23 @@
-"""Where bytes lie: objects of the host's and addresses, as what Isthmus copies from and to."""
+"""Where bytes lie: objects of the host's, arrays, addresses, as what Isthmus copies from and to."""
 
 from __future__ import annotations
 
 from ctypes import c_ubyte
+from typing import Any
 
 from isthmus import Buffer, InvalidArgumentError, Queue, ReadOnlyError
 from isthmus.memory import query
 
-__all__ = ["host_bytes", "is_pinned", "memory_at"]
+__all__ = [
+    "CUDAS",
+    "bytes_in_one_piece",
+    "host_bytes",
+    "interface_of",
+    "is_pinned",
+    "memory_at",
+]
 
+CUDAS = "__cuda_array_interface__"
 _BYTE_FORMATS = ("B", "c", "?")
 
 
@@ -46,8 +55,8 @@ def is_pinned(view: memoryview, queue: Queue) -> bool:
     return query(address, context=queue.context).state == "live"
 
 
-def memory_at(pointer: int, nbytes: int, queue: Queue) -> Buffer | memoryview:
-    """The bytes at an address: USM of any kind, which is not kept alive, or plain host memory.
+def memory_at(pointer: int, nbytes: int, queue: Queue, owner: object = None) -> Buffer | memoryview:
+    """The bytes at an address: USM of any kind, kept alive by ``owner``, or plain host memory.
 
     InvalidArgumentError, a ValueError, for 0 and for memory that is known to be freed,
     OutOfRangeError past the end of an allocation.
@@ -60,4 +69,29 @@ def memory_at(pointer: int, nbytes: int, queue: Queue) -> Buffer | memoryview:
     if found.state == "unknown":
         return memoryview((c_ubyte * nbytes).from_address(pointer)).cast("B")
     where = queue if found.device in (None, queue.device) else found.device.default_queue
-    return Buffer.adopt(pointer, nbytes, kind=found.kind, queue=where)
+    return Buffer.adopt(pointer, nbytes, kind=found.kind, queue=where, owner=owner)
+
+
+def interface_of(array: Any) -> tuple[str, dict[str, Any]]:
+    """The name of what an array on a device tells of itself by, and that; else ValueError."""
+    # Of what has both, as our own arrays, the first waits for nothing.
+    for name in ("__sycl_usm_array_interface__", CUDAS):
+        interface = getattr(array, name, None)
+        if interface is not None:
+            return name, interface
+    raise ValueError(f"{array!r} has neither {CUDAS} nor __sycl_usm_array_interface__")
+
+
+def bytes_in_one_piece(name: str, interface: dict[str, Any]) -> int:
+    """What an array has; ValueError where they are no row of bytes."""
+    from numpy import dtype
+
+    shape, strides = interface["shape"], interface.get("strides")
+    itemsize = dtype(interface["typestr"]).itemsize
+    # Bytes in the one interface, elements in the other.
+    step = itemsize if name == CUDAS else 1
+    if len(shape) > 1:
+        raise ValueError(f"cuda_ary must be of one dimension, not of shape {tuple(shape)}")
+    if strides is not None and shape and shape[0] > 1 and strides[0] != step:
+        raise ValueError(f"cuda_ary must be contiguous, not with strides {tuple(strides)}")
+    return int((shape[0] if shape else 1) * itemsize)

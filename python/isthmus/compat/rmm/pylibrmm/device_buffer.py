@@ -10,8 +10,16 @@ from isthmus import Buffer, ClosedError
 from isthmus.compat.rmm import _device
 from isthmus.compat.rmm._sizes import count_of
 
-from ._places import host_bytes, is_pinned, memory_at
+from ._places import (
+    CUDAS,
+    bytes_in_one_piece,
+    host_bytes,
+    interface_of,
+    is_pinned,
+    memory_at,
+)
 from .memory_resource import DeviceMemoryResource, get_current_device_resource
+from .memory_resource._current import resource_of
 from .stream import DEFAULT_STREAM, Stream, as_stream, lent_queue
 
 if TYPE_CHECKING:
@@ -28,6 +36,7 @@ __all__ = [
 ]
 
 _HOST = -1  # CUDA's cudaCpuDeviceId
+_LEAST_VERSION = 2  # of CUDA's interface, that Isthmus reads by itself; RMM's is 0
 
 
 class DeviceBuffer:
@@ -94,12 +103,19 @@ class DeviceBuffer:
         """One over the memory of an ``isthmus.Buffer``, of any kind, without a copy.
 
         Whatever that is: adopted from C++ with its owner, of another process, of a DLPack producer.
-        More of it comes from ``mr``, None: the current resource of its device.
+        More of it comes from ``mr``, None: the current resource of its device. TypeError for what
+        is no buffer or no resource, ValueError for a resource of another device.
         """
         if not isinstance(buffer, Buffer):
             raise TypeError(f"buffer must be an isthmus.Buffer, not {buffer!r}")
-        with buffer.device:
-            chosen = get_current_device_resource() if mr is None else mr
+        chosen = resource_of(buffer.device) if mr is None else mr
+        if not isinstance(chosen, DeviceMemoryResource):
+            raise TypeError(f"mr must be a DeviceMemoryResource, not {mr!r}")
+        if chosen.device != buffer.device:
+            raise ValueError(
+                f"mr gives memory of {chosen.device.filter}, and the buffer is on "
+                f"{buffer.device.filter}: give a resource of that device, or leave mr out"
+            )
         made = cls.__new__(cls)
         made._mr, made._stream = chosen, as_stream(stream)
         made._size, made._memory = buffer.nbytes, buffer
@@ -187,16 +203,25 @@ class DeviceBuffer:
     def copy_from_device(self, cuda_ary: Any, stream: Stream = DEFAULT_STREAM) -> None:
         """Copies the bytes of an array on a device to the beginning, in the stream's order.
 
-        ``cuda_ary`` has ``__cuda_array_interface__`` or ``__sycl_usm_array_interface__``, and is
-        kept alive until then. ValueError for others, for more than one dimension, gaps, or more
-        bytes than there is room for.
+        ``cuda_ary`` has ``__cuda_array_interface__``, of any version up to 3, or
+        ``__sycl_usm_array_interface__``, and is kept alive until then. ValueError for others, for
+        more than one dimension, gaps, or more bytes than there is room for.
         """
         queue = self._queue(stream)
-        self._must_hold(_bytes_in_one_piece(cuda_ary), "cuda_ary")
-        source = cuda_ary.buffer if isinstance(cuda_ary, DeviceBuffer) else cuda_ary
-        if source is cuda_ary:
+        name, interface = interface_of(cuda_ary)
+        nbytes = bytes_in_one_piece(name, interface)
+        self._must_hold(nbytes, "cuda_ary")
+        source = cuda_ary
+        if isinstance(cuda_ary, DeviceBuffer):
+            source = cuda_ary.buffer
+        else:
             self._mr._lend()
-        self._memory.copy_from(source, queue=queue, blocking=False)
+            if name == CUDAS and interface["version"] < _LEAST_VERSION:
+                at = interface["data"][0]
+                source = memory_at(at, nbytes, queue, owner=cuda_ary) if nbytes else b""
+        # Of plain memory nothing keeps the owner until a copy behind the call has ended.
+        blocking = isinstance(source, memoryview)
+        self._memory.copy_from(source, queue=queue, blocking=blocking)
 
     def tobytes(self, stream: Stream = DEFAULT_STREAM) -> bytes:
         """A copy of all bytes, complete when it returns."""
@@ -208,12 +233,16 @@ class DeviceBuffer:
         """Has the driver move shared memory to a device, by its number; None: the current one.
 
         -1, CUDA's cudaCpuDeviceId: to the host. ``stream`` None: its own. A hint, which does
-        nothing for memory that does not move. ValueError for a device that is not there.
+        nothing for memory that does not move, nor with a device of another platform. ValueError
+        for a device that is not there, OverflowError for other negative numbers.
         """
+        self.capacity()
         is_host = device == _HOST
         queue = self._queue(self._stream if stream is None else stream)
         if not is_host:
             target = _device.current() if device is None else _device.numbered(device)
+            if target not in self._mr.device.platform.devices:
+                return
             queue = queue if queue.device == target else target.default_queue
         movable = self._memory.kind == "shared" and "prefetch" in queue.device.capabilities
         if movable and self._size:
@@ -355,25 +384,3 @@ def _ends_here(place: Any, stream: Stream, queue: Queue) -> bool:
     if stream.is_default():
         return True
     return isinstance(place, memoryview) and len(place) > 0 and not is_pinned(place, queue)
-
-
-def _bytes_in_one_piece(array: Any) -> int:
-    """What an array on a device has; ValueError where they are no row of bytes."""
-    # Of what has both, as our own arrays, this one waits for nothing.
-    for name in ("__sycl_usm_array_interface__", "__cuda_array_interface__"):
-        interface = getattr(array, name, None)
-        if interface is not None:
-            break
-    else:
-        raise ValueError(
-            f"{array!r} has neither __cuda_array_interface__ nor __sycl_usm_array_interface__"
-        )
-    shape, strides = interface["shape"], interface.get("strides")
-    itemsize = np.dtype(interface["typestr"]).itemsize
-    # Bytes in the one interface, elements in the other.
-    step = itemsize if name == "__cuda_array_interface__" else 1
-    if len(shape) > 1:
-        raise ValueError(f"cuda_ary must be of one dimension, not of shape {tuple(shape)}")
-    if strides is not None and shape and shape[0] > 1 and strides[0] != step:
-        raise ValueError(f"cuda_ary must be contiguous, not with strides {tuple(strides)}")
-    return int((shape[0] if shape else 1) * itemsize)

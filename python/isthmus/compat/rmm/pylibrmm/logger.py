@@ -1,13 +1,15 @@
 """RMM's debug log, as a logger of Python's ``logging`` with the name ``isthmus.compat.rmm``.
 
 Its messages go where the program has that send them; to the file that ``RMM_DEBUG_LOG_FILE`` names,
-if that is set when this module is first imported.
+if that is set when this module is first imported. It is made then; where it cannot be, a warning
+says so.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import warnings
 from enum import IntEnum
 
 __all__ = [
@@ -103,12 +105,16 @@ def _number(level: object) -> int:
 def _begin() -> None:
     _logger.setLevel(logging.INFO)
     path = os.environ.get("RMM_DEBUG_LOG_FILE")
-    if path:
-        file = logging.FileHandler(path, delay=True)
-        file.setFormatter(
-            logging.Formatter("[%(process)d][%(asctime)s][%(levelname)s] %(message)s")
-        )
-        _logger.addHandler(file)
+    if not path:
+        return
+    try:
+        file = logging.FileHandler(path)
+    except OSError as failed:
+        # Here, where it disturbs nobody: the first message may be of a failure of its own.
+        warnings.warn(f"RMM_DEBUG_LOG_FILE: no debug log is written: {failed}", stacklevel=2)
+        return
+    file.setFormatter(logging.Formatter("[%(process)d][%(asctime)s][%(levelname)s] %(message)s"))
+    _logger.addHandler(file)
 
 
 _begin()

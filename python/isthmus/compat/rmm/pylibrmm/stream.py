@@ -38,13 +38,15 @@ class Stream:
     of Isthmus, an object with ``__cuda_stream__`` (version 0, else NotImplementedError), a stream
     of Numba, CuPy or PyTorch, which is kept alive; TypeError for others. ``flags``, of
     ``CudaStreamFlags``, only for a new one: ValueError. The default streams are those of whichever
-    device they are used for. Never changes, and may be used from any thread.
+    device they are used for, and one over a device's default queue is that device's; all of them
+    are equal, as RMM's. Never changes, and may be used from any thread.
     """
 
     __slots__ = ("_number", "_queue")
 
     def __init__(self, obj: Any = None, flags: CudaStreamFlags | int | None = None) -> None:
-        self._number: int | None = None  # of a default stream; else there is a queue
+        # Of a default stream, which has a queue where it is one device's; others have that alone.
+        self._number: int | None = None
         self._queue: Queue | None = None
         if obj is None:
             chosen = CudaStreamFlags(CudaStreamFlags.SYNC_DEFAULT if flags is None else flags)
@@ -62,10 +64,10 @@ class Stream:
 
     def __cuda_stream__(self) -> tuple[int, int]:
         """(0, handle), for libraries that take CUDA streams. TypeError on other back-ends."""
-        if self._queue is not None:
-            return self._queue.__cuda_stream__()
-        device = _device.current()
-        if self._number is None or device.backend != "cuda":
+        if self._number is None:
+            return self.queue.__cuda_stream__()
+        device = _device.current() if self._queue is None else self._queue.device
+        if device.backend != "cuda":
             raise TypeError(f"__cuda_stream__: {device.filter} is no device of CUDA's")
         lent_queue(device)
         return 0, self._number
@@ -80,11 +82,9 @@ class Stream:
 
     @property
     def queue(self) -> Queue:
-        """Isthmus' queue; of a default stream, that of the current device."""
-        if self._queue is not None:
-            return self._queue
-        device = _device.current()
-        return self._queue_on(device) if self._number == _PER_THREAD else lent_queue(device)
+        """Isthmus' queue; of a default stream of no device, that of the current one."""
+        queue = self._queue or self._queue_on(_device.current())
+        return lent_queue(queue.device) if self.is_default() else queue
 
     def _queue_on(self, device: Device) -> Queue:
         if self._queue is not None:
@@ -92,10 +92,9 @@ class Stream:
         return _queue_of_thread(device) if self._number == _PER_THREAD else device.default_queue
 
     def _take(self, queue: Queue) -> None:
+        self._queue = queue
         if queue == queue.device.default_queue:
             self._number = 0
-        else:
-            self._queue = queue
 
     def _wrap(self, stream: Any) -> None:
         handle = _handle_of(stream)
@@ -109,7 +108,9 @@ class Stream:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Stream):
             return False
-        return self._number == other._number and self._queue == other._queue
+        if self._number is None:
+            return other._number is None and self._queue == other._queue
+        return self._number == other._number
 
     def __hash__(self) -> int:
         return hash(self._queue) if self._number is None else self._number

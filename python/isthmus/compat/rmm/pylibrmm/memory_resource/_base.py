@@ -22,6 +22,7 @@ class DeviceMemoryResource:
     """
 
     _is_lent = False
+    _is_below = False  # another resource stands on this one
 
     def __init__(self, resource: MemoryResource) -> None:
         if not isinstance(resource, MemoryResource):
@@ -74,17 +75,17 @@ class DeviceMemoryResource:
         address, size = count_of(ptr, "ptr"), count_of(nbytes, "nbytes")
         if address == 0 and size == 0:
             return
+        buffer = _lent.get((self, address))
+        if buffer is not None and buffer.nbytes != size:
+            raise ValueError(
+                f"cannot deallocate {size} bytes at {address:#x}: they were allocated as "
+                f"{buffer.nbytes}"
+            )
         buffer = _lent.pop((self, address), None)
         if buffer is None:
             raise ValueError(
                 f"cannot deallocate {address:#x}: {self!r} has allocated nothing there, or has it "
                 "back already"
-            )
-        if buffer.nbytes != size:
-            _lent[self, address] = buffer
-            raise ValueError(
-                f"cannot deallocate {size} bytes at {address:#x}: they were allocated as "
-                f"{buffer.nbytes}"
             )
         if queue != buffer.queue:
             buffer.record(queue)
@@ -97,10 +98,6 @@ class DeviceMemoryResource:
         except (InvalidArgumentError, OverflowError) as refused:
             raise MemoryError(str(refused)) from refused
 
-    def _below(self) -> MemoryResource:
-        """For a resource that will stand on this one."""
-        return self._resource
-
     def __repr__(self) -> str:
         return f"<isthmus.compat.rmm {type(self).__name__} on {self._device.filter}>"
 
@@ -109,14 +106,17 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
     """A resource over another, which it keeps. TypeError for an upstream that is none."""
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
-        self._stand_on(upstream_mr)
-        self._use(upstream_mr._below())
+        self._use(self._stand_on(upstream_mr))
 
     def _stand_on(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
         if not isinstance(upstream_mr, DeviceMemoryResource):
             raise TypeError(f"upstream_mr must be a DeviceMemoryResource, not {upstream_mr!r}")
         self._upstream_mr = upstream_mr
-        return upstream_mr._below()
+        return upstream_mr.resource
+
+    def _use(self, resource: MemoryResource) -> None:
+        super()._use(resource)
+        self._upstream_mr._is_below = True
 
     @property
     def upstream_mr(self) -> DeviceMemoryResource:

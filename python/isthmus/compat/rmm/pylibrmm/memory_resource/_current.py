@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
-from isthmus import InvalidArgumentError
+from isthmus import InvalidArgumentError, current_device
 from isthmus.compat.rmm import _device
 
 from ._adaptors import LoggingResourceAdaptor, log_name
-from ._base import DeviceMemoryResource
+from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
 from ._driver import CudaMemoryResource, DriverMemoryResource, ManagedMemoryResource
 from ._pools import PoolMemoryResource, pool_sizes
 
 if TYPE_CHECKING:
-    import os
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from isthmus import Device
 
@@ -26,8 +26,9 @@ __all__ = [
     "get_current_device_resource",
     "get_log_filenames",
     "get_per_device_resource",
-    "initialize",
+    "initialization",
     "is_initialized",
+    "resource_of",
     "set_current_device_resource",
     "set_per_device_resource",
 ]
@@ -38,9 +39,7 @@ _resources: dict[Device, DeviceMemoryResource] = {}
 
 def get_current_device_resource() -> DeviceMemoryResource:
     """What a ``DeviceBuffer`` comes from on the current device; at first ``CudaMemoryResource``."""
-    device = _device.current()
-    found = _resources.get(device)
-    return found if found is not None else _first_of(device)
+    return resource_of(_device.current())
 
 
 def set_current_device_resource(mr: DeviceMemoryResource) -> None:
@@ -50,8 +49,7 @@ def set_current_device_resource(mr: DeviceMemoryResource) -> None:
 
 def get_per_device_resource(device: int) -> DeviceMemoryResource:
     """The same of the device of a number; ValueError for one that is not there."""
-    chosen = _device.numbered(device)
-    return _resources.get(chosen) or _first_of(chosen)
+    return resource_of(_device.numbered(device))
 
 
 def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
@@ -61,6 +59,12 @@ def set_per_device_resource(device: int, mr: DeviceMemoryResource) -> None:
     ValueError for one of another device's memory and for a device that is not there.
     """
     _set(_device.numbered(device), mr)
+
+
+def resource_of(device: Device) -> DeviceMemoryResource:
+    """The same of a device, of any platform."""
+    found = _resources.get(device)
+    return found if found is not None else _first_of(device)
 
 
 def is_initialized() -> bool:
@@ -76,12 +80,17 @@ def available_device_memory() -> tuple[int, int]:
 def enable_logging(log_file_name: str | os.PathLike[str] | None = None) -> None:
     """Puts a ``LoggingResourceAdaptor`` over the resource of each device in use, or of the first.
 
-    A device that has one keeps it. Raises as that class.
+    Of the current device's platform. A device that has one keeps it. Raises as that class, and
+    changes nothing then.
     """
-    for device in list(_resources) or [_device.numbered(0)]:
-        below = _resources.get(device) or _first_of(device)
-        if not isinstance(below, LoggingResourceAdaptor):
-            _set(device, LoggingResourceAdaptor(below, log_file_name))
+    in_use = _in_use() or {_device.numbered(0): get_per_device_resource(0)}
+    logs = {
+        device: _log_over(below, _writable(log_name(log_file_name)))
+        for device, below in in_use.items()
+        if not isinstance(below, LoggingResourceAdaptor)
+    }
+    for device, log in logs.items():
+        _set(device, log)
 
 
 def disable_logging() -> None:
@@ -93,16 +102,25 @@ def disable_logging() -> None:
 
 
 def get_log_filenames() -> dict[int, str | None]:
-    """The file of each device in use, by its number; None where there is no log."""
+    """The file of each device in use, by its number; None where there is no log.
+
+    Of the current device's platform.
+    """
     return {
         _device.number_of(device): resource.get_file_name()
         if isinstance(resource, LoggingResourceAdaptor)
         else None
-        for device, resource in list(_resources.items())
+        for device, resource in _in_use().items()
     }
 
 
-def initialize(
+def _in_use() -> dict[Device, DeviceMemoryResource]:
+    """What there is on the current device's platform: the devices of others have its numbers."""
+    known, here = dict(_resources), current_device().platform.devices
+    return {device: known[device] for device in here if device in known}
+
+
+def initialization(
     pool_allocator: bool,
     managed_memory: bool,
     initial_pool_size: int | str | None,
@@ -110,23 +128,63 @@ def initialize(
     devices: int | Iterable[int] | None,
     logging: bool,
     log_file_name: str | os.PathLike[str] | None,
-) -> None:
-    """``rmm.reinitialize`` without its hooks. Bad arguments are told before anything changes."""
+) -> Callable[[], None]:
+    """``rmm.reinitialize`` without its hooks: a call of what this returns.
+
+    Bad arguments are told here, before anything changes.
+    """
     listed = [0] if devices is None else [devices] if isinstance(devices, int) else list(devices)
-    chosen = [_device.numbered(number) for number in listed]
+    chosen = list(dict.fromkeys(_device.numbered(number) for number in listed))
     sizes = pool_sizes(initial_pool_size, maximum_pool_size) if pool_allocator else (0, None)
-    name = log_name(log_file_name) if logging else None
-    # First: the memory and the files of the former ones may be those that the new ones need.
-    _resources.clear()
+    name = _writable(log_name(log_file_name)) if logging else None
     below = ManagedMemoryResource if managed_memory else CudaMemoryResource
-    for device in chosen:
+
+    def made_on(device: Device) -> DeviceMemoryResource:
         made: DeviceMemoryResource = below.of_device(device)
         if pool_allocator:
             made = PoolMemoryResource(made, *sizes)
-        _set(device, _log_over(made, name) if logging else made)
+        return made if name is None else _log_over(made, name)
+
+    def initialize() -> None:
+        former = {
+            device: _set_aside(resource, ends_logs=name is not None)
+            for device, resource in list(_resources.items())
+        }
+        _resources.clear()
+        try:
+            for device in chosen:
+                _set(device, made_on(device))
+        except BaseException:
+            _resources.clear()
+            _resources.update(former)
+            raise
+
+    return initialize
 
 
-def _log_over(below: DeviceMemoryResource, name: str | None) -> DeviceMemoryResource:
+def _set_aside(resource: DeviceMemoryResource, *, ends_logs: bool) -> DeviceMemoryResource:
+    """What may come back, without what the new ones may need of it: free memory, and files."""
+    below = resource
+    while isinstance(below, UpstreamResourceAdaptor):
+        is_log = isinstance(below, LoggingResourceAdaptor)
+        below = below.get_upstream()
+        if ends_logs and is_log:
+            resource = below
+    resource.resource.trim()
+    return resource
+
+
+def _writable(name: str) -> str:
+    folder = os.path.dirname(os.path.abspath(name))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ValueError(
+            f"log_file_name: no file can be made in {folder}: there is no such folder "
+            "that this process may write to"
+        )
+    return name
+
+
+def _log_over(below: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
     """The former log of that file ends once what was freed through it has gone back."""
     until = time.monotonic() + _PATIENCE
     while True:

@@ -76,7 +76,8 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
     It takes ``initial_pool_size`` bytes (None: none) at once and holds ``maximum_pool_size``,
     rounded up to 2 MiB, at most (None: no limit), both integers or text: "1GiB". Over the
     driver's memory what is free moves to where a larger request needs it. A pool cannot stand on
-    another pool: there arenas do. RuntimeError for an initial size beyond the maximum.
+    another pool: there arenas do. RuntimeError for an initial size beyond the maximum, and for a
+    maximum of 0.
     """
 
     def __init__(
@@ -100,6 +101,8 @@ def pool_sizes(initial: int | str | None, maximum: int | str | None) -> tuple[in
     if maximum is None:
         return least, None
     most = bytes_of(maximum, "maximum_pool_size")
+    if most == 0:
+        raise RefusedError("maximum_pool_size must be 1 or more, or None for no limit, not 0")
     if least > most:
         raise RefusedError(f"initial_pool_size {least} exceeds maximum_pool_size {most}")
     return least, -(-most // _GRANULE) * _GRANULE
@@ -120,7 +123,8 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
     """Arenas that threads and streams do not share.
 
     They hold ``arena_size`` bytes together at most (None: no limit), an integer or text.
-    ``dump_log_on_failure``: where there is no memory, the log (see ``level_enum``) has a message.
+    RuntimeError for 0. ``dump_log_on_failure``: where there is no memory, the log (see
+    ``level_enum``) has a message.
     """
 
     def __init__(
@@ -131,6 +135,8 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
     ) -> None:
         upstream = self._stand_on(upstream_mr)
         limit = 0 if arena_size is None else bytes_of(arena_size, "arena_size")
+        if limit == 0 and arena_size is not None:
+            raise RefusedError("arena_size must be 1 or more, or None for no limit, not 0")
         arenas = ArenaResource(upstream, limit)
         self._use(
             FailureCallbackResource(arenas, _teller_of(arenas)) if dump_log_on_failure else arenas
@@ -190,7 +196,6 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         )
         self._bins: dict[int, MemoryResource] = {}
         self._bin_mrs: list[DeviceMemoryResource] = []
-        self._is_below = False
         if least != -1 and most != -1:
             for exponent in range(least, most + 1):
                 self._bins[1 << exponent] = FixedSizeResource(upstream, 1 << exponent)
@@ -203,21 +208,20 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
 
         ``bin_resource`` None: one of fixed-size blocks. A bin of that size is replaced; memory from
         it goes back to it. RuntimeError once another resource stands on this one, which would not
-        see the bin.
+        see the bin; ValueError for a resource of another device's memory.
         """
         if self._is_below:
             raise RefusedError(f"another resource stands on {self!r} already: add bins before that")
         size = count_of(allocation_size, "allocation_size")
         if bin_resource is None:
-            chosen: MemoryResource = FixedSizeResource(self._upstream_mr._below(), size)
-        elif isinstance(bin_resource, DeviceMemoryResource):
-            chosen = bin_resource._below()
+            chosen: MemoryResource = FixedSizeResource(self._upstream_mr.resource, size)
         else:
-            raise TypeError(f"bin_resource must be a DeviceMemoryResource, not {bin_resource!r}")
+            chosen = self._bin_of(bin_resource)
         bins = self._bins | {size: chosen}
-        self._use(BinningResource(self._upstream_mr._below(), bins))
+        self._use(BinningResource(self._upstream_mr.resource, bins))
         self._bins = bins
         if bin_resource is not None:
+            bin_resource._is_below = True
             self._bin_mrs.append(bin_resource)
 
     @property
@@ -225,9 +229,15 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         """The resources that were given for bins, as a new list."""
         return list(self._bin_mrs)
 
-    def _below(self) -> MemoryResource:
-        self._is_below = True
-        return self._resource
+    def _bin_of(self, given: DeviceMemoryResource) -> MemoryResource:
+        if not isinstance(given, DeviceMemoryResource):
+            raise TypeError(f"bin_resource must be a DeviceMemoryResource, not {given!r}")
+        if given.device != self._device:
+            raise ValueError(
+                f"bin_resource gives memory of {given.device.filter}, and the bins are for "
+                f"{self._device.filter}: make it while that device is the current one"
+            )
+        return given.resource
 
 
 def _exponent(value: int, name: str) -> int:

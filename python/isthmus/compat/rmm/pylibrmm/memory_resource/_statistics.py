@@ -76,6 +76,21 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
         _pushed.set(pushed[:place] + pushed[place + 1 :])
         return _read(scope)
 
+    def end_block(self) -> Statistics:
+        """``pop_counters`` for a block, which ends also what other resources began in it.
+
+        RuntimeError where there are none any more.
+        """
+        place, pushed = self._innermost(), _pushed.get()
+        if place is None:
+            raise RuntimeError(
+                "the counters of this block were popped already: pop in it no more than it pushes"
+            )
+        for _, scope in reversed(pushed[place:]):
+            scope.__exit__(None, None, None)
+        _pushed.set(pushed[:place])
+        return _read(pushed[place][1])
+
     def _innermost(self) -> int | None:
         pushed = _pushed.get()
         for place in range(len(pushed) - 1, -1, -1):
