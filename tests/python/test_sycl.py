@@ -483,3 +483,20 @@ def test_dlpack_of_another_context() -> None:
         buffer.__dlpack_device__()
     with pytest.raises(TypeError, match="SyclQueue"):
         Buffer(64, queue=Queue("sycl")).__dlpack__(stream=5)
+
+
+def test_others_memory_with_a_copy_in_flight_is_not_freed() -> None:
+    from isthmus.compat.rmm.pylibrmm._places import memory_at
+
+    theirs, queue, gate = dm.MemoryUSMDevice(DATA.nbytes), Queue("sycl"), Event()
+    theirs.copy_from_host(DATA)
+    out = Buffer(DATA.nbytes, queue=queue)
+    passing = Buffer.adopt(theirs._pointer, DATA.nbytes, queue=queue)
+    out.copy_from(passing, blocking=False, after=gate)
+    del passing
+    try:
+        taken = memory_at(theirs._pointer, DATA.nbytes, Device("sycl").default_queue)
+    finally:
+        gate.complete()
+    assert isinstance(taken, Buffer)
+    assert taken.tobytes() == out.tobytes() == DATA.tobytes()

@@ -64,7 +64,8 @@ def memory_at(pointer: int, nbytes: int, queue: Queue, owner: object = None) -> 
     if pointer == 0:
         raise InvalidArgumentError(f"no {nbytes} bytes lie at the address 0")
     found = query(pointer, context=queue.context)
-    if found.state in ("free", "waiting"):
+    # What somebody else owns waits, too, once a buffer over it has gone with a copy in flight.
+    if found.state == "free" or (found.state == "waiting" and found.kind == "unknown"):
         raise InvalidArgumentError(f"the memory at {pointer:#x} was freed: nothing may use it")
     if found.state == "unknown":
         return memoryview((c_ubyte * nbytes).from_address(pointer)).cast("B")
