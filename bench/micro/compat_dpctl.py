@@ -48,7 +48,7 @@ def allocations(report: Report, three: Three) -> None:
         report.below(f"{three.kind}: {name} made and dropped", taken["door"], 1.2e-6, beside)
         told = three.times("made_by(size, queue=queue)._pointer", size=size)
         report.against(f"{three.kind}: {name} made, its address told, and dropped", told["door"],
-                       ("dpctl", told["dpctl"]), 5)  # fmt: skip
+                       ("dpctl", told["dpctl"]), 1.3)  # fmt: skip
     taken = three.times("made_by(size, queue=queue).memset(1)", size=SIZES["64 MiB"])
     report.against(f"{three.kind}: 64 MiB made, set and dropped", taken["door"],
                    ("dpctl", taken["dpctl"]), 1 / 5)  # fmt: skip
