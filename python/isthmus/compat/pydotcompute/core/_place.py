@@ -27,20 +27,21 @@ def host_queue() -> Queue:
     return Device("host").default_queue
 
 
-def default_queue() -> Queue:
-    """The current queue; the host's where that is a driver's for the processor.
+def default_queue(device: Device | str | None = None) -> Queue:
+    """That of ``device``; None: the current one, but the host's where a driver has the processor.
 
     Without a GPU PyDotCompute's device arrays are NumPy's, which only the host device's are. On a
     CUDA device whose queue nobody chose it is CuPy's current stream, as there.
     """
+    if device is not None:
+        return _queue_of(device)
     queue = current_queue()
-    device = queue.device
-    if device.type == "cpu":
+    if queue.device.type == "cpu":
         return host_queue()
-    return default_queue_of(device) if queue == device.default_queue else queue
+    return _queue_of(queue.device) if queue == queue.device.default_queue else queue
 
 
-def default_queue_of(device: Device | str) -> Queue:
+def _queue_of(device: Device | str) -> Queue:
     """CuPy's current stream on a CUDA device, if there is CuPy; else the device's own."""
     found = Device(device)
     return found.default_queue if _has_no_cupy(found) else _current_stream(found)

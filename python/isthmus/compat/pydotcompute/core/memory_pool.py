@@ -12,7 +12,7 @@ from isthmus.unified.layout import at_least
 
 from . import _pools
 from ._making import making
-from ._place import default_queue, default_queue_of
+from ._place import default_queue
 from .unified_buffer import UnifiedBuffer
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class MemoryPool(BufferPool):
         Arguments and errors are those of ``UnifiedBuffer``. What it holds is not specified.
         """
         if queue is None:
-            queue = default_queue() if device is None else default_queue_of(device)
+            queue = default_queue(device)
         found = super().acquire(shape, dtype, pinned=pinned, device=device, queue=queue)
         return cast("UnifiedBuffer[Any]", found)
 

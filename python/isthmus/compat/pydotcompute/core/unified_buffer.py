@@ -17,7 +17,7 @@ from isthmus.compat.pydotcompute.exceptions import (
 )
 
 from ._making import making
-from ._place import as_cupys, cupys_device, default_queue, default_queue_of
+from ._place import as_cupys, cupys_device, default_queue
 from ._pools import resource_of
 from ._telling import TO_DEVICE, TO_HOST, TellingBuffer, device_of, host_of, telling
 
@@ -65,7 +65,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         **options: Any,
     ) -> None:
         if queue is None:
-            queue = default_queue() if device is None else default_queue_of(device)
+            queue = default_queue(device)
         self._resource = options.get("resource")
         if self._resource is None:
             options["resource"] = resource_of(queue)
