@@ -78,7 +78,7 @@ run "no symbolic links, one library" test -f "$package/lib/libisthmus.so.0" -a !
 run "exported symbols of the wheel" python3 "$root/tests/abi/check_symbols.py" \
   "$package/lib/libisthmus.so.0" --names
 build_all wheel "$package" "$package/lib"
-run "install ${wheel##*/}[sycl]" "$work/venv/bin/python" -m pip install "$wheel[sycl]"
+run "install its extra sycl" "$work/venv/bin/python" -m pip install "${wheel}[sycl]"
 python_examples
 
 run "cmake --install" cmake --install "$build" --prefix "$work/prefix"
