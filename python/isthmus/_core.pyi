@@ -1525,11 +1525,11 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
-class DeviceArray:
+class Array:
     """
     A typed N-dimensional array over a Buffer of any kind.
 
-    DeviceArray(buffer, shape, dtype="float32", *, strides=None, offset=0)
+    Array(buffer, shape, dtype="float32", *, strides=None, offset=0)
 
     `shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,
     float or complex type in this machine's order of bytes. `strides` in bytes, 0 or more and
@@ -1551,7 +1551,7 @@ class DeviceArray:
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, key: Any) -> DeviceArray:
+    def __getitem__(self, key: Any) -> Array:
         """A view: by an integer, a slice of step 1 or more, ..., or a tuple of them.
 
         It shares the buffer. Raises IndexError out of bounds, TypeError for other keys.
@@ -1615,7 +1615,7 @@ class DeviceArray:
     def read_only(self) -> bool:
         """Whether writes to it are refused."""
 
-    def on_queue(self, queue: Queue) -> DeviceArray:
+    def on_queue(self, queue: Queue) -> Array:
         """
         The same elements, with operations that go to `queue`, of the same context
         (WrongContextError).
@@ -1656,7 +1656,7 @@ class DeviceArray:
     def __dlpack_device__(self) -> tuple[int, int]:
         """As Buffer.__dlpack_device__."""
 
-    def reshape(self, *shape: int | Sequence[int]) -> DeviceArray:
+    def reshape(self, *shape: int | Sequence[int]) -> Array:
         """
         The same elements in another shape: integers or one sequence of them, one of which
         may be -1. Raises ValueError where the numbers of elements differ and for an array
@@ -1671,7 +1671,7 @@ class DeviceArray:
 
     def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies the elements of an array of the same type and shape: a DeviceArray of any kind
+        Copies the elements of an array of the same type and shape: an Array of any kind
         and device, a NumPy array or another with the buffer protocol, or one with
         __sycl_usm_array_interface__ or __cuda_array_interface__; either may have gaps.
 
@@ -1967,7 +1967,7 @@ class _UnifiedMemory:
     @property
     def device(self) -> Any:
         """
-        The device copy, brought up to date: a DeviceArray, or on the host platform, where one
+        The device copy, brought up to date: an Array, or on the host platform, where one
         memory serves as both copies, a NumPy array. Returns when the host may write again,
         without waiting for kernels. What is put on the buffer's queue from then on sees it.
         ConflictError where both sides wrote the same; USMAllocationError; ClosedError.

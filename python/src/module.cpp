@@ -73,7 +73,7 @@ NB_MODULE(_core, module) {
   bind_torch(module);
   bind_bare_block(module);
   bind_buffer(module);
-  bind_device_array(module);
+  bind_typed_array(module);
   bind_ipc(module);
   bind_ranges(module);
   bind_nd(module);

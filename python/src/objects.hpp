@@ -105,7 +105,7 @@ struct failure_callback_resource : adaptor_resource {};
 struct bound_types {
   nb::handle platform, device, context, queue, event, resource, budget, buffer, unified;
   nb::handle memory[4];  // by kind; [0] their common base
-  nb::handle device_array;
+  nb::handle typed_array;
 };
 extern bound_types types;
 
@@ -158,7 +158,7 @@ void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_dpctl(nb::module_& module);
-void bind_device_array(nb::module_& module);
+void bind_typed_array(nb::module_& module);
 void bind_ipc(nb::module_& module);
 void bind_pin(nb::module_& module);
 void bind_unified(nb::module_& module);

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "device_array.hpp"
+#include "typed_array.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
@@ -104,7 +104,7 @@ array_layout layout_of(const Py_buffer& view) {
 }
 
 // The part of its buffer that its elements lie in.
-place part_place(nb::handle object, const device_array& of) {
+place part_place(nb::handle object, const typed_array& of) {
   const auto& parent = buffer_in(of);
   place made = buffer_place(parent);
   check(isthmus_buffer_slice(parent.raw.get(), of.offset, of.layout->extent, made.adopted.out()));
@@ -162,7 +162,7 @@ place buffer_place(const buffer& of) {
 }
 
 std::optional<array_place> to_array_place(nb::handle object, access wanted, const char* role) {
-  if (const auto* array = device_array_of(object)) {
+  if (const auto* array = typed_array_of(object)) {
     return array_place{part_place(object, *array), *array->layout};
   }
   if (buffer_of(object) != nullptr || PyObject_CheckBuffer(object.ptr()) == 0) {
@@ -194,7 +194,7 @@ place to_place(nb::handle object, access wanted, const char* role) {
     made.keep = nb::borrow(object);
     return made;
   }
-  if (const auto* array = device_array_of(object)) {
+  if (const auto* array = typed_array_of(object)) {
     if (!array->layout->is_c_dense) {
       raise_python(PyExc_ValueError, k_not_contiguous, role);
     }

@@ -46,7 +46,7 @@ struct array_place {
   place where;
   array_layout layout;
 };
-// Of a DeviceArray, or as the array lies in the object's own view. Not there where the object is a
+// Of an Array, or as the array lies in the object's own view. Not there where the object is a
 // Buffer or has no such view. ValueError for what runs backwards.
 [[nodiscard]] std::optional<array_place> to_array_place(nb::handle object, access wanted,
                                                         const char* role);

@@ -1,6 +1,6 @@
-// DeviceArray: what it is, and its ways out.
+// Array: what it is, and its ways out.
 
-#include "device_array.hpp"
+#include "typed_array.hpp"
 
 #include "arguments.hpp"
 
@@ -40,7 +40,7 @@ shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) 
 }
 
 // ClosedError for a freed buffer.
-void require_inside(const device_array& array) {
+void require_inside(const typed_array& array) {
   const auto& layout = *array.layout;
   const auto& of = buffer_in(array);
   if (array.offset > of.nbytes || layout.extent > of.nbytes - array.offset) {
@@ -60,13 +60,13 @@ void require_inside(const device_array& array) {
   }
 }
 
-void init(device_array* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
+void init(typed_array* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
           nb::handle strides, nb::handle offset) {
   static_cast<void>(require_buffer(buffer));
-  device_array made{nb::borrow(buffer), to_layout(shape, dtype, strides),
+  typed_array made{nb::borrow(buffer), to_layout(shape, dtype, strides),
                     to_size(offset, "offset")};
   require_inside(made);
-  new (self) device_array{std::move(made)};
+  new (self) typed_array{std::move(made)};
 }
 
 // -- the buffer protocol --------------------------------------------------------------------------
@@ -92,10 +92,10 @@ Py_ssize_t* numbers_of(const array_numbers& numbers) {
   return const_cast<Py_ssize_t*>(reinterpret_cast<const Py_ssize_t*>(numbers.data()));
 }
 
-const device_array* ready_array(PyObject* self) noexcept {
-  const auto* array = device_array_of(self);
+const typed_array* ready_array(PyObject* self) noexcept {
+  const auto* array = typed_array_of(self);
   if (array == nullptr) {
-    PyErr_SetString(PyExc_ValueError, "DeviceArray.__init__() was not called");
+    PyErr_SetString(PyExc_ValueError, "Array.__init__() was not called");
   }
   return array;
 }
@@ -137,7 +137,7 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
 }
 
 void release_view(PyObject* self, Py_buffer*) noexcept {
-  isthmus_buffer_unexport(buffer_in(*device_array_of(self)).raw.get());
+  isthmus_buffer_unexport(buffer_in(*typed_array_of(self)).raw.get());
 }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
@@ -152,12 +152,12 @@ Py_ssize_t length_of(PyObject* self) noexcept {
   return array->layout->shape[0];
 }
 
-nb::object address_of(const device_array& self) {
+nb::object address_of(const typed_array& self) {
   return nb::steal(
       PyLong_FromVoidPtr(const_cast<void*>(view_of(self).in(info_of(buffer_in(self)).pointer))));
 }
 
-nb::object array_repr(const device_array& self) {
+nb::object array_repr(const typed_array& self) {
   const auto& of = buffer_in(self);
   const auto& layout = *self.layout;
   const auto on = describe(*device_of(queue_of_buffer(of).device_object));
@@ -168,102 +168,102 @@ nb::object array_repr(const device_array& self) {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
   const bool is_freed = isthmus_buffer_info(of.raw.get(), &info) != ISTHMUS_OK;
-  return nb::steal(PyUnicode_FromFormat("<isthmus.DeviceArray %U %R %s%U%s on %s%s>",
+  return nb::steal(PyUnicode_FromFormat("<isthmus.Array %U %R %s%U%s on %s%s>",
                                         kind_name(of.kind).ptr(), shape.ptr(), layout.type->name,
                                         gaps.ptr(), is_freed ? ", freed," : "", on.c_str(),
                                         of.read_only ? ", read-only" : ""));
 }
 
-nb::object moved_to_queue(const device_array& self, nb::handle queue) {
-  return make_device_array(on_queue(self.buffer_object, queue), self.layout, self.offset);
+nb::object moved_to_queue(const typed_array& self, nb::handle queue) {
+  return make_typed_array(on_queue(self.buffer_object, queue), self.layout, self.offset);
 }
 
-nb::object lend_array(const device_array& self, nb::handle stream, nb::handle max_version,
+nb::object lend_array(const typed_array& self, nb::handle stream, nb::handle max_version,
                       nb::handle device, nb::handle copy) {
   return to_dlpack(view_of(self), stream, max_version, device, copy);
 }
 
 nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
-  return to_array(self, buffer_in(*device_array_of(self)), dtype, copy);
+  return to_array(self, buffer_in(*typed_array_of(self)), dtype, copy);
 }
 
-void bind_layout(nb::class_<device_array>& bound) {
+void bind_layout(nb::class_<typed_array>& bound) {
   bound
       .def_prop_ro(
-          "shape", [](const device_array& self) { return to_tuple(self.layout->shape); },
+          "shape", [](const typed_array& self) { return to_tuple(self.layout->shape); },
           nb::sig("def shape(self) -> tuple[int, ...]"), "Elements along each dimension.")
       .def_prop_ro(
-          "strides", [](const device_array& self) { return to_tuple(self.layout->strides); },
+          "strides", [](const typed_array& self) { return to_tuple(self.layout->strides); },
           nb::sig("def strides(self) -> tuple[int, ...]"),
           "Bytes from one element to the next along each dimension.")
       .def_prop_ro(
           "dtype",
-          [](const device_array& self) { return nb::borrow(dtype_of(*self.layout->type)); },
+          [](const typed_array& self) { return nb::borrow(dtype_of(*self.layout->type)); },
           nb::sig("def dtype(self) -> Any"), "The elements' numpy.dtype. Imports NumPy.")
       .def_prop_ro(
-          "ndim", [](const device_array& self) { return self.layout->shape.size(); },
+          "ndim", [](const typed_array& self) { return self.layout->shape.size(); },
           "How many dimensions it has, 64 at most.")
       .def_prop_ro(
-          "size", [](const device_array& self) { return self.layout->size; }, "All its elements.")
+          "size", [](const typed_array& self) { return self.layout->size; }, "All its elements.")
       .def_prop_ro(
-          "itemsize", [](const device_array& self) { return self.layout->item; },
+          "itemsize", [](const typed_array& self) { return self.layout->item; },
           "Bytes of an element.")
       .def_prop_ro(
-          "nbytes", [](const device_array& self) { return self.layout->nbytes; },
+          "nbytes", [](const typed_array& self) { return self.layout->nbytes; },
           "Bytes of all elements, without what lies between them.")
       .def_prop_ro(
-          "offset", [](const device_array& self) { return self.offset; },
+          "offset", [](const typed_array& self) { return self.offset; },
           "Bytes from the buffer's start to the first element.")
       .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
                    "The first element's address. ClosedError if the buffer is freed.");
 }
 
-void bind_memory_of_array(nb::class_<device_array>& bound) {
+void bind_memory_of_array(nb::class_<typed_array>& bound) {
   bound
       .def_prop_ro(
-          "buffer", [](const device_array& self) { return self.buffer_object; },
+          "buffer", [](const typed_array& self) { return self.buffer_object; },
           nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
       .def_prop_ro(
-          "kind", [](const device_array& self) { return kind_name(buffer_in(self).kind); },
+          "kind", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
       .def_prop_ro(
-          "queue", [](const device_array& self) { return buffer_in(self).queue_object; },
+          "queue", [](const typed_array& self) { return buffer_in(self).queue_object; },
           nb::sig("def queue(self) -> Queue"), "The buffer's queue.")
       .def_prop_ro(
           "device",
-          [](const device_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
+          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
           nb::sig("def device(self) -> Device"), "The device of its queue.")
       .def_prop_ro(
-          "read_only", [](const device_array& self) { return buffer_in(self).read_only; },
+          "read_only", [](const typed_array& self) { return buffer_in(self).read_only; },
           "Whether writes to it are refused.")
       .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
-           nb::sig("def on_queue(self, queue: Queue) -> DeviceArray"),
+           nb::sig("def on_queue(self, queue: Queue) -> Array"),
            "The same elements, with operations that go to `queue`, of the same context\n"
            "(WrongContextError).")
       .def(
           "record",
-          [](const device_array& self, nb::handle user) { record_use(buffer_in(self), user); },
+          [](const typed_array& self, nb::handle user) { record_use(buffer_in(self), user); },
           nb::arg("queue_or_event").none(),
           nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
           "Tells that work which Isthmus does not know uses the memory: as Buffer.record.")
       .def("__repr__", &array_repr, nb::sig("def __repr__(self) -> str"));
 }
 
-void bind_interfaces(nb::class_<device_array>& bound) {
+void bind_interfaces(nb::class_<typed_array>& bound) {
   bound
       .def_prop_ro(
           "__sycl_usm_array_interface__",
-          [](const device_array& self) { return usm_interface(view_of(self)); },
+          [](const typed_array& self) { return usm_interface(view_of(self)); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1, as Buffer's, of the first element's address; strides count elements.")
       .def_prop_ro(
           "__array_interface__",
-          [](nb::handle self) { return array_interface(self, view_of(*device_array_of(self))); },
+          [](nb::handle self) { return array_interface(self, view_of(*typed_array_of(self))); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, of shared and host kinds, as Buffer's.")
       .def_prop_ro(
           "__cuda_array_interface__",
-          [](const device_array& self) { return cuda_interface(view_of(self)); },
+          [](const typed_array& self) { return cuda_interface(view_of(self)); },
           nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
           "Numba's interface, version 3, of arrays on CUDA devices, as Buffer's.")
       .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
@@ -280,12 +280,12 @@ void bind_interfaces(nb::class_<device_array>& bound) {
            "waits and errors. A copy has no gaps.")
       .def(
           "__dlpack_device__",
-          [](const device_array& self) { return dlpack_device(buffer_in(self)); },
+          [](const typed_array& self) { return dlpack_device(buffer_in(self)); },
           nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
           "As Buffer.__dlpack_device__.");
 }
 
-PyType_Slot device_array_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)},
+PyType_Slot typed_array_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)},
                                     {Py_mp_subscript, reinterpret_cast<void*>(&array_subscript)},
                                     {Py_bf_getbuffer, reinterpret_cast<void*>(&get_view)},
                                     {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_view)},
@@ -293,17 +293,17 @@ PyType_Slot device_array_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&leng
 
 }  // namespace
 
-nb::object make_device_array(nb::object buffer, shared_layout layout, std::size_t offset) {
-  return make_instance<device_array>(types.device_array,
-                                     device_array{std::move(buffer), std::move(layout), offset});
+nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t offset) {
+  return make_instance<typed_array>(types.typed_array,
+                                     typed_array{std::move(buffer), std::move(layout), offset});
 }
 
-void bind_device_array(nb::module_& module) {
-  nb::class_<device_array> bound(
-      module, "DeviceArray", nb::type_slots(device_array_slots), nb::is_weak_referenceable(),
+void bind_typed_array(nb::module_& module) {
+  nb::class_<typed_array> bound(
+      module, "Array", nb::type_slots(typed_array_slots), nb::is_weak_referenceable(),
       nb::pooled(),
       "A typed N-dimensional array over a Buffer of any kind.\n\n"
-      "DeviceArray(buffer, shape, dtype=\"float32\", *, strides=None, offset=0)\n\n"
+      "Array(buffer, shape, dtype=\"float32\", *, strides=None, offset=0)\n\n"
       "`shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,\n"
       "float or complex type in this machine's order of bytes. `strides` in bytes, 0 or more and\n"
       "multiples of the element's size; None: C order without gaps. `offset`: bytes from the\n"
@@ -317,7 +317,7 @@ void bind_device_array(nb::module_& module) {
       "numpy.asarray(array) see shared and host kinds without a copy, once pending work on the\n"
       "buffer has ended; other libraries take it by DLPack and the interfaces. Never changes, and\n"
       "is safe to use from any thread; operations on the elements are the buffer's.");
-  types.device_array = bound;
+  types.typed_array = bound;
   bound.def(
       "__init__", &init, nb::arg("buffer").none(), nb::arg("shape").none(),
       nb::arg("dtype").none() = "float32", nb::kw_only(), nb::arg("strides") = nb::none(),

@@ -1,14 +1,14 @@
-// DeviceArray's views: by index, and of another shape.
+// Array's views: by index, and of another shape.
 
 #include "arguments.hpp"
-#include "device_array.hpp"
+#include "typed_array.hpp"
 
 namespace isthmus::python {
 namespace {
 
 // A view that takes shape dimension by dimension.
 struct view_maker {
-  const device_array& of;
+  const typed_array& of;
   array_layout made{};
   std::size_t offset = of.offset;
   std::size_t axis = 0;  // the next of `of`
@@ -33,7 +33,7 @@ void view_maker::take_slice(nb::handle key) {
     raise_set();
   }
   if (step < 1) {
-    raise_python(PyExc_ValueError, "slices of a DeviceArray have a step of 1 or more, not %zd",
+    raise_python(PyExc_ValueError, "slices of an Array have a step of 1 or more, not %zd",
                  step);
   }
   const auto length = PySlice_AdjustIndices(shape()[axis], &start, &stop, step);
@@ -48,7 +48,7 @@ void view_maker::take_index(nb::handle key) {
   const nb::object index = PyBool_Check(key.ptr()) != 0 ? nb::object{} : as_integer(key);
   if (!index.is_valid()) {
     raise_python(PyExc_TypeError,
-                 "a DeviceArray is indexed by integers, slices and ..., not by %.100s: for other "
+                 "an Array is indexed by integers, slices and ..., not by %.100s: for other "
                  "choices of elements copy it with to_numpy()",
                  Py_TYPE(key.ptr())->tp_name);
   }
@@ -86,7 +86,7 @@ std::size_t count_axes(nb::handle keys) {
   return axes;
 }
 
-nb::object part_of(const device_array& of, nb::handle key) {
+nb::object part_of(const typed_array& of, nb::handle key) {
   const nb::object keys =
       PyTuple_Check(key.ptr()) != 0 ? nb::borrow(key) : nb::object{nb::make_tuple(key)};
   const auto axes = count_axes(keys);
@@ -109,7 +109,7 @@ nb::object part_of(const device_array& of, nb::handle key) {
   }
   view.made.item = of.layout->item;
   view.made.type = of.layout->type;
-  return make_device_array(of.buffer_object,
+  return make_typed_array(of.buffer_object,
                            std::make_shared<const typed_layout>(std::move(view.made)), view.offset);
 }
 
@@ -146,7 +146,7 @@ array_numbers to_new_shape(const nb::args& given, std::int64_t size) {
   return shape;
 }
 
-nb::object reshape(const device_array& self, const nb::args& given) {
+nb::object reshape(const typed_array& self, const nb::args& given) {
   const auto& layout = *self.layout;
   if (!layout.is_c_dense) {
     raise_python(PyExc_ValueError,
@@ -158,23 +158,23 @@ nb::object reshape(const device_array& self, const nb::args& given) {
     raise_python(PyExc_ValueError, "%lld elements cannot take the shape %R",
                  static_cast<long long>(layout.size), given.ptr());
   }
-  return make_device_array(self.buffer_object, std::move(made), self.offset);
+  return make_typed_array(self.buffer_object, std::move(made), self.offset);
 }
 
 }  // namespace
 
 PyObject* array_subscript(PyObject* self, PyObject* key) noexcept {
-  const auto* of = device_array_of(self);
+  const auto* of = typed_array_of(self);
   if (of == nullptr) {
-    PyErr_SetString(PyExc_ValueError, "DeviceArray.__init__() was not called");
+    PyErr_SetString(PyExc_ValueError, "Array.__init__() was not called");
     return nullptr;
   }
   return result_of([=] { return part_of(*of, key); });
 }
 
-void bind_array_views(nb::class_<device_array>& bound) {
+void bind_array_views(nb::class_<typed_array>& bound) {
   bound.def("reshape", &reshape, nb::arg("shape"),
-            nb::sig("def reshape(self, *shape: int | Sequence[int]) -> DeviceArray"),
+            nb::sig("def reshape(self, *shape: int | Sequence[int]) -> Array"),
             "The same elements in another shape: integers or one sequence of them, one of which\n"
             "may be -1. Raises ValueError where the numbers of elements differ and for an array\n"
             "that is not in C order without gaps.");

@@ -1,10 +1,10 @@
-// DeviceArray's copies and fills.
+// Array's copies and fills.
 
 #include <array>
 #include <cstring>
 
 #include "arguments.hpp"
-#include "device_array.hpp"
+#include "typed_array.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
@@ -153,7 +153,7 @@ nb::object fill_array(nb::handle self, nb::handle value, nb::handle queue, nb::h
   const nb::object item = to_item(value, *to.layout.type);
   const operation_arguments how{queue, after, to_flag(blocking, "blocking")};
   const bool takes_pattern =
-      device_array_of(self)->layout->is_c_dense && to.layout.item <= k_widest_pattern;
+      typed_array_of(self)->layout->is_c_dense && to.layout.item <= k_widest_pattern;
   if (!takes_pattern) {
     return copy_to_all(to, item, how);
   }
@@ -166,11 +166,11 @@ nb::object fill_array(nb::handle self, nb::handle value, nb::handle queue, nb::h
                        });
 }
 
-nb::object fresh_array(const device_array& self) { return to_numpy(view_of(self)); }
+nb::object fresh_array(const typed_array& self) { return to_numpy(view_of(self)); }
 
 }  // namespace
 
-void bind_array_copies(nb::class_<device_array>& bound) {
+void bind_array_copies(nb::class_<typed_array>& bound) {
   const auto none = nb::none();
   bound
       .def("to_numpy", &fresh_array, nb::sig("def to_numpy(self) -> Any"),
@@ -180,7 +180,7 @@ void bind_array_copies(nb::class_<device_array>& bound) {
            nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
            nb::sig("def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | "
                    "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
-           "Copies the elements of an array of the same type and shape: a DeviceArray of any kind\n"
+           "Copies the elements of an array of the same type and shape: an Array of any kind\n"
            "and device, a NumPy array or another with the buffer protocol, or one with\n"
            "__sycl_usm_array_interface__ or __cuda_array_interface__; either may have gaps.\n\n"
            "`queue` None: this array's. Order, events and `blocking` as in Buffer.copy_from.\n"

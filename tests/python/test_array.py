@@ -1,4 +1,4 @@
-"""DeviceArray: type, shape and strides over a Buffer; views, copies, fills, bad input."""
+"""Array: type, shape and strides over a Buffer; views, copies, fills, bad input."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import filled, python, sim
 
 import isthmus
-from isthmus import Buffer, DeviceArray, Event, Queue
+from isthmus import Buffer, Array, Event, Queue
 from isthmus.memory import live
 
 if TYPE_CHECKING:
@@ -24,15 +24,15 @@ SHAPE = (6, 5, 4)
 MODEL = np.arange(120, dtype=np.float32).reshape(SHAPE)
 
 
-def array_of(model: np.ndarray, queue: Queue, kind: str) -> DeviceArray:
+def array_of(model: np.ndarray, queue: Queue, kind: str) -> Array:
     """The same elements in a new buffer, behind 32 bytes of something else."""
     buffer = filled(bytes(32) + model.tobytes(), kind=kind, queue=queue)
-    return DeviceArray(buffer, model.shape, model.dtype, offset=32)
+    return Array(buffer, model.shape, model.dtype, offset=32)
 
 
 def test_what_it_tells(q: Queue, kind: str) -> None:
     buffer = Buffer(500, kind=kind, queue=q)
-    made = DeviceArray(buffer, SHAPE, offset=20)
+    made = Array(buffer, SHAPE, offset=20)
     assert (made.shape, made.strides, made.dtype) == (SHAPE, (80, 16, 4), np.dtype("f4"))
     assert (made.ndim, made.size, made.itemsize, made.nbytes) == (3, 120, 4, 480)
     assert (made.offset, len(made), made.ptr) == (20, 6, buffer.ptr + 20)
@@ -46,24 +46,24 @@ def test_what_it_tells(q: Queue, kind: str) -> None:
 
 def test_strides_and_scalars(q: Queue, kind: str) -> None:
     buffer = filled(np.arange(24, dtype=np.int16), kind=kind, queue=q)
-    turned = DeviceArray(buffer, (4, 6), np.int16, strides=(2, 8))
+    turned = Array(buffer, (4, 6), np.int16, strides=(2, 8))
     assert (turned.to_numpy() == np.arange(24).reshape(6, 4).T).all()
-    again = DeviceArray(buffer, (3, 2), "int16", strides=(0, 2), offset=4)
+    again = Array(buffer, (3, 2), "int16", strides=(0, 2), offset=4)
     assert again.to_numpy().tolist() == [[2, 3]] * 3
-    one = DeviceArray(buffer, (), "<i2", offset=46)
+    one = Array(buffer, (), "<i2", offset=46)
     assert (one.shape, one.size, one.to_numpy()[()]) == ((), 1, 23)
-    assert DeviceArray(buffer, 24, "i2").shape == (24,)
+    assert Array(buffer, 24, "i2").shape == (24,)
     with pytest.raises(TypeError, match="no dimensions"):
         len(one)
 
 
 def test_nothing_in_it(q: Queue, kind: str) -> None:
     for shape, offset in (((0,), 8), ((3, 0, 2), 0)):
-        empty = DeviceArray(Buffer(8, kind=kind, queue=q), shape, offset=offset)
+        empty = Array(Buffer(8, kind=kind, queue=q), shape, offset=offset)
         assert (empty.size, empty.nbytes, empty.to_numpy().shape) == (0, 0, shape)
         empty.fill(1)
         empty.copy_from(np.empty(shape, np.float32))
-    assert DeviceArray(Buffer(0, kind=kind, queue=q), 0).to_numpy().shape == (0,)
+    assert Array(Buffer(0, kind=kind, queue=q), 0).to_numpy().shape == (0,)
     assert array_of(MODEL, q, kind)[6:, ::2].to_numpy().shape == (0, 3, 4)
 
 
@@ -94,13 +94,13 @@ def test_every_type(q: Queue, kind: str, name: str) -> None:
 )
 def test_types_that_no_array_here_has(q: Queue, wrong: Any) -> None:
     with pytest.raises(TypeError, match="dtype must be"):
-        DeviceArray(Buffer(64, queue=q), 2, np.dtype(wrong))
+        Array(Buffer(64, queue=q), 2, np.dtype(wrong))
 
 
 def test_other_kinds_of_types(q: Queue) -> None:
     for wrong in ("nonsense", 5.5, object()):
         with pytest.raises(TypeError):
-            DeviceArray(Buffer(64, queue=q), 2, wrong)
+            Array(Buffer(64, queue=q), 2, wrong)
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -131,14 +131,14 @@ def test_bad_arguments(
     q: Queue, kind: str, arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
-        DeviceArray(Buffer(64, kind=kind, queue=q), **arguments)
+        Array(Buffer(64, kind=kind, queue=q), **arguments)
 
 
 def test_what_is_no_buffer() -> None:
     for wrong in (bytes(64), np.zeros(4), None, Buffer):
         with pytest.raises(TypeError, match="a Buffer is needed"):
-            DeviceArray(wrong, 4)  # type: ignore[arg-type]
-    bare = DeviceArray.__new__(DeviceArray)
+            Array(wrong, 4)  # type: ignore[arg-type]
+    bare = Array.__new__(Array)
     for use in (len, memoryview, lambda a: a[0]):
         with pytest.raises(ValueError, match="not called"):
             use(bare)
@@ -191,7 +191,7 @@ def test_views(q: Queue, kind: str, key: Any) -> None:
 )
 def test_bad_keys(q: Queue, key: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        DeviceArray(Buffer(480, queue=q), SHAPE)[key]
+        Array(Buffer(480, queue=q), SHAPE)[key]
 
 
 SIM = sim(effect="late")
@@ -294,7 +294,7 @@ def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
 
 
 def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
-    made = DeviceArray(Buffer(64, kind=kind, queue=q), (4, 4), strides=(0, 4))
+    made = Array(Buffer(64, kind=kind, queue=q), (4, 4), strides=(0, 4))
     with pytest.raises(isthmus.InvalidArgumentError):
         made.copy_from(np.zeros((4, 4), np.float32))
 
@@ -317,7 +317,7 @@ def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
     ],
 )
 def test_bad_fills(q: Queue, name: str, value: Any, error: type[Exception]) -> None:
-    made = DeviceArray(Buffer(64, queue=q), 4, name)
+    made = Array(Buffer(64, queue=q), 4, name)
     with pytest.raises(error):
         made.fill(value)
 
@@ -327,7 +327,7 @@ def test_fills(q: Queue, kind: str) -> None:
     cast: list[tuple[str, Any]] = [("i2", np.uint8(7)), ("f2", np.float64(0.5)), ("f4", 3)]
     byte: list[tuple[str, Any]] = [("u1", 255), ("?", 1), ("?", np.True_)]
     for name, value in wide + cast + byte:
-        made = DeviceArray(Buffer(256, kind=kind, queue=q), 8, name)
+        made = Array(Buffer(256, kind=kind, queue=q), 8, name)
         made.fill(value)
         assert (made.to_numpy() == np.full(8, value, name)).all(), name
         made.fill()
@@ -348,7 +348,7 @@ def test_a_freed_buffer(q: Queue, kind: str) -> None:
         lambda: made.copy_to(MODEL.copy()),
         lambda: made.__sycl_usm_array_interface__,
         lambda: made.on_queue(q),
-        lambda: DeviceArray(made.buffer, 1),
+        lambda: Array(made.buffer, 1),
         lambda: made[:2].to_numpy(),
         lambda: isthmus.copy_nd(made, MODEL),
     ]
@@ -382,7 +382,7 @@ def test_without_numpy() -> None:
     python(
         "import sys, isthmus\n"
         "buffer = isthmus.Buffer(64, kind='shared', device='host')\n"
-        "array = isthmus.DeviceArray(buffer, (4, 2), 'int32')\n"
+        "array = isthmus.Array(buffer, (4, 2), 'int32')\n"
         "array[1:, 0].fill(7)\n"
         "assert memoryview(array).tolist()[1] == [7, memoryview(array)[1, 1]]\n"
         "assert 'numpy' not in sys.modules\n"
