@@ -15,16 +15,17 @@ struct too_far {};
 using array_numbers = std::vector<std::int64_t>;
 using number_span = std::span<const std::int64_t>;
 
-// A type that all array libraries know, in this machine's order of bytes. There is one object of
-// each, so that equal types have equal addresses.
+// A type that array libraries know, in this machine's order of bytes. There is one object of each,
+// so that equal types have equal addresses.
 struct element_type {
   char kind;               // NumPy's: b, i, u, f or c
   std::uint8_t item;       // bytes of an element
   std::uint8_t code;       // DLPack's
-  const char* typestr;     // of the array interfaces
-  const char* format;      // of the buffer protocol
+  const char* typestr;     // of the array interfaces; nullptr: they have no name for bfloat16
+  const char* format;      // of the buffer protocol; nullptr as above
   const char* name;        // NumPy's
   std::uint8_t alignment;  // bytes
+  isthmus_dtype_t dtype;   // the library's
 };
 // Of a typestr ("<f4") or NumPy's name ("float32"); nullptr for anything else.
 [[nodiscard]] const element_type* find_element_type(nb::handle text);
@@ -35,7 +36,7 @@ struct element_type {
 // TypeError where it is none, or one of dates, objects, records or another order of bytes.
 [[nodiscard]] const element_type& to_element_type(nb::handle dtype);
 [[nodiscard]] const element_type& byte_type() noexcept;
-// Borrowed. The typestr is interned; NumPy is imported for the dtype.
+// Borrowed. The typestr is interned, an AttributeError for bfloat16; NumPy is imported for the dtype.
 [[nodiscard]] nb::handle typestr_of(const element_type& of);
 [[nodiscard]] nb::handle dtype_of(const element_type& of);
 
