@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import os as _os
 
-from . import _core, memory
+from . import _core, low_level, memory
 from ._core import (
     AbandonedError,
+    Array,
     Budget,
     Buffer,
     CallbackError,
@@ -21,7 +22,6 @@ from ._core import (
     Context,
     DependencyError,
     Device,
-    Array,
     DeviceLostError,
     DeviceNotFoundError,
     DriverError,
@@ -79,6 +79,7 @@ from_dlpack = Buffer.from_dlpack
 
 __all__ = [
     "AbandonedError",
+    "Array",
     "Budget",
     "Buffer",
     "BufferPool",
@@ -90,7 +91,6 @@ __all__ = [
     "Context",
     "DependencyError",
     "Device",
-    "Array",
     "DeviceLostError",
     "DeviceNotFoundError",
     "DirtyRanges",
@@ -133,6 +133,7 @@ __all__ = [
     "get_include",
     "get_library",
     "get_memory_pool",
+    "low_level",
     "memory",
     "open_ipc",
     "pin",
