@@ -56,6 +56,7 @@ from ._core import (
     tag,
     using,
 )
+from ._scatter import gather, scatter
 from .unified import (
     BufferPool,
     BufferRegistry,
@@ -127,6 +128,7 @@ __all__ = [
     "current_resource",
     "devices",
     "from_dlpack",
+    "gather",
     "get_accelerator",
     "get_buffer_registry",
     "get_cmake_dir",
@@ -139,6 +141,7 @@ __all__ = [
     "pin",
     "pipeline",
     "platforms",
+    "scatter",
     "set_resource",
     "synchronize",
     "tag",
