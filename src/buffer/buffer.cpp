@@ -220,6 +220,16 @@ result<ref<event>> buffer::pending() {
   return end_of_all(*found);
 }
 
+bool buffer::idle() const noexcept {
+  if (dead()) {
+    return false;
+  }
+  auto* const memory = whole_->memory_;
+  return memory == nullptr ||
+         ((!memory->uses().ever_used() || os::is_forked_child() || memory->uses().quiet()) &&
+          !memory->lent());
+}
+
 result<void*> buffer::begin_export() {
   auto side = at(0, nbytes_, false);
   if (!side) {

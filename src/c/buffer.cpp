@@ -166,6 +166,10 @@ isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_n
   });
 }
 
+int isthmus_buffer_idle(const isthmus_buffer_t* buffer) noexcept {
+  return buffer != nullptr && object(buffer)->idle() ? 1 : 0;
+}
+
 isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
                                         isthmus_event_t** event) noexcept {
   return guarded([&]() -> result<void> {
