@@ -60,9 +60,9 @@ class arrays : public on_backend {
     const isthmus_owner_t owner{&released, [](void* one) { ++*static_cast<int*>(one); }};
     const isthmus_operation_t how = with_owner(owner);
     isthmus_event_t* event = nullptr;
-    const isthmus_status_t code = end(
-        isthmus_copy_array(queue_.get(), &to, &from, k_unsafe, &how, blocking ? nullptr : &event),
-        event);
+    const isthmus_status_t begun = isthmus_copy_array(queue_.get(), &to, &from, k_unsafe, &how,
+                                                      blocking ? nullptr : &event);
+    const isthmus_status_t code = end(begun, event);
     expect_released(released);
     return code;
   }
