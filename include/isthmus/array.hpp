@@ -1,19 +1,19 @@
 // An array: elements of T along N axes in memory of any kind, typed and strided.
 //
-//   auto a = isthmus::zeros<float>({1000, 1000});                      // device memory, from a pool
+//   auto a = isthmus::zeros<float>({1000, 1000});                     // device memory, from a pool
 //   auto b = isthmus::empty<float>({1000}, isthmus::kind::shared, {.on = queue});
-//   auto column = a.view(isthmus::every, 3);                             // no copy
-//   isthmus::copy(column, values);                                     // array_copy.hpp
-//   b(7) = 1.0f;                                                       // waits for the last writer
+//   auto column = a.view(isthmus::every, 3);                          // no copy
+//   isthmus::copy(column, values);                                    // array_copy.hpp
+//   b(7) = 1.0f;                                                      // waits for the last writer
 //
-// Copies and views of an array are references to the same elements: they keep its memory, which goes
-// back behind the last work on it when the last of them has gone. None of that blocks. T const: only
-// read. How arrays are made: array_make.hpp.
+// Copies and views of an array are references to the same elements: they keep its memory, which
+// goes back behind the last work on it when the last of them has gone. None of that blocks. T
+// const: only read. How arrays are made: array_make.hpp.
 // Cost: a view some 10 ns and no allocation; an element of shared or host memory 2 to 3 ns while
 // nothing is pending on its buffer, and as long as the work takes where something is. Loops take
-// host() instead. Threads: any, on one array object as on any plain value; elements as plain memory.
-// free() on one thread while another is inside an element access of the same buffer is the caller's
-// to rule out; host views hold the memory against it.
+// host() instead. Threads: any, on one array object as on any plain value; elements as plain
+// memory. buffer().free() on one thread while another is inside an element access of the same
+// buffer is the caller's to rule out; host views hold the memory against it.
 #pragma once
 
 #include <isthmus/array_memory.hpp>
@@ -40,14 +40,14 @@ class array : public detail::array_base<N> {
   using value_type = std::remove_const_t<T>;
 
   array() noexcept = default;
-  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than it
-  // has, invalid_argument where T could not lie there, read_only where T must be const.
+  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than
+  // it has, invalid_argument where T could not lie there, read_only where T must be const.
   array(v1::buffer in, const axes<N>& shape, std::size_t byte_offset = 0)
       : array(std::move(in),
               layout<N>::dense(shape, k_item, static_cast<std::int64_t>(byte_offset))) {}
   // The same, wherever they lie: distances may be negative, 0 or have gaps.
-  array(v1::buffer in, const v1::layout<N>& where)
-      : base(detail::array_memory(std::move(in)), where) {
+  template <std::same_as<v1::layout<N>> Layout>
+  array(v1::buffer in, const Layout& where) : base(detail::array_memory(std::move(in)), where) {
     memory_.require(layout_, sizeof(T), alignof(T));
     if (memory_.read_only() && !std::is_const_v<T>) {
       raise(status::read_only, "this buffer is read-only: its arrays are of const elements");
@@ -118,8 +118,8 @@ class array : public detail::array_base<N> {
   // The axes the other way round, or in that order.
   [[nodiscard]] array transpose() const { return with(layout_.transposed()); }
   [[nodiscard]] array permute(const axes<N>& order) const { return with(layout_.permuted(order)); }
-  // The elements, rows first, in another shape; -1: what is left. Throws invalid_argument where that
-  // takes a copy, which to_array(*this) makes.
+  // The elements, rows first, in another shape; -1: what is left. Throws invalid_argument where
+  // that takes a copy, which to_array(*this) makes.
   template <std::size_t M>
   [[nodiscard]] array<T, M> reshape(const axes<M>& shape) const {
     return with(layout_.reshaped(shape, k_item));
@@ -146,11 +146,8 @@ class array : public detail::array_base<N> {
     return array<other, N>(detail::array_memory(memory_), where, detail::unchecked{});
   }
 
-  // The same elements, at the same place.
-  friend bool operator==(const array& a, const array& b) noexcept {
-    return a.buffer() == b.buffer() && a.byte_offset() == b.byte_offset() &&
-           a.shape() == b.shape() && a.strides() == b.strides();
-  }
+  // The same elements, at the same place; arrays without memory are equal.
+  friend bool operator==(const array& a, const array& b) noexcept { return a.is_at(b); }
 
   // Of a layout that is known to be right.
   array(detail::array_memory memory, const v1::layout<N>& where, detail::unchecked) noexcept

@@ -7,9 +7,9 @@
 //   isthmus::fill(a.view(isthmus::slice(1, 3)), 0.0f);
 //   auto done = isthmus::copy_async(a, b, {}, {.on = queue, .after = ready});
 //
-// Plain memory has the array's shape, rows first; what is like a std::mdspan has its own. Arrays may
-// overlap: it is as if the source had been set aside. Throws invalid_argument for shapes that do not
-// fit and changes of type that `casting` does not allow, before anything moves.
+// Plain memory has the array's shape, rows first; what is like a std::mdspan has its own. Arrays
+// may overlap: it is as if the source had been set aside. Throws invalid_argument for shapes that
+// do not fit and changes of type that `casting` does not allow, before anything moves.
 // Blocking forms end when the copy has; the others give an event, and memory of the caller's lives
 // until then (`keep`). Arrays may go at once. Both come behind what is pending on either side and
 // before what is put there later. Cost: as copies of bytes where nothing is converted and each side
@@ -108,7 +108,7 @@ class array_place {
     take(memory.data(), dtype_of<T>);
   }
   template <class Array>
-  [[nodiscard]] static isthmus_array_t raw_of(const Array& of, dtype type) noexcept {
+  [[nodiscard]] static isthmus_array_t raw_of(const Array& of, dtype type) {
     return {{of.buffer().get(), nullptr, of.byte_offset()},
             static_cast<isthmus_dtype_t>(type),
             of.shape().size(),
@@ -147,22 +147,23 @@ inline constexpr bool holds_constants<X> =
 template <host_mdspan X>
 inline constexpr bool holds_constants<X> = std::is_const_v<typename X::element_type>;
 
-template <class To, class From>
-auto copy_array_call(To& to, From& from, casting how, queue_choice on) {
-  static_assert(!holds_constants<To> && !holds_constants<std::remove_const_t<To>>,
+template <class To>
+constexpr void require_variable() noexcept {
+  using plain = std::remove_reference_t<To>;
+  static_assert(!holds_constants<plain> && !holds_constants<std::remove_const_t<plain>>,
                 "the destination's elements are const");
+}
+
+inline auto copy_array_call(const array_place& to, const array_place& from, casting how,
+                            queue_choice on) {
   return [&to, &from, how, on](const isthmus_operation_t* what, isthmus_event_t** event) {
-    const array_place target = place_of(to, from);
-    const array_place start = place_of(from, to);
-    target.require_writable();
-    return isthmus_copy_array(on.get(), target.raw(), start.raw(),
-                              static_cast<isthmus_casting_t>(how), what, event);
+    return isthmus_copy_array(on.get(), to.raw(), from.raw(), static_cast<isthmus_casting_t>(how),
+                              what, event);
   };
 }
 template <class Value>
 auto fill_array_call(const array_place& to, const Value& value, casting how, queue_choice on) {
   return [&to, &value, how, on](const isthmus_operation_t* what, isthmus_event_t** event) {
-    to.require_writable();
     return isthmus_fill_array(on.get(), to.raw(), &value,
                               static_cast<isthmus_dtype_t>(dtype_of<Value>),
                               static_cast<isthmus_casting_t>(how), what, event);
@@ -175,14 +176,22 @@ auto fill_array_call(const array_place& to, const Value& value, casting how, que
 template <array_side To, array_side From>
   requires(any_array<To> || any_array<From>)
 void copy(To&& to, From&& from, casting how = casting::same_kind, operation what = {}) {
+  detail::require_variable<To>();
+  const detail::array_place target = detail::place_of(to, from);
+  const detail::array_place start = detail::place_of(from, to);
+  target.require_writable();
   const queue_choice on = what.on;
-  detail::run(what, nullptr, detail::copy_array_call(to, from, how, on));
+  detail::run(what, nullptr, detail::copy_array_call(target, start, how, on));
 }
 template <array_side To, array_side From>
   requires(any_array<To> || any_array<From>)
 event copy_async(To&& to, From&& from, casting how = casting::same_kind, operation what = {}) {
+  detail::require_variable<To>();
+  const detail::array_place target = detail::place_of(to, from);
+  const detail::array_place start = detail::place_of(from, to);
+  target.require_writable();
   const queue_choice on = what.on;
-  return detail::run_async(what, detail::copy_array_call(to, from, how, on));
+  return detail::run_async(what, detail::copy_array_call(target, start, how, on));
 }
 
 // Every element; of a value that converts to T as C++ does it.
@@ -206,6 +215,7 @@ void fill(const Array& to, const Value& value, casting how = casting::same_kind,
           operation what = {}) {
   const queue_choice on = what.on;
   const detail::array_place target(to);
+  target.require_writable();
   detail::run(what, nullptr, detail::fill_array_call(target, value, how, on));
 }
 template <std::same_as<dyn_array> Array, element Value>
@@ -213,11 +223,12 @@ event fill_async(const Array& to, const Value& value, casting how = casting::sam
                  operation what = {}) {
   const queue_choice on = what.on;
   const detail::array_place target(to);
+  target.require_writable();
   return detail::run_async(what, detail::fill_array_call(target, value, how, on));
 }
 
 // Whether they have a byte of an element in common: exact up to a bound on the work, above which
-// true where their extents meet. False of a freed one.
+// true where their extents meet. False of freed memory.
 template <any_array One, any_array Other>
 [[nodiscard]] bool overlaps(const One& one, const Other& other) {
   return isthmus_arrays_overlap(detail::array_place(one).raw(), detail::array_place(other).raw()) !=

@@ -8,8 +8,8 @@
 //   float sum = isthmus::with_empty<float>({1000}, [](const auto& scratch) { ... });
 //
 // Throws invalid_argument for negative extents and for more bytes than memory can have,
-// out_of_memory, unsupported for a kind that the device has not. Cost: a pool's allocation, some ten
-// nanoseconds to 100; what also fills or copies waits for that. Threads: any.
+// out_of_memory, unsupported for a kind that the device has not. Cost: a pool's allocation, some
+// ten nanoseconds to 100; what also fills or copies waits for that. Threads: any.
 #pragma once
 
 #include <isthmus/array_copy.hpp>
@@ -150,7 +150,7 @@ decltype(auto) with_empty(const axes<N>& shape, Function&& function, kind of = k
                           const array_options& options = {}) {
   struct guard {
     array<T, N> held;
-    ~guard() { held.free(); }
+    ~guard() { held.buffer().free(); }
   };
   const guard scoped{empty<T>(shape, of, options)};
   return std::forward<Function>(function)(scoped.held);

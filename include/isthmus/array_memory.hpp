@@ -49,7 +49,17 @@ class array_memory {
     read_only_ = info.read_only;
   }
 
-  [[nodiscard]] const v1::buffer& buffer() const noexcept { return buffer_; }
+  [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(buffer_); }
+  // Throws closed for an array that was freed, invalid_argument for one that was never made.
+  [[nodiscard]] const v1::buffer& buffer() const {
+    if (!buffer_) [[unlikely]]
+      raise_absent();
+    return buffer_;
+  }
+  void let_go() noexcept {
+    freed_ = freed_ || buffer_;
+    buffer_ = {};
+  }
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
   [[nodiscard]] v1::kind kind() const noexcept { return kind_; }
   [[nodiscard]] bool read_only() const noexcept { return read_only_; }
@@ -83,15 +93,21 @@ class array_memory {
   void wait_for(std::int64_t begin, std::int64_t end) const { part(begin, end).wait(); }
   // Those bytes alone.
   [[nodiscard]] v1::buffer part(std::int64_t begin, std::int64_t end) const {
-    return buffer_.slice(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
+    return buffer().slice(static_cast<std::size_t>(begin), static_cast<std::size_t>(end - begin));
   }
 
  private:
+  [[noreturn]] void raise_absent() const {
+    if (freed_) raise(status::closed, "this array was freed");
+    raise(status::invalid_argument, "this array is empty: it has no memory, and no elements");
+  }
+
   v1::buffer buffer_;
   std::byte* start_ = nullptr;
   std::size_t nbytes_ = 0;
   v1::kind kind_ = v1::kind::unknown;
   bool read_only_ = false;
+  bool freed_ = false;
 };
 
 // Tells constructors that what they get was checked.
@@ -105,10 +121,8 @@ class array_base {
   [[nodiscard]] bool is_device() const noexcept { return kind() == v1::kind::device; }
   [[nodiscard]] bool is_shared() const noexcept { return kind() == v1::kind::shared; }
   [[nodiscard]] bool is_host() const noexcept { return kind() == v1::kind::host; }
-  // False for a default-made array: it may be assigned to, compared or destroyed.
-  [[nodiscard]] explicit operator bool() const noexcept {
-    return static_cast<bool>(memory_.buffer());
-  }
+  // False of one that is default-made, moved from or freed: it may be assigned to or destroyed.
+  [[nodiscard]] explicit operator bool() const noexcept { return memory_.is_there(); }
 
   [[nodiscard]] v1::queue queue() const { return memory_.buffer().queue(); }
   [[nodiscard]] v1::device device() const { return queue().device(); }
@@ -128,16 +142,23 @@ class array_base {
   }
   [[nodiscard]] const v1::layout<Rank>& layout() const noexcept { return layout_; }
   // All of it, whatever part of it this is.
-  [[nodiscard]] const v1::buffer& buffer() const noexcept { return memory_.buffer(); }
+  [[nodiscard]] const v1::buffer& buffer() const { return memory_.buffer(); }
 
-  // Gives the memory up early, of all arrays on it: from here on their use throws closed. Host views
-  // and work in flight keep the memory till they have ended. Twice is fine. Never blocks.
-  void free() const noexcept { memory_.buffer().free(); }
+  // Ends this array early: its use throws closed from here on, and to free it again does nothing.
+  // Copies and views of it go on and keep the memory, as do host views; with the last of all these
+  // it goes back, behind the work on it. Never blocks. buffer().free() ends all arrays on it.
+  void free() noexcept { memory_.let_go(); }
 
  protected:
   array_base() noexcept = default;
   array_base(array_memory memory, const v1::layout<Rank>& where) noexcept
       : memory_(std::move(memory)), layout_(where) {}
+
+  [[nodiscard]] bool is_at(const array_base& other) const noexcept {
+    if (!*this || !other) return !*this && !other;
+    return memory_.buffer() == other.memory_.buffer() && layout_.offset == other.layout_.offset &&
+           shape() == other.shape() && strides() == other.strides();
+  }
 
   array_memory memory_;
   v1::layout<Rank> layout_{};

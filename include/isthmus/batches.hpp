@@ -4,7 +4,7 @@
 //     auto on_device = isthmus::to_array(batch);
 //     ...
 //   }
-//   isthmus::batches(a, 100, [](const auto& rows) { ... });        // 100 rows of an array at a time
+//   isthmus::batches(a, 100, [](const auto& rows) { ... });       // 100 rows of an array at a time
 //
 // Pieces are views; the last one may be shorter. Cost: a view each. Threads: plain values.
 #pragma once

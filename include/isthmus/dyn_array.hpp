@@ -20,13 +20,14 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   using axes_type = axes<dynamic_rank>;
 
   dyn_array() noexcept = default;
-  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than it
-  // has, invalid_argument for no dtype, for too many axes, and where they would not be aligned.
+  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than
+  // it has, invalid_argument for no dtype, for too many axes, and where they would not be aligned.
   dyn_array(v1::buffer in, v1::dtype of, const axes_type& shape, std::size_t byte_offset = 0)
       : dyn_array(std::move(in), of,
                   v1::layout<dynamic_rank>::dense(shape, bytes_of(of),
                                                   static_cast<std::int64_t>(byte_offset))) {}
-  dyn_array(v1::buffer in, v1::dtype of, const v1::layout<dynamic_rank>& where)
+  template <std::same_as<v1::layout<dynamic_rank>> Layout>
+  dyn_array(v1::buffer in, v1::dtype of, const Layout& where)
       : base(detail::array_memory(std::move(in)), where),
         type_(of),
         read_only_(memory_.read_only()) {
@@ -119,10 +120,9 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     memory_.wait_for(bytes.begin, bytes.end);
   }
 
-  // The same elements, at the same place.
+  // The same elements, at the same place; arrays without memory are equal.
   friend bool operator==(const dyn_array& a, const dyn_array& b) noexcept {
-    return a.buffer() == b.buffer() && a.type_ == b.type_ && a.byte_offset() == b.byte_offset() &&
-           a.shape() == b.shape() && a.strides() == b.strides();
+    return a.type_ == b.type_ && a.is_at(b);
   }
 
  private:

@@ -6,8 +6,8 @@
 //   { const isthmus::allow_scalar scope; device_array(0) += 1; }
 //
 // An element of shared or host memory is read and written in place. One of device memory is copied,
-// by itself, some microseconds each time: it throws unsupported, with advice, on a thread without an
-// allow_scalar. Threads: as the elements themselves.
+// by itself, some microseconds each time: it throws unsupported, with advice, on a thread without
+// an allow_scalar. Threads: as the elements themselves.
 #pragma once
 
 #include <isthmus/copy.hpp>

@@ -1,5 +1,5 @@
-// Where the elements of an array lie in its memory: extents, distances in bytes, and where the first
-// one starts. Arrays have one inside; programs rarely name it.
+// Where the elements of an array lie in its memory: extents, distances in bytes, and where the
+// first one starts. Arrays have one inside; programs rarely name it.
 //
 //   const auto rows = isthmus::layout<2>::dense({3, 4}, sizeof(float));
 //   rows.permuted({1, 0}).strides;            // (4, 16)

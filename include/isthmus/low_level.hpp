@@ -31,8 +31,8 @@ namespace low_level {
 [[nodiscard]] inline v1::context context() { return detail::chosen_queue({}).context(); }
 
 // The queue that everybody shares who works on that device in that context; in the device's default
-// context it is the device's default queue. Lives as long as the process. Throws wrong_context for a
-// device that is not of the context.
+// context it is the device's default queue. Lives as long as the process. Throws wrong_context for
+// a device that is not of the context.
 [[nodiscard]] inline v1::queue global_queue(const v1::context& ctx, const v1::device& dev) {
   if (ctx == v1::context::of(dev)) return v1::queue::of(dev);
   struct table {
@@ -77,8 +77,9 @@ namespace detail {
                                       std::size_t alignment = 1) {
   return detail::allocate(ctx, detail::first_of(ctx), kind::host, nbytes, alignment);
 }
-// What these gave; behind the work on it that the library knows of, without blocking. Null: nothing.
-// Throws invalid_argument for what none of them gave, for an inner pointer and for a second free.
+// What these gave; behind the work on it that the library knows of, without blocking. Null:
+// nothing. Throws invalid_argument for what none of them gave, for an inner pointer and for a
+// second free.
 inline void free(const v1::context& ctx, void* pointer) {
   if (pointer == nullptr) return;
   isthmus_context_t* home = nullptr;
@@ -239,8 +240,8 @@ class command_list {
   std::vector<std::function<event(const v1::queue&)>> commands_;
 };
 
-// Calls `fill(list)`, and puts what it appended on the queue in that order. Does not wait: the event
-// is of the last operation. Where `fill` throws nothing is put there.
+// Calls `fill(list)`, and puts what it appended on the queue in that order. Does not wait: the
+// event is of the last operation. Where `fill` throws nothing is put there.
 template <std::invocable<command_list&> Function>
 event execute(const v1::queue& on, Function&& fill) {
   command_list list;

@@ -4,12 +4,12 @@
 //   auto a = temporary.empty<float>({1000});          // all of these go back at the scope's end,
 //   auto b = temporary.zeros<int>({10, 10});          // whoever still has them
 //
-//   const isthmus::scoped_array tmp(isthmus::empty<float>({1000}));
+//   isthmus::scoped_array tmp(isthmus::empty<float>({1000}));
 //   isthmus::fill(*tmp, 1.0f);
 //
-// What is used after the scope throws closed; host views and work in flight keep the memory till
-// they have ended. The end never blocks and calls no driver. Cost: an array's, and a pointer in a
-// list. Threads: one at a time in a scratch.
+// With an array all copies and views of it end: their use throws closed. Host views and work in
+// flight keep the memory till they have ended. The end never blocks and calls no driver. Cost: an
+// array's, and a pointer in a list. Threads: one at a time in a scratch.
 #pragma once
 
 #include <isthmus/array_make.hpp>
@@ -65,7 +65,7 @@ class scratch {
   std::vector<buffer> buffers_;
 };
 
-// One array, freed at the scope's end.
+// One array, which ends with all on its buffer at the scope's end.
 template <class T, std::size_t N>
 class scoped_array {
  public:
@@ -73,7 +73,7 @@ class scoped_array {
   scoped_array(const scoped_array&) = delete;
   scoped_array& operator=(const scoped_array&) = delete;
   ~scoped_array() {
-    if (held_) held_.free();
+    if (held_) held_.buffer().free();
   }
 
   [[nodiscard]] const array<T, N>& get() const noexcept { return held_; }

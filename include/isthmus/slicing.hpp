@@ -4,8 +4,9 @@
 //   a.view(isthmus::ellipsis, isthmus::newaxis); // a[..., None]
 //   a[isthmus::slice(std::nullopt, std::nullopt, -1)];
 //
-// Negative numbers count from the end, and ends are cut to what there is. An integer past the end is
-// out_of_range, a step of 0 invalid_argument. Cost: some nanoseconds an axis. Threads: plain values.
+// Negative numbers count from the end, and ends are cut to what there is. An integer past the end
+// is out_of_range, a step of 0 invalid_argument. Cost: some nanoseconds an axis. Threads: plain
+// values.
 #pragma once
 
 #include <isthmus/layout.hpp>
