@@ -1218,8 +1218,8 @@ typedef int32_t isthmus_casting_t;
 enum {
   ISTHMUS_CASTING_NO = 0,
   ISTHMUS_CASTING_SAFE = 1, /* every value is kept, as NumPy sees it */
-  ISTHMUS_CASTING_SAME_KIND =
-      2, /* within a kind, or to a later one of bool, integer, float, complex */
+  /* Within a kind, or to a later one of bool, unsigned integer, integer, float, complex. */
+  ISTHMUS_CASTING_SAME_KIND = 2,
   ISTHMUS_CASTING_UNSAFE = 3
 };
 /* 1 where elements of `from` may become elements of `to`, 0 where not or where a number is no dtype
@@ -1241,13 +1241,18 @@ typedef struct isthmus_array_s {
 } isthmus_array_t;
 
 /* Copies every element of `source` to the element of `destination` with the same index, converted
- * to its dtype as C converts, and as NumPy's astype does where C leaves it open. The source is
- * broadcast to the destination's shape by NumPy's rules. Overlapping arrays are copied as if the
- * source had been set aside first. Strided copies of one dtype go as in isthmus_copy_nd; those that
- * convert, or run backwards on one side alone, by way of the host in pieces where the host cannot
- * touch both sides. A destination of which two elements share bytes is INVALID_ARGUMENT, as are
- * shapes that do not fit and a change of dtype that `casting` does not allow; an element outside its
- * buffer is OUT_OF_RANGE. Order, events and owners as in isthmus_copy. */
+ * to its dtype as C converts, rounded once, to the nearest. A float that no integer of the
+ * destination stands for becomes what x86's conversions and so NumPy's astype make of it there: the
+ * lowest integer of 32 or 64 bits, cut to the width asked for. A complex number's imaginary part is
+ * dropped where the destination has none; all but 0 is true. The source is broadcast to the
+ * destination's shape by NumPy's rules. Overlapping arrays are copied as if the source had been set
+ * aside first, in memory of the same kind where the host cannot touch it.
+ *
+ * Strided copies of one dtype go as in isthmus_copy_nd; those that convert, or run backwards on one
+ * side alone, by way of the host in pieces where the host cannot touch both sides. A destination of
+ * which two elements share bytes is INVALID_ARGUMENT, as are shapes that do not fit and a change of
+ * dtype that `casting` does not allow; an element outside its buffer is OUT_OF_RANGE. Order, events
+ * and owners as in isthmus_copy. */
 ISTHMUS_API isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue,
                                                 const isthmus_array_t* destination,
                                                 const isthmus_array_t* source,
@@ -1263,7 +1268,8 @@ ISTHMUS_API isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue,
                                                 const isthmus_operation_t* operation,
                                                 isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* 1 where the two have an element's byte in common, 0 where not: exact up to a bound on the work,
- * above which 1 where their extents meet. Elements of a freed buffer have no bytes. */
+ * above which 1 where their extents meet. Elements of a freed buffer have no bytes, nor has what is
+ * no array: NULL, or what isthmus_copy_array would not take. */
 ISTHMUS_API int isthmus_arrays_overlap(const isthmus_array_t* one,
                                        const isthmus_array_t* other) ISTHMUS_NOEXCEPT;
 

@@ -60,8 +60,8 @@ class arrays : public on_backend {
     const isthmus_owner_t owner{&released, [](void* one) { ++*static_cast<int*>(one); }};
     const isthmus_operation_t how = with_owner(owner);
     isthmus_event_t* event = nullptr;
-    const isthmus_status_t begun = isthmus_copy_array(queue_.get(), &to, &from, k_unsafe, &how,
-                                                      blocking ? nullptr : &event);
+    const isthmus_status_t begun =
+        isthmus_copy_array(queue_.get(), &to, &from, k_unsafe, &how, blocking ? nullptr : &event);
     const isthmus_status_t code = end(begun, event);
     expect_released(released);
     return code;
@@ -202,7 +202,7 @@ TEST_P(arrays, of_many_dimensions) {
 // Several pieces, on either side and on both.
 TEST_P(arrays, that_are_large) {
   std::mt19937_64 random(4);
-  const auto a = static_cast<std::int64_t>(90 / k_slower);
+  const auto a = static_cast<std::int64_t>(45 / k_slower);
   const lengths shape{a, 110, 130};
   const nd_array dense = dense_array(ISTHMUS_FLOAT32, shape);
   nd_array back = dense, turned = dense, apart = dense, wide = dense_array(ISTHMUS_FLOAT64, shape);
@@ -210,14 +210,12 @@ TEST_P(arrays, that_are_large) {
   turned.strides = {4, a * 4, a * 110 * 4};
   apart.strides = {110 * 130 * 8, 130 * 8, 8};
   for (nd_array* each : {&back, &turned, &apart}) each->measure(4, 4);
-  for (const bool blocking : {true, false}) {
-    for (const place to : {place{im::kind::device}, place{}}) {
-      for (const place from : {place{im::kind::device}, place{}}) {
-        check(to, from, dense, back, random, blocking);
-        check(to, from, turned, back, random, blocking);
-        check(to, from, wide, apart, random, blocking);
-        check(to, from, apart, wide, random, blocking);
-      }
+  for (const place to : {place{im::kind::device}, place{}}) {
+    for (const place from : {place{im::kind::device}, place{}}) {
+      check(to, from, dense, back, random, false);
+      check(to, from, turned, back, random, true);
+      check(to, from, wide, apart, random, true);
+      check(to, from, apart, wide, random, false);
     }
   }
 }

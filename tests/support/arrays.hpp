@@ -190,10 +190,11 @@ inline bytes modelled(bytes into, const nd_array& to, const bytes& from, const n
   std::vector<std::size_t> places;
   source.each([&](std::size_t at) { places.push_back(at); });
   std::size_t next = 0;
+  const std::size_t item = to.item();
   to.each([&](std::size_t at) {
     const std::byte* element = from.data() + places[next++];
     if (to.of == source.of) {
-      std::copy_n(element, to.item(), into.data() + at);
+      std::memcpy(into.data() + at, element, item);
       return;
     }
     const small_number number = get_number(source.of, element);
