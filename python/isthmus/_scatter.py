@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ._core import Array, Buffer, Device, Error, Event, Queue
+from ._core import Array, Device, Error, Event, Queue, empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -31,12 +31,12 @@ def scatter(
     than devices. ``data``: an Array on any device, a NumPy array, or what NumPy makes one of; it
     may have gaps. ``devices``: Devices and filter strings, whose default queues are used, or
     Queues; one may be named several times. ``kind`` is that of the parts. Their memory comes from
-    the current resources of the devices (``isthmus.using``), else from the drivers.
+    where that of ``isthmus.empty`` does.
 
     All memory is allocated first, then the copies to all devices run at the same time, and are
     waited for. If one fails the others are waited for, too, and the first failure is raised; no
     memory is left then. Raises ValueError for no device, an axis that the data have not, and data
-    without dimensions; TypeError for elements that no device can have; what Buffer() raises.
+    without dimensions; TypeError for elements that no device can have; what isthmus.empty raises.
     """
     queues = _queues_of(devices)
     source = data if isinstance(data, Array) else _numpy_array(data)
@@ -44,7 +44,8 @@ def scatter(
     bounds = _bounds(source.shape[along], len(queues))
     shapes = [_with_extent(source.shape, along, stop - start) for start, stop in bounds]
     parts = [
-        _new(shape, source.dtype, queue, kind) for shape, queue in zip(shapes, queues, strict=True)
+        empty(shape, source.dtype, kind=kind, queue=queue)
+        for shape, queue in zip(shapes, queues, strict=True)
     ]
     _all_at_once(
         part.copy_from(source[_slice(along, start, stop)], blocking=False)
@@ -139,13 +140,6 @@ def _slice(axis: int, start: int, stop: int) -> tuple[slice, ...]:
 
 def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
     return (*shape[:axis], extent, *shape[axis + 1 :])
-
-
-def _new(shape: Shape, dtype: Any, queue: Queue, kind: str) -> Array:
-    nbytes = dtype.itemsize
-    for extent in shape:
-        nbytes *= extent
-    return Array(Buffer(nbytes, kind=kind, queue=queue), shape, dtype)
 
 
 def _joined(sources: list[Any], axis: int) -> tuple[Shape, Any, int]:

@@ -347,7 +347,7 @@ def test_memory_properties(dev: Device) -> None:
     assert told.max_allocation == dev.max_allocation
     if "tell_free_memory" in dev.capabilities:
         assert told.free_size is not None
-        assert 0 <= told.free_size <= told.total_size
+        assert told.free_size >= 0
     else:
         assert told.free_size is None
 

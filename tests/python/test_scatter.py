@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import has_gpu, message_has, noise, sim
+from support import has_gpu, live_again, message_has, noise, sim
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue
@@ -134,8 +134,7 @@ def test_no_memory_on_one_device_leaves_none_on_the_others() -> None:
     devices = [*several(2), sim(capacity="1MiB")]
     with pytest.raises(isthmus.USMAllocationError):
         isthmus.scatter(np.zeros(30 << 20, np.uint8), devices)
-    gc.collect()
-    assert live() == before
+    assert live_again(before)
     assert [sim_state(dev).device_bytes for dev in devices] == [0, 0, 0]
 
 
@@ -157,10 +156,7 @@ def test_a_copy_that_fails(failing: int) -> None:
     data = noise(3 << 16)
     with pytest.raises(isthmus.Error):
         isthmus.scatter(data, devices)
-    gc.collect()
-    for dev in devices:
-        dev.default_queue.wait()
-    assert live() == before
+    assert live_again(before)
     assert [sim_state(dev).device_bytes for dev in devices] == [0, 0, 0]
     parts = isthmus.scatter(data, devices)
     sim_configure(devices[failing], fail={"copy": 1})
@@ -188,11 +184,8 @@ def test_each_call_of_a_driver_fails_in_turn(effect: str) -> None:
             assert np.array_equal(made, data)
             if sim_calls(devices[1]) < number:
                 break
-        gc.collect()
-        for dev in devices:
-            dev.default_queue.wait()
+        assert live_again(before)
         assert [sim_state(dev).device_bytes for dev in devices] == [0, 0]
-        assert live() == before
     assert failures >= 3
 
 

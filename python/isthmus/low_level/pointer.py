@@ -9,6 +9,7 @@ from isthmus._core import (
     Buffer,
     ClosedError,
     Context,
+    DType,
     InvalidArgumentError,
     OutOfRangeError,
     WrongContextError,
@@ -78,7 +79,7 @@ class UsmPointer:
 
     @property
     def dtype(self) -> Any:
-        """NumPy's dtype of an element; None: bytes."""
+        """The isthmus.DType of an element; None: bytes."""
         return self._dtype
 
     @property
@@ -87,10 +88,11 @@ class UsmPointer:
         return self._buffer.freed
 
     def cast(self, dtype: Any) -> UsmPointer:
-        """The same address of elements of another type, None: of bytes. Imports NumPy."""
-        import numpy as np
+        """The same address of elements of another type, as ``isthmus.DType`` takes it; None: bytes.
 
-        return UsmPointer(self._buffer, self._offset, None if dtype is None else np.dtype(dtype))
+        Raises TypeError for a type that no array has.
+        """
+        return UsmPointer(self._buffer, self._offset, None if dtype is None else DType(dtype))
 
     def __index__(self) -> int:
         if self._buffer.freed:
