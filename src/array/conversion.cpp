@@ -19,9 +19,18 @@ T load(const std::byte* from) noexcept {
   return value;
 }
 
+// A long double goes from its register at once, without the bytes that it has none in: what a copy
+// of all its bytes would read was written in two parts, which takes 4 times as long.
 template <class T>
 void store(std::byte* to, const T& value) noexcept {
-  std::memcpy(to, &value, sizeof value);
+  if constexpr (std::is_same_v<T, long double>) {
+    struct [[gnu::packed, gnu::may_alias]] unaligned {
+      long double value;
+    };
+    reinterpret_cast<unaligned*>(to)->value = value;
+  } else {
+    std::memcpy(to, &value, sizeof value);
+  }
 }
 
 template <class To, class From>
