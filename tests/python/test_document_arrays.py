@@ -1,4 +1,4 @@
-"""The Julia blocks of document 004 beside their Python and C++ counterparts in docs/typed-arrays.md.
+"""The Julia blocks of document 004 beside their counterparts in docs/typed-arrays.md.
 
 The Python ones are run one after the other in one namespace, on every back-end. What the C++ ones
 are parts of is a test of its own, which test_docs.py holds them against.
@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import ROOT, sim
-
-import isthmus
+from support import ROOT
 
 if TYPE_CHECKING:
     from isthmus import Device
@@ -60,13 +58,3 @@ def test_python_blocks(dev: Device) -> None:
     assert len(space["results"]) == 20_000
     assert np.array_equal(space["result"], space["huge_data"] + 1)
     dev.default_queue.wait()
-
-
-def test_memory_that_does_not_suffice_falls_back() -> None:
-    """The document's third way, where it is needed."""
-    with sim(capacity="1MiB").default_queue:
-        either = isthmus.memory.FallbackResource(
-            isthmus.default_pool("device"), isthmus.default_pool("shared")
-        )
-        arrays = [isthmus.empty(100_000, resource=either) for _ in range(4)]
-    assert [each.kind for each in arrays] == ["device", "device", "shared", "shared"]
