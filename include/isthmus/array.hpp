@@ -163,24 +163,29 @@ class array : public detail::array_base<N> {
   }
   [[nodiscard]] std::int64_t way_to(std::int64_t index, std::size_t axis) const {
     const std::int64_t extent = layout_.shape[axis];
-    const std::int64_t from_start = index < 0 ? index + extent : index;
-    if (static_cast<std::uint64_t>(from_start) >= static_cast<std::uint64_t>(extent)) [[unlikely]] {
-      detail::raise_index(index, extent, axis);
+    if (static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(extent)) [[unlikely]] {
+      index = detail::index_from_end(index, extent, axis);
     }
-    return from_start * layout_.strides[axis];
+    return index * layout_.strides[axis];
   }
   [[nodiscard]] auto element_at(std::int64_t at) const {
     detail::element_place where{memory_.start() + at, nullptr, static_cast<std::size_t>(at)};
-    if (this->is_device()) [[unlikely]] {
-      detail::require_scalar();
-      where.far = memory_.buffer().get();
-    } else if (!memory_.idle()) [[unlikely]] {
-      memory_.wait_for(at, at + k_item);
-    }
+    if (!memory_.looks_idle()) [[unlikely]]
+      look_closer(where);
     if constexpr (std::is_const_v<T>) {
       return element_reference<value_type>(where).get();
     } else {
       return element_reference<T>(where);
+    }
+  }
+  // Of device memory, or of what is not known to be idle.
+  void look_closer(detail::element_place& where) const {
+    if (this->is_device()) {
+      detail::require_scalar();
+      where.far = memory_.buffer().get();
+    } else if (!memory_.idle()) {
+      const auto at = static_cast<std::int64_t>(where.offset);
+      memory_.wait_for(at, at + k_item);
     }
   }
 };

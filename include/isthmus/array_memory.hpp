@@ -44,10 +44,31 @@ class array_memory {
   explicit array_memory(v1::buffer buffer) : buffer_(std::move(buffer)) {
     const buffer_info info = buffer_.info();
     start_ = static_cast<std::byte*>(info.pointer);
-    nbytes_ = info.nbytes;
     kind_ = info.kind;
     read_only_ = info.read_only;
+    if (kind_ != v1::kind::device) isthmus_buffer_watch(buffer_.get(), &watch_);
   }
+
+  array_memory(const array_memory&) noexcept = default;
+  array_memory& operator=(const array_memory&) noexcept = default;
+  // What is left behind watches nothing any more.
+  array_memory(array_memory&& other) noexcept
+      : buffer_(std::move(other.buffer_)),
+        start_(other.start_),
+        watch_(std::exchange(other.watch_, k_unwatched)),
+        kind_(other.kind_),
+        read_only_(other.read_only_),
+        freed_(other.freed_) {}
+  array_memory& operator=(array_memory&& other) noexcept {
+    buffer_ = std::move(other.buffer_);
+    start_ = other.start_;
+    watch_ = std::exchange(other.watch_, k_unwatched);
+    kind_ = other.kind_;
+    read_only_ = other.read_only_;
+    freed_ = other.freed_;
+    return *this;
+  }
+  ~array_memory() = default;
 
   [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(buffer_); }
   // Throws closed for an array that was freed, invalid_argument for one that was never made.
@@ -59,6 +80,7 @@ class array_memory {
   void let_go() noexcept {
     freed_ = freed_ || buffer_;
     buffer_ = {};
+    watch_ = k_unwatched;
   }
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
   [[nodiscard]] v1::kind kind() const noexcept { return kind_; }
@@ -68,10 +90,11 @@ class array_memory {
   template <std::size_t Rank>
   void require(const layout<Rank>& of, std::size_t item, std::size_t alignment) const {
     const auto reach = of.reach(static_cast<std::int64_t>(item));
-    if (reach.begin < 0 || static_cast<std::uint64_t>(reach.end) > nbytes_) {
+    const std::size_t nbytes = buffer().size();
+    if (reach.begin < 0 || static_cast<std::uint64_t>(reach.end) > nbytes) {
       raise(status::out_of_range, "elements from byte " + std::to_string(reach.begin) + " to " +
                                       std::to_string(reach.end) + " do not lie in a buffer of " +
-                                      std::to_string(nbytes_) + " bytes");
+                                      std::to_string(nbytes) + " bytes");
     }
     const auto unit = static_cast<std::int64_t>(alignment);
     const auto base =
@@ -87,7 +110,14 @@ class array_memory {
     }
   }
 
-  // Whether the buffer lives and nothing is pending on it: costs two nanoseconds.
+  // Whether the host may touch it and nothing is pending on it, as far as is seen without a call.
+  [[nodiscard]] bool looks_idle() const noexcept {
+    for (const unsigned char* flag : watch_.flags) {
+      if (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != 0) [[unlikely]]
+        return false;
+    }
+    return true;
+  }
   [[nodiscard]] bool idle() const noexcept { return isthmus_buffer_idle(buffer_.get()) != 0; }
   // Waits for what is pending on those bytes. Throws closed for a freed buffer.
   void wait_for(std::int64_t begin, std::int64_t end) const { part(begin, end).wait(); }
@@ -104,7 +134,10 @@ class array_memory {
 
   v1::buffer buffer_;
   std::byte* start_ = nullptr;
-  std::size_t nbytes_ = 0;
+  // Of device memory, and of none, a flag that is always set.
+  static constexpr unsigned char k_set = 1;
+  static constexpr isthmus_watch_t k_unwatched{{&k_set}};
+  isthmus_watch_t watch_ = k_unwatched;
   v1::kind kind_ = v1::kind::unknown;
   bool read_only_ = false;
   bool freed_ = false;
@@ -151,6 +184,7 @@ class array_base {
 
  protected:
   array_base() noexcept = default;
+  explicit array_base(const array_memory& memory) noexcept : memory_(memory) {}
   array_base(array_memory memory, const v1::layout<Rank>& where) noexcept
       : memory_(std::move(memory)), layout_(where) {}
 
@@ -161,7 +195,7 @@ class array_base {
   }
 
   array_memory memory_;
-  v1::layout<Rank> layout_{};
+  v1::layout<Rank> layout_;
 };
 
 }  // namespace detail

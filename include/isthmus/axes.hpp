@@ -68,20 +68,20 @@ class axes {
 template <>
 class axes<dynamic_rank> {
  public:
-  constexpr axes() noexcept : count_(0) {}
-  constexpr axes(std::initializer_list<axis_size> all) : count_(0) {
+  constexpr axes() noexcept {}
+  constexpr axes(std::initializer_list<axis_size> all) {
     resize(all.size());
     std::size_t axis = 0;
     for (const axis_size each : all) numbers_[axis++] = each.value;
   }
   template <std::size_t Rank>
     requires(Rank != dynamic_rank)
-  constexpr axes(const axes<Rank>& other) : count_(0) {
+  constexpr axes(const axes<Rank>& other) {
     copy(other);
   }
-  constexpr explicit axes(std::span<const std::int64_t> all) : count_(0) { copy(all); }
+  constexpr explicit axes(std::span<const std::int64_t> all) { copy(all); }
   // Copies only the numbers that there are.
-  constexpr axes(const axes& other) noexcept : count_(0) { copy(other); }
+  constexpr axes(const axes& other) noexcept { copy(other); }
   constexpr axes& operator=(const axes& other) noexcept {
     copy(other);
     return *this;
@@ -99,9 +99,9 @@ class axes<dynamic_rank> {
     count_ = count;
   }
 
-  [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_; }
-  [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return numbers_; }
-  [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return numbers_ + count_; }
+  [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_.data(); }
+  [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return data(); }
+  [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return data() + count_; }
   [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const noexcept {
     return numbers_[axis];
   }
@@ -123,9 +123,8 @@ class axes<dynamic_rank> {
     count_ = count;
   }
 
-  // NOLINTNEXTLINE(modernize-avoid-c-arrays): left unset behind `count_`
-  std::int64_t numbers_[most_axes];
-  std::size_t count_;
+  std::array<std::int64_t, most_axes> numbers_;  // not set behind `count_`
+  std::size_t count_ = 0;
 };
 
 // "(2, 3)", for messages.

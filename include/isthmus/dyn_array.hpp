@@ -91,7 +91,9 @@ class dyn_array : public detail::array_base<dynamic_rank> {
 
   template <array_key... Keys>
   [[nodiscard]] dyn_array view(const Keys&... keys) const {
-    return with(detail::sliced(layout_, keys...));
+    dyn_array made(memory_, type_, read_only_);
+    detail::slice_into(made.layout_, layout_, keys...);
+    return made;
   }
   template <array_key Key>
   [[nodiscard]] dyn_array operator[](const Key& key) const {
@@ -126,6 +128,9 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   }
 
  private:
+  // Its layout is for the caller to tell.
+  dyn_array(const detail::array_memory& memory, v1::dtype of, bool read_only) noexcept
+      : base(memory), type_(of), read_only_(read_only) {}
   [[nodiscard]] static std::int64_t bytes_of(v1::dtype of) {
     return static_cast<std::int64_t>(v1::nbytes(of));
   }
@@ -133,11 +138,8 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     return visit(of, []<class T>() { return alignof(T); });
   }
   [[nodiscard]] dyn_array with(const v1::layout<dynamic_rank>& where) const {
-    dyn_array made;
-    made.memory_ = memory_;
+    dyn_array made(memory_, type_, read_only_);
     made.layout_ = where;
-    made.type_ = type_;
-    made.read_only_ = read_only_;
     return made;
   }
   [[nodiscard]] dyn_array at(const axes_type& index) const {

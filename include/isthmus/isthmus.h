@@ -983,9 +983,19 @@ ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) ISTHMUS_NOEXCEPT;
 /* 1 where the buffer was not freed and nothing is pending on its memory, as far as is known without
- * asking a driver; else 0, and isthmus_buffer_wait tells. For inner loops that touch single elements
- * of the host's: some two nanoseconds. Nobody frees the buffer on another thread meanwhile. */
+ * asking a driver; else 0, and isthmus_buffer_wait tells. For inner loops that touch elements of
+ * the host's, as is the next. Nobody frees the buffer on another thread meanwhile. */
 ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+/* The same without a call: while all of these bytes, which live as long as the buffer, are 0, each
+ * loaded with acquire semantics, and only where those before it were 0. Where one is not,
+ * isthmus_buffer_idle tells, and may set them to 0. */
+enum { ISTHMUS_WATCHED = 5 };
+typedef struct isthmus_watch_s {
+  const unsigned char* flags[ISTHMUS_WATCHED];
+} isthmus_watch_t;
+/* Neither is NULL. */
+ISTHMUS_API void isthmus_buffer_watch(const isthmus_buffer_t* buffer,
+                                      isthmus_watch_t* watch) ISTHMUS_NOEXCEPT;
 /* An event that completes, with success, once what is pending on the buffer's bytes now has ended.
  * CLOSED. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,

@@ -177,7 +177,8 @@ struct layout {
 
  private:
   template <std::size_t Wanted>
-  [[nodiscard]] constexpr axes<Wanted> with_rest(axes<Wanted> wanted) const {
+  [[nodiscard]] constexpr axes<Wanted> with_rest(const axes<Wanted>& asked) const {
+    axes<Wanted> wanted = asked;
     const std::int64_t all = count();
     std::size_t open = wanted.size();
     std::int64_t known = 1;
@@ -199,7 +200,7 @@ struct layout {
     if (fits && known == all && (open == wanted.size() || wanted[open] >= 0)) return wanted;
     raise(status::invalid_argument, "the " + std::to_string(all) +
                                         " elements of an array of shape " + to_string(shape) +
-                                        " have no shape " + to_string(wanted));
+                                        " have no shape " + to_string(asked));
   }
 
   // Whether distances can be told along `made`'s axes: groups of axes of either side that hold the

@@ -97,14 +97,21 @@ inline constexpr std::size_t rank_of_view =
                                   " elements");
 }
 
+// An index that is none from the start on.
+[[nodiscard]] inline std::int64_t index_from_end(std::int64_t index, std::int64_t extent,
+                                                 std::size_t axis) {
+  if (index >= 0 || index < -extent) raise_index(index, extent, axis);
+  return index + extent;
+}
+
 // One key after the other, from an old layout to a new one.
 template <std::size_t Old, std::size_t New>
 class slicer {
  public:
-  constexpr slicer(const layout<Old>& from, std::size_t keys_rank, std::size_t used)
-      : from_(from), rest_(from.rank() - used) {
-    made_.shape.resize(keys_rank);
-    made_.strides.resize(keys_rank);
+  constexpr slicer(const layout<Old>& from, layout<New>& made, std::size_t rank, std::size_t used)
+      : from_(from), made_(made), rest_(from.rank() - used) {
+    made_.shape.resize(rank);
+    made_.strides.resize(rank);
     made_.offset = from.offset;
   }
 
@@ -131,9 +138,9 @@ class slicer {
     for (; rest_ != 0; --rest_) take(every);
   }
   // What no key was given for is taken whole.
-  [[nodiscard]] constexpr layout<New> finish() {
+  constexpr void finish() {
     take(ellipsis);
-    return made_;
+    if (made_.count() == 0) made_.offset = from_.offset;  // what holds nothing starts nowhere else
   }
 
  private:
@@ -143,14 +150,14 @@ class slicer {
   }
 
   const layout<Old>& from_;
-  layout<New> made_{};
+  layout<New>& made_;
   std::size_t rest_;
   std::size_t axis_ = 0;
   std::size_t out_ = 0;
 };
 
-template <std::size_t Rank, class... Keys>
-[[nodiscard]] constexpr auto sliced(const layout<Rank>& from, const Keys&... keys) {
+template <std::size_t Rank, std::size_t New, class... Keys>
+constexpr void slice_into(layout<New>& made, const layout<Rank>& from, const Keys&... keys) {
   constexpr std::size_t used = axes_used<Keys...>;
   static_assert(count_of<ellipsis_t, Keys...> <= 1, "one ellipsis at most: what would two share?");
   if constexpr (Rank == dynamic_rank) {
@@ -161,10 +168,16 @@ template <std::size_t Rank, class... Keys>
   } else {
     static_assert(used <= Rank, "more indices than the array has axes");
   }
-  slicer<Rank, rank_of_view<Rank, Keys...>> work(
-      from, from.rank() - integers_of<Keys...> + count_of<newaxis_t, Keys...>, used);
+  slicer<Rank, New> work(from, made,
+                         from.rank() - integers_of<Keys...> + count_of<newaxis_t, Keys...>, used);
   (work.take(keys), ...);
-  return work.finish();
+  work.finish();
+}
+template <std::size_t Rank, class... Keys>
+[[nodiscard]] constexpr auto sliced(const layout<Rank>& from, const Keys&... keys) {
+  layout<rank_of_view<Rank, Keys...>> made;
+  slice_into(made, from, keys...);
+  return made;
 }
 
 }  // namespace detail

@@ -47,6 +47,8 @@ class use_list {
   [[nodiscard]] bool quiet() noexcept {
     return !may_run_.load(std::memory_order_acquire) || have_ended();
   }
+  // False where all that was added is known to have ended: for those who look without a call.
+  [[nodiscard]] const std::atomic<bool>& may_run() const noexcept { return may_run_; }
   // The one queue, by its serial number, of all that is not known to have ended; 0: it all has.
   // Nothing where there are several, or some is of none of ours. Asks no driver.
   [[nodiscard]] std::optional<std::uint64_t> only_queue() noexcept;

@@ -163,13 +163,16 @@ TEST_P(array_copies, come_behind_what_they_must) {
 
 TEST_P(array_copies, between_this_device_and_the_host) {
   const im::queue elsewhere(im::device("host"));
-  const auto here =
-      im::to_array(std::vector{1.0f, 2.0f, 3.0f, 4.0f}, {2, 2}, im::kind::device, options());
-  const auto there = im::zeros<float>({2, 2}, im::kind::device, {.on = elsewhere});
-  im::copy(there, here.transpose());
-  EXPECT_EQ(im::to_vector(there), (std::vector{1.0f, 3.0f, 2.0f, 4.0f}));
-  im::copy(here, there.view(im::every, im::slice(std::nullopt, std::nullopt, -1)));
-  EXPECT_EQ(im::to_vector(here), (std::vector{3.0f, 1.0f, 4.0f, 2.0f}));
+  {
+    const auto here =
+        im::to_array(std::vector{1.0f, 2.0f, 3.0f, 4.0f}, {2, 2}, im::kind::device, options());
+    const auto there = im::zeros<float>({2, 2}, im::kind::device, {.on = elsewhere});
+    im::copy(there, here.transpose());
+    EXPECT_EQ(im::to_vector(there), (std::vector{1.0f, 3.0f, 2.0f, 4.0f}));
+    im::copy(here, there.view(im::every, im::slice(std::nullopt, std::nullopt, -1)));
+    EXPECT_EQ(im::to_vector(here), (std::vector{3.0f, 1.0f, 4.0f, 2.0f}));
+  }
+  trim(elsewhere, im::kind::device);
 }
 
 TEST_P(array_copies, in_batches) {

@@ -8,15 +8,15 @@ namespace {
 using namespace support;
 namespace low = isthmus::low_level;
 
-class low_level_cpp : public on_backend {
+class low_level_cpp : public on_arrays {
  protected:
   void SetUp() override {
-    on_backend::SetUp();
+    on_arrays::SetUp();
     if (device_) context_ = im::context::of(device_);
   }
   void TearDown() override {
     context_ = {};
-    on_backend::TearDown();
+    on_arrays::TearDown();
   }
   std::vector<void*> one_of_each_kind(std::size_t nbytes) const {
     std::vector<void*> found;
@@ -94,7 +94,7 @@ TEST_P(low_level_cpp, frees_behind_the_work_in_flight) {
 TEST_P(low_level_cpp, has_one_queue_for_everybody) {
   EXPECT_EQ(low::global_queue(context_, device_), im::queue::of(device_));
   const im::context own{device_};
-  const im::queue made = low::global_queue(own, device_);
+  const im::queue made = low::global_queue(own, device_);  // for ever, with its context
   EXPECT_EQ(made, low::global_queue(own, device_));
   EXPECT_EQ(made.context(), own);
 }

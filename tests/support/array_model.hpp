@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "support/backends.hpp"
+#include "support/patiently.hpp"
 
 namespace support {
 
@@ -109,9 +110,46 @@ inline numbers chosen(std::int64_t extent, std::optional<std::int64_t> first,
   return found;
 }
 
+// Gives back what the default pools of its queue kept: they count as live memory.
 class on_arrays : public on_backend {
  protected:
+  void SetUp() override {
+    on_backend::SetUp();
+    if (!queue_) return;
+    for (const im::kind kind : kinds()) trim(queue_, kind);
+    leak_checked::SetUp();  // counts anew
+  }
+  void TearDown() override {
+    if (queue_) {
+      EXPECT_TRUE(queue_.fence().wait_for(30s)) << "the queue hangs";
+      for (const im::kind kind : kinds()) trim(queue_, kind);
+    }
+    on_backend::TearDown();
+  }
+  // Frees may have to wait for work that has just ended.
+  static void trim(const im::queue& on, im::kind kind) {
+    const im::resource pool = im::default_pool(kind, on);
+    const auto is_empty = [&] {
+      pool.trim();
+      return pool.usage().held == 0;
+    };
+    EXPECT_TRUE(patiently(is_empty)) << pool.usage().held << " bytes of " << name(kind) << " left";
+  }
+
   im::array_options options() const { return {.on = queue_}; }
+  // The same, and counted.
+  im::array_options options(const im::resource& counted) const {
+    return {.on = queue_, .from = counted};
+  }
+  im::resource counted(im::kind kind) const {
+    return im::resource::statistics(im::default_pool(kind, queue_));
+  }
+  static std::uint64_t live_in(const im::resource& counted) {
+    return im::statistics_of(counted).current_count;
+  }
+  static bool all_gone(const im::resource& counted) {
+    return patiently([&] { return live_in(counted) == 0; });
+  }
   im::dyn_array made(const model& of, im::kind kind) const {
     auto array = im::dyn_array::empty(im::dtype::int32, axes_of(of.shape), kind, options());
     im::copy(array, of.values);
