@@ -19,7 +19,7 @@ constexpr std::size_t k_dtypes = 17;
 constexpr std::size_t k_largest_element = 2 * sizeof(long double);
 
 struct dtype_facts {
-  const char *name;
+  const char* name;
   std::size_t nbytes;
   std::size_t alignment;
   char kind;
@@ -30,19 +30,15 @@ struct dtype_facts {
   return number >= 1 && static_cast<std::size_t>(number) <= k_dtypes;
 }
 // Pre: `is_dtype`.
-[[nodiscard]] const dtype_facts &facts_of(dtype of) noexcept;
+[[nodiscard]] const dtype_facts& facts_of(dtype of) noexcept;
 
 // What a complex number has two of; the dtype itself where it is not complex.
 [[nodiscard]] constexpr dtype part_of(dtype of) noexcept {
   switch (of) {
-  case ISTHMUS_COMPLEX64:
-    return ISTHMUS_FLOAT32;
-  case ISTHMUS_COMPLEX128:
-    return ISTHMUS_FLOAT64;
-  case ISTHMUS_CLONGDOUBLE:
-    return ISTHMUS_LONGDOUBLE;
-  default:
-    return of;
+    case ISTHMUS_COMPLEX64: return ISTHMUS_FLOAT32;
+    case ISTHMUS_COMPLEX128: return ISTHMUS_FLOAT64;
+    case ISTHMUS_CLONGDOUBLE: return ISTHMUS_LONGDOUBLE;
+    default: return of;
   }
 }
 
@@ -53,4 +49,4 @@ struct dtype_facts {
 [[nodiscard]] result<void> check_dtype(dtype given);
 [[nodiscard]] result<void> check_cast(dtype from, dtype to, casting rule);
 
-} // namespace isthmus
+}  // namespace isthmus

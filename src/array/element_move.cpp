@@ -1,7 +1,6 @@
 #include "array/element_move.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include "array/conversion.hpp"
 #include "array/elements.hpp"
@@ -11,7 +10,7 @@ namespace isthmus {
 
 std::size_t element_move::elements() const noexcept {
   std::size_t all = 1;
-  for (const auto &along : dimensions) {
+  for (const auto& along : dimensions) {
     all *= along.count;
   }
   return all;
@@ -23,13 +22,13 @@ std::ptrdiff_t signed_of(std::size_t number) noexcept {
   return static_cast<std::ptrdiff_t>(number);
 }
 
-} // namespace
+}  // namespace
 
 element_move joined(element_move what) noexcept {
   std::size_t kept = 0;
-  for (const auto next : what.dimensions) { // a copy: some are written over
+  for (const auto next : what.dimensions) {  // a copy: some are written over
     if (kept != 0) {
-      auto &outer = what.dimensions[kept - 1];
+      auto& outer = what.dimensions[kept - 1];
       const auto count = signed_of(next.count);
       if (outer.to == next.to * count && outer.from == next.from * count) {
         outer = {outer.count * next.count, next.to, next.from};
@@ -42,9 +41,8 @@ element_move joined(element_move what) noexcept {
   return what;
 }
 
-element_move move_between(const array_layout &to, std::byte *destination,
-                          const array_layout &from,
-                          const std::byte *source) noexcept {
+element_move move_between(const array_layout& to, std::byte* destination, const array_layout& from,
+                          const std::byte* source) noexcept {
   element_move made;
   made.to = destination;
   made.from = source;
@@ -55,8 +53,7 @@ element_move move_between(const array_layout &to, std::byte *destination,
     if (count == 1) {
       continue;
     }
-    move_dimension along{static_cast<std::size_t>(count), stride,
-                         from.dimensions[i].stride};
+    move_dimension along{static_cast<std::size_t>(count), stride, from.dimensions[i].stride};
     if (along.to < 0) {
       made.to += (count - 1) * along.to;
       made.from += (count - 1) * along.from;
@@ -65,44 +62,40 @@ element_move move_between(const array_layout &to, std::byte *destination,
     made.dimensions.append(along);
   }
   std::sort(made.dimensions.begin(), made.dimensions.end(),
-            [](const move_dimension &one, const move_dimension &next) {
-              return one.to > next.to;
-            });
+            [](const move_dimension& one, const move_dimension& next) { return one.to > next.to; });
   return joined(made);
 }
 
-bool is_strided_copy(const element_move &what) noexcept {
+bool is_strided_copy(const element_move& what) noexcept {
   return what.to_type == what.from_type &&
          what.dimensions.size() <= strided_copy::k_most_dimensions &&
-         std::ranges::none_of(what.dimensions, [](const move_dimension &each) {
-           return each.from < 0;
-         });
+         std::ranges::none_of(what.dimensions,
+                              [](const move_dimension& each) { return each.from < 0; });
 }
 
-strided_copy as_strided(const element_move &what) noexcept {
+strided_copy as_strided(const element_move& what) noexcept {
   strided_copy made;
   made.destination = what.to;
   made.source = what.from;
   made.width = what.to_item();
-  for (const auto &each : what.dimensions) {
-    made.append({each.count, static_cast<std::size_t>(each.to),
-                 static_cast<std::size_t>(each.from)});
+  for (const auto& each : what.dimensions) {
+    made.append(
+        {each.count, static_cast<std::size_t>(each.to), static_cast<std::size_t>(each.from)});
   }
   return made;
 }
 
 namespace {
 
-// Moves a row at a time: the innermost dimension, of which the first and the
-// last may be parts.
+// Moves a row at a time: the innermost dimension, of which the first and the last may be parts.
 class row_mover {
-public:
-  explicit row_mover(const element_move &what) noexcept
-      : what_{what}, how_{conversion_of(what.to_type, what.from_type)},
+ public:
+  explicit row_mover(const element_move& what) noexcept
+      : what_{what},
+        how_{conversion_of(what.to_type, what.from_type)},
         item_{what.to_item()},
         row_{what.dimensions.empty()
-                 ? move_dimension{1, signed_of(what.to_item()),
-                                  signed_of(how_.read_bytes)}
+                 ? move_dimension{1, signed_of(what.to_item()), signed_of(how_.read_bytes)}
                  : what.dimensions.back()} {}
 
   // Elements [begin, end) in the order of the destination.
@@ -119,7 +112,7 @@ public:
     }
   }
 
-private:
+ private:
   struct position {
     dimension_list<std::size_t> of;
     std::ptrdiff_t to = 0;
@@ -133,7 +126,7 @@ private:
     position made;
     made.of.assign(outer(), 0);
     for (std::size_t i = outer(); i-- > 0;) {
-      const auto &along = what_.dimensions[i];
+      const auto& along = what_.dimensions[i];
       made.of[i] = row % along.count;
       made.to += signed_of(made.of[i]) * along.to;
       made.from += signed_of(made.of[i]) * along.from;
@@ -141,9 +134,9 @@ private:
     }
     return made;
   }
-  void next(position &index) const noexcept {
+  void next(position& index) const noexcept {
     for (std::size_t i = outer(); i-- > 0;) {
-      const auto &along = what_.dimensions[i];
+      const auto& along = what_.dimensions[i];
       index.to += along.to;
       index.from += along.from;
       if (++index.of[i] != along.count) {
@@ -154,27 +147,23 @@ private:
       index.of[i] = 0;
     }
   }
-  void move_row(const position &index, std::size_t at,
-                std::size_t count) const noexcept {
+  void move_row(const position& index, std::size_t at, std::size_t count) const noexcept {
     convert_elements({what_.to + index.to + signed_of(at) * row_.to, row_.to,
-                      what_.from + index.from + signed_of(at) * row_.from,
-                      row_.from, count},
+                      what_.from + index.from + signed_of(at) * row_.from, row_.from, count},
                      how_, item_);
   }
 
-  const element_move &what_;
+  const element_move& what_;
   const conversion how_;
   const std::size_t item_;
   const move_dimension row_;
 };
 
-} // namespace
+}  // namespace
 
-void move_elements(const element_move &what) noexcept {
-  row_mover{what}.move(0, what.elements());
-}
+void move_elements(const element_move& what) noexcept { row_mover{what}.move(0, what.elements()); }
 
-void share_elements(const element_move &what) noexcept {
+void share_elements(const element_move& what) noexcept {
   const auto item = what.widest();
   const auto nbytes = what.elements() * item;
   if (nbytes < k_large_bytes) {
@@ -187,4 +176,4 @@ void share_elements(const element_move &what) noexcept {
   });
 }
 
-} // namespace isthmus
+}  // namespace isthmus

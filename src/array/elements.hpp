@@ -6,9 +6,7 @@
 
 namespace isthmus {
 
-// Pre: no byte that is written is read. `to_bytes` are those of an element that
-// is made.
-void convert_elements(const element_row &row, const conversion &how,
-                      std::size_t to_bytes) noexcept;
+// Pre: no byte that is written is read. `to_bytes` are those of an element that is made.
+void convert_elements(const element_row& row, const conversion& how, std::size_t to_bytes) noexcept;
 
-} // namespace isthmus
+}  // namespace isthmus

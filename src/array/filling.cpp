@@ -18,28 +18,24 @@ bool is_pattern(std::size_t item) noexcept {
 }
 
 // The elements that lie together.
-std::size_t run_of(const element_move &what) noexcept {
+std::size_t run_of(const element_move& what) noexcept {
   if (what.dimensions.empty()) {
     return 1;
   }
-  const auto &inner = what.dimensions.back();
-  return inner.to == static_cast<std::ptrdiff_t>(what.to_item()) ? inner.count
-                                                                 : 1;
+  const auto& inner = what.dimensions.back();
+  return inner.to == static_cast<std::ptrdiff_t>(what.to_item()) ? inner.count : 1;
 }
 
-bool is_one_run(const element_move &what) noexcept {
-  return run_of(what) == what.elements();
-}
+bool is_one_run(const element_move& what) noexcept { return run_of(what) == what.elements(); }
 
-fill_pattern pattern_of(const element &value, std::size_t item) noexcept {
+fill_pattern pattern_of(const element& value, std::size_t item) noexcept {
   fill_pattern made;
   std::memcpy(made.bytes, value.bytes.data(), item);
   made.nbytes = item;
   return made;
 }
 
-// Longer ones than this are not worth a device's memory, as long as they are
-// cut evenly.
+// Longer ones than this are not worth a device's memory, as long as they are cut evenly.
 constexpr std::size_t k_most_run_bytes = std::size_t{1} << 20;
 constexpr std::size_t k_least_run_bytes = std::size_t{4} << 10;
 
@@ -54,11 +50,9 @@ std::size_t even_run(std::size_t elements, std::size_t item) noexcept {
   return elements;
 }
 
-// From a run in the device's memory, which is filled first, over and over
-// again.
-submitted fill_from_run(queue &on, const array_side &destination,
-                        element_move what, const element &value,
-                        transfer_options options) {
+// From a run in the device's memory, which is filled first, over and over again.
+submitted fill_from_run(queue& on, const array_side& destination, element_move what,
+                        const element& value, transfer_options options) {
   const auto item = what.to_item();
   const auto all = run_of(what);
   const auto run = even_run(all, item);
@@ -67,48 +61,42 @@ submitted fill_from_run(queue &on, const array_side &destination,
   what.from = aside->pointer;
   if (all > 1) {
     what.dimensions.shorten(what.dimensions.size() - 1);
+    what.dimensions.append({all / run, static_cast<std::ptrdiff_t>(run * item), 0});
     what.dimensions.append(
-        {all / run, static_cast<std::ptrdiff_t>(run * item), 0});
-    what.dimensions.append({run, static_cast<std::ptrdiff_t>(item),
-                            static_cast<std::ptrdiff_t>(item)});
+        {run, static_cast<std::ptrdiff_t>(item), static_cast<std::ptrdiff_t>(item)});
   }
   return one_after_other(
       std::move(options),
       [&](transfer_options first) {
-        return fill(&on, *aside, pattern_of(value, item), run * item,
-                    std::move(first));
+        return fill(&on, *aside, pattern_of(value, item), run * item, std::move(first));
       },
       [&](transfer_options second) {
-        return move_apart(&on,
-                          {destination.place, *aside, destination.layout.nbytes,
-                           run * item, joined(what)},
-                          std::move(second));
+        return move_apart(
+            &on, {destination.place, *aside, destination.layout.nbytes, run * item, joined(what)},
+            std::move(second));
       });
 }
 
 // From the value itself, which goes along.
-submitted fill_from_host(queue &on, const array_side &destination,
-                         element_move what, const element &value,
-                         transfer_options options) {
+submitted fill_from_host(queue& on, const array_side& destination, element_move what,
+                         const element& value, transfer_options options) {
   options.owners.push_back(owner_of(value));
-  const auto *kept = static_cast<element *>(options.owners.back().object());
-  const endpoint source{const_cast<std::byte *>(kept->bytes.data()), nullptr,
-                        nullptr};
+  const auto* kept = static_cast<element*>(options.owners.back().object());
+  const endpoint source{const_cast<std::byte*>(kept->bytes.data()), nullptr, nullptr};
   what.from = source.pointer;
-  return move_in_pieces(on,
-                        {destination.place, source, destination.layout.nbytes,
-                         what.to_item(), what},
-                        std::move(options));
+  return move_in_pieces(
+      on, {destination.place, source, destination.layout.nbytes, what.to_item(), what},
+      std::move(options));
 }
 
-} // namespace
+}  // namespace
 
-submitted fill_array(queue *asked, const array_side &destination,
-                     const std::byte *value, transfer_options options) {
+submitted fill_array(queue* asked, const array_side& destination, const std::byte* value,
+                     transfer_options options) {
   ISTHMUS_TRY(check_apart(destination.layout));
   auto chosen = choose_queue(asked, destination.place, destination.place);
   ISTHMUS_TRY(chosen);
-  queue *on = *chosen;
+  queue* on = *chosen;
   if (destination.layout.is_empty()) {
     return nothing_to_do(on, options);
   }
@@ -116,29 +104,27 @@ submitted fill_array(queue *asked, const array_side &destination,
   element kept;
   std::memcpy(kept.bytes.data(), value, item);
   array_layout repeated = destination.layout;
-  for (auto &along : repeated.dimensions) {
+  for (auto& along : repeated.dimensions) {
     along.stride = 0;
   }
-  const auto what = move_between(
-      destination.layout, destination.place.pointer + destination.layout.before,
-      repeated, kept.bytes.data());
+  const auto what =
+      move_between(destination.layout, destination.place.pointer + destination.layout.before,
+                   repeated, kept.bytes.data());
   if (is_pattern(item) && is_one_run(what)) {
-    return fill(on, destination.place, pattern_of(kept, item),
-                destination.layout.nbytes, std::move(options));
+    return fill(on, destination.place, pattern_of(kept, item), destination.layout.nbytes,
+                std::move(options));
   }
   if (destination.place.host_can_copy()) {
     const endpoint nothing;
-    return move_by_host(
-        on, {destination.place, nothing, destination.layout.nbytes, 0, what},
-        std::move(options), [what, kept] {
-          auto from_here = what;
-          from_here.from = kept.bytes.data();
-          share_elements(from_here);
-        });
+    return move_by_host(on, {destination.place, nothing, destination.layout.nbytes, 0, what},
+                        std::move(options), [what, kept] {
+                          auto from_here = what;
+                          from_here.from = kept.bytes.data();
+                          share_elements(from_here);
+                        });
   }
-  return is_pattern(item)
-             ? fill_from_run(*on, destination, what, kept, std::move(options))
-             : fill_from_host(*on, destination, what, kept, std::move(options));
+  return is_pattern(item) ? fill_from_run(*on, destination, what, kept, std::move(options))
+                          : fill_from_host(*on, destination, what, kept, std::move(options));
 }
 
-} // namespace isthmus
+}  // namespace isthmus

@@ -1,6 +1,6 @@
 #pragma once
-// The two floats of 16 bits, to and from those that the processor knows:
-// rounded once, to nearest, ties to even; a NaN stays one.
+// The two floats of 16 bits, to and from those that the processor knows: rounded once, to nearest,
+// ties to even; a NaN stays one.
 //
 // Without branches, so that loops over them are vectorised.
 
@@ -17,8 +17,8 @@ struct bfloat16 {
   std::uint16_t bits;
 };
 
-// Of the two numbers next to `x` the one with an odd last bit: rounded once
-// more, to two bits less or fewer, it becomes what `x` itself would.
+// Of the two numbers next to `x` the one with an odd last bit: rounded once more, to two bits less
+// or fewer, it becomes what `x` itself would.
 template <class To, class Bits, class From>
 [[nodiscard]] To rounded_to_odd(From x) noexcept {
   const auto nearest = static_cast<To>(x);
@@ -27,8 +27,7 @@ template <class To, class Bits, class From>
   if (back == x || std::isnan(x) || bits % 2 != 0) {
     return nearest;
   }
-  return std::bit_cast<To>(
-      static_cast<Bits>(std::abs(back) > std::abs(x) ? bits - 1 : bits + 1));
+  return std::bit_cast<To>(static_cast<Bits>(std::abs(back) > std::abs(x) ? bits - 1 : bits + 1));
 }
 
 [[nodiscard]] inline float to_float(float16 half) noexcept {
@@ -37,11 +36,10 @@ template <class To, class Bits, class From>
   const std::uint32_t digits = (half.bits & std::uint32_t{0x7fff}) << 13;
   const std::uint32_t sign = (half.bits & std::uint32_t{0x8000}) << 16;
   const std::uint32_t exponent = digits & k_exponent;
-  const std::uint32_t normal =
-      digits + k_rebias + (exponent == k_exponent ? k_rebias : 0);
+  const std::uint32_t normal = digits + k_rebias + (exponent == k_exponent ? k_rebias : 0);
   constexpr std::uint32_t k_least = std::uint32_t{113} << 23;
-  const auto small = std::bit_cast<std::uint32_t>(
-      std::bit_cast<float>(digits + k_least) - std::bit_cast<float>(k_least));
+  const auto small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(digits + k_least) -
+                                                  std::bit_cast<float>(k_least));
   return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
 }
 
@@ -60,26 +58,22 @@ template <class Float, class Bits, int Digits, int Bias>
   constexpr Bits k_magic = static_cast<Bits>(Bias + Digits - 24) << Digits;
   const auto all = std::bit_cast<Bits>(x);
   const Bits magnitude = all & ~k_sign;
-  const auto sign =
-      static_cast<std::uint16_t>(all >> (sizeof(Bits) * 8 - 16) & 0x8000);
+  const auto sign = static_cast<std::uint16_t>(all >> (sizeof(Bits) * 8 - 16) & 0x8000);
 
   const Bits payload = magnitude >> k_dropped & 0x3ff;
   const Bits nan = 0x7c00 | payload | (payload == 0 ? 1 : 0);
   const Bits large = magnitude > k_infinity ? nan : Bits{0x7c00};
-  const auto sum =
-      std::bit_cast<Float>(magnitude) + std::bit_cast<Float>(k_magic);
+  const auto sum = std::bit_cast<Float>(magnitude) + std::bit_cast<Float>(k_magic);
   const Bits small = std::bit_cast<Bits>(sum) - k_magic;
   const Bits odd = magnitude >> k_dropped & 1;
-  const Bits rounded = magnitude - (static_cast<Bits>(Bias - 15) << Digits) +
-                       ((k_one << (k_dropped - 1)) - 1) + odd;
+  const Bits rounded =
+      magnitude - (static_cast<Bits>(Bias - 15) << Digits) + ((k_one << (k_dropped - 1)) - 1) + odd;
   const Bits normal = rounded >> k_dropped;
-  const Bits digits = magnitude >= k_beyond        ? large
-                      : magnitude < k_least_normal ? small
-                                                   : normal;
+  const Bits digits = magnitude >= k_beyond ? large : magnitude < k_least_normal ? small : normal;
   return static_cast<std::uint16_t>(static_cast<std::uint16_t>(digits) | sign);
 }
 
-} // namespace detail
+}  // namespace detail
 
 [[nodiscard]] inline float16 to_float16(float x) noexcept {
   return {detail::half_bits<float, std::uint32_t, 23, 127>(x)};
@@ -101,8 +95,9 @@ template <class Float, class Bits, int Digits, int Bias>
   const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
   return {static_cast<std::uint16_t>(is_nan ? bits >> 16 | 0x40 : rounded)};
 }
-template <class Float> [[nodiscard]] bfloat16 to_bfloat16(Float x) noexcept {
+template <class Float>
+[[nodiscard]] bfloat16 to_bfloat16(Float x) noexcept {
   return to_bfloat16(rounded_to_odd<float, std::uint32_t>(x));
 }
 
-} // namespace isthmus
+}  // namespace isthmus

@@ -8,8 +8,8 @@
 namespace isthmus {
 
 struct placed_move {
-  const endpoint &destination; // the lowest bytes
-  const endpoint &source;
+  const endpoint& destination;  // the lowest bytes
+  const endpoint& source;
   // From the lowest to the highest.
   std::size_t destination_bytes = 0;
   std::size_t source_bytes = 0;
@@ -18,9 +18,7 @@ struct placed_move {
   [[nodiscard]] bool host_can_copy() const noexcept {
     return destination.host_can_copy() && source.host_can_copy();
   }
-  [[nodiscard]] std::size_t nbytes() const noexcept {
-    return what.elements() * what.widest();
-  }
+  [[nodiscard]] std::size_t nbytes() const noexcept { return what.elements() * what.widest(); }
   // As what it touches.
   [[nodiscard]] movement touching() const noexcept {
     return {destination, source, destination_bytes, source_bytes, nbytes()};
@@ -28,19 +26,16 @@ struct placed_move {
 };
 
 // By the way that there is for it. `on`: chosen, see `choose_queue`.
-[[nodiscard]] submitted move_apart(queue *on, const placed_move &move,
-                                   transfer_options options);
+[[nodiscard]] submitted move_apart(queue* on, const placed_move& move, transfer_options options);
 
-// By way of the host's memory, in pieces: for what the host cannot touch both
-// sides of.
-[[nodiscard]] submitted move_in_pieces(queue &on, const placed_move &move,
+// By way of the host's memory, in pieces: for what the host cannot touch both sides of.
+[[nodiscard]] submitted move_in_pieces(queue& on, const placed_move& move,
                                        transfer_options options);
 
-// By the host, which can copy on both sides: `effect()` is all of it, and owns
-// what it needs.
+// By the host, which can copy on both sides: `effect()` is all of it, and owns what it needs.
 template <class Effect>
-submitted move_by_host(queue *on, const placed_move &move,
-                       transfer_options options, const Effect &effect) {
+submitted move_by_host(queue* on, const placed_move& move, transfer_options options,
+                       const Effect& effect) {
   const auto touching = move.touching();
   touched_memory touched;
   touched.add(move.destination, move.destination_bytes, true);
@@ -52,14 +47,12 @@ submitted move_by_host(queue *on, const placed_move &move,
                    std::move(options));
 }
 
-// Two operations as one, the second behind the first: `first(options)` and
-// `second(options)` submit them. What the caller keeps alive lives till both
-// have ended; where the second is refused nothing is in flight.
+// Two operations as one, the second behind the first: `first(options)` and `second(options)` submit
+// them. What the caller keeps alive lives till both have ended; where the second is refused nothing
+// is in flight.
 template <class First, class Second>
-submitted one_after_other(transfer_options options, const First &first,
-                          const Second &second) {
-  const auto kept =
-      std::make_shared<std::vector<owner>>(std::move(options.owners));
+submitted one_after_other(transfer_options options, const First& first, const Second& second) {
+  const auto kept = std::make_shared<std::vector<owner>>(std::move(options.owners));
   const bool blocking = options.blocking;
   transfer_options behind;
   behind.blocking = blocking;
@@ -78,4 +71,4 @@ submitted one_after_other(transfer_options options, const First &first,
   return ended;
 }
 
-} // namespace isthmus
+}  // namespace isthmus

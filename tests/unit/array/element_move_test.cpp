@@ -1,5 +1,5 @@
-// Blocks of elements, moved whole, shared out, by way of packed memory and in
-// pieces, against one element after the other.
+// Blocks of elements, moved whole, shared out, by way of packed memory and in pieces, against
+// one element after the other.
 #include "array/element_move.hpp"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ struct side_of {
   bytes memory;
 };
 
-array_layout layout(dtype of, const numbers &shape, const numbers &strides) {
+array_layout layout(dtype of, const numbers& shape, const numbers& strides) {
   isthmus_array_t given{};
   given.dtype = of;
   given.dimensions = shape.size();
@@ -31,31 +31,26 @@ array_layout layout(dtype of, const numbers &shape, const numbers &strides) {
   return *layout_of(given, "array");
 }
 
-// Any order of nesting, with gaps, and backwards; a stride of 0 where that may
-// be.
-numbers random_strides(std::mt19937_64 &random, const numbers &shape,
-                       std::size_t item, bool may_repeat) {
+// Any order of nesting, with gaps, and backwards; a stride of 0 where that may be.
+numbers random_strides(std::mt19937_64& random, const numbers& shape, std::size_t item,
+                       bool may_repeat) {
   std::vector<std::size_t> order(shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), random);
   numbers strides(shape.size());
   auto inside = static_cast<std::int64_t>(item);
   for (const auto i : order) {
-    strides[i] =
-        inside + static_cast<std::int64_t>(random() % 3 % 2 * (random() % 9));
+    strides[i] = inside + static_cast<std::int64_t>(random() % 3 % 2 * (random() % 9));
     inside = strides[i] * shape[i];
-    if (random() % 3 == 0)
-      strides[i] = -strides[i];
-    if (may_repeat && random() % 6 == 0)
-      strides[i] = 0;
+    if (random() % 3 == 0) strides[i] = -strides[i];
+    if (may_repeat && random() % 6 == 0) strides[i] = 0;
   }
   return strides;
 }
 
-bytes noise(std::mt19937_64 &random, std::size_t nbytes) {
+bytes noise(std::mt19937_64& random, std::size_t nbytes) {
   bytes made(nbytes);
-  for (auto &each : made)
-    each = static_cast<std::byte>(random());
+  for (auto& each : made) each = static_cast<std::byte>(random());
   return made;
 }
 
@@ -65,9 +60,8 @@ struct block {
   bytes source;
   bytes old;
 
-  [[nodiscard]] element_move move(bytes &into) const {
-    return move_between(to, into.data() + to.before, from,
-                        source.data() + from.before);
+  [[nodiscard]] element_move move(bytes& into) const {
+    return move_between(to, into.data() + to.before, from, source.data() + from.before);
   }
   [[nodiscard]] bytes modelled() const {
     bytes made = old;
@@ -75,30 +69,27 @@ struct block {
     std::vector<std::int64_t> at(rank);
     const auto how = conversion_of(to.of, from.of);
     for (;;) {
-      auto *into = made.data() + to.before;
-      const auto *out_of = source.data() + from.before;
+      auto* into = made.data() + to.before;
+      const auto* out_of = source.data() + from.before;
       for (std::size_t i = 0; i < rank; ++i) {
         into += at[i] * to.dimensions[i].stride;
         out_of += at[i] * from.dimensions[i].stride;
       }
       convert_elements({into, 0, out_of, 0, 1}, how, to.item());
       std::size_t i = rank;
-      while (i != 0 && ++at[i - 1] == to.dimensions[i - 1].count)
-        at[--i] = 0;
-      if (i == 0)
-        return made;
+      while (i != 0 && ++at[i - 1] == to.dimensions[i - 1].count) at[--i] = 0;
+      if (i == 0) return made;
     }
   }
 };
 
 // No long double, whose padding is anything.
-dtype random_dtype(std::mt19937_64 &random) {
+dtype random_dtype(std::mt19937_64& random) {
   const auto of = static_cast<dtype>(1 + random() % 16);
   return of == ISTHMUS_LONGDOUBLE ? ISTHMUS_FLOAT64 : of;
 }
 
-block random_block(std::mt19937_64 &random, std::size_t rank,
-                   std::uint64_t longest) {
+block random_block(std::mt19937_64& random, std::size_t rank, std::uint64_t longest) {
   numbers shape;
   for (std::size_t i = 0; i < rank; ++i) {
     shape.push_back(static_cast<std::int64_t>(1 + random() % longest));
@@ -106,16 +97,14 @@ block random_block(std::mt19937_64 &random, std::size_t rank,
   const dtype to = random_dtype(random);
   const dtype from = random() % 3 == 0 ? to : random_dtype(random);
   block made;
-  made.to = layout(to, shape,
-                   random_strides(random, shape, facts_of(to).nbytes, false));
-  made.from = layout(
-      from, shape, random_strides(random, shape, facts_of(from).nbytes, true));
+  made.to = layout(to, shape, random_strides(random, shape, facts_of(to).nbytes, false));
+  made.from = layout(from, shape, random_strides(random, shape, facts_of(from).nbytes, true));
   made.source = noise(random, made.from.nbytes);
   made.old = noise(random, made.to.nbytes);
   return made;
 }
 
-void move_in_pieces(const element_move &what, std::size_t most_bytes) {
+void move_in_pieces(const element_move& what, std::size_t most_bytes) {
   const move_pieces pieces{what, most_bytes};
   std::vector<std::byte> first(pieces.bytes());
   std::vector<std::byte> second(pieces.bytes());
@@ -188,9 +177,8 @@ TEST(element_moves, of_many_dimensions) {
 TEST(element_moves, large_enough_for_several_threads) {
   std::mt19937_64 random(9);
   const numbers shape{1100, 5, 1000};
-  const std::vector<numbers> strides{
-      {20'000, 4000, 4}, {4, 4'400'000, 4400}, {0, -4000, 4}};
-  for (const auto &from : strides) {
+  const std::vector<numbers> strides{{20'000, 4000, 4}, {4, 4'400'000, 4400}, {0, -4000, 4}};
+  for (const auto& from : strides) {
     for (const dtype to : {ISTHMUS_FLOAT32, ISTHMUS_FLOAT64}) {
       const auto item = static_cast<std::int64_t>(facts_of(to).nbytes);
       block what;
@@ -211,11 +199,11 @@ TEST(element_moves, large_enough_for_several_threads) {
 }
 
 TEST(element_moves, are_joined_to_few_dimensions) {
-  const auto rank = [](const numbers &to, const numbers &from) {
+  const auto rank = [](const numbers& to, const numbers& from) {
     std::byte none{};
     const numbers shape{2, 3, 4};
-    return move_between(layout(ISTHMUS_INT32, shape, to), &none,
-                        layout(ISTHMUS_INT32, shape, from), &none)
+    return move_between(layout(ISTHMUS_INT32, shape, to), &none, layout(ISTHMUS_INT32, shape, from),
+                        &none)
         .dimensions.size();
   };
   EXPECT_EQ(rank({48, 16, 4}, {48, 16, 4}), 1U);
@@ -227,4 +215,4 @@ TEST(element_moves, are_joined_to_few_dimensions) {
   EXPECT_EQ(rank({96, 32, 4}, {48, 16, 4}), 2U);
 }
 
-} // namespace
+}  // namespace
