@@ -3,7 +3,8 @@
 // The nouns are platform, device, context, queue, event, resource, budget and buffer; each has a
 // header of its name, which may be included alone. All are counted references: copying one is cheap
 // and shares it. Failures are exceptions (error.hpp). Names live in `isthmus`, in the inline
-// namespace v1.
+// namespace v1. Over buffers lie typed arrays: array.hpp and what it names; dyn_array.hpp for types
+// that are known at run time alone.
 #pragma once
 
 #include <isthmus/adaptors.hpp>
