@@ -1,14 +1,23 @@
-// Array: what it is, and its ways out.
+// Array: how it is made, and its class.
 
 #include "typed_array.hpp"
-
 #include "arguments.hpp"
+#include "array_make.hpp"
+#include "array_make.hpp"
 
 namespace isthmus::python {
 namespace {
 
 array_numbers to_strides(nb::handle given, const array_layout& of) {
-  auto strides = to_shape(given);
+  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!all.is_valid()) {
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "strides must be a sequence of integers, not %R", given.ptr());
+  }
+  array_numbers strides;
+  for (nb::handle each : all) {
+    strides.push_back(to_int64(each, "stride"));
+  }
   if (strides.size() != of.shape.size()) {
     raise_python(PyExc_ValueError, "%zu strides for %zu dimensions", strides.size(),
                  of.shape.size());
@@ -43,12 +52,17 @@ shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) 
 void require_inside(const typed_array& array) {
   const auto& layout = *array.layout;
   const auto& of = buffer_in(array);
-  if (array.offset > of.nbytes || layout.extent > of.nbytes - array.offset) {
+  if (array.offset > of.nbytes || layout.before > array.offset ||
+      layout.extent > of.nbytes - (array.offset - layout.before)) {
+    const nb::object before = nb::steal(
+        layout.before == 0
+            ? PyUnicode_FromString("")
+            : PyUnicode_FromFormat(" (%zu of them before its first element)", layout.before));
     raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
-                 "an array of shape %R and dtype %s takes %zu bytes, which from offset %zu lie "
+                 "an array of shape %R and dtype %s takes %zu bytes%U, which from offset %zu lie "
                  "outside the buffer, which has %zu bytes",
-                 to_tuple(layout.shape).ptr(), layout.type->name, layout.extent, array.offset,
-                 of.nbytes);
+                 to_tuple(layout.shape).ptr(), layout.type->name, layout.extent, before.ptr(),
+                 array.offset, of.nbytes);
   }
   const auto first = reinterpret_cast<std::uintptr_t>(info_of(of).pointer) + array.offset;
   if (layout.size != 0 && first % layout.type->alignment != 0) {
@@ -63,81 +77,9 @@ void require_inside(const typed_array& array) {
 void init(typed_array* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
           nb::handle strides, nb::handle offset) {
   static_cast<void>(require_buffer(buffer));
-  typed_array made{nb::borrow(buffer), to_layout(shape, dtype, strides),
-                    to_size(offset, "offset")};
+  typed_array made{nb::borrow(buffer), to_layout(shape, dtype, strides), to_size(offset, "offset")};
   require_inside(made);
   new (self) typed_array{std::move(made)};
-}
-
-// -- the buffer protocol --------------------------------------------------------------------------
-
-// What of `layout` the flags do not let through: nullptr if they take it.
-const char* refusal(const array_layout& layout, bool is_c_dense, int flags) {
-  const auto asks = [flags](int wanted) { return (flags & wanted) == wanted; };
-  if (is_c_dense && !asks(PyBUF_F_CONTIGUOUS)) {
-    return nullptr;
-  }
-  if (!asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS)) {
-    return "the array is not contiguous in C order: use to_numpy(), which copies";
-  }
-  if ((asks(PyBUF_F_CONTIGUOUS) && !is_dense(layout, element_order::fortran)) ||
-      (asks(PyBUF_ANY_CONTIGUOUS) && !is_contiguous(layout))) {
-    return "the array is not contiguous: use to_numpy(), which copies";
-  }
-  return nullptr;
-}
-
-static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
-Py_ssize_t* numbers_of(const array_numbers& numbers) {
-  return const_cast<Py_ssize_t*>(reinterpret_cast<const Py_ssize_t*>(numbers.data()));
-}
-
-const typed_array* ready_array(PyObject* self) noexcept {
-  const auto* array = typed_array_of(self);
-  if (array == nullptr) {
-    PyErr_SetString(PyExc_ValueError, "Array.__init__() was not called");
-  }
-  return array;
-}
-
-int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
-  view->obj = nullptr;
-  const auto* array = ready_array(self);
-  if (array == nullptr) {
-    return -1;
-  }
-  const auto& of = buffer_in(*array);
-  const auto& layout = *array->layout;
-  void* start = export_view(of, flags);
-  if (start == nullptr) {
-    return -1;
-  }
-  if (const char* why = refusal(layout, layout.is_c_dense, flags)) {
-    isthmus_buffer_unexport(of.raw.get());
-    PyErr_SetString(PyExc_BufferError, why);
-    return -1;
-  }
-  *view = Py_buffer{};
-  view->buf = static_cast<char*>(start) + array->offset;
-  view->obj = Py_NewRef(self);
-  view->len = static_cast<Py_ssize_t>(layout.nbytes);
-  view->itemsize = layout.item;
-  view->readonly = of.read_only ? 1 : 0;
-  view->ndim = static_cast<int>(layout.shape.size());
-  if ((flags & PyBUF_FORMAT) != 0) {
-    view->format = const_cast<char*>(layout.type->format);
-  }
-  if ((flags & PyBUF_ND) != 0) {
-    view->shape = numbers_of(layout.shape);
-  }
-  if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
-    view->strides = numbers_of(layout.strides);
-  }
-  return 0;
-}
-
-void release_view(PyObject* self, Py_buffer*) noexcept {
-  isthmus_buffer_unexport(buffer_in(*typed_array_of(self)).raw.get());
 }
 
 Py_ssize_t length_of(PyObject* self) noexcept {
@@ -152,171 +94,101 @@ Py_ssize_t length_of(PyObject* self) noexcept {
   return array->layout->shape[0];
 }
 
-nb::object address_of(const typed_array& self) {
-  return nb::steal(
-      PyLong_FromVoidPtr(const_cast<void*>(view_of(self).in(info_of(buffer_in(self)).pointer))));
+PyObject* iterate(PyObject* self) noexcept {
+  return length_of(self) < 0 ? nullptr : PySeqIter_New(self);
 }
 
-nb::object array_repr(const typed_array& self) {
-  const auto& of = buffer_in(self);
-  const auto& layout = *self.layout;
-  const auto on = describe(*device_of(queue_of_buffer(of).device_object));
-  const nb::object shape = to_tuple(layout.shape);
-  nb::object gaps = nb::steal(
-      layout.is_c_dense ? PyUnicode_FromString("")
-                        : PyUnicode_FromFormat(", strides %R", to_tuple(layout.strides).ptr()));
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
-  const bool is_freed = isthmus_buffer_info(of.raw.get(), &info) != ISTHMUS_OK;
-  return nb::steal(PyUnicode_FromFormat("<isthmus.Array %U %R %s%U%s on %s%s>",
-                                        kind_name(of.kind).ptr(), shape.ptr(), layout.type->name,
-                                        gaps.ptr(), is_freed ? ", freed," : "", on.c_str(),
-                                        of.read_only ? ", read-only" : ""));
+int refuse_search(PyObject*, PyObject*) noexcept {
+  PyErr_SetString(PyExc_TypeError,
+                  "`in` would compare elements, which an Array does not: look in a copy, as "
+                  "array.to_numpy()");
+  return -1;
 }
 
-nb::object moved_to_queue(const typed_array& self, nb::handle queue) {
-  return make_typed_array(on_queue(self.buffer_object, queue), self.layout, self.offset);
+template <class Function>
+void* slot(Function function) noexcept {
+  return reinterpret_cast<void*>(function);
 }
 
-nb::object lend_array(const typed_array& self, nb::handle stream, nb::handle max_version,
-                      nb::handle device, nb::handle copy) {
-  return to_dlpack(view_of(self), stream, max_version, device, copy);
-}
-
-nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
-  return to_array(self, buffer_in(*typed_array_of(self)), dtype, copy);
-}
-
-void bind_layout(nb::class_<typed_array>& bound) {
-  bound
-      .def_prop_ro(
-          "shape", [](const typed_array& self) { return to_tuple(self.layout->shape); },
-          nb::sig("def shape(self) -> tuple[int, ...]"), "Elements along each dimension.")
-      .def_prop_ro(
-          "strides", [](const typed_array& self) { return to_tuple(self.layout->strides); },
-          nb::sig("def strides(self) -> tuple[int, ...]"),
-          "Bytes from one element to the next along each dimension.")
-      .def_prop_ro(
-          "dtype",
-          [](const typed_array& self) { return nb::borrow(dtype_of(*self.layout->type)); },
-          nb::sig("def dtype(self) -> Any"), "The elements' numpy.dtype. Imports NumPy.")
-      .def_prop_ro(
-          "ndim", [](const typed_array& self) { return self.layout->shape.size(); },
-          "How many dimensions it has, 64 at most.")
-      .def_prop_ro(
-          "size", [](const typed_array& self) { return self.layout->size; }, "All its elements.")
-      .def_prop_ro(
-          "itemsize", [](const typed_array& self) { return self.layout->item; },
-          "Bytes of an element.")
-      .def_prop_ro(
-          "nbytes", [](const typed_array& self) { return self.layout->nbytes; },
-          "Bytes of all elements, without what lies between them.")
-      .def_prop_ro(
-          "offset", [](const typed_array& self) { return self.offset; },
-          "Bytes from the buffer's start to the first element.")
-      .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
-                   "The first element's address. ClosedError if the buffer is freed.");
-}
-
-void bind_memory_of_array(nb::class_<typed_array>& bound) {
-  bound
-      .def_prop_ro(
-          "buffer", [](const typed_array& self) { return self.buffer_object; },
-          nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
-      .def_prop_ro(
-          "kind", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
-          nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
-      .def_prop_ro(
-          "queue", [](const typed_array& self) { return buffer_in(self).queue_object; },
-          nb::sig("def queue(self) -> Queue"), "The buffer's queue.")
-      .def_prop_ro(
-          "device",
-          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
-          nb::sig("def device(self) -> Device"), "The device of its queue.")
-      .def_prop_ro(
-          "read_only", [](const typed_array& self) { return buffer_in(self).read_only; },
-          "Whether writes to it are refused.")
-      .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
-           nb::sig("def on_queue(self, queue: Queue) -> Array"),
-           "The same elements, with operations that go to `queue`, of the same context\n"
-           "(WrongContextError).")
-      .def(
-          "record",
-          [](const typed_array& self, nb::handle user) { record_use(buffer_in(self), user); },
-          nb::arg("queue_or_event").none(),
-          nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
-          "Tells that work which Isthmus does not know uses the memory: as Buffer.record.")
-      .def("__repr__", &array_repr, nb::sig("def __repr__(self) -> str"));
-}
-
-void bind_interfaces(nb::class_<typed_array>& bound) {
-  bound
-      .def_prop_ro(
-          "__sycl_usm_array_interface__",
-          [](const typed_array& self) { return usm_interface(view_of(self)); },
-          nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
-          "Version 1, as Buffer's, of the first element's address; strides count elements.")
-      .def_prop_ro(
-          "__array_interface__",
-          [](nb::handle self) { return array_interface(self, view_of(*typed_array_of(self))); },
-          nb::sig("def __array_interface__(self) -> dict[str, Any]"),
-          "NumPy's interface, version 3, of shared and host kinds, as Buffer's.")
-      .def_prop_ro(
-          "__cuda_array_interface__",
-          [](const typed_array& self) { return cuda_interface(view_of(self)); },
-          nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
-          "Numba's interface, version 3, of arrays on CUDA devices, as Buffer's.")
-      .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
-           nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
-           "An array over the memory of shared and host kinds. Raises TypeError for device kind.")
-      .def("__dlpack__", &lend_array, nb::kw_only(), nb::arg("stream") = nb::none(),
-           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
-           nb::arg("copy") = nb::none(),
-           nb::sig(
-               "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | "
-               "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
-               "-> Any"),
-           "A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,\n"
-           "waits and errors. A copy has no gaps.")
-      .def(
-          "__dlpack_device__",
-          [](const typed_array& self) { return dlpack_device(buffer_in(self)); },
-          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
-          "As Buffer.__dlpack_device__.");
-}
-
-PyType_Slot typed_array_slots[] = {{Py_mp_length, reinterpret_cast<void*>(&length_of)},
-                                    {Py_mp_subscript, reinterpret_cast<void*>(&array_subscript)},
-                                    {Py_bf_getbuffer, reinterpret_cast<void*>(&get_view)},
-                                    {Py_bf_releasebuffer, reinterpret_cast<void*>(&release_view)},
-                                    {0, nullptr}};
+PyType_Slot typed_array_slots[] = {{Py_mp_length, slot(&length_of)},
+                                   {Py_mp_subscript, slot(&array_subscript)},
+                                   {Py_mp_ass_subscript, slot(&array_assign)},
+                                   {Py_sq_length, slot(&length_of)},
+                                   {Py_sq_item, slot(&array_item)},
+                                   {Py_sq_contains, slot(&refuse_search)},
+                                   {Py_tp_iter, slot(&iterate)},
+                                   {Py_nb_bool, slot(&array_to_bool)},
+                                   {Py_nb_int, slot(&array_to_int)},
+                                   {Py_nb_float, slot(&array_to_float)},
+                                   {Py_nb_index, slot(&array_to_index)},
+                                   {Py_bf_getbuffer, slot(&array_get_view)},
+                                   {Py_bf_releasebuffer, slot(&array_release_view)},
+                                   {0, nullptr}};
 
 }  // namespace
 
+const typed_array& require_array(nb::handle object, const char* role) {
+  const auto* found = typed_array_of(object);
+  if (found == nullptr && PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(
+                                                               types.typed_array.ptr())) != 0) {
+    raise_python(PyExc_ValueError, "Array.__init__() was not called");
+  }
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "%s must be an Array, not %.100s", role,
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  return *found;
+}
+
+const typed_array* ready_array(PyObject* self) noexcept {
+  const auto* array = typed_array_of(self);
+  if (array == nullptr) {
+    PyErr_SetString(PyExc_ValueError, "Array.__init__() was not called");
+  }
+  return array;
+}
+
 nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t offset) {
   return make_instance<typed_array>(types.typed_array,
-                                     typed_array{std::move(buffer), std::move(layout), offset});
+                                    typed_array{std::move(buffer), std::move(layout), offset});
+}
+
+// Without elements a view may begin anywhere: where that array does, which lies in the buffer.
+nb::object make_array_view(nb::handle object, const typed_array& of, shared_layout layout,
+                           std::size_t offset) {
+  offset = layout->size == 0 ? of.offset : offset;
+  return make_instance<typed_array>(
+      types.typed_array,
+      typed_array{of.buffer_object, std::move(layout), offset,
+                  of.base.is_valid() ? of.base : nb::borrow(object), of.is_locked});
+}
+
+nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind, nb::object queue) {
+  nb::object memory = make_array_buffer(layout->nbytes, kind, 0, std::move(queue), nullptr);
+  return make_typed_array(std::move(memory), std::move(layout));
 }
 
 void bind_typed_array(nb::module_& module) {
   nb::class_<typed_array> bound(
-      module, "Array", nb::type_slots(typed_array_slots), nb::is_weak_referenceable(),
-      nb::pooled(),
+      module, "Array", nb::type_slots(typed_array_slots), nb::is_weak_referenceable(), nb::pooled(),
       "A typed N-dimensional array over a Buffer of any kind.\n\n"
       "Array(buffer, shape, dtype=\"float32\", *, strides=None, offset=0)\n\n"
       "`shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,\n"
-      "float or complex type in this machine's order of bytes. `strides` in bytes, 0 or more and\n"
-      "multiples of the element's size; None: C order without gaps. `offset`: bytes from the\n"
-      "buffer's start to the first element. Copies nothing and keeps the buffer alive; nothing\n"
-      "works on it any more once that is freed (ClosedError).\n\n"
+      "float or complex type in this machine's order of bytes. `strides` in bytes, multiples of\n"
+      "the element's size, which may be negative or 0; None: C order without gaps. `offset`:\n"
+      "bytes from the buffer's start to the first element. Copies nothing and keeps the buffer\n"
+      "alive; nothing works on it any more once that is freed (ClosedError).\n\n"
       "Raises OutOfRangeError where an element lies outside the buffer, TypeError for other "
       "types,\n"
       "ValueError for negative numbers, strides that fit neither shape nor type and elements that\n"
       "are not aligned, OverflowError past 63 bits.\n\n"
-      "array[2], array[1:3, ::2] and array[..., 0] are views. memoryview(array) and\n"
-      "numpy.asarray(array) see shared and host kinds without a copy, once pending work on the\n"
-      "buffer has ended; other libraries take it by DLPack and the interfaces. Never changes, and\n"
-      "is safe to use from any thread; operations on the elements are the buffer's.");
+      "array[1:3, ::-2], array[..., 0] and array[None] are views, array[2, 1] of a 2-d array is\n"
+      "an element: read once the last operation that writes to it has ended, of shared and host\n"
+      "kinds; of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and array[...] = other\n"
+      "copy, as isthmus.copyto does. memoryview(array) and numpy.asarray(array) see shared and\n"
+      "host kinds without a copy, once pending work on the buffer has ended; other libraries take\n"
+      "it by DLPack and the interfaces. The array itself never changes, and is safe to use from\n"
+      "any thread; operations on the elements are the buffer's.");
   types.typed_array = bound;
   bound.def(
       "__init__", &init, nb::arg("buffer").none(), nb::arg("shape").none(),
@@ -324,11 +196,14 @@ void bind_typed_array(nb::module_& module) {
       nb::arg("offset").none() = 0,
       nb::sig("def __init__(self, buffer: Buffer, shape: int | Sequence[int], dtype: Any = "
               "'float32', *, strides: Sequence[int] | None = None, offset: int = 0) -> None"));
-  bind_layout(bound);
-  bind_memory_of_array(bound);
-  bind_interfaces(bound);
-  bind_array_views(bound);
-  bind_array_copies(bound);
+  bind_array_properties(bound);
+  bind_array_life(bound);
+  bind_array_flags(module, bound);
+  bind_array_exchange(bound);
+  bind_array_views(module, bound);
+  bind_array_elements(module, bound);
+  bind_array_copies(module, bound);
+  bind_array_conversions(bound);
 }
 
 }  // namespace isthmus::python

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from support import filled, python, sim
 
 import isthmus
-from isthmus import Buffer, Array, Event, Queue
+from isthmus import Array, Buffer, Event, Queue
 from isthmus.memory import live
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"shape": (2, -3)}, ValueError, "extent must be 0 or more, not -3"),
     ({"shape": 2, "strides": (4, 4)}, ValueError, "2 strides for 1 dim"),
     ({"shape": 2, "strides": (6,)}, ValueError, "multiples of an element's 4"),
-    ({"shape": 2, "strides": (-4,)}, ValueError, "0 or more, not -4"),
+    ({"shape": 2, "strides": (-4,)}, isthmus.OutOfRangeError, "4 of them before its first"),
+    ({"shape": 2, "strides": ("a",)}, TypeError, "stride must be an integer"),
+    ({"shape": 2, "strides": 4}, TypeError, "strides must be a sequence"),
     ({"shape": (1,) * 65}, ValueError, "at most 64 dimensions, not 65"),
     ({"shape": (2**40, 2**40)}, OverflowError, "does not fit in 63 bits"),
     ({"shape": 2**63}, OverflowError, "does not fit in 63 bits"),
@@ -150,7 +152,7 @@ KEYS: list[Any] = [
     slice(None, None, 2),
     slice(5, 1),
     slice(-4, 100, 3),
-    *(..., (), (1, 2, 3)),
+    *(..., (), (1, 2, 3, ...)),
     (..., 0),
     (0, ..., slice(1, 3)),
     (slice(1, 3), slice(None, None, 4), slice(0, 4, 3)),
@@ -179,10 +181,8 @@ def test_views(q: Queue, kind: str, key: Any) -> None:
         (2**70, IndexError),
         ((0, 0, 0, 0), IndexError),
         ((..., ...), IndexError),
-        (slice(None, None, -1), ValueError),
         (slice(None, None, 0), ValueError),
         ("a", TypeError),
-        (None, TypeError),
         (True, TypeError),
         ([0, 1], TypeError),
         (1.0, TypeError),
@@ -222,8 +222,11 @@ def test_reshape(q: Queue, kind: str) -> None:
     for wrong in ((7,), (-1, 7), (0, -1), (-2,)):
         with pytest.raises(ValueError, match=r"cannot take|0 or more"):
             made.reshape(wrong)
-    with pytest.raises(ValueError, match="without gaps"):
-        made[:, ::2].reshape(-1)
+    copied = made[:, ::2].reshape(-1)
+    assert (copied.to_numpy() == MODEL[:, ::2].reshape(-1)).all()
+    assert copied.buffer is not made.buffer
+    with pytest.raises(ValueError, match="by a copy alone"):
+        made[:, ::2].reshape(-1, copy=False)
     with pytest.raises(OverflowError):
         made.reshape(2**40, 2**40)
     with pytest.raises(TypeError):
@@ -277,8 +280,6 @@ def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
             use(MODEL.reshape(-1).copy())
         with pytest.raises(TypeError, match="dtype uint8"):
             use(Buffer(480, kind=kind, queue=q))
-        with pytest.raises(ValueError, match="backwards"):
-            use(MODEL.copy()[::-1])
         for wrong in (MODEL.astype(">f4"), np.zeros(SHAPE, [("a", "f4")])):
             with pytest.raises(TypeError, match="no array here has"):
                 use(wrong)
