@@ -169,24 +169,25 @@ class array : public detail::array_base<N> {
     return index * layout_.strides[axis];
   }
   [[nodiscard]] auto element_at(std::int64_t at) const {
-    detail::element_place where{memory_.start() + at, nullptr, static_cast<std::size_t>(at)};
-    if (!memory_.looks_idle()) [[unlikely]]
-      look_closer(where);
+    const auto where = memory_.looks_idle() ? place_at(at) : after_a_closer_look(at);
     if constexpr (std::is_const_v<T>) {
       return element_reference<value_type>(where).get();
     } else {
       return element_reference<T>(where);
     }
   }
-  // Of device memory, or of what is not known to be idle.
-  void look_closer(detail::element_place& where) const {
+  [[nodiscard]] detail::element_place place_at(std::int64_t at) const noexcept {
+    return {memory_.start() + at, nullptr, 0};
+  }
+  // Of device memory, or of what is not known to be idle. Apart, so that the other way stays short.
+  [[nodiscard, gnu::noinline, gnu::cold]] detail::element_place after_a_closer_look(
+      std::int64_t at) const {
     if (this->is_device()) {
       detail::require_scalar();
-      where.far = memory_.buffer().get();
-    } else if (!memory_.idle()) {
-      const auto at = static_cast<std::int64_t>(where.offset);
-      memory_.wait_for(at, at + k_item);
+      return {nullptr, memory_.buffer().get(), static_cast<std::size_t>(at)};
     }
+    if (!memory_.idle()) memory_.wait_for(at, at + k_item);
+    return place_at(at);
   }
 };
 

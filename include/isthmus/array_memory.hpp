@@ -112,11 +112,8 @@ class array_memory {
 
   // Whether the host may touch it and nothing is pending on it, as far as is seen without a call.
   [[nodiscard]] bool looks_idle() const noexcept {
-    for (const unsigned char* flag : watch_.flags) {
-      if (__atomic_load_n(flag, __ATOMIC_ACQUIRE) != 0) [[unlikely]]
-        return false;
-    }
-    return true;
+    static_assert(ISTHMUS_WATCHED == 5);
+    return !is_set(0) && !is_set(1) && !is_set(2) && !is_set(3) && !is_set(4);
   }
   [[nodiscard]] bool idle() const noexcept { return isthmus_buffer_idle(buffer_.get()) != 0; }
   // Waits for what is pending on those bytes. Throws closed for a freed buffer.
@@ -127,6 +124,9 @@ class array_memory {
   }
 
  private:
+  [[nodiscard]] bool is_set(std::size_t flag) const noexcept {
+    return __atomic_load_n(watch_.flags[flag], __ATOMIC_ACQUIRE) != 0;
+  }
   [[noreturn]] void raise_absent() const {
     if (freed_) raise(status::closed, "this array was freed");
     raise(status::invalid_argument, "this array is empty: it has no memory, and no elements");

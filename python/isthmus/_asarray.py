@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ._core import Device, MemoryResource, Queue
 
 _CPU = 1  # DLPack's number of the host
+_SYCLS = "__sycl_usm_array_interface__"
 
 
 def asarray(
@@ -58,9 +59,7 @@ def asarray(
     request = _Request(wanted, copy, kind, device, queue, resource)
     if not isinstance(source, Array):
         return request.of_host(source)
-    is_ours = isinstance(obj, (Array, Buffer, UnifiedBuffer))
-    is_plain = source.is_host and source.device.backend == "host" and not is_ours
-    return request.of_array(source, is_plain=is_plain)
+    return request.of_array(source, is_plain=_is_plain(obj, source))
 
 
 def array(
@@ -95,7 +94,9 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
     if isinstance(obj, Array):
         return obj
     if isinstance(obj, UnifiedBuffer):
-        return obj.device  # type: ignore[no-any-return]
+        held = obj.device
+        is_array = isinstance(held, Array)  # NumPy's where one memory of the host is both copies
+        return held if is_array else _adopted(held, DType(held.dtype), "host", obj.queue)
     if isinstance(obj, Buffer):
         return Array(obj, (obj.nbytes,), "uint8")
     if isinstance(obj, (np.ndarray, np.generic)):
@@ -104,10 +105,18 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
     return _in_host_memory(obj, wanted) if shared is None else shared
 
 
+def _is_plain(obj: Any, source: Array) -> bool:
+    """Whether another library lends it as host memory, of which it tells no queue."""
+    is_told = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCLS)
+    return source.is_host and source.device.backend == "host" and not is_told
+
+
 def _lent(obj: Any) -> Array | NDArray[Any] | None:
     """What another library lends; None for what has no such protocol."""
-    is_sycls = hasattr(type(obj), "__sycl_usm_array_interface__")
-    if is_sycls or not hasattr(obj, "__dlpack_device__"):
+    if hasattr(obj, _SYCLS):
+        tensor = getattr(obj, "__usm_ndarray__", obj)  # dpnp's arrays have one
+        return _core._array_from_interface(obj, getattr(tensor, "usm_data", None))
+    if not hasattr(obj, "__dlpack_device__"):
         return _core._array_from_interface(obj)
     if obj.__dlpack_device__()[0] != _CPU:
         return _core._array_from_dlpack(obj)
@@ -163,16 +172,12 @@ class _Request:
         kind = self.kind or "device"
         queue = self.queue_on(current_queue())
         reasons = self.reasons_of_type(own)
-        if kind != "host" or queue.device.backend != "host":
-            reasons.append(
-                f"plain host memory is of kind 'host' on the device 'host', not {kind!r} on "
-                f"{queue.device.filter!r}"
-            )
+        reasons += _reasons_of_place(source, kind, queue)
         if not source.flags.aligned or any(each % own.itemsize for each in source.strides):
             reasons.append("its elements are not aligned")
         if self.needs_copy(reasons):
             return self.copied(source, own, kind, queue)
-        return _adopted(source, own, queue)
+        return _adopted(source, own, kind, queue)
 
     def queue_on(self, otherwise: Queue) -> Queue:
         """The queue that is named; where only a device is, ``otherwise`` if it is on that."""
@@ -207,21 +212,52 @@ class _Request:
         return made
 
 
-def _adopted(source: NDArray[Any], own: DType, queue: Queue) -> Array:
-    """Over the box around all elements, of which some may lie before the first."""
+def _reasons_of_place(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
+    """Why NumPy's memory cannot be an array of that kind on that queue as it is."""
+    known = _core.query(source.__array_interface__["data"][0])
+    if known.kind != "unknown":  # USM that NumPy has a view of
+        is_its = (known.kind, known.context) == (kind, queue.context)
+        of_it = f"USM of kind {known.kind!r} in a context of {known.device or 'the host'}"
+    else:
+        is_its = kind == "host" and queue.device.backend == "host"
+        of_it = "plain host memory, of kind 'host' on the device 'host'"
+    return [] if is_its else [f"it is {of_it}, not {kind!r} on {queue.device.filter!r}"]
+
+
+def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array:
+    """Over all of the memory that it is a view of: arrays of its parts then are of one memory."""
     if source.size == 0:
-        return empty(source.shape, own, kind="host", queue=queue)
-    steps = [
-        (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
-    ]
-    before = -sum(step for step in steps if step < 0)
-    nbytes = before + sum(step for step in steps if step > 0) + own.itemsize
+        return empty(source.shape, own, kind=kind, queue=queue)
+    low, high = _extent_of(_owner_of(source))
     memory = Buffer.adopt(
-        source.__array_interface__["data"][0] - before,
-        nbytes,
-        kind="host",
+        low,
+        high - low,
+        kind=kind,
         queue=queue,
         owner=source,
         read_only=not source.flags.writeable,
     )
-    return Array(memory, source.shape, own, strides=source.strides, offset=before)
+    first = source.__array_interface__["data"][0]
+    return Array(memory, source.shape, own, strides=source.strides, offset=first - low)
+
+
+def _owner_of(source: NDArray[Any]) -> NDArray[Any]:
+    """What it is a view of, if that is an array of NumPy's which has all of its elements."""
+    import numpy as np
+
+    owner = source
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    low, high = _extent_of(source)
+    begin, end = _extent_of(owner)
+    return owner if begin <= low and high <= end else source
+
+
+def _extent_of(source: NDArray[Any]) -> tuple[int, int]:
+    """The addresses of the first byte of its elements, and behind the last."""
+    steps = [
+        (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
+    ]
+    first = source.__array_interface__["data"][0]
+    before = sum(step for step in steps if step < 0)
+    return first + before, first + sum(steps) - before + source.itemsize

@@ -66,7 +66,7 @@ def _elements_or_reason(array: Array) -> str:
 
 
 def _elements(array: Array) -> str:
-    options: dict[str, Any] = np.get_printoptions()
+    options = np.get_printoptions()
     if array.ndim == 0:
         return str(_on_host(array)[()])
     if array.size <= options["threshold"]:

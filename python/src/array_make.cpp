@@ -77,14 +77,14 @@ shared_layout layout_for(const array_request& request, const model& like,
   const auto order = to_order(request.order, request.prototype.is_valid());
   const auto* const array = given(request.shape) ? nullptr : like.array;
   if (array != nullptr) {
-    return order == wanted_order::c ? dense_layout(array->layout->shape, type)
+    return order == wanted_order::c ? recent_layout(array->layout->shape, type)
                                     : ordered_layout(*array->layout, type, order);
   }
   const bool is_told = given(request.shape) || !like.shape.is_valid();
   const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
   auto extents = to_extents(shape);
   return order == wanted_order::fortran ? fortran_layout(std::move(extents), type)
-                                        : dense_layout(std::move(extents), type);
+                                        : recent_layout(std::move(extents), type);
 }
 
 nb::object queue_for(const array_request& request, const model& like, const resource* from) {
@@ -273,8 +273,23 @@ nb::object without_elements(told_interface told) {
                           std::make_shared<const typed_layout>(std::move(told.layout)));
 }
 
+// All of the memory that it is a part of, where the object tells: arrays of other parts are then of
+// one memory. Gives where the part begins.
+std::size_t widen(adoption& what, nb::handle whole) {
+  auto* const base = static_cast<char*>(to_pointer(whole.attr("_pointer"), "_pointer"));
+  const auto nbytes = to_size(nb::object(whole.attr("nbytes")), "nbytes");
+  const auto begin =
+      reinterpret_cast<std::uintptr_t>(what.pointer) - reinterpret_cast<std::uintptr_t>(base);
+  if (begin > nbytes || what.nbytes > nbytes - begin) {
+    return 0;
+  }
+  what.pointer = base;
+  what.nbytes = nbytes;
+  return begin;
+}
+
 // None where the object has no interface.
-nb::object array_from_interface(nb::handle object) {
+nb::object array_from_interface(nb::handle object, nb::handle whole) {
   auto told = read_interface(object);
   if (!told) {
     return nb::none();
@@ -287,8 +302,9 @@ nb::object array_from_interface(nb::handle object) {
     return without_elements(*std::move(told));
   }
   auto layout = std::make_shared<const typed_layout>(told->layout);
-  const auto offset = layout->before;
-  return make_typed_array(adopt_interface(object, *std::move(told)), std::move(layout), offset);
+  const auto begin = whole.is_none() ? 0 : widen(told->what, whole);
+  return make_typed_array(adopt_interface(object, *std::move(told)), std::move(layout),
+                          begin + layout->before);
 }
 
 }  // namespace
@@ -297,9 +313,12 @@ void bind_array_make(nb::module_& module) {
   if (PyModule_AddFunctions(module.ptr(), functions) != 0) {
     raise_set();
   }
-  module.def("_array_from_interface", &array_from_interface, nb::arg("obj").none(),
-             nb::sig("def _array_from_interface(obj: object) -> Array | None"),
-             "An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells.");
+  module.def(
+      "_array_from_interface", &array_from_interface, nb::arg("obj").none(),
+      nb::arg("whole") = nb::none(),
+      nb::sig("def _array_from_interface(obj: object, whole: object = None) -> Array | None"),
+      "An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells, a\n"
+      "part of the memory object `whole` if that is given.");
   module.def("_array_from_dlpack", &array_from_dlpack, nb::arg("obj").none(),
              nb::arg("queue") = nb::none(),
              nb::sig("def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array"),

@@ -1,6 +1,7 @@
 #include "array_order.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <numeric>
 #include <vector>
@@ -108,6 +109,21 @@ array_numbers to_extents(nb::handle shape) {
     }
   }
   return made;
+}
+
+shared_layout recent_layout(array_numbers shape, const element_type& type) {
+  constexpr std::size_t k_kept = 64;
+  // Guarded by the interpreter's lock; never destroyed.
+  static auto& recent = *new std::array<shared_layout, k_kept>;
+  auto hash = static_cast<std::uint64_t>(type.dtype);
+  for (const auto extent : shape) {
+    hash = (hash ^ static_cast<std::uint64_t>(extent)) * 0x9E3779B97F4A7C15;
+  }
+  auto& found = recent[hash >> 58];
+  if (!found || found->type != &type || !(found->shape == shape)) {
+    found = dense_layout(std::move(shape), type);
+  }
+  return found;
 }
 
 shared_layout fortran_layout(array_numbers shape, const element_type& type) {

@@ -136,8 +136,10 @@ void bind_dtype(nb::module_& module) {
       .def("__eq__", &equals, nb::arg("other").none(),
            nb::sig("def __eq__(self, other: object) -> bool"))
       .def("__hash__", &hash_of)
-      .def("__repr__",
-           [](const dtype_name& self) { return nb::str("isthmus.") + nb::str(self.of->name); })
+      .def(
+          "__repr__",
+          [](const dtype_name& self) { return nb::str("isthmus.") + nb::str(self.of->name); },
+          nb::sig("def __repr__(self) -> str"))
       .def("__str__", [](const dtype_name& self) { return self.of->name; })
       .def(
           "__reduce__", [](const dtype_name& self) { return self.of->name; },

@@ -86,7 +86,8 @@ const element_type& type_of_numpys(nb::handle known, nb::handle given) {
   return *found;
 }
 
-// Types and dtypes that NumPy was asked of; they stay. Guarded by the interpreter's lock.
+// Types and dtypes that NumPy was asked of, and names that programs write; they stay. Guarded by the
+// interpreter's lock.
 class known_dtypes {
  public:
   [[nodiscard]] const element_type* find(nb::handle given) const noexcept {
@@ -172,6 +173,9 @@ const element_type& to_element_type(nb::handle given) {
     return *asked;
   }
   if (const auto* named = find_element_type(given)) {
+    if (PyUnicode_CHECK_INTERNED(given.ptr()) != 0) {
+      known.put(given, *named);
+    }
     return *named;
   }
   const nb::object numpys = nb::module_::import_("numpy").attr("dtype")(given);

@@ -187,8 +187,8 @@ void bind_typed_array(nb::module_& module) {
       "kinds; of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and array[...] = other\n"
       "copy, as isthmus.copyto does. memoryview(array) and numpy.asarray(array) see shared and\n"
       "host kinds without a copy, once pending work on the buffer has ended; other libraries take\n"
-      "it by DLPack and the interfaces. The array itself never changes, and is safe to use from\n"
-      "any thread; operations on the elements are the buffer's.");
+      "it by DLPack and the interfaces. It is safe to use from any thread; operations on the\n"
+      "elements are the buffer's.");
   types.typed_array = bound;
   bound.def(
       "__init__", &init, nb::arg("buffer").none(), nb::arg("shape").none(),

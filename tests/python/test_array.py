@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from array_support import MODEL, NAMES, SHAPE, array_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import filled, python, sim
@@ -18,16 +19,6 @@ from isthmus.memory import live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-NAMES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", "F", "D", "G"]
-SHAPE = (6, 5, 4)
-MODEL = np.arange(120, dtype=np.float32).reshape(SHAPE)
-
-
-def array_of(model: np.ndarray, queue: Queue, kind: str) -> Array:
-    """The same elements in a new buffer, behind 32 bytes of something else."""
-    buffer = filled(bytes(32) + model.tobytes(), kind=kind, queue=queue)
-    return Array(buffer, model.shape, model.dtype, offset=32)
 
 
 def test_what_it_tells(q: Queue, kind: str) -> None:

@@ -126,6 +126,23 @@ def test_plain_host_memory_taken_as_it_is(view: Any) -> None:
     assert made.size == 0 or (made.to_numpy() == 7).all(), "its owner is kept alive"
 
 
+def test_parts_of_one_array_are_of_one_memory() -> None:
+    source = np.zeros(100)
+    parts = [source[10:20], source, source[::-3], source.reshape(10, 10).T[2:]]
+    made = [isthmus.asarray(part, kind="host", device="host", copy=False) for part in parts]
+    for of, part in zip(made, parts, strict=True):
+        assert of.ptr == part.__array_interface__["data"][0]
+    gate = isthmus.Event()
+    made[0].fill(5, after=gate, blocking=False)
+    other = made[1].on_queue(Queue("host"))
+    copied = np.empty(100)
+    event = other.copy_to(copied, blocking=False)
+    gate.complete()
+    assert event is not None
+    event.wait()
+    assert copied.sum() == 50, "behind the fill, though on another queue"
+
+
 def test_what_is_read_only_stays_so() -> None:
     source = MODEL.copy()
     source.flags.writeable = False
@@ -260,12 +277,29 @@ def test_by_dlpack(q: Queue, host_kind: str) -> None:
         def __dlpack_device__(self) -> tuple[int, int]:
             return self.of.__dlpack_device__()
 
-    source = isthmus.asarray(MODEL, kind=host_kind, queue=q)
-    made = isthmus.asarray(Lender(source[:, ::2]), kind="host", device="host", copy=False)
-    assert (made.shape, made.ptr) == ((4, 3), source.ptr)
+    plain = MODEL.copy()
+    lender = Lender(isthmus.asarray(plain, kind="host", device="host"))
+    made = isthmus.asarray(lender, kind="host", device="host", copy=False)
+    assert (made.shape, made.ptr) == ((4, 6), plain.ctypes.data)
     made[0, 0] = 77
-    assert source[0, 0] == 77
-    assert isthmus.asarray(Lender(source)).kind == "device", "plain memory of the host's"
+    assert plain[0, 0] == 77
+    assert isthmus.asarray(lender).kind == "device", "plain memory of the host's"
+    source = isthmus.array(MODEL, kind=host_kind, queue=q)
+    lender = Lender(source[:, ::2])
+    made = isthmus.asarray(lender, kind=host_kind, queue=q, copy=False)
+    assert (made.shape, made.ptr, made.kind) == ((4, 3), source.ptr, host_kind)
+    with pytest.raises(ValueError, match=f"USM of kind '{host_kind}'"):
+        isthmus.asarray(lender, queue=Queue(sim()), copy=False)
+    assert (isthmus.asarray(lender, device=sim()).to_numpy() == MODEL[:, ::2]).all()
+
+
+def test_numpys_views_of_usm(q: Queue, host_kind: str) -> None:
+    source = isthmus.array(MODEL, kind=host_kind, queue=q)
+    seen = np.asarray(source)[::-1]
+    made = isthmus.asarray(seen, kind=host_kind, queue=q, copy=False)
+    assert (made.ptr, made.kind, made.strides) == (source[3:].ptr, host_kind, (-24, 4))
+    del source, seen
+    assert (made.to_numpy() == MODEL[::-1]).all()
 
 
 def test_of_pytorch() -> None:
@@ -280,13 +314,23 @@ def test_of_pytorch() -> None:
         isthmus.asarray(source, copy=False)
 
 
-def test_of_dpctl_and_dpnp() -> None:
-    for name in ("dpctl.tensor", "dpnp"):
-        tensor = pytest.importorskip(name)
-        source = tensor.arange(24, dtype="i4", usm_type="shared")
-        made = isthmus.asarray(source, copy=False)
-        assert (made.kind, made.dtype, made.shape) == ("shared", "i4", (24,))
-        assert (made.to_numpy() == np.arange(24)).all()
+@pytest.mark.parametrize("name", ["dpctl.tensor", "dpnp"])
+def test_of_dpctl_and_dpnp(name: str) -> None:
+    pytest.importorskip("dpctl")  # before Isthmus opens drivers for it
+    tensor = pytest.importorskip(name)
+    for usm_type in ("device", "shared", "host"):
+        source = tensor.arange(24, dtype="i4", usm_type=usm_type)
+        made = isthmus.asarray(source[::2], copy=False)
+        assert (made.usm_type, made.dtype, made.shape, made.strides) == (
+            usm_type,
+            "i4",
+            (12,),
+            (8,),
+        )
+        assert (made.to_numpy() == np.arange(24)[::2]).all()
+        made.fill(3)
+        assert (isthmus.asarray(source).to_numpy()[::2] == 3).all()
+        assert (isthmus.array(source, "f8", kind="host").to_numpy()[::2] == 3).all()
 
 
 def test_of_cupy_or_numba(q: Queue) -> None:

@@ -12,7 +12,7 @@ import pytest
 from support import filled
 
 import isthmus
-from isthmus import Buffer, Array, Event, Queue
+from isthmus import Array, Buffer, Event, Queue
 from isthmus.memory import as_usm_memory, live
 
 MODEL = np.arange(120, dtype=np.float32).reshape(6, 5, 4)

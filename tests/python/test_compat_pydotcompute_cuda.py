@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import has_gpu, python
 
-from isthmus import BufferState, Array, Queue
+from isthmus import Array, BufferState, Queue
 from isthmus.compat.pydotcompute import MemoryPool, UnifiedBuffer, get_accelerator
 
 if TYPE_CHECKING:

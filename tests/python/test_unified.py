@@ -17,7 +17,7 @@ from unified_support import (
 )
 
 import isthmus
-from isthmus import BufferState, Array, Queue, UnifiedBuffer
+from isthmus import Array, BufferState, Queue, UnifiedBuffer
 
 if TYPE_CHECKING:
     from isthmus import Device

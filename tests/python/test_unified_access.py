@@ -16,7 +16,7 @@ from unified_support import (
     write_on_device,
 )
 
-from isthmus import BufferState, Array, UnifiedBuffer
+from isthmus import Array, BufferState, UnifiedBuffer
 from isthmus.unified import UnifiedPart
 
 if TYPE_CHECKING:

@@ -209,7 +209,9 @@ TEST(halves, keep_the_bits_of_a_nan) {
     conversion_of(ISTHMUS_FLOAT16, ISTHMUS_FLOAT32).steps[0].run(back.data(), wide.data(), 1);
     return values::raw<std::uint16_t>(back.data());
   };
-  for (const std::uint16_t bits : {0x7e00, 0xfe00, 0x7c01, 0x7fff}) EXPECT_EQ(kept(bits), bits);
+  for (const int bits : {0x7e00, 0xfe00, 0x7c01, 0x7fff}) {
+    EXPECT_EQ(kept(static_cast<std::uint16_t>(bits)), bits);
+  }
 }
 
 }  // namespace
