@@ -982,6 +982,20 @@ ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS
  * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* 1 where the buffer was not freed and nothing is pending on its memory, as far as is known without
+ * asking a driver; else 0, and isthmus_buffer_wait tells. For inner loops that touch elements of
+ * the host's, as is the next. Nobody frees the buffer on another thread meanwhile. */
+ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+/* The same without a call: while all of these bytes, which live as long as the buffer, are 0, each
+ * loaded with acquire semantics, and only where those before it were 0. Where one is not,
+ * isthmus_buffer_idle tells, and may set them to 0. */
+enum { ISTHMUS_WATCHED = 5 };
+typedef struct isthmus_watch_s {
+  const unsigned char* flags[ISTHMUS_WATCHED];
+} isthmus_watch_t;
+/* Neither is NULL. */
+ISTHMUS_API void isthmus_buffer_watch(const isthmus_buffer_t* buffer,
+                                      isthmus_watch_t* watch) ISTHMUS_NOEXCEPT;
 /* An event that completes, with success, once what is pending on the buffer's bytes now has ended.
  * CLOSED. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
@@ -1169,6 +1183,105 @@ ISTHMUS_API void isthmus_result_free(void* pointer) ISTHMUS_NOEXCEPT;
 /* Ends functions given to queues: those that have not begun fail with CALLBACK, those that run are
  * waited for. For language bindings, to be called before their interpreter goes. */
 ISTHMUS_API void isthmus_stop_functions(void) ISTHMUS_NOEXCEPT;
+
+/* ---- arrays ---------------------------------------------------------------------------------- */
+
+/* What the elements of an array are, in this machine's order of bytes. */
+typedef int32_t isthmus_dtype_t;
+enum {
+  ISTHMUS_BOOL = 1, /* one byte, 0 or 1 */
+  ISTHMUS_INT8 = 2,
+  ISTHMUS_INT16 = 3,
+  ISTHMUS_INT32 = 4,
+  ISTHMUS_INT64 = 5,
+  ISTHMUS_UINT8 = 6,
+  ISTHMUS_UINT16 = 7,
+  ISTHMUS_UINT32 = 8,
+  ISTHMUS_UINT64 = 9,
+  ISTHMUS_FLOAT16 = 10,  /* IEEE 754 binary16 */
+  ISTHMUS_BFLOAT16 = 11, /* the upper half of a binary32 */
+  ISTHMUS_FLOAT32 = 12,
+  ISTHMUS_FLOAT64 = 13,
+  ISTHMUS_LONGDOUBLE = 14, /* C's long double */
+  ISTHMUS_COMPLEX64 = 15,  /* two of FLOAT32: real part, imaginary part */
+  ISTHMUS_COMPLEX128 = 16,
+  ISTHMUS_CLONGDOUBLE = 17
+};
+
+typedef struct isthmus_dtype_info_s {
+  size_t struct_size;
+  const char* name; /* NumPy's: "float32"; lives for ever */
+  size_t nbytes;    /* of an element */
+  size_t alignment; /* of an element, in bytes */
+  char kind;        /* NumPy's: 'b', 'i', 'u', 'f' or 'c' */
+  uint8_t dlpack_code;
+  uint8_t dlpack_bits;
+} isthmus_dtype_info_t;
+/* INVALID_ARGUMENT for a number that is no dtype. */
+ISTHMUS_API isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype,
+                                                isthmus_dtype_info_t* info) ISTHMUS_NOEXCEPT;
+
+/* Which changes of dtype a copy may make: NumPy's rules, each of which allows what those before it
+ * do. Of FLOAT16 and BFLOAT16 neither goes safely into the other; BFLOAT16 goes safely into FLOAT32
+ * and all that this does, and the safe sources of it are BOOL, INT8 and UINT8. */
+typedef int32_t isthmus_casting_t;
+enum {
+  ISTHMUS_CASTING_NO = 0,
+  ISTHMUS_CASTING_SAFE = 1, /* every value is kept, as NumPy sees it */
+  /* Within a kind, or to a later one of bool, unsigned integer, integer, float, complex. */
+  ISTHMUS_CASTING_SAME_KIND = 2,
+  ISTHMUS_CASTING_UNSAFE = 3
+};
+/* 1 where elements of `from` may become elements of `to`, 0 where not or where a number is no dtype
+ * or no rule. */
+ISTHMUS_API int isthmus_can_cast(isthmus_dtype_t from, isthmus_dtype_t to,
+                                 isthmus_casting_t casting) ISTHMUS_NOEXCEPT;
+
+/* An array of up to 64 dimensions. Its element at index 0 along all of them lies at `place`; from
+ * there the next along dimension i is `strides[i]` bytes further, which may be negative or 0. All
+ * elements lie within the buffer, or within the memory that the caller names by a pointer. Elements
+ * need not be aligned. What is pointed to is the caller's again when a function that takes it
+ * returns. */
+typedef struct isthmus_array_s {
+  isthmus_place_t place;
+  isthmus_dtype_t dtype;
+  size_t dimensions;
+  const int64_t* shape;   /* none negative; may be NULL for no dimensions, as may the next */
+  const int64_t* strides; /* in bytes */
+} isthmus_array_t;
+
+/* Copies every element of `source` to the element of `destination` with the same index, converted
+ * to its dtype as C converts, rounded once, to the nearest. A float that no integer of the
+ * destination stands for becomes what x86's conversions and so NumPy's astype make of it there: the
+ * lowest integer of 32 or 64 bits, cut to the width asked for. A complex number's imaginary part is
+ * dropped where the destination has none; all but 0 is true. The source is broadcast to the
+ * destination's shape by NumPy's rules. Overlapping arrays are copied as if the source had been set
+ * aside first, in memory of the same kind where the host cannot touch it.
+ *
+ * Strided copies of one dtype go as in isthmus_copy_nd; those that convert, or run backwards on one
+ * side alone, by way of the host in pieces where the host cannot touch both sides. A destination of
+ * which two elements share bytes is INVALID_ARGUMENT, as are shapes that do not fit and a change of
+ * dtype that `casting` does not allow; an element outside its buffer is OUT_OF_RANGE. Order, events
+ * and owners as in isthmus_copy. */
+ISTHMUS_API isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue,
+                                                const isthmus_array_t* destination,
+                                                const isthmus_array_t* source,
+                                                isthmus_casting_t casting,
+                                                const isthmus_operation_t* operation,
+                                                isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* Sets every element to the one at `value`, an element of the host's of dtype `value_dtype`, which
+ * is read before this returns; all else as in isthmus_copy_array. */
+ISTHMUS_API isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue,
+                                                const isthmus_array_t* destination,
+                                                const void* value, isthmus_dtype_t value_dtype,
+                                                isthmus_casting_t casting,
+                                                const isthmus_operation_t* operation,
+                                                isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* 1 where the two have an element's byte in common, 0 where not: exact up to a bound on the work,
+ * above which 1 where their extents meet. Elements of a freed buffer have no bytes, nor has what is
+ * no array: NULL, or what isthmus_copy_array would not take. */
+ISTHMUS_API int isthmus_arrays_overlap(const isthmus_array_t* one,
+                                       const isthmus_array_t* other) ISTHMUS_NOEXCEPT;
 
 /* ---- unified buffers ------------------------------------------------------------------------- */
 

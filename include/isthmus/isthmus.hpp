@@ -3,10 +3,17 @@
 // The nouns are platform, device, context, queue, event, resource, budget and buffer; each has a
 // header of its name, which may be included alone. All are counted references: copying one is cheap
 // and shares it. Failures are exceptions (error.hpp). Names live in `isthmus`, in the inline
-// namespace v1.
+// namespace v1. Over buffers lie typed arrays: array.hpp and what it names; dyn_array.hpp for types
+// that are known at run time alone.
 #pragma once
 
 #include <isthmus/adaptors.hpp>
+#include <isthmus/advice.hpp>
+#include <isthmus/array.hpp>
+#include <isthmus/array_copy.hpp>
+#include <isthmus/array_make.hpp>
+#include <isthmus/axes.hpp>
+#include <isthmus/batches.hpp>
 #include <isthmus/budget.hpp>
 #include <isthmus/buffer.hpp>
 #include <isthmus/context.hpp>
@@ -14,19 +21,29 @@
 #include <isthmus/copy_2d.hpp>
 #include <isthmus/copy_nd.hpp>
 #include <isthmus/copy_ranges.hpp>
+#include <isthmus/default_pool.hpp>
 #include <isthmus/device.hpp>
+#include <isthmus/dtype.hpp>
+#include <isthmus/dyn_array.hpp>
+#include <isthmus/element.hpp>
 #include <isthmus/error.hpp>
 #include <isthmus/event.hpp>
 #include <isthmus/fill.hpp>
+#include <isthmus/float16.hpp>
+#include <isthmus/host_array.hpp>
 #include <isthmus/host_view.hpp>
 #include <isthmus/ipc.hpp>
+#include <isthmus/layout.hpp>
+#include <isthmus/low_level.hpp>
 #include <isthmus/pin.hpp>
 #include <isthmus/platform.hpp>
 #include <isthmus/pressure.hpp>
 #include <isthmus/queue.hpp>
 #include <isthmus/resource.hpp>
 #include <isthmus/result_memory.hpp>
+#include <isthmus/scratch.hpp>
 #include <isthmus/sim.hpp>
+#include <isthmus/slicing.hpp>
 #include <isthmus/status.hpp>
 #include <isthmus/submit.hpp>
 #include <isthmus/trace.hpp>

@@ -4,7 +4,8 @@ from typing import overload
 
 
 # Written by the target isthmus_stub of python/CMakeLists.txt: do not edit.
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextvars import ContextVar
 from os import PathLike
 from typing import Any, SupportsIndex
 
@@ -1525,39 +1526,180 @@ class Buffer:
         contents go out of band where the pickler takes them.
         """
 
-class DeviceArray:
+class DType:
+    """
+    A type of elements: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,
+    float32, float64, longdouble, complex64, complex128, clongdouble.
+
+    DType(x) is the one that `x` names: a DType, a NumPy dtype or scalar type, a name
+    ("float32"), a typestr ("<f4"), or Python's bool, int, float or complex. There is one
+    object of each; it equals all that names the same type, and has NumPy's hash. Raises
+    TypeError with the reason for other types.
+    """
+
+    def __init__(self, dtype: object | None) -> None: ...
+
+    @property
+    def name(self) -> str:
+        """As NumPy has it, and "longdouble" and "clongdouble" on every machine."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+
+    @property
+    def alignment(self) -> int:
+        """Bytes, of which an element's address is a multiple."""
+
+    @property
+    def kind(self) -> str:
+        """
+        NumPy's letter: "b" bool, "i" and "u" integers, "f" floats, "c" complex.
+        """
+
+    @property
+    def dtype(self) -> Any:
+        """
+        The same as a numpy.dtype, for which NumPy asks by itself: numpy.zeros(3, float32).
+        AttributeError for bfloat16 where the package ml_dtypes is not installed.
+        """
+
+    def __eq__(self, other: object) -> bool: ...
+
+    def __hash__(self) -> int: ...
+
+    def __repr__(self) -> object: ...
+
+    def __str__(self) -> str: ...
+
+    def __reduce__(self) -> str:
+        """Pickled by its name in this package."""
+
+def default_pool(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> PoolResource:
+    """
+    The pool that arrays of that kind on that device come out of where no resource is named
+    and none is current. Made when it is first needed; trim() gives back what is free.
+    UnsupportedError for a kind that the device has not.
+    """
+
+def _trim_default_pools() -> None:
+    """Has all default pools give back what is free."""
+
+class scratch:
+    """
+    `with isthmus.scratch():` - the arrays and buffers that this thread or asyncio task, and
+    tasks that it starts meanwhile, allocate within go back where they came from at its end,
+    as by Buffer.free(): those that are still referred to, and their views, raise ClosedError
+    when they are used. Memory goes when the last operation on it has ended and the last
+    export (a NumPy array, a memoryview, DLPack) is gone; the end waits for neither. What
+    nobody refers to goes back at once, as ever. Scratches nest; each frees its own. A buffer
+    made elsewhere, as by a library in native code, is not in it. Entered once.
+    """
+
+    def __init__(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+class allocated:
+    """
+    `with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio
+    task, and tasks that it starts meanwhile, allocate within, from any resource: bytes as
+    requested. Counts nest: what an inner one counts the outer ones count too. May be read at
+    any time; nothing is counted after its end. A free counts when the buffer is freed or
+    nobody refers to it any more, though work in flight may hold the memory longer. Entered
+    once. What a resource hands out to others is in its StatisticsResource.
+    """
+
+    def __init__(self) -> None: ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    @property
+    def count(self) -> int:
+        """Allocations so far."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of these."""
+
+    @property
+    def frees(self) -> int:
+        """How many of these were freed, by whomever."""
+
+    @property
+    def freed_bytes(self) -> int:
+        """Bytes of the freed ones."""
+
+    @property
+    def live_bytes(self) -> int:
+        """Bytes of those that are not freed."""
+
+    @property
+    def peak_bytes(self) -> int:
+        """The most of them at a time."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent in allocation."""
+
+    def __repr__(self) -> str: ...
+
+class Array:
     """
     A typed N-dimensional array over a Buffer of any kind.
 
-    DeviceArray(buffer, shape, dtype="float32", *, strides=None, offset=0)
+    Array(buffer, shape, dtype="float32", *, strides=None, offset=0)
 
     `shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,
-    float or complex type in this machine's order of bytes. `strides` in bytes, 0 or more and
-    multiples of the element's size; None: C order without gaps. `offset`: bytes from the
-    buffer's start to the first element. Copies nothing and keeps the buffer alive; nothing
-    works on it any more once that is freed (ClosedError).
+    float or complex type in this machine's order of bytes. `strides` in bytes, multiples of
+    the element's size, which may be negative or 0; None: C order without gaps. `offset`:
+    bytes from the buffer's start to the first element. Copies nothing and keeps the buffer
+    alive; nothing works on it any more once that is freed (ClosedError).
 
     Raises OutOfRangeError where an element lies outside the buffer, TypeError for other types,
     ValueError for negative numbers, strides that fit neither shape nor type and elements that
     are not aligned, OverflowError past 63 bits.
 
-    array[2], array[1:3, ::2] and array[..., 0] are views. memoryview(array) and
-    numpy.asarray(array) see shared and host kinds without a copy, once pending work on the
-    buffer has ended; other libraries take it by DLPack and the interfaces. Never changes, and
-    is safe to use from any thread; operations on the elements are the buffer's.
+    array[1:3, ::-2], array[..., 0] and array[None] are views, array[2, 1] of a 2-d array is
+    an element: read once the last operation that writes to it has ended, of shared and host
+    kinds; of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and array[...] = other
+    copy, as isthmus.copyto does. memoryview(array) and numpy.asarray(array) see shared and
+    host kinds without a copy, once pending work on the buffer has ended; other libraries take
+    it by DLPack and the interfaces. It is safe to use from any thread; operations on the
+    elements are the buffer's.
     """
+
+    def __iter__(self) -> Iterator[Any]:
+        """Over the first axis: views, or elements of an array of one dimension."""
 
     def __init__(self, buffer: Buffer, shape: int | Sequence[int], dtype: Any = 'float32', *, strides: Sequence[int] | None = None, offset: int = 0) -> None: ...
 
+    def __bool__(self) -> bool: ...
+
+    def __int__(self) -> int: ...
+
+    def __float__(self) -> float: ...
+
+    def __index__(self) -> int: ...
+
     def __len__(self) -> int: ...
 
-    def __getitem__(self, key: Any) -> DeviceArray:
-        """A view: by an integer, a slice of step 1 or more, ..., or a tuple of them.
+    def __getitem__(self, key: Any) -> Any:
+        """A view: by integers, slices of any step, None, ..., or a tuple of them.
 
-        It shares the buffer. Raises IndexError out of bounds, TypeError for other keys.
+        By an integer for each dimension an element: a bool, int, float or complex. It shares the
+        buffer. Raises IndexError out of bounds, TypeError for other keys, and for an element of
+        device kind outside allow_scalar().
         """
 
     def __buffer__(self, flags: int, /) -> memoryview: ...
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """As copyto() into the view with casting "unsafe". Waits."""
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -1592,6 +1734,12 @@ class DeviceArray:
         """Bytes from the buffer's start to the first element."""
 
     @property
+    def base(self) -> Array | None:
+        """
+        Of a view the array that it is a view of, which is none itself and is kept alive.
+        """
+
+    @property
     def ptr(self) -> int:
         """The first element's address. ClosedError if the buffer is freed."""
 
@@ -1615,7 +1763,7 @@ class DeviceArray:
     def read_only(self) -> bool:
         """Whether writes to it are refused."""
 
-    def on_queue(self, queue: Queue) -> DeviceArray:
+    def on_queue(self, queue: Queue) -> Array:
         """
         The same elements, with operations that go to `queue`, of the same context
         (WrongContextError).
@@ -1626,12 +1774,75 @@ class DeviceArray:
         Tells that work which Isthmus does not know uses the memory: as Buffer.record.
         """
 
+    def free(self) -> None:
+        """
+        Ends this array at once: further use of it raises ClosedError, freeing it again does
+        nothing. Its views go on, as do exports (a NumPy array over it, a memoryview, DLPack)
+        and a Buffer that is referred to by itself; the memory goes back when the last of
+        them is gone and the last operation on it has ended. Never blocks.
+        """
+
+    def unsafe_free(self) -> None:
+        """As free(): oneAPI.jl's name of it."""
+
+    @property
+    def freed(self) -> bool:
+        """Whether it was freed, or all of its memory was."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *exc: object) -> None: ...
+
+    @property
+    def is_device(self) -> bool:
+        """Whether it is of kind "device"."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it is of kind "shared"."""
+
+    @property
+    def is_host(self) -> bool:
+        """Whether it is of kind "host"."""
+
+    @property
+    def usm_type(self) -> str:
+        """dpnp's name of `kind`."""
+
+    @property
+    def sycl_queue(self) -> Queue:
+        """dpnp's name of `queue`."""
+
+    @property
+    def sycl_device(self) -> Device:
+        """dpnp's name of `device`."""
+
+    @property
+    def sycl_context(self) -> Context:
+        """The context of its queue."""
+
+    def _header(self) -> str:
+        """What it is and where, in a line."""
+
     def __repr__(self) -> str: ...
+
+    def __str__(self) -> str: ...
+
+    def _repr_html_(self) -> str: ...
+
+    @property
+    def flags(self) -> _ArrayFlags:
+        """c_contiguous, f_contiguous and writeable, as NumPy's."""
+
+    @property
+    def is_contiguous(self) -> bool:
+        """Whether its elements lie in C order without gaps."""
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
-        Version 1, as Buffer's, of the first element's address; strides count elements.
+        Version 1, as Buffer's, of the first element's address; strides count elements, and are
+        negative where the array runs backwards.
         """
 
     @property
@@ -1650,18 +1861,73 @@ class DeviceArray:
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
         A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,
-        waits and errors. A copy has no gaps.
+        waits and errors. A copy has no gaps. Strides may be negative: of consumers PyTorch
+        takes no such arrays, give it a copy().
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
         """As Buffer.__dlpack_device__."""
 
-    def reshape(self, *shape: int | Sequence[int]) -> DeviceArray:
+    @property
+    def T(self) -> Array:
+        """A view with the axes in reverse order."""
+
+    @property
+    def mT(self) -> Array:
+        """A view with the last two axes swapped; ValueError below 2 dimensions."""
+
+    def transpose(self, *axes: int | Sequence[int] | None) -> Array:
+        """
+        A view with the axes in that order: integers or one sequence of them; in reverse
+        order without. ValueError unless each axis is named once.
+        """
+
+    def swapaxes(self, axis1: int, axis2: int) -> Array:
+        """
+        A view with two axes swapped. Raises NumPy's AxisError, as all that take axes.
+        """
+
+    def squeeze(self, axis: int | Sequence[int] | None = None) -> Array:
+        """
+        A view without the axes of size 1: all, or those named (ValueError for another size).
+        """
+
+    def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> Array:
         """
         The same elements in another shape: integers or one sequence of them, one of which
-        may be -1. Raises ValueError where the numbers of elements differ and for an array
-        that is not in C order without gaps.
+        may be -1. A view wherever the strides allow it. Else, and always with copy=True, a
+        copy in new memory of the same kind and queue, which waits; with copy=False a
+        ValueError. ValueError too where the numbers of elements differ.
         """
+
+    def ravel(self) -> Array:
+        """
+        A view of one dimension. ValueError where the strides allow none: reshape(-1) copies
+        then.
+        """
+
+    def view(self, dtype: Any = None) -> Array:
+        """
+        The same bytes as elements of another type. As in NumPy, one of another size changes
+        the last extent, whose elements must have no gaps. ValueError where the bytes do not
+        come out even, and where elements would not be aligned or their strides no multiples
+        of their size, which NumPy allows.
+        """
+
+    def item(self, *indices: Any) -> Any:
+        """
+        An element as a Python number: of an array of one element that one, else by its place
+        in C order or by an integer for each dimension. Waits, and refuses device kind, as
+        array[i] does. IndexError out of bounds.
+        """
+
+    def tolist(self) -> Any:
+        """
+        A copy as nested lists of Python numbers, of any kind; a number for no dimensions.
+        Waits for pending work.
+        """
+
+    def __complex__(self) -> complex: ...
 
     def to_numpy(self) -> Any:
         """
@@ -1671,13 +1937,14 @@ class DeviceArray:
 
     def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
         """
-        Copies the elements of an array of the same type and shape: a DeviceArray of any kind
+        Copies the elements of an array of the same type and shape: an Array of any kind
         and device, a NumPy array or another with the buffer protocol, or one with
-        __sycl_usm_array_interface__ or __cuda_array_interface__; either may have gaps.
+        __sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; of any strides.
+        Overlapping arrays are copied as if the source had been set aside first.
 
         `queue` None: this array's. Order, events and `blocking` as in Buffer.copy_from.
-        Raises TypeError for another type or no array, ValueError for another shape and for
-        a dimension that runs backwards.
+        Raises TypeError for another type or no array, ValueError for another shape; copyto
+        converts and broadcasts.
         """
 
     def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
@@ -1692,6 +1959,181 @@ class DeviceArray:
         integer that does not fit, TypeError for a value of another kind, as 1.5 for integers,
         and ValueError for an array.
         """
+
+    def astype(self, dtype: Any, *, casting: str = 'unsafe', copy: bool = True, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None) -> Array:
+        """
+        A new array of the elements as another type, in C order; of this array's kind and
+        queue, or those named. copy=False: this array itself if that is no other. Waits.
+        TypeError for what `casting` does not allow; see isthmus.copyto.
+        """
+
+    def copy(self, *, kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None) -> Array:
+        """
+        A new array of the elements in C order; of this array's kind and queue, or those
+        named. Waits.
+        """
+
+    def to_device(self, device: Device | Queue | str, *, kind: str | None = None) -> Array:
+        """
+        The elements on that device, in memory of this array's kind or the one named: this
+        array itself if they are, else a copy, which waits.
+        """
+
+    def __copy__(self) -> Array: ...
+
+    def __deepcopy__(self, memo: Any) -> Array: ...
+
+class _ArrayFlags:
+    """What Array.flags tells."""
+
+    @property
+    def c_contiguous(self) -> bool:
+        """In C order without gaps."""
+
+    @property
+    def f_contiguous(self) -> bool:
+        """In Fortran order without gaps."""
+
+    @property
+    def writeable(self) -> bool:
+        """Whether writes to it are taken."""
+
+    @property
+    def contiguous(self) -> bool:
+        """As c_contiguous."""
+
+    @property
+    def forc(self) -> bool:
+        """In either order without gaps."""
+
+    @property
+    def fnc(self) -> bool:
+        """In Fortran order alone."""
+
+    def __getitem__(self, name: str) -> bool:
+        """
+        By NumPy's names, "C_CONTIGUOUS" or "C" and so on. KeyError for others.
+        """
+
+    def __repr__(self) -> str: ...
+
+def permute_dims(x: Array, axes: Sequence[int]) -> Array:
+    """
+    A view with the axes in that order. ValueError unless each axis is named once.
+    """
+
+def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """A view with some axes at other places, the others in their order."""
+
+def squeeze(x: Array, axis: int | Sequence[int] | None = None) -> Array:
+    """As Array.squeeze."""
+
+def expand_dims(x: Array, *, axis: int | Sequence[int] = 0) -> Array:
+    """A view with axes of size 1 more, which have these places in it."""
+
+def flip(x: Array, *, axis: int | Sequence[int] | None = None) -> Array:
+    """A view that runs backwards along these axes, None: along all."""
+
+def broadcast_to(x: Array, shape: int | Sequence[int]) -> Array:
+    """
+    A read-only view of that shape, by NumPy's rules of broadcasting. ValueError where
+    the shapes do not fit.
+    """
+
+def reshape(x: Array, shape: int | Sequence[int], *, copy: bool | None = None) -> Array:
+    """As Array.reshape."""
+
+_scalar_is_allowed: ContextVar[bool]
+
+def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue | None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | None:
+    """
+    Copies `src`, converted and broadcast by NumPy's rules, into `dst`.
+
+    `dst`: an Array, or another that Array.copy_to takes. `src`: what Array.copy_from takes,
+    a number, or what NumPy makes an array of, as nested lists. `casting`: "no", "equiv",
+    "safe", "same_kind" or "unsafe", as numpy.can_cast has them. Overlapping arrays are
+    copied as if the source had been set aside first. `queue`, `after` and `blocking` as in
+    Buffer.copy_from.
+
+    array[key] = src does the same with casting "unsafe", as NumPy does, and waits; but an
+    integer must fit (OverflowError). Raises TypeError for a change of type that `casting`
+    does not allow, ValueError for shapes that do not fit, ReadOnlyError.
+    """
+
+def shares_memory(a: object, b: object) -> bool:
+    """
+    Whether two arrays have a byte of an element in common: exact up to a bound on the
+    work, above which True where their extents meet. Takes what copyto takes as `dst`.
+    """
+
+def may_share_memory(a: object, b: object) -> bool:
+    """Whether the extents of two arrays meet, though their elements may not."""
+
+def empty(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """
+    A new array in C order; what its elements are at first is not defined.
+
+    `shape`: an integer or a sequence of them. `dtype`: as for DType. `order`: "C", or "F"
+    with the first dimension's elements side by side. `kind` "device", "shared" or
+    "host"; None: that of `resource`, else "device". `device` or `queue`: where; neither:
+    the current queue. `resource`: where the memory comes from; None: the current one
+    (isthmus.using), else default_pool(kind), so that arrays made in a loop ask the driver
+    for nothing. `fallback`, "shared" or "host": the kind where that has no memory left;
+    `kind` of the array tells which it has. `alignment` in bytes: a power of two; 0: the
+    device's own. `usm_type` and
+    `sycl_queue` are other names of `kind` and `queue`.
+
+    Raises TypeError for a type that no array has and for two names of one argument,
+    ValueError for negative extents, more than 64 of them, a bad kind or alignment,
+    OverflowError past 63 bits, USMAllocationError without memory, UnsupportedError for a
+    kind that the device has not. Safe to use from any thread.
+    """
+
+def zeros(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """
+    A new array of zeros: the arguments and errors of empty(). Does not wait for the fill,
+    behind which all that uses the array comes.
+    """
+
+def ones(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """A new array of ones: as zeros()."""
+
+def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, order: str = 'C', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """
+    A new array of that value, a number: as zeros(). `dtype` None: the value's, as NumPy has
+    it. Raises OverflowError for an integer that does not fit, TypeError for a value of
+    another kind, as 1.5 for integers.
+    """
+
+def empty_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """
+    A new array as empty() makes it, with the shape, dtype, kind and queue of `prototype` but
+    for those that are given: an Array or a Buffer, or a NumPy array or another with shape
+    and dtype, which has the default kind and queue. `order`: "C", "F", "A" (Fortran's if
+    the prototype is in that order), or "K", the order of its dimensions in memory.
+    """
+
+def zeros_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """Zeros, as empty_like() and zeros()."""
+
+def ones_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """Ones, as empty_like() and zeros()."""
+
+def full_like(prototype: Any, fill_value: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
+    """
+    That value, as empty_like() and full(), but of the prototype's dtype where none is given.
+    """
+
+def _array_from_interface(obj: object) -> Array | None:
+    """
+    An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells.
+    """
+
+def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
+    """An array over the memory that __dlpack__ lends, as Buffer.from_dlpack."""
+
+def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue:
+    """The queue, else the default one of the device, else the current one."""
 
 class IpcHandle:
     """
@@ -1967,7 +2409,7 @@ class _UnifiedMemory:
     @property
     def device(self) -> Any:
         """
-        The device copy, brought up to date: a DeviceArray, or on the host platform, where one
+        The device copy, brought up to date: an Array, or on the host platform, where one
         memory serves as both copies, a NumPy array. Returns when the host may write again,
         without waiting for kernels. What is put on the buffer's queue from then on sees it.
         ConflictError where both sides wrote the same; USMAllocationError; ClosedError.

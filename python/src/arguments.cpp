@@ -46,6 +46,16 @@ nb::object to_integer(nb::handle value, const char* what) {
   return index;
 }
 
+std::int64_t to_int64(nb::handle value, const char* what) {
+  const nb::object index = to_integer(value, what);
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  if (overflow != 0) {
+    raise_python(PyExc_OverflowError, "%s of %R does not fit in 63 bits", what, index.ptr());
+  }
+  return number;
+}
+
 std::size_t to_size(nb::handle value, const char* what) {
   if (!PyLong_CheckExact(value.ptr())) {
     return to_size(to_integer(value, what), what);

@@ -13,6 +13,8 @@ namespace isthmus::python {
 [[nodiscard]] nb::object as_integer(nb::handle value);
 // The same with a TypeError.
 [[nodiscard]] nb::object to_integer(nb::handle value, const char* what);
+// OverflowError for what does not fit in 63 bits and a sign, TypeError for what is no integer.
+[[nodiscard]] std::int64_t to_int64(nb::handle value, const char* what);
 // ValueError below 0, OverflowError from 2**63 on, TypeError for what is no integer.
 [[nodiscard]] std::size_t to_size(nb::handle value, const char* what);
 // The same, `otherwise` for None.

@@ -86,12 +86,17 @@ array_numbers dense_strides(number_span shape, std::int64_t item) {
 }
 
 bool is_dense(const array_layout& of, element_order order) {
-  const auto dense = ordered_strides(of.shape, of.item, order);
-  bool same = true;
-  for (std::size_t i = 0; i < of.shape.size(); ++i) {
-    same = same && (of.shape[i] <= 1 || of.strides[i] == dense[i]);
+  std::int64_t step = of.item;
+  for (std::size_t n = 0; n < of.shape.size(); ++n) {
+    const auto i = order == element_order::c ? of.shape.size() - 1 - n : n;
+    if (of.shape[i] <= 1) {
+      continue;
+    }
+    if (of.strides[i] != step || __builtin_mul_overflow(step, of.shape[i], &step)) {
+      return false;
+    }
   }
-  return same;
+  return true;
 }
 
 bool is_contiguous(const array_layout& of) {
@@ -103,9 +108,12 @@ bool is_empty(const array_layout& of) noexcept {
 }
 
 array_box box_of(const array_layout& what) {
+  if (is_empty(what)) {
+    return {0, what.item};
+  }
   std::int64_t low = 0;
   std::int64_t high = 0;
-  for (std::size_t i = 0; i < what.shape.size() && !is_empty(what); ++i) {
+  for (std::size_t i = 0; i < what.shape.size(); ++i) {
     const auto last = times(what.strides[i], what.shape[i] - 1);
     auto& end = last < 0 ? low : high;
     end = plus(end, last);
@@ -118,8 +126,14 @@ typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)}, s
     size = times(size, each);
   }
   nbytes = static_cast<std::size_t>(times(size, item));
-  extent = size == 0 ? 0 : static_cast<std::size_t>(box_of(*this).nbytes);
-  is_c_dense = size == 0 || is_dense(*this, element_order::c);
+  if (size == 0) {
+    is_c_dense = true;
+    return;
+  }
+  const auto box = box_of(*this);
+  before = static_cast<std::size_t>(-box.start);
+  extent = static_cast<std::size_t>(box.nbytes);
+  is_c_dense = is_dense(*this, element_order::c);
 }
 
 shared_layout dense_layout(array_numbers shape, const element_type& type) {

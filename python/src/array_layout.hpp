@@ -1,42 +1,43 @@
 #pragma once
 // How the elements of an array lie in memory, as the interfaces of array libraries tell it.
 
+#include "array_numbers.hpp"
 #include "common.hpp"
 
 #include <memory>
-#include <span>
-#include <vector>
 
 namespace isthmus::python {
 
 // Numbers that reach beyond any address.
 struct too_far {};
 
-using array_numbers = std::vector<std::int64_t>;
-using number_span = std::span<const std::int64_t>;
-
-// A type that all array libraries know, in this machine's order of bytes. There is one object of
-// each, so that equal types have equal addresses.
+// A type that array libraries know, in this machine's order of bytes. There is one object of each,
+// so that equal types have equal addresses.
 struct element_type {
   char kind;               // NumPy's: b, i, u, f or c
   std::uint8_t item;       // bytes of an element
   std::uint8_t code;       // DLPack's
-  const char* typestr;     // of the array interfaces
-  const char* format;      // of the buffer protocol
+  const char* typestr;     // of the array interfaces; nullptr: they have no name for bfloat16
+  const char* format;      // of the buffer protocol; nullptr as above
   const char* name;        // NumPy's
   std::uint8_t alignment;  // bytes
+  isthmus_dtype_t dtype;   // the library's
 };
 // Of a typestr ("<f4") or NumPy's name ("float32"); nullptr for anything else.
 [[nodiscard]] const element_type* find_element_type(nb::handle text);
 // Of a format of the buffer protocol, null: bytes, for elements of `item` bytes. nullptr for
 // records, objects and another machine's order of bytes.
 [[nodiscard]] const element_type* element_type_of_format(const char* format, std::int64_t item);
-// Of anything that NumPy takes for a dtype, which it is asked only where that is no name of it;
-// TypeError where it is none, or one of dates, objects, records or another order of bytes.
+// Of a DType, or of anything that NumPy takes for a dtype, which it is asked only where that is no
+// name of it; None: float32. TypeError with the reason where it is none, or one of dates, text,
+// objects, records or another order of bytes.
 [[nodiscard]] const element_type& to_element_type(nb::handle dtype);
 [[nodiscard]] const element_type& byte_type() noexcept;
-// Borrowed. The typestr is interned; NumPy is imported for the dtype.
+[[nodiscard]] const element_type& default_element_type() noexcept;  // float32
+[[nodiscard]] std::span<const element_type> element_types() noexcept;
+// Borrowed. The typestr is interned, an AttributeError for bfloat16; NumPy is imported for the dtype.
 [[nodiscard]] nb::handle typestr_of(const element_type& of);
+// NumPy's; for bfloat16 the one of the package ml_dtypes, and without that our DType.
 [[nodiscard]] nb::handle dtype_of(const element_type& of);
 
 struct array_layout {
@@ -64,14 +65,16 @@ struct array_box {
 };
 [[nodiscard]] array_box box_of(const array_layout& what);
 
-// A layout that never changes, with what was worked out of it once: arrays share it. No stride is
-// negative, and each is a multiple of the item.
+// A layout that never changes, with what was worked out of it once: arrays share it. Each stride is
+// a multiple of the item.
 struct typed_layout : array_layout {
   // Pre: a type is set. Throws too_far.
   explicit typed_layout(array_layout what);
   std::int64_t size = 0;    // elements
   std::size_t nbytes = 0;   // of them, packed
-  std::size_t extent = 0;   // bytes from the first one's start to the end of the last
+  std::size_t before = 0;   // bytes from the lowest element to the first: more than 0 if it runs
+                            // backwards
+  std::size_t extent = 0;   // bytes from the lowest element's start to the end of the highest
   bool is_c_dense = false;  // in C order without gaps, or without elements
 };
 using shared_layout = std::shared_ptr<const typed_layout>;

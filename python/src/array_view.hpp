@@ -7,16 +7,17 @@
 
 namespace isthmus::python {
 
-// Borrows all it names.
+// Borrows all that it names but the Buffer.
 struct array_view {
   const buffer& of;
-  nb::handle object;   // the Buffer of it
+  nb::object object;   // the Buffer of it: an array may be freed while another thread copies it
   std::size_t offset;  // bytes to the first element
   number_span shape;
   number_span strides;  // in bytes
   const element_type& type;
   std::size_t nbytes;  // of the elements, packed
   bool is_c_dense;
+  bool read_only;
 
   [[nodiscard]] const void* in(const void* start) const noexcept {
     return static_cast<const char*>(start) + offset;
@@ -35,7 +36,8 @@ class byte_view {
   byte_view& operator=(const byte_view&) = delete;
 
   [[nodiscard]] array_view get() const noexcept {
-    return {of_, object_, 0, shape_, k_strides, byte_type(), of_.nbytes, true};
+    return {of_,         nb::borrow(object_), 0,    shape_,       k_strides,
+            byte_type(), of_.nbytes,          true, of_.read_only};
   }
 
  private:

@@ -33,6 +33,7 @@ struct buffer {
   // As a number, once it was asked for: it never changes, and making a number of it costs as much
   // as all the rest of asking. Guarded by the interpreter's lock.
   mutable nb::object address{};
+  mutable nb::object counted_by{};  // valid while an `allocated` is to be told of its end
 };
 
 [[nodiscard]] inline buffer* buffer_of(nb::handle object) noexcept {

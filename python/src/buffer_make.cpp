@@ -9,6 +9,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "life_scopes.hpp"
 #include "owners.hpp"
 #include "resources.hpp"
 #include "scopes.hpp"
@@ -88,6 +89,9 @@ void create_without_lock(const creation& create, buffer_handle& made) {
 collected_garbage collected;
 
 buffer::~buffer() {
+  if (counted_by.is_valid()) {
+    tell_of_free(counted_by);
+  }
   if (collected.runs && !base.is_valid() &&
       queue_of_buffer(*this).device_key == collected.device_key) {
     collected.bytes += nbytes;
@@ -98,6 +102,9 @@ buffer::~buffer() {
 }
 
 void free_buffer(const buffer& self) noexcept {
+  if (self.counted_by.is_valid()) {
+    tell_of_free(self.counted_by);
+  }
   const gil_release released{self.is_slow_to_free};
   isthmus_buffer_free(self.raw.get());
 }
@@ -133,9 +140,16 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from,
                       kinds_allowed allowed) {
+  const creation_clock taken;
   const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
   auto made = create_buffer(nbytes, kind, alignment, on, from, allowed);
   new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
+  try {
+    taken.tell(*where);
+  } catch (...) {
+    where->~buffer();  // nanobind takes an object whose constructor threw for one never made
+    throw;
+  }
 }
 
 void construct_buffer(buffer* where, const buffer_request& request) {

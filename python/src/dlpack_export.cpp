@@ -234,7 +234,6 @@ void describe_elements(const loan& what, lent_tensor<Managed>& lent) {
 
 template <class Managed>
 nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor destructor) {
-  const auto& of = require_buffer(what.of);
   auto lent = std::make_unique<lent_tensor<Managed>>();
   describe_elements(what, *lent);
   void* start = take_memory(what, lent->exported, lent->result);
@@ -245,7 +244,7 @@ nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor
   if constexpr (std::is_same_v<Managed, dlpack::managed_versioned>) {
     lent->managed.version = {1, 0};
     lent->managed.flags = what.is_copy   ? dlpack::k_is_copied
-                          : of.read_only ? dlpack::k_read_only
+                          : what.elements.read_only ? dlpack::k_read_only
                                          : 0;
   }
   nb::object capsule = nb::steal(PyCapsule_New(&lent->managed, name, destructor));
@@ -299,7 +298,7 @@ nb::object to_dlpack(const array_view& lent, nb::handle stream, nb::handle max_v
           drop_capsule<dlpack::managed_versioned>(capsule, dlpack::k_versioned_name);
         });
   }
-  if (require_buffer(what.of).read_only && !what.is_copy) {
+  if (lent.read_only && !what.is_copy) {
     raise_python(
         PyExc_BufferError,
         "DLPack: read-only memory can be lent from version 1.0 on: pass max_version=(1, 0)");

@@ -8,6 +8,7 @@
 #include "oneapi_numbers.hpp"
 #include "owners.hpp"
 #include "sycl_objects.hpp"
+#include "typed_array.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -55,13 +56,64 @@ void require_contiguous(const dlpack::tensor& of) {
   }
 }
 
-adoption read_tensor(const dlpack::tensor& of, std::uint64_t flags) {
+const void* first_of(const dlpack::tensor& of) {
+  return static_cast<const char*>(of.data) + of.byte_offset;
+}
+
+// As a row of bytes.
+adoption read_bytes(const dlpack::tensor& of) {
   const auto nbytes = tensor_bytes(of);
   if (nbytes != 0) {
     require_contiguous(of);
   }
-  return {static_cast<char*>(of.data) + of.byte_offset, nbytes, ISTHMUS_KIND_HOST,
-          (flags & dlpack::k_read_only) != 0};
+  return {const_cast<void*>(first_of(of)), nbytes, ISTHMUS_KIND_HOST, false};
+}
+
+const element_type& type_of(const dlpack::data_type& told) {
+  for (isthmus_dtype_t dtype = ISTHMUS_BOOL; told.lanes == 1 && dtype <= ISTHMUS_CLONGDOUBLE;
+       ++dtype) {
+    isthmus_dtype_info_t info{};
+    info.struct_size = sizeof info;
+    check(isthmus_dtype_info(dtype, &info));
+    if (info.dlpack_code == told.code && info.dlpack_bits == told.bits) {
+      return *find_element_type(nb::str(info.name));
+    }
+  }
+  raise_python(PyExc_BufferError,
+               "DLPack: no array here has elements of type code %d, %d bits and %d lanes",
+               told.code, told.bits, told.lanes);
+}
+
+shared_layout layout_of(const dlpack::tensor& of) {
+  const auto& type = type_of(of.dtype);
+  static_cast<void>(tensor_bytes(of));
+  array_layout made{{of.shape, of.shape + of.ndim}, {}, type.item, &type};
+  if (of.strides == nullptr) {
+    return dense_layout(std::move(made.shape), type);
+  }
+  made.strides.assign(of.strides, of.strides + of.ndim);
+  for (auto& each : made.strides) {
+    if (__builtin_mul_overflow(each, made.item, &each)) {
+      raise_python(PyExc_BufferError, "DLPack: strides that cannot be");
+    }
+  }
+  try {
+    return std::make_shared<const typed_layout>(std::move(made));
+  } catch (const too_far&) {
+    raise_python(PyExc_BufferError, "DLPack: strides that cannot be");
+  }
+}
+
+// The box around all elements.
+adoption read_box(const dlpack::tensor& of, const typed_layout& layout) {
+  const auto first = reinterpret_cast<std::uintptr_t>(first_of(of));
+  if (layout.size != 0 && first % layout.type->alignment != 0) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: elements of %s at %p are not aligned: their address must be a multiple "
+                 "of %d",
+                 layout.type->name, first_of(of), layout.type->alignment);
+  }
+  return {reinterpret_cast<void*>(first - layout.before), layout.extent, ISTHMUS_KIND_HOST, false};
 }
 
 std::uint64_t flags_of(const dlpack::managed&) { return 0; }
@@ -86,9 +138,9 @@ isthmus_kind_t kind_of(const adoption& what, const dlpack::device& where, const 
 
 template <class Managed>
 nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_name,
-                        nb::handle object, nb::object queue) {
+                        nb::handle object, nb::object queue, adoption what) {
   auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  auto what = read_tensor(lent->tensor, flags_of(*lent));
+  what.read_only = (flags_of(*lent) & dlpack::k_read_only) != 0;
   what.kind = kind_of(what, lent->tensor.device, *queue_of(queue));
   auto kept = std::make_unique<borrowed_tensor<Managed>>(lent);
   PyCapsule_SetName(capsule.ptr(), used_name);
@@ -109,13 +161,15 @@ nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_n
   return made;
 }
 
-nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue) {
+nb::object adopt_capsule(nb::handle capsule, nb::handle object, nb::object queue,
+                         const adoption& what) {
   if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0) {
-    return adopt_tensor<dlpack::managed_versioned>(
-        capsule, dlpack::k_versioned_name, "used_dltensor_versioned", object, std::move(queue));
+    return adopt_tensor<dlpack::managed_versioned>(capsule, dlpack::k_versioned_name,
+                                                   "used_dltensor_versioned", object,
+                                                   std::move(queue), what);
   }
   return adopt_tensor<dlpack::managed>(capsule, dlpack::k_name, "used_dltensor", object,
-                                       std::move(queue));
+                                       std::move(queue), what);
 }
 
 // What stands behind the version is known for major version 1 alone; the capsule stays unused.
@@ -213,28 +267,55 @@ nb::object ask_for_capsule(nb::handle object, const dlpack::device& where, const
   return method(**arguments);
 }
 
+// What an object lends, and on which queue.
+struct lent_memory {
+  lent_memory(nb::handle from, nb::handle wanted)
+      : object{from},
+        is_capsule{PyCapsule_CheckExact(from.ptr()) != 0},
+        where{is_capsule ? tensor_in(from).device
+                         : dlpack::to_device(from.attr("__dlpack_device__")())},
+        queue{queue_on(where, wanted)},
+        capsule{is_capsule ? nb::borrow(from) : ask_for_capsule(from, where, *queue_of(queue))} {
+    const auto& told = tensor().device;
+    if (told != where) {
+      raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
+                   told.type, told.id, object.ptr());
+    }
+  }
+
+  [[nodiscard]] const dlpack::tensor& tensor() const { return tensor_in(capsule); }
+  [[nodiscard]] nb::object adopt(const adoption& what) const {
+    nb::object made = adopt_capsule(capsule, object, queue, what);
+    if (!is_capsule && where.type != dlpack::k_cpu) {
+      // The producer's work, which the queue was put behind, is before the other queues' and the
+      // host's too.
+      check(isthmus_buffer_record_queue(buffer_of(made)->raw.get(), queue_of(queue)->raw.get()));
+    }
+    return made;
+  }
+
+  nb::handle object;
+  bool is_capsule;
+  dlpack::device where;
+  nb::object queue;
+  nb::object capsule;
+};
+
 }  // namespace
 
 nb::object from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
-  const bool is_capsule = PyCapsule_CheckExact(object.ptr()) != 0;
-  const auto where =
-      is_capsule ? tensor_in(object).device : dlpack::to_device(object.attr("__dlpack_device__")());
-  nb::object on = queue_on(where, queue);
-  const nb::object capsule =
-      is_capsule ? nb::borrow(object) : ask_for_capsule(object, where, *queue_of(on));
-  const auto& lent = tensor_in(capsule);
-  if (lent.device != where) {
-    raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
-                 lent.device.type, lent.device.id, object.ptr());
-  }
-  nb::object made = adopt_capsule(capsule, object, on);
-  if (!is_capsule && where.type != dlpack::k_cpu) {
-    // The producer's work, which the queue was put behind, is before the other queues' and the
-    // host's too.
-    check(isthmus_buffer_record_queue(buffer_of(made)->raw.get(), queue_of(on)->raw.get()));
-  }
-  return made;
+  const lent_memory lent{object, queue};
+  return lent.adopt(read_bytes(lent.tensor()));
+}
+
+nb::object array_from_dlpack(nb::handle object, nb::handle queue) {
+  drain_deferred();
+  const lent_memory lent{object, queue};
+  auto layout = layout_of(lent.tensor());
+  nb::object memory = lent.adopt(read_box(lent.tensor(), *layout));
+  const auto before = layout->before;
+  return make_typed_array(std::move(memory), std::move(layout), before);
 }
 
 }  // namespace isthmus::python

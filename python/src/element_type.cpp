@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "array_layout.hpp"
+#include "dtype.hpp"
 #include "errors.hpp"
 
 namespace isthmus::python {
@@ -14,15 +14,28 @@ static_assert(std::endian::native == std::endian::little, "typestrs below begin 
 static_assert(sizeof(long) == 8, "NumPy's int64 is a long");
 
 constexpr element_type k_types[] = {
-    {'b', 1, 6, "|b1", "?", "bool", 1},          {'i', 1, 0, "|i1", "b", "int8", 1},
-    {'i', 2, 0, "<i2", "h", "int16", 2},         {'i', 4, 0, "<i4", "i", "int32", 4},
-    {'i', 8, 0, "<i8", "l", "int64", 8},         {'u', 1, 1, "|u1", "B", "uint8", 1},
-    {'u', 2, 1, "<u2", "H", "uint16", 2},        {'u', 4, 1, "<u4", "I", "uint32", 4},
-    {'u', 8, 1, "<u8", "L", "uint64", 8},        {'f', 2, 2, "<f2", "e", "float16", 2},
-    {'f', 4, 2, "<f4", "f", "float32", 4},       {'f', 8, 2, "<f8", "d", "float64", 8},
-    {'f', 16, 2, "<f16", "g", "longdouble", 16}, {'c', 8, 5, "<c8", "Zf", "complex64", 4},
-    {'c', 16, 5, "<c16", "Zd", "complex128", 8}, {'c', 32, 5, "<c32", "Zg", "clongdouble", 16}};
+    {'b', 1, 6, "|b1", "?", "bool", 1, ISTHMUS_BOOL},
+    {'i', 1, 0, "|i1", "b", "int8", 1, ISTHMUS_INT8},
+    {'i', 2, 0, "<i2", "h", "int16", 2, ISTHMUS_INT16},
+    {'i', 4, 0, "<i4", "i", "int32", 4, ISTHMUS_INT32},
+    {'i', 8, 0, "<i8", "l", "int64", 8, ISTHMUS_INT64},
+    {'u', 1, 1, "|u1", "B", "uint8", 1, ISTHMUS_UINT8},
+    {'u', 2, 1, "<u2", "H", "uint16", 2, ISTHMUS_UINT16},
+    {'u', 4, 1, "<u4", "I", "uint32", 4, ISTHMUS_UINT32},
+    {'u', 8, 1, "<u8", "L", "uint64", 8, ISTHMUS_UINT64},
+    {'f', 2, 2, "<f2", "e", "float16", 2, ISTHMUS_FLOAT16},
+    {'f', 4, 2, "<f4", "f", "float32", 4, ISTHMUS_FLOAT32},
+    {'f', 8, 2, "<f8", "d", "float64", 8, ISTHMUS_FLOAT64},
+    {'f', 16, 2, "<f16", "g", "longdouble", 16, ISTHMUS_LONGDOUBLE},
+    {'c', 8, 5, "<c8", "Zf", "complex64", 4, ISTHMUS_COMPLEX64},
+    {'c', 16, 5, "<c16", "Zd", "complex128", 8, ISTHMUS_COMPLEX128},
+    {'c', 32, 5, "<c32", "Zg", "clongdouble", 16, ISTHMUS_CLONGDOUBLE},
+    {'f', 2, 4, nullptr, nullptr, "bfloat16", 2, ISTHMUS_BFLOAT16}};  // behind float16
 constexpr const element_type& k_byte = k_types[5];
+constexpr const element_type& k_float32 = k_types[10];
+constexpr const element_type& k_bfloat16 = k_types[16];
+static_assert(k_byte.dtype == ISTHMUS_UINT8 && k_float32.dtype == ISTHMUS_FLOAT32 &&
+              k_bfloat16.dtype == ISTHMUS_BFLOAT16);
 
 const element_type* find(char kind, std::int64_t item) {
   for (const auto& each : k_types) {
@@ -33,14 +46,78 @@ const element_type* find(char kind, std::int64_t item) {
   return nullptr;
 }
 
-// Python's objects of each type, once they were asked for; guarded by the interpreter's lock.
-using objects_of_types = std::array<PyObject*, std::size(k_types)>;
+// Why NumPy's dtype of that kind is none of an array here.
+const char* reason_against(char kind) {
+  switch (kind) {
+    case 'O': return "references to Python's objects mean nothing on a device";
+    case 'V': return "a record has several fields: make one array of each";
+    case 'S':
+    case 'U': return "text is no number";
+    case 'M':
+    case 'm': return "dates and times are no numbers: view them as int64";
+    case 'T': return "text of any length lies outside the array";
+    default:
+      return "it is in another order of bytes than this machine's: use astype(), as in "
+             "x.astype(x.dtype.newbyteorder('='))";
+  }
+}
 
-std::size_t index_of(const element_type& of) { return static_cast<std::size_t>(&of - k_types); }
+[[noreturn]] void refuse(nb::handle known, nb::handle given) {
+  const nb::object kind = known.attr("kind");
+  raise_python(PyExc_TypeError,
+               "dtype must be a bool, integer, float or complex type in this machine's order of "
+               "bytes, not %R: %s",
+               given.ptr(), reason_against(nb::cast<const char*>(kind)[0]));
+}
+
+// The package ml_dtypes has it as a void of two bytes with a name.
+bool is_bfloat16(nb::handle known) {
+  return known.attr("kind").equal(nb::str("V")) && known.attr("name").equal(nb::str("bfloat16"));
+}
+
+const element_type& type_of_numpys(nb::handle known, nb::handle given) {
+  const auto* found = find_element_type(nb::object(known.attr("str")));
+  if (found == nullptr && is_bfloat16(known)) {
+    found = &k_bfloat16;
+  }
+  if (found == nullptr) {
+    refuse(known, given);
+  }
+  return *found;
+}
+
+// Types and dtypes that NumPy was asked of, and names that programs write; they stay. Guarded by the
+// interpreter's lock.
+class known_dtypes {
+ public:
+  [[nodiscard]] const element_type* find(nb::handle given) const noexcept {
+    for (std::size_t i = 0; i < size_; ++i) {
+      if (entries_[i].given == given.ptr()) {
+        return entries_[i].type;
+      }
+    }
+    return nullptr;
+  }
+  void put(nb::handle given, const element_type& type) noexcept {
+    if (size_ < entries_.size()) {
+      entries_[size_++] = {Py_NewRef(given.ptr()), &type};
+    }
+  }
+
+ private:
+  struct entry {
+    PyObject* given;
+    const element_type* type;
+  };
+  std::array<entry, 24> entries_{};
+  std::size_t size_ = 0;
+};
 
 }  // namespace
 
 const element_type& byte_type() noexcept { return k_byte; }
+const element_type& default_element_type() noexcept { return k_float32; }
+std::span<const element_type> element_types() noexcept { return k_types; }
 
 const element_type* find_element_type(nb::handle given) {
   const char* text = PyUnicode_Check(given.ptr()) != 0 ? PyUnicode_AsUTF8(given.ptr()) : nullptr;
@@ -50,8 +127,9 @@ const element_type* find_element_type(nb::handle given) {
   }
   const bool has_order = *text != '\0' && std::strchr("<|=", *text) != nullptr;
   for (const auto& each : k_types) {
-    if (std::strcmp(text + (has_order ? 1 : 0), each.typestr + 1) == 0 ||
-        std::strcmp(text, each.name) == 0) {
+    const bool is_typestr =
+        each.typestr != nullptr && std::strcmp(text + (has_order ? 1 : 0), each.typestr + 1) == 0;
+    if (is_typestr || std::strcmp(text, each.name) == 0) {
       return &each;
     }
   }
@@ -83,24 +161,38 @@ const element_type* element_type_of_format(const char* format, std::int64_t item
                                                     : nullptr;
 }
 
-const element_type& to_element_type(nb::handle dtype) {
-  const auto* found = find_element_type(dtype);
-  if (found == nullptr) {
-    const nb::object known = nb::module_::import_("numpy").attr("dtype")(dtype);
-    found = find_element_type(nb::object(known.attr("str")));
+const element_type& to_element_type(nb::handle given) {
+  static known_dtypes known;
+  if (const auto* named = type_named_by(given)) {
+    return *named;
   }
-  if (found == nullptr) {
-    raise_python(PyExc_TypeError,
-                 "dtype must be a bool, integer, float or complex type in this machine's order of "
-                 "bytes, not %R",
-                 dtype.ptr());
+  if (given.is_none()) {
+    return k_float32;
   }
-  return *found;
+  if (const auto* asked = known.find(given)) {
+    return *asked;
+  }
+  if (const auto* named = find_element_type(given)) {
+    if (PyUnicode_CHECK_INTERNED(given.ptr()) != 0) {
+      known.put(given, *named);
+    }
+    return *named;
+  }
+  const nb::object numpys = nb::module_::import_("numpy").attr("dtype")(given);
+  const auto& found = type_of_numpys(numpys, given);
+  if (PyType_Check(given.ptr()) != 0 || numpys.is(given)) {
+    known.put(given, found);
+  }
+  return found;
 }
 
 nb::handle typestr_of(const element_type& of) {
-  static objects_of_types known{};
-  auto*& found = known[index_of(of)];
+  static PyObject* known[std::size(k_types)] = {};
+  if (of.typestr == nullptr) {
+    raise_python(PyExc_AttributeError, "the array interfaces have no name for %s: use DLPack",
+                 of.name);
+  }
+  auto*& found = known[&of - k_types];
   if (found == nullptr) {
     found = PyUnicode_InternFromString(of.typestr);
   }
@@ -108,10 +200,11 @@ nb::handle typestr_of(const element_type& of) {
 }
 
 nb::handle dtype_of(const element_type& of) {
-  static objects_of_types known{};
-  auto*& found = known[index_of(of)];
+  static PyObject* known[std::size(k_types)] = {};
+  auto*& found = known[&of - k_types];
   if (found == nullptr) {
-    found = nb::object(nb::module_::import_("numpy").attr("dtype")(typestr_of(of))).release().ptr();
+    const nb::object numpys = numpy_dtype_of(of);
+    found = (numpys.is_valid() ? numpys : nb::borrow(dtype_object_of(of))).inc_ref().ptr();
   }
   return found;
 }

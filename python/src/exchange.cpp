@@ -8,6 +8,7 @@
 #include "array_view.hpp"
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
+#include "dtype.hpp"
 #include "gil.hpp"
 #include "interrupts.hpp"
 #include "transfers.hpp"
@@ -46,7 +47,7 @@ nb::object filled(PyObject* from, const void* pointer, const array_view& what, b
     raise_set();
   }
   nb::object address = nb::steal(PyLong_FromVoidPtr(const_cast<void*>(pointer)));
-  PyObject* flag = what.of.read_only ? Py_True : Py_False;
+  PyObject* flag = what.read_only ? Py_True : Py_False;
   set_entry(made, interned.data, nb::steal(PyTuple_Pack(2, address.ptr(), flag)));
   set_entry(made, interned.shape, to_tuple(what.shape));
   if (!what.is_c_dense) {
@@ -124,7 +125,7 @@ PyObject* numpy_attribute(const char* name) {
 
 nb::object small_array(const array_view& what) {
   static PyObject* const empty = numpy_attribute("empty");
-  nb::object array = nb::handle(empty)(to_tuple(what.shape), dtype_of(what.type));
+  nb::object array = nb::handle(empty)(to_tuple(what.shape), require_numpy_dtype(what.type));
   Py_buffer view;
   if (PyObject_GetBuffer(array.ptr(), &view, PyBUF_WRITABLE) != 0) {
     raise_set();
@@ -183,6 +184,7 @@ nb::object array_interface(nb::handle self, const array_view& what) {
     raise_python(PyExc_AttributeError,
                  "__array_interface__: the host cannot touch memory of kind 'device'");
   }
+  static_cast<void>(typestr_of(what.type));  // AttributeError
   static_cast<void>(info_of(what.of));
   raise_remembered_interrupt();
   // A view waits for pending work.
@@ -239,7 +241,7 @@ nb::object to_numpy(const array_view& what) {
     return small_array(what);
   }
   static PyObject* const ndarray = numpy_attribute("ndarray");
-  return nb::handle(ndarray)(to_tuple(what.shape), dtype_of(what.type), host_copy(what));
+  return nb::handle(ndarray)(to_tuple(what.shape), require_numpy_dtype(what.type), host_copy(what));
 }
 
 nb::object to_numpy(nb::handle self) { return to_numpy(byte_view{self}.get()); }

@@ -4,7 +4,9 @@
 #include <pthread.h>
 
 #include "arguments.hpp"
+#include "array_pools.hpp"
 #include "current.hpp"
+#include "dtype.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
@@ -73,7 +75,11 @@ NB_MODULE(_core, module) {
   bind_torch(module);
   bind_bare_block(module);
   bind_buffer(module);
-  bind_device_array(module);
+  bind_dtype(module);
+  bind_array_pools(module);
+  bind_life_scopes(module);
+  bind_typed_array(module);
+  bind_array_make(module);
   bind_ipc(module);
   bind_ranges(module);
   bind_nd(module);

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "array_pools.hpp"
 #include "errors.hpp"
 
 namespace isthmus::python {

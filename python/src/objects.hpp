@@ -6,9 +6,12 @@
 
 #include "common.hpp"
 
+#include <memory>
 #include <string>
 
 namespace isthmus::python {
+
+class device_pools;
 
 struct platform {
   platform_handle raw;
@@ -24,6 +27,7 @@ struct device {
   // Once it was asked for; it never changes. Not of simulated devices, which come and go: a queue
   // holds its device.
   mutable nb::object default_queue;
+  std::unique_ptr<device_pools> pools;  // null before the first array
 };
 
 struct context {
@@ -105,7 +109,7 @@ struct failure_callback_resource : adaptor_resource {};
 struct bound_types {
   nb::handle platform, device, context, queue, event, resource, budget, buffer, unified;
   nb::handle memory[4];  // by kind; [0] their common base
-  nb::handle device_array;
+  nb::handle typed_array;
 };
 extern bound_types types;
 
@@ -158,7 +162,9 @@ void bind_nd(nb::module_& module);
 void bind_buffer(nb::module_& module);
 void bind_memory(nb::module_& module);
 void bind_dpctl(nb::module_& module);
-void bind_device_array(nb::module_& module);
+void bind_typed_array(nb::module_& module);
+void bind_array_make(nb::module_& module);
+void bind_life_scopes(nb::module_& module);
 void bind_ipc(nb::module_& module);
 void bind_pin(nb::module_& module);
 void bind_unified(nb::module_& module);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <memory>
 
-#include "device_array.hpp"
 #include "transfers.hpp"
+#include "typed_array.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -103,14 +103,35 @@ array_layout layout_of(const Py_buffer& view) {
   return made;
 }
 
-// The part of its buffer that its elements lie in.
-place part_place(nb::handle object, const device_array& of) {
+void require_forward(const array_layout& layout, const char* role) {
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.strides[i] < 0 && layout.shape[i] > 1) {
+      raise_python(PyExc_ValueError,
+                   "dimension %zu of the %s runs backwards, by %lld bytes: pass "
+                   "numpy.ascontiguousarray(...) of it",
+                   i, role, static_cast<long long>(layout.strides[i]));
+    }
+  }
+}
+
+// Those that are never gone. Pre: require_forward.
+void drop_backward_strides(array_layout& of) {
+  for (auto& each : of.strides) {
+    each = std::max<std::int64_t>(each, 0);
+  }
+}
+
+// The part of its buffer that its elements lie in. Pre: none of them lies before the first.
+place part_place(nb::handle object, const typed_array& of, access wanted, const char* role) {
+  if (wanted == access::write && of.is_locked) {
+    raise_read_only(object, role);
+  }
   const auto& parent = buffer_in(of);
   place made = buffer_place(parent);
   check(isthmus_buffer_slice(parent.raw.get(), of.offset, of.layout->extent, made.adopted.out()));
   made.raw.buffer = made.adopted.get();
   made.nbytes = of.layout->extent;
-  made.keep = nb::borrow(object);
+  made.keep = of.buffer_object;
   return made;
 }
 
@@ -139,17 +160,6 @@ place foreign_place(nb::handle object, const told_interface& told, access wanted
   return made;
 }
 
-void require_forward(const array_layout& layout, const char* role) {
-  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
-    if (layout.strides[i] < 0 && layout.shape[i] > 1) {
-      raise_python(PyExc_ValueError,
-                   "dimension %zu of the %s runs backwards, by %lld bytes: pass "
-                   "numpy.ascontiguousarray(...) of it",
-                   i, role, static_cast<long long>(layout.strides[i]));
-    }
-  }
-}
-
 place buffer_place(const buffer& of) {
   const auto& on = queue_of_buffer(of);
   place made;
@@ -162,8 +172,11 @@ place buffer_place(const buffer& of) {
 }
 
 std::optional<array_place> to_array_place(nb::handle object, access wanted, const char* role) {
-  if (const auto* array = device_array_of(object)) {
-    return array_place{part_place(object, *array), *array->layout};
+  if (const auto* array = typed_array_of(object)) {
+    require_forward(*array->layout, role);
+    array_place made{part_place(object, *array, wanted, role), *array->layout};
+    drop_backward_strides(made.layout);
+    return made;
   }
   if (buffer_of(object) != nullptr || PyObject_CheckBuffer(object.ptr()) == 0) {
     return {};
@@ -179,9 +192,7 @@ std::optional<array_place> to_array_place(nb::handle object, access wanted, cons
   refuse_references(view, role);
   made.layout = layout_of(view);
   require_forward(made.layout, role);
-  for (auto& each : made.layout.strides) {
-    each = std::max<std::int64_t>(each, 0);  // one that is never gone
-  }
+  drop_backward_strides(made.layout);
   made.where.raw.pointer = view.buf;
   made.where.nbytes =
       is_empty(made.layout) ? 0 : static_cast<std::size_t>(box_of(made.layout).nbytes);
@@ -194,11 +205,11 @@ place to_place(nb::handle object, access wanted, const char* role) {
     made.keep = nb::borrow(object);
     return made;
   }
-  if (const auto* array = device_array_of(object)) {
+  if (const auto* array = typed_array_of(object)) {
     if (!array->layout->is_c_dense) {
       raise_python(PyExc_ValueError, k_not_contiguous, role);
     }
-    return part_place(object, *array);
+    return part_place(object, *array, wanted, role);
   }
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     return host_place(object, wanted, role);

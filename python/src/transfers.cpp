@@ -195,14 +195,30 @@ void copy_places(place& to, place& from, std::size_t nbytes) {
                                   }));
 }
 
+namespace {
+
+nb::object copy_gathered(place& to, place& from, const array_view& what,
+                         const operation_arguments& how) {
+  const auto packed = dense_strides(what.shape, what.type.item);
+  const auto dtype = what.type.dtype;
+  const auto ndim = what.shape.size();
+  const isthmus_array_t into{to.raw, dtype, ndim, what.shape.data(), packed.data()};
+  const isthmus_array_t out{from.raw, dtype, ndim, what.shape.data(), what.strides.data()};
+  return run_operation({how, what.nbytes, to.direct && from.direct, {&to, &from}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_copy_array(how.queue, &into, &out, ISTHMUS_CASTING_NO, with,
+                                                   event);
+                       });
+}
+
+}  // namespace
+
 void copy_packed(const array_view& what, place& to) {
   place from = buffer_place(what.of);
   from.raw.offset = what.offset;
   const operation_arguments how{nb::handle{}, nb::handle{}, true};
   if (!what.is_c_dense) {
-    static_cast<void>(copy_strided({to, from, as_sizes(dense_strides(what.shape, what.type.item)),
-                                    as_sizes(what.strides), as_sizes(what.shape), what.type.item},
-                                   how));
+    static_cast<void>(copy_gathered(to, from, what, how));
     return;
   }
   if (is_reading_in_child(to, from, how)) {

@@ -46,14 +46,14 @@ struct array_place {
   place where;
   array_layout layout;
 };
-// Of a DeviceArray, or as the array lies in the object's own view. Not there where the object is a
-// Buffer or has no such view. ValueError for what runs backwards.
+// Of an Array, or as the array lies in the object's own view. Not there where the object is a
+// Buffer or has no such view. ValueError for what runs backwards. Copies of any strides take
+// array_sides.hpp's.
 [[nodiscard]] std::optional<array_place> to_array_place(nb::handle object, access wanted,
                                                         const char* role);
 // Of an array that tells its address: the box around its elements.
 [[nodiscard]] place foreign_place(nb::handle object, const told_interface& told, access wanted,
                                   const char* role);
-void require_forward(const array_layout& layout, const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);

@@ -112,7 +112,7 @@ void forget(unified& self) {
 
 void free_unified(unified& self) {
   auto* const raw = raw_of(self);
-  self.device_array.reset();
+  self.typed_array.reset();
   const gil_release released;
   isthmus_unified_free(raw);
 }

@@ -3,7 +3,7 @@
 #include "unified.hpp"
 
 #include "buffer.hpp"
-#include "device_array.hpp"
+#include "typed_array.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -146,26 +146,26 @@ nb::object device_bytes(unified& self, std::size_t begin, std::size_t end, nb::h
 }
 
 // An array over it: NumPy's on the host platform, where one memory is both copies.
-nb::object device_array_of(unified& self, nb::object memory) {
+nb::object typed_array_of(unified& self, nb::object memory) {
   if (is_numpy_on_device(self)) {
-    if (!self.device_array.is_valid()) {
-      self.device_array = numpy_array(self, memory);
+    if (!self.typed_array.is_valid()) {
+      self.typed_array = numpy_array(self, memory);
     }
-    return self.device_array;
+    return self.typed_array;
   }
-  return make_device_array(std::move(memory), self.device_layout);
+  return make_typed_array(std::move(memory), self.device_layout);
 }
 
 nb::object device_of_unified(nb::handle object) {
   auto& self = require_unified(object);
-  if (!self.device_array.is_valid()) {
-    return device_array_of(self, device_bytes(self, 0, self.nbytes, nb::none(), false));
+  if (!self.typed_array.is_valid()) {
+    return typed_array_of(self, device_bytes(self, 0, self.nbytes, nb::none(), false));
   }
   auto* const raw = raw_of(self);
   buffer_handle known;
   call_without_lock(
       [&] { return isthmus_unified_device(raw, nullptr, 0, self.nbytes, known.out()); });
-  return self.device_array;
+  return self.typed_array;
 }
 
 // Bytes of the host copy for a write of exactly these.
@@ -214,7 +214,7 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
       .def_prop_ro(
           "device", [](nb::handle self) { return device_of_unified(self); },
           nb::sig("def device(self) -> Any"),
-          "The device copy, brought up to date: a DeviceArray, or on the host platform, where one\n"
+          "The device copy, brought up to date: an Array, or on the host platform, where one\n"
           "memory serves as both copies, a NumPy array. Returns when the host may write again,\n"
           "without waiting for kernels. What is put on the buffer's queue from then on sees it.\n"
           "ConflictError where both sides wrote the same; USMAllocationError; ClosedError.")
@@ -223,7 +223,7 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
           [](nb::handle object, std::size_t begin, std::size_t end, nb::handle queue,
              bool is_written) {
             auto& self = require_unified(object);
-            return device_array_of(self, device_bytes(self, begin, end, queue, is_written));
+            return typed_array_of(self, device_bytes(self, begin, end, queue, is_written));
           },
           nb::arg("begin"), nb::arg("end"), nb::arg("queue").none(), nb::arg("is_written"),
           nb::sig("def _device(self, begin: int, end: int, queue: Queue | None, is_written: bool) "

@@ -98,6 +98,7 @@ class queue : public ref_counted {
   // Gives the driver's handle away: from here on there may be work that we do not know.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::atomic<bool>& lent_flag() const noexcept { return lent_; }
   // Whether asking for what is unfinished there, once it is lent, may have to wait for functions
   // that the driver runs: never to be done where memory is let go of, which may be in such a
   // function.

@@ -220,6 +220,30 @@ result<ref<event>> buffer::pending() {
   return end_of_all(*found);
 }
 
+// Where there is no memory nothing can be pending on it.
+isthmus_watch_t buffer::watch() const noexcept {
+  static constexpr std::atomic<bool> k_never{false};
+  const auto* const memory = dead() ? nullptr : whole_->memory_;
+  const auto work =
+      memory != nullptr ? memory->signs_of_work() : allocation::signs{&k_never, &k_never, &k_never};
+  const auto at = [](const std::atomic<bool>* flag) {
+    static_assert(sizeof *flag == 1 && std::atomic<bool>::is_always_lock_free);
+    return reinterpret_cast<const unsigned char*>(flag);
+  };
+  return {{at(&dead_), at(&whole_->dead_), at(work.operations), at(work.own_queue),
+           at(work.other_queues)}};
+}
+
+bool buffer::idle() const noexcept {
+  if (dead()) {
+    return false;
+  }
+  auto* const memory = whole_->memory_;
+  return memory == nullptr ||
+         ((!memory->uses().ever_used() || os::is_forked_child() || memory->uses().quiet()) &&
+          !memory->lent());
+}
+
 result<void*> buffer::begin_export() {
   auto side = at(0, nbytes_, false);
   if (!side) {

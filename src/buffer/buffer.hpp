@@ -86,6 +86,12 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<void> wait(const os::deadline& until);
   // The end of what is pending on its bytes now, as one event that cannot fail.
   [[nodiscard]] result<ref<event>> pending();
+  // Whether it lives and nothing is pending on its memory, as far as is known without asking a
+  // driver. Pre: nobody frees it meanwhile.
+  [[nodiscard]] bool idle() const noexcept;
+  // For who looks without a call; the flags of the first two are to be looked at first, since the
+  // memory's may be gone where these are true.
+  [[nodiscard]] isthmus_watch_t watch() const noexcept;
   // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
   [[nodiscard]] result<void*> begin_export();
   // Waits for nothing: what others put on `user` from now on comes behind what is pending. Null: in

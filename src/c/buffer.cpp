@@ -166,6 +166,14 @@ isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_n
   });
 }
 
+int isthmus_buffer_idle(const isthmus_buffer_t* buffer) noexcept {
+  return buffer != nullptr && object(buffer)->idle() ? 1 : 0;
+}
+
+void isthmus_buffer_watch(const isthmus_buffer_t* buffer, isthmus_watch_t* watch) noexcept {
+  *watch = object(buffer)->watch();
+}
+
 isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
                                         isthmus_event_t** event) noexcept {
   return guarded([&]() -> result<void> {

@@ -1,9 +1,8 @@
 // Copies, fills, prefetch and advice.
 
-#include "c/common.hpp"
+#include "c/operation.hpp"
+#include "c/places.hpp"
 #include "core/sizes.hpp"
-#include "memory/pooled.hpp"
-#include "os/process.hpp"
 #include "transfer/ranges.hpp"
 #include "transfer/strided.hpp"
 
@@ -15,82 +14,6 @@ using namespace isthmus;
 using namespace isthmus::c;
 
 namespace {
-
-// Takes them over: they are released whatever comes.
-void take_owners(std::span<const isthmus_owner_t> given, std::vector<owner>& into) {
-  try {
-    into.reserve(given.size());
-  } catch (const std::bad_alloc&) {
-    std::for_each(given.begin(), given.end(),
-                  [](const isthmus_owner_t& each) { const owner released{each}; });
-    throw;
-  }
-  for (const auto& each : given) {
-    into.emplace_back(each);
-  }
-}
-
-// The owners first of all.
-result<transfer_options> options_of(const isthmus_operation_t* operation, bool blocking) {
-  transfer_options options;
-  options.blocking = blocking;
-  if (operation == nullptr) {
-    return options;
-  }
-  if (operation->struct_size < sizeof *operation) {
-    return is_too_small("operation", operation->struct_size, sizeof *operation);
-  }
-  if (operation->owners == nullptr && operation->owner_count != 0) {
-    return is_null("operation->owners");
-  }
-  take_owners({operation->owners, operation->owner_count}, options.owners);
-  auto after = events_of(operation->after, operation->after_count);
-  ISTHMUS_TRY(after);
-  options.after = *std::move(after);
-  return options;
-}
-
-// A raw pointer: USM that the registry knows, and then its bounds hold, or memory of the caller's.
-result<endpoint> endpoint_at(void* start, size_t offset, size_t nbytes) {
-  if (offset > UINTPTR_MAX - address(start) || nbytes > UINTPTR_MAX - address(start) - offset) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes at {} from {} run past the end of the address space", nbytes, offset,
-                start);
-  }
-  auto* pointer = static_cast<std::byte*>(start) + offset;
-  endpoint side{pointer, nullptr, nullptr};
-  if (nbytes == 0) {
-    return side;
-  }
-  auto found = allocation_at(pointer);
-  ISTHMUS_TRY(found);
-  if (!*found) {
-    return side;
-  }
-  side.memory = *std::move(found);
-  side.preferred = &side.memory->on();
-  const auto& known = side.memory->what();
-  if (!lies_within(address(pointer) - address(known.base), nbytes, known.nbytes)) {
-    return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
-                "{} bytes from {} run past the end of their allocation, {} bytes "
-                "at {}",
-                nbytes, static_cast<void*>(pointer), known.nbytes, known.base);
-  }
-  return side;
-}
-
-result<endpoint> endpoint_of(const isthmus_place_t& place, size_t nbytes, bool writes) {
-  if (place.buffer != nullptr) {
-    return object(place.buffer)->at(place.offset, nbytes, writes);
-  }
-  if (place.pointer == nullptr && nbytes != 0) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a place has neither a buffer nor a pointer");
-  }
-  if (place.pointer == nullptr) {
-    return endpoint{};  // an offset from nowhere is not even computed
-  }
-  return endpoint_at(place.pointer, place.offset, nbytes);
-}
 
 // One of the two sides that ranges have.
 struct range_side {
@@ -131,25 +54,6 @@ result<endpoint> endpoint_of_ranges(const isthmus_place_t& place, size_t begin, 
     }
   }
   return all;
-}
-
-// What every entry of this file does around the operation itself.
-template <class Operate>
-isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
-                         Operate&& call) noexcept {
-  return guarded([&]() -> result<void> {
-    auto options = options_of(operation, event == nullptr);
-    ISTHMUS_TRY(options);
-    if (os::is_forked_child()) {
-      return refuse_child();
-    }
-    submitted ended = call(*std::move(options));
-    ISTHMUS_TRY(ended);
-    if (event != nullptr) {
-      *event = handle(ended->detach());
-    }
-    return {};
-  });
 }
 
 result<size_t> extent(size_t pitch, size_t width, size_t height, const char* side) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/elements.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
 #include "core/stream_copy.hpp"
@@ -22,43 +23,72 @@ void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexc
 
 namespace {
 
-// The size is a constant, so that each is one load and one store.
-template <std::size_t Width>
-void copy_column(const copy_2d_shape& shape) noexcept {
-  auto* const to = static_cast<std::byte*>(shape.destination);
-  const auto* const from = static_cast<const std::byte*>(shape.source);
-  for (std::size_t row = 0; row < shape.height; ++row) {
-    std::memcpy(to + row * shape.destination_pitch, from + row * shape.source_pitch, Width);
+// From here on a row is copied by itself.
+constexpr std::size_t k_widest_element = 32;
+// Of what is copied together with more than the caches hold, rows and ranges from here on go past
+// them.
+constexpr std::size_t k_least_past_caches = std::size_t{4} << 10;
+
+void copy_one(std::byte* to, const std::byte* from, std::size_t nbytes, bool past_caches) noexcept {
+  if (past_caches && nbytes >= k_least_past_caches) {
+    stream_copy(to, from, nbytes);
+  } else {
+    std::memcpy(to, from, nbytes);
   }
 }
 
-void copy_wide_rows(const copy_2d_shape& shape) noexcept {
+void copy_wide_rows(const copy_2d_shape& shape, bool past_caches) noexcept {
   auto* to = static_cast<std::byte*>(shape.destination);
   const auto* from = static_cast<const std::byte*>(shape.source);
   for (std::size_t row = 0; row < shape.height; ++row) {
-    copy_bytes(to, from, shape.width);
+    copy_one(to, from, shape.width, past_caches);
     to += shape.destination_pitch;
     from += shape.source_pitch;
   }
 }
 
-}  // namespace
-
-void copy_rows(const copy_2d_shape& shape) noexcept {
-  switch (shape.width) {
-    case 1: return copy_column<1>(shape);
-    case 2: return copy_column<2>(shape);
-    case 4: return copy_column<4>(shape);
-    case 8: return copy_column<8>(shape);
-    case 16: return copy_column<16>(shape);
-    default: copy_wide_rows(shape);
+// Each of them by several threads.
+void copy_large_rows(const copy_2d_shape& shape) noexcept {
+  for (std::size_t row = 0; row < shape.height; ++row) {
+    copy_bytes(advance(shape.destination, row * shape.destination_pitch),
+               advance(shape.source, row * shape.source_pitch), shape.width);
   }
 }
 
-namespace {
+}  // namespace
 
-// Of what is copied together with more than the caches hold, ranges from here on go past them.
-constexpr std::size_t k_least_past_caches = std::size_t{4} << 10;
+void copy_rows_alone(const copy_2d_shape& shape, bool past_caches) noexcept {
+  if (shape.width > k_widest_element) {
+    copy_wide_rows(shape, past_caches);
+    return;
+  }
+  copy_elements({static_cast<std::byte*>(shape.destination),
+                 static_cast<std::ptrdiff_t>(shape.destination_pitch),
+                 static_cast<const std::byte*>(shape.source),
+                 static_cast<std::ptrdiff_t>(shape.source_pitch), shape.height},
+                shape.width);
+}
+
+void copy_rows(const copy_2d_shape& shape) noexcept {
+  if (shape.width >= k_large_bytes) {
+    copy_large_rows(shape);
+    return;
+  }
+  const auto all = shape.width * shape.height;
+  if (all < k_large_bytes) {
+    copy_rows_alone(shape, false);
+    return;
+  }
+  share_out(all, [&shape](std::size_t at, std::size_t n) {
+    const auto first = at / shape.width;
+    copy_rows_alone({advance(shape.destination, first * shape.destination_pitch),
+                     shape.destination_pitch, advance(shape.source, first * shape.source_pitch),
+                     shape.source_pitch, shape.width, (at + n) / shape.width - first},
+                    true);
+  });
+}
+
+namespace {
 
 void copy_some(const ranged_copy& what, std::size_t first, std::size_t last,
                bool past_caches) noexcept {
@@ -66,13 +96,8 @@ void copy_some(const ranged_copy& what, std::size_t first, std::size_t last,
     if (each.nbytes >= k_large_bytes) {
       continue;
     }
-    auto* const to = advance(what.destination, each.destination_offset);
-    const auto* const from = advance(what.source, each.source_offset);
-    if (past_caches && each.nbytes >= k_least_past_caches) {
-      stream_copy(to, from, each.nbytes);
-    } else {
-      std::memcpy(to, from, each.nbytes);
-    }
+    copy_one(advance(what.destination, each.destination_offset),
+             advance(what.source, each.source_offset), each.nbytes, past_caches);
   }
 }
 

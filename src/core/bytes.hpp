@@ -59,6 +59,8 @@ struct fill_pattern {
 // By several threads from `k_large_bytes` on (share_out.hpp).
 void copy_bytes(void* destination, const void* source, std::size_t nbytes) noexcept;
 void copy_rows(const copy_2d_shape& shape) noexcept;
+// On this thread; `past_caches` as one of several that copy more together than the caches hold.
+void copy_rows_alone(const copy_2d_shape& shape, bool past_caches) noexcept;
 void copy_ranges(const ranged_copy& what) noexcept;
 // Pre: `nbytes` is a multiple of the pattern's.
 void fill_bytes(void* destination, const fill_pattern& pattern, std::size_t nbytes) noexcept;

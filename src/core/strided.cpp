@@ -1,7 +1,9 @@
 #include "core/strided.hpp"
 
 #include <algorithm>
-#include <cstring>
+
+#include "core/share_out.hpp"
+#include "core/sizes.hpp"
 
 namespace isthmus {
 
@@ -59,18 +61,6 @@ bool join_run(strided_copy& what) noexcept {
   return true;
 }
 
-void copy_block(std::byte* to, const std::byte* from, const strided_copy& what,
-                std::size_t depth) noexcept {
-  const auto& along = what.dimensions[depth];
-  if (depth + 1 == what.rank) {
-    copy_rows({to, along.destination_stride, from, along.source_stride, what.width, along.count});
-    return;
-  }
-  for (std::size_t i = 0; i < along.count; ++i) {
-    copy_block(to + i * along.destination_stride, from + i * along.source_stride, what, depth + 1);
-  }
-}
-
 }  // namespace
 
 strided_copy simplest(strided_copy what, side by) noexcept {
@@ -115,13 +105,42 @@ std::vector<copy_range> list_runs(const strided_copy& what) {
   return all;
 }
 
+namespace {
+
+// Runs [begin, end), counted through all dimensions. Pre: there is a dimension.
+void copy_runs(const strided_copy& what, std::size_t begin, std::size_t end,
+               bool past_caches) noexcept {
+  const auto& rows = what.dimensions[what.rank - 1];
+  while (begin != end) {
+    const auto first = begin % rows.count;
+    const auto count = std::min(rows.count - first, end - begin);
+    auto* to = advance(what.destination, first * rows.destination_stride);
+    const auto* from = advance(what.source, first * rows.source_stride);
+    auto index = begin / rows.count;
+    for (std::size_t i = what.rank - 1; i-- > 0;) {
+      const auto& along = what.dimensions[i];
+      to += index % along.count * along.destination_stride;
+      from += index % along.count * along.source_stride;
+      index /= along.count;
+    }
+    copy_rows_alone({to, rows.destination_stride, from, rows.source_stride, what.width, count},
+                    past_caches);
+    begin += count;
+  }
+}
+
+}  // namespace
+
 void copy_strided(const strided_copy& what) noexcept {
-  auto* to = static_cast<std::byte*>(what.destination);
-  const auto* from = static_cast<const std::byte*>(what.source);
+  const auto nbytes = what.bytes();
   if (what.rank == 0) {
-    copy_bytes(to, from, what.width);
+    copy_bytes(what.destination, what.source, what.width);
+  } else if (nbytes < k_large_bytes) {
+    copy_runs(what, 0, what.runs(), false);
   } else {
-    copy_block(to, from, what, 0);
+    share_out(nbytes, [&what](std::size_t at, std::size_t n) {
+      copy_runs(what, at / what.width, (at + n) / what.width, true);
+    });
   }
 }
 

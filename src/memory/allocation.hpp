@@ -74,6 +74,18 @@ class allocation final : public ref_counted, public reclaimable {
   // Of an allocation that the library knows too.
   [[nodiscard]] bool lies_within() const noexcept { return static_cast<bool>(within_); }
 
+  // While all of these are false nothing can be pending on it: operations of ours, and of others on
+  // queues that were lent, its own and those of views.
+  struct signs {
+    const std::atomic<bool>* operations;
+    const std::atomic<bool>* own_queue;
+    const std::atomic<bool>* other_queues;
+  };
+  [[nodiscard]] signs signs_of_work() const noexcept {
+    return within_ ? within_->signs_of_work()
+                   : signs{&uses_.may_run(), &on_->lent_flag(), &views_.some()};
+  }
+
   // Views of it put operations on `on` too, from here to there. Work that we do not know may run on
   // there when the view ends: it is waited for as an operation of ours.
   void view_began(queue& on);

@@ -53,6 +53,7 @@ void use_list::insert(const use& what, const ref<event>& ended, std::uint64_t be
   entry newest{what, ended, 0};
   ever_used_.store(true, std::memory_order_release);
   const std::lock_guard hold{lock_};
+  may_run_.store(true, std::memory_order_release);
   newest.number = next_number_++;
   if (entries_.size() == 1 && superseded(entries_.front(), what, began_at)) {
     std::swap(entries_.front(), newest);
@@ -137,8 +138,12 @@ std::optional<std::uint64_t> use_list::only_queue() noexcept {
 
 bool use_list::have_ended() noexcept {
   const std::lock_guard hold{lock_};
-  return std::all_of(entries_.begin(), entries_.end(),
-                     [](const entry& each) { return each.ended->settled(); });
+  const bool all_have = std::all_of(entries_.begin(), entries_.end(),
+                                    [](const entry& each) { return each.ended->settled(); });
+  if (all_have) {
+    may_run_.store(false, std::memory_order_release);
+  }
+  return all_have;
 }
 
 std::vector<ref<event>> use_list::pending(const byte_range& where) {

@@ -44,7 +44,11 @@ class use_list {
     return ever_used_.load(std::memory_order_acquire);
   }
   // Whether all that was added is known to have ended, without asking a driver.
-  [[nodiscard]] bool quiet() noexcept { return !ever_used() || have_ended(); }
+  [[nodiscard]] bool quiet() noexcept {
+    return !may_run_.load(std::memory_order_acquire) || have_ended();
+  }
+  // False where all that was added is known to have ended: for those who look without a call.
+  [[nodiscard]] const std::atomic<bool>& may_run() const noexcept { return may_run_; }
   // The one queue, by its serial number, of all that is not known to have ended; 0: it all has.
   // Nothing where there are several, or some is of none of ours. Asks no driver.
   [[nodiscard]] std::optional<std::uint64_t> only_queue() noexcept;
@@ -68,6 +72,7 @@ class use_list {
   static constexpr std::size_t k_longest = 32;
   // Most memory is never in an operation that the host did not do itself: no lock for that.
   std::atomic<bool> ever_used_{false};
+  std::atomic<bool> may_run_{false};  // some of what was added; false again once it is seen ended
   spin_lock lock_;
   std::vector<entry> entries_;
   std::size_t next_look_ = 2 * k_longest;  // at that length

@@ -18,6 +18,7 @@ class view_queues {
   // One less. Pre: it began.
   void end(queue& on) noexcept;
   [[nodiscard]] bool any() const noexcept { return some_.load(std::memory_order_acquire); }
+  [[nodiscard]] const std::atomic<bool>& some() const noexcept { return some_; }
   [[nodiscard]] bool any_lent() noexcept { return any() && find_lent(); }
   void collect_lent(std::vector<ref<queue>>& out);
 

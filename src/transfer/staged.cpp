@@ -120,13 +120,6 @@ class pinned_staged final : public staged_copy {
   ref<queue> other_;
 };
 
-// Whether large copies of that device's go faster by way of its ring. Then all do here: plain
-// memory would take a queue more, and a call of the driver's for each of many pieces.
-bool has_ring(device& where, bool to_device) {
-  return where.copies_better_staged(nullptr, nullptr, SIZE_MAX, to_device) &&
-         staging_ring::of(where).is_there();
-}
-
 // On a queue of the destination that cannot wait for a thread of ours: reads the source now, and
 // writes in the queue's order.
 submitted write_snapshot(queue& on, queue& reading, const movement& what,
@@ -160,6 +153,11 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
 }
 
 }  // namespace
+
+bool has_ring(device& where, bool to_device) {
+  return where.copies_better_staged(nullptr, nullptr, SIZE_MAX, to_device) &&
+         staging_ring::of(where).is_there();
+}
 
 submitted copy_staged(queue& on, const movement& what, transfer_options options) {
   const auto& from = *what.source.memory;

@@ -14,4 +14,9 @@ namespace isthmus {
 // only the writing is left to the queue; all is done here where `on` is the source's.
 [[nodiscard]] submitted copy_staged(queue& on, const movement& what, transfer_options options);
 
+// Whether large copies of that device's go faster by way of its ring. Then all that go by way of
+// the host do: plain memory would take a queue more, and a call of the driver's for each of many
+// pieces.
+[[nodiscard]] bool has_ring(device& where, bool to_device);
+
 }  // namespace isthmus

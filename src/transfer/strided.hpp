@@ -16,4 +16,10 @@ namespace isthmus {
 [[nodiscard]] submitted copy_strided(queue* on, const endpoint& destination, const endpoint& source,
                                      const strided_copy& what, transfer_options options);
 
+// The same where the caller knows that no byte is on both sides, however they lie between each
+// other.
+[[nodiscard]] submitted copy_strided_apart(queue* on, const endpoint& destination,
+                                           const endpoint& source, const strided_copy& what,
+                                           transfer_options options);
+
 }  // namespace isthmus

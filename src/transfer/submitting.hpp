@@ -45,6 +45,8 @@ template <class Effect>
 class plain_effect final : public host_driven {
  public:
   explicit plain_effect(Effect effect) : effect_{std::move(effect)} {}
+  plain_effect(const movement& what, Effect effect)
+      : host_driven{what}, effect_{std::move(effect)} {}
 
  protected:
   [[nodiscard]] result<void> move() override {

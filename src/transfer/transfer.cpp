@@ -34,6 +34,21 @@ pitched simplest(const pitched& shape) {
   return {nbytes, nbytes, nbytes, 1};
 }
 
+submitted move_rows(queue* on, const endpoint& destination, const endpoint& source,
+                    const pitched& shape, transfer_options options) {
+  const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
+                           source.pointer,      shape.source_pitch,
+                           shape.width,         shape.height};
+  movement what{destination,
+                source,
+                shape.extent(shape.destination_pitch),
+                shape.extent(shape.source_pitch),
+                shape.width * shape.height,
+                rows};
+  what.is_fresh = !destination.memory && take_untouched_result(destination.pointer);
+  return make_copy(on, what, std::move(options), [rows] { copy_rows(rows); });
+}
+
 }  // namespace
 
 submitted copy(queue* asked, const endpoint& destination, const endpoint& source,
@@ -47,25 +62,21 @@ submitted copy_2d(queue* asked, const endpoint& destination, const endpoint& sou
   if (!chosen) {
     return chosen.take_error();
   }
-  queue* on = *chosen;
   const auto shape = simplest(wanted);
   if (shape.width == 0 || shape.height == 0) {
-    return nothing_to_do(on, options);
+    return nothing_to_do(*chosen, options);
   }
   if (rows_overlap(destination, source, shape)) {
     return refuse_overlap(shape.width * shape.height);
   }
-  const copy_2d_shape rows{destination.pointer, shape.destination_pitch,
-                           source.pointer,      shape.source_pitch,
-                           shape.width,         shape.height};
-  movement what{destination,
-                source,
-                shape.extent(shape.destination_pitch),
-                shape.extent(shape.source_pitch),
-                shape.width * shape.height,
-                rows};
-  what.is_fresh = !destination.memory && take_untouched_result(destination.pointer);
-  return make_copy(on, what, std::move(options), [rows] { copy_rows(rows); });
+  return move_rows(*chosen, destination, source, shape, std::move(options));
+}
+
+submitted copy_2d_apart(queue* asked, const endpoint& destination, const endpoint& source,
+                        const pitched& shape, transfer_options options) {
+  auto chosen = choose_queue(asked, destination, source);
+  ISTHMUS_TRY(chosen);
+  return move_rows(*chosen, destination, source, simplest(shape), std::move(options));
 }
 
 submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pattern,

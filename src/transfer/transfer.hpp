@@ -31,6 +31,11 @@ struct pitched {
 [[nodiscard]] submitted copy_2d(queue* on, const endpoint& destination, const endpoint& source,
                                 const pitched& shape, transfer_options options);
 
+// The same where the caller knows that no byte is on both sides, and that there are some.
+[[nodiscard]] submitted copy_2d_apart(queue* on, const endpoint& destination,
+                                      const endpoint& source, const pitched& shape,
+                                      transfer_options options);
+
 [[nodiscard]] submitted fill(queue* on, const endpoint& destination, const fill_pattern& pattern,
                              std::size_t nbytes, transfer_options options);
 

@@ -336,6 +336,41 @@ TEST_F(null, transfers) {
   EXPECT_TRUE(refused(isthmus_advise(nullptr, none, 1, 0, nullptr, nullptr), k_invalid));
 }
 
+TEST_F(null, arrays) {
+  EXPECT_TRUE(refused(isthmus_dtype_info(ISTHMUS_INT8, nullptr), k_invalid, {"info"}));
+  isthmus_dtype_info_t info{};
+  EXPECT_TRUE(refused(isthmus_dtype_info(ISTHMUS_INT8, &info), k_invalid, {"info"}));
+  info.struct_size = sizeof info;
+  EXPECT_TRUE(refused(isthmus_dtype_info(0, &info), k_invalid, {"0 is no dtype"}));
+  const isthmus_array_t one{place_, ISTHMUS_INT8, 0, nullptr, nullptr};
+  const auto copy = [](const isthmus_array_t* to, const isthmus_array_t* from) {
+    return isthmus_copy_array(nullptr, to, from, ISTHMUS_CASTING_NO, nullptr, nullptr);
+  };
+  EXPECT_EQ(copy(&one, &one), ISTHMUS_OK);
+  EXPECT_TRUE(refused(copy(nullptr, &one), k_invalid, {"destination"}));
+  EXPECT_TRUE(refused(copy(&one, nullptr), k_invalid, {"source"}));
+  const std::int64_t some = 1;
+  for (const bool shape : {true, false}) {
+    const isthmus_array_t half{place_, ISTHMUS_INT8, 1, shape ? nullptr : &some,
+                               shape ? &some : nullptr};
+    const std::string missing = shape ? "shape is NULL" : "strides is NULL";
+    EXPECT_TRUE(refused(copy(&half, &one), k_invalid, {"destination->" + missing}));
+    EXPECT_TRUE(refused(copy(&one, &half), k_invalid, {"source->" + missing}));
+    EXPECT_EQ(isthmus_arrays_overlap(&half, &one), 0);
+  }
+  const isthmus_array_t nowhere{{}, ISTHMUS_INT8, 0, nullptr, nullptr};
+  EXPECT_TRUE(refused(copy(&nowhere, &one), k_invalid, {"neither a buffer nor a pointer"}));
+  EXPECT_EQ(isthmus_arrays_overlap(&nowhere, &nowhere), 0);
+  EXPECT_EQ(isthmus_arrays_overlap(nullptr, &one), 0);
+  EXPECT_EQ(isthmus_arrays_overlap(&one, nullptr), 0);
+  const auto fill = [](const isthmus_array_t* to, const void* value) {
+    return isthmus_fill_array(nullptr, to, value, ISTHMUS_INT8, ISTHMUS_CASTING_NO, nullptr,
+                              nullptr);
+  };
+  EXPECT_TRUE(refused(fill(nullptr, &some), k_invalid, {"destination"}));
+  EXPECT_TRUE(refused(fill(&one, nullptr), k_invalid, {"value"}));
+}
+
 TEST_F(null, empty_handles_of_the_surface_throw) {
   EXPECT_THROW((void)im::device().info(), im::invalid_argument);
   EXPECT_THROW((void)im::buffer().size(), im::invalid_argument);

@@ -48,6 +48,7 @@ class scenario : public steps {
     fill_and_pitch();
     ranges();
     blocks();
+    arrays();
     cross_queues();
     functions_and_hints();
     gate();
@@ -139,6 +140,52 @@ class scenario : public steps {
         to.sure = to.sure && done;
       }
     }
+  }
+  // Backwards over itself, converted from plain memory and from another buffer, and filled apart:
+  // by way of memory of its own, of the host's, and of the device's.
+  void arrays() {
+    const std::int64_t count = 3000, dense = 4, back = -4, shorter = 2, many = 4999, far = 8;
+    const auto array = [](const tracked& in, std::size_t offset, isthmus_dtype_t of,
+                          const std::int64_t& shape, const std::int64_t& stride) {
+      return isthmus_array_t{{in.buffer.get(), nullptr, offset}, of, 1, &shape, &stride};
+    };
+    for (tracked& to : all_) {
+      const auto forward = array(to, 4, ISTHMUS_INT32, count, dense);
+      const auto mirror =
+          array(to, 4 * static_cast<std::size_t>(count), ISTHMUS_INT32, count, back);
+      const bool turned = attempt([&] { copy_array(forward, mirror); });
+      for (std::size_t i = 0; i < 1500; ++i) {
+        std::swap_ranges(to.want.begin() + static_cast<std::ptrdiff_t>(4 + 4 * i),
+                         to.want.begin() + static_cast<std::ptrdiff_t>(8 + 4 * i),
+                         to.want.begin() + static_cast<std::ptrdiff_t>(12'000 - 4 * i));
+      }
+      to.sure = to.sure && turned;
+      for (const tracked& from : all_) {
+        if (&to == &from) continue;
+        const auto narrow = array(from, 0, ISTHMUS_UINT16, count, shorter);
+        const bool widened = attempt([&] { copy_array(forward, narrow); });
+        for (std::size_t i = 0; i < 3000; ++i) {
+          std::fill_n(to.want.begin() + static_cast<std::ptrdiff_t>(4 + 4 * i), 4, std::byte{0});
+          splice(to, from.want, {4 + 4 * i, 2 * i, 2});
+        }
+        to.sure = to.sure && from.sure && widened;
+      }
+      const auto apart = array(to, 3, ISTHMUS_FLOAT32, many, far);
+      const bool filled = attempt([&] { fill_array(apart, 2.5F); });
+      const float value = 2.5F;
+      for (std::size_t at = 3; at < 8 * 4999; at += 8) std::memcpy(to.want.data() + at, &value, 4);
+      to.sure = to.sure && filled;
+    }
+  }
+  static void copy_array(const isthmus_array_t& to, const isthmus_array_t& from) {
+    isthmus_event_t* event = nullptr;
+    im::detail::check(
+        isthmus_copy_array(nullptr, &to, &from, ISTHMUS_CASTING_UNSAFE, nullptr, &event));
+    end(im::event::take(event));
+  }
+  static void fill_array(const isthmus_array_t& to, float value) {
+    im::detail::check(isthmus_fill_array(nullptr, &to, &value, ISTHMUS_FLOAT32, ISTHMUS_CASTING_NO,
+                                         nullptr, nullptr));
   }
   static void splice(tracked& to, const bytes& from, const im::copy_range& what) {
     std::copy_n(from.begin() + static_cast<std::ptrdiff_t>(what.source_offset), what.nbytes,

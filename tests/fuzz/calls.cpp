@@ -44,7 +44,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 25) {
+    switch (from_.byte() % 27) {
       case 0: return create();
       case 1: return slice();
       case 2: return drop();
@@ -69,6 +69,8 @@ class machine {
       case 21: return unpin();
       case 22: return copy_ranges();
       case 23: return copy_nd();
+      case 24: return copy_array();
+      case 25: return fill_array();
       default: return submit();
     }
   }
@@ -189,6 +191,57 @@ class machine {
     isthmus_event_t* event = nullptr;
     put(isthmus_copy_nd(any(queues_), &to, numbers[0], &source, numbers[1], numbers[2], dimensions,
                         item, &options, &event),
+        event);
+  }
+  struct array {
+    isthmus_array_t given{};
+    std::int64_t shape[9]{};
+    std::int64_t strides[9]{};
+  };
+  // Of our own memory no more than there is: from its middle 3 times 900 bytes either way.
+  void decode(array& made) {
+    isthmus_place_t at = place();
+    const bool own = is_own(at);
+    if (own) at.offset = sizeof host_ / 2;
+    made.given = {at, from_.byte() % 19, from_.byte() % std::size_t{10}, made.shape, made.strides};
+    for (std::size_t i = 0; i < made.given.dimensions; ++i) {
+      const auto count = static_cast<std::int64_t>(from_.size());
+      const auto stride = static_cast<std::int64_t>(from_.size());
+      made.shape[i] = own ? (i < 3 ? count & 3 : 1) : count % 256 == 255 ? -count : count % 256;
+      made.strides[i] = own ? stride % 300 : stride;
+      if (from_.byte() % 4 == 0) made.strides[i] = -made.strides[i];
+    }
+  }
+  void copy_array() {
+    array to, source;
+    decode(to);
+    decode(source);
+    if (from_.byte() % 2 == 0) {  // shapes that go together are rare else
+      source.given.dimensions = std::min(source.given.dimensions, to.given.dimensions);
+      const auto skipped = to.given.dimensions - source.given.dimensions;
+      for (std::size_t i = 0; i < source.given.dimensions; ++i) {
+        source.shape[i] = std::min(source.shape[i], to.shape[i + skipped]);
+        if (!is_own(to.given.place) && !is_own(source.given.place)) {
+          to.shape[i + skipped] = source.shape[i];
+        }
+      }
+    }
+    require(isthmus_arrays_overlap(&to.given, &source.given) ==
+            isthmus_arrays_overlap(&source.given, &to.given));
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_copy_array(any(queues_), &to.given, &source.given, from_.byte() % 5, &options,
+                           &event),
+        event);
+  }
+  void fill_array() {
+    array to;
+    decode(to);
+    const std::uint64_t value[4] = {1, 2, 3, 4};
+    const isthmus_operation_t options = how();
+    isthmus_event_t* event = nullptr;
+    put(isthmus_fill_array(any(queues_), &to.given, value, from_.byte() % 19, from_.byte() % 5,
+                           &options, &event),
         event);
   }
   void fill() {

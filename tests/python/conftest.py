@@ -10,7 +10,7 @@ import pytest
 from support import BACKENDS, HOST_KINDS, KINDS, Make, live_again, open_backend
 
 import isthmus
-from isthmus import Device, Queue
+from isthmus import Device, Queue, _core
 from isthmus.memory import PoolResource, ProviderResource, live
 
 if TYPE_CHECKING:
@@ -102,6 +102,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 @pytest.fixture(autouse=True)
 def no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
     """No test leaves more memory than it found; the traceback of one that failed may hold some."""
+    _core._trim_default_pools()
     before = live()
     yield
     if request.node.stash.get(FAILED, False):

@@ -147,7 +147,13 @@ def live_again(before: tuple[int, int]) -> bool:
     if live() <= before:
         return True
     gc.collect()
-    return until(lambda: live()[0] <= before[0] and live()[1] <= before[1])
+
+    def lives_no_more() -> bool:
+        _core._trim_default_pools()  # which keep what arrays came out of
+        now = live()
+        return now[0] <= before[0] and now[1] <= before[1]
+
+    return until(lives_no_more)
 
 
 def python(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import has_gpu, python
 
-from isthmus import BufferState, DeviceArray, Queue
+from isthmus import Array, BufferState, Queue
 from isthmus.compat.pydotcompute import MemoryPool, UnifiedBuffer, get_accelerator
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def test_a_queue_that_was_chosen_is_kept(cupy: ModuleType) -> None:
     with chosen:
         buf: Any = UnifiedBuffer(10).fill(2)
     assert buf.queue == chosen
-    assert isinstance(buf.device, DeviceArray)  # which is not in the order of CuPy's stream
+    assert isinstance(buf.device, Array)  # which is not in the order of CuPy's stream
     buf.free()
     assert (buf.fill(3).device.to_numpy() == 3).all()
 
@@ -128,7 +128,7 @@ sys.modules["cupy"] = None
 import isthmus
 from isthmus.compat.pydotcompute import UnifiedBuffer
 buf = UnifiedBuffer(100).fill(3)
-assert isinstance(buf.device, isthmus.DeviceArray)
+assert isinstance(buf.device, isthmus.Array)
 assert (buf.device.to_numpy() == 3).all()
 """)
 

@@ -243,7 +243,7 @@ def test_pinned_memory_is_copied_in_the_streams_order(on: Device, gate: isthmus.
 
 def test_copy_from_device(on: Device, stream: Stream) -> None:
     made = DeviceBuffer.to_device(bytes(10))
-    array = isthmus.DeviceArray(Buffer(8, device=on), 2, np.float32)
+    array = isthmus.Array(Buffer(8, device=on), 2, np.float32)
     array.fill(1)
     sources = [DeviceBuffer.to_device(b"abc"), array]
     for source, wanted in zip(sources, (b"abc", np.ones(2, np.float32).tobytes()), strict=True):
@@ -312,7 +312,7 @@ def test_copy_from_device_of_rmms_own(on: Device, gate: isthmus.Event, version: 
         (lambda: None, "neither"),
         (lambda: Interface(shape=(2, 2)), "one dimension"),
         (lambda: Interface(strides=(8,)), "contiguous"),
-        (lambda: isthmus.DeviceArray(Buffer(64), 8, np.float32)[::2], "contiguous"),
+        (lambda: isthmus.Array(Buffer(64), 8, np.float32)[::2], "contiguous"),
         (lambda: Interface(shape=(40,)), "160 bytes, and this buffer room for 100"),
         (lambda: DeviceBuffer(size=101), "101 bytes, and this buffer room for 100"),
     ],

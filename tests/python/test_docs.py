@@ -8,7 +8,9 @@ A fenced block's language says what is done with it:
 - ``console``: lines ``$ isthmus ...`` are run; other commands are not for a test to run.
 
 ``<!-- gpu -->`` before a block: it needs a CUDA device and PyTorch. ``<!-- no-run: reason -->``: it
-is not run, for that reason. Both are listed as skipped.
+is not run, for that reason. Both are listed as skipped. ``<!-- from: file#part -->``: it is that
+part of a file of the repository which is compiled and run as a test of its own, between two lines
+``//! [part]``, without what all of its lines are indented by.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,7 +33,7 @@ from support import has_gpu
 import isthmus
 
 ROOT = Path(__file__).resolve().parents[2]
-MARK = re.compile(r"<!--\s*(gpu|no-run)(?::\s*(.*?))?\s*-->")
+MARK = re.compile(r"<!--\s*(gpu|no-run|from)(?::\s*(.*?))?\s*-->")
 COMPILERS = {"c": ["cc", "-std=c99", "-pedantic"], "cpp": ["c++", "-std=c++20"]}
 HEADERS = {"c": "isthmus/isthmus.h", "cpp": "isthmus/isthmus.hpp"}
 TIMEOUT_S = 300
@@ -52,13 +55,14 @@ class Block:
     language: str
     source: str
     skip: str | None  # why it is not run
+    origin: str | None  # the file and its part that it is
 
     def __str__(self) -> str:
         return f"{self.document}:{self.line}"
 
 
 def skip_reason(mark: re.Match[str] | None, where: str) -> str | None:
-    if mark is None:
+    if mark is None or mark[1] == "from":
         return None
     if mark[1] == "gpu":
         return None if has_gpu() and find_spec("torch") else "needs PyTorch and a CUDA device"
@@ -78,7 +82,8 @@ def blocks_of(path: Path) -> list[Block]:
             line = token.map[0] + 1
             language = token.info.split()[0] if token.info.strip() else ""
             reason = skip_reason(mark, f"{document}:{line}")
-            blocks.append(Block(document, line, language, token.content, reason))
+            origin = mark[2] if mark and mark[1] == "from" else None
+            blocks.append(Block(document, line, language, token.content, reason, origin))
             mark = None
         elif token.nesting >= 0:
             mark = None
@@ -91,10 +96,12 @@ def documents() -> list[Path]:
 
 BLOCKS = [block for path in documents() for block in blocks_of(path)]
 NOT_RUN = [block for block in BLOCKS if block.skip]
+PARTS = [block for block in BLOCKS if block.origin]
 
 
 def runnable(*languages: str) -> list[Block]:
-    return [block for block in BLOCKS if block.language in languages and not block.skip]
+    candidates = [block for block in BLOCKS if block.language in languages]
+    return [block for block in candidates if not block.skip and not block.origin]
 
 
 def python_documents() -> list[str]:
@@ -155,6 +162,20 @@ def test_compiled(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("where", "command"), commands())
 def test_console(where: str, command: str, tmp_path: Path) -> None:
     run([sys.executable, "-m", *shlex.split(command)], tmp_path)
+
+
+def part_of(path: Path, name: str) -> str:
+    """What stands in the file between the two lines ``//! [name]``."""
+    between = path.read_text(encoding="utf-8").split(f"//! [{name}]\n")
+    assert len(between) == 3, f"{path.name} has {len(between) - 1} lines //! [{name}], not two"
+    return textwrap.dedent(between[1].rstrip(" "))
+
+
+@pytest.mark.parametrize("block", PARTS, ids=str)
+def test_part_of_a_program(block: Block) -> None:
+    assert block.origin is not None
+    file, _, name = block.origin.partition("#")
+    assert block.source == part_of(ROOT / file, name)
 
 
 @pytest.mark.parametrize("block", NOT_RUN, ids=str)

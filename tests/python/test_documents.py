@@ -56,6 +56,10 @@ def check_outcome(space: dict[str, Any]) -> None:
     space["good_example"]()
     view.memset(5)
     assert view.tobytes() == bytes([5]) * 100
+    x = space["x"]
+    assert (x.usm_type, x.shape, x.dtype) == ("device", (100, 100), "f4")
+    assert x.sycl_queue == isthmus.current_queue()
+    assert (x.to_numpy() == 1).all()
 
 
 def test_two_devices_as_written() -> None:

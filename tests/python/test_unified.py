@@ -17,7 +17,7 @@ from unified_support import (
 )
 
 import isthmus
-from isthmus import BufferState, DeviceArray, Queue, UnifiedBuffer
+from isthmus import Array, BufferState, Queue, UnifiedBuffer
 
 if TYPE_CHECKING:
     from isthmus import Device
@@ -202,7 +202,7 @@ def test_many_with_one_look(dev: Device) -> None:
 def test_kinds_of_device_arrays(dev: Device) -> None:
     buf = two_copies(dev, (3, 4), dtype=np.int16)
     array = buf.device
-    assert isinstance(array, DeviceArray)
+    assert isinstance(array, Array)
     assert (array.shape, array.dtype, array.device) == ((3, 4), np.int16, dev)
     assert array.queue == buf.queue
     on_host = UnifiedBuffer((3, 4), np.int16, device="host")

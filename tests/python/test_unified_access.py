@@ -16,7 +16,7 @@ from unified_support import (
     write_on_device,
 )
 
-from isthmus import BufferState, DeviceArray, UnifiedBuffer
+from isthmus import Array, BufferState, UnifiedBuffer
 from isthmus.unified import UnifiedPart
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def test_exact_device_writes(dev: Device, tracking: str) -> None:
     kept = buf.host
     kept[10, 10] = -1
     with buf.device_write((10, 12)) as rows:
-        assert isinstance(rows, DeviceArray)
+        assert isinstance(rows, Array)
         assert rows.to_numpy()[0, 10] == -1, "what the host owes is sent first"
         rows[1:].fill(-2)
     assert buf.dirty_ranges().device == ((5000, 6000),)
@@ -228,7 +228,7 @@ def test_copy_from_other_buffers(dev: Device, tracking: str) -> None:
     target.copy_from(source)
     assert (read_on_device(target) == np.vstack([[[-1] * 500], MODEL[1:]])).all()
     assert target.copy_from(source[5:6]).host[77, 2] == MODEL[5, 2]
-    array = DeviceArray(filled(MODEL, kind=dev.kinds[0], queue=source.queue), SHAPE)
+    array = Array(filled(MODEL, kind=dev.kinds[0], queue=source.queue), SHAPE)
     assert (target.copy_from(array).host == MODEL).all()
 
 

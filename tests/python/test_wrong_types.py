@@ -37,7 +37,7 @@ def instances() -> dict[str, Any]:
         "Queue": queue,
         "Event": queue.fence(),
         "Buffer": isthmus.Buffer(64, kind="host", queue=queue),
-        "DeviceArray": isthmus.DeviceArray(isthmus.Buffer(64, kind="host", queue=queue), 64, "u1"),
+        "Array": isthmus.Array(isthmus.Buffer(64, kind="host", queue=queue), 64, "u1"),
         "Budget": isthmus.Budget(1 << 30),
         "MemoryResource": pool,
         "PoolResource": pool,

@@ -6,7 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from . import demo_unified
+from . import demo_arrays, demo_unified
 from .output import (
     bytes_text,
     print_json,
@@ -27,7 +27,7 @@ _HELP = "brings a photograph to a device, runs a kernel on it, brings it back; w
 def add_to(commands: Any) -> None:
     """Adds the command to the parser's subcommands; without a demo's name it runs the photograph's.
 
-    What both demos take may stand on either side of the name.
+    What all demos take may stand on either side of the name.
     """
     made = commands.add_parser("demo", help=_HELP, description=_HELP)
     made.add_argument(
@@ -37,7 +37,8 @@ def add_to(commands: Any) -> None:
     made.set_defaults(run=run)
     others = made.add_subparsers(title="other demos", metavar="[DEMO]")
     kept = argparse.SUPPRESS  # else a default would take the place of what stood before the name
-    _add_common(demo_unified.add_to(others), output=kept, device=kept, json=kept)
+    for demo in (demo_unified, demo_arrays):
+        _add_common(demo.add_to(others), output=kept, device=kept, json=kept)
 
 
 def _add_common(made: argparse.ArgumentParser, output: str, device: str, json: Any) -> None:

@@ -23,24 +23,30 @@ _PLACES = (
 
 def find() -> str:
     """Path of the photograph."""
-    for package, inside in _PLACES:
-        path = shipped.find(package, inside)
-        if path:
-            return path
-    raise FileNotFoundError(
-        "no photograph found: the demo takes scikit-learn's; pip install 'isthmus[demo]'"
-    )
+    return find_all()[0]
 
 
-def load(path: str, size: tuple[int, int]) -> NDArray[np.uint8]:
-    """The photograph at ``size`` (width, height): height x width x 3 bytes."""
+def find_all() -> list[str]:
+    """Paths of all that are there."""
+    found = [shipped.find(package, inside) for package, inside in _PLACES]
+    paths = [path for path in found if path is not None]
+    if not paths:
+        raise FileNotFoundError(
+            "no photograph found: the demo takes scikit-learn's; pip install 'isthmus[demo]'"
+        )
+    return paths
+
+
+def load(path: str, size: tuple[int, int] | None = None) -> NDArray[np.uint8]:
+    """The photograph at ``size`` (width, height; None: its own): height x width x 3 bytes."""
     try:
         from PIL import Image
     except ImportError:
         raise ImportError("the demo needs Pillow: pip install 'isthmus[demo]'") from None
     with Image.open(path) as opened:
         colours = opened.convert("RGB")
-    return np.ascontiguousarray(colours.resize(size, Image.Resampling.BICUBIC), dtype=np.uint8)
+    made = colours if size is None else colours.resize(size, Image.Resampling.BICUBIC)
+    return np.ascontiguousarray(made, dtype=np.uint8)
 
 
 def reach_of(path: str, size: tuple[int, int]) -> int:

@@ -48,7 +48,7 @@ def pipeline(
 
     - None, or the array itself: it worked in place, and the batch's new contents are yielded, as an
       array of its own, or with ``copy=False`` as a view that is valid until the next step;
-    - a ``DeviceArray`` or another array with ``__cuda_array_interface__`` or
+    - an ``Array`` or another array with ``__cuda_array_interface__`` or
       ``__sycl_usm_array_interface__``: downloaded, as a NumPy array;
     - anything else: as it is, but that a NumPy array over the batch's memory is copied, or with
       ``copy=False`` valid until the next step.

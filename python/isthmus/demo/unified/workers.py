@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import isthmus
 
     # What a unified buffer's .device is: of NumPy where one copy serves the host and the device.
-    Array = NDArray[np.uint8] | isthmus.DeviceArray
+    Array = NDArray[np.uint8] | isthmus.Array
 
 
 class Worker(Protocol):
@@ -41,7 +41,7 @@ class Worker(Protocol):
         """The number above the lowest bit of every cell."""
 
 
-def _memory_of(cells: isthmus.DeviceArray) -> isthmus.Buffer:
+def _memory_of(cells: isthmus.Array) -> isthmus.Buffer:
     """The part of its buffer that the array takes up, which has no gaps."""
     return cells.buffer[cells.offset : cells.offset + cells.nbytes]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from isthmus._core import Device, Queue, current_queue
 
 if TYPE_CHECKING:
-    from isthmus import DeviceArray, UnifiedBuffer
+    from isthmus import Array, UnifiedBuffer
 
 
 @cache
@@ -83,7 +83,7 @@ def _number_of(device: Device) -> int:
     return int(device.filter.rpartition(":")[2])
 
 
-def as_cupys(array: DeviceArray, of: UnifiedBuffer, number: int) -> Any:
+def as_cupys(array: Array, of: UnifiedBuffer, number: int) -> Any:
     """The same memory as CuPy's array; what is put on the buffer's queue comes behind copies."""
     cuda = cupy().cuda  # not by the interface, at which CuPy waits on the host for the queue
     memory = cuda.UnownedMemory(array.ptr, of.nbytes, array, number)

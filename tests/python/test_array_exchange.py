@@ -1,4 +1,4 @@
-"""DeviceArray given to others: the interfaces, DLPack, the buffer protocol, NumPy."""
+"""Array given to others: the interfaces, DLPack, the buffer protocol, NumPy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from support import filled
 
 import isthmus
-from isthmus import Buffer, DeviceArray, Event, Queue
+from isthmus import Array, Buffer, Event, Queue
 from isthmus.memory import as_usm_memory, live
 
 MODEL = np.arange(120, dtype=np.float32).reshape(6, 5, 4)
@@ -20,11 +20,11 @@ VIEWS: dict[str, Any] = {"all": ..., "dense": slice(2, 4), "gaps": (slice(1, 6, 
 view = pytest.mark.parametrize("key", VIEWS.values(), ids=VIEWS)
 
 
-def array_of(model: np.ndarray, queue: Queue, kind: str, **adopt: Any) -> DeviceArray:
+def array_of(model: np.ndarray, queue: Queue, kind: str, **adopt: Any) -> Array:
     buffer = filled(model, kind=kind, queue=queue)
     if adopt:
         buffer = Buffer.adopt(buffer.ptr, buffer.nbytes, queue=queue, owner=buffer, **adopt)
-    return DeviceArray(buffer, model.shape, model.dtype)
+    return Array(buffer, model.shape, model.dtype)
 
 
 class Foreign:
@@ -124,7 +124,7 @@ def test_the_buffer_protocol(q: Queue, host_kind: str, key: Any) -> None:
 def test_fortran_order(q: Queue, host_kind: str) -> None:
     model = np.asfortranarray(MODEL[0])
     buffer = filled(model.tobytes("F"), kind=host_kind, queue=q)
-    made = DeviceArray(buffer, model.shape, strides=model.strides)
+    made = Array(buffer, model.shape, strides=model.strides)
     assert memoryview(made).f_contiguous
     assert np.asarray(made).flags.f_contiguous
     target = Buffer(80, kind=host_kind, queue=q)
@@ -153,20 +153,20 @@ def test_dlpack_tells_type_shape_and_strides(q: Queue, host_kind: str, key: Any)
     [("?", 6, 8), ("i2", 0, 16), ("u8", 1, 64), ("f2", 2, 16), ("f8", 2, 64), ("D", 5, 128)],
 )
 def test_dlpacks_types(q: Queue, host_kind: str, name: str, code: int, bits: int) -> None:
-    made = DeviceArray(Buffer(64, kind=host_kind, queue=q), 2, name)
+    made = Array(Buffer(64, kind=host_kind, queue=q), 2, name)
     made.fill(1)
     capsule = made.__dlpack__()
     assert (tensor_in(capsule).code, tensor_in(capsule).bits) == (code, bits)
     assert np.from_dlpack(made).dtype == np.dtype(name)
     assert (np.from_dlpack(made) == np.ones(2, name)).all()
     with pytest.raises(BufferError, match="256 bits"):
-        DeviceArray(Buffer(64, kind=host_kind, queue=q), 2, np.clongdouble).__dlpack__()
+        Array(Buffer(64, kind=host_kind, queue=q), 2, np.clongdouble).__dlpack__()
 
 
 class Copied:
     """Gives the host a copy, as NumPy asks with copy=True from version 2.1 on."""
 
-    def __init__(self, array: DeviceArray) -> None:
+    def __init__(self, array: Array) -> None:
         self.array = array
 
     def __dlpack__(self, **_: object) -> object:
@@ -277,5 +277,5 @@ def test_dlpack_on_cuda(q: Queue, key: Any) -> None:
     assert tuple(tensor.strides[: tensor.ndim]) == tuple(s // 4 for s in model.strides)
     copied = made[key].__dlpack__(stream=1, copy=True)
     assert tensor_in(copied).data != made[key].ptr
-    again = DeviceArray(Buffer.from_dlpack(copied, queue=q), model.shape)
+    again = Array(Buffer.from_dlpack(copied, queue=q), model.shape)
     assert (again.to_numpy() == model).all()

@@ -1,4 +1,4 @@
-"""DeviceArray: type, shape and strides over a Buffer; views, copies, fills, bad input."""
+"""Array: type, shape and strides over a Buffer; views, copies, fills, bad input."""
 
 from __future__ import annotations
 
@@ -8,31 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from array_support import MODEL, NAMES, SHAPE, array_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import filled, python, sim
 
 import isthmus
-from isthmus import Buffer, DeviceArray, Event, Queue
+from isthmus import Array, Buffer, Event, Queue
 from isthmus.memory import live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-NAMES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", "F", "D", "G"]
-SHAPE = (6, 5, 4)
-MODEL = np.arange(120, dtype=np.float32).reshape(SHAPE)
-
-
-def array_of(model: np.ndarray, queue: Queue, kind: str) -> DeviceArray:
-    """The same elements in a new buffer, behind 32 bytes of something else."""
-    buffer = filled(bytes(32) + model.tobytes(), kind=kind, queue=queue)
-    return DeviceArray(buffer, model.shape, model.dtype, offset=32)
-
 
 def test_what_it_tells(q: Queue, kind: str) -> None:
     buffer = Buffer(500, kind=kind, queue=q)
-    made = DeviceArray(buffer, SHAPE, offset=20)
+    made = Array(buffer, SHAPE, offset=20)
     assert (made.shape, made.strides, made.dtype) == (SHAPE, (80, 16, 4), np.dtype("f4"))
     assert (made.ndim, made.size, made.itemsize, made.nbytes) == (3, 120, 4, 480)
     assert (made.offset, len(made), made.ptr) == (20, 6, buffer.ptr + 20)
@@ -46,24 +37,24 @@ def test_what_it_tells(q: Queue, kind: str) -> None:
 
 def test_strides_and_scalars(q: Queue, kind: str) -> None:
     buffer = filled(np.arange(24, dtype=np.int16), kind=kind, queue=q)
-    turned = DeviceArray(buffer, (4, 6), np.int16, strides=(2, 8))
+    turned = Array(buffer, (4, 6), np.int16, strides=(2, 8))
     assert (turned.to_numpy() == np.arange(24).reshape(6, 4).T).all()
-    again = DeviceArray(buffer, (3, 2), "int16", strides=(0, 2), offset=4)
+    again = Array(buffer, (3, 2), "int16", strides=(0, 2), offset=4)
     assert again.to_numpy().tolist() == [[2, 3]] * 3
-    one = DeviceArray(buffer, (), "<i2", offset=46)
+    one = Array(buffer, (), "<i2", offset=46)
     assert (one.shape, one.size, one.to_numpy()[()]) == ((), 1, 23)
-    assert DeviceArray(buffer, 24, "i2").shape == (24,)
+    assert Array(buffer, 24, "i2").shape == (24,)
     with pytest.raises(TypeError, match="no dimensions"):
         len(one)
 
 
 def test_nothing_in_it(q: Queue, kind: str) -> None:
     for shape, offset in (((0,), 8), ((3, 0, 2), 0)):
-        empty = DeviceArray(Buffer(8, kind=kind, queue=q), shape, offset=offset)
+        empty = Array(Buffer(8, kind=kind, queue=q), shape, offset=offset)
         assert (empty.size, empty.nbytes, empty.to_numpy().shape) == (0, 0, shape)
         empty.fill(1)
         empty.copy_from(np.empty(shape, np.float32))
-    assert DeviceArray(Buffer(0, kind=kind, queue=q), 0).to_numpy().shape == (0,)
+    assert Array(Buffer(0, kind=kind, queue=q), 0).to_numpy().shape == (0,)
     assert array_of(MODEL, q, kind)[6:, ::2].to_numpy().shape == (0, 3, 4)
 
 
@@ -94,13 +85,13 @@ def test_every_type(q: Queue, kind: str, name: str) -> None:
 )
 def test_types_that_no_array_here_has(q: Queue, wrong: Any) -> None:
     with pytest.raises(TypeError, match="dtype must be"):
-        DeviceArray(Buffer(64, queue=q), 2, np.dtype(wrong))
+        Array(Buffer(64, queue=q), 2, np.dtype(wrong))
 
 
 def test_other_kinds_of_types(q: Queue) -> None:
     for wrong in ("nonsense", 5.5, object()):
         with pytest.raises(TypeError):
-            DeviceArray(Buffer(64, queue=q), 2, wrong)
+            Array(Buffer(64, queue=q), 2, wrong)
 
 
 BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
@@ -114,7 +105,9 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
     ({"shape": (2, -3)}, ValueError, "extent must be 0 or more, not -3"),
     ({"shape": 2, "strides": (4, 4)}, ValueError, "2 strides for 1 dim"),
     ({"shape": 2, "strides": (6,)}, ValueError, "multiples of an element's 4"),
-    ({"shape": 2, "strides": (-4,)}, ValueError, "0 or more, not -4"),
+    ({"shape": 2, "strides": (-4,)}, isthmus.OutOfRangeError, "4 of them before its first"),
+    ({"shape": 2, "strides": ("a",)}, TypeError, "stride must be an integer"),
+    ({"shape": 2, "strides": 4}, TypeError, "strides must be a sequence"),
     ({"shape": (1,) * 65}, ValueError, "at most 64 dimensions, not 65"),
     ({"shape": (2**40, 2**40)}, OverflowError, "does not fit in 63 bits"),
     ({"shape": 2**63}, OverflowError, "does not fit in 63 bits"),
@@ -131,14 +124,14 @@ def test_bad_arguments(
     q: Queue, kind: str, arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
     with pytest.raises(error, match=text):
-        DeviceArray(Buffer(64, kind=kind, queue=q), **arguments)
+        Array(Buffer(64, kind=kind, queue=q), **arguments)
 
 
 def test_what_is_no_buffer() -> None:
     for wrong in (bytes(64), np.zeros(4), None, Buffer):
         with pytest.raises(TypeError, match="a Buffer is needed"):
-            DeviceArray(wrong, 4)  # type: ignore[arg-type]
-    bare = DeviceArray.__new__(DeviceArray)
+            Array(wrong, 4)  # type: ignore[arg-type]
+    bare = Array.__new__(Array)
     for use in (len, memoryview, lambda a: a[0]):
         with pytest.raises(ValueError, match="not called"):
             use(bare)
@@ -150,7 +143,7 @@ KEYS: list[Any] = [
     slice(None, None, 2),
     slice(5, 1),
     slice(-4, 100, 3),
-    *(..., (), (1, 2, 3)),
+    *(..., (), (1, 2, 3, ...)),
     (..., 0),
     (0, ..., slice(1, 3)),
     (slice(1, 3), slice(None, None, 4), slice(0, 4, 3)),
@@ -179,10 +172,8 @@ def test_views(q: Queue, kind: str, key: Any) -> None:
         (2**70, IndexError),
         ((0, 0, 0, 0), IndexError),
         ((..., ...), IndexError),
-        (slice(None, None, -1), ValueError),
         (slice(None, None, 0), ValueError),
         ("a", TypeError),
-        (None, TypeError),
         (True, TypeError),
         ([0, 1], TypeError),
         (1.0, TypeError),
@@ -191,7 +182,7 @@ def test_views(q: Queue, kind: str, key: Any) -> None:
 )
 def test_bad_keys(q: Queue, key: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        DeviceArray(Buffer(480, queue=q), SHAPE)[key]
+        Array(Buffer(480, queue=q), SHAPE)[key]
 
 
 SIM = sim(effect="late")
@@ -222,8 +213,11 @@ def test_reshape(q: Queue, kind: str) -> None:
     for wrong in ((7,), (-1, 7), (0, -1), (-2,)):
         with pytest.raises(ValueError, match=r"cannot take|0 or more"):
             made.reshape(wrong)
-    with pytest.raises(ValueError, match="without gaps"):
-        made[:, ::2].reshape(-1)
+    copied = made[:, ::2].reshape(-1)
+    assert (copied.to_numpy() == MODEL[:, ::2].reshape(-1)).all()
+    assert copied.buffer is not made.buffer
+    with pytest.raises(ValueError, match="by a copy alone"):
+        made[:, ::2].reshape(-1, copy=False)
     with pytest.raises(OverflowError):
         made.reshape(2**40, 2**40)
     with pytest.raises(TypeError):
@@ -277,8 +271,6 @@ def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
             use(MODEL.reshape(-1).copy())
         with pytest.raises(TypeError, match="dtype uint8"):
             use(Buffer(480, kind=kind, queue=q))
-        with pytest.raises(ValueError, match="backwards"):
-            use(MODEL.copy()[::-1])
         for wrong in (MODEL.astype(">f4"), np.zeros(SHAPE, [("a", "f4")])):
             with pytest.raises(TypeError, match="no array here has"):
                 use(wrong)
@@ -294,7 +286,7 @@ def test_copies_of_other_types_and_shapes(q: Queue, kind: str) -> None:
 
 
 def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
-    made = DeviceArray(Buffer(64, kind=kind, queue=q), (4, 4), strides=(0, 4))
+    made = Array(Buffer(64, kind=kind, queue=q), (4, 4), strides=(0, 4))
     with pytest.raises(isthmus.InvalidArgumentError):
         made.copy_from(np.zeros((4, 4), np.float32))
 
@@ -317,7 +309,7 @@ def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
     ],
 )
 def test_bad_fills(q: Queue, name: str, value: Any, error: type[Exception]) -> None:
-    made = DeviceArray(Buffer(64, queue=q), 4, name)
+    made = Array(Buffer(64, queue=q), 4, name)
     with pytest.raises(error):
         made.fill(value)
 
@@ -327,7 +319,7 @@ def test_fills(q: Queue, kind: str) -> None:
     cast: list[tuple[str, Any]] = [("i2", np.uint8(7)), ("f2", np.float64(0.5)), ("f4", 3)]
     byte: list[tuple[str, Any]] = [("u1", 255), ("?", 1), ("?", np.True_)]
     for name, value in wide + cast + byte:
-        made = DeviceArray(Buffer(256, kind=kind, queue=q), 8, name)
+        made = Array(Buffer(256, kind=kind, queue=q), 8, name)
         made.fill(value)
         assert (made.to_numpy() == np.full(8, value, name)).all(), name
         made.fill()
@@ -348,7 +340,7 @@ def test_a_freed_buffer(q: Queue, kind: str) -> None:
         lambda: made.copy_to(MODEL.copy()),
         lambda: made.__sycl_usm_array_interface__,
         lambda: made.on_queue(q),
-        lambda: DeviceArray(made.buffer, 1),
+        lambda: Array(made.buffer, 1),
         lambda: made[:2].to_numpy(),
         lambda: isthmus.copy_nd(made, MODEL),
     ]
@@ -382,7 +374,7 @@ def test_without_numpy() -> None:
     python(
         "import sys, isthmus\n"
         "buffer = isthmus.Buffer(64, kind='shared', device='host')\n"
-        "array = isthmus.DeviceArray(buffer, (4, 2), 'int32')\n"
+        "array = isthmus.Array(buffer, (4, 2), 'int32')\n"
         "array[1:, 0].fill(7)\n"
         "assert memoryview(array).tolist()[1] == [7, memoryview(array)[1, 1]]\n"
         "assert 'numpy' not in sys.modules\n"

@@ -1,0 +1,114 @@
+"""``isthmus.empty((1000,))``, made and dropped, beside ``numpy.empty((1000,))``: at most twice it.
+
+On the host and, where there is one, on a CUDA device; CuPy and PyTorch are told, not held against,
+where they are installed. Then 10^6 temporaries of random sizes: the pool must hold no more after
+them than after the first tenth, and ask the driver for nothing meanwhile.
+"""
+
+from __future__ import annotations
+
+import importlib
+import random
+import sys
+from pathlib import Path
+from time import perf_counter
+from timeit import Timer
+from typing import Any
+
+import numpy as np
+from _timing import Report, interleaved
+
+import isthmus
+
+BOUND = 2.0
+ROUNDS, LARGEST = 1_000_000, 256 * 1024
+NUMPY = "numpy.empty((1000,))"
+WAYS = (
+    "empty((1000,))",
+    "empty((1000,), float64)",
+    "empty((1000,), numpy.float64)",
+    "empty((1000,), 'f8', kind='shared')",
+    "empty((1000,), dtype=float32, queue=queue)",
+    "empty(shape, kind='host', device=device)",
+    "empty_like(like)",
+)
+PEERS = {
+    "cupy": "cupy.empty((1000,))",
+    "torch": "torch.empty((1000,), device=where)",
+}
+
+
+def main() -> None:
+    """Prints a line for each way and device."""
+    report = Report()
+    for device in devices():
+        with device:
+            compare(report, device)
+            loop(report, device)
+    report.finish()
+
+
+def devices() -> list[isthmus.Device]:
+    """The host, and one of CUDA's."""
+    cuda = [each for each in isthmus.devices() if each.backend == "cuda"]
+    return [isthmus.Device("host"), *cuda[:1]]
+
+
+def compare(report: Report, device: isthmus.Device) -> None:
+    """All ways, NumPy's and the peers' in turn; their medians."""
+    names: dict[str, Any] = {name: getattr(isthmus, name) for name in isthmus.__all__}
+    names |= {"numpy": np, "device": device, "queue": device.default_queue, "shape": (1000,)}
+    names["like"] = isthmus.empty((1000,))
+    names["where"] = "cuda" if device.backend == "cuda" else "cpu"
+    beside = {name: code for name, code in PEERS.items() if is_there(name, device, names)}
+    taken = interleaved(
+        {each: Timer(each, globals=names) for each in (NUMPY, *WAYS, *beside.values())}, budget=4.0
+    )
+    print(f"On {device.filter}:")
+    for each in WAYS:
+        report.against(each, taken[each], (NUMPY, taken[NUMPY]), BOUND)
+    for code in beside.values():
+        print(
+            f"{code:<78} {taken[code] * 1e9:6.0f} ns   {taken[code] / taken[NUMPY]:5.2f} of NumPy's"
+        )
+
+
+def is_there(name: str, device: isthmus.Device, names: dict[str, Any]) -> bool:
+    """Whether that peer is installed and has such memory."""
+    try:
+        names[name] = importlib.import_module(name)
+    except ImportError:
+        return False
+    return name == "torch" or device.backend == "cuda"
+
+
+def loop(report: Report, device: isthmus.Device) -> None:
+    """Temporaries of random sizes, one alive at a time."""
+    sizes = [random.Random(1).randrange(1, LARGEST) for _ in range(ROUNDS // 10)]
+    pool = isthmus.default_pool("device", device)
+    pools, residents, begin = [], [], perf_counter()
+    for _ in range(10):
+        for size in sizes:
+            isthmus.empty(size, "u1")
+        pools.append((pool.held_bytes, pool.maps))
+        residents.append(resident_bytes())
+    nanoseconds = (perf_counter() - begin) / ROUNDS * 1e9
+    is_flat = pools[0] == pools[-1] and residents[-1] - residents[0] < 1 << 20
+    print(
+        f"{ROUNDS} temporaries up to {LARGEST} bytes: {nanoseconds:.0f} ns each; held "
+        f"{pools[-1][0] / 2**20:.1f} MiB, maps {pools[0][1]} to {pools[-1][1]}, resident "
+        f"{residents[0] / 2**20:.1f} to {residents[-1] / 2**20:.1f} MiB: "
+        f"{'flat' if is_flat else 'NOT FLAT'}",
+        flush=True,
+    )
+    report.held = report.held and is_flat
+
+
+def resident_bytes() -> int:
+    """Of this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+if __name__ == "__main__":
+    sys.exit(main())

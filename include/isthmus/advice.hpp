@@ -1,0 +1,113 @@
+// Advice on shared memory by name: the same words for every driver, which each translates.
+//
+//   isthmus::advise(a.bytes(), isthmus::advice::read_mostly);
+//
+// What a driver has no word for is unsupported, before anything is done; so is every advice on a
+// device without capability::advise. Advice is a hint. Cost: a driver's call. Threads: any.
+#pragma once
+
+#include <isthmus/fill.hpp>
+
+#include <optional>
+
+namespace isthmus {
+inline namespace v1 {
+
+enum class advice {
+  read_mostly,  // read far more often than written: each side may keep a copy
+  clear_read_mostly,
+  preferred_location,  // where it should lie, whoever uses it
+  clear_preferred_location,
+  accessed_by,  // the device uses it, and should reach it without a fault
+  clear_accessed_by,
+  non_atomic_mostly,  // hardly ever used by atomic operations
+  clear_non_atomic_mostly,
+  bias_cached,  // worth the device's caches
+  clear_bias_cached,
+  bias_uncached,  // not worth them
+  clear_bias_uncached,
+};
+
+[[nodiscard]] constexpr std::string_view name(advice value) noexcept {
+  switch (value) {
+    case advice::read_mostly: return "read_mostly";
+    case advice::clear_read_mostly: return "clear_read_mostly";
+    case advice::preferred_location: return "preferred_location";
+    case advice::clear_preferred_location: return "clear_preferred_location";
+    case advice::accessed_by: return "accessed_by";
+    case advice::clear_accessed_by: return "clear_accessed_by";
+    case advice::non_atomic_mostly: return "non_atomic_mostly";
+    case advice::clear_non_atomic_mostly: return "clear_non_atomic_mostly";
+    case advice::bias_cached: return "bias_cached";
+    case advice::clear_bias_cached: return "clear_bias_cached";
+    case advice::bias_uncached: return "bias_uncached";
+    case advice::clear_bias_uncached: return "clear_bias_uncached";
+  }
+  return "unknown";
+}
+
+namespace detail {
+
+// CUmem_advise.
+[[nodiscard]] constexpr std::optional<std::uint32_t> cuda_advice(advice what) noexcept {
+  if (what > advice::clear_accessed_by) return std::nullopt;
+  return static_cast<std::uint32_t>(what) + 1U;
+}
+// ze_memory_advice_t, which SYCL passes on as it is.
+[[nodiscard]] constexpr std::optional<std::uint32_t> level_zero_advice(advice what) noexcept {
+  switch (what) {
+    case advice::read_mostly: return 0;
+    case advice::clear_read_mostly: return 1;
+    case advice::preferred_location: return 2;
+    case advice::clear_preferred_location: return 3;
+    case advice::non_atomic_mostly: return 4;
+    case advice::clear_non_atomic_mostly: return 5;
+    case advice::bias_cached: return 6;
+    case advice::bias_uncached: return 7;
+    default: return std::nullopt;
+  }
+}
+// OpenCL's extension has a place for numbers, and names none; a simulated device takes any.
+[[nodiscard]] inline std::optional<std::uint32_t> number_of_advice(const device& where,
+                                                                   advice what) {
+  const std::string_view backend = where.info().backend;
+  if (backend == "cuda") return cuda_advice(what);
+  if (backend == "sim") return static_cast<std::uint32_t>(what);
+  const platform owner = where.platform();
+  const std::string_view driver = owner.info().name;
+  const bool is_level_zero = driver.find("Level-Zero") != driver.npos ||
+                             driver.find("Level Zero") != driver.npos ||
+                             driver.find("level-zero") != driver.npos;
+  return backend == "sycl" && is_level_zero ? level_zero_advice(what) : std::nullopt;
+}
+
+// The driver's number. Throws unsupported.
+[[nodiscard]] inline std::uint32_t require_advice(const device& where, advice what) {
+  const std::string filter(where.info().filter);
+  if (!where.can(capability::advise)) {
+    raise(status::unsupported,
+          filter + " takes no advice on memory, being without the capability \"advise\"");
+  }
+  const auto number = number_of_advice(where, what);
+  if (!number) {
+    raise(status::unsupported,
+          "the driver of " + filter + " has no advice \"" + std::string(name(what)) + "\"");
+  }
+  return *number;
+}
+
+}  // namespace detail
+
+// About the device that the buffer's queue is of.
+inline void advise(const buffer& memory, advice what, operation how = {}) {
+  advise(memory, detail::require_advice(memory.queue().device(), what), std::move(how));
+}
+inline event advise_async(const buffer& memory, advice what, operation how = {}) {
+  return advise_async(memory, detail::require_advice(memory.queue().device(), what),
+                      std::move(how));
+}
+
+static_assert(detail::cuda_advice(advice::accessed_by) == 5U);
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,155 @@
+// One number for each axis of an array, the outermost first: extents, or distances in bytes.
+//
+//   isthmus::axes<2> shape{rows, columns};
+//   isthmus::axes<isthmus::dynamic_rank> any{2, 3, 4};        // of up to 16 axes
+//
+// Cost: no allocation; the numbers lie inside. Threads: plain values.
+#pragma once
+
+#include <isthmus/error.hpp>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace isthmus {
+inline namespace v1 {
+
+inline constexpr std::size_t dynamic_rank = std::numeric_limits<std::size_t>::max();
+// Of any array of these headers.
+inline constexpr std::size_t most_axes = 16;
+
+// A number of elements as functions take it, of any integer type.
+struct axis_size {
+  template <std::integral Integer>
+  constexpr axis_size(Integer number) : value(static_cast<std::int64_t>(number)) {
+    if (number > 0 && value < 0) {
+      raise(status::invalid_argument,
+            std::to_string(number) + " elements along an axis are more than memory can have");
+    }
+  }
+  std::int64_t value;
+};
+
+template <std::size_t Rank>
+class axes {
+  static_assert(Rank <= most_axes, "an array has 16 axes at most");
+
+ public:
+  constexpr axes() noexcept = default;
+  template <std::convertible_to<axis_size>... Number>
+    requires(sizeof...(Number) == Rank && Rank != 0)
+  constexpr axes(Number... each) : numbers_{axis_size(each).value...} {}
+
+  [[nodiscard]] static constexpr std::size_t size() noexcept { return Rank; }
+  // For code that is one for both forms.
+  constexpr void resize(std::size_t) noexcept {}
+
+  [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_.data(); }
+  [[nodiscard]] constexpr auto begin() const noexcept { return numbers_.begin(); }
+  [[nodiscard]] constexpr auto end() const noexcept { return numbers_.end(); }
+  [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const noexcept {
+    return numbers_[axis];
+  }
+  [[nodiscard]] constexpr std::int64_t& operator[](std::size_t axis) noexcept {
+    return numbers_[axis];
+  }
+  friend constexpr bool operator==(const axes&, const axes&) noexcept = default;
+
+ private:
+  std::array<std::int64_t, Rank> numbers_{};
+};
+
+// Of a rank that is known at run time alone, up to `most_axes`.
+template <>
+class axes<dynamic_rank> {
+ public:
+  constexpr axes() noexcept {}
+  constexpr axes(std::initializer_list<axis_size> all) {
+    resize(all.size());
+    std::size_t axis = 0;
+    for (const axis_size each : all) numbers_[axis++] = each.value;
+  }
+  template <std::size_t Rank>
+    requires(Rank != dynamic_rank)
+  constexpr axes(const axes<Rank>& other) {
+    copy(other);
+  }
+  constexpr explicit axes(std::span<const std::int64_t> all) { copy(all); }
+  // Copies only the numbers that there are.
+  constexpr axes(const axes& other) noexcept { copy(other); }
+  constexpr axes& operator=(const axes& other) noexcept {
+    copy(other);
+    return *this;
+  }
+  constexpr ~axes() = default;
+
+  [[nodiscard]] constexpr std::size_t size() const noexcept { return count_; }
+  // Throws invalid_argument for more than `most_axes`.
+  constexpr void resize(std::size_t count) {
+    if (count > most_axes) {
+      raise(status::invalid_argument, "an array of " + std::to_string(count) +
+                                          " axes: " + std::to_string(most_axes) + " at most");
+    }
+    for (std::size_t axis = count_; axis < count; ++axis) numbers_[axis] = 0;
+    count_ = count;
+  }
+
+  [[nodiscard]] constexpr const std::int64_t* data() const noexcept { return numbers_.data(); }
+  [[nodiscard]] constexpr const std::int64_t* begin() const noexcept { return data(); }
+  [[nodiscard]] constexpr const std::int64_t* end() const noexcept { return data() + count_; }
+  [[nodiscard]] constexpr std::int64_t operator[](std::size_t axis) const noexcept {
+    return numbers_[axis];
+  }
+  [[nodiscard]] constexpr std::int64_t& operator[](std::size_t axis) noexcept {
+    return numbers_[axis];
+  }
+  friend constexpr bool operator==(const axes& a, const axes& b) noexcept {
+    bool same = a.count_ == b.count_;
+    for (std::size_t axis = 0; same && axis < a.count_; ++axis) same = a[axis] == b[axis];
+    return same;
+  }
+
+ private:
+  template <class Numbers>
+  constexpr void copy(const Numbers& other) {
+    const std::size_t count = other.size();
+    if (count > most_axes) resize(count);
+    for (std::size_t axis = 0; axis < count; ++axis) numbers_[axis] = other[axis];
+    count_ = count;
+  }
+
+  std::array<std::int64_t, most_axes> numbers_;  // not set behind `count_`
+  std::size_t count_ = 0;
+};
+
+// "(2, 3)", for messages.
+template <std::size_t Rank>
+[[nodiscard]] std::string to_string(const axes<Rank>& numbers) {
+  std::string text = "(";
+  for (std::size_t axis = 0; axis < numbers.size(); ++axis) {
+    text += (axis == 0 ? "" : ", ") + std::to_string(numbers[axis]);
+  }
+  return text + (numbers.size() == 1 ? ",)" : ")");
+}
+
+namespace detail {
+
+template <std::size_t Rank>
+[[nodiscard]] constexpr axes<Rank> axes_of(const axis_size (&numbers)[Rank]) noexcept {
+  axes<Rank> made;
+  for (std::size_t axis = 0; axis < Rank; ++axis) made[axis] = numbers[axis].value;
+  return made;
+}
+
+}  // namespace detail
+
+static_assert(sizeof(axes<3>) == 3 * sizeof(std::int64_t));
+static_assert(axes<2>{3, 4}[1] == 4);
+
+}  // namespace v1
+}  // namespace isthmus

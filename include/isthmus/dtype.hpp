@@ -1,0 +1,160 @@
+// What the elements of an array are: dtype tells it at run time, dtype_of<T> at compile time.
+//
+//   static_assert(isthmus::dtype_of<float> == isthmus::dtype::float32);
+//   isthmus::can_cast(isthmus::dtype::int32, isthmus::dtype::float32);   // false: not every value
+//
+// An element is bool, an integer of 1, 2, 4 or 8 bytes, float16, bfloat16, float, double, long
+// double, std::complex of the last three, and where the compiler has them std::float16_t and
+// std::bfloat16_t. Records and objects are none: memory has numbers only. Cost: none at run time.
+// Threads: plain values.
+#pragma once
+
+#include <isthmus/error.hpp>
+#include <isthmus/float16.hpp>
+
+#include <complex>
+#include <concepts>
+#include <string_view>
+#if defined(__has_include)
+#if __has_include(<stdfloat>)
+#include <stdfloat>
+#endif
+#endif
+
+namespace isthmus {
+inline namespace v1 {
+
+// `bool_` has its underscore from the language, as in NumPy.
+enum class dtype : isthmus_dtype_t {
+  bool_ = ISTHMUS_BOOL,
+  int8 = ISTHMUS_INT8,
+  int16 = ISTHMUS_INT16,
+  int32 = ISTHMUS_INT32,
+  int64 = ISTHMUS_INT64,
+  uint8 = ISTHMUS_UINT8,
+  uint16 = ISTHMUS_UINT16,
+  uint32 = ISTHMUS_UINT32,
+  uint64 = ISTHMUS_UINT64,
+  float16 = ISTHMUS_FLOAT16,
+  bfloat16 = ISTHMUS_BFLOAT16,
+  float32 = ISTHMUS_FLOAT32,
+  float64 = ISTHMUS_FLOAT64,
+  longdouble = ISTHMUS_LONGDOUBLE,
+  complex64 = ISTHMUS_COMPLEX64,
+  complex128 = ISTHMUS_COMPLEX128,
+  clongdouble = ISTHMUS_CLONGDOUBLE,
+};
+
+// Which changes of dtype a copy may make; each allows what those before it do.
+enum class casting : isthmus_casting_t {
+  no = ISTHMUS_CASTING_NO,
+  safe = ISTHMUS_CASTING_SAFE,  // every value is kept
+  same_kind =
+      ISTHMUS_CASTING_SAME_KIND,  // within or to a later one of bool, integer, float, complex
+  unsafe = ISTHMUS_CASTING_UNSAFE,
+};
+
+namespace detail {
+
+// 0: no element.
+template <class T>
+[[nodiscard]] constexpr isthmus_dtype_t integer_dtype() noexcept {
+  constexpr isthmus_dtype_t first = std::is_signed_v<T> ? ISTHMUS_INT8 : ISTHMUS_UINT8;
+  switch (sizeof(T)) {
+    case 1: return first;
+    case 2: return first + 1;
+    case 4: return first + 2;
+    case 8: return first + 3;
+    default: return 0;
+  }
+}
+
+template <class T>
+[[nodiscard]] constexpr isthmus_dtype_t float_dtype() noexcept {
+#if defined(__STDCPP_FLOAT16_T__)
+  if constexpr (std::is_same_v<T, std::float16_t>) return ISTHMUS_FLOAT16;
+#endif
+#if defined(__STDCPP_BFLOAT16_T__)
+  if constexpr (std::is_same_v<T, std::bfloat16_t>) return ISTHMUS_BFLOAT16;
+#endif
+  if constexpr (std::is_same_v<T, v1::float16>) return ISTHMUS_FLOAT16;
+  if constexpr (std::is_same_v<T, v1::bfloat16>) return ISTHMUS_BFLOAT16;
+  if constexpr (std::is_same_v<T, float>) return ISTHMUS_FLOAT32;
+  if constexpr (std::is_same_v<T, double>) return ISTHMUS_FLOAT64;
+  if constexpr (std::is_same_v<T, long double>) return ISTHMUS_LONGDOUBLE;
+  if constexpr (std::is_same_v<T, std::complex<float>>) return ISTHMUS_COMPLEX64;
+  if constexpr (std::is_same_v<T, std::complex<double>>) return ISTHMUS_COMPLEX128;
+  if constexpr (std::is_same_v<T, std::complex<long double>>) return ISTHMUS_CLONGDOUBLE;
+  return 0;
+}
+
+template <class T>
+[[nodiscard]] constexpr isthmus_dtype_t number_of_dtype() noexcept {
+  using plain = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<plain, bool>) {
+    return ISTHMUS_BOOL;
+  } else if constexpr (std::is_integral_v<plain>) {
+    return integer_dtype<plain>();
+  } else {
+    return float_dtype<plain>();
+  }
+}
+
+}  // namespace detail
+
+// What an array may hold; const T: what it holds is only read.
+template <class T>
+concept element =
+    !std::is_volatile_v<T> && !std::is_reference_v<T> && detail::number_of_dtype<T>() != 0;
+
+template <element T>
+inline constexpr dtype dtype_of = static_cast<dtype>(detail::number_of_dtype<T>());
+
+// Calls `function.template operator()<T>()` with the T that is the dtype.
+template <class Function>
+decltype(auto) visit(dtype of, Function&& function) {
+  switch (of) {
+    case dtype::bool_: return function.template operator()<bool>();
+    case dtype::int8: return function.template operator()<std::int8_t>();
+    case dtype::int16: return function.template operator()<std::int16_t>();
+    case dtype::int32: return function.template operator()<std::int32_t>();
+    case dtype::int64: return function.template operator()<std::int64_t>();
+    case dtype::uint8: return function.template operator()<std::uint8_t>();
+    case dtype::uint16: return function.template operator()<std::uint16_t>();
+    case dtype::uint32: return function.template operator()<std::uint32_t>();
+    case dtype::uint64: return function.template operator()<std::uint64_t>();
+    case dtype::float16: return function.template operator()<float16>();
+    case dtype::bfloat16: return function.template operator()<bfloat16>();
+    case dtype::float32: return function.template operator()<float>();
+    case dtype::float64: return function.template operator()<double>();
+    case dtype::longdouble: return function.template operator()<long double>();
+    case dtype::complex64: return function.template operator()<std::complex<float>>();
+    case dtype::complex128: return function.template operator()<std::complex<double>>();
+    case dtype::clongdouble: return function.template operator()<std::complex<long double>>();
+  }
+  raise(status::invalid_argument,
+        std::to_string(static_cast<isthmus_dtype_t>(of)) + " is the number of no dtype");
+}
+
+// Bytes of an element. Throws invalid_argument for a number that is no dtype.
+[[nodiscard]] inline std::size_t nbytes(dtype of) {
+  return visit(of, []<class T>() { return sizeof(T); });
+}
+// NumPy's: "float32"; lives for ever. Throws as above.
+[[nodiscard]] inline std::string_view name(dtype of) {
+  isthmus_dtype_info_t info{};
+  info.struct_size = sizeof info;
+  detail::check(isthmus_dtype_info(static_cast<isthmus_dtype_t>(of), &info));
+  return info.name;
+}
+[[nodiscard]] inline bool can_cast(dtype from, dtype to, casting how = casting::safe) noexcept {
+  return isthmus_can_cast(static_cast<isthmus_dtype_t>(from), static_cast<isthmus_dtype_t>(to),
+                          static_cast<isthmus_casting_t>(how)) != 0;
+}
+
+static_assert(dtype_of<long> == (sizeof(long) == 8 ? dtype::int64 : dtype::int32));
+static_assert(dtype_of<unsigned char> == dtype::uint8 && dtype_of<const float> == dtype::float32);
+static_assert(element<std::complex<double>> && !element<std::string_view> && !element<void*>);
+
+}  // namespace v1
+}  // namespace isthmus

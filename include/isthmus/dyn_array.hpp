@@ -1,0 +1,169 @@
+// An array whose type and number of axes are known at run time alone: what a file or another
+// language gives. Up to 16 axes.
+//
+//   auto any = isthmus::dyn_array::empty(isthmus::dtype::float32, {2, 3, 4});
+//   auto typed = any.as<float, 3>();                  // the same elements; throws for others
+//   float x = any.get<float>({0, 1, 2});
+//
+// All else, cost and threads: as array<T, N>, which converts to it.
+#pragma once
+
+#include <isthmus/array.hpp>
+
+namespace isthmus {
+inline namespace v1 {
+
+class dyn_array : public detail::array_base<dynamic_rank> {
+  using base = detail::array_base<dynamic_rank>;
+
+ public:
+  using axes_type = axes<dynamic_rank>;
+
+  dyn_array() noexcept = default;
+  // Elements in a buffer, dense and rows first, from a byte on. Throws out_of_range for more than
+  // it has, invalid_argument for no dtype, for too many axes, and where they would not be aligned.
+  dyn_array(v1::buffer in, v1::dtype of, const axes_type& shape, std::size_t byte_offset = 0)
+      : dyn_array(std::move(in), of,
+                  v1::layout<dynamic_rank>::dense(shape, bytes_of(of),
+                                                  static_cast<std::int64_t>(byte_offset))) {}
+  template <std::same_as<v1::layout<dynamic_rank>> Layout>
+  dyn_array(v1::buffer in, v1::dtype of, const Layout& where)
+      : base(detail::array_memory(std::move(in)), where),
+        type_(of),
+        read_only_(memory_.read_only()) {
+    memory_.require(layout_, v1::nbytes(of), alignment_of(of));
+  }
+  template <class T, std::size_t N>
+  dyn_array(const array<T, N>& other)
+      : base(detail::array_memory(other.memory_),
+             {other.shape(), other.strides(), other.layout().offset}),
+        type_(dtype_of<T>),
+        read_only_(std::is_const_v<T>) {}
+
+  // Its elements hold whatever the memory held.
+  [[nodiscard]] static dyn_array empty(v1::dtype of, const axes_type& shape,
+                                       v1::kind kind = v1::kind::device,
+                                       const array_options& options = {}) {
+    const auto where = v1::layout<dynamic_rank>::dense(shape, bytes_of(of));
+    const auto nbytes = static_cast<std::size_t>(where.count() * bytes_of(of));
+    return dyn_array(detail::allocate(nbytes, kind, options), of, where);
+  }
+
+  using base::empty;
+  [[nodiscard]] v1::dtype type() const noexcept { return type_; }
+  [[nodiscard]] std::size_t nbytes() const { return size() * v1::nbytes(type_); }
+  [[nodiscard]] bool read_only() const noexcept { return read_only_; }
+  // Of the first element: null of no elements.
+  [[nodiscard]] void* pointer() const noexcept {
+    return base::empty() ? nullptr : memory_.start() + layout_.offset;
+  }
+  [[nodiscard]] bool is_contiguous() const { return layout_.is_contiguous(bytes_of(type_)); }
+
+  // The same elements as an array of a known type. Throws invalid_argument for another type or
+  // number of axes, read_only where T must be const.
+  template <element T, std::size_t N>
+  [[nodiscard]] array<T, N> as() const {
+    if (dtype_of<T> != type_ || rank() != N) {
+      raise(status::invalid_argument,
+            "an array of " + std::to_string(rank()) + " axes and " + std::string(name(type_)) +
+                " is none of " + std::to_string(N) + " axes and " + std::string(name(dtype_of<T>)));
+    }
+    if (read_only_ && !std::is_const_v<T>) {
+      raise(status::read_only, "this array is read-only: as<const T, N>()");
+    }
+    v1::layout<N> where{{}, {}, layout_.offset};
+    for (std::size_t axis = 0; axis < N; ++axis) {
+      where.shape[axis] = layout_.shape[axis];
+      where.strides[axis] = layout_.strides[axis];
+    }
+    return array<T, N>(memory_, where, detail::unchecked{});
+  }
+
+  // One element, as array's; of exactly that type.
+  template <element T>
+  [[nodiscard]] T get(const axes_type& index) const {
+    return at(index).template as<const T, 0>()();
+  }
+  template <element T>
+  void set(const axes_type& index, std::type_identity_t<T> value) const {
+    at(index).template as<T, 0>()() = value;
+  }
+
+  template <array_key... Keys>
+  [[nodiscard]] dyn_array view(const Keys&... keys) const {
+    dyn_array made(memory_, type_, read_only_);
+    detail::slice_into(made.layout_, layout_, keys...);
+    return made;
+  }
+  template <array_key Key>
+  [[nodiscard]] dyn_array operator[](const Key& key) const {
+    return view(key);
+  }
+  [[nodiscard]] dyn_array transpose() const { return with(layout_.transposed()); }
+  [[nodiscard]] dyn_array permute(const axes_type& order) const {
+    return with(layout_.permuted(order));
+  }
+  [[nodiscard]] dyn_array reshape(const axes_type& shape) const {
+    return with(layout_.reshaped(shape, bytes_of(type_)));
+  }
+  [[nodiscard]] dyn_array broadcast_to(const axes_type& shape) const {
+    return with(layout_.broadcast_to(shape));
+  }
+  [[nodiscard]] dyn_array reinterpret(v1::dtype to) const {
+    dyn_array made = with(layout_.reinterpreted(bytes_of(type_), bytes_of(to)));
+    memory_.require(made.layout_, v1::nbytes(to), alignment_of(to));
+    made.type_ = to;
+    return made;
+  }
+
+  // Waits for what is pending on its bytes, on any queue.
+  void wait() const {
+    const auto bytes = layout_.reach(bytes_of(type_));
+    memory_.wait_for(bytes.begin, bytes.end);
+  }
+
+  // The same elements, at the same place; arrays without memory are equal.
+  friend bool operator==(const dyn_array& a, const dyn_array& b) noexcept {
+    return a.type_ == b.type_ && a.is_at(b);
+  }
+
+ private:
+  // Its layout is for the caller to tell.
+  dyn_array(const detail::array_memory& memory, v1::dtype of, bool read_only) noexcept
+      : base(memory), type_(of), read_only_(read_only) {}
+  [[nodiscard]] static std::int64_t bytes_of(v1::dtype of) {
+    return static_cast<std::int64_t>(v1::nbytes(of));
+  }
+  [[nodiscard]] static std::size_t alignment_of(v1::dtype of) {
+    return visit(of, []<class T>() { return alignof(T); });
+  }
+  [[nodiscard]] dyn_array with(const v1::layout<dynamic_rank>& where) const {
+    dyn_array made(memory_, type_, read_only_);
+    made.layout_ = where;
+    return made;
+  }
+  [[nodiscard]] dyn_array at(const axes_type& index) const {
+    if (index.size() != rank()) {
+      raise(status::invalid_argument, std::to_string(index.size()) + " indices of an array of " +
+                                          std::to_string(rank()) + " axes");
+    }
+    v1::layout<dynamic_rank> where;
+    where.offset = layout_.offset;
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      const std::int64_t all_of_it = extent(axis);
+      const std::int64_t found = index[axis] < 0 ? index[axis] + all_of_it : index[axis];
+      if (found < 0 || found >= all_of_it) detail::raise_index(index[axis], all_of_it, axis);
+      where.offset += found * strides()[axis];
+    }
+    return with(where);
+  }
+
+  v1::dtype type_ = dtype::float32;
+  bool read_only_ = false;
+};
+
+static_assert(std::copyable<dyn_array> && std::equality_comparable<dyn_array>);
+static_assert(std::convertible_to<array<float, 3>, dyn_array>);
+
+}  // namespace v1
+}  // namespace isthmus

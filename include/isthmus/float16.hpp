@@ -1,0 +1,140 @@
+// Floating-point numbers of 16 bits to keep in arrays: float16 is IEEE 754's binary16, bfloat16 the
+// upper half of a binary32.
+//
+//   const isthmus::float16 half = 0.1f;      // rounded to the nearest, ties to even
+//   const float again = half;                // exact
+//
+// They store; arithmetic is float's, by the conversion. Numbers of more digits than float's are
+// rounded once, not twice. Cost: some instructions a conversion. Threads: plain values.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+namespace isthmus {
+inline namespace v1 {
+namespace detail {
+
+// `value` as a float in whose last bit all that was cut off is kept, so that rounding it to fewer
+// bits gives what rounding `value` itself does.
+[[nodiscard]] constexpr float round_to_odd(double value) noexcept {
+  const auto nearest = static_cast<float>(value);
+  const auto back = static_cast<double>(nearest);
+  if (back == value || value != value) return nearest;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  if ((bits & 1U) != 0) return nearest;
+  const bool is_too_far = value > 0 ? back > value : back < value;
+  return std::bit_cast<float>(is_too_far ? bits - 1U : bits + 1U);
+}
+
+template <class Number>
+[[nodiscard]] constexpr float as_float(Number value) noexcept {
+  if constexpr (std::is_same_v<Number, float> || sizeof(Number) < sizeof(float)) {
+    return static_cast<float>(value);
+  } else {
+    return round_to_odd(static_cast<double>(value));
+  }
+}
+
+// `bits` without its last `cut` ones, rounded to nearest, ties to even.
+[[nodiscard]] constexpr std::uint32_t rounded(std::uint32_t bits, std::uint32_t cut) noexcept {
+  const std::uint32_t half = 1U << (cut - 1U);
+  const std::uint32_t rest = bits & ((1U << cut) - 1U);
+  const std::uint32_t kept = bits >> cut;
+  return kept + (rest > half || (rest == half && (kept & 1U) != 0) ? 1U : 0U);
+}
+
+inline constexpr std::uint32_t k_float_infinity = 0x7f800000;
+
+[[nodiscard]] constexpr std::uint16_t float16_bits(float value) noexcept {
+  constexpr std::uint32_t k_infinite_from = 0x477ff000;  // 65520, half past the largest
+  constexpr std::uint32_t k_normal_from = 0x38800000;    // 2^-14
+  constexpr std::uint32_t k_rebias = 0x38000000;         // (127 - 15) << 23
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const auto sign = bits >> 16U & 0x8000U;
+  const auto magnitude = bits & 0x7fffffffU;
+  std::uint32_t result = 0x7c00;
+  if (magnitude > k_float_infinity) {
+    result = 0x7e00U | (magnitude >> 13U & 0x3ffU);
+  } else if (magnitude < k_normal_from) {
+    const auto exponent = magnitude >> 23U;  // in units of 2^-24: mantissa * 2^(exponent - 126)
+    const auto mantissa = (magnitude & 0x7fffffU) | 0x800000U;
+    result = exponent < 102 ? 0U : rounded(mantissa, 126U - exponent);
+  } else if (magnitude < k_infinite_from) {
+    result = rounded(magnitude - k_rebias, 13);
+  }
+  return static_cast<std::uint16_t>(sign | result);
+}
+
+[[nodiscard]] constexpr float float_of_float16(std::uint16_t half) noexcept {
+  const std::uint32_t sign = (half & 0x8000U) << 16U;
+  const std::uint32_t exponent = half >> 10U & 0x1fU;
+  const std::uint32_t mantissa = half & 0x3ffU;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+  }
+  const std::uint32_t wide = exponent == 0x1f ? 0xffU : exponent + 112U;
+  return std::bit_cast<float>(sign | wide << 23U | mantissa << 13U);
+}
+
+[[nodiscard]] constexpr std::uint16_t bfloat16_bits(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  const bool is_nan = (bits & 0x7fffffffU) > k_float_infinity;
+  return static_cast<std::uint16_t>(is_nan ? bits >> 16U | 0x40U : rounded(bits, 16));
+}
+
+[[nodiscard]] constexpr float float_of_bfloat16(std::uint16_t half) noexcept {
+  return std::bit_cast<float>(std::uint32_t{half} << 16U);
+}
+
+}  // namespace detail
+
+class float16 {
+ public:
+  float16() noexcept = default;
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  constexpr float16(Number value) noexcept : bits_(detail::float16_bits(detail::as_float(value))) {}
+  constexpr operator float() const noexcept { return detail::float_of_float16(bits_); }
+
+  [[nodiscard]] static constexpr float16 from_bits(std::uint16_t bits) noexcept {
+    float16 made(0.0F);
+    made.bits_ = bits;
+    return made;
+  }
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+
+ private:
+  std::uint16_t bits_;
+};
+
+class bfloat16 {
+ public:
+  bfloat16() noexcept = default;
+  template <class Number>
+    requires std::is_arithmetic_v<Number>
+  constexpr bfloat16(Number value) noexcept
+      : bits_(detail::bfloat16_bits(detail::as_float(value))) {}
+  constexpr operator float() const noexcept { return detail::float_of_bfloat16(bits_); }
+
+  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
+    bfloat16 made(0.0F);
+    made.bits_ = bits;
+    return made;
+  }
+  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
+
+ private:
+  std::uint16_t bits_;
+};
+
+static_assert(sizeof(float16) == 2 && std::is_trivially_copyable_v<float16>);
+static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16>);
+static_assert(float16(1.0F).bits() == 0x3c00 && float16(65520.0F).bits() == 0x7c00);
+static_assert(float16(0x1p-25F).bits() == 0 && float16(0x1.8p-25F).bits() == 1);
+static_assert(bfloat16(1.0F).bits() == 0x3f80);
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,111 @@
+// A host array view: an array of shared or host kind as the host's own memory, for loops.
+//
+//   const auto v = a.host();                       // waits for what is pending, once
+//   for (std::int64_t i = 0; i < v.extent(0); ++i) v(i, 0) = 1;
+//   for (float& x : v.span()) x = 0;               // arrays without gaps
+//
+// While it lives the memory stays, through free() of the array too. Operations put on a queue
+// meanwhile are not held back: the caller orders them against what he does here. Moves, and is not
+// copied. Cost: an element is one multiplication for each axis; `at` checks its indices besides.
+// Threads: the view as any plain object.
+#pragma once
+
+#include <isthmus/array_memory.hpp>
+#include <isthmus/slicing.hpp>
+
+namespace isthmus {
+inline namespace v1 {
+
+template <class T, std::size_t Rank>
+class host_array_view {
+ public:
+  using element_type = T;
+
+  host_array_view() noexcept = default;
+  host_array_view(host_array_view&& other) noexcept
+      : lender_(std::move(other.lender_)), data_(other.data_), layout_(other.layout_) {}
+  host_array_view& operator=(host_array_view&& other) noexcept {
+    std::swap(lender_, other.lender_);
+    std::swap(data_, other.data_);
+    std::swap(layout_, other.layout_);
+    return *this;
+  }
+  host_array_view(const host_array_view&) = delete;
+  host_array_view& operator=(const host_array_view&) = delete;
+  ~host_array_view() {
+    if (lender_) isthmus_buffer_unexport(lender_.get());
+  }
+
+  [[nodiscard]] const axes<Rank>& shape() const noexcept { return layout_.shape; }
+  [[nodiscard]] const axes<Rank>& strides() const noexcept { return layout_.strides; }  // in bytes
+  [[nodiscard]] std::int64_t extent(std::size_t axis) const noexcept { return shape()[axis]; }
+  [[nodiscard]] static constexpr std::size_t rank() noexcept { return Rank; }
+  [[nodiscard]] std::size_t size() const noexcept {
+    return static_cast<std::size_t>(layout_.count());
+  }
+  // Of the element whose indices are 0.
+  [[nodiscard]] T* data() const noexcept { return data_; }
+  // All of them, rows first. Throws invalid_argument where there are gaps between them.
+  [[nodiscard]] std::span<T> span() const {
+    if (!layout_.is_contiguous(sizeof(T))) {
+      raise(status::invalid_argument, "an array of shape " + to_string(shape()) + " and strides " +
+                                          to_string(strides()) + " is no span: it has gaps");
+    }
+    return {data_, size()};
+  }
+
+  // Not checked: from 0 to the extent of each axis.
+  template <std::integral... Index>
+  [[nodiscard]] T& operator()(Index... index) const noexcept {
+    static_assert(sizeof...(Index) == Rank, "one index for each axis");
+    std::size_t axis = 0;
+    std::int64_t bytes = 0;
+    ((bytes += static_cast<std::int64_t>(index) * layout_.strides[axis++]), ...);
+    return *reinterpret_cast<T*>(reinterpret_cast<std::uintptr_t>(data_) +
+                                 static_cast<std::uintptr_t>(bytes));
+  }
+  // Throws out_of_range; negative indices count from the end.
+  template <std::integral... Index>
+  [[nodiscard]] T& at(Index... index) const {
+    static_assert(sizeof...(Index) == Rank, "one index for each axis");
+    std::size_t axis = 0;
+    axes<Rank> found;
+    ((found[axis] = checked(static_cast<std::int64_t>(index), axis), ++axis), ...);
+    return call(found, std::make_index_sequence<Rank>());
+  }
+
+ private:
+  template <class, std::size_t>
+  friend class array;
+
+  // Pre: elements of T lie at `where`.
+  host_array_view(buffer of, const layout<Rank>& where) : layout_(where) {
+    void* start = nullptr;
+    const auto bytes = where.reach(sizeof(T));
+    detail::check(isthmus_buffer_export(of.get(), &start));
+    lender_ = std::move(of);
+    data_ =
+        start == nullptr
+            ? nullptr
+            : reinterpret_cast<T*>(static_cast<std::byte*>(start) + (where.offset - bytes.begin));
+  }
+  [[nodiscard]] std::int64_t checked(std::int64_t index, std::size_t axis) const {
+    const std::int64_t extent = layout_.shape[axis];
+    const std::int64_t from_start = index < 0 ? index + extent : index;
+    if (from_start < 0 || from_start >= extent) detail::raise_index(index, extent, axis);
+    return from_start;
+  }
+  template <std::size_t... Axis>
+  [[nodiscard]] T& call(const axes<Rank>& index, std::index_sequence<Axis...>) const noexcept {
+    return (*this)(index[Axis]...);
+  }
+
+  buffer lender_;  // of exactly the bytes from the first to the last element
+  T* data_ = nullptr;
+  layout<Rank> layout_{};
+};
+
+static_assert(std::movable<host_array_view<float, 2>> && !std::copyable<host_array_view<float, 2>>);
+
+}  // namespace v1
+}  // namespace isthmus

@@ -1,0 +1,256 @@
+// Where the elements of an array lie in its memory: extents, distances in bytes, and where the
+// first one starts. Arrays have one inside; programs rarely name it.
+//
+//   const auto rows = isthmus::layout<2>::dense({3, 4}, sizeof(float));
+//   rows.permuted({1, 0}).strides;            // (4, 16)
+//
+// A layout knows neither memory nor type: what makes one of another only counts. Distances may be
+// negative or 0. What cannot be had without moving elements is invalid_argument. Cost: no
+// allocation. Threads: plain values.
+#pragma once
+
+#include <isthmus/axes.hpp>
+
+#include <algorithm>
+#include <numeric>
+
+namespace isthmus {
+inline namespace v1 {
+namespace detail {
+
+inline constexpr std::int64_t k_most_bytes = std::numeric_limits<std::int64_t>::max();
+
+// Elements of that shape, whose bytes must be as many as memory can have, extents of 0 left out of
+// account, so that distances along the others can be told.
+template <std::size_t Rank>
+[[nodiscard]] constexpr std::int64_t checked_count(const axes<Rank>& shape, std::int64_t item) {
+  std::int64_t room = k_most_bytes / std::max<std::int64_t>(item, 1);
+  std::int64_t count = 1;
+  for (const std::int64_t extent : shape) {
+    if (extent < 0) {
+      raise(status::invalid_argument,
+            "an extent of " + std::to_string(extent) + " in the shape " + to_string(shape));
+    }
+    if (extent > room) {
+      raise(status::invalid_argument, "an array of shape " + to_string(shape) +
+                                          " and elements of " + std::to_string(item) +
+                                          " bytes is more than memory can have");
+    }
+    room /= std::max<std::int64_t>(extent, 1);
+    count *= extent;
+  }
+  return count;
+}
+
+template <std::size_t Rank>
+[[nodiscard]] constexpr axes<Rank> dense_strides(const axes<Rank>& shape,
+                                                 std::int64_t item) noexcept {
+  axes<Rank> strides;
+  strides.resize(shape.size());
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    strides[axis] = item;
+    item *= std::max<std::int64_t>(shape[axis], 1);
+  }
+  return strides;
+}
+
+}  // namespace detail
+
+template <std::size_t Rank>
+struct layout {
+  axes<Rank> shape{};
+  axes<Rank> strides{};     // in bytes
+  std::int64_t offset = 0;  // of the element whose indices are 0, in bytes
+
+  // Rows first, without gaps. Throws invalid_argument for negative extents and too many bytes.
+  [[nodiscard]] static constexpr layout dense(const axes<Rank>& shape, std::int64_t item,
+                                              std::int64_t offset = 0) {
+    static_cast<void>(detail::checked_count(shape, item));
+    return {shape, detail::dense_strides(shape, item), offset};
+  }
+
+  [[nodiscard]] constexpr std::size_t rank() const noexcept { return shape.size(); }
+  // Elements.
+  [[nodiscard]] constexpr std::int64_t count() const noexcept {
+    return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>{});
+  }
+  // Rows first, without gaps; distances along extents of 1 are of no account.
+  [[nodiscard]] constexpr bool is_contiguous(std::int64_t item) const noexcept {
+    for (std::size_t axis = rank(); axis-- > 0;) {
+      if (shape[axis] == 0) return true;
+      if (shape[axis] != 1 && strides[axis] != item) return count() == 0;
+      item *= shape[axis];
+    }
+    return true;
+  }
+  // The first byte of any element, and the one behind the last; the same where there are none.
+  struct bytes {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+  [[nodiscard]] constexpr bytes reach(std::int64_t item) const noexcept {
+    if (count() == 0) return {offset, offset};
+    bytes found{offset, offset + item};
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      const std::int64_t way = (shape[axis] - 1) * strides[axis];
+      (way < 0 ? found.begin : found.end) += way;
+    }
+    return found;
+  }
+
+  [[nodiscard]] constexpr layout transposed() const noexcept {
+    layout made = *this;
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      made.shape[axis] = shape[rank() - 1 - axis];
+      made.strides[axis] = strides[rank() - 1 - axis];
+    }
+    return made;
+  }
+  // Axis i of the result is axis order[i] of this one. Each once, negative ones from the end.
+  [[nodiscard]] constexpr layout permuted(const axes<Rank>& order) const {
+    layout made = *this;
+    std::uint32_t seen = 0;
+    for (std::size_t axis = 0; axis < rank() && order.size() == rank(); ++axis) {
+      const auto all = static_cast<std::int64_t>(rank());
+      const std::int64_t from = order[axis] < 0 ? order[axis] + all : order[axis];
+      if (from < 0 || from >= all) break;
+      seen |= 1U << static_cast<std::uint32_t>(from);
+      made.shape[axis] = shape[static_cast<std::size_t>(from)];
+      made.strides[axis] = strides[static_cast<std::size_t>(from)];
+    }
+    if (order.size() != rank() || seen != (1U << rank()) - 1U) {
+      raise(status::invalid_argument, to_string(order) + " is no order of the " +
+                                          std::to_string(rank()) + " axes: each once is");
+    }
+    return made;
+  }
+
+  // As NumPy's: axes are added in front, and extents of 1 stand for any.
+  template <std::size_t Wanted>
+  [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted) const {
+    layout<Wanted> made{wanted, {}, offset};
+    made.strides.resize(wanted.size());
+    bool fits = rank() <= wanted.size();
+    for (std::size_t back = 1; fits && back <= rank(); ++back) {
+      const std::size_t from = rank() - back;
+      const std::size_t to = wanted.size() - back;
+      fits = shape[from] == wanted[to] || shape[from] == 1;
+      made.strides[to] = shape[from] == wanted[to] ? strides[from] : 0;
+    }
+    if (!fits) {
+      raise(status::invalid_argument, "an array of shape " + to_string(shape) +
+                                          " does not broadcast to " + to_string(wanted));
+    }
+    static_cast<void>(detail::checked_count(wanted, 1));
+    return made;
+  }
+
+  // The same elements in the same order, rows first, in another shape, of which one extent may be
+  // -1: whatever is left. Throws invalid_argument where that needs a copy.
+  template <std::size_t Wanted>
+  [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& asked,
+                                                  std::int64_t item) const {
+    const axes<Wanted> wanted = with_rest(asked);
+    layout<Wanted> made{wanted, detail::dense_strides(wanted, item), offset};
+    if (is_contiguous(item) || follow(made)) return made;
+    raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
+                                        to_string(strides) + " has no view of shape " +
+                                        to_string(wanted) + ": copy it to a dense array first");
+  }
+
+  // The same bytes as elements of another size: the last axis, without gaps, is scaled.
+  [[nodiscard]] constexpr layout reinterpreted(std::int64_t from, std::int64_t to) const {
+    layout made = *this;
+    if (from == to) return made;
+    const bool is_dense = rank() != 0 && (strides[rank() - 1] == from || shape[rank() - 1] == 1);
+    if (!is_dense || shape[rank() - 1] * from % to != 0) {
+      raise(status::invalid_argument,
+            "elements of " + std::to_string(to) + " bytes cannot be made of the last axis of " +
+                to_string(shape) + " elements of " + std::to_string(from) + " bytes, " +
+                to_string(strides) +
+                " bytes apart: it must have no gaps and a whole number of them");
+    }
+    made.shape[rank() - 1] = shape[rank() - 1] * from / to;
+    made.strides[rank() - 1] = to;
+    return made;
+  }
+
+ private:
+  template <std::size_t Wanted>
+  [[nodiscard]] constexpr axes<Wanted> with_rest(const axes<Wanted>& asked) const {
+    axes<Wanted> wanted = asked;
+    const std::int64_t all = count();
+    std::size_t open = wanted.size();
+    std::int64_t known = 1;
+    bool fits = true;
+    for (std::size_t axis = 0; axis < wanted.size(); ++axis) {
+      if (wanted[axis] == -1 && open == wanted.size()) {
+        open = axis;
+      } else if (wanted[axis] < 0 ||
+                 (wanted[axis] > 0 && known > detail::k_most_bytes / wanted[axis])) {
+        fits = false;
+      } else {
+        known *= wanted[axis];
+      }
+    }
+    if (fits && open != wanted.size() && known > 0) {
+      wanted[open] = all / known;
+      known *= wanted[open];
+    }
+    if (fits && known == all && (open == wanted.size() || wanted[open] >= 0)) return wanted;
+    raise(status::invalid_argument, "the " + std::to_string(all) +
+                                        " elements of an array of shape " + to_string(shape) +
+                                        " have no shape " + to_string(asked));
+  }
+
+  // Whether distances can be told along `made`'s axes: groups of axes of either side that hold the
+  // same number of elements must lie at one distance here. As NumPy's reshape looks for it.
+  template <std::size_t Wanted>
+  [[nodiscard]] constexpr bool follow(layout<Wanted>& made) const {
+    const layout<dynamic_rank> old = without_ones();
+    std::size_t from = 0, to = 0;
+    while (from < old.rank() && to < made.rank()) {
+      std::size_t from_end = from + 1, to_end = to + 1;
+      std::int64_t held = old.shape[from], wanted = made.shape[to];
+      while (held != wanted) {
+        if (wanted < held) {
+          wanted *= made.shape[to_end++];
+        } else {
+          held *= old.shape[from_end++];
+        }
+      }
+      for (std::size_t axis = from; axis + 1 < from_end; ++axis) {
+        if (old.strides[axis] != old.shape[axis + 1] * old.strides[axis + 1]) return false;
+      }
+      made.strides[to_end - 1] = old.strides[from_end - 1];
+      for (std::size_t axis = to_end - 1; axis > to; --axis) {
+        made.strides[axis - 1] = made.strides[axis] * made.shape[axis];
+      }
+      from = from_end;
+      to = to_end;
+    }
+    for (; to < made.rank(); ++to) {  // extents of 1, along which nobody goes
+      made.strides[to] = to == 0 ? 1 : made.strides[to - 1];
+    }
+    return true;
+  }
+  [[nodiscard]] constexpr layout<dynamic_rank> without_ones() const {
+    layout<dynamic_rank> made;
+    made.offset = offset;
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      if (shape[axis] == 1) continue;
+      const std::size_t last = made.rank();
+      made.shape.resize(last + 1);
+      made.strides.resize(last + 1);
+      made.shape[last] = shape[axis];
+      made.strides[last] = strides[axis];
+    }
+    return made;
+  }
+};
+
+static_assert(layout<2>::dense({3, 4}, 4).strides == axes<2>{16, 4});
+static_assert(layout<2>::dense({3, 4}, 4).transposed().reach(4).end == 48);
+
+}  // namespace v1
+}  // namespace isthmus

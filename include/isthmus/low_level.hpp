@@ -1,0 +1,279 @@
+// Memory below arrays: plain pointers, copies counted in elements, lists of operations. The names
+// are those of oneAPI.jl's low level, without its exclamation marks.
+//
+//   namespace low = isthmus::low_level;
+//   const auto ctx = low::context();
+//   const auto dev = low::device();
+//   void* p = low::device_alloc(ctx, dev, 1024, 8);
+//   low::unsafe_copyto<float>(ctx, dev, p, values.data(), 256).wait();
+//   low::free(ctx, p);
+//
+// "Unsafe" is what they are called there: memory of the host's must be as long as said, and live
+// until the copy has ended. The bounds of memory that these functions gave are held all the same
+// (out_of_range), and work on it is ordered with other work on it. Cost: an allocation is a pool's,
+// some ten nanoseconds; the rest as copies and fills. Threads: any.
+#pragma once
+
+#include <isthmus/advice.hpp>
+#include <isthmus/default_pool.hpp>
+#include <isthmus/dtype.hpp>
+
+#include <functional>
+#include <map>
+
+namespace isthmus {
+inline namespace v1 {
+namespace low_level {
+
+// The default device: what ISTHMUS_DEVICE names, else the best with USM.
+[[nodiscard]] inline v1::device device() { return detail::chosen_queue({}).device(); }
+// Its default context.
+[[nodiscard]] inline v1::context context() { return detail::chosen_queue({}).context(); }
+
+// The queue that everybody shares who works on that device in that context; in the device's default
+// context it is the device's default queue. Lives as long as the process. Throws wrong_context for
+// a device that is not of the context.
+[[nodiscard]] inline v1::queue global_queue(const v1::context& ctx, const v1::device& dev) {
+  if (ctx == v1::context::of(dev)) return v1::queue::of(dev);
+  struct table {
+    std::mutex lock;
+    std::map<std::pair<std::uintptr_t, isthmus_device_t*>, v1::queue> queues;
+  };
+  static auto* const made = new table;  // never destroyed, as the pools' table
+  const std::lock_guard hold(made->lock);
+  v1::queue& found = made->queues[{isthmus_context_key(ctx.get()), dev.get()}];
+  if (!found) found = v1::queue(ctx, dev);
+  return found;
+}
+
+// ---- memory ----
+
+namespace detail {
+
+[[nodiscard]] inline void* allocate(const v1::context& ctx, const v1::device& dev, kind of,
+                                    std::size_t nbytes, std::size_t alignment) {
+  const v1::queue on = global_queue(ctx, dev);
+  return v1::detail::pool_table::process()
+      .find(of, on.get())
+      .allocate(nbytes, alignment <= 1 ? 0 : alignment, on);
+}
+[[nodiscard]] inline v1::device first_of(const v1::context& ctx) { return ctx.devices().front(); }
+
+}  // namespace detail
+
+// Bytes that the device alone reaches, aligned to a power of two. 0 bytes are null. Throws
+// out_of_memory, unsupported for a kind that the device has not.
+[[nodiscard]] inline void* device_alloc(const v1::context& ctx, const v1::device& dev,
+                                        std::size_t nbytes, std::size_t alignment = 1) {
+  return detail::allocate(ctx, dev, kind::device, nbytes, alignment);
+}
+// Of memory that moves to where it is used.
+[[nodiscard]] inline void* shared_alloc(const v1::context& ctx, const v1::device& dev,
+                                        std::size_t nbytes, std::size_t alignment = 1) {
+  return detail::allocate(ctx, dev, kind::shared, nbytes, alignment);
+}
+// Of the host's, which all devices of the context reach.
+[[nodiscard]] inline void* host_alloc(const v1::context& ctx, std::size_t nbytes,
+                                      std::size_t alignment = 1) {
+  return detail::allocate(ctx, detail::first_of(ctx), kind::host, nbytes, alignment);
+}
+// What these gave; behind the work on it that the library knows of, without blocking. Null:
+// nothing. Throws invalid_argument for what none of them gave, for an inner pointer and for a
+// second free.
+inline void free(const v1::context& ctx, void* pointer) {
+  if (pointer == nullptr) return;
+  isthmus_context_t* home = nullptr;
+  isthmus_resource_t* from = nullptr;
+  v1::detail::check(isthmus_pointer_origin(pointer, &home, &from));
+  const auto its_context = v1::context::take(home);
+  const auto its_resource = resource::take(from);
+  if (!its_resource) {
+    raise(status::invalid_argument,
+          "low_level::free takes what device_alloc, shared_alloc or "
+          "host_alloc gave, and was not freed before");
+  }
+  if (its_context != ctx) {
+    raise(status::wrong_context, "that memory is of another context: free it in its own");
+  }
+  v1::detail::check(isthmus_resource_deallocate(its_resource.get(), pointer, 0, 0, nullptr));
+}
+
+// ---- what is known ----
+
+// One of a device's memories; all numbers are bytes.
+struct memory_properties_t {
+  std::uint64_t total_size = 0;
+  std::optional<std::uint64_t> free_size;  // now; nothing where the driver does not tell
+  std::uint64_t max_allocation = 0;        // the largest single one
+  std::uint64_t base_alignment = 0;        // of an allocation that asks for none
+  std::uint64_t max_alignment = 0;
+};
+// Every back-end knows of one.
+[[nodiscard]] inline std::vector<memory_properties_t> memory_properties(const v1::device& dev) {
+  const device_info info = dev.info();
+  memory_properties_t found{info.memory_bytes, std::nullopt, info.max_allocation_bytes,
+                            info.base_alignment, info.max_alignment};
+  if (dev.can(capability::tell_free_memory)) found.free_size = dev.memory().free_bytes;
+  return {found};
+}
+
+// How a device may use a kind of memory, by Level Zero's numbers; 0: not at all.
+enum access : std::uint32_t {
+  no_access = 0,
+  rw = 1,
+  atomic = 2,
+  concurrent = 4,
+  concurrent_atomic = 8
+};
+// rw or nothing: of atomic and concurrent access no back-end asks its driver, so none is promised,
+// but where the device is the host itself.
+struct memory_access_properties_t {
+  std::uint32_t host = no_access;
+  std::uint32_t device = no_access;
+  std::uint32_t shared_single_device = no_access;
+  std::uint32_t shared_cross_device = no_access;  // of another device of its context
+  std::uint32_t shared_system = no_access;        // any memory of the process, from malloc too
+};
+[[nodiscard]] inline memory_access_properties_t memory_access_properties(const v1::device& dev) {
+  constexpr std::uint32_t k_all = rw | atomic | concurrent | concurrent_atomic;
+  if (dev.info().backend == "host") return {k_all, k_all, k_all, k_all, k_all};
+  const auto of = [&](kind which) { return dev.offers(which) ? std::uint32_t{rw} : 0U; };
+  return {of(kind::host), of(kind::device), of(kind::shared), no_access, no_access};
+}
+
+// Kind, device and extent of a pointer's allocation, an inner pointer's too: what query() tells.
+[[nodiscard]] inline pointer_info properties(const void* pointer) { return query(pointer); }
+// The same, and what the library does not know the driver of the context is asked for.
+[[nodiscard]] inline pointer_info lookup_alloc(const v1::context& ctx, const void* pointer) {
+  return query(pointer, ctx);
+}
+
+// ---- copies and fills ----
+
+namespace detail {
+
+[[nodiscard]] inline std::size_t bytes_of(std::size_t count, std::size_t item) {
+  if (count > static_cast<std::size_t>(PTRDIFF_MAX) / item) {
+    raise(status::invalid_argument, std::to_string(count) + " elements of " + std::to_string(item) +
+                                        " bytes are more than memory can have");
+  }
+  return count * item;
+}
+[[nodiscard]] inline isthmus_place_t at(const void* pointer) noexcept {
+  return {nullptr, const_cast<void*>(pointer), 0};
+}
+[[nodiscard]] inline event copy(const v1::queue& on, void* to, const void* from,
+                                std::size_t nbytes) {
+  const isthmus_place_t target = at(to), start = at(from);
+  return v1::detail::make<event>(isthmus_copy, on.get(), &target, &start, nbytes,
+                                 static_cast<const isthmus_operation_t*>(nullptr));
+}
+[[nodiscard]] inline event fill(const v1::queue& on, void* to, const void* pattern,
+                                std::size_t size, std::size_t nbytes) {
+  const isthmus_place_t target = at(to);
+  return v1::detail::make<event>(isthmus_fill, on.get(), &target, pattern, size, nbytes,
+                                 static_cast<const isthmus_operation_t*>(nullptr));
+}
+
+}  // namespace detail
+
+// `count` elements of T, between USM and memory of the host's in any combination, put on
+// global_queue(ctx, dev): returns at once.
+template <class T>
+  requires std::is_trivially_copyable_v<T>
+event unsafe_copyto(const v1::context& ctx, const v1::device& dev, void* to, const void* from,
+                    std::size_t count) {
+  return detail::copy(global_queue(ctx, dev), to, from, detail::bytes_of(count, sizeof(T)));
+}
+// `pattern` `count` times from `to` on, which is USM; it is read before this returns.
+template <fill_pattern T>
+event unsafe_fill(const v1::context& ctx, const v1::device& dev, void* to,
+                  const std::type_identity_t<T>& pattern, std::size_t count) {
+  return detail::fill(global_queue(ctx, dev), to, &pattern, sizeof(T),
+                      detail::bytes_of(count, sizeof(T)));
+}
+
+// ---- lists of operations ----
+
+// Collects operations for execute(); sizes are bytes. May be executed several times. Pointers are
+// looked at when it is executed.
+class command_list {
+ public:
+  void append_copy(void* to, const void* from, std::size_t nbytes) {
+    commands_.push_back([=](const v1::queue& on) { return detail::copy(on, to, from, nbytes); });
+  }
+  template <fill_pattern T>
+  void append_fill(void* to, const T& pattern, std::size_t nbytes) {
+    commands_.push_back([=](const v1::queue& on) {
+      return detail::fill(on, to, &pattern, sizeof pattern, nbytes);
+    });
+  }
+  // Asks the driver to move shared memory there: a hint; unsupported without capability::prefetch.
+  void append_prefetch(const void* pointer, std::size_t nbytes,
+                       prefetch_to where = prefetch_to::device) {
+    commands_.push_back([=](const v1::queue& on) {
+      const isthmus_place_t place = detail::at(pointer);
+      return v1::detail::make<event>(isthmus_prefetch, on.get(), &place, nbytes,
+                                     where == prefetch_to::host ? 1 : 0,
+                                     static_cast<const isthmus_operation_t*>(nullptr));
+    });
+  }
+  // Throws unsupported for what the driver of `dev` has no word for.
+  void append_advise(const v1::device& dev, const void* pointer, std::size_t nbytes, advice what) {
+    const std::uint32_t number = v1::detail::require_advice(dev, what);
+    commands_.push_back([=](const v1::queue& on) {
+      const isthmus_place_t place = detail::at(pointer);
+      return v1::detail::make<event>(isthmus_advise, on.get(), &place, nbytes, number,
+                                     static_cast<const isthmus_operation_t*>(nullptr));
+    });
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return commands_.size(); }
+  // All of it, in order; the event of the last, or of all that the queue has where there is none.
+  event put_on(const v1::queue& on) const {
+    event last;
+    for (const auto& each : commands_) last = each(on);
+    return last ? last : on.fence();
+  }
+
+ private:
+  std::vector<std::function<event(const v1::queue&)>> commands_;
+};
+
+// Calls `fill(list)`, and puts what it appended on the queue in that order. Does not wait: the
+// event is of the last operation. Where `fill` throws nothing is put there.
+template <std::invocable<command_list&> Function>
+event execute(const v1::queue& on, Function&& fill) {
+  command_list list;
+  std::forward<Function>(fill)(list);
+  return list.put_on(on);
+}
+inline event execute(const v1::queue& on, const command_list& list) { return list.put_on(on); }
+
+// ---- hints ----
+
+// Of memory by its address; blocks.
+inline void prefetch(const v1::queue& on, const void* pointer, std::size_t nbytes,
+                     prefetch_to where = prefetch_to::device) {
+  execute(on, [&](command_list& list) { list.append_prefetch(pointer, nbytes, where); }).wait();
+}
+inline void advise(const v1::queue& on, const void* pointer, std::size_t nbytes, advice what) {
+  execute(on, [&](command_list& list) {
+    list.append_advise(on.device(), pointer, nbytes, what);
+  }).wait();
+}
+// Always unsupported: no driver that the library has needs it or has a call for it, since all that
+// is allocated is resident.
+[[noreturn]] inline void make_resident(const v1::context&, const v1::device& dev, const void*,
+                                       std::size_t) {
+  raise(status::unsupported, "the driver of " + std::string(dev.info().filter) +
+                                 " has no call for residency: all that is allocated is resident");
+}
+[[noreturn]] inline void evict(const v1::context& ctx, const v1::device& dev, const void* pointer,
+                               std::size_t nbytes) {
+  make_resident(ctx, dev, pointer, nbytes);
+}
+
+}  // namespace low_level
+}  // namespace v1
+}  // namespace isthmus

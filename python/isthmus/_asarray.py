@@ -1,0 +1,263 @@
+"""``asarray`` and ``array``: arrays of what other libraries, and Python itself, have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._core import Array, Buffer, DType, copyto, current_queue, empty
+from .unified import UnifiedBuffer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ._core import Device, MemoryResource, Queue
+
+_CPU = 1  # DLPack's number of the host
+_SYCLS = "__sycl_usm_array_interface__"
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = None,
+    kind: str | None = None,
+    device: Device | str | None = None,
+    queue: Queue | None = None,
+    resource: MemoryResource | None = None,
+    usm_type: str | None = None,
+    sycl_queue: Queue | None = None,
+) -> Array:
+    """An array with the elements of ``obj``, over the same memory where that is possible.
+
+    ``obj``: an Array, a Buffer (its bytes), a UnifiedBuffer (its device copy), an array of another
+    library with ``__sycl_usm_array_interface__``, ``__dlpack__`` or ``__cuda_array_interface__``, a
+    NumPy array or another object with the buffer protocol, or a number or nested sequence of them,
+    whose type is the one that NumPy gives it. What is adopted is kept alive, and read-only where it
+    was.
+
+    ``copy`` None: a copy where one is needed, False: ValueError where one is needed, True: always
+    one, in C order. ``dtype``: another type needs one, and the values are cast as by NumPy's
+    ``astype``. ``kind``, ``device`` and ``queue`` None: those of ``obj`` where it is memory that a
+    device has, else "device" and the current queue, so that what lies in plain host memory is
+    copied; with ``kind="host"`` and a queue of the host device it is taken as it is. Another queue
+    of the same context and device needs no copy. ``resource``: where a copy's memory comes from.
+    ``usm_type`` and ``sycl_queue`` are other names of ``kind`` and ``queue``.
+
+    Raises TypeError for elements that no array has (objects, text, dates, records, another order
+    of bytes) and for two names of one argument, ValueError as above and for a bad kind, BufferError
+    for memory that cannot be shared.
+    """
+    kind = _one_of("kind", kind, "usm_type", usm_type)
+    queue = _one_of("queue", queue, "sycl_queue", sycl_queue)
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"copy must be True, False or None, not {copy!r}")
+    wanted = None if dtype is None else DType(dtype)
+    source = _source_of(obj, wanted)
+    request = _Request(wanted, copy, kind, device, queue, resource)
+    if not isinstance(source, Array):
+        return request.of_host(source)
+    return request.of_array(source, is_plain=_is_plain(obj, source))
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    kind: str | None = None,
+    device: Device | str | None = None,
+    queue: Queue | None = None,
+    resource: MemoryResource | None = None,
+    usm_type: str | None = None,
+    sycl_queue: Queue | None = None,
+) -> Array:
+    """As ``asarray``, with a copy in any case."""
+    return asarray(
+        obj, dtype, copy=copy, kind=kind, device=device, queue=queue, resource=resource,
+        usm_type=usm_type, sycl_queue=sycl_queue,
+    )  # fmt: skip
+
+
+def _one_of(name: str, value: Any, alias: str, other: Any) -> Any:
+    if value is not None and other is not None:
+        raise TypeError(f"got {name} and {alias}, which mean the same: give one of them")
+    return other if value is None else value
+
+
+def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
+    """Without a copy: an Array where a device, or the library, knows the memory."""
+    import numpy as np
+
+    if isinstance(obj, Array):
+        return obj
+    if isinstance(obj, UnifiedBuffer):
+        held = obj.device
+        is_array = isinstance(held, Array)  # NumPy's where one memory of the host is both copies
+        return held if is_array else _adopted(held, DType(held.dtype), "host", obj.queue)
+    if isinstance(obj, Buffer):
+        return Array(obj, (obj.nbytes,), "uint8")
+    if isinstance(obj, (np.ndarray, np.generic)):
+        return np.asarray(obj)
+    shared = _lent(obj)
+    return _in_host_memory(obj, wanted) if shared is None else shared
+
+
+def _is_plain(obj: Any, source: Array) -> bool:
+    """Whether another library lends it as host memory, of which it tells no queue."""
+    is_told = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCLS)
+    return source.is_host and source.device.backend == "host" and not is_told
+
+
+def _lent(obj: Any) -> Array | NDArray[Any] | None:
+    """What another library lends; None for what has no such protocol."""
+    if hasattr(obj, _SYCLS):
+        tensor = getattr(obj, "__usm_ndarray__", obj)  # dpnp's arrays have one
+        return _core._array_from_interface(obj, getattr(tensor, "usm_data", None))
+    if not hasattr(obj, "__dlpack_device__"):
+        return _core._array_from_interface(obj)
+    if obj.__dlpack_device__()[0] != _CPU:
+        return _core._array_from_dlpack(obj)
+    import numpy as np
+
+    try:
+        return np.from_dlpack(obj)
+    except BufferError:  # a type that NumPy has not, as bfloat16
+        return _core._array_from_dlpack(obj)
+
+
+def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
+    import numpy as np
+
+    try:
+        return np.asarray(memoryview(obj))
+    except (TypeError, BufferError):
+        pass
+    made = np.asarray(obj)
+    is_told = wanted is not None and wanted.name != "bfloat16"
+    if made.dtype.kind == "O" and is_told:
+        return np.asarray(obj, wanted)  # integers beyond 64 bits, say, as floats
+    return made
+
+
+@dataclass(frozen=True)
+class _Request:
+    """What is wanted of an array, whatever it is made of."""
+
+    dtype: DType | None
+    copy: bool | None
+    kind: str | None
+    device: Device | str | None
+    queue: Queue | None
+    resource: MemoryResource | None
+
+    def of_array(self, source: Array, *, is_plain: bool) -> Array:
+        """The same memory, or a copy; ``is_plain``: the host's, which no device knows."""
+        kind = self.kind or ("device" if is_plain else source.kind)
+        queue = self.queue_on(current_queue() if is_plain else source.queue)
+        reasons = self.reasons_of_type(DType(source.dtype))
+        if kind != source.kind:
+            reasons.append(f"it is of kind {source.kind!r}, not {kind!r}")
+        if queue.context != source.queue.context or queue.device != source.device:
+            reasons.append(f"it is on {source.device.filter}, not on {queue.device.filter}")
+        if self.needs_copy(reasons):
+            return self.copied(source, source.dtype, kind, queue)
+        return source if queue is source.queue else source.on_queue(queue)
+
+    def of_host(self, source: NDArray[Any]) -> Array:
+        """The same for an array of NumPy's."""
+        own = DType(source.dtype)  # TypeError with the reason
+        kind = self.kind or "device"
+        queue = self.queue_on(current_queue())
+        reasons = self.reasons_of_type(own)
+        reasons += _reasons_of_place(source, kind, queue)
+        if not source.flags.aligned or any(each % own.itemsize for each in source.strides):
+            reasons.append("its elements are not aligned")
+        if self.needs_copy(reasons):
+            return self.copied(source, own, kind, queue)
+        return _adopted(source, own, kind, queue)
+
+    def queue_on(self, otherwise: Queue) -> Queue:
+        """The queue that is named; where only a device is, ``otherwise`` if it is on that."""
+        if self.queue is None and self.device is None:
+            return otherwise
+        named = _core._queue_for(self.queue, self.device)
+        is_its_device = self.queue is None and named.device == otherwise.device
+        return otherwise if is_its_device else named
+
+    def reasons_of_type(self, own: DType) -> list[str]:
+        """Why its type needs a copy."""
+        if self.dtype is None or self.dtype == own:
+            return []
+        return [f"it has the dtype {own}, not {self.dtype}"]
+
+    def needs_copy(self, reasons: list[str]) -> bool:
+        """ValueError where one is needed and not wanted."""
+        if self.copy is False and reasons:
+            raise ValueError(f"copy=False, but a copy is needed: {'; '.join(reasons)}")
+        return bool(self.copy or reasons)
+
+    def copied(self, source: Array | NDArray[Any], own: Any, kind: str, queue: Queue) -> Array:
+        """In new memory, in C order."""
+        made = empty(
+            source.shape,
+            own if self.dtype is None else self.dtype,
+            kind=kind,
+            queue=queue,
+            resource=self.resource,
+        )
+        copyto(made, source, casting="unsafe")
+        return made
+
+
+def _reasons_of_place(source: NDArray[Any], kind: str, queue: Queue) -> list[str]:
+    """Why NumPy's memory cannot be an array of that kind on that queue as it is."""
+    known = _core.query(source.__array_interface__["data"][0])
+    if known.kind != "unknown":  # USM that NumPy has a view of
+        is_its = (known.kind, known.context) == (kind, queue.context)
+        of_it = f"USM of kind {known.kind!r} in a context of {known.device or 'the host'}"
+    else:
+        is_its = kind == "host" and queue.device.backend == "host"
+        of_it = "plain host memory, of kind 'host' on the device 'host'"
+    return [] if is_its else [f"it is {of_it}, not {kind!r} on {queue.device.filter!r}"]
+
+
+def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array:
+    """Over all of the memory that it is a view of: arrays of its parts then are of one memory."""
+    if source.size == 0:
+        return empty(source.shape, own, kind=kind, queue=queue)
+    low, high = _extent_of(_owner_of(source))
+    memory = Buffer.adopt(
+        low,
+        high - low,
+        kind=kind,
+        queue=queue,
+        owner=source,
+        read_only=not source.flags.writeable,
+    )
+    first = source.__array_interface__["data"][0]
+    return Array(memory, source.shape, own, strides=source.strides, offset=first - low)
+
+
+def _owner_of(source: NDArray[Any]) -> NDArray[Any]:
+    """What it is a view of, if that is an array of NumPy's which has all of its elements."""
+    import numpy as np
+
+    owner = source
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    low, high = _extent_of(source)
+    begin, end = _extent_of(owner)
+    return owner if begin <= low and high <= end else source
+
+
+def _extent_of(source: NDArray[Any]) -> tuple[int, int]:
+    """The addresses of the first byte of its elements, and behind the last."""
+    steps = [
+        (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
+    ]
+    first = source.__array_interface__["data"][0]
+    before = sum(step for step in steps if step < 0)
+    return first + before, first + sum(steps) - before + source.itemsize

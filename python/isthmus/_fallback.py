@@ -1,0 +1,32 @@
+"""``fallback=`` of isthmus.empty and the others: another kind where one has no memory left."""
+
+from __future__ import annotations
+
+from ._core import (
+    FallbackResource,
+    InvalidArgumentError,
+    MemoryResource,
+    Queue,
+    current_resource,
+    default_pool,
+)
+
+_KINDS = ("shared", "host")
+
+
+def with_fallback(
+    kind: str, fallback: object, queue: Queue, resource: MemoryResource | None
+) -> FallbackResource:
+    """``resource`` (None: what is current, else the default pool), and behind it ``fallback``'s."""
+    if fallback not in _KINDS or fallback == kind:
+        others = " or ".join(repr(each) for each in _KINDS if each != kind)
+        raise InvalidArgumentError(f"fallback of {kind} memory must be {others}, not {fallback!r}")
+    assert isinstance(fallback, str)
+    return FallbackResource(resource or _resource(kind, queue), _resource(fallback, queue))
+
+
+def _resource(kind: str, queue: Queue) -> MemoryResource:
+    current = current_resource(kind, queue=queue)
+    if current is None or current.context != queue.context:
+        return default_pool(kind, queue=queue)
+    return current

@@ -1,0 +1,107 @@
+"""How arrays print: through a host copy of no more than what is shown."""
+
+from __future__ import annotations
+
+from html import escape
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ._core import Array, Error, WaitTimeoutError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# A kernel that does not end must not hang a debugger, which prints what it finds.
+LONGEST_WAIT = 2.0  # seconds
+
+
+def to_text(array: Array) -> str:
+    """As NumPy prints one with these elements. Waits for pending work."""
+    return _elements(array)
+
+
+def to_repr(array: Array) -> str:
+    """What and where it is, and its elements, or why there are none to be seen."""
+    header = array._header()
+    if array.freed or array.size == 0:
+        return f"<{header}>"
+    return f"<{header}\n{_elements_or_reason(array)}>"
+
+
+def to_html(array: Array) -> str:
+    """For notebooks: a table of what it is, and its elements."""
+    rows = {
+        "shape": array.shape,
+        "dtype": array.dtype,
+        "kind": array.kind,
+        "device": array.device.filter,
+        "size": _readable(array.nbytes),
+    }
+    cells = "".join(
+        f"<tr><th>{name}</th><td>{escape(str(value))}</td></tr>" for name, value in rows.items()
+    )
+    shown = "freed" if array.freed else _elements_or_reason(array)
+    return f"<div><b>isthmus.Array</b><table>{cells}</table><pre>{escape(shown)}</pre></div>"
+
+
+def _readable(nbytes: int) -> str:
+    size, unit = float(nbytes), "bytes"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{nbytes} bytes" if unit == "bytes" else f"{size:.1f} {unit} ({nbytes} bytes)"
+
+
+def _elements_or_reason(array: Array) -> str:
+    try:
+        array.buffer.wait(LONGEST_WAIT)
+        return _elements(array)
+    except WaitTimeoutError:
+        return "(work on it has not ended)"
+    except Error as failed:
+        return f"(not to be read: {failed})"
+
+
+def _elements(array: Array) -> str:
+    options = np.get_printoptions()
+    if array.ndim == 0:
+        return str(_on_host(array)[()])
+    if array.size <= options["threshold"]:
+        return np.array2string(_on_host(array), separator=" ")
+    edge = options["edgeitems"]
+    return np.array2string(_with_gaps(array, edge), separator=" ", threshold=0, edgeitems=edge)
+
+
+def _with_gaps(array: Array, edge: int) -> NDArray[Any]:
+    """Its corners, and in each long dimension one more element, which is not shown.
+
+    NumPy, told to leave out all but the corners, prints of it what it would of the whole.
+    """
+    extents = [min(extent, 2 * edge + 1) for extent in array.shape]
+    parts = [
+        ((slice(0, edge), slice(0, edge)), (slice(extent - edge, extent), slice(edge + 1, None)))
+        if extent > 2 * edge
+        else ((slice(None), slice(None)),)
+        for extent in array.shape
+    ]
+    shown: NDArray[Any] | None = None
+    for corner in product(*parts):
+        values = _on_host(array[tuple(of_array for of_array, _ in corner)])
+        if shown is None:
+            shown = np.zeros(extents, values.dtype)
+        shown[tuple(of_shown for _, of_shown in corner)] = values
+    assert shown is not None  # there is one corner at least
+    return shown
+
+
+def _on_host(array: Array) -> NDArray[Any]:
+    """A copy of the elements; NumPy may know no bfloat16, the upper half of a float32."""
+    if array.dtype.name != "bfloat16":
+        return array.to_numpy()  # type: ignore[no-any-return]
+    halves = Array(
+        array.buffer, array.shape, "uint16", strides=array.strides, offset=array.offset
+    ).to_numpy()
+    return (halves.astype(np.uint32) << 16).view(np.float32)  # type: ignore[no-any-return]

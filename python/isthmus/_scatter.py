@@ -1,0 +1,173 @@
+"""``scatter`` and ``gather``: an array in parts, one on each of several devices."""
+
+from __future__ import annotations
+
+import operator
+from contextlib import suppress
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from ._core import Array, Device, Error, Event, Queue, empty
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    Shape = tuple[int, ...]
+
+__all__ = ["gather", "scatter"]
+
+
+def scatter(
+    data: Any,
+    devices: Sequence[Device | str | Queue],
+    axis: int = 0,
+    *,
+    kind: str = "device",
+) -> list[Array]:
+    """Copies ``data`` into new Arrays, one on each device, cut along ``axis`` as evenly as can be.
+
+    The parts are those of ``numpy.array_split``: where the length is no multiple of the number of
+    devices the first ones have one element more, and some have none where there are fewer elements
+    than devices. ``data``: an Array on any device, a NumPy array, or what NumPy makes one of; it
+    may have gaps. ``devices``: Devices and filter strings, whose default queues are used, or
+    Queues; one may be named several times. ``kind`` is that of the parts. Their memory comes from
+    where that of ``isthmus.empty`` does.
+
+    All memory is allocated first, then the copies to all devices run at the same time, and are
+    waited for. If one fails the others are waited for, too, and the first failure is raised; no
+    memory is left then. Raises ValueError for no device, an axis that the data have not, and data
+    without dimensions; TypeError for elements that no device can have; what isthmus.empty raises.
+    """
+    queues = _queues_of(devices)
+    source = data if isinstance(data, Array) else _numpy_array(data)
+    along = _axis(axis, len(source.shape))
+    bounds = _bounds(source.shape[along], len(queues))
+    shapes = [_with_extent(source.shape, along, stop - start) for start, stop in bounds]
+    parts = [
+        empty(shape, source.dtype, kind=kind, queue=queue)
+        for shape, queue in zip(shapes, queues, strict=True)
+    ]
+    _all_at_once(
+        part.copy_from(source[_slice(along, start, stop)], blocking=False)
+        for part, (start, stop) in zip(parts, bounds, strict=True)
+    )
+    return parts
+
+
+def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
+    """Copies arrays, one behind the other along ``axis``, into ``out``, and returns that.
+
+    ``parts``: Arrays on any devices, as ``scatter`` gives them, and NumPy arrays. ``out``: a NumPy
+    array or an Array of the elements' type and of the shape of all together, on any device; None: a
+    new NumPy array. The copies from all devices run at the same time and are waited for. If one
+    fails the others are waited for, too, and the first failure is raised.
+
+    Raises ValueError for no parts, for shapes that differ elsewhere than along ``axis``, and for an
+    ``out`` of another shape; TypeError for types that differ; ReadOnlyError. Nothing was copied
+    then.
+    """
+    sources = [each if isinstance(each, Array) else _numpy_array(each) for each in parts]
+    shape, dtype, along = _joined(sources, axis)
+    if out is None:
+        import numpy as np
+
+        out = np.empty(shape, dtype)
+    _check_out(out, shape, dtype)
+    _all_at_once(_copies(out, sources, along))
+    return out
+
+
+def _copies(out: Any, sources: list[Any], along: int) -> Iterator[Event | None]:
+    start = 0
+    for source in sources:
+        stop = start + source.shape[along]
+        place = out[_slice(along, start, stop)]
+        if isinstance(source, Array):
+            yield source.copy_to(place, blocking=False)
+        elif isinstance(place, Array):
+            yield place.copy_from(source, blocking=False)
+        else:
+            place[...] = source
+        start = stop
+
+
+def _all_at_once(submitted: Iterable[Event | None]) -> None:
+    """Waits for all that was submitted, also where one more could not be, then raises."""
+    events: list[Event] = []
+    try:
+        events.extend(event for event in submitted if event is not None)
+    except BaseException:
+        with suppress(Error):  # not what is raised
+            Event.wait_for(events)
+        raise
+    Event.wait_for(events)
+
+
+def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
+    if isinstance(devices, (str, Device, Queue)):
+        raise TypeError(f"devices must be a list of them, not one: [{devices!r}]")
+    queues = [each if isinstance(each, Queue) else Device(each).default_queue for each in devices]
+    if not queues:
+        raise ValueError("no devices were given: at least one is needed")
+    return queues
+
+
+def _numpy_array(data: Any) -> Any:
+    import numpy as np
+
+    return np.asarray(data)
+
+
+def _axis(given: int, ndim: int) -> int:
+    axis = operator.index(given)
+    if ndim == 0:
+        raise ValueError("an array without dimensions has no parts")
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is none of an array of {ndim} dimensions")
+    return axis % ndim
+
+
+def _bounds(length: int, count: int) -> list[tuple[int, int]]:
+    """Of ``numpy.array_split``."""
+    each, more = divmod(length, count)
+    starts = [part * each + min(part, more) for part in range(count + 1)]
+    return list(pairwise(starts))
+
+
+def _slice(axis: int, start: int, stop: int) -> tuple[slice, ...]:
+    return (slice(None),) * axis + (slice(start, stop),)
+
+
+def _with_extent(shape: Shape, axis: int, extent: int) -> Shape:
+    return (*shape[:axis], extent, *shape[axis + 1 :])
+
+
+def _joined(sources: list[Any], axis: int) -> tuple[Shape, Any, int]:
+    """Shape and type of all together, and the axis counted from the first."""
+    if not sources:
+        raise ValueError("no parts were given: at least one is needed")
+    first = sources[0]
+    along = _axis(axis, len(first.shape))
+    length = 0
+    for number, each in enumerate(sources):
+        if each.dtype != first.dtype:
+            raise TypeError(f"part {number} has elements of {each.dtype}, part 0 of {first.dtype}")
+        same = len(each.shape) == len(first.shape)
+        if not same or _with_extent(each.shape, along, 0) != _with_extent(first.shape, along, 0):
+            raise ValueError(
+                f"part {number} has shape {each.shape}, part 0 {first.shape}: they may differ "
+                f"along axis {along} alone"
+            )
+        length += each.shape[along]
+    return _with_extent(first.shape, along, length), first.dtype, along
+
+
+def _check_out(out: Any, shape: Shape, dtype: Any) -> None:
+    import numpy as np
+
+    if not isinstance(out, (Array, np.ndarray)):
+        raise TypeError(f"out must be a NumPy array or an Array, not {type(out).__name__}")
+    if tuple(out.shape) != shape:
+        raise ValueError(f"out has shape {tuple(out.shape)}, all parts together {shape}")
+    if out.dtype != dtype:
+        raise TypeError(f"out has elements of {out.dtype}, the parts of {dtype}")

@@ -1,0 +1,140 @@
+"""``isthmus demo arrays``: a thousand batches of real pixels through arrays, in flat memory."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import asdict, fields
+from typing import TYPE_CHECKING, Any
+
+from .output import (
+    bytes_text,
+    print_json,
+    print_line,
+    print_table,
+    progress,
+    rate_text,
+    time_text,
+    verdict,
+)
+
+if TYPE_CHECKING:
+    from isthmus.demo.arrays.outcome import Memory, Outcome
+
+HELP = "measures a million patches of photographs in batches of arrays; tells what memory it took"
+_BARS = "▁▂▃▄▅▆▇█"
+_COLUMNS = 60  # of a line of bars
+
+
+def add_to(commands: Any) -> Any:
+    """Adds the demo to those of the parser, and returns its own."""
+    made = commands.add_parser("arrays", help=HELP, description=HELP)
+    made.add_argument(
+        "--batches", type=batches, default=1000, metavar="N",
+        help="default: 1000, which are 286 MiB of pixels",
+    )  # fmt: skip
+    made.add_argument(
+        "--patches", type=patches, default=1000, metavar="N", help="in a batch; default: 1000"
+    )
+    made.add_argument("--seed", type=int, default=1, metavar="N", help="of their order; default: 1")
+    made.set_defaults(run=run)
+    return made
+
+
+def batches(text: str) -> int:
+    """How many."""
+    return _number(text, 1, 1_000_000)
+
+
+def patches(text: str) -> int:
+    """In a batch."""
+    return _number(text, 1, 1_000_000)
+
+
+def _number(text: str, least: int, most: int) -> int:
+    if not (text.isdecimal() and least <= int(text) <= most):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
+    return int(text)
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Runs the demo; 1 if a result was not what NumPy says, or the memory grew."""
+    from isthmus.demo.arrays.outcome import Wish
+    from isthmus.demo.arrays.run import run as run_demo
+
+    wish = Wish(chosen.batches, chosen.patches, chosen.device, chosen.seed)
+    with progress("demo") as tell:
+        outcome = run_demo(wish, chosen.output, tell)
+    if chosen.json:
+        totals = {name: getattr(outcome, name) for name in ("exact", "flat")}
+        print_json(asdict(outcome) | totals)
+    else:
+        _print(outcome)
+    return verdict(outcome.exact) or (0 if outcome.flat else 1)
+
+
+def _print(outcome: Outcome) -> None:
+    for note in outcome.notes:
+        print_line(note, "yellow")
+    for path in outcome.photographs:
+        print_line(f"photograph  {path}")
+    print_line(f"device      {outcome.device}: {outcome.device_name}")
+    print_line(f"worker      {outcome.worker}")
+    print_line(
+        f"batches     {outcome.wish.batches} of {outcome.wish.patches} patches, "
+        f"{bytes_text(outcome.nbytes)} of pixels"
+    )
+    _print_times(outcome)
+    _print_memory(outcome.memory)
+    print_line(
+        f"contrast    {outcome.least:.0f} to {outcome.most:.0f}, on average {outcome.mean:.1f}"
+    )
+    told = "every number is NumPy's" if outcome.exact else (
+        f"{outcome.wrong_results} numbers NOT as NumPy has them, first in batch "
+        f"{outcome.wrong_batches[0]}"
+    )  # fmt: skip
+    print_line(f"result      {told}", "green" if outcome.exact else "bold red")
+    flat = "flat" if outcome.flat else "NOT flat: it grew behind the first batches"
+    print_line(f"memory      {flat}", "green" if outcome.flat else "bold red")
+    print_line(f"picture     {outcome.picture}")
+
+
+def _print_times(outcome: Outcome) -> None:
+    what = {
+        "cut": "patches cut out of the photographs, on the host",
+        "upload": "isthmus.asarray(batch, kind='device')",
+        "kernel": "contrast of each patch, on the device",
+        "download": "result.to_numpy()",
+        "check": "the same by NumPy, on the host",
+    }
+    rows = []
+    for each in fields(outcome.seconds):
+        spent = getattr(outcome.seconds, each.name)
+        moved = outcome.nbytes if each.name in ("upload", "kernel") else 0
+        rows.append(
+            (what[each.name], time_text(spent / outcome.wish.batches), time_text(spent),
+             rate_text(moved, spent) if moved else "")
+        )  # fmt: skip
+    print_table("where the time went", ("what", ">a batch", ">all", ">of pixels"), rows)
+
+
+def _print_memory(memory: Memory) -> None:
+    rows = [
+        ("held by the pool", *_told(memory.held, bytes_text)),
+        ("in use of it", *_told(memory.live, bytes_text)),
+        ("the process in RAM", *_told(memory.resident, bytes_text)),
+        ("driver's allocations", *_told(memory.driver_allocations, str)),
+    ]
+    print_table("memory behind each batch", ("what", ">first", ">last", "from the first on"), rows)
+    print_line()
+
+
+def _told(values: list[int], text: Any) -> tuple[str, str, str]:
+    return text(values[0]), text(values[-1]), _line(values)
+
+
+def _line(values: list[int]) -> str:
+    """Of bars, each the most of as many batches."""
+    size = -(-len(values) // _COLUMNS)
+    most = max(1, *values)
+    heights = [max(values[at : at + size]) for at in range(0, len(values), size)]
+    return "".join(_BARS[height * (len(_BARS) - 1) // most] for height in heights)

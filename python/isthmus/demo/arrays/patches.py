@@ -1,0 +1,62 @@
+"""Real pixels: square patches of the photographs that packages ship, no two of them the same.
+
+A patch is a position in a photograph, as it is or mirrored, of three planes of ``SIDE`` rows of
+``SIDE`` bytes. They come in a random order, the same for the same seed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from isthmus.demo import photo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Batch = NDArray[np.uint8]
+
+SIDE = 10
+BYTES = 3 * SIDE * SIDE
+
+
+class Patches:
+    """Batches of patches of some photographs, each of shape (height, width, 3)."""
+
+    def __init__(self, photographs: list[NDArray[np.uint8]], seed: int) -> None:
+        self._windows = [_windows(made) for each in photographs for made in (each, each[:, ::-1])]
+        self._ends = np.cumsum([made.shape[0] * made.shape[1] for made in self._windows])
+        self._order = np.random.default_rng(seed).permutation(self._ends[-1])
+
+    @property
+    def count(self) -> int:
+        """How many different ones there are."""
+        return int(self._ends[-1])
+
+    def batch(self, number: int, size: int) -> Batch:
+        """Batch ``number`` of ``size`` patches: (size, 3, SIDE, SIDE). Begins again at the end."""
+        at = np.arange(number * size, (number + 1) * size) % self.count
+        return self.at(self._order[at])
+
+    def at(self, places: NDArray[np.int64]) -> Batch:
+        """The patches of these numbers."""
+        made = np.empty((len(places), 3, SIDE, SIDE), np.uint8)
+        of = np.searchsorted(self._ends, places, side="right")
+        for index, windows in enumerate(self._windows):
+            mine = np.flatnonzero(of == index)
+            inside = places[mine] - (self._ends[index] - windows.shape[0] * windows.shape[1])
+            rows, columns = np.divmod(inside, windows.shape[1])
+            made[mine] = windows[rows, columns]
+        return made
+
+
+def _windows(photograph: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """A view: (rows of positions, columns of positions, 3, SIDE, SIDE)."""
+    return np.lib.stride_tricks.sliding_window_view(photograph, (SIDE, SIDE), axis=(0, 1))
+
+
+def load(seed: int) -> tuple[list[str], Patches]:
+    """Paths of the photographs found, and their patches."""
+    paths = photo.find_all()
+    return paths, Patches([photo.load(path) for path in paths], seed)

@@ -1,0 +1,64 @@
+"""Memory below arrays: pointers, copies counted in elements, lists of operations, advice.
+
+The names are those of oneAPI.jl's low level, without its exclamation marks. What is the current
+device and context is ``isthmus.current_device()`` and that queue's context; all else is told them::
+
+    ctx, dev = low_level.context(), low_level.device()
+    ptr = low_level.device_alloc(ctx, dev, 1024, 8)
+    data = numpy.random.rand(256).astype("float32")
+    low_level.unsafe_copyto(ctx, dev, ptr, data, 256).wait()
+    low_level.free(ctx, ptr)
+
+"Unsafe" is what they are called there. Here a pointer knows how far its memory reaches, what is
+copied lives until that has ended, and a freed pointer is an error. A bare address, which is taken
+too, is the caller's to keep. Safe to use from any thread.
+"""
+
+from __future__ import annotations
+
+from .advice import Advice, advise, evict, make_resident, prefetch
+from .commands import CommandList, execute
+from .pointer import UsmPointer, device_alloc, free, host_alloc, shared_alloc
+from .properties import (
+    Access,
+    AccessProperties,
+    MemoryProperties,
+    lookup_alloc,
+    memory_access_properties,
+    memory_properties,
+    properties,
+)
+from .transfers import unsafe_copyto, unsafe_fill
+from .where import context, device, global_queue
+
+__all__ = [
+    "Access",
+    "AccessProperties",
+    "Advice",
+    "CommandList",
+    "MemoryProperties",
+    "UsmPointer",
+    "advise",
+    "context",
+    "device",
+    "device_alloc",
+    "evict",
+    "execute",
+    "free",
+    "global_queue",
+    "host_alloc",
+    "lookup_alloc",
+    "make_resident",
+    "memory_access_properties",
+    "memory_properties",
+    "prefetch",
+    "properties",
+    "shared_alloc",
+    "unsafe_copyto",
+    "unsafe_fill",
+]
+
+# Messages and pickles name the public place.
+for _public in map(globals().__getitem__, __all__):
+    if isinstance(_public, type):
+        _public.__module__ = __name__

@@ -1,0 +1,216 @@
+"""Advice on shared memory by names, prefetch, residency: what the driver lacks is said.
+
+The numbers of an advice are the driver's own (``Buffer.advise``).
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import Device, InvalidArgumentError, UnsupportedError
+
+from .place import Place, usm_place
+from .where import check
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from isthmus._core import Context, Event, Queue
+
+__all__ = ["Advice", "advise", "evict", "make_resident", "prefetch"]
+
+
+class Advice(enum.Enum):
+    """What a program knows of its shared memory; taken by its value too, as ``"read_mostly"``."""
+
+    READ_MOSTLY = "read_mostly"
+    """Read far more often than written: each side may keep a copy."""
+    CLEAR_READ_MOSTLY = "clear_read_mostly"
+    PREFERRED_LOCATION = "preferred_location"
+    """Where it should lie, whoever uses it."""
+    CLEAR_PREFERRED_LOCATION = "clear_preferred_location"
+    ACCESSED_BY = "accessed_by"
+    """The device uses it, and should reach it without a fault."""
+    CLEAR_ACCESSED_BY = "clear_accessed_by"
+    NON_ATOMIC_MOSTLY = "non_atomic_mostly"
+    """Hardly ever used by atomic operations."""
+    CLEAR_NON_ATOMIC_MOSTLY = "clear_non_atomic_mostly"
+    BIAS_CACHED = "bias_cached"
+    """Worth the device's caches."""
+    CLEAR_BIAS_CACHED = "clear_bias_cached"
+    BIAS_UNCACHED = "bias_uncached"
+    """Not worth them."""
+    CLEAR_BIAS_UNCACHED = "clear_bias_uncached"
+
+
+_A = Advice
+_CUDA = {  # CUmem_advise
+    _A.READ_MOSTLY: 1,
+    _A.CLEAR_READ_MOSTLY: 2,
+    _A.PREFERRED_LOCATION: 3,
+    _A.CLEAR_PREFERRED_LOCATION: 4,
+    _A.ACCESSED_BY: 5,
+    _A.CLEAR_ACCESSED_BY: 6,
+}
+_LEVEL_ZERO = {  # ze_memory_advice_t, which SYCL passes on as it is
+    _A.READ_MOSTLY: 0,
+    _A.CLEAR_READ_MOSTLY: 1,
+    _A.PREFERRED_LOCATION: 2,
+    _A.CLEAR_PREFERRED_LOCATION: 3,
+    _A.NON_ATOMIC_MOSTLY: 4,
+    _A.CLEAR_NON_ATOMIC_MOSTLY: 5,
+    _A.BIAS_CACHED: 6,
+    _A.BIAS_UNCACHED: 7,
+}
+_LEVEL_ZERO_OF_HOST = {_A.PREFERRED_LOCATION: 8, _A.CLEAR_PREFERRED_LOCATION: 9}
+_SIM = {advice: number for number, advice in enumerate(_A)}  # takes any, and does nothing
+
+
+def advise(
+    ptr: Any,
+    advice: Advice | str,
+    device: Device | str | None = None,
+    *,
+    nbytes: int | None = None,
+    queue: Queue | None = None,
+    after: Event | Sequence[Event] = (),
+    blocking: bool = True,
+) -> Event | None:
+    """Tells the driver how ``nbytes`` bytes (None: all) from ``ptr`` on are used: a hint.
+
+    ``ptr``: a pointer, an Array without gaps or a Buffer; memory of other kinds than shared is
+    where it is, and advice on it does nothing. ``device``: that the advice is about, "host" or the
+    memory's own (None). ``queue`` None: the memory's. Order and ``blocking``: as Buffer.copy_from.
+
+    Raises UnsupportedError where the driver has no such advice, before anything is done; ValueError
+    for another word, OutOfRangeError past the end.
+    """
+    of, number = checked_number(ptr, advice, device, nbytes)
+    told: Event | None = of.holder.advise(
+        number, offset=of.offset, nbytes=of.nbytes, queue=queue, after=after, blocking=blocking
+    )
+    return told
+
+
+def checked_number(
+    ptr: Any, advice: Advice | str, device: Device | str | None, nbytes: int | None
+) -> tuple[Place, int]:
+    """The bytes, and the driver's number of the advice on them."""
+    try:
+        wanted = Advice(advice)
+    except ValueError:
+        known = ", ".join(each.value for each in Advice)
+        raise InvalidArgumentError(f"{advice!r} is no advice: it is one of {known}") from None
+    of = _part(ptr, nbytes)
+    about_host = _is_host(device, of.holder.device)
+    return of, _number(wanted, of.holder.device, about_host)
+
+
+def _number(advice: Advice, dev: Device, about_host: bool) -> int:
+    if "advise" not in dev.capabilities:
+        raise UnsupportedError(
+            f"{dev.filter} takes no advice on memory, being without the capability 'advise'"
+        )
+    number = _numbers_of(dev, about_host).get(advice)
+    if number is None:
+        about = " about the host" if about_host else ""
+        raise UnsupportedError(f"the driver of {dev.filter} has no advice {advice.value!r}{about}")
+    return number
+
+
+def _numbers_of(dev: Device, about_host: bool) -> dict[Advice, int]:
+    if dev.backend == "cuda":
+        return {} if about_host else _CUDA
+    if dev.backend == "sycl" and "level-zero" in dev.platform.name.lower().replace(" ", "-"):
+        return _LEVEL_ZERO_OF_HOST if about_host else _LEVEL_ZERO
+    # OpenCL's extension has a place for numbers, and names none.
+    return _SIM if dev.backend == "sim" else {}
+
+
+def prefetch(
+    ptr: Any,
+    nbytes: int | None = None,
+    device: Device | str | None = None,
+    *,
+    queue: Queue | None = None,
+    after: Event | Sequence[Event] = (),
+    blocking: bool = True,
+) -> Event | None:
+    """Asks the driver to move ``nbytes`` bytes (None: all) from ``ptr`` on: a hint.
+
+    ``ptr`` as in ``advise``. ``device``: "host", or the memory's own (None). The order and
+    ``blocking`` are those of Buffer.copy_from. Raises UnsupportedError for a device without the
+    capability "prefetch", and for another device than these.
+    """
+    of, to_host = prefetched(ptr, nbytes, device)
+    return prefetch_on(queue, of, to_host, after, blocking)
+
+
+def prefetched(ptr: Any, nbytes: int | None, device: Device | str | None) -> tuple[Place, bool]:
+    """The bytes, and whether they go to the host."""
+    of = _part(ptr, nbytes)
+    own = of.holder.device
+    if "prefetch" not in own.capabilities:
+        raise UnsupportedError(f"{own.filter} cannot be asked to prefetch memory")
+    return of, _is_host(device, own)
+
+
+def prefetch_on(
+    queue: Queue | None, of: Place, to_host: bool, after: Any = (), blocking: bool = False
+) -> Event | None:
+    """On that queue (None: the memory's)."""
+    moved: Event | None = of.holder.prefetch(
+        offset=of.offset, nbytes=of.nbytes, to_host=to_host, queue=queue, after=after,
+        blocking=blocking,
+    )  # fmt: skip
+    return moved
+
+
+def _part(ptr: Any, nbytes: int | None) -> Place:
+    of = usm_place(ptr, "memory")
+    assert of.nbytes is not None
+    if nbytes is None:
+        return of
+    if nbytes < 0:
+        raise InvalidArgumentError(f"{nbytes} bytes: 0 or more can be")
+    of.room(nbytes, "memory")
+    return of._replace(nbytes=nbytes)
+
+
+def _is_host(named: Device | str | None, own: Device) -> bool:
+    """Whether the host is meant. UnsupportedError for another device than the memory's own."""
+    if named is None or named == own:
+        return False
+    if named == "host" or (isinstance(named, Device) and named.backend == "host"):
+        return True
+    if not isinstance(named, (str, Device)):
+        raise TypeError(f"device must be a Device or a filter, not {type(named).__name__}")
+    if Device(named) == own:
+        return False
+    raise UnsupportedError(
+        f"memory of {own.filter} goes there or to the host, not to {Device(named).filter}: "
+        "allocate it there, or copy it"
+    )
+
+
+def make_resident(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
+    """Always UnsupportedError: no driver that Isthmus has needs it or has a call for it.
+
+    What is allocated is resident. Level Zero, which has the call, is used by way of SYCL, which
+    does it itself.
+    """
+    _refuse_residency(ctx, dev, ptr, nbytes)
+
+
+def evict(ctx: Context, dev: Device, ptr: Any, nbytes: int | None = None) -> None:
+    """Always UnsupportedError, as ``make_resident``; ``free`` what is not needed."""
+    _refuse_residency(ctx, dev, ptr, nbytes)
+
+
+def _refuse_residency(ctx: Context, dev: Device, ptr: Any, nbytes: int | None) -> None:
+    check(ctx, dev)
+    _part(ptr, nbytes)
+    raise UnsupportedError(
+        f"the driver of {dev.filter} has no call for residency: all that is allocated is resident"
+    )

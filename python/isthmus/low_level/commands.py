@@ -1,0 +1,145 @@
+"""Operations that are put on a queue together, in their order."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import InvalidArgumentError, Queue
+
+from .advice import Advice, checked_number, prefetch_on, prefetched
+from .place import Place, is_address, place, usm_place
+from .transfers import copy_on, fill_on, raw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from isthmus._core import Device, Event
+
+    Operation = Callable[[Queue], "Event | None"]
+    Events = Event | Sequence[Event]
+
+__all__ = ["CommandList", "execute"]
+
+
+class CommandList:
+    """Collects operations for ``execute``; sizes are bytes, and each is checked as it is appended.
+
+    May be executed any number of times. Keeps alive what it names. Its operations are functions
+    that take a queue and return an event, over which it iterates. One thread at a time appends.
+    """
+
+    def __init__(self) -> None:
+        self._operations: list[Operation] = []
+
+    def append_copy(
+        self, dst: Any, src: Any, nbytes: int | None = None, *, after: Events = ()
+    ) -> None:
+        """A copy of ``nbytes`` bytes (None: all of ``src``), behind the events ``after``.
+
+        ``dst`` and ``src`` as in ``unsafe_copyto``, but for addresses, which are TypeErrors.
+        Raises OutOfRangeError past either end.
+        """
+        to, source = _known(dst, "destination"), _known(src, "source")
+        count = _count(nbytes, source)
+        to.room(count, "destination")
+        source.room(count, "source")
+        self._operations.append(partial(copy_on, dst=to, src=source, nbytes=count, after=after))
+
+    def append_fill(
+        self, ptr: Any, pattern: Any, nbytes: int | None = None, *, after: Events = ()
+    ) -> None:
+        """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
+
+        Raises InvalidArgumentError for bytes that are no multiple of the pattern's.
+        """
+        to = usm_place(ptr, "destination")
+        count = _count(nbytes, to)
+        to.room(count, "destination")
+        size = len(raw(pattern)) if to.dtype is None else to.dtype.itemsize
+        if size == 0 or count % size:
+            raise InvalidArgumentError(f"{count} bytes are no multiple of the pattern's {size}")
+        self._operations.append(
+            partial(fill_on, dst=to, pattern=pattern, nbytes=count, after=after)
+        )
+
+    def append_prefetch(
+        self,
+        ptr: Any,
+        nbytes: int | None = None,
+        device: Device | str | None = None,
+        *,
+        after: Events = (),
+    ) -> None:
+        """``prefetch`` of ``nbytes`` bytes (None: all from ``ptr`` on)."""
+        of, to_host = prefetched(ptr, nbytes, device)
+        self._operations.append(partial(prefetch_on, of=of, to_host=to_host, after=after))
+
+    def append_advise(
+        self,
+        device: Device | str | None,
+        ptr: Any,
+        nbytes: int | None,
+        advice: Advice | str,
+        *,
+        after: Events = (),
+    ) -> None:
+        """``advise`` on ``nbytes`` bytes (None: all from ``ptr`` on)."""
+        of, number = checked_number(ptr, advice, device, nbytes)
+        self._operations.append(
+            lambda queue: of.holder.advise(
+                number, offset=of.offset, nbytes=of.nbytes, queue=queue, after=after, blocking=False
+            )
+        )
+
+    def __iter__(self) -> Iterator[Operation]:
+        return iter(tuple(self._operations))
+
+    def __len__(self) -> int:
+        return len(self._operations)
+
+
+def execute(
+    queue: Queue, operations: Callable[[CommandList], object] | Iterable[Operation]
+) -> Event:
+    """Puts operations on the queue, in their order, and returns the event of the last one.
+
+    ``operations``: a function, which gets a ``CommandList`` and appends to it; a list of that kind;
+    or functions that take a queue and return an event. What the function raises, and what an
+    operation is refused for as it is appended, comes before anything was put on the queue. Does not
+    wait. Without operations the event is of all that the queue has.
+    """
+    if not isinstance(queue, Queue):
+        raise TypeError(f"queue must be an isthmus.Queue, not {type(queue).__name__}")
+    event = None
+    for operation in _collected(operations):
+        event = operation(queue)
+    return queue.fence() if event is None else event
+
+
+def _collected(operations: Any) -> list[Operation]:
+    if callable(operations):
+        made = CommandList()
+        operations(made)
+        return list(made)
+    collected = list(operations)
+    for each in collected:
+        if not callable(each):
+            raise TypeError(f"an operation is a function of a queue, not {type(each).__name__}")
+    return collected
+
+
+def _known(given: Any, name: str) -> Place:
+    if is_address(given):
+        raise TypeError(f"the {name} of a list's copy is no bare address: nothing would keep it")
+    return place(given, name)
+
+
+def _count(nbytes: int | None, of: Place) -> int:
+    if nbytes is None:
+        if of.nbytes is None:
+            raise TypeError(f"how many bytes of {type(of.holder).__name__} must be told")
+        return of.nbytes
+    if nbytes < 0:
+        raise InvalidArgumentError(f"{nbytes} bytes: 0 or more can be")
+    return nbytes

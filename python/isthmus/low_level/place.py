@@ -1,0 +1,134 @@
+"""What a source, a destination or a pointer is: where its bytes lie, how many, of which type."""
+
+from __future__ import annotations
+
+import ctypes
+import numbers
+import operator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from isthmus._core import Array, Buffer, InvalidArgumentError, OutOfRangeError, query
+
+from .pointer import UsmPointer
+
+if TYPE_CHECKING:
+    from isthmus._core import Queue
+
+_BYTES = ("B", "b", "c", "<B")
+_INTERFACES = ("__sycl_usm_array_interface__", "__cuda_array_interface__")
+
+
+class Place(NamedTuple):
+    """Bytes from ``offset`` of ``holder`` on, which copies take as it is."""
+
+    holder: Any
+    offset: int
+    nbytes: int | None
+    """None: the holder's own, which the copy holds."""
+    dtype: Any
+    """Of the elements; None: bytes."""
+
+    def room(self, nbytes: int, name: str) -> None:
+        """OutOfRangeError if fewer than ``nbytes`` bytes are there."""
+        if self.nbytes is not None and nbytes > self.nbytes:
+            raise OutOfRangeError(
+                f"{nbytes} bytes do not lie in the {name}, which has {self.nbytes} from there on"
+            )
+
+
+def usm_place(given: Any, name: str) -> Place:
+    """Of memory of Isthmus' own. TypeError for anything else, ValueError for an array with gaps."""
+    if isinstance(given, UsmPointer):
+        return Place(given.buffer, given.offset, given.nbytes, given.dtype)
+    if isinstance(given, Buffer):
+        return Place(given, 0, given.nbytes, None)
+    if isinstance(given, Array):
+        if not _is_dense(given.shape, given.strides, given.itemsize):
+            raise ValueError(
+                f"the {name} is an array with gaps, of shape {given.shape} and strides "
+                f"{given.strides}: copies of arrays take such, counts of elements do not"
+            )
+        return Place(given.buffer, given.offset, given.nbytes, given.dtype)
+    raise TypeError(
+        f"the {name} must be a pointer, an isthmus.Array or an isthmus.Buffer, not "
+        f"{type(given).__name__}"
+    )
+
+
+def place(given: Any, name: str) -> Place:
+    """Of the same, and of host memory with the buffer protocol or an array interface."""
+    if isinstance(given, (UsmPointer, Buffer, Array)):
+        return usm_place(given, name)
+    if any(hasattr(given, interface) for interface in _INTERFACES):
+        return Place(given, 0, None, _dtype_of_interface(given))
+    try:
+        seen = memoryview(given)
+    except TypeError:
+        raise TypeError(
+            f"the {name} must be a pointer, an array, an address or an object with the buffer "
+            f"protocol, not {type(given).__name__}"
+        ) from None
+    if not seen.contiguous:
+        raise ValueError(f"the {name} is an array with gaps, and elements are counted without")
+    return Place(given, 0, seen.nbytes, _dtype_of_view(given, seen))
+
+
+def is_address(given: Any) -> bool:
+    """Whether it is a number; a pointer of ours knows more."""
+    return isinstance(given, numbers.Integral)
+
+
+def place_at(address: Any, name: str, nbytes: int, queue: Queue) -> Place:
+    """Of USM, known to the library or to the queue's context, else of the host's memory."""
+    if nbytes == 0:
+        return Place(bytearray(), 0, 0, None)
+    at = operator.index(address)
+    if at <= 0:
+        raise InvalidArgumentError(f"the {name} is the address {at}, where no {nbytes} bytes lie")
+    if "unknown" not in (query(at).kind, query(at, context=queue.context).kind):
+        return Place(Buffer.adopt(at, nbytes, queue=queue), 0, nbytes, None)
+    return Place((ctypes.c_ubyte * nbytes).from_address(at), 0, nbytes, None)
+
+
+def _dtype_of_view(given: Any, seen: memoryview) -> Any:
+    """None for plain bytes, which are as good as any element's."""
+    if not hasattr(given, "dtype") and seen.format in _BYTES:
+        return None
+    import numpy as np
+
+    return np.asarray(given).dtype
+
+
+def _dtype_of_interface(given: Any) -> Any:
+    import numpy as np
+
+    name = next(interface for interface in _INTERFACES if hasattr(given, interface))
+    return np.dtype(getattr(given, name)["typestr"])
+
+
+def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -> bool:
+    if 0 in shape:
+        return True
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1:
+            if stride != itemsize:
+                return False
+            itemsize *= extent
+    return True
+
+
+def bytes_of(count: int, *places: Place) -> int:
+    """Bytes of ``count`` elements of the type that the places have. TypeError where they differ."""
+    try:
+        number = operator.index(count)
+    except TypeError:
+        raise TypeError(f"a count of elements is an integer, not {type(count).__name__}") from None
+    if number < 0:
+        raise ValueError(f"a count of elements is 0 or more, not {number}")
+    types = [place.dtype for place in places if place.dtype is not None]
+    if any(dtype != types[0] for dtype in types):
+        raise TypeError(
+            f"elements of {types[0]} and of {types[1]}: they are counted in one type, which "
+            "ptr.cast(dtype) gives a pointer"
+        )
+    return number * (types[0].itemsize if types else 1)

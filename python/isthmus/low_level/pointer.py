@@ -1,0 +1,183 @@
+"""Pointers that own their memory, and the functions that allocate and free it."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import (
+    Buffer,
+    ClosedError,
+    Context,
+    DType,
+    InvalidArgumentError,
+    OutOfRangeError,
+    WrongContextError,
+)
+
+from .where import check, global_queue
+
+if TYPE_CHECKING:
+    from isthmus._core import Device
+
+__all__ = ["UsmPointer", "device_alloc", "free", "host_alloc", "shared_alloc"]
+
+
+class UsmPointer:
+    """An address in memory of ``device_alloc``, ``shared_alloc`` or ``host_alloc``.
+
+    It is a number where one is wanted (``int(ptr)``, ``hex(ptr)``, ``ctypes.c_void_p(int(ptr))``)
+    and keeps the memory alive, as do all pointers that were made of it; after ``free`` any use of
+    them is a ClosedError. ``ptr + n`` and ``ptr - n`` are pointers ``n`` bytes on, within the
+    allocation (OutOfRangeError). ``cast`` gives elements a type, which counts of elements go by.
+    Pointers compare by address, with numbers too. Never changes; safe to use from any thread.
+    """
+
+    __slots__ = ("_address", "_buffer", "_dtype", "_offset")
+
+    def __init__(self, buffer: Buffer, offset: int = 0, dtype: Any = None) -> None:
+        """Points ``offset`` bytes into the buffer, at elements of ``dtype`` (None: bytes)."""
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"a pointer is into an isthmus.Buffer, not {type(buffer).__name__}")
+        at = operator.index(offset)
+        if not 0 <= at <= buffer.nbytes:
+            raise OutOfRangeError(
+                f"byte {at} does not lie in an allocation of {buffer.nbytes} bytes"
+            )
+        self._buffer, self._offset, self._dtype = buffer, at, dtype
+        self._address = buffer.ptr + at
+
+    @property
+    def buffer(self) -> Buffer:
+        """The whole allocation as a Buffer."""
+        return self._buffer
+
+    @property
+    def offset(self) -> int:
+        """Bytes from the allocation's start."""
+        return self._offset
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes from here to the allocation's end."""
+        return self._buffer.nbytes - self._offset
+
+    @property
+    def kind(self) -> str:
+        """One of "device", "shared" and "host"."""
+        return self._buffer.kind
+
+    @property
+    def device(self) -> Device:
+        """The device that it was allocated for."""
+        return self._buffer.device
+
+    @property
+    def context(self) -> Context:
+        """The context that the memory belongs to."""
+        return self._buffer.context
+
+    @property
+    def dtype(self) -> Any:
+        """The isthmus.DType of an element; None: bytes."""
+        return self._dtype
+
+    @property
+    def freed(self) -> bool:
+        """Whether the memory was given to ``free``."""
+        return self._buffer.freed
+
+    def cast(self, dtype: Any) -> UsmPointer:
+        """The same address of elements of another type, as ``isthmus.DType`` takes it; None: bytes.
+
+        Raises TypeError for a type that no array has.
+        """
+        return UsmPointer(self._buffer, self._offset, None if dtype is None else DType(dtype))
+
+    def __index__(self) -> int:
+        if self._buffer.freed:
+            raise ClosedError(f"the memory at {self._address:#x} was freed")
+        return self._address
+
+    __int__ = __index__
+
+    def __add__(self, nbytes: int) -> UsmPointer:
+        return UsmPointer(self._buffer, self._offset + operator.index(nbytes), self._dtype)
+
+    def __sub__(self, other: Any) -> Any:
+        if isinstance(other, UsmPointer):
+            return self._address - other._address
+        return self + -operator.index(other)
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, UsmPointer):
+            return self._address == other._address
+        return self._address == other if isinstance(other, int) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self._address)
+
+    def __repr__(self) -> str:
+        state = "freed" if self.freed else f"{self.nbytes:,} bytes"
+        of = "" if self._dtype is None else f" of {self._dtype}"
+        return (
+            f"<isthmus.low_level.UsmPointer {self._address:#x}{of}, {self.kind} memory on "
+            f"{self.device.filter}, {state}>"
+        )
+
+
+def device_alloc(ctx: Context, dev: Device, nbytes: int, alignment: int = 1) -> UsmPointer:
+    """``nbytes`` bytes that the device alone reaches, aligned to a power of two.
+
+    They come from the current resource (``isthmus.using``), else from the driver, and are freed
+    with the last pointer, if ``free`` was not called before. Raises as Buffer() does: ValueError,
+    USMAllocationError, UnsupportedError for a kind that the device has not; WrongContextError for
+    a device that is not of the context.
+    """
+    return _allocated(ctx, dev, "device", nbytes, alignment)
+
+
+def shared_alloc(ctx: Context, dev: Device | None, nbytes: int, alignment: int = 1) -> UsmPointer:
+    """``device_alloc`` of memory that moves to where it is used.
+
+    ``dev`` None: of the context's first device.
+    """
+    return _allocated(ctx, _first(ctx) if dev is None else dev, "shared", nbytes, alignment)
+
+
+def host_alloc(ctx: Context, nbytes: int, alignment: int = 1) -> UsmPointer:
+    """``device_alloc`` of the host's memory, which all devices of the context reach."""
+    return _allocated(ctx, _first(ctx), "host", nbytes, alignment)
+
+
+def free(ctx: Context, ptr: UsmPointer) -> None:
+    """Makes ``ptr``, and all pointers into its allocation, dead at once; twice does nothing.
+
+    The memory goes back when the last operation on it has ended; never blocks. Raises TypeError for
+    what none of the functions above gave, WrongContextError for another context's,
+    InvalidArgumentError for a pointer behind the allocation's start.
+    """
+    if not isinstance(ptr, UsmPointer):
+        raise TypeError(
+            f"free() takes what device_alloc, shared_alloc or host_alloc gave, not "
+            f"{type(ptr).__name__}"
+        )
+    if ptr.context != ctx:
+        raise WrongContextError(f"{ptr!r} is not of {ctx!r}: free it in the one it was made in")
+    if ptr.offset:
+        raise InvalidArgumentError(
+            f"{ptr!r} lies {ptr.offset} bytes behind the start of its allocation: free that"
+        )
+    ptr.buffer.free()
+
+
+def _first(ctx: Context) -> Device:
+    if not isinstance(ctx, Context):
+        raise TypeError(f"ctx must be an isthmus.Context, not {type(ctx).__name__}")
+    return ctx.devices[0]
+
+
+def _allocated(ctx: Context, dev: Device, kind: str, nbytes: int, alignment: int) -> UsmPointer:
+    check(ctx, dev)
+    queue = global_queue(ctx, dev)
+    return UsmPointer(Buffer(nbytes, kind=kind, queue=queue, alignment=alignment))

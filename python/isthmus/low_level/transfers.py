@@ -1,0 +1,102 @@
+"""Copies and fills that are counted in elements."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from isthmus._core import Array
+
+from .place import Place, bytes_of, is_address, place, place_at, usm_place
+from .where import global_queue
+
+if TYPE_CHECKING:
+    from isthmus._core import Context, Device, Event, Queue
+
+__all__ = ["unsafe_copyto", "unsafe_fill"]
+
+
+def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Event:
+    """Copies ``n`` elements on ``global_queue(ctx, dev)`` and returns the copy's event at once.
+
+    ``dst`` and ``src``: pointers, Arrays without gaps, Buffers, NumPy arrays and others with the
+    buffer protocol or one of the array interfaces, or addresses, of the host's memory or of USM. An
+    element is of the type that one of them has; where none has, a byte. Both live until the copy
+    has ended, but for what lies at a bare address. Runs behind what the queue has, and behind
+    other work on the memory.
+
+    Raises OutOfRangeError past either end, as far as that is known, TypeError for two types,
+    ValueError for what is not contiguous, WrongContextError for memory of other contexts by
+    address, ReadOnlyError.
+    """
+    queue = global_queue(ctx, dev)
+    given = {"destination": dst, "source": src}
+    known = {name: place(each, name) for name, each in given.items() if not is_address(each)}
+    nbytes = bytes_of(n, *known.values())
+    to, source = (
+        known.get(name) or place_at(each, name, nbytes, queue) for name, each in given.items()
+    )
+    return copy_on(queue, to, source, nbytes)
+
+
+def copy_on(queue: Queue, dst: Place, src: Place, nbytes: int, after: Any = ()) -> Event:
+    """Nothing is submitted where either has too few bytes."""
+    dst.room(nbytes, "destination")
+    src.room(nbytes, "source")
+    event = queue.copy(
+        dst.holder, src.holder, nbytes, dst_offset=dst.offset, src_offset=src.offset,
+        after=after, blocking=False,
+    )  # fmt: skip
+    assert event is not None
+    return event
+
+
+def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Event:
+    """Repeats ``pattern`` ``n`` times from ``ptr`` on; on ``global_queue(ctx, dev)``, at once.
+
+    ``ptr``: a pointer, an Array without gaps, a Buffer, or the address of USM. Where it has a type,
+    ``pattern`` is a number that this holds, as in ``Array.fill``. Where it has none, it is an
+    integer from 0 to 255, or bytes or a NumPy scalar of 1, 2, 4, 8 or 16 bytes.
+
+    Raises OutOfRangeError past the end, OverflowError and TypeError for what the type does not
+    hold, WrongContextError, ReadOnlyError.
+    """
+    queue = global_queue(ctx, dev)
+    if is_address(ptr):
+        nbytes = bytes_of(n) * len(raw(pattern))
+        return fill_on(queue, place_at(ptr, "destination", nbytes, queue), pattern, nbytes)
+    to = usm_place(ptr, "destination")
+    size = len(raw(pattern)) if to.dtype is None else 1
+    return fill_on(queue, to, pattern, bytes_of(n, to) * size)
+
+
+def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()) -> Event:
+    """``nbytes`` is a multiple of the pattern's bytes."""
+    dst.room(nbytes, "destination")
+    if dst.dtype is None:
+        event = queue.fill(
+            dst.holder, raw(pattern), offset=dst.offset, nbytes=nbytes, after=after, blocking=False
+        )
+    else:
+        count = nbytes // dst.dtype.itemsize
+        elements = Array(dst.holder, count, dst.dtype, offset=dst.offset)
+        event = elements.fill(pattern, queue=queue, after=after, blocking=False)
+    assert event is not None
+    return event
+
+
+def raw(pattern: Any) -> bytes:
+    """The pattern of memory without a type."""
+    if isinstance(pattern, (bytes, bytearray)):
+        return bytes(pattern)
+    if isinstance(pattern, int) and not isinstance(pattern, bool):
+        if not 0 <= pattern <= 255:
+            raise OverflowError(
+                f"{pattern} is no byte, 0 to 255: ptr.cast(dtype) tells the type of the elements"
+            )
+        return bytes([pattern])
+    if hasattr(pattern, "dtype") and hasattr(pattern, "tobytes") and pattern.shape == ():
+        return bytes(pattern.tobytes())
+    raise TypeError(
+        f"memory without a type is filled with bytes or a NumPy scalar, not "
+        f"{type(pattern).__name__}: ptr.cast(dtype) tells the type of the elements"
+    )

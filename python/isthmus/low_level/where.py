@@ -1,0 +1,49 @@
+"""Where work goes that names no queue: the current device and context, and the queue of both."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+
+from isthmus._core import Context, Device, Queue, current_device, current_queue
+
+__all__ = ["context", "device", "global_queue"]
+
+# Of contexts that are not their devices' default ones. A queue that nobody holds has no work that
+# others could be in order with: operations on the same memory are, whatever their queues.
+_queues: weakref.WeakValueDictionary[tuple[Context, Device], Queue] = weakref.WeakValueDictionary()
+_making = threading.Lock()
+
+
+def device() -> Device:
+    """The current device: ``isthmus.current_device()``."""
+    return current_device()
+
+
+def context() -> Context:
+    """The context of the current queue, which the current device is of."""
+    return current_queue().context
+
+
+def global_queue(ctx: Context, dev: Device) -> Queue:
+    """The queue that everybody shares who works on that device in that context.
+
+    In the device's default context it is the device's default queue. Always the same one while it
+    is in use. Raises WrongContextError for a device that is not of the context.
+    """
+    check(ctx, dev)
+    if dev.default_context == ctx:
+        return dev.default_queue
+    with _making:
+        found = _queues.get((ctx, dev))
+        if found is None:
+            found = _queues[ctx, dev] = Queue(dev, context=ctx)
+        return found
+
+
+def check(ctx: object, dev: object) -> None:
+    """TypeError for what is no context and no device."""
+    if not isinstance(ctx, Context):
+        raise TypeError(f"ctx must be an isthmus.Context, not {type(ctx).__name__}")
+    if not isinstance(dev, Device):
+        raise TypeError(f"dev must be an isthmus.Device, not {type(dev).__name__}")

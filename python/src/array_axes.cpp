@@ -1,0 +1,177 @@
+#include "array_axes.hpp"
+
+#include "arguments.hpp"
+#include "errors.hpp"
+
+namespace isthmus::python {
+namespace {
+
+[[noreturn]] void raise_axis(nb::handle axis, std::size_t ndim) {
+  const auto numpy = nb::module_::import_("numpy");
+  const nb::object home =
+      nb::hasattr(numpy, "exceptions") ? nb::object(numpy.attr("exceptions")) : nb::object(numpy);
+  const nb::object type = home.attr("AxisError");
+  raise_python(type.ptr(), "axis %R is out of bounds for an array of %zu dimensions", axis.ptr(),
+               ndim);
+}
+
+// An integer, or a sequence, as a tuple.
+nb::object to_list(nb::handle given, const char* what) {
+  if (PyTuple_CheckExact(given.ptr())) {
+    return nb::borrow(given);
+  }
+  if (PyLong_CheckExact(given.ptr()) || as_integer(given).is_valid()) {
+    return nb::make_tuple(nb::borrow(given));
+  }
+  nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!all.is_valid()) {
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "%s must be an integer or a sequence of integers, not %R", what,
+                 given.ptr());
+  }
+  return all;
+}
+
+// Dimensions of an extent other than 1, which alone decide.
+void keep_wide(const array_layout& of, array_numbers& shape, array_numbers& strides) {
+  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+    if (of.shape[i] != 1) {
+      shape.push_back(of.shape[i]);
+      strides.push_back(of.strides[i]);
+    }
+  }
+}
+
+// Whether the dimensions [begin, end) are one run, as far as their strides go.
+bool is_one_run(const array_numbers& shape, const array_numbers& strides, std::size_t begin,
+                std::size_t end) {
+  for (auto i = begin; i + 1 < end; ++i) {
+    if (strides[i] != shape[i + 1] * strides[i + 1]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+std::size_t to_axis(nb::handle given, std::size_t ndim) {
+  const auto index = to_integer(given, "axis");
+  int overflow = 0;
+  const long long asked = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const auto count = static_cast<long long>(ndim);
+  const auto found = asked < 0 ? asked + count : asked;
+  if (overflow != 0 || found < 0 || found >= count) {
+    raise_axis(index, ndim);
+  }
+  return static_cast<std::size_t>(found);
+}
+
+array_numbers to_axes(nb::handle given, std::size_t ndim) {
+  const nb::object all = to_list(given, "axes");
+  array_numbers axes;
+  std::uint64_t seen = 0;
+  for (nb::handle each : nb::borrow<nb::tuple>(all)) {
+    const auto axis = to_axis(each, ndim);
+    const auto bit = std::uint64_t{1} << axis % 64;
+    if ((seen & bit) != 0) {
+      raise_python(PyExc_ValueError, "axes %R name one axis twice", given.ptr());
+    }
+    seen |= bit;
+    axes.push_back(static_cast<std::int64_t>(axis));
+  }
+  return axes;
+}
+
+array_numbers to_permutation(nb::handle given, std::size_t ndim) {
+  const nb::object all = to_list(given, "axes");
+  if (nb::len(all) != ndim) {
+    raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: name each of them",
+                 nb::len(all), ndim);
+  }
+  return to_axes(all, ndim);
+}
+
+array_numbers to_shape_of(nb::handle given, std::int64_t size) {
+  const nb::object all = to_list(given, "shape");
+  array_numbers shape;
+  std::int64_t others = 1;
+  std::int64_t* open = nullptr;
+  shape.reserve(nb::len(all));
+  for (nb::handle each : nb::borrow<nb::tuple>(all)) {
+    auto extent = to_int64(each, "extent");
+    const bool is_open = extent == -1 && open == nullptr;
+    if (extent < 0 && !is_open) {
+      raise_python(PyExc_ValueError, "extent must be 0 or more, or one of them -1, not %R",
+                   given.ptr());
+    }
+    if (!is_open && __builtin_mul_overflow(others, extent, &others)) {
+      raise_python(PyExc_OverflowError, "shape %R does not fit in 63 bits", given.ptr());
+    }
+    shape.push_back(extent);
+    open = is_open ? &shape.back() : open;
+  }
+  if (open != nullptr && others != 0) {
+    *open = size / others;
+    others *= *open;
+  }
+  if (others != size || (open != nullptr && *open < 0)) {
+    raise_python(PyExc_ValueError, "%lld elements cannot take the shape %R",
+                 static_cast<long long>(size), given.ptr());
+  }
+  if (shape.size() > PyBUF_MAX_NDIM) {
+    raise_python(PyExc_ValueError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
+                 shape.size());
+  }
+  return shape;
+}
+
+// Runs of old and of new dimensions with as many elements each are matched, and each run of old
+// ones must be one run in memory.
+bool find_strides(const array_layout& of, const array_numbers& shape, array_numbers& strides) {
+  array_numbers old_shape, old_strides;
+  keep_wide(of, old_shape, old_strides);
+  strides.assign(shape.size(), of.item);
+  std::size_t new_begin = 0, old_begin = 0;
+  while (new_begin < shape.size() && old_begin < old_shape.size()) {
+    auto new_end = new_begin + 1, old_end = old_begin + 1;
+    auto new_count = shape[new_begin], old_count = old_shape[old_begin];
+    while (new_count != old_count) {
+      if (new_count < old_count) {
+        new_count *= shape[new_end++];
+      } else {
+        old_count *= old_shape[old_end++];
+      }
+    }
+    if (!is_one_run(old_shape, old_strides, old_begin, old_end)) {
+      return false;
+    }
+    strides[new_end - 1] = old_strides[old_end - 1];
+    for (auto i = new_end - 1; i > new_begin; --i) {
+      strides[i - 1] = strides[i] * shape[i];
+    }
+    new_begin = new_end;
+    old_begin = old_end;
+  }
+  const auto last = new_begin == 0 ? of.item : strides[new_begin - 1];
+  std::fill(strides.begin() + new_begin, strides.end(), last);
+  return true;
+}
+
+array_layout broadcast(const array_layout& of, array_numbers shape) {
+  const auto extra = shape.size() - of.shape.size();
+  bool fits = shape.size() >= of.shape.size();
+  array_numbers strides(shape.size());
+  for (std::size_t i = 0; fits && i < of.shape.size(); ++i) {
+    const bool is_same = of.shape[i] == shape[extra + i];
+    fits = is_same || of.shape[i] == 1;
+    strides[extra + i] = is_same ? of.strides[i] : 0;
+  }
+  if (!fits) {
+    raise_python(PyExc_ValueError, "an array of shape %R does not broadcast to the shape %R",
+                 to_tuple(of.shape).ptr(), to_tuple(shape).ptr());
+  }
+  return {std::move(shape), std::move(strides), of.item, of.type};
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,169 @@
+#include "array_keys.hpp"
+
+#include "arguments.hpp"
+
+namespace isthmus::python {
+namespace {
+
+[[noreturn]] void raise_out_of_bounds(nb::handle index, std::int64_t extent, std::size_t axis) {
+  raise_python(PyExc_IndexError, "index %R is out of bounds for axis %zu with size %lld",
+               index.ptr(), axis, static_cast<long long>(extent));
+}
+
+[[noreturn]] void raise_too_many(std::size_t given, std::size_t ndim) {
+  raise_python(PyExc_IndexError,
+               "too many indices: the array is %zu-dimensional, but %zu were indexed", ndim, given);
+}
+
+[[noreturn]] void raise_no_key(nb::handle key) {
+  raise_python(PyExc_TypeError,
+               "an Array is indexed by integers, slices, None and ..., not by %.100s: for other "
+               "choices of elements copy it with to_numpy()",
+               Py_TYPE(key.ptr())->tp_name);
+}
+
+bool takes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
+
+// A view that takes shape key by key.
+class view_maker {
+ public:
+  explicit view_maker(const typed_array& of) : of_{of}, offset_{of.offset} {
+    made_.item = of.layout->item;
+    made_.type = of.layout->type;
+  }
+
+  void take(PyObject* key, std::size_t skipped);
+  void keep_rest() { keep(of_.layout->shape.size() - axis_); }
+  [[nodiscard]] nb::object finish(nb::handle object) {
+    return make_array_view(object, of_, std::make_shared<const typed_layout>(std::move(made_)),
+                           offset_);
+  }
+
+ private:
+  [[nodiscard]] std::int64_t extent() const { return of_.layout->shape[axis_]; }
+  [[nodiscard]] std::int64_t stride() const { return of_.layout->strides[axis_]; }
+  void add(std::int64_t extent, std::int64_t stride) {
+    made_.shape.push_back(extent);
+    made_.strides.push_back(stride);
+  }
+  void keep(std::size_t axes) {
+    for (; axes > 0; --axes, ++axis_) {
+      add(extent(), stride());
+    }
+  }
+  void take_slice(PyObject* key);
+  void take_index(PyObject* key);
+  void move_by(std::int64_t steps) { offset_ += static_cast<std::size_t>(steps * stride()); }
+
+  const typed_array& of_;
+  array_layout made_{};
+  std::size_t offset_;
+  std::size_t axis_ = 0;  // the next of `of_`
+};
+
+// The stride of an extent of 1 or less says nothing: a step of any size is one.
+void view_maker::take_slice(PyObject* key) {
+  Py_ssize_t start = 0, stop = 0, step = 0;
+  if (PySlice_Unpack(key, &start, &stop, &step) != 0) {
+    raise_set();
+  }
+  const auto length = PySlice_AdjustIndices(extent(), &start, &stop, step);
+  if (length != 0) {
+    move_by(start);
+  }
+  add(length, length > 1 ? step * stride() : stride());
+  ++axis_;
+}
+
+void view_maker::take_index(PyObject* key) {
+  if (PyBool_Check(key) != 0) {
+    raise_no_key(key);
+  }
+  move_by(to_position(key, extent(), axis_));
+  ++axis_;
+}
+
+// `skipped`: the axes that ... stands for.
+void view_maker::take(PyObject* key, std::size_t skipped) {
+  if (PySlice_Check(key) != 0) {
+    take_slice(key);
+  } else if (key == Py_Ellipsis) {
+    keep(skipped);
+  } else if (key == Py_None) {
+    add(1, 0);
+  } else {
+    take_index(key);
+  }
+}
+
+void require_room(std::size_t ndim) {
+  if (ndim > PyBUF_MAX_NDIM) {
+    raise_python(PyExc_IndexError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
+                 ndim);
+  }
+}
+
+}  // namespace
+
+std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis) {
+  if (!PyLong_CheckExact(index.ptr())) {
+    const nb::object number = as_integer(index);
+    if (!number.is_valid()) {
+      raise_no_key(index);
+    }
+    return to_position(number, extent, axis);
+  }
+  int overflow = 0;
+  const long long asked = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+  const auto found = asked < 0 ? asked + extent : asked;
+  if (overflow != 0 || found < 0 || found >= extent) [[unlikely]] {
+    raise_out_of_bounds(index, extent, axis);
+  }
+  return found;
+}
+
+std::optional<std::size_t> element_at(const typed_array& of, const key_list& keys) {
+  const auto& layout = *of.layout;
+  if (keys.size() != layout.shape.size()) {
+    return {};
+  }
+  for (PyObject* key : keys) {
+    const bool is_index =
+        PyLong_CheckExact(key) || (PyIndex_Check(key) != 0 && PyBool_Check(key) == 0);
+    if (!is_index) {
+      return {};
+    }
+  }
+  std::size_t offset = of.offset;
+  std::size_t axis = 0;
+  for (PyObject* key : keys) {
+    offset +=
+        static_cast<std::size_t>(to_position(key, layout.shape[axis], axis) * layout.strides[axis]);
+    ++axis;
+  }
+  return offset;
+}
+
+nb::object view_at(nb::handle object, const typed_array& of, const key_list& keys) {
+  const auto ndim = of.layout->shape.size();
+  std::size_t axes = 0, ellipses = 0;
+  for (PyObject* key : keys) {
+    axes += takes_axis(key) ? 1 : 0;
+    ellipses += key == Py_Ellipsis ? 1 : 0;
+  }
+  if (ellipses > 1) {
+    raise_python(PyExc_IndexError, "an index may have one ... only");
+  }
+  if (axes > ndim) {
+    raise_too_many(axes, ndim);
+  }
+  require_room(ndim + keys.size() - ellipses - axes);
+  view_maker view{of};
+  for (PyObject* key : keys) {
+    view.take(key, ndim - axes);
+  }
+  view.keep_rest();
+  return view.finish(object);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,40 @@
+#pragma once
+// array[key]: what a key names of an array.
+
+#include <optional>
+
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+
+// A key as the list that it stands for. Borrows it.
+class key_list {
+ public:
+  explicit key_list(PyObject* key) noexcept
+      : one_{key},
+        items_{PyTuple_Check(key) != 0 ? &PyTuple_GET_ITEM(key, 0) : &one_},
+        count_{PyTuple_Check(key) != 0 ? static_cast<std::size_t>(PyTuple_GET_SIZE(key)) : 1} {}
+  key_list(const key_list&) = delete;
+  key_list& operator=(const key_list&) = delete;
+
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] PyObject* const* begin() const noexcept { return items_; }
+  [[nodiscard]] PyObject* const* end() const noexcept { return items_ + count_; }
+
+ private:
+  PyObject* one_;
+  PyObject* const* items_;
+  std::size_t count_;
+};
+
+// Where a key of an integer for each dimension has its element, from the buffer's start; nothing
+// for another key. IndexError out of bounds.
+[[nodiscard]] std::optional<std::size_t> element_at(const typed_array& of, const key_list& keys);
+// The view by any key: by integers, slices, None and ... . IndexError out of bounds and for too
+// many keys, ValueError for a step of 0, TypeError for other keys.
+[[nodiscard]] nb::object view_at(nb::handle object, const typed_array& of, const key_list& keys);
+
+// In [0, extent). IndexError out of bounds, which names value, axis and extent.
+[[nodiscard]] std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis);
+
+}  // namespace isthmus::python

@@ -1,0 +1,117 @@
+// Array's end, the names that dpnp's arrays have for where they are, and what they print.
+
+#include "arguments.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+namespace {
+
+bool is_freed(const typed_array& self) noexcept {
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  return isthmus_buffer_info(buffer_in(self).raw.get(), &info) == ISTHMUS_ERROR_CLOSED;
+}
+
+// A freed Buffer of as many bytes in its place: what is tried with the array is refused as ever.
+nb::object closed_stand_in(const buffer& of) {
+  buffer_handle made;
+  check(isthmus_buffer_create(0, of.kind, 0, queue_of_buffer(of).raw.get(), nullptr, made.out()));
+  isthmus_buffer_free(made.get());
+  return make_instance<buffer>(types.buffer, std::move(made), of.queue_object, nb::object{},
+                               of.kind, of.nbytes, of.read_only);
+}
+
+// The Buffer itself is let go, not freed: views, a unified buffer and whoever else has it go on.
+void free_array(typed_array& self) {
+  if (!is_freed(self)) {
+    nb::object closed = closed_stand_in(buffer_in(self));
+    const nb::object had = std::exchange(self.buffer_object, std::move(closed));
+  }
+}
+
+nb::object header_of(const typed_array& self) {
+  const auto& of = buffer_in(self);
+  const auto& layout = *self.layout;
+  const auto on = describe(*device_of(queue_of_buffer(of).device_object));
+  const nb::object gaps = nb::steal(
+      layout.is_c_dense ? PyUnicode_FromString("")
+                        : PyUnicode_FromFormat(", strides %R", to_tuple(layout.strides).ptr()));
+  return nb::steal(PyUnicode_FromFormat(
+      "isthmus.Array %U %R %s%U, %zu bytes%s on %s%s", kind_name(of.kind).ptr(),
+      to_tuple(layout.shape).ptr(), layout.type->name, gaps.ptr(), layout.nbytes,
+      is_freed(self) ? ", freed," : "", on.c_str(), is_read_only(self) ? ", read-only" : ""));
+}
+
+// Of isthmus._printing.
+nb::object printed(const char* how, nb::handle self) {
+  return nb::module_::import_("isthmus._printing").attr(how)(self);
+}
+
+void bind_end(nb::class_<typed_array>& bound) {
+  bound
+      .def("free", &free_array,
+           "Ends this array at once: further use of it raises ClosedError, freeing it again does\n"
+           "nothing. Its views go on, as do exports (a NumPy array over it, a memoryview, DLPack)\n"
+           "and a Buffer that is referred to by itself; the memory goes back when the last of\n"
+           "them is gone and the last operation on it has ended. Never blocks.")
+      .def("unsafe_free", &free_array, "As free(): oneAPI.jl's name of it.")
+      .def_prop_ro("freed", &is_freed, "Whether it was freed, or all of its memory was.")
+      .def(
+          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+      .def(
+          "__exit__", [](typed_array& self, nb::args) { free_array(self); },
+          nb::sig("def __exit__(self, *exc: object) -> None"));
+}
+
+template <isthmus_kind_t Kind>
+bool is_of_kind(const typed_array& self) noexcept {
+  return buffer_in(self).kind == Kind;
+}
+
+void bind_places(nb::class_<typed_array>& bound) {
+  bound
+      .def_prop_ro("is_device", &is_of_kind<ISTHMUS_KIND_DEVICE>,
+                   "Whether it is of kind \"device\".")
+      .def_prop_ro("is_shared", &is_of_kind<ISTHMUS_KIND_SHARED>,
+                   "Whether it is of kind \"shared\".")
+      .def_prop_ro("is_host", &is_of_kind<ISTHMUS_KIND_HOST>, "Whether it is of kind \"host\".")
+      .def_prop_ro(
+          "usm_type", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
+          nb::sig("def usm_type(self) -> str"), "dpnp's name of `kind`.")
+      .def_prop_ro(
+          "sycl_queue", [](const typed_array& self) { return buffer_in(self).queue_object; },
+          nb::sig("def sycl_queue(self) -> Queue"), "dpnp's name of `queue`.")
+      .def_prop_ro(
+          "sycl_device",
+          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
+          nb::sig("def sycl_device(self) -> Device"), "dpnp's name of `device`.")
+      .def_prop_ro(
+          "sycl_context",
+          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).context_object; },
+          nb::sig("def sycl_context(self) -> Context"), "The context of its queue.");
+}
+
+void bind_text(nb::class_<typed_array>& bound) {
+  bound
+      .def("_header", &header_of, nb::sig("def _header(self) -> str"),
+           "What it is and where, in a line.")
+      .def(
+          "__repr__", [](nb::handle self) { return printed("to_repr", self); },
+          nb::sig("def __repr__(self) -> str"))
+      .def(
+          "__str__", [](nb::handle self) { return printed("to_text", self); },
+          nb::sig("def __str__(self) -> str"))
+      .def(
+          "_repr_html_", [](nb::handle self) { return printed("to_html", self); },
+          nb::sig("def _repr_html_(self) -> str"));
+}
+
+}  // namespace
+
+void bind_array_life(nb::class_<typed_array>& bound) {
+  bind_end(bound);
+  bind_places(bound);
+  bind_text(bound);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,331 @@
+// isthmus.empty, zeros, ones, full and what they are called for a prototype.
+
+#include "array_make.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "arguments.hpp"
+#include "array_order.hpp"
+#include "array_pools.hpp"
+#include "array_requests.hpp"
+#include "current.hpp"
+#include "interfaces.hpp"
+#include "resources.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+
+nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
+                             nb::object queue, const resource* from) {
+  const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
+  nb::object chosen;
+  if (from == nullptr && resources_in_use) {
+    chosen = current_resource(kind, on);
+    from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
+  }
+  if (from == nullptr) {
+    from = &default_pool(kind, on);
+  }
+  nb::object made = nb::inst_alloc(types.buffer);
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  construct_buffer(nb::inst_ptr<buffer>(made), nbytes, kind, alignment, std::move(queue), from,
+                   kinds_allowed::any);
+  nb::inst_mark_ready(made);
+  return made;
+}
+
+namespace {
+
+// What a prototype tells, as far as the caller does not.
+struct model {
+  nb::object shape;                    // not valid for an array of ours
+  const typed_array* array = nullptr;  // then it is this one's
+  const element_type* type = nullptr;
+  nb::object queue;  // not valid: the current one
+  isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
+};
+
+model model_of_numpys(nb::handle given) {
+  const bool tells = nb::hasattr(given, "shape") && nb::hasattr(given, "dtype");
+  const nb::object like =
+      tells ? nb::borrow(given) : nb::module_::import_("numpy").attr("asarray")(given);
+  return {like.attr("shape"), nullptr, &to_element_type(nb::object(like.attr("dtype"))), {}};
+}
+
+model model_of(nb::handle prototype) {
+  if (const auto* array = typed_array_of(prototype)) {
+    const auto& memory = buffer_in(*array);
+    return {{}, array, array->layout->type, memory.queue_object, memory.kind};
+  }
+  if (const auto* bytes = buffer_of(prototype)) {
+    return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
+  }
+  return model_of_numpys(prototype);
+}
+
+const element_type& type_for(const array_request& request, const model& like) {
+  return given(request.dtype)   ? to_element_type(request.dtype)
+         : like.type != nullptr ? *like.type
+                                : default_element_type();
+}
+
+shared_layout layout_for(const array_request& request, const model& like,
+                         const element_type& type) {
+  const auto order = to_order(request.order, request.prototype.is_valid());
+  const auto* const array = given(request.shape) ? nullptr : like.array;
+  if (array != nullptr) {
+    return order == wanted_order::c ? recent_layout(array->layout->shape, type)
+                                    : ordered_layout(*array->layout, type, order);
+  }
+  const bool is_told = given(request.shape) || !like.shape.is_valid();
+  const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
+  auto extents = to_extents(shape);
+  return order == wanted_order::fortran ? fortran_layout(std::move(extents), type)
+                                        : recent_layout(std::move(extents), type);
+}
+
+nb::object queue_for(const array_request& request, const model& like, const resource* from) {
+  if (given(request.queue) || given(request.device)) {
+    return to_queue(request.queue, request.device);
+  }
+  return from != nullptr         ? from->queue_object
+         : like.queue.is_valid() ? like.queue
+                                 : current_queue();
+}
+
+// Elements are aligned, whatever power of two is asked for.
+std::int64_t alignment_for(const array_request& request, const element_type& type) {
+  const auto asked = to_alignment(request.alignment);
+  const bool is_power = asked > 0 && (asked & (asked - 1)) == 0;
+  return is_power ? std::max<std::int64_t>(asked, type.alignment) : asked;
+}
+
+// Memory of another kind stands behind it.
+nb::object with_fallback(const array_request& request, isthmus_kind_t kind,
+                         const nb::object& queue) {
+  const auto first = given(request.resource) ? nb::borrow(request.resource) : nb::none();
+  return nb::module_::import_("isthmus._fallback")
+      .attr("with_fallback")(kind_name(kind), request.fallback, queue, first);
+}
+
+nb::object make_empty(const array_request& request, const model& like, const element_type& type) {
+  const auto* from = resource_or_none(request.resource);
+  const auto kind = given(request.kind) ? to_kind(request.kind)
+                    : from != nullptr   ? from->kind
+                                        : like.kind;
+  auto layout = layout_for(request, like, type);
+  const auto nbytes = layout->nbytes;
+  nb::object queue = queue_for(request, like, from);
+  nb::object chain;  // till the memory keeps it
+  if (given(request.fallback)) {
+    chain = with_fallback(request, kind, queue);
+    from = resource_or_none(chain);
+  }
+  nb::object memory =
+      make_array_buffer(nbytes, kind, alignment_for(request, type), std::move(queue), from);
+  return make_typed_array(std::move(memory), std::move(layout));
+}
+
+model model_for(const array_request& request) {
+  return request.prototype.is_valid() ? model_of(request.prototype) : model{};
+}
+
+nb::object make_empty(const array_request& request) {
+  const auto like = model_for(request);
+  return make_empty(request, like, type_for(request, like));
+}
+
+// Behind which all that uses the array comes.
+nb::object fill(nb::object made, nb::handle value) {
+  static PyObject* const method = PyUnicode_InternFromString("fill");
+  static PyObject* const names = nb::object(nb::make_tuple("blocking")).release().ptr();
+  PyObject* const arguments[] = {made.ptr(), value.ptr(), Py_False};
+  const nb::object event = nb::steal(PyObject_VectorcallMethod(method, arguments, 2, names));
+  if (!event.is_valid()) {
+    raise_set();
+  }
+  return made;
+}
+
+template <int Value>
+nb::object make_filled(const array_request& request) {
+  return fill(make_empty(request), nb::int_(Value));
+}
+
+// The type that NumPy gives it.
+const element_type& type_of_value(nb::handle value) {
+  auto* const exact = Py_TYPE(value.ptr());
+  if (exact == &PyFloat_Type || exact == &PyComplex_Type || exact == &PyBool_Type) {
+    return to_element_type(reinterpret_cast<PyObject*>(exact));
+  }
+  const nb::object like = nb::module_::import_("numpy").attr("asarray")(value);
+  return to_element_type(nb::object(like.attr("dtype")));
+}
+
+nb::object make_full(const array_request& request) {
+  const auto like = model_for(request);
+  const bool is_told = given(request.dtype) || like.type != nullptr;
+  const auto& type = is_told ? type_for(request, like) : type_of_value(request.fill_value);
+  return fill(make_empty(request, like, type), request.fill_value);
+}
+
+// -- the functions themselves ---------------------------------------------------------------------
+
+constexpr request_member k_shape[] = {&array_request::shape, &array_request::dtype};
+constexpr request_member k_full[] = {&array_request::shape, &array_request::fill_value,
+                                     &array_request::dtype};
+constexpr request_member k_like[] = {&array_request::prototype, &array_request::dtype};
+constexpr request_member k_full_like[] = {&array_request::prototype, &array_request::fill_value,
+                                          &array_request::dtype};
+
+constexpr array_signature k_empty{"empty", k_shape, 1, false, false};
+constexpr array_signature k_zeros{"zeros", k_shape, 1, false, false};
+constexpr array_signature k_ones{"ones", k_shape, 1, false, false};
+constexpr array_signature k_full_of{"full", k_full, 2, true, false};
+constexpr array_signature k_empty_like{"empty_like", k_like, 1, false, true};
+constexpr array_signature k_zeros_like{"zeros_like", k_like, 1, false, true};
+constexpr array_signature k_ones_like{"ones_like", k_like, 1, false, true};
+constexpr array_signature k_full_of_like{"full_like", k_full_like, 2, true, true};
+
+template <const array_signature& Signature, nb::object (*Make)(const array_request&)>
+PyObject* call(PyObject*, PyObject* const* arguments, Py_ssize_t positional,
+               PyObject* names) noexcept {
+  return result_of([=] {
+    return Make(read_request(Signature, arguments, static_cast<std::size_t>(positional), names));
+  });
+}
+
+template <const array_signature& Signature, nb::object (*Make)(const array_request&)>
+PyMethodDef method(const char* doc) {
+  return {Signature.name,
+          reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(&call<Signature, Make>)),
+          METH_FASTCALL | METH_KEYWORDS, doc};
+}
+
+#define ISTHMUS_WHERE                                                             \
+  "order='C', kind=None, device=None, queue=None, resource=None, fallback=None, " \
+  "alignment=0, usm_type=None, sycl_queue=None)\n--\n\n"
+#define ISTHMUS_WHERE_LIKE                                                     \
+  "shape=None, order='K', kind=None, device=None, queue=None, resource=None, " \
+  "fallback=None, alignment=0, usm_type=None, sycl_queue=None)\n--\n\n"
+
+PyMethodDef functions[] = {
+    method<k_empty, &make_empty>(
+        "empty($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
+        "A new array in C order; what its elements are at first is not defined.\n\n"
+        "`shape`: an integer or a sequence of them. `dtype`: as for DType. `order`: \"C\", or "
+        "\"F\"\n"
+        "with the first dimension's elements side by side. `kind` \"device\", \"shared\" or\n"
+        "\"host\"; None: that of `resource`, else \"device\". `device` or `queue`: where; "
+        "neither:\n"
+        "the current queue. `resource`: where the memory comes from; None: the current one\n"
+        "(isthmus.using), else default_pool(kind), so that arrays made in a loop ask the driver\n"
+        "for nothing. `fallback`, \"shared\" or \"host\": the kind where that has no memory "
+        "left;\n"
+        "`kind` of the array tells which it has. `alignment` in bytes: a power of two; 0: the\n"
+        "device's own. `usm_type` and\n"
+        "`sycl_queue` are other names of `kind` and `queue`.\n\n"
+        "Raises TypeError for a type that no array has and for two names of one argument,\n"
+        "ValueError for negative extents, more than 64 of them, a bad kind or alignment,\n"
+        "OverflowError past 63 bits, USMAllocationError without memory, UnsupportedError for a\n"
+        "kind that the device has not. Safe to use from any thread."),
+    method<k_zeros, &make_filled<0>>(
+        "zeros($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
+        "A new array of zeros: the arguments and errors of empty(). Does not wait for the fill,\n"
+        "behind which all that uses the array comes."),
+    method<k_ones, &make_filled<1>>("ones($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
+                                    "A new array of ones: as zeros()."),
+    method<k_full_of, &make_full>(
+        "full($module, /, shape, fill_value, dtype=None, *, " ISTHMUS_WHERE
+        "A new array of that value, a number: as zeros(). `dtype` None: the value's, as NumPy has\n"
+        "it. Raises OverflowError for an integer that does not fit, TypeError for a value of\n"
+        "another kind, as 1.5 for integers."),
+    method<k_empty_like, &make_empty>(
+        "empty_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
+        "A new array as empty() makes it, with the shape, dtype, kind and queue of `prototype` "
+        "but\n"
+        "for those that are given: an Array or a Buffer, or a NumPy array or another with shape\n"
+        "and dtype, which has the default kind and queue. `order`: \"C\", \"F\", \"A\" (Fortran's "
+        "if\n"
+        "the prototype is in that order), or \"K\", the order of its dimensions in memory."),
+    method<k_zeros_like, &make_filled<0>>(
+        "zeros_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
+        "Zeros, as empty_like() and zeros()."),
+    method<k_ones_like, &make_filled<1>>(
+        "ones_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
+        "Ones, as empty_like() and zeros()."),
+    method<k_full_of_like, &make_full>(
+        "full_like($module, /, prototype, fill_value, dtype=None, *, " ISTHMUS_WHERE_LIKE
+        "That value, as empty_like() and full(), but of the prototype's dtype where none is "
+        "given."),
+    {nullptr, nullptr, 0, nullptr}};
+
+// -- other libraries' memory ----------------------------------------------------------------------
+
+// Nothing to adopt, for which drivers have no address.
+nb::object without_elements(told_interface told) {
+  const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
+  nb::object memory = make_array_buffer(0, kind, 0, std::move(told.queue));
+  return make_typed_array(std::move(memory),
+                          std::make_shared<const typed_layout>(std::move(told.layout)));
+}
+
+// All of the memory that it is a part of, where the object tells: arrays of other parts are then of
+// one memory. Gives where the part begins.
+std::size_t widen(adoption& what, nb::handle whole) {
+  auto* const base = static_cast<char*>(to_pointer(whole.attr("_pointer"), "_pointer"));
+  const auto nbytes = to_size(nb::object(whole.attr("nbytes")), "nbytes");
+  const auto begin =
+      reinterpret_cast<std::uintptr_t>(what.pointer) - reinterpret_cast<std::uintptr_t>(base);
+  if (begin > nbytes || what.nbytes > nbytes - begin) {
+    return 0;
+  }
+  what.pointer = base;
+  what.nbytes = nbytes;
+  return begin;
+}
+
+// None where the object has no interface.
+nb::object array_from_interface(nb::handle object, nb::handle whole) {
+  auto told = read_interface(object);
+  if (!told) {
+    return nb::none();
+  }
+  if (told->layout.type == nullptr) {
+    raise_python(PyExc_TypeError, "%.100s has elements of dates or times: view them as int64",
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  if (told->empty) {
+    return without_elements(*std::move(told));
+  }
+  auto layout = std::make_shared<const typed_layout>(told->layout);
+  const auto begin = whole.is_none() ? 0 : widen(told->what, whole);
+  return make_typed_array(adopt_interface(object, *std::move(told)), std::move(layout),
+                          begin + layout->before);
+}
+
+}  // namespace
+
+void bind_array_make(nb::module_& module) {
+  if (PyModule_AddFunctions(module.ptr(), functions) != 0) {
+    raise_set();
+  }
+  module.def(
+      "_array_from_interface", &array_from_interface, nb::arg("obj").none(),
+      nb::arg("whole") = nb::none(),
+      nb::sig("def _array_from_interface(obj: object, whole: object = None) -> Array | None"),
+      "An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells, a\n"
+      "part of the memory object `whole` if that is given.");
+  module.def("_array_from_dlpack", &array_from_dlpack, nb::arg("obj").none(),
+             nb::arg("queue") = nb::none(),
+             nb::sig("def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array"),
+             "An array over the memory that __dlpack__ lends, as Buffer.from_dlpack.");
+  module.def("_queue_for", &to_queue, nb::arg("queue").none(), nb::arg("device").none(),
+             nb::sig("def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue"),
+             "The queue, else the default one of the device, else the current one.");
+}
+
+}  // namespace isthmus::python

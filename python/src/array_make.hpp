@@ -1,0 +1,15 @@
+#pragma once
+// Making arrays in memory of their own.
+
+#include "array_layout.hpp"
+#include "buffer.hpp"
+
+namespace isthmus::python {
+
+// A new Buffer for an array: from `from`, else the current resource, else the default pool. `queue`
+// is a Queue. What construct_buffer throws.
+[[nodiscard]] nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind,
+                                           std::int64_t alignment, nb::object queue,
+                                           const resource* from = nullptr);
+
+}  // namespace isthmus::python

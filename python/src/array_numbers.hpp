@@ -1,0 +1,125 @@
+#pragma once
+// The extents or strides of an array.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <iterator>
+#include <span>
+#include <utility>
+
+namespace isthmus::python {
+
+using number_span = std::span<const std::int64_t>;
+
+// As a std::vector, but of four at most without memory of their own: a view of an array is made in
+// less time than two allocations take.
+class array_numbers {
+ public:
+  array_numbers() noexcept = default;
+  explicit array_numbers(std::size_t count, std::int64_t value = 0) { assign(count, value); }
+  array_numbers(std::initializer_list<std::int64_t> values) {
+    assign(values.begin(), values.end());
+  }
+  template <std::input_iterator Iterator>
+  array_numbers(Iterator first, Iterator last) {
+    assign(first, last);
+  }
+  array_numbers(const array_numbers& other) { assign(other.begin(), other.end()); }
+  array_numbers(array_numbers&& other) noexcept { take(other); }
+  array_numbers& operator=(const array_numbers& other) {
+    if (this != &other) {
+      assign(other.begin(), other.end());
+    }
+    return *this;
+  }
+  array_numbers& operator=(array_numbers&& other) noexcept {
+    if (this != &other) {
+      drop();
+      take(other);
+    }
+    return *this;
+  }
+  ~array_numbers() { drop(); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  [[nodiscard]] std::int64_t* data() noexcept { return start_; }
+  [[nodiscard]] const std::int64_t* data() const noexcept { return start_; }
+  [[nodiscard]] std::int64_t* begin() noexcept { return start_; }
+  [[nodiscard]] const std::int64_t* begin() const noexcept { return start_; }
+  [[nodiscard]] std::int64_t* end() noexcept { return start_ + size_; }
+  [[nodiscard]] const std::int64_t* end() const noexcept { return start_ + size_; }
+  [[nodiscard]] std::int64_t& operator[](std::size_t i) noexcept { return start_[i]; }
+  [[nodiscard]] std::int64_t operator[](std::size_t i) const noexcept { return start_[i]; }
+  [[nodiscard]] std::int64_t& back() noexcept { return start_[size_ - 1]; }
+  [[nodiscard]] std::int64_t back() const noexcept { return start_[size_ - 1]; }
+
+  void push_back(std::int64_t value) {
+    if (size_ == capacity_) {
+      reserve(2 * capacity_);
+    }
+    start_[size_++] = value;
+  }
+  void pop_back() noexcept { --size_; }
+  void insert(std::size_t before, std::int64_t value) {
+    push_back(value);
+    std::rotate(start_ + before, end() - 1, end());
+  }
+  void erase(std::size_t at) noexcept {
+    std::move(start_ + at + 1, end(), start_ + at);
+    --size_;
+  }
+  void reserve(std::size_t count) {
+    if (count <= capacity_) {
+      return;
+    }
+    auto* const larger = new std::int64_t[count];
+    std::copy(begin(), end(), larger);
+    drop();
+    start_ = larger;
+    capacity_ = count;
+  }
+  void assign(std::size_t count, std::int64_t value) {
+    reserve(count);
+    size_ = count;
+    std::fill(begin(), end(), value);
+  }
+  template <std::input_iterator Iterator>
+  void assign(Iterator first, Iterator last) {
+    reserve(static_cast<std::size_t>(std::distance(first, last)));
+    size_ = static_cast<std::size_t>(std::copy(first, last, start_) - start_);
+  }
+
+  friend bool operator==(const array_numbers& a, const array_numbers& b) noexcept {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
+  }
+
+ private:
+  static constexpr std::size_t k_own = 4;
+
+  void drop() noexcept {
+    if (start_ != own_) {
+      delete[] start_;
+    }
+  }
+  // Pre: what this one had is dropped.
+  void take(array_numbers& other) noexcept {
+    const bool is_own = other.start_ == other.own_;
+    if (is_own) {
+      std::copy(other.begin(), other.end(), own_);
+    }
+    start_ = is_own ? own_ : other.start_;
+    size_ = std::exchange(other.size_, 0);
+    capacity_ = std::exchange(other.capacity_, k_own);
+    other.start_ = other.own_;
+  }
+
+  std::int64_t* start_ = own_;
+  std::size_t size_ = 0;
+  std::size_t capacity_ = k_own;
+  std::int64_t own_[k_own];
+};
+
+}  // namespace isthmus::python

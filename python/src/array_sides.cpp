@@ -1,0 +1,193 @@
+#include "array_sides.hpp"
+
+#include <cstring>
+
+#include "arguments.hpp"
+#include "array_axes.hpp"
+
+namespace isthmus::python {
+namespace {
+
+[[noreturn]] void raise_unknown_type(const char* role) {
+  raise_python(PyExc_TypeError,
+               "the %s has a dtype that no array here has: it must be a bool, integer, float or "
+               "complex type in this machine's order of bytes; convert it, as with astype()",
+               role);
+}
+
+array_layout layout_of(const Py_buffer& view) {
+  array_layout made;
+  made.item = view.itemsize;
+  made.type = element_type_of_format(view.format, view.itemsize);
+  made.shape.assign(view.shape, view.shape + view.ndim);
+  made.strides.assign(view.strides, view.strides + view.ndim);
+  return made;
+}
+
+// Of the object's own view. Nothing where it gives none.
+std::optional<array_side> host_side(nb::handle object, access wanted, const char* role) {
+  if (PyObject_CheckBuffer(object.ptr()) == 0) {
+    return {};
+  }
+  array_side made;
+  made.where.memory = std::make_unique<pinned>();
+  auto& view = made.where.memory->view;
+  if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+    PyErr_Clear();
+    return {};
+  }
+  if (wanted == access::write && view.readonly != 0) {
+    raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s of type %.100s is read-only", role,
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  made.layout = layout_of(view);
+  made.where.raw.pointer = view.buf;
+  made.where.nbytes = static_cast<std::size_t>(view.len);
+  return made;
+}
+
+array_side foreign_side(nb::handle object, const told_interface& told, access wanted,
+                        const char* role) {
+  array_side made{foreign_place(object, told, wanted, role), told.layout};
+  if (!told.empty) {
+    made.where.raw.offset = static_cast<std::size_t>(-box_of(told.layout).start);
+  }
+  return made;
+}
+
+array_side lent_side(nb::handle object, access wanted, const char* role) {
+  const nb::object lent = array_from_dlpack(object, nb::none());
+  return side_of(*typed_array_of(lent), wanted, role);
+}
+
+array_side bytes_side(nb::handle object, access wanted, const char* role) {
+  const byte_view bytes{object};
+  const auto told = bytes.get();
+  return {to_place(object, wanted, role),
+          {{told.shape.begin(), told.shape.end()}, {1}, 1, &byte_type()}};
+}
+
+// Nothing for what tells nothing of itself.
+std::optional<array_side> find_side(nb::handle object, access wanted, const char* role) {
+  if (const auto* array = typed_array_of(object)) {
+    return side_of(*array, wanted, role);
+  }
+  if (buffer_of(object) != nullptr) {
+    return bytes_side(object, wanted, role);
+  }
+  if (auto host = host_side(object, wanted, role)) {
+    return host;
+  }
+  if (PyType_Check(object.ptr()) != 0) {
+    return {};
+  }
+  if (const auto told = read_interface(object)) {
+    return foreign_side(object, *told, wanted, role);
+  }
+  const bool has_dlpack = PyObject_CheckBuffer(object.ptr()) == 0 &&
+                          PyObject_HasAttrString(object.ptr(), "__dlpack__") != 0;
+  if (has_dlpack) {
+    return lent_side(object, wanted, role);
+  }
+  return {};
+}
+
+// The type that the array's elements are seen as, where the buffer protocol has no name for it.
+array_side numpy_side(nb::handle object) {
+  const nb::object array = nb::module_::import_("numpy").attr("asarray")(object);
+  const nb::object dtype = array.attr("dtype");
+  const nb::object native = dtype.attr("newbyteorder")("=");
+  const auto& type = to_element_type(native);
+  nb::object seen = array.attr("astype")(native, nb::arg("copy") = false);
+  if (type.format == nullptr) {
+    seen = seen.attr("view")("uint16");
+  }
+  auto made = host_side(seen, access::read, "source");
+  if (!made) {
+    raise_unknown_type("source");
+  }
+  made->layout.type = &type;
+  return std::move(*made);
+}
+
+}  // namespace
+
+array_side side_of(const typed_array& of, access wanted, const char* role) {
+  if (wanted == access::write && of.is_locked) {
+    raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "the %s is a read-only view", role);
+  }
+  array_side made{buffer_place(buffer_in(of)), *of.layout};
+  made.where.raw.offset = of.offset;
+  made.where.keep = of.buffer_object;
+  return made;
+}
+
+array_side to_side(nb::handle object, access wanted, const char* role) {
+  auto found = find_side(object, wanted, role);
+  if (!found) {
+    raise_python(PyExc_TypeError,
+                 "%s must be an Array, a Buffer, or have the buffer protocol, __dlpack__, "
+                 "__sycl_usm_array_interface__ or __cuda_array_interface__, not %.100s",
+                 role, Py_TYPE(object.ptr())->tp_name);
+  }
+  if (found->layout.type == nullptr) {
+    raise_unknown_type(role);
+  }
+  return std::move(*found);
+}
+
+array_side to_source(nb::handle object) {
+  auto found = find_side(object, access::read, "source");
+  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object);
+}
+
+void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting) {
+  static constexpr const char* k_rules[] = {"no", "safe", "same_kind", "unsafe"};
+  if (from.type != to.type && isthmus_can_cast(from.type->dtype, to.type->dtype, casting) == 0) {
+    raise_python(PyExc_TypeError, "%s does not become %s by the casting rule '%s'", from.type->name,
+                 to.type->name, k_rules[casting]);
+  }
+  if (from.shape != to.shape) {
+    static_cast<void>(broadcast(from, to.shape));
+  }
+}
+
+nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
+                      const operation_arguments& how) {
+  const auto into = to.get();
+  const auto out = from.get();
+  std::size_t nbytes = static_cast<std::size_t>(to.layout.item);
+  for (const auto extent : to.layout.shape) {
+    nbytes *= static_cast<std::size_t>(extent);
+  }
+  return run_operation(
+      {how, nbytes, to.where.direct && from.where.direct, {&to.where, &from.where}},
+      [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+        return isthmus_copy_array(how.queue, &into, &out, casting, with, event);
+      });
+}
+
+isthmus_casting_t to_casting(nb::handle name) {
+  static constexpr struct {
+    const char* name;
+    isthmus_casting_t rule;
+  } k_rules[] = {{"no", ISTHMUS_CASTING_NO},
+                 {"equiv", ISTHMUS_CASTING_NO},
+                 {"safe", ISTHMUS_CASTING_SAFE},
+                 {"same_kind", ISTHMUS_CASTING_SAME_KIND},
+                 {"unsafe", ISTHMUS_CASTING_UNSAFE}};
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "casting must be a str, not %.100s",
+                 Py_TYPE(name.ptr())->tp_name);
+  }
+  for (const auto& each : k_rules) {
+    if (PyUnicode_CompareWithASCIIString(name.ptr(), each.name) == 0) {
+      return each.rule;
+    }
+  }
+  raise_python(PyExc_ValueError,
+               "casting must be 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', not %R",
+               name.ptr());
+}
+
+}  // namespace isthmus::python

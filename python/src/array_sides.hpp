@@ -1,0 +1,38 @@
+#pragma once
+// The two sides of a copy between arrays, of any strides and types.
+
+#include "transfers.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+
+struct array_side {
+  place where;          // of the first element
+  array_layout layout;  // its type is one of ours
+
+  // Borrows this one's.
+  [[nodiscard]] isthmus_array_t get() const noexcept {
+    return {where.raw, layout.type->dtype, layout.shape.size(), layout.shape.data(),
+            layout.strides.data()};
+  }
+};
+
+// Keeps the Buffer, not the array, which another thread may free meanwhile.
+[[nodiscard]] array_side side_of(const typed_array& of, access wanted, const char* role);
+// What tells type and shape itself: an Array, a Buffer (as bytes), the buffer protocol, the
+// interfaces, DLPack. TypeError for anything else and for types that no array here has,
+// ReadOnlyError for a destination that cannot be written.
+[[nodiscard]] array_side to_side(nb::handle object, access wanted, const char* role);
+// The same, or else what NumPy makes an array of: nested lists, numbers, another order of bytes.
+[[nodiscard]] array_side to_source(nb::handle object);
+
+// TypeError where the rule does not allow that change of type, ValueError where the source does not
+// broadcast to the destination's shape.
+void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting);
+// Pre: the above holds.
+[[nodiscard]] nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
+                                    const operation_arguments& how);
+// "no", "safe", "same_kind", "unsafe", or "equiv", which is "no" here. ValueError, TypeError.
+[[nodiscard]] isthmus_casting_t to_casting(nb::handle name);
+
+}  // namespace isthmus::python

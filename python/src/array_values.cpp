@@ -1,0 +1,246 @@
+#include "array_values.hpp"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstring>
+
+#include "arguments.hpp"
+#include "errors.hpp"
+
+namespace isthmus::python {
+namespace {
+
+template <class T>
+T load(const void* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+template <class T>
+element_value make_value(T number, const element_type& type) {
+  element_value made{};
+  std::memcpy(made.bytes, &number, sizeof number);
+  made.type = &type;
+  return made;
+}
+
+const element_type& type_named(const char* name) {
+  return *find_element_type(nb::steal(PyUnicode_FromString(name)));
+}
+const element_type& boolean() {
+  static const auto& type = type_named("bool");
+  return type;
+}
+const element_type& float64() {
+  static const auto& type = type_named("float64");
+  return type;
+}
+const element_type& complex128() {
+  static const auto& type = type_named("complex128");
+  return type;
+}
+
+[[noreturn]] void raise_too_wide(nb::handle value, const element_type& type) {
+  raise_python(PyExc_OverflowError, "%R does not fit in %s", value.ptr(), type.name);
+}
+[[noreturn]] void raise_no_value(nb::handle value, const element_type& type) {
+  raise_python(PyExc_TypeError, "%R is no value for elements of %s", value.ptr(), type.name);
+}
+
+// -- to elements ----------------------------------------------------------------------------------
+
+element_value whole_value(nb::handle integer, const element_type& into) {
+  const int unused = 64 - into.item * 8;
+  if (into.kind == 'u') {
+    const auto number = PyLong_AsUnsignedLongLong(integer.ptr());
+    if (PyErr_Occurred() != nullptr || number > UINT64_MAX >> unused) {
+      PyErr_Clear();
+      raise_too_wide(integer, into);
+    }
+    return make_value(number, into);
+  }
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+  if (overflow != 0 || number > INT64_MAX >> unused || number < INT64_MIN >> unused) {
+    raise_too_wide(integer, into);
+  }
+  return make_value(number, into);
+}
+
+element_value integer_value(nb::handle integer, const element_type& into) {
+  if (into.kind == 'i' || into.kind == 'u') {
+    return whole_value(integer, into);
+  }
+  if (into.kind == 'b') {
+    return make_value(is_true(integer), into);
+  }
+  const double number = PyLong_AsDouble(integer.ptr());
+  if (number == -1 && PyErr_Occurred() != nullptr) {
+    PyErr_Clear();
+    raise_too_wide(integer, into);
+  }
+  return make_value(number, float64());
+}
+
+// int() refuses what is no number and what is infinite.
+element_value float_value(nb::handle number, const element_type& into, isthmus_casting_t casting) {
+  const bool loses = into.kind == 'i' || into.kind == 'u' || into.kind == 'b';
+  if (loses && casting != ISTHMUS_CASTING_UNSAFE) {
+    raise_no_value(number, into);
+  }
+  if (into.kind == 'i' || into.kind == 'u') {
+    const nb::object whole = nb::steal(PyNumber_Long(number.ptr()));
+    if (!whole.is_valid()) {
+      raise_set();
+    }
+    return whole_value(whole, into);
+  }
+  const double value = PyFloat_AS_DOUBLE(number.ptr());
+  return into.kind == 'b' ? make_value(value != 0, into) : make_value(value, float64());
+}
+
+element_value complex_value(nb::handle number, const element_type& into) {
+  if (into.kind != 'c') {
+    raise_no_value(number, into);
+  }
+  return make_value(PyComplex_AsCComplex(number.ptr()), complex128());
+}
+
+// One of NumPy's own, of which there can be none before NumPy is imported.
+bool is_numpys(nb::handle value) {
+  const char* name = Py_TYPE(value.ptr())->tp_name;
+  if (std::strncmp(name, "numpy.", 6) != 0 && std::strstr(name, "float16") == nullptr) {
+    return false;
+  }
+  static PyObject* const generic =
+      nb::object(nb::module_::import_("numpy").attr("generic")).release().ptr();
+  return nb::isinstance(value, nb::handle(generic));
+}
+
+element_value numpy_value(nb::handle number, const element_type& into,
+                          isthmus_casting_t casting) {
+  const nb::object kind = number.attr("dtype").attr("kind");
+  if (std::strchr("biufcV", nb::cast<const char*>(kind)[0]) == nullptr) {
+    raise_no_value(number, into);
+  }
+  const auto& type = to_element_type(number.attr("dtype"));
+  const auto rule = casting == ISTHMUS_CASTING_UNSAFE && type.kind == 'c' && into.kind != 'c'
+                        ? ISTHMUS_CASTING_SAME_KIND
+                        : casting;
+  if (isthmus_can_cast(type.dtype, into.dtype, rule) == 0) {
+    raise_no_value(number, into);
+  }
+  const nb::object bytes = number.attr("tobytes")();
+  element_value made{};
+  std::memcpy(made.bytes, PyBytes_AsString(bytes.ptr()), type.item);
+  made.type = &type;
+  return made;
+}
+
+// -- from elements --------------------------------------------------------------------------------
+
+double half_value(std::uint16_t bits) noexcept {
+  const int exponent = bits >> 10 & 31;
+  const double fraction = bits & 1023;
+  const double magnitude = exponent == 0    ? std::ldexp(fraction, -24)
+                           : exponent != 31 ? std::ldexp(fraction + 1024, exponent - 25)
+                           : fraction == 0  ? HUGE_VAL
+                                            : std::nan("");
+  return (bits & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+PyObject* whole_number(const void* from, const element_type& type) {
+  const bool is_signed = type.kind == 'i';
+  switch (type.item) {
+    case 1: return PyLong_FromLong(is_signed ? load<std::int8_t>(from) : load<std::uint8_t>(from));
+    case 2:
+      return PyLong_FromLong(is_signed ? load<std::int16_t>(from) : load<std::uint16_t>(from));
+    case 4:
+      return is_signed ? PyLong_FromLong(load<std::int32_t>(from))
+                       : PyLong_FromUnsignedLong(load<std::uint32_t>(from));
+    default:
+      return is_signed ? PyLong_FromLongLong(load<std::int64_t>(from))
+                       : PyLong_FromUnsignedLongLong(load<std::uint64_t>(from));
+  }
+}
+
+PyObject* numpy_number(const void* from, const element_type& type) {
+  const nb::object bytes =
+      nb::steal(PyBytes_FromStringAndSize(static_cast<const char*>(from), type.item));
+  const auto array = nb::module_::import_("numpy").attr("frombuffer")(bytes, dtype_of(type));
+  return nb::object(array[0]).release().ptr();
+}
+
+PyObject* number_of(const void* from, const element_type& type) {
+  switch (type.dtype) {
+    case ISTHMUS_BOOL: return PyBool_FromLong(load<std::uint8_t>(from));
+    case ISTHMUS_FLOAT16: return PyFloat_FromDouble(half_value(load<std::uint16_t>(from)));
+    case ISTHMUS_BFLOAT16:
+      return PyFloat_FromDouble(static_cast<double>(
+          std::bit_cast<float>(std::uint32_t{load<std::uint16_t>(from)} << 16)));
+    case ISTHMUS_FLOAT32: return PyFloat_FromDouble(static_cast<double>(load<float>(from)));
+    case ISTHMUS_FLOAT64: return PyFloat_FromDouble(load<double>(from));
+    case ISTHMUS_COMPLEX64: {
+      const auto parts = load<std::array<float, 2>>(from);
+      return PyComplex_FromDoubles(static_cast<double>(parts[0]), static_cast<double>(parts[1]));
+    }
+    case ISTHMUS_COMPLEX128: {
+      const auto parts = load<std::array<double, 2>>(from);
+      return PyComplex_FromDoubles(parts[0], parts[1]);
+    }
+    case ISTHMUS_LONGDOUBLE:
+    case ISTHMUS_CLONGDOUBLE: return numpy_number(from, type);
+    default: return whole_number(from, type);
+  }
+}
+
+}  // namespace
+
+nb::object to_number(const void* element, const element_type& type) {
+  nb::object made = nb::steal(number_of(element, type));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  return made;
+}
+
+std::optional<element_value> to_value(nb::handle number, const element_type& into,
+                                      isthmus_casting_t casting) {
+  if (PyBool_Check(number.ptr()) != 0) {
+    return make_value(number.is(Py_True), boolean());
+  }
+  if (PyLong_CheckExact(number.ptr())) {
+    return integer_value(number, into);
+  }
+  if (PyFloat_Check(number.ptr()) != 0) {
+    return float_value(number, into, casting);
+  }
+  if (PyComplex_Check(number.ptr()) != 0) {
+    return complex_value(number, into);
+  }
+  const bool is_of_numpy = is_numpys(number);
+  if (PyObject_CheckBuffer(number.ptr()) != 0 && !is_of_numpy) {
+    return {};  // an array of no dimensions says that it is an integer: it keeps its type
+  }
+  if (const nb::object integer = as_integer(number); integer.is_valid()) {
+    return integer_value(integer, into);
+  }
+  return is_of_numpy ? std::optional{numpy_value(number, into, casting)} : std::nullopt;
+}
+
+bool store_value(const element_value& value, void* element, const element_type& type) noexcept {
+  if (value.type == &type) {
+    std::memcpy(element, value.bytes, type.item);
+    return true;
+  }
+  if (value.type->dtype != ISTHMUS_FLOAT64 || type.dtype != ISTHMUS_FLOAT32) {
+    return false;
+  }
+  const auto narrow = static_cast<float>(load<double>(value.bytes));
+  std::memcpy(element, &narrow, sizeof narrow);
+  return true;
+}
+
+}  // namespace isthmus::python

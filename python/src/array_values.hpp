@@ -1,0 +1,28 @@
+#pragma once
+// Single elements: Python's numbers as bytes, and bytes as Python's numbers.
+
+#include <optional>
+
+#include "array_layout.hpp"
+
+namespace isthmus::python {
+
+// A number as an element of `type`, which a copy may convert.
+struct element_value {
+  alignas(16) std::byte bytes[32];
+  const element_type* type = nullptr;
+};
+
+// A Python or NumPy number that is to become an element of `into`; nothing for all else. An integer
+// must fit (OverflowError). Other numbers may lose what `into` has no place for with casting UNSAFE,
+// where a whole number is made of a float as by int(); else TypeError. A complex number is none of
+// another kind with either.
+[[nodiscard]] std::optional<element_value> to_value(nb::handle number, const element_type& into,
+                                                    isthmus_casting_t casting);
+// An element of `type` by Python itself: bool, int, float or complex; of NumPy's for long double.
+[[nodiscard]] nb::object to_number(const void* element, const element_type& type);
+// Sets an element to the value, where that takes no function of the library's: else false.
+[[nodiscard]] bool store_value(const element_value& value, void* element,
+                               const element_type& type) noexcept;
+
+}  // namespace isthmus::python

@@ -1,0 +1,149 @@
+#include "dtype.hpp"
+
+#include <array>
+
+#include "errors.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct dtype_name {
+  const element_type* of;
+};
+nb::handle dtype_class;
+PyObject* instances[ISTHMUS_CLONGDOUBLE + 1] = {};  // by the library's numbers
+
+constexpr const char* k_no_numpys =
+    "NumPy has no %s of its own: install ml_dtypes, or convert the array with astype('float32')";
+
+const element_type& named_by(const dtype_name& self) { return *self.of; }
+
+// What NumPy has beside the names and typestrs of its own.
+nb::object other_dtype(const element_type& of) {
+  if (of.typestr != nullptr) {
+    return nb::module_::import_("numpy").attr("dtype")(typestr_of(of));
+  }
+  nb::object package = nb::steal(PyImport_ImportModule("ml_dtypes"));
+  if (!package.is_valid()) {
+    if (PyErr_ExceptionMatches(PyExc_ImportError) == 0) {
+      raise_set();
+    }
+    PyErr_Clear();
+    return {};
+  }
+  return nb::module_::import_("numpy").attr("dtype")(package.attr(of.name));
+}
+
+nb::object numpy_dtype(const dtype_name& self) {
+  nb::object found = numpy_dtype_of(named_by(self));
+  if (!found.is_valid()) {
+    raise_python(PyExc_AttributeError, k_no_numpys, self.of->name);
+  }
+  return found;
+}
+
+// As NumPy's dtypes do, equal to all that names the same type.
+nb::object equals(const dtype_name& self, nb::handle other) {
+  if (const auto* named = type_named_by(other)) {
+    return nb::bool_(named == self.of);
+  }
+  if (other.is_none()) {
+    return nb::borrow(Py_NotImplemented);
+  }
+  try {
+    return nb::bool_(&to_element_type(other) == self.of);
+  } catch (nb::python_error& failed) {
+    if (!failed.matches(PyExc_TypeError)) {
+      throw;
+    }
+    return nb::borrow(Py_NotImplemented);
+  }
+}
+
+Py_hash_t hash_of(const dtype_name& self) {
+  const nb::object same = numpy_dtype_of(named_by(self));
+  return nb::hash(same.is_valid() ? same : nb::object{nb::str(self.of->name)});
+}
+
+nb::object make(nb::handle given) { return nb::borrow(dtype_object_of(to_element_type(given))); }
+
+void bind_numbers(nb::class_<dtype_name>& bound) {
+  bound
+      .def_prop_ro(
+          "name", [](const dtype_name& self) { return self.of->name; },
+          "As NumPy has it, and \"longdouble\" and \"clongdouble\" on every machine.")
+      .def_prop_ro(
+          "itemsize", [](const dtype_name& self) { return self.of->item; }, "Bytes of an element.")
+      .def_prop_ro(
+          "alignment", [](const dtype_name& self) { return self.of->alignment; },
+          "Bytes, of which an element's address is a multiple.")
+      .def_prop_ro(
+          "kind", [](const dtype_name& self) { return nb::str(&self.of->kind, 1); },
+          nb::sig("def kind(self) -> str"),
+          "NumPy's letter: \"b\" bool, \"i\" and \"u\" integers, \"f\" floats, \"c\" complex.")
+      .def_prop_ro(
+          "dtype", &numpy_dtype, nb::sig("def dtype(self) -> Any"),
+          "The same as a numpy.dtype, for which NumPy asks by itself: numpy.zeros(3, float32).\n"
+          "AttributeError for bfloat16 where the package ml_dtypes is not installed.");
+}
+
+}  // namespace
+
+const element_type* type_named_by(nb::handle object) noexcept {
+  return Py_TYPE(object.ptr()) == reinterpret_cast<PyTypeObject*>(dtype_class.ptr())
+             ? nb::inst_ptr<dtype_name>(object)->of
+             : nullptr;
+}
+
+nb::handle dtype_object_of(const element_type& of) {
+  auto*& known = instances[of.dtype];
+  if (known == nullptr) {
+    known = make_instance<dtype_name>(dtype_class, dtype_name{&of}).release().ptr();
+  }
+  return known;
+}
+
+nb::object numpy_dtype_of(const element_type& of) {
+  static PyObject* known[std::size(instances)] = {};
+  auto*& found = known[of.dtype];
+  if (found == nullptr) {
+    found = other_dtype(of).release().ptr();
+  }
+  return nb::borrow(found);
+}
+
+nb::object require_numpy_dtype(const element_type& of) {
+  nb::object found = numpy_dtype_of(of);
+  if (!found.is_valid()) {
+    raise_python(PyExc_TypeError, k_no_numpys, of.name);
+  }
+  return found;
+}
+
+void bind_dtype(nb::module_& module) {
+  nb::class_<dtype_name> bound(
+      module, "DType", nb::is_final(),
+      "A type of elements: isthmus.bool, int8 .. int64, uint8 .. uint64, float16, bfloat16,\n"
+      "float32, float64, longdouble, complex64, complex128, clongdouble.\n\n"
+      "DType(x) is the one that `x` names: a DType, a NumPy dtype or scalar type, a name\n"
+      "(\"float32\"), a typestr (\"<f4\"), or Python's bool, int, float or complex. There is one\n"
+      "object of each; it equals all that names the same type, and has NumPy's hash. Raises\n"
+      "TypeError with the reason for other types.");
+  dtype_class = bound;
+  bound.def(nb::new_(&make), nb::arg("dtype").none());
+  bind_numbers(bound);
+  bound
+      .def("__eq__", &equals, nb::arg("other").none(),
+           nb::sig("def __eq__(self, other: object) -> bool"))
+      .def("__hash__", &hash_of)
+      .def(
+          "__repr__",
+          [](const dtype_name& self) { return nb::str("isthmus.") + nb::str(self.of->name); },
+          nb::sig("def __repr__(self) -> str"))
+      .def("__str__", [](const dtype_name& self) { return self.of->name; })
+      .def(
+          "__reduce__", [](const dtype_name& self) { return self.of->name; },
+          "Pickled by its name in this package.");
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,197 @@
+#include "life_scopes.hpp"
+
+#include <algorithm>
+
+#include "context_stack.hpp"
+
+namespace isthmus::python {
+
+std::size_t open_life_scopes = 0;
+
+namespace {
+
+// -- scratch --------------------------------------------------------------------------------------
+
+struct scratch {
+  nb::object alive{};   // a set of weak references to Buffers
+  nb::object forget{};  // its discard
+  bool is_open = false;
+};
+context_stack scratches;
+
+// Not valid without one. A task may outlive the block that it was begun in.
+nb::object open_scratch() {
+  const nb::object stack = scratches.all();
+  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
+    const nb::handle top = context_stack::top_of(at);
+    if (nb::inst_ptr<scratch>(top)->is_open) {
+      return nb::borrow(top);
+    }
+  }
+  return {};
+}
+
+void put_in_scratch(const buffer& made) {
+  const nb::object found = open_scratch();
+  if (!found.is_valid()) {
+    return;
+  }
+  auto& in = *nb::inst_ptr<scratch>(found);
+  const nb::object entry = nb::steal(PyWeakref_NewRef(nb::find(&made).ptr(), in.forget.ptr()));
+  if (!entry.is_valid() || PySet_Add(in.alive.ptr(), entry.ptr()) != 0) {
+    raise_set();
+  }
+}
+
+nb::object enter_scratch(nb::pointer_and_handle<scratch> self) {
+  if (self.p->alive.is_valid()) {
+    raise_python(PyExc_RuntimeError, "a scratch is entered once: call scratch() for another");
+  }
+  self.p->alive = nb::steal(PySet_New(nullptr));
+  self.p->forget = self.p->alive.attr("discard");
+  scratches.push(self.h);
+  self.p->is_open = true;
+  ++open_life_scopes;
+  return nb::borrow(self.h);
+}
+
+void leave_scratch(nb::pointer_and_handle<scratch> self, nb::args) {
+  scratches.pop(self.h, "scratches");
+  self.p->is_open = false;
+  --open_life_scopes;
+  const nb::object all = std::exchange(self.p->alive, nb::none());
+  self.p->forget.reset();
+  for (nb::handle each : nb::list(all)) {
+    const nb::object made = each();  // None: gone meanwhile
+    if (!made.is_none()) {
+      free_buffer(*buffer_of(made));
+    }
+  }
+}
+
+// -- allocated ------------------------------------------------------------------------------------
+
+struct allocated {
+  std::uint64_t count = 0, bytes = 0;
+  std::uint64_t frees = 0, freed_bytes = 0;
+  std::uint64_t peak_bytes = 0;
+  std::chrono::nanoseconds taken{0};
+  bool is_open = false, was_entered = false;
+};
+context_stack counters;
+
+template <class Tell>
+void tell_each(nb::handle stack, Tell tell) {
+  for (nb::handle at = stack; !at.is_none(); at = context_stack::below(at)) {
+    auto& each = *nb::inst_ptr<allocated>(context_stack::top_of(at));
+    if (each.is_open) {
+      tell(each);
+    }
+  }
+}
+
+// What lets go of it is to tell those that were told of it: a number of bytes and the stack.
+void count_in_scopes(buffer& made, std::chrono::nanoseconds taken) {
+  const nb::object stack = counters.all();
+  if (stack.is_none()) {
+    return;
+  }
+  const auto nbytes = made.nbytes;
+  tell_each(stack, [&](allocated& each) {
+    ++each.count;
+    each.bytes += nbytes;
+    each.peak_bytes = std::max(each.peak_bytes, each.bytes - each.freed_bytes);
+    each.taken += taken;
+  });
+  made.counted_by = nb::make_tuple(nbytes, stack);
+}
+
+nb::object enter_allocated(nb::pointer_and_handle<allocated> self) {
+  if (self.p->was_entered) {
+    raise_python(PyExc_RuntimeError, "a count is entered once: call allocated() for another");
+  }
+  counters.push(self.h);
+  self.p->is_open = self.p->was_entered = true;
+  ++open_life_scopes;
+  return nb::borrow(self.h);
+}
+
+void leave_allocated(nb::pointer_and_handle<allocated> self, nb::args) {
+  counters.pop(self.h, "counts");
+  self.p->is_open = false;
+  --open_life_scopes;
+}
+
+double seconds_of(const allocated& self) {
+  return std::chrono::duration<double>(self.taken).count();
+}
+
+nb::object repr_of(const allocated& self) {
+  const nb::object milliseconds = nb::float_(seconds_of(self) * 1e3).attr("__format__")(".3f");
+  return nb::steal(PyUnicode_FromFormat(
+      "<isthmus.allocated: %llu bytes in %llu allocations, %llu freed, at most %llu bytes at a "
+      "time, %U ms in allocation>",
+      static_cast<unsigned long long>(self.bytes), static_cast<unsigned long long>(self.count),
+      static_cast<unsigned long long>(self.frees), static_cast<unsigned long long>(self.peak_bytes),
+      milliseconds.ptr()));
+}
+
+void bind_counts(nb::class_<allocated>& bound) {
+  bound.def_ro("count", &allocated::count, "Allocations so far.")
+      .def_ro("bytes", &allocated::bytes, "Bytes of these.")
+      .def_ro("frees", &allocated::frees, "How many of these were freed, by whomever.")
+      .def_ro("freed_bytes", &allocated::freed_bytes, "Bytes of the freed ones.")
+      .def_prop_ro(
+          "live_bytes", [](const allocated& self) { return self.bytes - self.freed_bytes; },
+          "Bytes of those that are not freed.")
+      .def_ro("peak_bytes", &allocated::peak_bytes, "The most of them at a time.")
+      .def_prop_ro("seconds", &seconds_of, "Time spent in allocation.")
+      .def("__repr__", &repr_of, nb::sig("def __repr__(self) -> str"));
+}
+
+}  // namespace
+
+void tell_scopes(buffer& made, std::chrono::nanoseconds taken) {
+  count_in_scopes(made, taken);
+  put_in_scratch(made);
+}
+
+void tell_of_free(nb::object& counted_by) noexcept {
+  const nb::object told = std::exchange(counted_by, nb::object{});
+  const auto nbytes = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(told.ptr(), 0));
+  tell_each(PyTuple_GET_ITEM(told.ptr(), 1), [nbytes](allocated& each) {
+    ++each.frees;
+    each.freed_bytes += nbytes;
+  });
+}
+
+void bind_life_scopes(nb::module_& module) {
+  scratches.create("isthmus.scratch");
+  counters.create("isthmus.allocated");
+  nb::class_<scratch>(
+      module, "scratch",
+      "`with isthmus.scratch():` - the arrays and buffers that this thread or asyncio task, and\n"
+      "tasks that it starts meanwhile, allocate within go back where they came from at its end,\n"
+      "as by Buffer.free(): those that are still referred to, and their views, raise ClosedError\n"
+      "when they are used. Memory goes when the last operation on it has ended and the last\n"
+      "export (a NumPy array, a memoryview, DLPack) is gone; the end waits for neither. What\n"
+      "nobody refers to goes back at once, as ever. Scratches nest; each frees its own. A buffer\n"
+      "made elsewhere, as by a library in native code, is not in it. Entered once.")
+      .def(nb::init<>())
+      .def("__enter__", &enter_scratch, nb::sig("def __enter__(self) -> Self"))
+      .def("__exit__", &leave_scratch, nb::sig("def __exit__(self, *exc: object) -> None"));
+  nb::class_<allocated> counts(
+      module, "allocated",
+      "`with isthmus.allocated() as a:` counts the arrays and buffers that this thread or asyncio\n"
+      "task, and tasks that it starts meanwhile, allocate within, from any resource: bytes as\n"
+      "requested. Counts nest: what an inner one counts the outer ones count too. May be read at\n"
+      "any time; nothing is counted after its end. A free counts when the buffer is freed or\n"
+      "nobody refers to it any more, though work in flight may hold the memory longer. Entered\n"
+      "once. What a resource hands out to others is in its StatisticsResource.");
+  counts.def(nb::init<>())
+      .def("__enter__", &enter_allocated, nb::sig("def __enter__(self) -> Self"))
+      .def("__exit__", &leave_allocated, nb::sig("def __exit__(self, *exc: object) -> None"));
+  bind_counts(counts);
+}
+
+}  // namespace isthmus::python

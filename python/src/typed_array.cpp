@@ -1,0 +1,209 @@
+// Array: how it is made, and its class.
+
+#include "typed_array.hpp"
+#include "arguments.hpp"
+#include "array_make.hpp"
+#include "array_make.hpp"
+
+namespace isthmus::python {
+namespace {
+
+array_numbers to_strides(nb::handle given, const array_layout& of) {
+  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!all.is_valid()) {
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "strides must be a sequence of integers, not %R", given.ptr());
+  }
+  array_numbers strides;
+  for (nb::handle each : all) {
+    strides.push_back(to_int64(each, "stride"));
+  }
+  if (strides.size() != of.shape.size()) {
+    raise_python(PyExc_ValueError, "%zu strides for %zu dimensions", strides.size(),
+                 of.shape.size());
+  }
+  for (const auto each : strides) {
+    if (each % of.item != 0) {
+      raise_python(PyExc_ValueError,
+                   "strides count bytes and must be multiples of an element's %lld, not %R",
+                   static_cast<long long>(of.item), given.ptr());
+    }
+  }
+  return strides;
+}
+
+shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) {
+  const auto& type = to_element_type(dtype);
+  auto extents = to_shape(shape);
+  if (strides.is_none()) {
+    return dense_layout(std::move(extents), type);
+  }
+  array_layout made{std::move(extents), {}, type.item, &type};
+  made.strides = to_strides(strides, made);
+  try {
+    return std::make_shared<const typed_layout>(std::move(made));
+  } catch (const too_far&) {
+    raise_python(PyExc_OverflowError, "shape %R with strides %R reaches beyond 63 bits",
+                 shape.ptr(), strides.ptr());
+  }
+}
+
+// ClosedError for a freed buffer.
+void require_inside(const typed_array& array) {
+  const auto& layout = *array.layout;
+  const auto& of = buffer_in(array);
+  if (array.offset > of.nbytes || layout.before > array.offset ||
+      layout.extent > of.nbytes - (array.offset - layout.before)) {
+    const nb::object before = nb::steal(
+        layout.before == 0
+            ? PyUnicode_FromString("")
+            : PyUnicode_FromFormat(" (%zu of them before its first element)", layout.before));
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "an array of shape %R and dtype %s takes %zu bytes%U, which from offset %zu lie "
+                 "outside the buffer, which has %zu bytes",
+                 to_tuple(layout.shape).ptr(), layout.type->name, layout.extent, before.ptr(),
+                 array.offset, of.nbytes);
+  }
+  const auto first = reinterpret_cast<std::uintptr_t>(info_of(of).pointer) + array.offset;
+  if (layout.size != 0 && first % layout.type->alignment != 0) {
+    raise_python(PyExc_ValueError,
+                 "offset %zu puts elements at %p, which is no multiple of the %d bytes that %s is "
+                 "aligned to",
+                 array.offset, reinterpret_cast<void*>(first), layout.type->alignment,
+                 layout.type->name);
+  }
+}
+
+void init(typed_array* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
+          nb::handle strides, nb::handle offset) {
+  static_cast<void>(require_buffer(buffer));
+  typed_array made{nb::borrow(buffer), to_layout(shape, dtype, strides), to_size(offset, "offset")};
+  require_inside(made);
+  new (self) typed_array{std::move(made)};
+}
+
+Py_ssize_t length_of(PyObject* self) noexcept {
+  const auto* array = ready_array(self);
+  if (array == nullptr) {
+    return -1;
+  }
+  if (array->layout->shape.empty()) {
+    PyErr_SetString(PyExc_TypeError, "an array of no dimensions has no length");
+    return -1;
+  }
+  return array->layout->shape[0];
+}
+
+PyObject* iterate(PyObject* self) noexcept {
+  return length_of(self) < 0 ? nullptr : PySeqIter_New(self);
+}
+
+int refuse_search(PyObject*, PyObject*) noexcept {
+  PyErr_SetString(PyExc_TypeError,
+                  "`in` would compare elements, which an Array does not: look in a copy, as "
+                  "array.to_numpy()");
+  return -1;
+}
+
+template <class Function>
+void* slot(Function function) noexcept {
+  return reinterpret_cast<void*>(function);
+}
+
+PyType_Slot typed_array_slots[] = {{Py_mp_length, slot(&length_of)},
+                                   {Py_mp_subscript, slot(&array_subscript)},
+                                   {Py_mp_ass_subscript, slot(&array_assign)},
+                                   {Py_sq_length, slot(&length_of)},
+                                   {Py_sq_item, slot(&array_item)},
+                                   {Py_sq_contains, slot(&refuse_search)},
+                                   {Py_tp_iter, slot(&iterate)},
+                                   {Py_nb_bool, slot(&array_to_bool)},
+                                   {Py_nb_int, slot(&array_to_int)},
+                                   {Py_nb_float, slot(&array_to_float)},
+                                   {Py_nb_index, slot(&array_to_index)},
+                                   {Py_bf_getbuffer, slot(&array_get_view)},
+                                   {Py_bf_releasebuffer, slot(&array_release_view)},
+                                   {0, nullptr}};
+
+}  // namespace
+
+const typed_array& require_array(nb::handle object, const char* role) {
+  const auto* found = typed_array_of(object);
+  if (found == nullptr && PyObject_TypeCheck(object.ptr(), reinterpret_cast<PyTypeObject*>(
+                                                               types.typed_array.ptr())) != 0) {
+    raise_python(PyExc_ValueError, "Array.__init__() was not called");
+  }
+  if (found == nullptr) {
+    raise_python(PyExc_TypeError, "%s must be an Array, not %.100s", role,
+                 Py_TYPE(object.ptr())->tp_name);
+  }
+  return *found;
+}
+
+const typed_array* ready_array(PyObject* self) noexcept {
+  const auto* array = typed_array_of(self);
+  if (array == nullptr) {
+    PyErr_SetString(PyExc_ValueError, "Array.__init__() was not called");
+  }
+  return array;
+}
+
+nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t offset) {
+  return make_instance<typed_array>(types.typed_array,
+                                    typed_array{std::move(buffer), std::move(layout), offset});
+}
+
+// Without elements a view may begin anywhere: where that array does, which lies in the buffer.
+nb::object make_array_view(nb::handle object, const typed_array& of, shared_layout layout,
+                           std::size_t offset) {
+  offset = layout->size == 0 ? of.offset : offset;
+  return make_instance<typed_array>(
+      types.typed_array,
+      typed_array{of.buffer_object, std::move(layout), offset,
+                  of.base.is_valid() ? of.base : nb::borrow(object), of.is_locked});
+}
+
+nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind, nb::object queue) {
+  nb::object memory = make_array_buffer(layout->nbytes, kind, 0, std::move(queue), nullptr);
+  return make_typed_array(std::move(memory), std::move(layout));
+}
+
+void bind_typed_array(nb::module_& module) {
+  nb::class_<typed_array> bound(
+      module, "Array", nb::type_slots(typed_array_slots), nb::is_weak_referenceable(), nb::pooled(),
+      "A typed N-dimensional array over a Buffer of any kind.\n\n"
+      "Array(buffer, shape, dtype=\"float32\", *, strides=None, offset=0)\n\n"
+      "`shape`: an integer or a sequence of them. `dtype`: what NumPy takes for a bool, integer,\n"
+      "float or complex type in this machine's order of bytes. `strides` in bytes, multiples of\n"
+      "the element's size, which may be negative or 0; None: C order without gaps. `offset`:\n"
+      "bytes from the buffer's start to the first element. Copies nothing and keeps the buffer\n"
+      "alive; nothing works on it any more once that is freed (ClosedError).\n\n"
+      "Raises OutOfRangeError where an element lies outside the buffer, TypeError for other "
+      "types,\n"
+      "ValueError for negative numbers, strides that fit neither shape nor type and elements that\n"
+      "are not aligned, OverflowError past 63 bits.\n\n"
+      "array[1:3, ::-2], array[..., 0] and array[None] are views, array[2, 1] of a 2-d array is\n"
+      "an element: read once the last operation that writes to it has ended, of shared and host\n"
+      "kinds; of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and array[...] = other\n"
+      "copy, as isthmus.copyto does. memoryview(array) and numpy.asarray(array) see shared and\n"
+      "host kinds without a copy, once pending work on the buffer has ended; other libraries take\n"
+      "it by DLPack and the interfaces. It is safe to use from any thread; operations on the\n"
+      "elements are the buffer's.");
+  types.typed_array = bound;
+  bound.def(
+      "__init__", &init, nb::arg("buffer").none(), nb::arg("shape").none(),
+      nb::arg("dtype").none() = "float32", nb::kw_only(), nb::arg("strides") = nb::none(),
+      nb::arg("offset").none() = 0,
+      nb::sig("def __init__(self, buffer: Buffer, shape: int | Sequence[int], dtype: Any = "
+              "'float32', *, strides: Sequence[int] | None = None, offset: int = 0) -> None"));
+  bind_array_properties(bound);
+  bind_array_life(bound);
+  bind_array_flags(module, bound);
+  bind_array_exchange(bound);
+  bind_array_views(module, bound);
+  bind_array_elements(module, bound);
+  bind_array_copies(module, bound);
+  bind_array_conversions(bound);
+}
+
+}  // namespace isthmus::python

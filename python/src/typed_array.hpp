@@ -1,0 +1,78 @@
+#pragma once
+// A typed N-dimensional array over a Buffer of any kind.
+
+#include "array_view.hpp"
+
+namespace isthmus::python {
+
+struct typed_array {
+  nb::object buffer_object;  // a Buffer
+  shared_layout layout;
+  std::size_t offset = 0;  // bytes from the buffer's start to the first element
+  nb::object base{};       // of a view: the array that it is a view of, never a view itself
+  bool is_locked = false;  // not to be written, though its buffer may be
+};
+
+[[nodiscard]] inline typed_array* typed_array_of(nb::handle object) noexcept {
+  return instance_of<typed_array>(types.typed_array, object);
+}
+// TypeError for anything else, ValueError for one whose __init__ never ran; `role` names it.
+[[nodiscard]] const typed_array& require_array(nb::handle object, const char* role);
+[[nodiscard]] inline const buffer& buffer_in(const typed_array& array) noexcept {
+  return *nb::inst_ptr<buffer>(array.buffer_object);
+}
+[[nodiscard]] inline bool is_read_only(const typed_array& array) noexcept {
+  return array.is_locked || buffer_in(array).read_only;
+}
+[[nodiscard]] inline array_view view_of(const typed_array& array) noexcept {
+  const auto& layout = *array.layout;
+  return {buffer_in(array), array.buffer_object, array.offset,
+          layout.shape,     layout.strides,      *layout.type,
+          layout.nbytes,    layout.is_c_dense,   is_read_only(array)};
+}
+
+// Checks nothing. Pre: `buffer` is a ready Buffer in which all elements of the layout lie where the
+// first is at `offset`, a multiple of its type's alignment. Neither asks the driver nor imports
+// NumPy.
+[[nodiscard]] nb::object make_typed_array(nb::object buffer, shared_layout layout,
+                                          std::size_t offset = 0);
+// Elements of `object`, whose array `of` is, as it is or otherwise. Pre: as above.
+[[nodiscard]] nb::object make_array_view(nb::handle object, const typed_array& of,
+                                         shared_layout layout, std::size_t offset);
+// A new array in memory of its own, of which nothing is set. `queue` is a Queue. What
+// construct_buffer throws.
+[[nodiscard]] nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind,
+                                          nb::object queue);
+
+// -- arrays over other libraries' memory, which they keep alive -----------------------------------
+
+// Of an object with __dlpack__, or of a capsule; `queue` as in from_dlpack. BufferError for a type
+// that no array here has, or strides that are none of whole, aligned elements.
+[[nodiscard]] nb::object array_from_dlpack(nb::handle object, nb::handle queue);
+
+// -- for type slots -------------------------------------------------------------------------------
+
+// nullptr with Python's error set for one whose __init__ never ran.
+[[nodiscard]] const typed_array* ready_array(PyObject* self) noexcept;
+// Runs `body` with the array, for functions that the interpreter calls itself; -1 or nullptr with
+// its exception set.
+[[nodiscard]] PyObject* array_subscript(PyObject* self, PyObject* key) noexcept;
+[[nodiscard]] int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept;
+[[nodiscard]] PyObject* array_item(PyObject* self, Py_ssize_t index) noexcept;
+int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept;
+void array_release_view(PyObject* self, Py_buffer* view) noexcept;
+[[nodiscard]] PyObject* array_to_int(PyObject* self) noexcept;
+[[nodiscard]] PyObject* array_to_float(PyObject* self) noexcept;
+[[nodiscard]] PyObject* array_to_index(PyObject* self) noexcept;
+[[nodiscard]] int array_to_bool(PyObject* self) noexcept;
+
+void bind_array_properties(nb::class_<typed_array>& bound);
+void bind_array_life(nb::class_<typed_array>& bound);
+void bind_array_flags(nb::module_& module, nb::class_<typed_array>& bound);
+void bind_array_exchange(nb::class_<typed_array>& bound);
+void bind_array_views(nb::module_& module, nb::class_<typed_array>& bound);
+void bind_array_elements(nb::module_& module, nb::class_<typed_array>& bound);
+void bind_array_copies(nb::module_& module, nb::class_<typed_array>& bound);
+void bind_array_conversions(nb::class_<typed_array>& bound);
+
+}  // namespace isthmus::python

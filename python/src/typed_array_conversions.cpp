@@ -1,0 +1,111 @@
+// New arrays of an array's elements: of another type, kind or device.
+
+#include "arguments.hpp"
+#include "array_sides.hpp"
+#include "current.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// Where the elements are to lie.
+struct destination {
+  isthmus_kind_t kind;
+  nb::object queue;
+};
+
+destination to_destination(const typed_array& of, nb::handle kind, nb::handle device,
+                           nb::handle queue) {
+  const auto& memory = buffer_in(of);
+  const bool stays = !given(device) && !given(queue);
+  return {kind.is_none() ? memory.kind : to_kind(kind),
+          stays ? memory.queue_object : to_queue(queue, device)};
+}
+
+bool lies_there(const typed_array& of, const destination& where) {
+  const auto& memory = buffer_in(of);
+  return memory.kind == where.kind && memory.queue_object.is(where.queue);
+}
+
+nb::object copy_there(nb::handle object, const element_type& type, isthmus_casting_t casting,
+                      const destination& where) {
+  const auto& of = *typed_array_of(object);
+  array_layout packed{of.layout->shape, {}, type.item, &type};
+  require_copyable(packed, *of.layout, casting);
+  nb::object made =
+      make_fresh_array(dense_layout(std::move(packed.shape), type), where.kind, where.queue);
+  auto to = side_of(*typed_array_of(made), access::write, "destination");
+  auto from = side_of(of, access::read, "source");
+  static_cast<void>(
+      copy_sides(to, from, casting, operation_arguments{nb::handle{}, nb::handle{}, true}));
+  return made;
+}
+
+nb::object astype(nb::handle self, nb::handle dtype, nb::handle casting, nb::handle copy,
+                  nb::handle kind, nb::handle device, nb::handle queue) {
+  const auto& of = *typed_array_of(self);
+  const auto& type = to_element_type(dtype);
+  const auto rule = to_casting(casting);
+  const auto where = to_destination(of, kind, device, queue);
+  if (!to_flag(copy, "copy") && &type == of.layout->type && lies_there(of, where)) {
+    return nb::borrow(self);
+  }
+  return copy_there(self, type, rule, where);
+}
+
+nb::object copied(nb::handle self, nb::handle kind, nb::handle device, nb::handle queue) {
+  const auto& of = *typed_array_of(self);
+  return copy_there(self, *of.layout->type, ISTHMUS_CASTING_NO,
+                    to_destination(of, kind, device, queue));
+}
+
+nb::object copy_as_it_is(nb::handle self) {
+  return copied(self, nb::none(), nb::none(), nb::none());
+}
+
+nb::object sent_to_device(nb::handle self, nb::handle device, nb::handle kind) {
+  const auto& of = *typed_array_of(self);
+  const bool is_queue = queue_of(device) != nullptr;
+  const nb::object on = is_queue ? nb::borrow(device) : to_queue(nb::none(), device);
+  const destination where{kind.is_none() ? buffer_in(of).kind : to_kind(kind), on};
+  const auto& here = queue_of_buffer(buffer_in(of));
+  const bool is_there = !is_queue && buffer_in(of).kind == where.kind &&
+                        here.device_key == queue_of(on)->device_key &&
+                        here.context_key == queue_of(on)->context_key;
+  return is_there || lies_there(of, where)
+             ? nb::borrow(self)
+             : copy_there(self, *of.layout->type, ISTHMUS_CASTING_NO, where);
+}
+
+}  // namespace
+
+void bind_array_conversions(nb::class_<typed_array>& bound) {
+  const auto none = nb::none();
+  bound
+      .def("astype", &astype, nb::arg("dtype").none(), nb::kw_only(),
+           nb::arg("casting").none() = "unsafe", nb::arg("copy").none() = true,
+           nb::arg("kind") = none, nb::arg("device") = none, nb::arg("queue") = none,
+           nb::sig("def astype(self, dtype: Any, *, casting: str = 'unsafe', copy: bool = True, "
+                   "kind: str | None = None, device: Device | str | None = None, queue: Queue | "
+                   "None = None) -> Array"),
+           "A new array of the elements as another type, in C order; of this array's kind and\n"
+           "queue, or those named. copy=False: this array itself if that is no other. Waits.\n"
+           "TypeError for what `casting` does not allow; see isthmus.copyto.")
+      .def("copy", &copied, nb::kw_only(), nb::arg("kind") = none, nb::arg("device") = none,
+           nb::arg("queue") = none,
+           nb::sig("def copy(self, *, kind: str | None = None, device: Device | str | None = None, "
+                   "queue: Queue | None = None) -> Array"),
+           "A new array of the elements in C order; of this array's kind and queue, or those\n"
+           "named. Waits.")
+      .def("to_device", &sent_to_device, nb::arg("device").none(), nb::kw_only(),
+           nb::arg("kind") = none,
+           nb::sig("def to_device(self, device: Device | Queue | str, *, kind: str | None = None) "
+                   "-> Array"),
+           "The elements on that device, in memory of this array's kind or the one named: this\n"
+           "array itself if they are, else a copy, which waits.")
+      .def("__copy__", &copy_as_it_is, nb::sig("def __copy__(self) -> Array"))
+      .def(
+          "__deepcopy__", [](nb::handle self, nb::handle) { return copy_as_it_is(self); },
+          nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: Any) -> Array"));
+}
+
+}  // namespace isthmus::python

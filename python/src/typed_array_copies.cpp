@@ -1,0 +1,257 @@
+// Array's copies, fills and assignments.
+
+#include <array>
+
+#include "arguments.hpp"
+#include "array_elements.hpp"
+#include "array_keys.hpp"
+#include "array_sides.hpp"
+#include "array_values.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// -- copies ---------------------------------------------------------------------------------------
+
+void require_same(const array_layout& ours, const array_layout& others, const char* role) {
+  if (others.type != ours.type) {
+    raise_python(PyExc_TypeError,
+                 "the %s has the dtype %s, not this array's %s: use isthmus.copyto(), which "
+                 "converts, or astype()",
+                 role, others.type->name, ours.type->name);
+  }
+  if (others.shape != ours.shape) {
+    raise_python(PyExc_ValueError, "the %s has the shape %R, not this array's %R", role,
+                 to_tuple(others.shape).ptr(), to_tuple(ours.shape).ptr());
+  }
+}
+
+nb::object copy_from(nb::handle self, nb::handle src, nb::handle queue, nb::handle after,
+                     nb::handle blocking) {
+  auto to = to_side(self, access::write, "destination");
+  auto from = to_side(src, access::read, "source");
+  require_same(to.layout, from.layout, "source");
+  return copy_sides(to, from, ISTHMUS_CASTING_NO, {queue, after, to_flag(blocking, "blocking")});
+}
+
+nb::object copy_to(nb::handle self, nb::handle dst, nb::handle queue, nb::handle after,
+                   nb::handle blocking) {
+  auto from = to_side(self, access::read, "source");
+  auto to = to_side(dst, access::write, "destination");
+  require_same(from.layout, to.layout, "destination");
+  return copy_sides(to, from, ISTHMUS_CASTING_NO, {queue, after, to_flag(blocking, "blocking")});
+}
+
+// -- values ---------------------------------------------------------------------------------------
+
+nb::object fill_side(array_side& to, const element_value& value, const operation_arguments& how) {
+  const auto into = to.get();
+  std::size_t nbytes = static_cast<std::size_t>(to.layout.item);
+  for (const auto extent : to.layout.shape) {
+    nbytes *= static_cast<std::size_t>(extent);
+  }
+  return run_operation({how, nbytes, to.where.direct, {&to.where, nullptr}},
+                       [&](const isthmus_operation_t* with, isthmus_event_t** event) {
+                         return isthmus_fill_array(how.queue, &into, value.bytes, value.type->dtype,
+                                                   ISTHMUS_CASTING_UNSAFE, with, event);
+                       });
+}
+
+nb::object fill_array(nb::handle self, nb::handle value, nb::handle queue, nb::handle after,
+                      nb::handle blocking) {
+  auto to = to_side(self, access::write, "array");
+  const operation_arguments how{queue, after, to_flag(blocking, "blocking")};
+  if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
+    return fill_side(to, *number, how);
+  }
+  auto from = to_source(value);
+  if (!from.layout.shape.empty()) {
+    raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
+                 to_tuple(from.layout.shape).ptr());
+  }
+  require_copyable(to.layout, from.layout, ISTHMUS_CASTING_SAME_KIND);
+  return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, how);
+}
+
+// -- copyto and assignments -----------------------------------------------------------------------
+
+// NumPy's assignments take more dimensions than there are, if these are of size 1.
+void drop_leading_ones(array_layout& of, std::size_t ndim) {
+  while (of.shape.size() > ndim && of.shape[0] == 1) {
+    of.shape.erase(0);
+    of.strides.erase(0);
+  }
+}
+
+nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting,
+                     const operation_arguments& how) {
+  if (const auto number = to_value(src, *to.layout.type, casting)) {
+    return fill_side(to, *number, how);
+  }
+  auto from = to_source(src);
+  drop_leading_ones(from.layout, to.layout.shape.size());
+  require_copyable(to.layout, from.layout, casting);
+  return copy_sides(to, from, casting, how);
+}
+
+nb::object copyto(nb::handle dst, nb::handle src, nb::handle casting, nb::handle queue,
+                  nb::handle after, nb::handle blocking) {
+  auto to = to_side(dst, access::write, "destination");
+  return copy_into(to, src, to_casting(casting), {queue, after, to_flag(blocking, "blocking")});
+}
+
+void assign(PyObject* self, const typed_array& of, PyObject* key, PyObject* value) {
+  const key_list keys{key};
+  const auto element = element_at(of, keys);
+  if (element && write_element(of, *element, value)) {
+    return;
+  }
+  const nb::object part = element ? element_view(self, of, *element) : view_at(self, of, keys);
+  auto to = to_side(part, access::write, "array");
+  static_cast<void>(copy_into(to, value, ISTHMUS_CASTING_UNSAFE,
+                              operation_arguments{nb::handle{}, nb::handle{}, true}));
+}
+
+// -- overlap --------------------------------------------------------------------------------------
+
+bool shares_memory(nb::handle one, nb::handle other) {
+  const auto first = to_side(one, access::read, "a");
+  const auto second = to_side(other, access::read, "b");
+  const auto a = first.get();
+  const auto b = second.get();
+  return isthmus_arrays_overlap(&a, &b) != 0;
+}
+
+// All bytes between the ends of its elements.
+void widen(array_side& of) {
+  if (is_empty(of.layout)) {
+    return;
+  }
+  const auto box = box_of(of.layout);
+  auto& start = of.where.raw;
+  if (start.buffer != nullptr) {
+    start.offset -= static_cast<std::size_t>(-box.start);
+  } else {
+    start.pointer = static_cast<char*>(start.pointer) + box.start;
+  }
+  of.layout = {{box.nbytes}, {1}, 1, &byte_type()};
+}
+
+bool may_share_memory(nb::handle one, nb::handle other) {
+  auto first = to_side(one, access::read, "a");
+  auto second = to_side(other, access::read, "b");
+  widen(first);
+  widen(second);
+  const auto a = first.get();
+  const auto b = second.get();
+  return isthmus_arrays_overlap(&a, &b) != 0;
+}
+
+nb::object fresh_array(const typed_array& self) { return to_numpy(view_of(self)); }
+
+void bind_methods(nb::class_<typed_array>& bound) {
+  const auto none = nb::none();
+  bound
+      .def("to_numpy", &fresh_array, nb::sig("def to_numpy(self) -> Any"),
+           "A fresh ndarray of the same type and shape with a copy of the elements, of any kind.\n"
+           "Waits for pending work.")
+      .def("copy_from", &copy_from, nb::arg("src").none(), nb::kw_only(), nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+           nb::sig("def copy_from(self, src: object, *, queue: Queue | None = None, after: Event | "
+                   "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+           "Copies the elements of an array of the same type and shape: an Array of any kind\n"
+           "and device, a NumPy array or another with the buffer protocol, or one with\n"
+           "__sycl_usm_array_interface__, __cuda_array_interface__ or __dlpack__; of any strides.\n"
+           "Overlapping arrays are copied as if the source had been set aside first.\n\n"
+           "`queue` None: this array's. Order, events and `blocking` as in Buffer.copy_from.\n"
+           "Raises TypeError for another type or no array, ValueError for another shape; copyto\n"
+           "converts and broadcasts.")
+      .def("copy_to", &copy_to, nb::arg("dst").none(), nb::kw_only(), nb::arg("queue") = none,
+           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+           nb::sig("def copy_to(self, dst: object, *, queue: Queue | None = None, after: Event | "
+                   "Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+           "Copies the elements into `dst`: as copy_from, the other way. Raises ReadOnlyError for\n"
+           "a destination that cannot be written.")
+      .def(
+          "fill", &fill_array, nb::arg("value").none() = 0, nb::kw_only(), nb::arg("queue") = none,
+          nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+          nb::sig("def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event "
+                  "| Sequence[Event] = (), blocking: bool = True) -> Event | None"),
+          "Sets every element to a number. All else as in copy_from. Raises OverflowError for an\n"
+          "integer that does not fit, TypeError for a value of another kind, as 1.5 for integers,\n"
+          "and ValueError for an array.");
+}
+
+void bind_functions(nb::module_& module) {
+  module.def(
+      "copyto", &copyto, nb::arg("dst").none(), nb::arg("src").none(), nb::kw_only(),
+      nb::arg("casting").none() = "same_kind", nb::arg("queue") = nb::none(),
+      nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
+      nb::sig("def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue | "
+              "None = None, after: Event | Sequence[Event] = (), blocking: bool = True) -> Event | "
+              "None"),
+      "Copies `src`, converted and broadcast by NumPy's rules, into `dst`.\n\n"
+      "`dst`: an Array, or another that Array.copy_to takes. `src`: what Array.copy_from takes,\n"
+      "a number, or what NumPy makes an array of, as nested lists. `casting`: \"no\", \"equiv\",\n"
+      "\"safe\", \"same_kind\" or \"unsafe\", as numpy.can_cast has them. Overlapping arrays are\n"
+      "copied as if the source had been set aside first. `queue`, `after` and `blocking` as in\n"
+      "Buffer.copy_from.\n\n"
+      "array[key] = src does the same with casting \"unsafe\", as NumPy does, and waits; but an\n"
+      "integer must fit (OverflowError). Raises TypeError for a change of type that `casting`\n"
+      "does not allow, ValueError for shapes that do not fit, ReadOnlyError.");
+  module.def("shares_memory", &shares_memory, nb::arg("a").none(), nb::arg("b").none(),
+             nb::sig("def shares_memory(a: object, b: object) -> bool"),
+             "Whether two arrays have a byte of an element in common: exact up to a bound on the\n"
+             "work, above which True where their extents meet. Takes what copyto takes as `dst`.");
+  module.def("may_share_memory", &may_share_memory, nb::arg("a").none(), nb::arg("b").none(),
+             nb::sig("def may_share_memory(a: object, b: object) -> bool"),
+             "Whether the extents of two arrays meet, though their elements may not.");
+}
+
+}  // namespace
+
+PyObject* array_subscript(PyObject* self, PyObject* key) noexcept {
+  const auto* of = ready_array(self);
+  if (of == nullptr) {
+    return nullptr;
+  }
+  return result_of([=] {
+    const key_list keys{key};
+    const auto element = element_at(*of, keys);
+    return element ? read_element(*of, *element) : view_at(self, *of, keys);
+  });
+}
+
+int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept {
+  const auto* of = ready_array(self);
+  if (of == nullptr) {
+    return -1;
+  }
+  if (value == nullptr) {
+    PyErr_SetString(PyExc_TypeError, "elements of an Array cannot be deleted");
+    return -1;
+  }
+  const auto done = nb::steal(result_of([=] {
+    assign(self, *of, key, value);
+    return nb::none();
+  }));
+  return done.is_valid() ? 0 : -1;
+}
+
+PyObject* array_item(PyObject* self, Py_ssize_t index) noexcept {
+  const auto* of = ready_array(self);
+  if (of == nullptr) {
+    return nullptr;
+  }
+  return result_of([=] {
+    const nb::object key = nb::steal(PyLong_FromSsize_t(index));
+    return nb::steal(array_subscript(self, key.ptr()));
+  });
+}
+
+void bind_array_copies(nb::module_& module, nb::class_<typed_array>& bound) {
+  bind_methods(bound);
+  bind_functions(module);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,242 @@
+// Array's elements: read and written one by one, and as Python's numbers.
+
+#include "arguments.hpp"
+#include "array_elements.hpp"
+#include "array_keys.hpp"
+#include "array_values.hpp"
+#include "transfers.hpp"
+#include "waiting.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// A context variable: True inside allow_scalar(). Lives as long as the module.
+PyObject* scalar_is_allowed = nullptr;
+
+void require_scalar_access(const buffer& of) {
+  PyObject* allowed = nullptr;
+  if (PyContextVar_Get(scalar_is_allowed, nullptr, &allowed) != 0) {
+    raise_set();
+  }
+  const nb::object held = nb::steal(allowed);
+  if (!held.is(Py_True)) {
+    raise_python(PyExc_TypeError,
+                 "a single element of memory of kind '%U' takes a transfer of its own: copy the "
+                 "array with to_numpy(), have it in memory of kind 'shared' or 'host', or allow it "
+                 "in `with isthmus.allow_scalar():`",
+                 kind_name(of.kind).ptr());
+  }
+}
+
+// Lets what is pending on these bytes end, not what is pending on others of the buffer.
+void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes) {
+  auto status = isthmus_buffer_wait(of.raw.get(), 0);
+  if (status == ISTHMUS_ERROR_TIMEOUT) {
+    buffer_handle part;
+    check(isthmus_buffer_slice(of.raw.get(), offset, nbytes, part.out()));
+    status = wait_for_buffer(part.get(), -1);
+  }
+  check(status);
+}
+
+// The host's pointer to the element, once what is pending on it has ended.
+char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes) {
+  nb::object kept;  // another thread may free the array meanwhile
+  if (isthmus_buffer_idle(of.raw.get()) == 0) [[unlikely]] {
+    kept = nb::find(&of);
+    wait_for_bytes(of, offset, nbytes);
+  }
+  auto* const start = static_cast<char*>(isthmus_buffer_pointer(of.raw.get()));
+  if (start == nullptr) [[unlikely]] {
+    static_cast<void>(info_of(of));
+  }
+  return start + offset;
+}
+
+// By way of a copy.
+nb::object fetch_element(const typed_array& of, std::size_t offset) {
+  require_scalar_access(buffer_in(of));
+  const auto& type = *of.layout->type;
+  alignas(16) std::byte element[32];
+  copy_out({buffer_in(of), of.buffer_object, offset, {}, {}, type, type.item, true, true}, element,
+           nb::object{});
+  return to_number(element, type);
+}
+
+const typed_array& require_one_element(nb::handle object) {
+  const auto& of = require_array(object, "x");
+  if (of.layout->size != 1) {
+    raise_python(PyExc_TypeError,
+                 "an array of shape %R is no number: only one of a single element is",
+                 to_tuple(of.layout->shape).ptr());
+  }
+  return of;
+}
+
+nb::object only_element(nb::handle object) {
+  const auto& of = require_one_element(object);
+  return read_element(of, of.offset);
+}
+
+// -- methods --------------------------------------------------------------------------------------
+
+// By the place in C order.
+std::size_t place_in_order(const typed_array& of, nb::handle index) {
+  const auto& layout = *of.layout;
+  auto left = to_position(to_integer(index, "index"), layout.size, 0);
+  auto offset = of.offset;
+  for (auto i = layout.shape.size(); i-- > 0;) {
+    offset += static_cast<std::size_t>(left % layout.shape[i] * layout.strides[i]);
+    left /= layout.shape[i];
+  }
+  return offset;
+}
+
+nb::object item(nb::handle object, const nb::args& indices) {
+  const auto& of = require_array(object, "x");
+  if (indices.size() == 0) {
+    return only_element(object);
+  }
+  nb::object key = indices;
+  if (indices.size() == 1) {
+    key = nb::object{indices[0]};
+    if (PyTuple_Check(key.ptr()) == 0) {
+      return read_element(of, place_in_order(of, key));
+    }
+  }
+  const auto found = element_at(of, key_list{key.ptr()});
+  if (!found) {
+    raise_python(PyExc_ValueError,
+                 "item() takes an integer, or one for each of %zu dimensions, "
+                 "not %R",
+                 of.layout->shape.size(), key.ptr());
+  }
+  return read_element(of, *found);
+}
+
+// Of elements packed in C order, from `at` on, which moves behind them.
+nb::object list_of(const array_layout& layout, std::size_t axis, const char*& at) {
+  if (axis == layout.shape.size()) {
+    nb::object number = to_number(at, *layout.type);
+    at += layout.item;
+    return number;
+  }
+  nb::object made = nb::steal(PyList_New(static_cast<Py_ssize_t>(layout.shape[axis])));
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  for (Py_ssize_t i = 0; i < layout.shape[axis]; ++i) {
+    PyList_SET_ITEM(made.ptr(), i, list_of(layout, axis + 1, at).release().ptr());
+  }
+  return made;
+}
+
+nb::object to_list(const typed_array& self) {
+  const nb::object bytes =
+      nb::steal(PyBytes_FromStringAndSize(nullptr, static_cast<Py_ssize_t>(self.layout->nbytes)));
+  if (!bytes.is_valid()) {
+    raise_set();
+  }
+  copy_out(view_of(self), PyBytes_AS_STRING(bytes.ptr()), bytes);
+  const char* at = PyBytes_AS_STRING(bytes.ptr());
+  return list_of(*self.layout, 0, at);
+}
+
+nb::object as_complex(nb::handle object) {
+  return nb::steal(PyObject_CallOneArg(reinterpret_cast<PyObject*>(&PyComplex_Type),
+                                       only_element(object).ptr()));
+}
+
+template <class Convert>
+PyObject* converted(PyObject* self, Convert convert) noexcept {
+  return result_of([=] {
+    const nb::object number = only_element(self);
+    return nb::steal(convert(number.ptr()));
+  });
+}
+
+}  // namespace
+
+nb::object read_element(const typed_array& of, std::size_t offset) {
+  const nb::object held = of.buffer_object;  // the array may let go of it meanwhile
+  const auto& memory = buffer_in(of);
+  if (!host_reachable(memory.kind)) {
+    return fetch_element(of, offset);
+  }
+  const auto& type = *of.layout->type;
+  return to_number(reach_element(memory, offset, type.item), type);
+}
+
+bool write_element(const typed_array& of, std::size_t offset, nb::handle value) {
+  const nb::object held = of.buffer_object;
+  const auto& memory = buffer_in(of);
+  if (!host_reachable(memory.kind)) {
+    require_scalar_access(memory);
+    return false;
+  }
+  const auto& type = *of.layout->type;
+  const auto number = to_value(value, type, ISTHMUS_CASTING_UNSAFE);
+  if (!number) {
+    return false;
+  }
+  if (is_read_only(of)) {
+    raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
+  }
+  return store_value(*number, reach_element(memory, offset, type.item), type);
+}
+
+nb::object element_view(nb::handle object, const typed_array& of, std::size_t offset) {
+  return make_array_view(object, of, dense_layout({}, *of.layout->type), offset);
+}
+
+PyObject* array_to_int(PyObject* self) noexcept {
+  return converted(self, [](PyObject* number) { return PyNumber_Long(number); });
+}
+
+PyObject* array_to_float(PyObject* self) noexcept {
+  return converted(self, [](PyObject* number) { return PyNumber_Float(number); });
+}
+
+PyObject* array_to_index(PyObject* self) noexcept {
+  return result_of([=] {
+    const auto& of = require_array(self, "x");
+    const char kind = of.layout->type->kind;
+    if (!of.layout->shape.empty() || (kind != 'i' && kind != 'u')) {
+      raise_python(PyExc_TypeError, "only an array of integers of no dimensions is an index");
+    }
+    return read_element(of, of.offset);
+  });
+}
+
+int array_to_bool(PyObject* self) noexcept {
+  const auto told = nb::steal(result_of([=] {
+    const auto& of = require_array(self, "x");
+    if (of.layout->size != 1) {
+      raise_python(PyExc_ValueError,
+                   "an array of %lld elements is neither true nor false: look at them in a copy, "
+                   "as array.to_numpy().any()",
+                   static_cast<long long>(of.layout->size));
+    }
+    return nb::object(nb::bool_(is_true(read_element(of, of.offset))));
+  }));
+  return !told.is_valid() ? -1 : told.is(Py_True) ? 1 : 0;
+}
+
+void bind_array_elements(nb::module_& module, nb::class_<typed_array>& bound) {
+  scalar_is_allowed = PyContextVar_New("isthmus.allow_scalar", Py_False);
+  if (scalar_is_allowed == nullptr) {
+    raise_set();
+  }
+  module.attr("_scalar_is_allowed") = nb::borrow(scalar_is_allowed);
+  bound
+      .def("item", &item, nb::arg("indices"), nb::sig("def item(self, *indices: Any) -> Any"),
+           "An element as a Python number: of an array of one element that one, else by its place\n"
+           "in C order or by an integer for each dimension. Waits, and refuses device kind, as\n"
+           "array[i] does. IndexError out of bounds.")
+      .def("tolist", &to_list, nb::sig("def tolist(self) -> Any"),
+           "A copy as nested lists of Python numbers, of any kind; a number for no dimensions.\n"
+           "Waits for pending work.")
+      .def("__complex__", &as_complex, nb::sig("def __complex__(self) -> complex"));
+}
+
+}  // namespace isthmus::python

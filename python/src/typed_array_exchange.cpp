@@ -1,0 +1,138 @@
+// Array's ways to others: the buffer protocol, the interfaces, DLPack.
+
+#include "arguments.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// What of `layout` the flags do not let through: nullptr if they take it.
+const char* refusal(const array_layout& layout, bool is_c_dense, int flags) {
+  const auto asks = [flags](int wanted) { return (flags & wanted) == wanted; };
+  if (is_c_dense && !asks(PyBUF_F_CONTIGUOUS)) {
+    return nullptr;
+  }
+  if (!asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS)) {
+    return "the array is not contiguous in C order: use to_numpy(), which copies";
+  }
+  if ((asks(PyBUF_F_CONTIGUOUS) && !is_dense(layout, element_order::fortran)) ||
+      (asks(PyBUF_ANY_CONTIGUOUS) && !is_contiguous(layout))) {
+    return "the array is not contiguous: use to_numpy(), which copies";
+  }
+  return nullptr;
+}
+
+int refuse_request(const typed_array& array, int flags) noexcept {
+  if (array.is_locked && (flags & PyBUF_WRITABLE) != 0) {
+    PyErr_SetString(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
+    return -1;
+  }
+  if (array.layout->type->format == nullptr && (flags & PyBUF_FORMAT) != 0) {
+    PyErr_Format(PyExc_BufferError,
+                 "the buffer protocol has no name for %s: use DLPack, or view() with another type",
+                 array.layout->type->name);
+    return -1;
+  }
+  return 0;
+}
+
+static_assert(sizeof(Py_ssize_t) == sizeof(std::int64_t));
+Py_ssize_t* numbers_of(const array_numbers& numbers) {
+  return const_cast<Py_ssize_t*>(reinterpret_cast<const Py_ssize_t*>(numbers.data()));
+}
+
+nb::object lend_array(const typed_array& self, nb::handle stream, nb::handle max_version,
+                      nb::handle device, nb::handle copy) {
+  return to_dlpack(view_of(self), stream, max_version, device, copy);
+}
+
+nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
+  return to_array(self, buffer_in(*typed_array_of(self)), dtype, copy);
+}
+
+}  // namespace
+
+int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
+  view->obj = nullptr;
+  const auto* array = ready_array(self);
+  if (array == nullptr || refuse_request(*array, flags) != 0) {
+    return -1;
+  }
+  const nb::object memory = array->buffer_object;  // another thread may free the array meanwhile
+  const nb::object held = array->buffer_object;  // the array may let go of it meanwhile
+  const auto& of = buffer_in(*array);
+  const auto& layout = *array->layout;
+  void* start = export_view(of, flags);
+  if (start == nullptr) {
+    return -1;
+  }
+  if (const char* why = refusal(layout, layout.is_c_dense, flags)) {
+    isthmus_buffer_unexport(of.raw.get());
+    PyErr_SetString(PyExc_BufferError, why);
+    return -1;
+  }
+  *view = Py_buffer{};
+  view->buf = static_cast<char*>(start) + array->offset;
+  view->obj = Py_NewRef(self);
+  view->len = static_cast<Py_ssize_t>(layout.nbytes);
+  view->itemsize = layout.item;
+  view->readonly = is_read_only(*array) ? 1 : 0;
+  view->ndim = static_cast<int>(layout.shape.size());
+  if ((flags & PyBUF_FORMAT) != 0) {
+    view->format = const_cast<char*>(layout.type->format);
+  }
+  if ((flags & PyBUF_ND) != 0) {
+    view->shape = numbers_of(layout.shape);
+  }
+  if ((flags & PyBUF_STRIDES) == PyBUF_STRIDES) {
+    view->strides = numbers_of(layout.strides);
+  }
+  view->internal = buffer_handle::retained(of.raw.get()).detach();
+  return 0;
+}
+
+void array_release_view(PyObject*, Py_buffer* view) noexcept {
+  const buffer_handle exported{static_cast<isthmus_buffer_t*>(view->internal)};
+  isthmus_buffer_unexport(exported.get());
+}
+
+void bind_array_exchange(nb::class_<typed_array>& bound) {
+  bound
+      .def_prop_ro(
+          "__sycl_usm_array_interface__",
+          [](const typed_array& self) { return usm_interface(view_of(self)); },
+          nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
+          "Version 1, as Buffer's, of the first element's address; strides count elements, and "
+          "are\n"
+          "negative where the array runs backwards.")
+      .def_prop_ro(
+          "__array_interface__",
+          [](nb::handle self) { return array_interface(self, view_of(*typed_array_of(self))); },
+          nb::sig("def __array_interface__(self) -> dict[str, Any]"),
+          "NumPy's interface, version 3, of shared and host kinds, as Buffer's.")
+      .def_prop_ro(
+          "__cuda_array_interface__",
+          [](const typed_array& self) { return cuda_interface(view_of(self)); },
+          nb::sig("def __cuda_array_interface__(self) -> dict[str, Any]"),
+          "Numba's interface, version 3, of arrays on CUDA devices, as Buffer's.")
+      .def("__array__", &host_array, nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none(),
+           nb::sig("def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any"),
+           "An array over the memory of shared and host kinds. Raises TypeError for device kind.")
+      .def("__dlpack__", &lend_array, nb::kw_only(), nb::arg("stream") = nb::none(),
+           nb::arg("max_version") = nb::none(), nb::arg("dl_device") = nb::none(),
+           nb::arg("copy") = nb::none(),
+           nb::sig(
+               "def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | "
+               "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
+               "-> Any"),
+           "A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,\n"
+           "waits and errors. A copy has no gaps. Strides may be negative: of consumers PyTorch\n"
+           "takes no such arrays, give it a copy().")
+      .def(
+          "__dlpack_device__",
+          [](const typed_array& self) { return dlpack_device(buffer_in(self)); },
+          nb::sig("def __dlpack_device__(self) -> tuple[int, int]"),
+          "As Buffer.__dlpack_device__.");
+}
+
+}  // namespace isthmus::python

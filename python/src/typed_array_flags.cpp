@@ -1,0 +1,78 @@
+// Array.flags: in which order the elements lie, and whether they may be written.
+
+#include <string_view>
+
+#include "arguments.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+namespace {
+
+struct array_flags {
+  bool c_contiguous;
+  bool f_contiguous;
+  bool writeable;
+};
+
+bool is_fortran_dense(const typed_layout& of) {
+  return of.size == 0 || is_dense(of, element_order::fortran);
+}
+
+array_flags flags_of(const typed_array& self) {
+  return {self.layout->is_c_dense, is_fortran_dense(*self.layout), !is_read_only(self)};
+}
+
+bool flag_named(const array_flags& self, nb::handle name) {
+  const nb::object text = nb::steal(PyObject_Str(name.ptr()));
+  const std::string_view key = text.is_valid() ? PyUnicode_AsUTF8(text.ptr()) : "";
+  const struct {
+    const char* names[2];
+    bool value;
+  } known[] = {{{"C", "C_CONTIGUOUS"}, self.c_contiguous},
+               {{"F", "F_CONTIGUOUS"}, self.f_contiguous},
+               {{"W", "WRITEABLE"}, self.writeable}};
+  for (const auto& each : known) {
+    if (key == each.names[0] || key == each.names[1]) {
+      return each.value;
+    }
+  }
+  raise_python(PyExc_KeyError, "%R: there are C_CONTIGUOUS, F_CONTIGUOUS and WRITEABLE",
+               name.ptr());
+}
+
+nb::object flags_repr(const array_flags& self) {
+  const auto text = [](bool flag) { return flag ? "True" : "False"; };
+  return nb::steal(
+      PyUnicode_FromFormat("  C_CONTIGUOUS : %s\n  F_CONTIGUOUS : %s\n  WRITEABLE : %s\n",
+                           text(self.c_contiguous), text(self.f_contiguous), text(self.writeable)));
+}
+
+}  // namespace
+
+void bind_array_flags(nb::module_& module, nb::class_<typed_array>& bound) {
+  nb::class_<array_flags>(module, "_ArrayFlags", "What Array.flags tells.")
+      .def_ro("c_contiguous", &array_flags::c_contiguous, "In C order without gaps.")
+      .def_ro("f_contiguous", &array_flags::f_contiguous, "In Fortran order without gaps.")
+      .def_ro("writeable", &array_flags::writeable, "Whether writes to it are taken.")
+      .def_prop_ro(
+          "contiguous", [](const array_flags& self) { return self.c_contiguous; },
+          "As c_contiguous.")
+      .def_prop_ro(
+          "forc", [](const array_flags& self) { return self.c_contiguous || self.f_contiguous; },
+          "In either order without gaps.")
+      .def_prop_ro(
+          "fnc", [](const array_flags& self) { return self.f_contiguous && !self.c_contiguous; },
+          "In Fortran order alone.")
+      .def("__getitem__", &flag_named, nb::arg("name").none(),
+           nb::sig("def __getitem__(self, name: str) -> bool"),
+           "By NumPy's names, \"C_CONTIGUOUS\" or \"C\" and so on. KeyError for others.")
+      .def("__repr__", &flags_repr, nb::sig("def __repr__(self) -> str"));
+  bound
+      .def_prop_ro("flags", &flags_of, nb::sig("def flags(self) -> _ArrayFlags"),
+                   "c_contiguous, f_contiguous and writeable, as NumPy's.")
+      .def_prop_ro(
+          "is_contiguous", [](const typed_array& self) { return self.layout->is_c_dense; },
+          "Whether its elements lie in C order without gaps.");
+}
+
+}  // namespace isthmus::python

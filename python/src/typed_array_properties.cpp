@@ -1,0 +1,92 @@
+// Array: what it tells of itself and its memory.
+
+#include "arguments.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+namespace {
+
+nb::object address_of(const typed_array& self) {
+  return nb::steal(
+      PyLong_FromVoidPtr(const_cast<void*>(view_of(self).in(info_of(buffer_in(self)).pointer))));
+}
+
+nb::object moved_to_queue(const typed_array& self, nb::handle queue) {
+  return make_instance<typed_array>(
+      types.typed_array, typed_array{on_queue(self.buffer_object, queue), self.layout, self.offset,
+                                     self.base, self.is_locked});
+}
+
+void bind_layout(nb::class_<typed_array>& bound) {
+  bound
+      .def_prop_ro(
+          "shape", [](const typed_array& self) { return to_tuple(self.layout->shape); },
+          nb::sig("def shape(self) -> tuple[int, ...]"), "Elements along each dimension.")
+      .def_prop_ro(
+          "strides", [](const typed_array& self) { return to_tuple(self.layout->strides); },
+          nb::sig("def strides(self) -> tuple[int, ...]"),
+          "Bytes from one element to the next along each dimension.")
+      .def_prop_ro(
+          "dtype", [](const typed_array& self) { return nb::borrow(dtype_of(*self.layout->type)); },
+          nb::sig("def dtype(self) -> Any"), "The elements' numpy.dtype. Imports NumPy.")
+      .def_prop_ro(
+          "ndim", [](const typed_array& self) { return self.layout->shape.size(); },
+          "How many dimensions it has, 64 at most.")
+      .def_prop_ro(
+          "size", [](const typed_array& self) { return self.layout->size; }, "All its elements.")
+      .def_prop_ro(
+          "itemsize", [](const typed_array& self) { return self.layout->item; },
+          "Bytes of an element.")
+      .def_prop_ro(
+          "nbytes", [](const typed_array& self) { return self.layout->nbytes; },
+          "Bytes of all elements, without what lies between them.")
+      .def_prop_ro(
+          "offset", [](const typed_array& self) { return self.offset; },
+          "Bytes from the buffer's start to the first element.")
+      .def_prop_ro(
+          "base",
+          [](const typed_array& self) { return self.base.is_valid() ? self.base : nb::none(); },
+          nb::sig("def base(self) -> Array | None"),
+          "Of a view the array that it is a view of, which is none itself and is kept alive.")
+      .def_prop_ro("ptr", &address_of, nb::sig("def ptr(self) -> int"),
+                   "The first element's address. ClosedError if the buffer is freed.");
+}
+
+void bind_memory_of_array(nb::class_<typed_array>& bound) {
+  bound
+      .def_prop_ro(
+          "buffer", [](const typed_array& self) { return self.buffer_object; },
+          nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
+      .def_prop_ro(
+          "kind", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
+          nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
+      .def_prop_ro(
+          "queue", [](const typed_array& self) { return buffer_in(self).queue_object; },
+          nb::sig("def queue(self) -> Queue"), "The buffer's queue.")
+      .def_prop_ro(
+          "device",
+          [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },
+          nb::sig("def device(self) -> Device"), "The device of its queue.")
+      .def_prop_ro(
+          "read_only", [](const typed_array& self) { return is_read_only(self); },
+          "Whether writes to it are refused.")
+      .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
+           nb::sig("def on_queue(self, queue: Queue) -> Array"),
+           "The same elements, with operations that go to `queue`, of the same context\n"
+           "(WrongContextError).")
+      .def(
+          "record",
+          [](const typed_array& self, nb::handle user) { record_use(buffer_in(self), user); },
+          nb::arg("queue_or_event").none(),
+          nb::sig("def record(self, queue_or_event: Queue | Event) -> None"),
+          "Tells that work which Isthmus does not know uses the memory: as Buffer.record.");
+}
+
+}  // namespace
+
+void bind_array_properties(nb::class_<typed_array>& bound) {
+  bind_layout(bound);
+  bind_memory_of_array(bound);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,357 @@
+// Array's views: of other axes, of another shape, of another type.
+
+#include <numeric>
+
+#include "arguments.hpp"
+#include "array_axes.hpp"
+#include "typed_array.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// -- axes -----------------------------------------------------------------------------------------
+
+array_layout like(const typed_layout& of) { return {{}, {}, of.item, of.type}; }
+
+nb::object view_with(nb::handle object, array_layout layout, std::int64_t moved = 0) {
+  const auto& of = require_array(object, "x");
+  return make_array_view(object, of, std::make_shared<const typed_layout>(std::move(layout)),
+                         of.offset + static_cast<std::size_t>(moved));
+}
+
+nb::object permuted(nb::handle object, const array_numbers& axes) {
+  const auto& of = *require_array(object, "x").layout;
+  auto made = like(of);
+  for (const auto axis : axes) {
+    made.shape.push_back(of.shape[static_cast<std::size_t>(axis)]);
+    made.strides.push_back(of.strides[static_cast<std::size_t>(axis)]);
+  }
+  return view_with(object, std::move(made));
+}
+
+nb::object reversed_axes(nb::handle object) {
+  const auto& of = *require_array(object, "x").layout;
+  auto made = like(of);
+  for (auto i = of.shape.size(); i-- > 0;) {
+    made.shape.push_back(of.shape[i]);
+    made.strides.push_back(of.strides[i]);
+  }
+  return view_with(object, std::move(made));
+}
+
+array_numbers axes_in_order(std::size_t ndim) {
+  array_numbers axes(ndim);
+  std::iota(axes.begin(), axes.end(), 0);
+  return axes;
+}
+
+nb::object swapped(nb::handle object, std::size_t one, std::size_t other) {
+  auto axes = axes_in_order(require_array(object, "x").layout->shape.size());
+  std::swap(axes[one], axes[other]);
+  return permuted(object, axes);
+}
+
+nb::object swap_axes(nb::handle object, nb::handle one, nb::handle other) {
+  const auto ndim = require_array(object, "x").layout->shape.size();
+  return swapped(object, to_axis(one, ndim), to_axis(other, ndim));
+}
+
+nb::object matrix_transpose(nb::handle object) {
+  const auto ndim = require_array(object, "x").layout->shape.size();
+  if (ndim < 2) {
+    raise_python(PyExc_ValueError, "mT needs an array of 2 dimensions or more, not %zu", ndim);
+  }
+  return swapped(object, ndim - 2, ndim - 1);
+}
+
+nb::object permute(nb::handle object, nb::handle axes) {
+  return permuted(object, to_permutation(axes, require_array(object, "x").layout->shape.size()));
+}
+
+nb::object transpose(nb::handle object, const nb::args& axes) {
+  if (axes.size() == 0 || (axes.size() == 1 && nb::handle{axes[0]}.is_none())) {
+    return reversed_axes(object);
+  }
+  return axes.size() == 1 ? permute(object, nb::object{axes[0]}) : permute(object, axes);
+}
+
+nb::object move_axis(nb::handle object, nb::handle source, nb::handle destination) {
+  const auto ndim = require_array(object, "x").layout->shape.size();
+  const auto from = to_axes(source, ndim);
+  const auto to = to_axes(destination, ndim);
+  if (from.size() != to.size()) {
+    raise_python(PyExc_ValueError, "%zu axes to be moved to %zu places: %R to %R", from.size(),
+                 to.size(), source.ptr(), destination.ptr());
+  }
+  array_numbers order(ndim, -1);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    order[static_cast<std::size_t>(to[i])] = from[i];
+  }
+  std::int64_t next = 0;
+  for (auto& each : order) {
+    while (each < 0 && std::find(from.begin(), from.end(), next) != from.end()) {
+      ++next;
+    }
+    each = each < 0 ? next++ : each;
+  }
+  return permuted(object, order);
+}
+
+nb::object squeeze(nb::handle object, nb::handle given) {
+  const auto& of = *require_array(object, "x").layout;
+  const auto axes = given.is_none() ? array_numbers{} : to_axes(given, of.shape.size());
+  auto made = like(of);
+  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+    const bool is_named =
+        std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(i)) != axes.end();
+    if (is_named && of.shape[i] != 1) {
+      raise_python(PyExc_ValueError, "axis %zu has size %lld: only one of size 1 can be left out",
+                   i, static_cast<long long>(of.shape[i]));
+    }
+    if (is_named || (given.is_none() && of.shape[i] == 1)) {
+      continue;
+    }
+    made.shape.push_back(of.shape[i]);
+    made.strides.push_back(of.strides[i]);
+  }
+  return view_with(object, std::move(made));
+}
+
+nb::object expand(nb::handle object, nb::handle given) {
+  const auto& of = *require_array(object, "x").layout;
+  const bool is_one = as_integer(given).is_valid();
+  const auto ndim = of.shape.size() + (is_one ? 1 : nb::len(given));
+  if (ndim > PyBUF_MAX_NDIM) {
+    raise_python(PyExc_ValueError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
+                 ndim);
+  }
+  auto axes = to_axes(given, ndim);
+  std::sort(axes.begin(), axes.end());
+  array_layout made = of;
+  for (const auto axis : axes) {
+    made.shape.insert(static_cast<std::size_t>(axis), 1);
+    made.strides.insert(static_cast<std::size_t>(axis), 0);
+  }
+  return view_with(object, std::move(made));
+}
+
+nb::object flip(nb::handle object, nb::handle given) {
+  const auto& of = *require_array(object, "x").layout;
+  const auto ndim = of.shape.size();
+  array_layout made = of;
+  std::int64_t moved = 0;
+  for (const auto each : given.is_none() ? axes_in_order(ndim) : to_axes(given, ndim)) {
+    const auto axis = static_cast<std::size_t>(each);
+    made.strides[axis] = -of.strides[axis];
+    moved += of.size == 0 ? 0 : (of.shape[axis] - 1) * of.strides[axis];
+  }
+  return view_with(object, std::move(made), moved);
+}
+
+nb::object broadcast_to(nb::handle object, nb::handle shape) {
+  const auto& of = require_array(object, "x");
+  auto wide = broadcast(*of.layout, to_shape(shape));
+  nb::object made;
+  try {
+    made = view_with(object, std::move(wide));
+  } catch (const too_far&) {
+    raise_python(PyExc_OverflowError, "shape %R does not fit in 63 bits", shape.ptr());
+  }
+  typed_array_of(made)->is_locked = true;
+  return made;
+}
+
+// -- shape ----------------------------------------------------------------------------------------
+
+enum class copying { if_needed, always, never };
+
+copying to_copying(nb::handle copy) {
+  return copy.is_none()          ? copying::if_needed
+         : to_flag(copy, "copy") ? copying::always
+                                 : copying::never;
+}
+
+nb::object packed_copy(nb::handle object) {
+  const auto& of = require_array(object, "x");
+  return make_typed_array(packed_clone(view_of(of), types.buffer),
+                          dense_layout(of.layout->shape, *of.layout->type));
+}
+
+nb::object reshaped(nb::handle object, nb::handle given, copying how) {
+  const auto& of = require_array(object, "x");
+  const auto& old = *of.layout;
+  auto shape = to_shape_of(given, old.size);
+  if (how == copying::always) {
+    return reshaped(packed_copy(object), given, copying::never);
+  }
+  if (old.is_c_dense) {
+    return make_array_view(object, of, dense_layout(std::move(shape), *old.type), of.offset);
+  }
+  array_layout made = like(old);
+  if (find_strides(old, shape, made.strides)) {
+    made.shape = std::move(shape);
+    return view_with(object, std::move(made));
+  }
+  if (how == copying::never) {
+    raise_python(PyExc_ValueError,
+                 "an array of shape %R and strides %R takes the shape %R by a copy alone: pass "
+                 "copy=None to have one",
+                 to_tuple(old.shape).ptr(), to_tuple(old.strides).ptr(), to_tuple(shape).ptr());
+  }
+  return reshaped(packed_copy(object), given, copying::never);
+}
+
+nb::object reshape(nb::handle object, const nb::args& given, nb::handle copy) {
+  return reshaped(object, given.size() == 1 ? nb::object{given[0]} : nb::object{given},
+                  to_copying(copy));
+}
+
+nb::object reshape_to(nb::handle object, nb::handle shape, nb::handle copy) {
+  return reshaped(object, shape, to_copying(copy));
+}
+
+nb::object ravel(nb::handle object) { return reshaped(object, nb::int_(-1), copying::never); }
+
+// -- type -----------------------------------------------------------------------------------------
+
+// By NumPy's rules: another size of an element changes the last extent, which must have no gaps.
+array_layout retyped(const typed_layout& of, const element_type& type) {
+  array_layout made = of;
+  made.type = &type;
+  made.item = type.item;
+  if (of.item == type.item) {
+    return made;
+  }
+  if (made.shape.empty()) {
+    raise_python(PyExc_ValueError,
+                 "an array of no dimensions has no view of %s, whose elements have %d bytes, not "
+                 "%lld",
+                 type.name, type.item, static_cast<long long>(of.item));
+  }
+  auto& last = made.shape.back();
+  if (last != 1 && of.size != 0 && made.strides.back() != of.item) {
+    raise_python(PyExc_ValueError,
+                 "a view of %s needs a last axis without gaps, but its elements lie %lld bytes "
+                 "apart",
+                 type.name, static_cast<long long>(made.strides.back()));
+  }
+  const auto nbytes = last * of.item;
+  if (nbytes % type.item != 0) {
+    raise_python(PyExc_ValueError, "the last axis has %lld bytes, which are no elements of %d",
+                 static_cast<long long>(nbytes), type.item);
+  }
+  last = nbytes / type.item;
+  made.strides.back() = type.item;
+  return made;
+}
+
+void require_aligned(const typed_array& of, const array_layout& made) {
+  const auto& type = *made.type;
+  const auto first = reinterpret_cast<std::uintptr_t>(info_of(buffer_in(of)).pointer) + of.offset;
+  if (first % type.alignment != 0) {
+    raise_python(PyExc_ValueError,
+                 "the first element lies at %p, which is no multiple of the %d "
+                 "bytes that %s is aligned to",
+                 reinterpret_cast<void*>(first), type.alignment, type.name);
+  }
+  for (std::size_t i = 0; i < made.shape.size(); ++i) {
+    if (made.shape[i] > 1 && made.strides[i] % made.item != 0) {
+      raise_python(PyExc_ValueError,
+                   "elements along axis %zu lie %lld bytes apart, which is no multiple of the %d "
+                   "of %s",
+                   i, static_cast<long long>(made.strides[i]), type.item, type.name);
+    }
+  }
+}
+
+nb::object view_as(nb::handle object, nb::handle dtype) {
+  const auto& of = *typed_array_of(object);
+  auto made = retyped(*of.layout, dtype.is_none() ? *of.layout->type : to_element_type(dtype));
+  if (of.layout->size != 0 && made.type != of.layout->type) {
+    require_aligned(of, made);
+  }
+  for (std::size_t i = 0; i < made.shape.size(); ++i) {
+    made.strides[i] = made.shape[i] > 1 ? made.strides[i] : made.item;
+  }
+  return view_with(object, std::move(made));
+}
+
+void bind_axes(nb::class_<typed_array>& bound) {
+  bound
+      .def_prop_ro("T", &reversed_axes, nb::sig("def T(self) -> Array"),
+                   "A view with the axes in reverse order.")
+      .def_prop_ro("mT", &matrix_transpose, nb::sig("def mT(self) -> Array"),
+                   "A view with the last two axes swapped; ValueError below 2 dimensions.")
+      .def("transpose", &transpose, nb::arg("axes"),
+           nb::sig("def transpose(self, *axes: int | Sequence[int] | None) -> Array"),
+           "A view with the axes in that order: integers or one sequence of them; in reverse\n"
+           "order without. ValueError unless each axis is named once.")
+      .def("swapaxes", &swap_axes, nb::arg("axis1").none(), nb::arg("axis2").none(),
+           nb::sig("def swapaxes(self, axis1: int, axis2: int) -> Array"),
+           "A view with two axes swapped. Raises NumPy's AxisError, as all that take axes.")
+      .def("squeeze", &squeeze, nb::arg("axis").none() = nb::none(),
+           nb::sig("def squeeze(self, axis: int | Sequence[int] | None = None) -> Array"),
+           "A view without the axes of size 1: all, or those named (ValueError for another "
+           "size).");
+}
+
+void bind_shape_and_type(nb::class_<typed_array>& bound) {
+  bound
+      .def("reshape", &reshape, nb::arg("shape"), nb::kw_only(),
+           nb::arg("copy").none() = nb::none(),
+           nb::sig("def reshape(self, *shape: int | Sequence[int], copy: bool | None = None) -> "
+                   "Array"),
+           "The same elements in another shape: integers or one sequence of them, one of which\n"
+           "may be -1. A view wherever the strides allow it. Else, and always with copy=True, a\n"
+           "copy in new memory of the same kind and queue, which waits; with copy=False a\n"
+           "ValueError. ValueError too where the numbers of elements differ.")
+      .def("ravel", &ravel, nb::sig("def ravel(self) -> Array"),
+           "A view of one dimension. ValueError where the strides allow none: reshape(-1) copies\n"
+           "then.")
+      .def("view", &view_as, nb::arg("dtype").none() = nb::none(),
+           nb::sig("def view(self, dtype: Any = None) -> Array"),
+           "The same bytes as elements of another type. As in NumPy, one of another size changes\n"
+           "the last extent, whose elements must have no gaps. ValueError where the bytes do not\n"
+           "come out even, and where elements would not be aligned or their strides no multiples\n"
+           "of their size, which NumPy allows.");
+}
+
+void bind_functions(nb::module_& module) {
+  const auto none = nb::none();
+  module.def("permute_dims", &permute, nb::arg("x").none(), nb::arg("axes").none(),
+             nb::sig("def permute_dims(x: Array, axes: Sequence[int]) -> Array"),
+             "A view with the axes in that order. ValueError unless each axis is named once.");
+  module.def("moveaxis", &move_axis, nb::arg("x").none(), nb::arg("source").none(),
+             nb::arg("destination").none(),
+             nb::sig("def moveaxis(x: Array, source: int | Sequence[int], destination: int | "
+                     "Sequence[int]) -> Array"),
+             "A view with some axes at other places, the others in their order.");
+  module.def("squeeze", &squeeze, nb::arg("x").none(), nb::arg("axis").none() = none,
+             nb::sig("def squeeze(x: Array, axis: int | Sequence[int] | None = None) -> Array"),
+             "As Array.squeeze.");
+  module.def("expand_dims", &expand, nb::arg("x").none(), nb::kw_only(), nb::arg("axis").none() = 0,
+             nb::sig("def expand_dims(x: Array, *, axis: int | Sequence[int] = 0) -> Array"),
+             "A view with axes of size 1 more, which have these places in it.");
+  module.def("flip", &flip, nb::arg("x").none(), nb::kw_only(), nb::arg("axis").none() = none,
+             nb::sig("def flip(x: Array, *, axis: int | Sequence[int] | None = None) -> Array"),
+             "A view that runs backwards along these axes, None: along all.");
+  module.def("broadcast_to", &broadcast_to, nb::arg("x").none(), nb::arg("shape").none(),
+             nb::sig("def broadcast_to(x: Array, shape: int | Sequence[int]) -> Array"),
+             "A read-only view of that shape, by NumPy's rules of broadcasting. ValueError where\n"
+             "the shapes do not fit.");
+  module.def("reshape", &reshape_to, nb::arg("x").none(), nb::arg("shape").none(), nb::kw_only(),
+             nb::arg("copy").none() = none,
+             nb::sig("def reshape(x: Array, shape: int | Sequence[int], *, copy: bool | None = "
+                     "None) -> Array"),
+             "As Array.reshape.");
+}
+
+}  // namespace
+
+void bind_array_views(nb::module_& module, nb::class_<typed_array>& bound) {
+  bind_axes(bound);
+  bind_shape_and_type(bound);
+  bind_functions(module);
+}
+
+}  // namespace isthmus::python

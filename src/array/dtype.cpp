@@ -1,0 +1,135 @@
+#include "array/dtype.hpp"
+
+#include <complex>
+#include <cstdint>
+
+namespace isthmus {
+namespace {
+
+constexpr std::uint8_t k_dl_int = 0;
+constexpr std::uint8_t k_dl_uint = 1;
+constexpr std::uint8_t k_dl_float = 2;
+constexpr std::uint8_t k_dl_bfloat = 4;
+constexpr std::uint8_t k_dl_complex = 5;
+constexpr std::uint8_t k_dl_bool = 6;
+
+template <class T>
+constexpr dtype_facts of_type(const char* name, char kind, std::uint8_t dlpack_code) noexcept {
+  return {name, sizeof(T), alignof(T), kind, dlpack_code};
+}
+
+constexpr std::array<dtype_facts, k_dtypes> k_facts{
+    of_type<std::uint8_t>("bool", 'b', k_dl_bool),
+    of_type<std::int8_t>("int8", 'i', k_dl_int),
+    of_type<std::int16_t>("int16", 'i', k_dl_int),
+    of_type<std::int32_t>("int32", 'i', k_dl_int),
+    of_type<std::int64_t>("int64", 'i', k_dl_int),
+    of_type<std::uint8_t>("uint8", 'u', k_dl_uint),
+    of_type<std::uint16_t>("uint16", 'u', k_dl_uint),
+    of_type<std::uint32_t>("uint32", 'u', k_dl_uint),
+    of_type<std::uint64_t>("uint64", 'u', k_dl_uint),
+    of_type<std::uint16_t>("float16", 'f', k_dl_float),
+    of_type<std::uint16_t>("bfloat16", 'f', k_dl_bfloat),
+    of_type<float>("float32", 'f', k_dl_float),
+    of_type<double>("float64", 'f', k_dl_float),
+    of_type<long double>("longdouble", 'f', k_dl_float),
+    of_type<std::complex<float>>("complex64", 'c', k_dl_complex),
+    of_type<std::complex<double>>("complex128", 'c', k_dl_complex),
+    of_type<std::complex<long double>>("clongdouble", 'c', k_dl_complex)};
+
+// In the order in which NumPy has one kind follow another.
+int rank_of(char kind) noexcept { return static_cast<int>(std::string_view{"buifc"}.find(kind)); }
+
+// Of the integers that a float holds exactly, the largest in bytes, as NumPy counts: a float64
+// counts as holding an int64.
+std::size_t integer_bytes_in(dtype real) noexcept {
+  switch (real) {
+    case ISTHMUS_FLOAT16:
+    case ISTHMUS_BFLOAT16: return 1;
+    case ISTHMUS_FLOAT32: return 2;
+    default: return 8;
+  }
+}
+
+// Both real ones.
+bool is_safe_float(dtype from, dtype to) noexcept {
+  return from == to || facts_of(from).nbytes < facts_of(to).nbytes ||
+         (from == ISTHMUS_FLOAT64 && to == ISTHMUS_LONGDOUBLE);
+}
+
+bool is_safe(dtype from, dtype to) noexcept {
+  if (from == to || from == ISTHMUS_BOOL) {
+    return true;
+  }
+  const auto& was = facts_of(from);
+  const auto& becomes = facts_of(to);
+  if (rank_of(was.kind) > rank_of(becomes.kind)) {
+    return false;
+  }
+  if (becomes.kind == was.kind && was.kind != 'c' && was.kind != 'f') {
+    return was.nbytes <= becomes.nbytes;
+  }
+  if (becomes.kind == 'i') {
+    return was.nbytes < becomes.nbytes;
+  }
+  const auto real = part_of(to);
+  const bool is_integer = was.kind == 'i' || was.kind == 'u';
+  return is_integer ? was.nbytes <= integer_bytes_in(real) : is_safe_float(part_of(from), real);
+}
+
+std::string_view name_of(casting rule) noexcept {
+  switch (rule) {
+    case ISTHMUS_CASTING_NO: return "no";
+    case ISTHMUS_CASTING_SAFE: return "safe";
+    case ISTHMUS_CASTING_SAME_KIND: return "same_kind";
+    default: return "unsafe";
+  }
+}
+
+bool is_rule(casting rule) noexcept {
+  return rule >= ISTHMUS_CASTING_NO && rule <= ISTHMUS_CASTING_UNSAFE;
+}
+
+}  // namespace
+
+const dtype_facts& facts_of(dtype of) noexcept { return k_facts[static_cast<std::size_t>(of) - 1]; }
+
+bool can_cast(dtype from, dtype to, casting rule) noexcept {
+  if (!is_dtype(from) || !is_dtype(to)) {
+    return false;
+  }
+  switch (rule) {
+    case ISTHMUS_CASTING_NO: return from == to;
+    case ISTHMUS_CASTING_SAFE: return is_safe(from, to);
+    case ISTHMUS_CASTING_SAME_KIND:
+      return rank_of(facts_of(from).kind) <= rank_of(facts_of(to).kind);
+    default: return rule == ISTHMUS_CASTING_UNSAFE;
+  }
+}
+
+result<void> check_dtype(dtype given) {
+  if (!is_dtype(given)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no dtype: they are 1 (bool) to {} ({})",
+                given, k_dtypes, k_facts.back().name);
+  }
+  return {};
+}
+
+result<void> check_cast(dtype from, dtype to, casting rule) {
+  ISTHMUS_TRY(check_dtype(from));
+  ISTHMUS_TRY(check_dtype(to));
+  if (!is_rule(rule)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no casting rule: they are 0 (no), 1 (safe), 2 (same_kind), 3 (unsafe)",
+                rule);
+  }
+  if (!can_cast(from, to, rule)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} may not become {} by the casting rule \"{}\": ask for the dtype {}, or for a "
+                "wider rule",
+                facts_of(from).name, facts_of(to).name, name_of(rule), facts_of(from).name);
+  }
+  return {};
+}
+
+}  // namespace isthmus

@@ -1,0 +1,179 @@
+#include "array/element_move.hpp"
+
+#include <algorithm>
+
+#include "array/conversion.hpp"
+#include "array/elements.hpp"
+#include "core/share_out.hpp"
+
+namespace isthmus {
+
+std::size_t element_move::elements() const noexcept {
+  std::size_t all = 1;
+  for (const auto& along : dimensions) {
+    all *= along.count;
+  }
+  return all;
+}
+
+namespace {
+
+std::ptrdiff_t signed_of(std::size_t number) noexcept {
+  return static_cast<std::ptrdiff_t>(number);
+}
+
+}  // namespace
+
+element_move joined(element_move what) noexcept {
+  std::size_t kept = 0;
+  for (const auto next : what.dimensions) {  // a copy: some are written over
+    if (kept != 0) {
+      auto& outer = what.dimensions[kept - 1];
+      const auto count = signed_of(next.count);
+      if (outer.to == next.to * count && outer.from == next.from * count) {
+        outer = {outer.count * next.count, next.to, next.from};
+        continue;
+      }
+    }
+    what.dimensions[kept++] = next;
+  }
+  what.dimensions.shorten(kept);
+  return what;
+}
+
+element_move move_between(const array_layout& to, std::byte* destination, const array_layout& from,
+                          const std::byte* source) noexcept {
+  element_move made;
+  made.to = destination;
+  made.from = source;
+  made.to_type = to.of;
+  made.from_type = from.of;
+  for (std::size_t i = 0; i < to.dimensions.size(); ++i) {
+    const auto [count, stride] = to.dimensions[i];
+    if (count == 1) {
+      continue;
+    }
+    move_dimension along{static_cast<std::size_t>(count), stride, from.dimensions[i].stride};
+    if (along.to < 0) {
+      made.to += (count - 1) * along.to;
+      made.from += (count - 1) * along.from;
+      along = {along.count, -along.to, -along.from};
+    }
+    made.dimensions.append(along);
+  }
+  std::sort(made.dimensions.begin(), made.dimensions.end(),
+            [](const move_dimension& one, const move_dimension& next) { return one.to > next.to; });
+  return joined(made);
+}
+
+bool is_strided_copy(const element_move& what) noexcept {
+  return what.to_type == what.from_type &&
+         what.dimensions.size() <= strided_copy::k_most_dimensions &&
+         std::ranges::none_of(what.dimensions,
+                              [](const move_dimension& each) { return each.from < 0; });
+}
+
+strided_copy as_strided(const element_move& what) noexcept {
+  strided_copy made;
+  made.destination = what.to;
+  made.source = what.from;
+  made.width = what.to_item();
+  for (const auto& each : what.dimensions) {
+    made.append(
+        {each.count, static_cast<std::size_t>(each.to), static_cast<std::size_t>(each.from)});
+  }
+  return made;
+}
+
+namespace {
+
+// Moves a row at a time: the innermost dimension, of which the first and the last may be parts.
+class row_mover {
+ public:
+  explicit row_mover(const element_move& what) noexcept
+      : what_{what},
+        how_{conversion_of(what.to_type, what.from_type)},
+        item_{what.to_item()},
+        row_{what.dimensions.empty()
+                 ? move_dimension{1, signed_of(what.to_item()), signed_of(how_.read_bytes)}
+                 : what.dimensions.back()} {}
+
+  // Elements [begin, end) in the order of the destination.
+  void move(std::size_t begin, std::size_t end) const noexcept {
+    auto at = begin % row_.count;
+    auto index = indices_of(begin / row_.count);
+    auto left = end - begin;
+    while (left != 0) {
+      const auto count = std::min(left, row_.count - at);
+      move_row(index, at, count);
+      left -= count;
+      at = 0;
+      next(index);
+    }
+  }
+
+ private:
+  struct position {
+    dimension_list<std::size_t> of;
+    std::ptrdiff_t to = 0;
+    std::ptrdiff_t from = 0;
+  };
+
+  [[nodiscard]] std::size_t outer() const noexcept {
+    return what_.dimensions.empty() ? 0 : what_.dimensions.size() - 1;
+  }
+  [[nodiscard]] position indices_of(std::size_t row) const noexcept {
+    position made;
+    made.of.assign(outer(), 0);
+    for (std::size_t i = outer(); i-- > 0;) {
+      const auto& along = what_.dimensions[i];
+      made.of[i] = row % along.count;
+      made.to += signed_of(made.of[i]) * along.to;
+      made.from += signed_of(made.of[i]) * along.from;
+      row /= along.count;
+    }
+    return made;
+  }
+  void next(position& index) const noexcept {
+    for (std::size_t i = outer(); i-- > 0;) {
+      const auto& along = what_.dimensions[i];
+      index.to += along.to;
+      index.from += along.from;
+      if (++index.of[i] != along.count) {
+        return;
+      }
+      index.to -= signed_of(along.count) * along.to;
+      index.from -= signed_of(along.count) * along.from;
+      index.of[i] = 0;
+    }
+  }
+  void move_row(const position& index, std::size_t at, std::size_t count) const noexcept {
+    convert_elements({what_.to + index.to + signed_of(at) * row_.to, row_.to,
+                      what_.from + index.from + signed_of(at) * row_.from, row_.from, count},
+                     how_, item_);
+  }
+
+  const element_move& what_;
+  const conversion how_;
+  const std::size_t item_;
+  const move_dimension row_;
+};
+
+}  // namespace
+
+void move_elements(const element_move& what) noexcept { row_mover{what}.move(0, what.elements()); }
+
+void share_elements(const element_move& what) noexcept {
+  const auto item = what.widest();
+  const auto nbytes = what.elements() * item;
+  if (nbytes < k_large_bytes) {
+    move_elements(what);
+    return;
+  }
+  const row_mover mover{what};
+  share_out(nbytes, [&mover, item](std::size_t at, std::size_t n) {
+    mover.move(at / item, (at + n) / item);
+  });
+}
+
+}  // namespace isthmus

@@ -1,0 +1,103 @@
+#pragma once
+// The two floats of 16 bits, to and from those that the processor knows: rounded once, to nearest,
+// ties to even; a NaN stays one.
+//
+// Without branches, so that loops over them are vectorised.
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+
+namespace isthmus {
+
+struct float16 {
+  std::uint16_t bits;
+};
+struct bfloat16 {
+  std::uint16_t bits;
+};
+
+// Of the two numbers next to `x` the one with an odd last bit: rounded once more, to two bits less
+// or fewer, it becomes what `x` itself would.
+template <class To, class Bits, class From>
+[[nodiscard]] To rounded_to_odd(From x) noexcept {
+  const auto nearest = static_cast<To>(x);
+  const auto back = static_cast<From>(nearest);
+  const auto bits = std::bit_cast<Bits>(nearest);
+  if (back == x || std::isnan(x) || bits % 2 != 0) {
+    return nearest;
+  }
+  return std::bit_cast<To>(static_cast<Bits>(std::abs(back) > std::abs(x) ? bits - 1 : bits + 1));
+}
+
+[[nodiscard]] inline float to_float(float16 half) noexcept {
+  constexpr std::uint32_t k_exponent = std::uint32_t{0x7c00} << 13;
+  constexpr std::uint32_t k_rebias = std::uint32_t{127 - 15} << 23;
+  const std::uint32_t digits = (half.bits & std::uint32_t{0x7fff}) << 13;
+  const std::uint32_t sign = (half.bits & std::uint32_t{0x8000}) << 16;
+  const std::uint32_t exponent = digits & k_exponent;
+  const std::uint32_t normal = digits + k_rebias + (exponent == k_exponent ? k_rebias : 0);
+  constexpr std::uint32_t k_least = std::uint32_t{113} << 23;
+  const auto small = std::bit_cast<std::uint32_t>(std::bit_cast<float>(digits + k_least) -
+                                                  std::bit_cast<float>(k_least));
+  return std::bit_cast<float>(sign | (exponent == 0 ? small : normal));
+}
+
+namespace detail {
+
+// `Float` of `Digits` digits after the point and that bias, as bits in `Bits`.
+template <class Float, class Bits, int Digits, int Bias>
+[[nodiscard]] std::uint16_t half_bits(Float x) noexcept {
+  constexpr int k_dropped = Digits - 10;
+  constexpr Bits k_one = 1;
+  constexpr Bits k_sign = k_one << (sizeof(Bits) * 8 - 1);
+  constexpr Bits k_infinity = static_cast<Bits>(2 * Bias + 1) << Digits;
+  constexpr Bits k_beyond = static_cast<Bits>(Bias + 16) << Digits;
+  constexpr Bits k_least_normal = static_cast<Bits>(Bias - 14) << Digits;
+  // Its last digit is that of a float16's smallest.
+  constexpr Bits k_magic = static_cast<Bits>(Bias + Digits - 24) << Digits;
+  const auto all = std::bit_cast<Bits>(x);
+  const Bits magnitude = all & ~k_sign;
+  const auto sign = static_cast<std::uint16_t>(all >> (sizeof(Bits) * 8 - 16) & 0x8000);
+
+  const Bits payload = magnitude >> k_dropped & 0x3ff;
+  const Bits nan = 0x7c00 | payload | (payload == 0 ? 1 : 0);
+  const Bits large = magnitude > k_infinity ? nan : Bits{0x7c00};
+  const auto sum = std::bit_cast<Float>(magnitude) + std::bit_cast<Float>(k_magic);
+  const Bits small = std::bit_cast<Bits>(sum) - k_magic;
+  const Bits odd = magnitude >> k_dropped & 1;
+  const Bits rounded =
+      magnitude - (static_cast<Bits>(Bias - 15) << Digits) + ((k_one << (k_dropped - 1)) - 1) + odd;
+  const Bits normal = rounded >> k_dropped;
+  const Bits digits = magnitude >= k_beyond ? large : magnitude < k_least_normal ? small : normal;
+  return static_cast<std::uint16_t>(static_cast<std::uint16_t>(digits) | sign);
+}
+
+}  // namespace detail
+
+[[nodiscard]] inline float16 to_float16(float x) noexcept {
+  return {detail::half_bits<float, std::uint32_t, 23, 127>(x)};
+}
+[[nodiscard]] inline float16 to_float16(double x) noexcept {
+  return {detail::half_bits<double, std::uint64_t, 52, 1023>(x)};
+}
+[[nodiscard]] inline float16 to_float16(long double x) noexcept {
+  return to_float16(rounded_to_odd<double, std::uint64_t>(x));
+}
+
+[[nodiscard]] inline float to_float(bfloat16 half) noexcept {
+  return std::bit_cast<float>(std::uint32_t{half.bits} << 16);
+}
+
+[[nodiscard]] inline bfloat16 to_bfloat16(float x) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+  const bool is_nan = (bits & 0x7fffffff) > 0x7f800000;
+  return {static_cast<std::uint16_t>(is_nan ? bits >> 16 | 0x40 : rounded)};
+}
+template <class Float>
+[[nodiscard]] bfloat16 to_bfloat16(Float x) noexcept {
+  return to_bfloat16(rounded_to_odd<float, std::uint32_t>(x));
+}
+
+}  // namespace isthmus

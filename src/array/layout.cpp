@@ -1,0 +1,211 @@
+#include "array/layout.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "array/bounded_sums.hpp"
+
+namespace isthmus {
+namespace {
+
+constexpr std::uint64_t k_most_bytes = std::uint64_t{1} << 61;
+
+std::uint64_t magnitude(std::int64_t stride) noexcept {
+  const auto bits = static_cast<std::uint64_t>(stride);
+  return stride < 0 ? std::uint64_t{0} - bits : bits;
+}
+
+std::string text_of(const array_layout& of) {
+  std::string text = "(";
+  for (const auto& along : of.dimensions) {
+    text += fmt::format("{}{}", text.size() == 1 ? "" : ", ", along.count);
+  }
+  return text + (of.dimensions.size() == 1 ? ",)" : ")");
+}
+
+result<void> check_given(const isthmus_array_t& given, const char* name) {
+  ISTHMUS_TRY(check_dtype(given.dtype));
+  if (given.dimensions > k_most_array_dimensions) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "the {} has {} dimensions: {} at most", name,
+                given.dimensions, k_most_array_dimensions);
+  }
+  if (given.dimensions != 0 && (given.shape == nullptr || given.strides == nullptr)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{}->{} is NULL, and it has {} dimensions: give one for each", name,
+                given.shape == nullptr ? "shape" : "strides", given.dimensions);
+  }
+  for (std::size_t i = 0; i < given.dimensions; ++i) {
+    if (given.shape[i] < 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "the {} has {} elements along dimension {}: 0 at least", name, given.shape[i], i);
+    }
+  }
+  return {};
+}
+
+// Adds the dimension's span to one of the two sides; false: too far.
+bool add_span(std::int64_t stride, std::int64_t count, std::uint64_t& below, std::uint64_t& above) {
+  const auto gaps = static_cast<std::uint64_t>(count - 1);
+  const auto distance = magnitude(stride);
+  if (distance != 0 && gaps > k_most_bytes / distance) {
+    return false;
+  }
+  (stride < 0 ? below : above) += gaps * distance;
+  return below + above <= k_most_bytes;
+}
+
+result<void> measure(array_layout& made, const char* name) {
+  if (std::ranges::find(made.dimensions, 0, &array_dimension::count) != made.dimensions.end()) {
+    return {};
+  }
+  std::uint64_t below = 0;
+  std::uint64_t above = made.item();
+  for (std::size_t i = 0; i < made.dimensions.size(); ++i) {
+    const auto& along = made.dimensions[i];
+    if (!add_span(along.stride, along.count, below, above)) {
+      return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
+                  "{} elements {} bytes apart in dimension {} of the {} are more than an address "
+                  "can span",
+                  along.count, along.stride, i, name);
+    }
+  }
+  made.before = below;
+  made.nbytes = below + above;
+  return {};
+}
+
+}  // namespace
+
+result<array_layout> layout_of(const isthmus_array_t& given, const char* name) {
+  ISTHMUS_TRY(check_given(given, name));
+  array_layout made;
+  made.of = given.dtype;
+  for (std::size_t i = 0; i < given.dimensions; ++i) {
+    made.dimensions.append({given.shape[i], given.strides[i]});
+  }
+  ISTHMUS_TRY(measure(made, name));
+  return made;
+}
+
+result<array_layout> broadcast(const array_layout& given, const array_layout& to) {
+  const auto rank = given.dimensions.size();
+  auto made = given;
+  made.dimensions = to.dimensions;
+  for (auto& along : made.dimensions) {
+    along.stride = 0;
+  }
+  // What is too much must be 1, from the left.
+  const auto more = rank - std::min(rank, to.dimensions.size());
+  bool fits = true;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const auto& along = given.dimensions[i];
+    if (i < more) {
+      fits = fits && along.count == 1;
+      continue;
+    }
+    auto& into = made.dimensions[i + to.dimensions.size() - rank];
+    fits = fits && (along.count == into.count || along.count == 1);
+    into.stride = along.count == 1 ? 0 : along.stride;
+  }
+  if (!fits) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "a source of shape {} cannot be broadcast to the destination's {}", text_of(given),
+                text_of(to));
+  }
+  return made;
+}
+
+namespace {
+
+struct dimension {
+  std::uint64_t stride;
+  std::uint64_t gaps;
+};
+
+// Those with more than one element, the widest strides first.
+std::vector<dimension> dimensions_of(const array_layout& of) {
+  std::vector<dimension> all;
+  all.reserve(of.dimensions.size());
+  for (const auto& along : of.dimensions) {
+    if (along.count > 1) {
+      all.push_back({magnitude(along.stride), static_cast<std::uint64_t>(along.count - 1)});
+    }
+  }
+  std::sort(all.begin(), all.end(),
+            [](const dimension& one, const dimension& next) { return one.stride > next.stride; });
+  return all;
+}
+
+// Each stride spans all that lies inside it.
+bool is_nested(const std::vector<dimension>& all, std::size_t item) noexcept {
+  std::uint64_t inside = item;
+  for (std::size_t i = all.size(); i-- > 0;) {
+    if (all[i].stride < inside) {
+      return false;
+    }
+    inside += all[i].gaps * all[i].stride;
+  }
+  return true;
+}
+
+// Of two elements whose indices differ first along `first`, by 1 at least, and along those behind
+// it by anything.
+sum_answer share_bytes_from(const std::vector<dimension>& all, std::size_t first,
+                            std::size_t item) {
+  std::vector<bounded_term> terms{{1, 2 * (item - 1)}};
+  std::uint64_t wanted = item - 1;
+  terms.push_back({all[first].stride, all[first].gaps - 1});
+  for (std::size_t i = first + 1; i < all.size(); ++i) {
+    terms.push_back({all[i].stride, 2 * all[i].gaps});
+    wanted += all[i].gaps * all[i].stride;
+  }
+  if (wanted < all[first].stride) {
+    return sum_answer::no;
+  }
+  return can_sum_to(std::move(terms), wanted - all[first].stride);
+}
+
+}  // namespace
+
+result<void> check_apart(const array_layout& destination) {
+  if (destination.is_empty()) {
+    return {};
+  }
+  const auto all = dimensions_of(destination);
+  const auto item = destination.item();
+  if (is_nested(all, item)) {
+    return {};
+  }
+  for (std::size_t first = 0; first < all.size(); ++first) {
+    const auto answer = share_bytes_from(all, first, item);
+    if (answer != sum_answer::no) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                  "elements overlap in the destination, {} of shape {} with a stride of {} bytes: "
+                  "copy to an array of which {} two elements share bytes",
+                  facts_of(destination.of).name, text_of(destination), all[first].stride,
+                  answer == sum_answer::yes ? "no" : "it is plain that no");
+    }
+  }
+  return {};
+}
+
+bool may_share_bytes(const array_layout& one, std::uintptr_t at, const array_layout& other,
+                     std::uintptr_t other_at) {
+  if (one.is_empty() || other.is_empty() || at >= other_at + other.nbytes ||
+      other_at >= at + one.nbytes) {
+    return false;
+  }
+  // A byte of the one is its lowest address and strides; of the other its highest less strides.
+  std::vector<bounded_term> terms{{1, one.item() - 1 + other.item() - 1}};
+  for (const auto* each : {&one, &other}) {
+    for (const auto& along : dimensions_of(*each)) {
+      terms.push_back({along.stride, along.gaps});
+    }
+  }
+  return can_sum_to(std::move(terms), other_at + other.nbytes - 1 - at) != sum_answer::no;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,94 @@
+#pragma once
+// One number as another type has it: as C converts, and where C leaves it undefined, for a float
+// that no integer of that type stands for, what x86's instructions give, which is what NumPy gives
+// there: the lowest integer of 32 or 64 bits, cut to the width asked for.
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "array/half.hpp"
+
+namespace isthmus {
+
+struct boolean {
+  std::uint8_t value;  // 0 or 1 where we wrote it; else anything
+};
+
+// As the processor's conversions with truncation: the lowest where it does not fit, or is NaN.
+template <std::signed_integral To, std::floating_point From>
+[[nodiscard]] To truncated(From x) noexcept {
+  constexpr auto k_lowest = static_cast<From>(std::numeric_limits<To>::min());
+  const bool fits = static_cast<int>(x >= k_lowest) & static_cast<int>(x < -k_lowest);
+  return static_cast<To>(fits ? x : k_lowest);
+}
+
+// The same for what has no such conversion: its upper half by one of the same width with a sign.
+template <std::unsigned_integral To, std::floating_point From>
+[[nodiscard]] To truncated_above(From x) noexcept {
+  using same = std::make_signed_t<To>;
+  constexpr auto k_half = -static_cast<From>(std::numeric_limits<same>::min());
+  const bool is_above = x >= k_half;
+  const auto lower = static_cast<To>(truncated<same>(is_above ? x - k_half : x));
+  return is_above ? lower ^ (To{1} << (sizeof(To) * 8 - 1)) : lower;
+}
+
+// The width by which compilers for x86 go.
+template <std::integral To, std::floating_point From>
+[[nodiscard]] To integer_of(From x) noexcept {
+  constexpr bool is_wide_float = std::is_same_v<From, long double>;
+  if constexpr (std::is_same_v<To, std::uint64_t> ||
+                (std::is_same_v<To, std::uint32_t> && std::is_same_v<From, float>)) {
+    return truncated_above<To>(x);
+  } else if constexpr (sizeof(To) == 8 || std::is_same_v<To, std::uint32_t>) {
+    return static_cast<To>(truncated<std::int64_t>(x));
+  } else if constexpr (is_wide_float && (sizeof(To) == 1 || std::is_same_v<To, std::int16_t>)) {
+    return static_cast<To>(truncated<std::int16_t>(x));
+  } else {
+    return static_cast<To>(truncated<std::int32_t>(x));
+  }
+}
+
+template <class To, class From>
+[[nodiscard]] To converted(From x) noexcept {
+  if constexpr (std::is_same_v<To, boolean>) {
+    return {static_cast<std::uint8_t>(x != From{} ? 1 : 0)};
+  } else if constexpr (std::is_same_v<To, float16>) {
+    return to_float16(x);
+  } else if constexpr (std::is_same_v<To, bfloat16>) {
+    return to_bfloat16(x);
+  } else if constexpr (std::integral<To> && std::floating_point<From>) {
+    return integer_of<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+template <class To>
+[[nodiscard]] To converted(boolean x) noexcept {
+  return static_cast<To>(x.value != 0 ? 1 : 0);
+}
+template <class To>
+[[nodiscard]] To converted(float16 x) noexcept {
+  return to_float(x);
+}
+template <class To>
+[[nodiscard]] To converted(bfloat16 x) noexcept {
+  return to_float(x);
+}
+
+// An integer of 64 bits as a float64 that becomes the same bfloat16: rounded to odd where it has
+// more digits than that.
+template <std::integral From>
+[[nodiscard]] double rounded_to_odd_of(From x) noexcept {
+  constexpr std::uint64_t k_rest = 0x7ff;
+  const bool is_negative = x < 0;
+  const auto bits = static_cast<std::uint64_t>(x);
+  const auto magnitude = is_negative ? std::uint64_t{0} - bits : bits;
+  const bool is_long = magnitude >> 53 != 0;
+  const auto sticky = (magnitude & ~k_rest) | ((magnitude & k_rest) != 0 ? k_rest + 1 : 0);
+  const auto exact = static_cast<double>(is_long ? sticky : magnitude);
+  return is_negative ? -exact : exact;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,16 @@
+#pragma once
+// Moves between overlapping arrays: by way of a copy of the source, in memory of the same kind.
+
+#include "array/placed_move.hpp"
+
+namespace isthmus {
+
+// The copy's memory goes back once both operations have ended. OUT_OF_MEMORY where there is none
+// for it.
+[[nodiscard]] submitted move_by_way_of_copy(queue* on, const placed_move& move,
+                                            transfer_options options);
+
+// New memory where `like` lies, of the same kind, and from the same pool if it is of one.
+[[nodiscard]] result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes);
+
+}  // namespace isthmus

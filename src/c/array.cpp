@@ -1,0 +1,110 @@
+// Arrays: their dtypes, copies and fills.
+
+#include "array/copying.hpp"
+#include "array/dtype.hpp"
+#include "array/elements.hpp"
+#include "c/operation.hpp"
+#include "c/places.hpp"
+#include "core/sizes.hpp"
+
+using namespace isthmus;
+using namespace isthmus::c;
+
+isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t* info) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(info);
+    if (info->struct_size < sizeof *info) {
+      return is_too_small("info", info->struct_size, sizeof *info);
+    }
+    ISTHMUS_TRY(check_dtype(dtype));
+    const auto& facts = facts_of(dtype);
+    *info = {info->struct_size,
+             facts.name,
+             facts.nbytes,
+             facts.alignment,
+             facts.kind,
+             facts.dlpack_code,
+             static_cast<std::uint8_t>(facts.nbytes * 8)};
+    return {};
+  });
+}
+
+int isthmus_can_cast(isthmus_dtype_t from, isthmus_dtype_t to, isthmus_casting_t casting) noexcept {
+  return can_cast(from, to, casting) ? 1 : 0;
+}
+
+namespace {
+
+result<array_side> side_of(const isthmus_array_t& given, const char* name, bool writes) {
+  auto layout = layout_of(given, name);
+  ISTHMUS_TRY(layout);
+  auto place = endpoint_around(given.place, layout->before, layout->nbytes, writes);
+  if (!place && place.failure().code() == ISTHMUS_ERROR_OUT_OF_RANGE) {
+    return fail(ISTHMUS_ERROR_OUT_OF_RANGE, "an element of the {} lies outside its memory: {}",
+                name, place.failure().message());
+  }
+  ISTHMUS_TRY(place);
+  return array_side{*std::move(place), *layout};
+}
+
+// Where it lies; 0 where it has no bytes.
+std::uintptr_t lowest_address(const isthmus_array_t& of, const array_layout& layout) noexcept {
+  const auto* start = of.place.buffer != nullptr ? object(of.place.buffer)->pointer()
+                                                 : static_cast<const void*>(of.place.pointer);
+  return start == nullptr ? 0 : address(start) + of.place.offset - layout.before;
+}
+
+result<bool> overlap_of(const isthmus_array_t& one, const isthmus_array_t& other) {
+  auto first = layout_of(one, "one");
+  ISTHMUS_TRY(first);
+  auto second = layout_of(other, "other");
+  ISTHMUS_TRY(second);
+  const auto at = lowest_address(one, *first);
+  const auto other_at = lowest_address(other, *second);
+  return at != 0 && other_at != 0 && may_share_bytes(*first, at, *second, other_at);
+}
+
+}  // namespace
+
+isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue, const isthmus_array_t* destination,
+                                    const isthmus_array_t* source, isthmus_casting_t casting,
+                                    const isthmus_operation_t* operation,
+                                    isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(source);
+    ISTHMUS_TRY(check_cast(source->dtype, destination->dtype, casting));
+    auto to = side_of(*destination, "destination", true);
+    ISTHMUS_TRY(to);
+    auto from = side_of(*source, "source", false);
+    ISTHMUS_TRY(from);
+    return copy_array(object(queue), *to, *from, std::move(options));
+  });
+}
+
+isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_t* destination,
+                                    const void* value, isthmus_dtype_t value_dtype,
+                                    isthmus_casting_t casting, const isthmus_operation_t* operation,
+                                    isthmus_event_t** event) noexcept {
+  return operate(operation, event, [&](transfer_options options) -> submitted {
+    ISTHMUS_NEEDS(destination);
+    ISTHMUS_NEEDS(value);
+    ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
+    auto to = side_of(*destination, "destination", true);
+    ISTHMUS_TRY(to);
+    std::array<std::byte, k_largest_element> element;
+    convert_elements({element.data(), 0, static_cast<const std::byte*>(value), 0, 1},
+                     conversion_of(destination->dtype, value_dtype), to->layout.item());
+    return fill_array(object(queue), *to, element.data(), std::move(options));
+  });
+}
+
+int isthmus_arrays_overlap(const isthmus_array_t* one, const isthmus_array_t* other) noexcept try {
+  if (one == nullptr || other == nullptr) {
+    return 0;
+  }
+  auto answer = overlap_of(*one, *other);
+  return answer && *answer ? 1 : 0;
+} catch (const std::bad_alloc&) {
+  return 1;
+}

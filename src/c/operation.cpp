@@ -1,0 +1,44 @@
+#include "c/operation.hpp"
+
+#include <algorithm>
+#include <span>
+
+namespace isthmus::c {
+namespace {
+
+// Takes them over: they are released whatever comes.
+void take_owners(std::span<const isthmus_owner_t> given, std::vector<owner>& into) {
+  try {
+    into.reserve(given.size());
+  } catch (const std::bad_alloc&) {
+    std::for_each(given.begin(), given.end(),
+                  [](const isthmus_owner_t& each) { const owner released{each}; });
+    throw;
+  }
+  for (const auto& each : given) {
+    into.emplace_back(each);
+  }
+}
+
+}  // namespace
+
+result<transfer_options> options_of(const isthmus_operation_t* operation, bool blocking) {
+  transfer_options options;
+  options.blocking = blocking;
+  if (operation == nullptr) {
+    return options;
+  }
+  if (operation->struct_size < sizeof *operation) {
+    return is_too_small("operation", operation->struct_size, sizeof *operation);
+  }
+  if (operation->owners == nullptr && operation->owner_count != 0) {
+    return is_null("operation->owners");
+  }
+  take_owners({operation->owners, operation->owner_count}, options.owners);
+  auto after = events_of(operation->after, operation->after_count);
+  ISTHMUS_TRY(after);
+  options.after = *std::move(after);
+  return options;
+}
+
+}  // namespace isthmus::c

@@ -1,0 +1,32 @@
+#pragma once
+// What every entry that submits an operation does around the operation itself.
+
+#include "c/common.hpp"
+#include "os/process.hpp"
+#include "transfer/transfer.hpp"
+
+namespace isthmus::c {
+
+// The owners first of all: whatever comes, they are released.
+[[nodiscard]] result<transfer_options> options_of(const isthmus_operation_t* operation,
+                                                  bool blocking);
+
+template <class Operate>
+isthmus_status_t operate(const isthmus_operation_t* operation, isthmus_event_t** event,
+                         Operate&& call) noexcept {
+  return guarded([&]() -> result<void> {
+    auto options = options_of(operation, event == nullptr);
+    ISTHMUS_TRY(options);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    submitted ended = call(*std::move(options));
+    ISTHMUS_TRY(ended);
+    if (event != nullptr) {
+      *event = handle(ended->detach());
+    }
+    return {};
+  });
+}
+
+}  // namespace isthmus::c

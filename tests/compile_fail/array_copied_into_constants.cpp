@@ -1,0 +1,7 @@
+// expect: destination's elements are const
+// A vector that is const is no destination either.
+#include <isthmus/isthmus.hpp>
+
+void read_back(const std::vector<float>& values, const isthmus::array<float, 1>& a) {
+  isthmus::copy(values, a);
+}

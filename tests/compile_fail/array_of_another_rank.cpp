@@ -1,0 +1,5 @@
+// expect: conversion|could not convert|no viable|no match
+// The number of axes is part of the type.
+#include <isthmus/isthmus.hpp>
+
+isthmus::array<float, 1> flat(const isthmus::array<float, 2>& a) { return a; }

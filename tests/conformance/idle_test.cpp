@@ -1,0 +1,70 @@
+// Whether anything is pending on a buffer, told without waiting: by a call, and by flags to look at.
+#include <algorithm>
+
+#include "support/backends.hpp"
+#include "support/patiently.hpp"
+
+namespace {
+
+using namespace support;
+
+class idle : public on_backend {
+ protected:
+  static bool tells(const im::buffer& of) { return isthmus_buffer_idle(of.get()) != 0; }
+  // In order, and none behind one that is set.
+  static bool looks(const im::buffer& of) {
+    isthmus_watch_t watch{};
+    isthmus_buffer_watch(of.get(), &watch);
+    return std::ranges::all_of(watch.flags, [](const unsigned char* flag) {
+      return __atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0;
+    });
+  }
+};
+INSTANTIATE_ON_BACKENDS(idle);
+
+TEST_P(idle, till_something_is_pending) {
+  for (const im::kind kind : kinds()) {
+    const im::buffer memory = make(1000, kind);
+    const im::buffer part = memory.slice(100, 50);
+    EXPECT_TRUE(tells(memory) && tells(part) && looks(memory) && looks(part));
+    if (!can(im::capability::wait_for_host)) continue;
+    const im::host_event gate;
+    const im::event filled = im::fill_async(part, std::byte{1}, {.on = queue_, .after = gate});
+    EXPECT_FALSE(tells(memory) || tells(part) || looks(memory) || looks(part));
+    gate.complete();
+    filled.wait();
+    EXPECT_TRUE(patiently([&] { return tells(memory); })) << name(kind);
+    EXPECT_TRUE(looks(memory) && looks(part)) << "the call sees to the flags";
+  }
+}
+
+TEST_P(idle, and_never_once_it_is_freed) {
+  for (const im::kind kind : kinds()) {
+    const im::buffer memory = make(1000, kind);
+    const im::buffer part = memory.slice(100, 50), other = memory.slice(0, 10);
+    part.free();
+    EXPECT_FALSE(tells(part) || looks(part));
+    EXPECT_TRUE(tells(memory) && looks(memory) && looks(other));
+    memory.free();
+    EXPECT_FALSE(tells(memory) || looks(memory) || tells(other) || looks(other));
+  }
+  EXPECT_EQ(isthmus_buffer_idle(nullptr), 0);
+  const im::buffer nothing = make(0, im::kind::device);
+  EXPECT_TRUE(tells(nothing) && looks(nothing));
+}
+
+TEST_P(idle, not_where_others_may_put_work) {
+  const im::buffer memory = make(1000, im::kind::device);
+  const im::queue other(device_);
+  {
+    const im::buffer view = memory.on(other);
+    EXPECT_FALSE(looks(memory)) << "a view may put work on its queue";
+    EXPECT_TRUE(tells(memory)) << "which has none";
+  }
+  EXPECT_TRUE(patiently([&] { return tells(memory) && looks(memory); }));
+  if (!can(im::capability::lend_handles)) return;
+  static_cast<void>(queue_.native());
+  EXPECT_FALSE(tells(memory) || looks(memory));
+}
+
+}  // namespace

@@ -1,0 +1,70 @@
+"""What the tests of arrays share: arrays like a model of NumPy's, and strategies for both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as nps
+from support import filled
+
+from isthmus import Array, Queue
+
+NAMES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", "F", "D", "G"]
+SHAPE = (6, 5, 4)
+MODEL = np.arange(120, dtype=np.float32).reshape(SHAPE)
+
+
+def array_of(model: np.ndarray, queue: Queue, kind: str) -> Array:
+    """The same elements in a new buffer, behind 32 bytes of something else."""
+    buffer = filled(bytes(32) + model.tobytes(), kind=kind, queue=queue)
+    return Array(buffer, model.shape, model.dtype, offset=32)
+
+
+def same(ours: Array, model: Any) -> bool:
+    """Whether shape, type, strides that mean something and elements are the model's."""
+    steps = [s for s, n in zip(ours.strides, ours.shape, strict=True) if n > 1]
+    wanted = [s for s, n in zip(model.strides, model.shape, strict=True) if n > 1]
+    return (
+        (ours.shape, ours.dtype) == (model.shape, model.dtype)
+        and (model.size == 0 or steps == wanted)
+        and bool(np.array_equal(ours.to_numpy(), model))
+    )
+
+
+def models(draw: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
+    """Elements that each type has, and that no conversion changes by rounding."""
+    start = draw(st.integers(0, 3))
+    return (np.arange(start, start + int(np.prod(shape))) % 100).astype(name).reshape(shape)
+
+
+SHAPES = nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
+PLAIN = st.sampled_from(["?", "i1", "i4", "u2", "u8", "f2", "f4", "f8", "F", "D"])
+
+
+@st.composite
+def views(draw: Any, name: Any = PLAIN) -> tuple[np.ndarray, list[Any]]:
+    """A dense model, and steps that make a view of it with strides of any sign."""
+    model = models(draw, draw(SHAPES), draw(name))
+    steps: list[Any] = []
+    seen = model
+    for _ in range(draw(st.integers(0, 3))):
+        way = draw(st.sampled_from(["key", "axes"]))
+        if way == "key":
+            step = draw(nps.basic_indices(seen.shape, max_dims=5, allow_newaxis=True))
+            if not isinstance(seen[step], np.ndarray):
+                continue
+            seen = seen[step]
+        else:
+            step = draw(st.permutations(range(seen.ndim)))
+            seen = seen.transpose(step)
+        steps.append((way, step))
+    return model, steps
+
+
+def follow(array: Any, steps: list[Any]) -> Any:
+    """The view that these steps make, of ours or NumPy's."""
+    for way, step in steps:
+        array = array[step] if way == "key" else array.transpose(step)
+    return array

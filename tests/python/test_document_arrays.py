@@ -1,0 +1,60 @@
+"""The Julia blocks of document 004 beside their counterparts in docs/typed-arrays.md.
+
+The Python ones are run one after the other in one namespace, on every back-end. What the C++ ones
+are parts of is a test of its own, which test_docs.py holds them against.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support import ROOT
+
+if TYPE_CHECKING:
+    from isthmus import Device
+
+DOCUMENT = Path(__file__).parent / "documents" / "004_typed_arrays.md"
+PAGE = ROOT / "docs" / "typed-arrays.md"
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCKS = FENCE.findall(PAGE.read_text(encoding="utf-8"))
+PYTHON = [source for language, source in BLOCKS if language == "python"]
+
+
+def test_every_block_of_the_document_in_its_order() -> None:
+    julia = [source for language, source in BLOCKS if language == "julia"]
+    assert julia == [source for _, source in FENCE.findall(DOCUMENT.read_text(encoding="utf-8"))]
+    assert len(julia) == 17
+
+
+def test_each_has_its_counterparts_behind_it() -> None:
+    languages = [language for language, _ in BLOCKS]
+    starts = [at for at, language in enumerate(languages) if language == "julia"]
+    assert all(languages[at + 1 : at + 3] == ["python", "cpp"] for at in starts)
+
+
+def run_blocks(dev: Device) -> tuple[dict[str, Any], list[str]]:
+    """The namespace at the end, and the lines that were printed."""
+    space: dict[str, Any] = {"__name__": "document"}
+    printed = io.StringIO()
+    with dev.default_queue, contextlib.redirect_stdout(printed):
+        for block in PYTHON:
+            exec(compile(block, PAGE.name, "exec"), space)
+    return space, printed.getvalue().splitlines()
+
+
+def test_python_blocks(dev: Device) -> None:
+    if set(dev.kinds) != {"device", "shared", "host"}:
+        pytest.skip(f"{dev.filter} offers {', '.join(dev.kinds)} alone: {dev.lacks}")
+    space, printed = run_blocks(dev)
+    assert printed[0] == "42.0"
+    assert any("Memory size:" in line for line in printed)
+    assert space["temp"].freed
+    assert len(space["results"]) == 20_000
+    assert np.array_equal(space["result"], space["huge_data"] + 1)
+    dev.default_queue.wait()

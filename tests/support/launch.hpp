@@ -1,0 +1,35 @@
+// What stands for kernels in tests and examples of arrays: a function of the host's on the spans of
+// some arrays without gaps, in the order of their queue.
+#pragma once
+
+#include <isthmus/isthmus.hpp>
+#include <span>
+#include <tuple>
+#include <vector>
+
+namespace support {
+
+template <class T>
+std::span<T> span_of(std::span<std::byte> memory) {
+  return {reinterpret_cast<T*>(memory.data()), memory.size() / sizeof(T)};
+}
+
+// Where no function may touch the device's memory it works on copies, and this waits for them.
+template <class Function, class... T>
+void launch_on_copies(Function function, const isthmus::array<T, 1>&... arrays) {
+  auto copies = std::make_tuple(isthmus::to_vector(arrays)...);
+  std::apply([&](auto&... each) { function(std::span(each)...); }, copies);
+  std::apply([&](auto&... each) { (isthmus::copy(arrays, each), ...); }, copies);
+}
+
+template <class Function, class... T>
+void launch(Function function, const isthmus::array<T, 1>&... arrays) {
+  const isthmus::queue on = std::get<0>(std::tie(arrays...)).queue();
+  const bool reached =
+      on.device().can(isthmus::capability::run_functions) || (!arrays.is_device() && ...);
+  if (!reached) return launch_on_copies(function, arrays...);
+  const auto work = [function](auto... memory) { function(span_of<float>(memory)...); };
+  static_cast<void>(on.submit(work, arrays.bytes()...));
+}
+
+}  // namespace support
