@@ -35,7 +35,8 @@ struct element_type {
 [[nodiscard]] const element_type& byte_type() noexcept;
 [[nodiscard]] const element_type& default_element_type() noexcept;  // float32
 [[nodiscard]] std::span<const element_type> element_types() noexcept;
-// Borrowed. The typestr is interned, an AttributeError for bfloat16; NumPy is imported for the dtype.
+// Borrowed. The typestr is interned, an AttributeError for bfloat16; NumPy is imported for the
+// dtype.
 [[nodiscard]] nb::handle typestr_of(const element_type& of);
 // NumPy's; for bfloat16 the one of the package ml_dtypes, and without that our DType.
 [[nodiscard]] nb::handle dtype_of(const element_type& of);

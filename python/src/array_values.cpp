@@ -119,8 +119,7 @@ bool is_numpys(nb::handle value) {
   return nb::isinstance(value, nb::handle(generic));
 }
 
-element_value numpy_value(nb::handle number, const element_type& into,
-                          isthmus_casting_t casting) {
+element_value numpy_value(nb::handle number, const element_type& into, isthmus_casting_t casting) {
   const nb::object kind = number.attr("dtype").attr("kind");
   if (std::strchr("biufcV", nb::cast<const char*>(kind)[0]) == nullptr) {
     raise_no_value(number, into);

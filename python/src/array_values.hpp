@@ -14,9 +14,9 @@ struct element_value {
 };
 
 // A Python or NumPy number that is to become an element of `into`; nothing for all else. An integer
-// must fit (OverflowError). Other numbers may lose what `into` has no place for with casting UNSAFE,
-// where a whole number is made of a float as by int(); else TypeError. A complex number is none of
-// another kind with either.
+// must fit (OverflowError). Other numbers may lose what `into` has no place for with casting
+// UNSAFE, where a whole number is made of a float as by int(); else TypeError. A complex number is
+// none of another kind with either.
 [[nodiscard]] std::optional<element_value> to_value(nb::handle number, const element_type& into,
                                                     isthmus_casting_t casting);
 // An element of `type` by Python itself: bool, int, float or complex; of NumPy's for long double.

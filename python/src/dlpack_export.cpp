@@ -243,9 +243,9 @@ nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor
   lent->managed.deleter = &give_back<Managed>;
   if constexpr (std::is_same_v<Managed, dlpack::managed_versioned>) {
     lent->managed.version = {1, 0};
-    lent->managed.flags = what.is_copy   ? dlpack::k_is_copied
+    lent->managed.flags = what.is_copy              ? dlpack::k_is_copied
                           : what.elements.read_only ? dlpack::k_read_only
-                                         : 0;
+                                                    : 0;
   }
   nb::object capsule = nb::steal(PyCapsule_New(&lent->managed, name, destructor));
   if (!capsule.is_valid()) {

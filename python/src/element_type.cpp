@@ -86,8 +86,8 @@ const element_type& type_of_numpys(nb::handle known, nb::handle given) {
   return *found;
 }
 
-// Types and dtypes that NumPy was asked of, and names that programs write; they stay. Guarded by the
-// interpreter's lock.
+// Types and dtypes that NumPy was asked of, and names that programs write; they stay. Guarded by
+// the interpreter's lock.
 class known_dtypes {
  public:
   [[nodiscard]] const element_type* find(nb::handle given) const noexcept {

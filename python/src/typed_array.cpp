@@ -3,7 +3,6 @@
 #include "typed_array.hpp"
 #include "arguments.hpp"
 #include "array_make.hpp"
-#include "array_make.hpp"
 
 namespace isthmus::python {
 namespace {

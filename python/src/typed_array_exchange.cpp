@@ -59,7 +59,7 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
     return -1;
   }
   const nb::object memory = array->buffer_object;  // another thread may free the array meanwhile
-  const nb::object held = array->buffer_object;  // the array may let go of it meanwhile
+  const nb::object held = array->buffer_object;    // the array may let go of it meanwhile
   const auto& of = buffer_in(*array);
   const auto& layout = *array->layout;
   void* start = export_view(of, flags);

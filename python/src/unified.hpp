@@ -35,7 +35,7 @@ struct unified {
   nb::object host_array{};
   Py_ssize_t own_references = 0;  // to `host_bytes`, of ours and the array's
   bool is_out = false;            // the library counts a view
-  nb::object typed_array{};      // NumPy's, where the device's is
+  nb::object typed_array{};       // NumPy's, where the device's is
   shared_layout device_layout{};  // elsewhere, once it was asked for
 };
 
