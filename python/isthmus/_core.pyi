@@ -1568,7 +1568,7 @@ class DType:
 
     def __hash__(self) -> int: ...
 
-    def __repr__(self) -> object: ...
+    def __repr__(self) -> str: ...
 
     def __str__(self) -> str: ...
 
@@ -2124,9 +2124,10 @@ def full_like(prototype: Any, fill_value: Any, dtype: Any = None, *, shape: int 
     That value, as empty_like() and full(), but of the prototype's dtype where none is given.
     """
 
-def _array_from_interface(obj: object) -> Array | None:
+def _array_from_interface(obj: object, whole: object = None) -> Array | None:
     """
-    An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells.
+    An array over what __sycl_usm_array_interface__ or __cuda_array_interface__ tells, a
+    part of the memory object `whole` if that is given.
     """
 
 def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
