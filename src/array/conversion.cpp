@@ -80,8 +80,6 @@ using types = std::tuple<boolean, std::int8_t, std::int16_t, std::int32_t, std::
 constexpr std::size_t k_types = std::tuple_size_v<types>;
 
 template <class T>
-constexpr bool is_plain = std::is_arithmetic_v<T>;
-template <class T>
 constexpr bool is_half = std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>;
 
 // What is one step; all else is several of these.
