@@ -77,8 +77,10 @@ shared_layout layout_for(const array_request& request, const model& like,
   const auto order = to_order(request.order, request.prototype.is_valid());
   const auto* const array = given(request.shape) ? nullptr : like.array;
   if (array != nullptr) {
-    return order == wanted_order::c ? recent_layout(array->layout->shape, type)
-                                    : ordered_layout(*array->layout, type, order);
+    const auto& its = *array->layout;
+    const bool is_c =
+        order == wanted_order::c || (order != wanted_order::fortran && its.is_c_dense);
+    return is_c ? recent_layout(its.shape, type) : ordered_layout(its, type, order);
   }
   const bool is_told = given(request.shape) || !like.shape.is_valid();
   const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
