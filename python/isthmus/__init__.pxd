@@ -18,8 +18,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef int32_t isthmus_tracking_t
     ctypedef int32_t isthmus_memory_state_t
     ctypedef int32_t isthmus_device_type_t
-    ctypedef int32_t isthmus_dtype_t
-    ctypedef int32_t isthmus_casting_t
 
     enum:
         ISTHMUS_OK
@@ -47,34 +45,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_KIND_DEVICE
         ISTHMUS_KIND_SHARED
         ISTHMUS_KIND_HOST
-
-    enum:
-        ISTHMUS_WATCHED
-
-    enum:
-        ISTHMUS_BOOL
-        ISTHMUS_INT8
-        ISTHMUS_INT16
-        ISTHMUS_INT32
-        ISTHMUS_INT64
-        ISTHMUS_UINT8
-        ISTHMUS_UINT16
-        ISTHMUS_UINT32
-        ISTHMUS_UINT64
-        ISTHMUS_FLOAT16
-        ISTHMUS_BFLOAT16
-        ISTHMUS_FLOAT32
-        ISTHMUS_FLOAT64
-        ISTHMUS_LONGDOUBLE
-        ISTHMUS_COMPLEX64
-        ISTHMUS_COMPLEX128
-        ISTHMUS_CLONGDOUBLE
-
-    enum:
-        ISTHMUS_CASTING_NO
-        ISTHMUS_CASTING_SAFE
-        ISTHMUS_CASTING_SAME_KIND
-        ISTHMUS_CASTING_UNSAFE
 
     enum:
         ISTHMUS_MEMORY_UNKNOWN
@@ -338,25 +308,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
         void* pointer
         size_t offset
 
-    ctypedef struct isthmus_watch_t:
-        const unsigned char* flags[5]
-
-    ctypedef struct isthmus_dtype_info_t:
-        size_t struct_size
-        const char* name
-        size_t nbytes
-        size_t alignment
-        char kind
-        uint8_t dlpack_code
-        uint8_t dlpack_bits
-
-    ctypedef struct isthmus_array_t:
-        isthmus_place_t place
-        isthmus_dtype_t dtype
-        size_t dimensions
-        const int64_t* shape
-        const int64_t* strides
-
     ctypedef struct isthmus_ipc_handle_t:
         size_t struct_size
         unsigned char handle[64]
@@ -618,8 +569,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
         info)
     void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns)
-    int isthmus_buffer_idle(const isthmus_buffer_t* buffer)
-    void isthmus_buffer_watch(const isthmus_buffer_t* buffer, isthmus_watch_t* watch)
     isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer, isthmus_event_t** event)
     isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
     isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer,
@@ -717,15 +666,6 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_result_allocate(size_t nbytes, void** pointer)
     void isthmus_result_free(void* pointer)
     void isthmus_stop_functions()
-    isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t* info)
-    int isthmus_can_cast(isthmus_dtype_t source, isthmus_dtype_t to, isthmus_casting_t casting)
-    isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue, const isthmus_array_t* destination,
-        const isthmus_array_t* source, isthmus_casting_t casting, const isthmus_operation_t*
-        operation, isthmus_event_t** event)
-    isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_t* destination,
-        const void* value, isthmus_dtype_t value_dtype, isthmus_casting_t casting, const
-        isthmus_operation_t* operation, isthmus_event_t** event)
-    int isthmus_arrays_overlap(const isthmus_array_t* one, const isthmus_array_t* other)
     isthmus_status_t isthmus_unified_create(size_t nbytes, isthmus_queue_t* queue, const
         isthmus_unified_options_t* options, isthmus_unified_t** unified)
     void isthmus_unified_retain(isthmus_unified_t* unified)
