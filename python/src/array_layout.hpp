@@ -77,6 +77,8 @@ struct typed_layout : array_layout {
                             // backwards
   std::size_t extent = 0;   // bytes from the lowest element's start to the end of the highest
   bool is_c_dense = false;  // in C order without gaps, or without elements
+  // With the axes in reverse order, once it was asked for. Guarded by the interpreter's lock.
+  mutable std::shared_ptr<const typed_layout> reversed{};
 };
 using shared_layout = std::shared_ptr<const typed_layout>;
 // In C order; OverflowError where that does not fit in 63 bits.

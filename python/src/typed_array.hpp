@@ -54,8 +54,7 @@ struct typed_array {
 
 // nullptr with Python's error set for one whose __init__ never ran.
 [[nodiscard]] const typed_array* ready_array(PyObject* self) noexcept;
-// Runs `body` with the array, for functions that the interpreter calls itself; -1 or nullptr with
-// its exception set.
+// -1 or nullptr with Python's error set.
 [[nodiscard]] PyObject* array_subscript(PyObject* self, PyObject* key) noexcept;
 [[nodiscard]] int array_assign(PyObject* self, PyObject* key, PyObject* value) noexcept;
 [[nodiscard]] PyObject* array_item(PyObject* self, Py_ssize_t index) noexcept;

@@ -29,14 +29,22 @@ nb::object permuted(nb::handle object, const array_numbers& axes) {
   return view_with(object, std::move(made));
 }
 
-nb::object reversed_axes(nb::handle object) {
-  const auto& of = *require_array(object, "x").layout;
+shared_layout reversed_layout(const typed_layout& of) {
   auto made = like(of);
   for (auto i = of.shape.size(); i-- > 0;) {
     made.shape.push_back(of.shape[i]);
     made.strides.push_back(of.strides[i]);
   }
-  return view_with(object, std::move(made));
+  return std::make_shared<const typed_layout>(std::move(made));
+}
+
+nb::object reversed_axes(nb::handle object) {
+  const auto& of = require_array(object, "x");
+  auto& found = of.layout->reversed;
+  if (!found) {
+    found = reversed_layout(*of.layout);
+  }
+  return make_array_view(object, of, found, of.offset);
 }
 
 array_numbers axes_in_order(std::size_t ndim) {
