@@ -10,12 +10,19 @@ import subprocess
 import sys
 from dataclasses import dataclass, field
 from statistics import median
+from time import perf_counter, sleep
+from typing import TYPE_CHECKING
 
 from isthmus.cli.contestants import dpctl_queue, import_dpctl
 from isthmus.cli.measure import interleaved
 from isthmus.cli.output import time_text
 
-__all__ = ["Report", "dpctl_queue", "fresh_process", "import_dpctl", "interleaved"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Report", "by_itself", "dpctl_queue", "fresh_process", "import_dpctl", "interleaved"]
+
+_ROUNDS, _WARM_UP = 15, 5
 
 
 @dataclass
@@ -51,6 +58,21 @@ class Report:
     def _line(self, figures: str, bound: str, held: bool) -> None:
         print(f"{figures}   {bound}: {'held' if held else 'NOT HELD'}", flush=True)
         self.held = self.held and held
+
+
+def by_itself(work: Callable[[], object]) -> float:
+    """Median of a few calls, behind some that are not counted.
+
+    For peers whose threads spin for a while after their work, on the processors that others'
+    threads need: they have come to rest before.
+    """
+    sleep(0.05)
+    taken = []
+    for _ in range(_WARM_UP + _ROUNDS):
+        start = perf_counter()
+        work()
+        taken.append(perf_counter() - start)
+    return median(taken[_WARM_UP:])
 
 
 def fresh_process(programs: dict[str, str], rounds: int = 9) -> dict[str, float]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import os
 from importlib.util import find_spec
-from statistics import median
-from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
-from _timing import Report
+from _timing import Report, by_itself
 
 import isthmus
 
@@ -23,20 +21,8 @@ if TYPE_CHECKING:
 
     Contestants = dict[str, Callable[[], object]]
 
-ROUNDS, WARM_UP = 15, 5
 WHOLE = np.random.default_rng(1).random((4096, 4096), np.float32)
 HALVES = {"every other column": np.s_[:, ::2], "a sub-block": np.s_[512:3584, 512:3243]}
-
-
-def seconds(work: Callable[[], object]) -> float:
-    """Median of a few calls, behind some that are not counted; PyTorch's threads come to rest."""
-    sleep(0.05)
-    taken = []
-    for _ in range(WARM_UP + ROUNDS):
-        start = perf_counter()
-        work()
-        taken.append(perf_counter() - start)
-    return median(taken[WARM_UP:])
 
 
 def on_cuda(view: np.ndarray) -> tuple[Contestants, Contestants]:
@@ -79,7 +65,7 @@ def on_host(view: np.ndarray) -> tuple[Contestants, Contestants]:
 
 def tell(report: Report, title: str, contestants: Contestants, most: float) -> None:
     """Ours against the best of the peers."""
-    taken = {name: seconds(work) for name, work in contestants.items()}
+    taken = {name: by_itself(work) for name, work in contestants.items()}
     ours = taken.pop("Isthmus")
     best = min(taken, key=lambda name: taken[name])
     report.against(title, ours, (best, taken[best]), most)

@@ -9,11 +9,10 @@ while after their work, on the processors that others' threads need.
 from __future__ import annotations
 
 from importlib.util import find_spec
-from statistics import median
-from time import perf_counter, sleep
 from typing import TYPE_CHECKING
 
 import numpy as np
+from _timing import by_itself
 
 import isthmus
 from isthmus.cli.output import time_text
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
 
 Contestants = dict[str, "Callable[[], object]"]
 
-ROUNDS = 15
-WARM_UP = 5
 IMAGE = np.random.default_rng(1).integers(0, 255, (4096, 4096, 4), np.uint8)
 MATRIX = np.random.default_rng(2).random((2048, 2048), np.float32)
 VIEWS: dict[str, tuple[np.ndarray, Callable[[np.ndarray], np.ndarray]]] = {
@@ -99,20 +96,9 @@ def inside(
     }
 
 
-def seconds(work: Callable[[], object]) -> float:
-    """Median of a few calls, behind some that are not counted."""
-    sleep(0.02)
-    taken = []
-    for _ in range(WARM_UP + ROUNDS):
-        start = perf_counter()
-        work()
-        taken.append(perf_counter() - start)
-    return median(taken[WARM_UP:])
-
-
 def tell(title: str, contestants: Contestants) -> None:
     """Prints the times of all, and ours over the best peer's."""
-    taken = {name: seconds(work) for name, work in contestants.items()}
+    taken = {name: by_itself(work) for name, work in contestants.items()}
     best = min(seconds for name, seconds in taken.items() if name != "Isthmus")
     times = "   ".join(f"{name} {time_text(seconds):>8}" for name, seconds in taken.items())
     print(f"{title:<50} {times}   x {taken['Isthmus'] / best:5.2f}", flush=True)

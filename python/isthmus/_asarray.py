@@ -74,7 +74,7 @@ def array(
     usm_type: str | None = None,
     sycl_queue: Queue | None = None,
 ) -> Array:
-    """As ``asarray``, with a copy in any case."""
+    """As ``asarray``, with a copy unless ``copy`` says otherwise."""
     return asarray(
         obj, dtype, copy=copy, kind=kind, device=device, queue=queue, resource=resource,
         usm_type=usm_type, sycl_queue=sycl_queue,

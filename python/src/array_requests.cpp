@@ -2,32 +2,28 @@
 
 #include <algorithm>
 
-#include "errors.hpp"
+#include "keywords.hpp"
 
 namespace isthmus::python {
 namespace {
 
-struct keyword {
-  PyObject* name;  // interned
-  request_member where;
-};
-using keyword_list = std::array<keyword, 13>;
-
 // Those first that are given most. Made with the first call, with the interpreter's lock.
-const keyword_list& keywords() {
+std::span<const keyword<array_request>> keywords() {
   using request = array_request;
-  const auto entry = [](const char* name, request_member where) {
-    return keyword{PyUnicode_InternFromString(name), where};
-  };
-  static const auto* const all = new keyword_list{
-      entry("dtype", &request::dtype),           entry("kind", &request::kind),
-      entry("queue", &request::queue),           entry("device", &request::device),
-      entry("resource", &request::resource),     entry("usm_type", &request::usm_type),
-      entry("sycl_queue", &request::sycl_queue), entry("order", &request::order),
-      entry("alignment", &request::alignment),   entry("shape", &request::shape),
-      entry("fill_value", &request::fill_value), entry("prototype", &request::prototype),
-      entry("fallback", &request::fallback)};
-  return *all;
+  static const std::array<keyword<request>, 13> all{{{"dtype", &request::dtype},
+                                                     {"kind", &request::kind},
+                                                     {"queue", &request::queue},
+                                                     {"device", &request::device},
+                                                     {"resource", &request::resource},
+                                                     {"usm_type", &request::usm_type},
+                                                     {"sycl_queue", &request::sycl_queue},
+                                                     {"order", &request::order},
+                                                     {"alignment", &request::alignment},
+                                                     {"shape", &request::shape},
+                                                     {"fill_value", &request::fill_value},
+                                                     {"prototype", &request::prototype},
+                                                     {"fallback", &request::fallback}}};
+  return all;
 }
 
 bool takes(const array_signature& of, request_member where) noexcept {
@@ -35,23 +31,16 @@ bool takes(const array_signature& of, request_member where) noexcept {
          (where != &array_request::prototype || of.is_like);
 }
 
-// Names written in a program are interned too.
-request_member find_keyword(const array_signature& of, PyObject* name) {
-  for (const bool by_text : {false, true}) {
-    for (const auto& each : keywords()) {
-      if (by_text ? PyUnicode_Compare(each.name, name) == 0 : each.name == name) {
-        if (!takes(of, each.where)) {
-          break;
-        }
-        return each.where;
-      }
-    }
+request_member member_of(const array_signature& of, PyObject* name) {
+  const auto where = find_keyword(keywords(), name);
+  if (where == nullptr || !takes(of, where)) {
+    raise_python(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", of.name, name);
   }
-  raise_python(PyExc_TypeError, "%s() got an unexpected keyword argument '%U'", of.name, name);
+  return where;
 }
 
 const char* name_of(request_member where) {
-  const auto& all = keywords();
+  const auto all = keywords();
   const auto found = std::find_if(all.begin(), all.end(),
                                   [where](const auto& each) { return each.where == where; });
   return PyUnicode_AsUTF8(found->name);
@@ -97,7 +86,7 @@ array_request read_request(const array_signature& of, PyObject* const* arguments
   read_positional(read, of, arguments, positional);
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
   for (Py_ssize_t i = 0; i < named; ++i) {
-    auto& into = read.*find_keyword(of, PyTuple_GET_ITEM(names, i));
+    auto& into = read.*member_of(of, PyTuple_GET_ITEM(names, i));
     if (into.is_valid()) {
       raise_python(PyExc_TypeError, "%s() got '%U' twice", of.name, PyTuple_GET_ITEM(names, i));
     }

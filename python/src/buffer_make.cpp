@@ -9,6 +9,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "keywords.hpp"
 #include "life_scopes.hpp"
 #include "owners.hpp"
 #include "resources.hpp"
@@ -187,38 +188,24 @@ void construct_alias(buffer* where, nb::handle source, nb::handle queue) {
 
 namespace {
 
-struct keyword {
-  PyObject* name;  // interned
-  nb::handle buffer_request::*where;
-};
-
-using keyword_list = std::array<keyword, 6>;
-
 // Those first that are given most. Made with the first call, with the interpreter's lock.
-const keyword_list& keywords() {
-  static const auto* const all =
-      new keyword_list{keyword{PyUnicode_InternFromString("resource"), &buffer_request::resource},
-                       keyword{PyUnicode_InternFromString("queue"), &buffer_request::queue},
-                       keyword{PyUnicode_InternFromString("kind"), &buffer_request::kind},
-                       keyword{PyUnicode_InternFromString("device"), &buffer_request::device},
-                       keyword{PyUnicode_InternFromString("alignment"), &buffer_request::alignment},
-                       keyword{PyUnicode_InternFromString("nbytes"), &buffer_request::nbytes}};
-  return *all;
+std::span<const keyword<buffer_request>> keywords() {
+  static const std::array<keyword<buffer_request>, 6> all{
+      {{"resource", &buffer_request::resource},
+       {"queue", &buffer_request::queue},
+       {"kind", &buffer_request::kind},
+       {"device", &buffer_request::device},
+       {"alignment", &buffer_request::alignment},
+       {"nbytes", &buffer_request::nbytes}}};
+  return all;
 }
 
-// Names written in a program are interned too.
-nb::handle buffer_request::*find_keyword(const keyword_list& known, PyObject* name) {
-  for (const auto& each : known) {
-    if (each.name == name) {
-      return each.where;
-    }
+nb::handle& argument_of(buffer_request& request, PyObject* name) {
+  const auto where = find_keyword(keywords(), name);
+  if (where == nullptr) {
+    raise_python(PyExc_TypeError, "Buffer() got an unexpected keyword argument '%U'", name);
   }
-  for (const auto& each : known) {
-    if (PyUnicode_Compare(each.name, name) == 0) {
-      return each.where;
-    }
-  }
-  raise_python(PyExc_TypeError, "Buffer() got an unexpected keyword argument '%U'", name);
+  return request.*where;
 }
 
 buffer_request read_request(PyObject* const* arguments, std::size_t positional, PyObject* names) {
@@ -232,9 +219,8 @@ buffer_request read_request(PyObject* const* arguments, std::size_t positional, 
     request.nbytes = arguments[0];
   }
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;
-  const auto& known = keywords();
   for (Py_ssize_t i = 0; i < named; ++i) {
-    auto& into = request.*find_keyword(known, PyTuple_GET_ITEM(names, i));
+    auto& into = argument_of(request, PyTuple_GET_ITEM(names, i));
     if (into.is_valid()) {
       raise_python(PyExc_TypeError, "Buffer() got nbytes twice");
     }

@@ -2,46 +2,33 @@
 
 #include <array>
 
-#include "errors.hpp"
+#include "keywords.hpp"
 
 namespace isthmus::python {
 namespace {
 
-struct keyword {
-  PyObject* name;  // interned
-  nb::handle memory_arguments::*where;
-};
-using keyword_list = std::array<keyword, 4>;
-
 // Those first that are given most. Made with the first call, with the interpreter's lock.
-const keyword_list& keywords() {
-  static const auto* const all = new keyword_list{
-      keyword{PyUnicode_InternFromString("queue"), &memory_arguments::queue},
-      keyword{PyUnicode_InternFromString("alignment"), &memory_arguments::alignment},
-      keyword{PyUnicode_InternFromString("copy"), &memory_arguments::copy},
-      keyword{PyUnicode_InternFromString("other"), &memory_arguments::other}};
-  return *all;
+std::span<const keyword<memory_arguments>> keywords() {
+  static const std::array<keyword<memory_arguments>, 4> all{
+      {{"queue", &memory_arguments::queue},
+       {"alignment", &memory_arguments::alignment},
+       {"copy", &memory_arguments::copy},
+       {"other", &memory_arguments::other}}};
+  return all;
 }
 
-// Names written in a program are interned too.
 void set_keyword(memory_arguments& into, PyObject* name, PyObject* value) {
-  if (PyUnicode_Check(name) == 0) {
-    raise_python(PyExc_TypeError, "keywords must be strings, not %R", name);
+  const auto where = find_keyword(keywords(), name);
+  if (where == nullptr) {
+    raise_python(
+        PyExc_TypeError,
+        "got an unexpected keyword argument '%U': there are other, alignment, queue and copy",
+        name);
   }
-  for (const bool by_text : {false, true}) {
-    for (const auto& each : keywords()) {
-      if (by_text ? PyUnicode_Compare(each.name, name) == 0 : each.name == name) {
-        if (each.where == &memory_arguments::other && into.other.is_valid()) {
-          raise_python(PyExc_TypeError, "got other twice");
-        }
-        into.*each.where = value;
-        return;
-      }
-    }
+  if (where == &memory_arguments::other && into.other.is_valid()) {
+    raise_python(PyExc_TypeError, "got other twice");
   }
-  raise_python(
-      PyExc_TypeError,
-      "got an unexpected keyword argument '%U': there are other, alignment, queue and copy", name);
+  into.*where = value;
 }
 
 void set_positional(memory_arguments& into, PyObject* const* arguments, std::size_t count) {

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
+from .arguments import whole_number
 from .output import (
     bytes_text,
     print_json,
@@ -18,6 +18,8 @@ from .output import (
 )
 
 if TYPE_CHECKING:
+    import argparse
+
     from isthmus.demo.arrays.outcome import Memory, Outcome
 
 HELP = "measures a million patches of photographs in batches of arrays; tells what memory it took"
@@ -42,18 +44,12 @@ def add_to(commands: Any) -> Any:
 
 def batches(text: str) -> int:
     """How many."""
-    return _number(text, 1, 1_000_000)
+    return whole_number(text, 1, 1_000_000)
 
 
 def patches(text: str) -> int:
     """In a batch."""
-    return _number(text, 1, 1_000_000)
-
-
-def _number(text: str, least: int, most: int) -> int:
-    if not (text.isdecimal() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
-    return int(text)
+    return whole_number(text, 1, 1_000_000)
 
 
 def run(chosen: argparse.Namespace) -> int:

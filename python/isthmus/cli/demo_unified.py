@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from .arguments import whole_number
 from .output import (
     bytes_text,
     console,
@@ -18,6 +18,8 @@ from .output import (
 )
 
 if TYPE_CHECKING:
+    import argparse
+
     from isthmus.demo.unified.outcome import Outcome, Round
 
 HELP = "edits a map of the Earth on both sides of a unified buffer; tells how little of it moves"
@@ -49,18 +51,12 @@ def add_to(commands: Any) -> Any:
 
 def rows(text: str) -> int:
     """Rows of the map: at least a band of the device's, at most all."""
-    return _number(text, 64, 21600)
+    return whole_number(text, 64, 21600)
 
 
 def rounds(text: str) -> int:
     """Rounds after the first."""
-    return _number(text, 1, 1000)
-
-
-def _number(text: str, least: int, most: int) -> int:
-    if not (text.isdecimal() and least <= int(text) <= most):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from {least} to {most}")
-    return int(text)
+    return whole_number(text, 1, 1000)
 
 
 def run(chosen: argparse.Namespace) -> int:

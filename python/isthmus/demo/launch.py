@@ -32,6 +32,11 @@ def span(event: isthmus.Event | None, began: float) -> Span:
     return ended - (times[2] - times[1]) * 1e-9, ended
 
 
+def memory_of(array: isthmus.Array) -> isthmus.Buffer:
+    """The part of its buffer that an array without gaps takes up."""
+    return array.buffer[array.offset : array.offset + array.nbytes]
+
+
 class Program(Protocol):
     """Kernels by their names, compiled for the device of a queue."""
 

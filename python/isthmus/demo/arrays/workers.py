@@ -11,6 +11,7 @@ from isthmus.demo.launch import (
     Span,
     TorchStream,
     Ways,
+    memory_of,
     run_function,
 )
 
@@ -31,11 +32,6 @@ class Worker(Protocol):
         """Of each of the patches, which are bytes, a number into ``result``."""
 
 
-def _memory_of(array: isthmus.Array) -> isthmus.Buffer:
-    """The part of its buffer that the array takes up, which has no gaps."""
-    return array.buffer[array.offset : array.offset + array.nbytes]
-
-
 class _ProgramWorker:
     name: str
 
@@ -44,7 +40,7 @@ class _ProgramWorker:
         self._program = program
 
     def contrast(self, patches: isthmus.Array, result: isthmus.Array) -> Span:
-        memory = (_memory_of(patches), _memory_of(result))
+        memory = (memory_of(patches), memory_of(result))
         return self._program.run("contrast", (result.size, 1), memory, (SIDE, result.size))
 
 
@@ -80,7 +76,7 @@ class TorchWorker:
         kernels.measure_with_torch(self._stream.torch, patches, result)
 
     def contrast(self, patches: isthmus.Array, result: isthmus.Array) -> Span:
-        return self._stream.run(self._measure, _memory_of(patches), _memory_of(result))
+        return self._stream.run(self._measure, memory_of(patches), memory_of(result))
 
 
 class FunctionWorker:
@@ -92,7 +88,7 @@ class FunctionWorker:
         self.queue = queue
 
     def contrast(self, patches: isthmus.Array, result: isthmus.Array) -> Span:
-        memory = (_memory_of(patches), _memory_of(result))
+        memory = (memory_of(patches), memory_of(result))
         return run_function(self.queue, kernels.function, *memory)
 
 

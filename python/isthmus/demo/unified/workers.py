@@ -14,6 +14,7 @@ from isthmus.demo.launch import (
     Span,
     TorchStream,
     Ways,
+    memory_of,
     run_function,
 )
 
@@ -41,11 +42,6 @@ class Worker(Protocol):
         """The number above the lowest bit of every cell."""
 
 
-def _memory_of(cells: isthmus.Array) -> isthmus.Buffer:
-    """The part of its buffer that the array takes up, which has no gaps."""
-    return cells.buffer[cells.offset : cells.offset + cells.nbytes]
-
-
 class _ProgramWorker:
     """Kernels of a program's."""
 
@@ -58,11 +54,11 @@ class _ProgramWorker:
     def count(self, cells: Any, counts: isthmus.Buffer) -> Span:
         rows, width = cells.shape
         items = (kernels.ITEMS_PER_ROW, rows)
-        return self._program.run("count", items, (_memory_of(cells), counts), (width,))
+        return self._program.run("count", items, (memory_of(cells), counts), (width,))
 
     def stamp(self, cells: Any, number: int) -> Span:
         nbytes = cells.nbytes
-        return self._program.run("stamp", (nbytes, 1), (_memory_of(cells),), (number, nbytes))
+        return self._program.run("stamp", (nbytes, 1), (memory_of(cells),), (number, nbytes))
 
 
 class OpenCLWorker(_ProgramWorker):
@@ -95,10 +91,10 @@ class TorchWorker:
         self._stream.warm_up(_stamping(1), (64,))
 
     def count(self, cells: Any, counts: isthmus.Buffer) -> Span:
-        return self._stream.run(self._counting(cells.shape[1]), _memory_of(cells), counts)
+        return self._stream.run(self._counting(cells.shape[1]), memory_of(cells), counts)
 
     def stamp(self, cells: Any, number: int) -> Span:
-        return self._stream.run(_stamping(number), _memory_of(cells))
+        return self._stream.run(_stamping(number), memory_of(cells))
 
     def _counting(self, width: int) -> Any:
         torch = self._stream.torch
@@ -125,7 +121,7 @@ class FunctionWorker:
     def count(self, cells: Array, counts: isthmus.Buffer) -> Span:
         if not isinstance(cells, np.ndarray):
             function = kernels.counting(cells.shape[1])
-            return run_function(self.queue, function, _memory_of(cells), counts)
+            return run_function(self.queue, function, memory_of(cells), counts)
         began = time.perf_counter()
         result = np.zeros((cells.shape[0], 2), np.uint32)
         kernels.count_rows(cells, result)
@@ -134,7 +130,7 @@ class FunctionWorker:
 
     def stamp(self, cells: Array, number: int) -> Span:
         if not isinstance(cells, np.ndarray):
-            return run_function(self.queue, kernels.stamping(number), _memory_of(cells))
+            return run_function(self.queue, kernels.stamping(number), memory_of(cells))
         began = time.perf_counter()
         kernels.stamp_cells(cells, number)
         return began, time.perf_counter()
