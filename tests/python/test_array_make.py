@@ -254,7 +254,7 @@ def test_a_loop_of_temporaries_of_random_sizes(q: Queue, kind: str) -> None:
         (((2**61, 0),), {}, OverflowError, "63 bits"),
         ((2**62,), {"order": "F"}, OverflowError, "63 bits"),
         ((2.0,), {}, TypeError, "shape"),
-        (("3",), {}, TypeError, ""),
+        (("3",), {}, TypeError, "must be an integer, not str"),
         ((None,), {}, TypeError, "shape"),
         (((3, 2.5),), {}, TypeError, "extent"),
         ((3,), {"kind": "gpu"}, ValueError, "gpu"),

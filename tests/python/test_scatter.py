@@ -251,7 +251,6 @@ def test_a_part_that_was_freed() -> None:
     assert out[:2].tolist() == [0, 1]  # was waited for
 
 
-@pytest.mark.device
 def test_two_gpus() -> None:
     if not has_gpu() or len(isthmus.devices("cuda")) < 2:
         pytest.skip("fewer than two CUDA devices")
