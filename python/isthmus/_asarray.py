@@ -123,9 +123,11 @@ def _lent(obj: Any) -> Array | NDArray[Any] | None:
     import numpy as np
 
     try:
-        return np.from_dlpack(obj)
-    except BufferError:  # a type that NumPy has not, as bfloat16
+        made = np.from_dlpack(obj)
+    except (BufferError, RuntimeError):  # a type that NumPy has not, as bfloat16
         return _core._array_from_dlpack(obj)
+    # What comes by DLPack before 1.0, which cannot tell, NumPy takes for read-only.
+    return made if made.flags.writeable else _core._array_from_dlpack(obj)
 
 
 def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
