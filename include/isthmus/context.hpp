@@ -37,6 +37,12 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
                                  detail::make_owner(std::forward<Owner>(owner)));
   }
 
+  // One driver context in two back-ends: this one, of SYCL on OpenCL, as one of `device`'s, an
+  // OpenCL device. Throws unsupported for others, and where SYCL's library gives no native handles.
+  [[nodiscard]] context share(const device& device) const {
+    return detail::make<context>(isthmus_context_share, get(), device.get());
+  }
+
   [[nodiscard]] std::vector<device> devices() const {
     std::size_t count = 0;
     detail::check(isthmus_context_device_count(get(), &count));

@@ -412,6 +412,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         context)
     isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native,
         isthmus_owner_t owner, isthmus_context_t** context)
+    isthmus_status_t isthmus_context_share(isthmus_context_t* of, isthmus_device_t* device,
+        isthmus_context_t** context)
     void isthmus_context_retain(isthmus_context_t* context)
     void isthmus_context_release(isthmus_context_t* context)
     isthmus_status_t isthmus_context_device_count(const isthmus_context_t* context, size_t*

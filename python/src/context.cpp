@@ -43,6 +43,13 @@ nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
   return wrap(std::move(adopted));
 }
 
+nb::object share(const context& self, nb::handle with) {
+  const nb::object where = to_device(with);
+  context_handle shared;
+  check(isthmus_context_share(self.raw.get(), device_of(where)->raw.get(), shared.out()));
+  return wrap(std::move(shared));
+}
+
 nb::list devices_of(const context& self) {
   std::size_t count = 0;
   check(isthmus_context_device_count(self.raw.get(), &count));
@@ -100,6 +107,13 @@ void bind_context(nb::module_& module) {
           "platform. It is kept\n"
           "alive by `owner` if given, else by the driver's own reference count. Raises\n"
           "UnsupportedError where contexts have no handles.")
+      .def(
+          "share", &share, nb::arg("device").none() = "opencl",
+          nb::sig("def share(self, device: Device | str = 'opencl') -> Context"),
+          "The same driver context in another back-end: one of SYCL's on OpenCL as a context of\n"
+          "`device`'s, so that memory of dpctl's is pyopencl's and ours too, without a copy\n"
+          "(`Buffer.adopt`). Raises UnsupportedError for other back-ends and where SYCL's library\n"
+          "gives no native handles, WrongContextError where `device` is none of its devices.")
       .def_prop_ro("devices", &devices_of, nb::sig("def devices(self) -> list[Device]"),
                    "Its devices.")
       .def_prop_ro(

@@ -115,6 +115,11 @@ error no_ipc(const device& where) {
 
 }  // namespace
 
+result<void*> context::retain_opencl() const {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "a context of {} does not stand on OpenCL",
+              devices_.front()->properties().filter);
+}
+
 result<shared_place> context::share_memory(const void*) { return no_ipc(*devices_.front()); }
 result<void*> context::open_memory(device& where, const ipc_handle&) { return no_ipc(where); }
 void context::close_memory(device&, void*) noexcept {}

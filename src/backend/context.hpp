@@ -90,6 +90,8 @@ class context : public ref_counted {
     return this == &other || key() == other.key();
   }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
+  // The cl_context that another back-end's context stands on, retained once for the caller.
+  [[nodiscard]] virtual result<void*> retain_opencl() const;
 
  protected:
   // Pre: the kind is offered, 0 < nbytes <= max_allocation_bytes, alignment a power of two within

@@ -77,6 +77,11 @@ result<ref<context>> platform::adopt_context(device&, void*, owner) {
               properties_.backend);
 }
 
+result<ref<context>> platform::share_context(device&, context&) {
+  return fail(ISTHMUS_ERROR_UNSUPPORTED, "no other back-end's contexts stand on {}",
+              properties_.backend);
+}
+
 result<ref<queue>> platform::adopt_queue(device&, void*, owner) {
   return fail(ISTHMUS_ERROR_UNSUPPORTED, "the {} back-end has no native queues to adopt",
               properties_.backend);

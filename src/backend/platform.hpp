@@ -47,6 +47,8 @@ class platform : public ref_counted {
   [[nodiscard]] virtual result<ref<context>> adopt_context(device& member, void* native,
                                                            owner keep);
   [[nodiscard]] virtual result<ref<queue>> adopt_queue(device& member, void* native, owner keep);
+  // `of`: of a back-end that stands on this driver. The same driver context, as one of ours.
+  [[nodiscard]] virtual result<ref<context>> share_context(device& member, context& of);
 
  protected:
   // Called by the driver while it lists its devices, before the platform is known to anybody.

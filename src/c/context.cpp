@@ -53,6 +53,19 @@ isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, void* native, i
   });
 }
 
+isthmus_status_t isthmus_context_share(isthmus_context_t* of, isthmus_device_t* device,
+                                       isthmus_context_t** context) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(of);
+    ISTHMUS_NEEDS(device);
+    ISTHMUS_NEEDS(context);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    return give(object(device)->home().share_context(*object(device), *object(of)), context);
+  });
+}
+
 void isthmus_context_retain(isthmus_context_t* context) noexcept {
   if (context != nullptr) {
     object(context)->retain();

@@ -1,5 +1,5 @@
-// Holds the declarations of src/backend/sycl/api.hpp against dpctl's own headers, where its wheel is
-// in .venv. Only compiled.
+// Holds the declarations of src/backend/sycl/api.hpp against dpctl's own headers, where its wheel
+// is in .venv. Only compiled.
 
 #if __has_include(<dpctl_sycl_queue_interface.h>)
 
@@ -52,6 +52,7 @@ static_assert(dp::k_usm_unknown == DPCTL_USM_UNKNOWN);
 static_assert(dp::k_usm_device == DPCTL_USM_DEVICE);
 static_assert(dp::k_usm_shared == DPCTL_USM_SHARED);
 static_assert(dp::k_usm_host == DPCTL_USM_HOST);
+static_assert(dp::k_backend_opencl == DPCTL_OPENCL);
 static_assert(dp::k_in_order == DPCTL_IN_ORDER);
 static_assert(dp::k_status_unknown == DPCTL_UNKNOWN_STATUS);
 static_assert(dp::k_status_complete == DPCTL_COMPLETE);

@@ -105,6 +105,9 @@ TEST_F(null, contexts) {
   EXPECT_TRUE(refused(isthmus_context_default(device, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_adopt(nullptr, device, counted(), &made), k_invalid));
   EXPECT_EQ(released, 1);
+  EXPECT_TRUE(refused(isthmus_context_share(nullptr, device, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_share(context.get(), nullptr, &made), k_invalid));
+  EXPECT_TRUE(refused(isthmus_context_share(context.get(), device, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device_count(context.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device(nullptr, 0, &device), k_invalid));
   EXPECT_TRUE(refused(isthmus_context_device(context.get(), 0, nullptr), k_invalid));

@@ -279,6 +279,8 @@ class machine {
     isthmus_device_t* const device = isthmus_queue_device(queues_[0]);
     require(isthmus_queue_adopt(device, &told_, owner(), &made) == ISTHMUS_ERROR_UNSUPPORTED);
     require(isthmus_context_adopt(device, &told_, owner(), &home) == ISTHMUS_ERROR_UNSUPPORTED);
+    require(isthmus_context_share(isthmus_queue_context(queues_[0]), device, &home) ==
+            ISTHMUS_ERROR_UNSUPPORTED);
     isthmus_event_t* event = nullptr;
     require(isthmus_event_adopt(isthmus_queue_context(queues_[0]), &told_, owner(), &event) ==
             ISTHMUS_ERROR_UNSUPPORTED);

@@ -133,6 +133,15 @@ result<ref<isthmus::context>> platform::adopt_context(isthmus::device& member, v
       make_ref<opencl::context>(*this, handle, *std::move(members), nullptr, std::move(keep))};
 }
 
+result<ref<isthmus::context>> platform::share_context(isthmus::device& member,
+                                                      isthmus::context& of) {
+  auto handle = of.retain_opencl();
+  ISTHMUS_TRY(handle);
+  auto made = adopt_context(member, *handle, owner{});
+  calls_.release_context(static_cast<context_handle>(*handle));
+  return made;
+}
+
 result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void* native,
                                                   owner keep) {
   if (native == nullptr) {

@@ -16,6 +16,8 @@ class platform final : public isthmus::platform {
   [[nodiscard]] const api& calls() const noexcept { return calls_; }
   [[nodiscard]] result<ref<isthmus::context>> adopt_context(isthmus::device& member, void* native,
                                                             owner keep) override;
+  [[nodiscard]] result<ref<isthmus::context>> share_context(isthmus::device& member,
+                                                            isthmus::context& of) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
                                                         owner keep) override;
   // Null for a device of another platform, or a part of a device.

@@ -46,6 +46,8 @@ inline constexpr int k_usm_host = 3;
 
 inline constexpr int k_in_order = 1 << 1;
 
+inline constexpr int k_backend_opencl = 1 << 18;
+
 inline constexpr int k_status_unknown = 0;
 inline constexpr int k_status_complete = 3;
 }  // namespace dp
@@ -84,6 +86,7 @@ inline constexpr int k_status_complete = 3;
   X(delete_context, DPCTLContext_Delete, void(context_reference))                                  \
   X(context_key, DPCTLContext_Hash, std::size_t(context_reference))                                \
   X(context_devices, DPCTLContext_GetDevices, vector(context_reference))                           \
+  X(context_backend, DPCTLContext_GetBackend, int(context_reference))                              \
   X(make_queue, DPCTLQueue_Create,                                                                 \
     queue_reference(context_reference, device_reference, error_handler*, int))                     \
   X(copy_queue, DPCTLQueue_Copy, queue_reference(queue_reference))                                 \
@@ -133,6 +136,9 @@ struct api {
 #define ISTHMUS_SYCL_MEMBER(member, name, ...) entry<__VA_ARGS__> member = nullptr;
   ISTHMUS_SYCL_FUNCTIONS(ISTHMUS_SYCL_MEMBER)
 #undef ISTHMUS_SYCL_MEMBER
+  // What the driver beneath has for a context, retained once. SYCL's own library has it, under a
+  // name that stays within a major version of it and that no header declares: null without it.
+  entry<std::uintptr_t(context_reference)> context_native = nullptr;
 };
 
 }  // namespace isthmus::sycl

@@ -108,6 +108,21 @@ result<ref<isthmus::queue>> context::make_queue(isthmus::device& where, bool par
   return ref<isthmus::queue>{std::move(queue_of_it)};
 }
 
+result<void*> context::retain_opencl() const {
+  if (calls().context_backend(reference()) != dp::k_backend_opencl) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED, "this context of SYCL's does not stand on OpenCL");
+  }
+  if (calls().context_native == nullptr) {
+    return fail(ISTHMUS_ERROR_UNSUPPORTED,
+                "this version of SYCL's library gives no native handles where dpctl's are known");
+  }
+  const auto handle = call_safely(calls().context_native, reference());
+  if (handle == 0) {
+    return call_failed("sycl::context::getNative");
+  }
+  return reinterpret_cast<void*>(handle);
+}
+
 result<ref<event>> context::adopt_event(void* native, owner keep) {
   if (native == nullptr) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a null pointer is no sycl::event");

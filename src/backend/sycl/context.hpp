@@ -24,6 +24,7 @@ class context final : public isthmus::context {
   [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
   [[nodiscard]] std::uintptr_t key() const noexcept override;
   [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
+  [[nodiscard]] result<void*> retain_opencl() const override;
   [[nodiscard]] result<ref<event>> adopt_event(void* native, owner keep) override;
 
  protected:

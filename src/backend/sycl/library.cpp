@@ -5,6 +5,9 @@
 namespace isthmus::sycl {
 namespace {
 
+// sycl::context::getNative() const: a member is called as a function of its object.
+constexpr auto k_context_native = "_ZNK4sycl3_V17context9getNativeEv";
+
 // The name of the first function that the library lacks, or null.
 const char* load_functions(void* opened, api& calls) noexcept {
   const char* missing = nullptr;
@@ -25,6 +28,8 @@ result<library> open_library(const std::string& name) {
   ISTHMUS_TRY(opened);
   library made;
   made.path = os::library_path(*opened);
+  made.calls.context_native = reinterpret_cast<api::entry<std::uintptr_t(context_reference)>>(
+      os::find_symbol(*opened, k_context_native));
   if (const char* missing = load_functions(*opened, made.calls)) {
     return fail(ISTHMUS_ERROR_NOT_FOUND,
                 "{}: this is not dpctl 0.17's C interface or a later one's, it has no {}",
