@@ -6,6 +6,7 @@
 #include <isthmus/default_pool.hpp>
 #include <isthmus/layout.hpp>
 
+#include <string>
 #include <utility>
 
 namespace isthmus {

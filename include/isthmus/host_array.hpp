@@ -17,6 +17,9 @@
 #include <isthmus/array_memory.hpp>
 #include <isthmus/slicing.hpp>
 
+#include <span>
+#include <utility>
+
 namespace isthmus {
 inline namespace v1 {
 
