@@ -41,6 +41,25 @@ function(isthmus_add_compiled name source)
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-std=c99> -pedantic -Werror)
 endfunction()
 
+# isthmus_add_headers_alone(<headers>): each must compile without another before it.
+function(isthmus_add_headers_alone)
+  list(FILTER ARGN EXCLUDE REGEX "/rmm\\.hpp$") # needs RMM's
+  set(stamps "")
+  foreach(header IN LISTS ARGN)
+    cmake_path(GET header STEM name)
+    set(stamp "${CMAKE_CURRENT_BINARY_DIR}/alone/${name}")
+    add_custom_command(OUTPUT "${stamp}" DEPFILE "${stamp}.d" DEPENDS "${header}" VERBATIM
+      COMMAND "${CMAKE_CXX_COMPILER}" -std=c++20 -fsyntax-only -Wall -Wextra -Werror
+        "-I${PROJECT_SOURCE_DIR}/include" -MD -MF "${stamp}.d" -MT "${stamp}"
+        -include "${header}" -x c++ /dev/null
+      COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+      COMMENT "Reading ${name}.hpp alone")
+    list(APPEND stamps "${stamp}")
+  endforeach()
+  file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/alone")
+  add_custom_target(headers_alone ALL DEPENDS ${stamps})
+endfunction()
+
 # isthmus_add_compile_fail(<file>): must not compile, and say what its first line expects.
 function(isthmus_add_compile_fail source)
   cmake_path(GET source STEM name)

@@ -1,6 +1,7 @@
 // A pipeline over more data than it ever holds: batches of patches of pictures go to the device, a
 // kernel tells the contrast of each patch, and the results come back, in the memory of the first
 // batch. C++20.
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +10,9 @@
 #include <isthmus/isthmus.hpp>
 #include <iterator>
 #include <random>
+#include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 namespace im = isthmus;

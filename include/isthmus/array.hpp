@@ -61,28 +61,16 @@ class array : public detail::array_base<N> {
   [[nodiscard]] static constexpr dtype type() noexcept { return dtype_of<T>; }
   [[nodiscard]] static constexpr std::size_t rank() noexcept { return N; }
   [[nodiscard]] std::size_t nbytes() const noexcept { return this->size() * sizeof(T); }
-  // Of the first element, of device memory too, for kernels: null of no elements.
-  [[nodiscard]] T* pointer() const noexcept {
-    return this->empty() ? nullptr : reinterpret_cast<T*>(memory_.start() + layout_.offset);
-  }
+  // Of the first element, of device memory too, for kernels: null of no elements, and of memory
+  // that is freed.
+  [[nodiscard]] T* pointer() const noexcept { return reinterpret_cast<T*>(this->live_pointer()); }
   [[nodiscard]] bool is_contiguous() const noexcept { return layout_.is_contiguous(k_item); }
-  // Its bytes and no others, for functions and hints that take a buffer. Throws invalid_argument
-  // where it has gaps.
-  [[nodiscard]] v1::buffer bytes() const {
-    if (!is_contiguous()) {
-      raise(status::invalid_argument, "an array of shape " + to_string(this->shape()) +
-                                          " and strides " + to_string(this->strides()) +
-                                          " has gaps: its bytes are no buffer");
-    }
-    const auto all = layout_.reach(k_item);
-    return memory_.part(all.begin, all.end);
-  }
+  // Its bytes and no others, for functions and hints that take a buffer: which may be written to,
+  // of const T too, where buffer() may. Throws invalid_argument where it has gaps.
+  [[nodiscard]] v1::buffer bytes() const { return this->bytes_of(k_item); }
 
   // Waits for what is pending on its bytes, on any queue; errors are those of its events.
-  void wait() const {
-    const auto all = layout_.reach(k_item);
-    memory_.wait_for(all.begin, all.end);
-  }
+  void wait() const { this->wait_for(k_item); }
   // The same, and lets the host touch it while the view lives. Throws unsupported for device kind.
   [[nodiscard]] host_array_view<T, N> host() const {
     const auto all = layout_.reach(k_item);
@@ -91,15 +79,15 @@ class array : public detail::array_base<N> {
 
   // One element, once the last work on its buffer has ended. Negative indices count from the end;
   // throws out_of_range. Of device memory: see element.hpp.
-  template <std::integral... Index>
+  template <array_index... Index>
   [[nodiscard]] auto operator()(Index... index) const {
     static_assert(sizeof...(Index) == N, "one index for each axis");
     std::size_t axis = 0;
     std::int64_t at = layout_.offset;
-    ((at += way_to(static_cast<std::int64_t>(index), axis++)), ...);
+    ((at += way_to(detail::signed_index(index), axis++)), ...);
     return element_at(at);
   }
-  template <std::integral Index>
+  template <array_index Index>
     requires(N == 1)
   [[nodiscard]] auto operator[](Index index) const {
     return (*this)(index);
@@ -111,7 +99,7 @@ class array : public detail::array_base<N> {
     return with(detail::sliced(layout_, keys...));
   }
   template <array_key Key>
-    requires(N != 1 || !std::integral<Key>)
+    requires(N != 1 || !array_index<Key>)
   [[nodiscard]] auto operator[](const Key& key) const {
     return view(key);
   }
@@ -128,16 +116,17 @@ class array : public detail::array_base<N> {
   [[nodiscard]] array<T, M> reshape(const axis_size (&shape)[M]) const {
     return reshape(detail::axes_of(shape));
   }
-  // As NumPy's; elements that then lie at several indices are no destination.
+  // As NumPy's, to be read alone: an element may lie at several indices.
   template <std::size_t M>
-  [[nodiscard]] array<T, M> broadcast_to(const axes<M>& shape) const {
-    return with(layout_.broadcast_to(shape));
+  [[nodiscard]] array<const T, M> broadcast_to(const axes<M>& shape) const {
+    return array<const T, M>(memory_, layout_.broadcast_to(shape, k_item), detail::unchecked{});
   }
   template <std::size_t M>
-  [[nodiscard]] array<T, M> broadcast_to(const axis_size (&shape)[M]) const {
+  [[nodiscard]] array<const T, M> broadcast_to(const axis_size (&shape)[M]) const {
     return broadcast_to(detail::axes_of(shape));
   }
-  // The same bytes as elements of U: the last axis is scaled, and must have no gaps.
+  // The same bytes as elements of U: the last axis is scaled, and must have no gaps. Elements may
+  // be read and written as either; of host views see host_array.hpp.
   template <element U>
   [[nodiscard]] auto reinterpret() const {
     using other = std::conditional_t<std::is_const_v<T>, const U, U>;
@@ -162,11 +151,7 @@ class array : public detail::array_base<N> {
     return array<T, M>(memory_, where, detail::unchecked{});
   }
   [[nodiscard]] std::int64_t way_to(std::int64_t index, std::size_t axis) const {
-    const std::int64_t extent = layout_.shape[axis];
-    if (static_cast<std::uint64_t>(index) >= static_cast<std::uint64_t>(extent)) [[unlikely]] {
-      index = detail::index_from_end(index, extent, axis);
-    }
-    return index * layout_.strides[axis];
+    return detail::place_along(index, layout_.shape[axis], axis) * layout_.strides[axis];
   }
   [[nodiscard]] auto element_at(std::int64_t at) const {
     const auto where = memory_.looks_idle() ? place_at(at) : after_a_closer_look(at);

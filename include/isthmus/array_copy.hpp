@@ -5,15 +5,17 @@
 //   isthmus::copy(a, values);                         // a vector, span or array of the same number
 //   isthmus::copy(values, a, isthmus::casting::unsafe);
 //   isthmus::fill(a.view(isthmus::slice(1, 3)), 0.0f);
-//   auto done = isthmus::copy_async(a, b, {}, {.on = queue, .after = ready});
+//   auto done = isthmus::copy_async(a, b, {.on = queue, .after = ready});
 //
 // Plain memory has the array's shape, rows first; what is like a std::mdspan has its own. Arrays
 // may overlap: it is as if the source had been set aside. Throws invalid_argument for shapes that
-// do not fit and changes of type that `casting` does not allow, before anything moves.
+// do not fit and changes of type that `casting` does not allow, before anything moves; same_kind is
+// what it is where none is named.
 // Blocking forms end when the copy has; the others give an event, and memory of the caller's lives
-// until then (`keep`). Arrays may go at once. Both come behind what is pending on either side and
-// before what is put there later. Cost: as copies of bytes where nothing is converted and each side
-// is one run; else also the host's time for what it converts or gathers. Threads: any.
+// until then (`keep`): a temporary of his is not taken. Arrays may go at once. Both come behind
+// what is pending on either side and before what is put there later. Cost: as copies of bytes where
+// nothing is converted and each side is one run; else also the host's time for what it converts or
+// gathers. Threads: any.
 #pragma once
 
 #include <isthmus/array.hpp>
@@ -21,6 +23,7 @@
 #include <isthmus/fill.hpp>
 
 #include <ranges>
+#include <utility>
 
 namespace isthmus {
 inline namespace v1 {
@@ -57,6 +60,11 @@ concept host_mdspan =
 
 template <class X>
 concept array_side = any_array<X> || host_elements<X> || host_mdspan<X>;
+
+// What is at least there when an operation that is not waited for ends: no temporary vector.
+template <class X>
+concept outlives_call =
+    !host_elements<X> || std::ranges::borrowed_range<X> || std::is_lvalue_reference_v<X>;
 
 namespace detail {
 
@@ -154,83 +162,118 @@ constexpr void require_variable() noexcept {
                 "the destination's elements are const");
 }
 
-inline auto copy_array_call(const array_place& to, const array_place& from, casting how,
-                            queue_choice on) {
-  return [&to, &from, how, on](const isthmus_operation_t* what, isthmus_event_t** event) {
-    return isthmus_copy_array(on.get(), to.raw(), from.raw(), static_cast<isthmus_casting_t>(how),
-                              what, event);
-  };
+// The call of the C ABI is put on a queue, and waited for or given as an event.
+template <bool Blocks, class Call>
+auto start(operation& what, Call call) {
+  if constexpr (Blocks) {
+    run(what, nullptr, call);
+  } else {
+    return run_async(what, call);
+  }
 }
-template <class Value>
-auto fill_array_call(const array_place& to, const Value& value, casting how, queue_choice on) {
-  return [&to, &value, how, on](const isthmus_operation_t* what, isthmus_event_t** event) {
-    return isthmus_fill_array(on.get(), to.raw(), &value,
+template <bool Blocks, class To, class From>
+auto copy_arrays(To& to, From& from, casting how, operation& what) {
+  require_variable<To>();
+  const array_place target = place_of(to, from);
+  const array_place start_of = place_of(from, to);
+  target.require_writable();
+  const queue_choice on = what.on;
+  return start<Blocks>(what, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
+    return isthmus_copy_array(on.get(), target.raw(), start_of.raw(),
+                              static_cast<isthmus_casting_t>(how), raw, event);
+  });
+}
+template <bool Blocks, class Array, class Value>
+auto fill_array(const Array& to, const Value& value, casting how, operation& what) {
+  require_variable<Array>();
+  const array_place target(to);
+  target.require_writable();
+  const queue_choice on = what.on;
+  return start<Blocks>(what, [&](const isthmus_operation_t* raw, isthmus_event_t** event) {
+    return isthmus_fill_array(on.get(), target.raw(), &value,
                               static_cast<isthmus_dtype_t>(dtype_of<Value>),
-                              static_cast<isthmus_casting_t>(how), what, event);
-  };
+                              static_cast<isthmus_casting_t>(how), raw, event);
+  });
+}
+
+template <class Value>
+inline constexpr bool is_whole = std::is_integral_v<Value> && !std::is_same_v<Value, bool>;
+
+// Of a value for which no casting was named: a whole number is taken by all integers that have it.
+template <bool Blocks, class Value>
+auto fill_fitting(const dyn_array& to, const Value& value, operation& what) {
+  return visit(to.type(), [&]<class T>() {
+    if constexpr (is_whole<Value> && is_whole<T>) {
+      if (!std::in_range<T>(+value)) {
+        raise(status::out_of_range, std::to_string(+value) + " is no " +
+                                        std::string(name(to.type())) + ", which is from " +
+                                        std::to_string(+std::numeric_limits<T>::min()) + " to " +
+                                        std::to_string(+std::numeric_limits<T>::max()));
+      }
+      return fill_array<Blocks>(to, static_cast<T>(value), casting::no, what);
+    } else {
+      return fill_array<Blocks>(to, value, casting::same_kind, what);
+    }
+  });
 }
 
 }  // namespace detail
 
-// At least one side is an array.
+// At least one side is an array. `casting` is told by its name, which `{}` is none of.
 template <array_side To, array_side From>
   requires(any_array<To> || any_array<From>)
-void copy(To&& to, From&& from, casting how = casting::same_kind, operation what = {}) {
-  detail::require_variable<To>();
-  const detail::array_place target = detail::place_of(to, from);
-  const detail::array_place start = detail::place_of(from, to);
-  target.require_writable();
-  const queue_choice on = what.on;
-  detail::run(what, nullptr, detail::copy_array_call(target, start, how, on));
+void copy(To&& to, From&& from, operation what = {}) {
+  detail::copy_arrays<true>(to, from, casting::same_kind, what);
+}
+template <array_side To, array_side From, std::same_as<casting> Casting>
+  requires(any_array<To> || any_array<From>)
+void copy(To&& to, From&& from, Casting how, operation what = {}) {
+  detail::copy_arrays<true>(to, from, how, what);
 }
 template <array_side To, array_side From>
-  requires(any_array<To> || any_array<From>)
-event copy_async(To&& to, From&& from, casting how = casting::same_kind, operation what = {}) {
-  detail::require_variable<To>();
-  const detail::array_place target = detail::place_of(to, from);
-  const detail::array_place start = detail::place_of(from, to);
-  target.require_writable();
-  const queue_choice on = what.on;
-  return detail::run_async(what, detail::copy_array_call(target, start, how, on));
+  requires((any_array<To> || any_array<From>) && outlives_call<To> && outlives_call<From>)
+event copy_async(To&& to, From&& from, operation what = {}) {
+  return detail::copy_arrays<false>(to, from, casting::same_kind, what);
+}
+template <array_side To, array_side From, std::same_as<casting> Casting>
+  requires((any_array<To> || any_array<From>) && outlives_call<To> && outlives_call<From>)
+event copy_async(To&& to, From&& from, Casting how, operation what = {}) {
+  return detail::copy_arrays<false>(to, from, how, what);
 }
 
 // Every element; of a value that converts to T as C++ does it.
 template <class T, std::size_t N>
 void fill(const array<T, N>& to, const std::type_identity_t<T>& value, operation what = {}) {
-  static_assert(!std::is_const_v<T>, "the destination's elements are const");
-  const queue_choice on = what.on;
-  const detail::array_place target(to);
-  detail::run(what, nullptr, detail::fill_array_call(target, value, casting::no, on));
+  detail::fill_array<true>(to, value, casting::no, what);
 }
 template <class T, std::size_t N>
 event fill_async(const array<T, N>& to, const std::type_identity_t<T>& value, operation what = {}) {
-  static_assert(!std::is_const_v<T>, "the destination's elements are const");
-  const queue_choice on = what.on;
-  const detail::array_place target(to);
-  return detail::run_async(what, detail::fill_array_call(target, value, casting::no, on));
+  return detail::fill_array<false>(to, value, casting::no, what);
 }
-// Of any type, as `how` allows.
+// Of any type, as `casting` allows. Where none is named a whole number is taken by every integer
+// type that has it, and out_of_range for others; all else as same_kind.
 template <std::same_as<dyn_array> Array, element Value>
-void fill(const Array& to, const Value& value, casting how = casting::same_kind,
-          operation what = {}) {
-  const queue_choice on = what.on;
-  const detail::array_place target(to);
-  target.require_writable();
-  detail::run(what, nullptr, detail::fill_array_call(target, value, how, on));
+void fill(const Array& to, const Value& value, operation what = {}) {
+  detail::fill_fitting<true>(to, value, what);
+}
+template <std::same_as<dyn_array> Array, element Value, std::same_as<casting> Casting>
+void fill(const Array& to, const Value& value, Casting how, operation what = {}) {
+  detail::fill_array<true>(to, value, how, what);
 }
 template <std::same_as<dyn_array> Array, element Value>
-event fill_async(const Array& to, const Value& value, casting how = casting::same_kind,
-                 operation what = {}) {
-  const queue_choice on = what.on;
-  const detail::array_place target(to);
-  target.require_writable();
-  return detail::run_async(what, detail::fill_array_call(target, value, how, on));
+event fill_async(const Array& to, const Value& value, operation what = {}) {
+  return detail::fill_fitting<false>(to, value, what);
+}
+template <std::same_as<dyn_array> Array, element Value, std::same_as<casting> Casting>
+event fill_async(const Array& to, const Value& value, Casting how, operation what = {}) {
+  return detail::fill_array<false>(to, value, how, what);
 }
 
 // Whether they have a byte of an element in common: exact up to a bound on the work, above which
-// true where their extents meet. False of freed memory.
+// true where their extents meet. False of freed memory, and of none.
 template <any_array One, any_array Other>
 [[nodiscard]] bool overlaps(const One& one, const Other& other) {
+  if (!one || !other) return false;
   return isthmus_arrays_overlap(detail::array_place(one).raw(), detail::array_place(other).raw()) !=
          0;
 }

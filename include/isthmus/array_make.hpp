@@ -5,8 +5,9 @@
 //   auto c = isthmus::to_array(values, {2, 3});                      // a copy of a vector
 //   auto d = isthmus::like(c, isthmus::kind::shared);                // of c's shape and type
 //   std::vector<float> back = isthmus::to_vector(c);
-//   float sum = isthmus::with_empty<float>({1000}, [](const auto& scratch) { ... });
+//   auto e = isthmus::zeros(isthmus::dtype::int8, {2, 3});           // of a type told at run time
 //
+// What ends with a scope or a function: scratch.hpp.
 // Throws invalid_argument for negative extents and for more bytes than memory can have,
 // out_of_memory, unsupported for a kind that the device has not. Cost: a pool's allocation, some
 // ten nanoseconds to 100; what also fills or copies waits for that. Threads: any.
@@ -14,77 +15,116 @@
 
 #include <isthmus/array_copy.hpp>
 
+#include <algorithm>
+#include <vector>
+
 namespace isthmus {
 inline namespace v1 {
 
-// Its elements hold whatever the memory held.
-template <class T, std::size_t N>
-[[nodiscard]] array<T, N> empty(const axes<N>& shape, kind of = kind::device,
-                                const array_options& options = {}) {
-  const auto where = layout<N>::dense(shape, sizeof(T));
-  const auto nbytes = static_cast<std::size_t>(where.count()) * sizeof(T);
-  return array<T, N>(detail::array_memory(detail::allocate(nbytes, of, options)), where,
-                     detail::unchecked{});
+namespace detail {
+
+template <std::size_t N>
+  requires(N != dynamic_rank)
+[[nodiscard]] constexpr axes<N> as_axes(const axes<N>& shape) noexcept {
+  return shape;
 }
-template <class T, std::size_t N>
-[[nodiscard]] array<T, N> full(const axes<N>& shape, const std::type_identity_t<T>& value,
-                               kind of = kind::device, const array_options& options = {}) {
-  auto made = empty<T>(shape, of, options);
-  fill(made, value);
-  return made;
-}
-template <class T, std::size_t N>
-[[nodiscard]] array<T, N> zeros(const axes<N>& shape, kind of = kind::device,
-                                const array_options& options = {}) {
-  return full<T>(shape, T{}, of, options);
-}
-template <class T, std::size_t N>
-[[nodiscard]] array<T, N> ones(const axes<N>& shape, kind of = kind::device,
-                               const array_options& options = {}) {
-  return full<T>(shape, static_cast<T>(1), of, options);
+template <array_index Count>
+[[nodiscard]] constexpr axes<1> as_axes(Count count) {
+  return {count};
 }
 
-// The same with the shape in braces.
+template <class T, any_array Array>
+[[nodiscard]] std::vector<T> copied(const Array& from) {
+  if constexpr (std::is_same_v<T, bool>) {
+    std::vector<unsigned char> bytes(from.size());
+    copy(bytes, from, casting::safe);
+    std::vector<bool> made(bytes.size());
+    std::transform(bytes.begin(), bytes.end(), made.begin(), [](auto byte) { return byte != 0; });
+    return made;
+  } else {
+    std::vector<T> made(from.size());
+    copy(made, from, casting::no);
+    return made;
+  }
+}
+
+}  // namespace detail
+
+// Extents; or a number: one axis of so many elements. In braces they are told as they are.
+template <class X>
+concept array_shape = requires(const X& shape) { detail::as_axes(shape); };
+// Of elements of T in such a shape.
+template <class T, array_shape Shape>
+using array_of = array<T, decltype(detail::as_axes(std::declval<const Shape&>()))::size()>;
+
+// Its elements hold whatever the memory held.
+template <class T, array_shape Shape>
+[[nodiscard]] array_of<T, Shape> empty(const Shape& shape, kind of = kind::device,
+                                       const array_options& options = {}) {
+  const auto where = layout<array_of<T, Shape>::rank()>::dense(detail::as_axes(shape), sizeof(T));
+  const auto nbytes = static_cast<std::size_t>(where.count()) * sizeof(T);
+  return {detail::array_memory(detail::allocate(nbytes, of, options)), where, detail::unchecked{}};
+}
 template <class T, std::size_t N>
 [[nodiscard]] array<T, N> empty(const axis_size (&shape)[N], kind of = kind::device,
                                 const array_options& options = {}) {
   return empty<T>(detail::axes_of(shape), of, options);
+}
+template <class T, array_shape Shape>
+[[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
+                                      kind of = kind::device, const array_options& options = {}) {
+  auto made = empty<T>(shape, of, options);
+  fill(made, value);
+  return made;
 }
 template <class T, std::size_t N>
 [[nodiscard]] array<T, N> full(const axis_size (&shape)[N], const std::type_identity_t<T>& value,
                                kind of = kind::device, const array_options& options = {}) {
   return full<T>(detail::axes_of(shape), value, of, options);
 }
+template <class T, array_shape Shape>
+[[nodiscard]] array_of<T, Shape> zeros(const Shape& shape, kind of = kind::device,
+                                       const array_options& options = {}) {
+  return full<T>(shape, T{}, of, options);
+}
 template <class T, std::size_t N>
 [[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N], kind of = kind::device,
                                 const array_options& options = {}) {
   return zeros<T>(detail::axes_of(shape), of, options);
+}
+template <class T, array_shape Shape>
+[[nodiscard]] array_of<T, Shape> ones(const Shape& shape, kind of = kind::device,
+                                      const array_options& options = {}) {
+  return full<T>(shape, static_cast<T>(1), of, options);
 }
 template <class T, std::size_t N>
 [[nodiscard]] array<T, N> ones(const axis_size (&shape)[N], kind of = kind::device,
                                const array_options& options = {}) {
   return ones<T>(detail::axes_of(shape), of, options);
 }
-// And of one axis.
-template <class T, std::integral Count>
-[[nodiscard]] array<T, 1> empty(Count count, kind of = kind::device,
-                                const array_options& options = {}) {
-  return empty<T>(axes<1>{count}, of, options);
+
+// Of a type that is known at run time alone; `value` as fill() takes it.
+[[nodiscard]] inline dyn_array empty(dtype type, const axes<dynamic_rank>& shape,
+                                     kind of = kind::device, const array_options& options = {}) {
+  const auto item = static_cast<std::int64_t>(nbytes(type));
+  const auto where = layout<dynamic_rank>::dense(shape, item);
+  const auto bytes = static_cast<std::size_t>(where.count() * item);
+  return dyn_array(detail::allocate(bytes, of, options), type, where);
 }
-template <class T, std::integral Count>
-[[nodiscard]] array<T, 1> full(Count count, const std::type_identity_t<T>& value,
-                               kind of = kind::device, const array_options& options = {}) {
-  return full<T>(axes<1>{count}, value, of, options);
+template <element Value>
+[[nodiscard]] dyn_array full(dtype type, const axes<dynamic_rank>& shape, const Value& value,
+                             kind of = kind::device, const array_options& options = {}) {
+  auto made = empty(type, shape, of, options);
+  fill(made, value);
+  return made;
 }
-template <class T, std::integral Count>
-[[nodiscard]] array<T, 1> zeros(Count count, kind of = kind::device,
-                                const array_options& options = {}) {
-  return zeros<T>(axes<1>{count}, of, options);
+[[nodiscard]] inline dyn_array zeros(dtype type, const axes<dynamic_rank>& shape,
+                                     kind of = kind::device, const array_options& options = {}) {
+  return full(type, shape, false, of, options);
 }
-template <class T, std::integral Count>
-[[nodiscard]] array<T, 1> ones(Count count, kind of = kind::device,
-                               const array_options& options = {}) {
-  return ones<T>(axes<1>{count}, of, options);
+[[nodiscard]] inline dyn_array ones(dtype type, const axes<dynamic_rank>& shape,
+                                    kind of = kind::device, const array_options& options = {}) {
+  return full(type, shape, true, of, options);
 }
 
 // Empty, of the same shape and type, on the same queue; of the same kind too where none is named.
@@ -94,6 +134,38 @@ template <class T, std::size_t N>
   const queue on = other.queue();
   return empty<std::remove_const_t<T>>(other.shape(), of == kind::unknown ? other.kind() : of,
                                        {.on = on});
+}
+template <std::same_as<dyn_array> Array>
+[[nodiscard]] dyn_array like(const Array& other, kind of = kind::unknown) {
+  const queue on = other.queue();
+  return empty(other.type(), other.shape(), of == kind::unknown ? other.kind() : of, {.on = on});
+}
+// The same, filled.
+template <class T, std::size_t N>
+[[nodiscard]] auto full_like(const array<T, N>& other,
+                             const std::type_identity_t<std::remove_const_t<T>>& value,
+                             kind of = kind::unknown) {
+  auto made = like(other, of);
+  fill(made, value);
+  return made;
+}
+template <std::same_as<dyn_array> Array, element Value>
+[[nodiscard]] dyn_array full_like(const Array& other, const Value& value, kind of = kind::unknown) {
+  auto made = like(other, of);
+  fill(made, value);
+  return made;
+}
+template <any_array Array>
+[[nodiscard]] auto zeros_like(const Array& other, kind of = kind::unknown) {
+  auto made = like(other, of);
+  fill(dyn_array(made), false);
+  return made;
+}
+template <any_array Array>
+[[nodiscard]] auto ones_like(const Array& other, kind of = kind::unknown) {
+  auto made = like(other, of);
+  fill(dyn_array(made), true);
+  return made;
 }
 
 // A copy of plain memory, of one axis or of that shape, rows first.
@@ -134,36 +206,21 @@ template <class T, std::size_t N>
   return made;
 }
 
-// All elements, rows first, once the work on them has ended.
+// All elements, rows first, once the work on them has ended. Those of bool make a
+// std::vector<bool>, by way of a byte each.
 template <class T, std::size_t N>
-  requires(!std::same_as<std::remove_const_t<T>, bool>)
 [[nodiscard]] std::vector<std::remove_const_t<T>> to_vector(const array<T, N>& from) {
-  std::vector<std::remove_const_t<T>> made(from.size());
-  copy(made, from, casting::no);
-  return made;
+  return detail::copied<std::remove_const_t<T>>(from);
 }
-
-// Calls `function` with an empty array whose memory goes back when it returns or throws: other
-// arrays on it are closed then. Gives what it gives.
-template <class T, std::size_t N, class Function>
-decltype(auto) with_empty(const axes<N>& shape, Function&& function, kind of = kind::device,
-                          const array_options& options = {}) {
-  struct guard {
-    array<T, N> held;
-    ~guard() { held.buffer().free(); }
-  };
-  const guard scoped{empty<T>(shape, of, options)};
-  return std::forward<Function>(function)(scoped.held);
-}
-template <class T, std::size_t N, class Function>
-decltype(auto) with_empty(const axis_size (&shape)[N], Function&& function, kind of = kind::device,
-                          const array_options& options = {}) {
-  return with_empty<T>(detail::axes_of(shape), std::forward<Function>(function), of, options);
-}
-template <class T, std::integral Count, class Function>
-decltype(auto) with_empty(Count count, Function&& function, kind of = kind::device,
-                          const array_options& options = {}) {
-  return with_empty<T>(axes<1>{count}, std::forward<Function>(function), of, options);
+// Of exactly that type; throws invalid_argument for another.
+template <element T, std::same_as<dyn_array> Array>
+[[nodiscard]] std::vector<T> to_vector(const Array& from) {
+  if (dtype_of<T> != from.type()) {
+    raise(status::invalid_argument, "a vector of " + std::string(name(dtype_of<T>)) +
+                                        " of an array of " + std::string(name(from.type())) +
+                                        ": of the array's type alone");
+  }
+  return detail::copied<T>(from);
 }
 
 }  // namespace v1

@@ -6,6 +6,9 @@
 #include <isthmus/default_pool.hpp>
 #include <isthmus/layout.hpp>
 
+#include <string>
+#include <utility>
+
 namespace isthmus {
 inline namespace v1 {
 
@@ -54,14 +57,14 @@ class array_memory {
   // What is left behind watches nothing any more.
   array_memory(array_memory&& other) noexcept
       : buffer_(std::move(other.buffer_)),
-        start_(other.start_),
+        start_(std::exchange(other.start_, nullptr)),
         watch_(std::exchange(other.watch_, k_unwatched)),
         kind_(other.kind_),
         read_only_(other.read_only_),
         freed_(other.freed_) {}
   array_memory& operator=(array_memory&& other) noexcept {
     buffer_ = std::move(other.buffer_);
-    start_ = other.start_;
+    start_ = std::exchange(other.start_, nullptr);
     watch_ = std::exchange(other.watch_, k_unwatched);
     kind_ = other.kind_;
     read_only_ = other.read_only_;
@@ -71,6 +74,8 @@ class array_memory {
   ~array_memory() = default;
 
   [[nodiscard]] bool is_there() const noexcept { return static_cast<bool>(buffer_); }
+  // Or there was some, until it was freed.
+  [[nodiscard]] bool was_made() const noexcept { return freed_ || is_there(); }
   // Throws closed for an array that was freed, invalid_argument for one that was never made.
   [[nodiscard]] const v1::buffer& buffer() const {
     if (!buffer_) [[unlikely]]
@@ -80,20 +85,27 @@ class array_memory {
   void let_go() noexcept {
     freed_ = freed_ || buffer_;
     buffer_ = {};
+    start_ = nullptr;
     watch_ = k_unwatched;
   }
   [[nodiscard]] std::byte* start() const noexcept { return start_; }
+  // The same as far as the buffer lives, which others may have freed: else null.
+  [[nodiscard]] std::byte* live_start() const noexcept {
+    return static_cast<std::byte*>(isthmus_buffer_pointer(buffer_.get()));
+  }
   [[nodiscard]] v1::kind kind() const noexcept { return kind_; }
   [[nodiscard]] bool read_only() const noexcept { return read_only_; }
 
   // That elements which lie in `bytes` are all within, and lie as their type must.
   template <std::size_t Rank>
   void require(const layout<Rank>& of, std::size_t item, std::size_t alignment) const {
-    const auto reach = of.reach(static_cast<std::int64_t>(item));
+    static_cast<void>(checked_count(of.shape, static_cast<std::int64_t>(item)));
     const std::size_t nbytes = buffer().size();
-    if (reach.begin < 0 || static_cast<std::uint64_t>(reach.end) > nbytes) {
-      raise(status::out_of_range, "elements from byte " + std::to_string(reach.begin) + " to " +
-                                      std::to_string(reach.end) + " do not lie in a buffer of " +
+    if (!of.lies_within(nbytes, static_cast<std::int64_t>(item))) {
+      raise(status::out_of_range, "elements of " + std::to_string(item) + " bytes from byte " +
+                                      std::to_string(of.offset) + " on, of shape " +
+                                      to_string(of.shape) + " and strides " +
+                                      to_string(of.strides) + ", do not lie in a buffer of " +
                                       std::to_string(nbytes) + " bytes");
     }
     const auto unit = static_cast<std::int64_t>(alignment);
@@ -164,9 +176,11 @@ class array_base {
   [[nodiscard]] const axes<Rank>& shape() const noexcept { return layout_.shape; }
   [[nodiscard]] const axes<Rank>& strides() const noexcept { return layout_.strides; }  // in bytes
   [[nodiscard]] std::size_t rank() const noexcept { return layout_.rank(); }
-  [[nodiscard]] std::int64_t extent(std::size_t axis) const noexcept { return shape()[axis]; }
+  // Throws out_of_range where there is no such axis.
+  [[nodiscard]] std::int64_t extent(std::size_t axis) const { return number_at(shape(), axis); }
+  // Elements: none where no memory was ever made, whatever the shape.
   [[nodiscard]] std::size_t size() const noexcept {
-    return static_cast<std::size_t>(layout_.count());
+    return memory_.was_made() ? static_cast<std::size_t>(layout_.count()) : 0;
   }
   [[nodiscard]] bool empty() const noexcept { return size() == 0; }
   // Of the first element, from the buffer's start.
@@ -187,6 +201,25 @@ class array_base {
   explicit array_base(const array_memory& memory) noexcept : memory_(memory) {}
   array_base(array_memory memory, const v1::layout<Rank>& where) noexcept
       : memory_(std::move(memory)), layout_(where) {}
+
+  // Of the first element: null of no elements, and of memory that is freed.
+  [[nodiscard]] std::byte* live_pointer() const noexcept {
+    std::byte* const start = empty() ? nullptr : memory_.live_start();
+    return start == nullptr ? nullptr : start + layout_.offset;
+  }
+  [[nodiscard]] v1::buffer bytes_of(std::int64_t item) const {
+    if (!layout_.is_contiguous(item)) {
+      raise(status::invalid_argument, "an array of shape " + to_string(shape()) + " and strides " +
+                                          to_string(strides()) +
+                                          " has gaps: its bytes are no buffer");
+    }
+    const auto all = layout_.reach(item);
+    return memory_.part(all.begin, all.end);
+  }
+  void wait_for(std::int64_t item) const {
+    const auto all = layout_.reach(item);
+    memory_.wait_for(all.begin, all.end);
+  }
 
   [[nodiscard]] bool is_at(const array_base& other) const noexcept {
     if (!*this || !other) return !*this && !other;

@@ -3,12 +3,14 @@
 //   isthmus::axes<2> shape{rows, columns};
 //   isthmus::axes<isthmus::dynamic_rank> any{2, 3, 4};        // of up to 16 axes
 //
-// Cost: no allocation; the numbers lie inside. Threads: plain values.
+// operator[] does not look whether there is such an axis. Cost: no allocation; the numbers lie
+// inside. Threads: plain values.
 #pragma once
 
 #include <isthmus/error.hpp>
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -144,6 +146,16 @@ template <std::size_t Rank>
   axes<Rank> made;
   for (std::size_t axis = 0; axis < Rank; ++axis) made[axis] = numbers[axis].value;
   return made;
+}
+
+// Of an axis by its number, which must be one.
+template <std::size_t Rank>
+[[nodiscard]] constexpr std::int64_t number_at(const axes<Rank>& numbers, std::size_t axis) {
+  if (axis >= numbers.size()) {
+    raise(status::out_of_range, "axis " + std::to_string(axis) + " of an array of " +
+                                    std::to_string(numbers.size()) + " axes");
+  }
+  return numbers[axis];
 }
 
 }  // namespace detail

@@ -5,13 +5,18 @@
 //     ...
 //   }
 //   isthmus::batches(a, 100, [](const auto& rows) { ... });       // 100 rows of an array at a time
+//   isthmus::batches(data, [](const auto& batch) { ... });        // as many as memory suffices for
 //
-// Pieces are views; the last one may be shorter. Cost: a view each. Threads: plain values.
+// Pieces are views; the last one may be shorter. Where the function runs out of memory the same
+// elements are tried again in pieces of half the size, which stays for the rest: what it did to
+// them before is done again. Cost: a view each. Threads: plain values.
 #pragma once
 
-#include <isthmus/array.hpp>
+#include <isthmus/dyn_array.hpp>
 
+#include <algorithm>
 #include <iterator>
+#include <new>
 #include <ranges>
 #include <span>
 
@@ -27,15 +32,14 @@ struct span_source {
     return all.subspan(first, count);
   }
 };
-template <class T, std::size_t N>
+template <class Array>
 struct array_source {
-  array<T, N> all;
+  Array all;
   [[nodiscard]] std::size_t count() const noexcept {
     return static_cast<std::size_t>(all.extent(0));
   }
-  [[nodiscard]] array<T, N> part(std::size_t first, std::size_t count) const {
-    return all.view(
-        slice(static_cast<std::int64_t>(first), static_cast<std::int64_t>(first + count)));
+  [[nodiscard]] Array part(std::size_t first, std::size_t count) const {
+    return all.view(slice(first, first + count));
   }
 };
 
@@ -76,6 +80,7 @@ class batch_range : public std::ranges::view_base {
 
   [[nodiscard]] iterator begin() const noexcept { return iterator(*this); }
   [[nodiscard]] std::default_sentinel_t end() const noexcept { return {}; }
+  [[nodiscard]] const Source& source() const noexcept { return from_; }
   [[nodiscard]] std::size_t size() const noexcept {
     return from_.count() / size_ + (from_.count() % size_ != 0 ? 1 : 0);
   }
@@ -85,26 +90,73 @@ class batch_range : public std::ranges::view_base {
   std::size_t size_;
 };
 
-template <class T>
-[[nodiscard]] auto batches(std::span<T> data, std::size_t size) {
-  return batch_range(detail::span_source<T>{data}, size);
-}
-// Of data that lives longer than the range.
+namespace detail {
+
 template <std::ranges::contiguous_range Data>
-  requires(std::ranges::borrowed_range<Data> || std::is_lvalue_reference_v<Data>)
-[[nodiscard]] auto batches(Data&& data, std::size_t size) {
-  return batches(std::span(data), size);
+[[nodiscard]] auto source_of(Data&& data) {
+  const std::span all(data);
+  return span_source<typename decltype(all)::element_type>{all};
 }
-// Of the first axis.
 template <class T, std::size_t N>
   requires(N != 0)
-[[nodiscard]] auto batches(const array<T, N>& data, std::size_t size) {
-  return batch_range(detail::array_source<T, N>{data}, size);
+[[nodiscard]] array_source<array<T, N>> source_of(const array<T, N>& data) {
+  return {data};
 }
-// Calls `function` with one after the other.
-template <class Data, class Function>
+template <std::same_as<dyn_array> Array>
+[[nodiscard]] array_source<dyn_array> source_of(const Array& data) {
+  static_cast<void>(data.extent(0));
+  return {data};
+}
+template <class Data>
+concept has_batches = requires(Data&& data) { source_of(data); };
+
+// False where that takes more memory than there is.
+template <class Function, class Piece>
+bool suffices(Function& function, Piece&& piece, bool is_last_try) {
+  try {
+    function(std::forward<Piece>(piece));
+    return true;
+  } catch (const out_of_memory&) {
+    if (is_last_try) throw;
+  } catch (const std::bad_alloc&) {
+    if (is_last_try) throw;
+  }
+  return false;
+}
+template <class Source, class Function>
+void call_with_batches(const Source& from, std::size_t size, Function& function) {
+  for (std::size_t at = 0; at < from.count();) {
+    const std::size_t count = std::min(size, from.count() - at);
+    if (suffices(function, from.part(at, count), count == 1)) {
+      at += count;
+    } else {
+      size = count / 2;
+    }
+  }
+}
+
+}  // namespace detail
+
+// Of elements, or of rows: the first axis. Plain memory lives longer than the range.
+template <detail::has_batches Data>
+  requires(!std::ranges::range<Data> || std::ranges::borrowed_range<Data> ||
+           std::is_lvalue_reference_v<Data>)
+[[nodiscard]] auto batches(Data&& data, std::size_t size) {
+  return batch_range(detail::source_of(data), size);
+}
+// Calls `function` with one after the other. Throws what it threw where not even one element's
+// memory sufficed.
+template <detail::has_batches Data, class Function>
 void batches(Data&& data, std::size_t size, Function&& function) {
-  for (auto&& each : batches(std::forward<Data>(data), size)) function(each);
+  const auto range = batch_range(detail::source_of(data), size);
+  detail::call_with_batches(range.source(), size, function);
+}
+// The same, all at once where memory suffices.
+template <detail::has_batches Data, class Function>
+  requires(!std::integral<std::remove_cvref_t<Function>>)
+void batches(Data&& data, Function&& function) {
+  const auto from = detail::source_of(data);
+  detail::call_with_batches(from, from.count(), function);
 }
 
 }  // namespace v1

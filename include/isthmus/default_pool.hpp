@@ -4,12 +4,15 @@
 //   isthmus::default_pool(isthmus::kind::device, queue).trim();   // gives back what is free
 //
 // Cost: a look-up under a lock. Threads: any. The pools live as long as the process; but of more
-// than 32, those not asked for longest go, with what nothing was made of any more.
+// than 32, those not asked for longest go, with what nothing was made of any more. One that gave
+// plain pointers (low_level.hpp) stays: nobody else could take them back.
 #pragma once
 
 #include <isthmus/resource.hpp>
 
+#include <algorithm>
 #include <mutex>
+#include <vector>
 
 namespace isthmus {
 inline namespace v1 {
@@ -23,25 +26,9 @@ class pool_table {
     return *table;
   }
 
-  [[nodiscard]] resource find(kind of, isthmus_queue_t* on) {
-    const key wanted{of, isthmus_context_key(isthmus_queue_context(on)), isthmus_queue_device(on)};
-    std::vector<entry> gone;  // lets go of pools outside the lock
-    const std::lock_guard hold(lock_);
-    const auto found = std::find_if(pools_.begin(), pools_.end(),
-                                    [&](const entry& each) { return each.of == wanted; });
-    if (found != pools_.end()) {
-      std::rotate(pools_.begin(), found, found + 1);
-      return pools_.front().pool;
-    }
-    auto made = resource::pool(context::share(isthmus_queue_context(on)), of, {},
-                               device::share(isthmus_queue_device(on)));
-    pools_.insert(pools_.begin(), {wanted, std::move(made)});
-    if (pools_.size() > k_most) {
-      gone.push_back(std::move(pools_.back()));
-      pools_.pop_back();
-    }
-    return pools_.front().pool;
-  }
+  [[nodiscard]] resource find(kind of, isthmus_queue_t* on) { return find(of, on, false); }
+  // A pool that stays, since what it gives does not keep it.
+  [[nodiscard]] resource keep(kind of, isthmus_queue_t* on) { return find(of, on, true); }
 
  private:
   // A pool keeps its context, so that no other one gets the key.
@@ -54,8 +41,35 @@ class pool_table {
   struct entry {
     key of;
     resource pool;
+    bool kept;
   };
-  static constexpr std::size_t k_most = 32;  // simulated devices come and go
+
+  resource find(kind of, isthmus_queue_t* on, bool keeps) {
+    const key wanted{of, isthmus_context_key(isthmus_queue_context(on)), isthmus_queue_device(on)};
+    std::vector<entry> gone;  // lets go of pools outside the lock
+    const std::lock_guard hold(lock_);
+    const auto found = std::find_if(pools_.begin(), pools_.end(),
+                                    [&](const entry& each) { return each.of == wanted; });
+    if (found != pools_.end()) {
+      found->kept = found->kept || keeps;
+      std::rotate(pools_.begin(), found, found + 1);
+      return pools_.front().pool;
+    }
+    auto made = resource::pool(context::share(isthmus_queue_context(on)), of, {},
+                               device::share(isthmus_queue_device(on)));
+    pools_.insert(pools_.begin(), {wanted, std::move(made), keeps});
+    take_one_too_many(gone);
+    return pools_.front().pool;
+  }
+  void take_one_too_many(std::vector<entry>& gone) {
+    const auto may_go = [](const entry& each) { return !each.kept; };
+    if (std::count_if(pools_.begin(), pools_.end(), may_go) <= k_most) return;
+    const auto last = std::find_if(pools_.rbegin(), pools_.rend(), may_go);
+    gone.push_back(std::move(*last));
+    pools_.erase(std::prev(last.base()));
+  }
+
+  static constexpr std::ptrdiff_t k_most = 32;  // simulated devices come and go
   std::mutex lock_;
   std::vector<entry> pools_;  // the one asked for last in front
 };

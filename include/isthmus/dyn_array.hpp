@@ -1,7 +1,7 @@
 // An array whose type and number of axes are known at run time alone: what a file or another
 // language gives. Up to 16 axes.
 //
-//   auto any = isthmus::dyn_array::empty(isthmus::dtype::float32, {2, 3, 4});
+//   auto any = isthmus::empty(isthmus::dtype::float32, {2, 3, 4});      // array_make.hpp
 //   auto typed = any.as<float, 3>();                  // the same elements; throws for others
 //   float x = any.get<float>({0, 1, 2});
 //
@@ -24,7 +24,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   // it has, invalid_argument for no dtype, for too many axes, and where they would not be aligned.
   dyn_array(v1::buffer in, v1::dtype of, const axes_type& shape, std::size_t byte_offset = 0)
       : dyn_array(std::move(in), of,
-                  v1::layout<dynamic_rank>::dense(shape, bytes_of(of),
+                  v1::layout<dynamic_rank>::dense(shape, item_of(of),
                                                   static_cast<std::int64_t>(byte_offset))) {}
   template <std::same_as<v1::layout<dynamic_rank>> Layout>
   dyn_array(v1::buffer in, v1::dtype of, const Layout& where)
@@ -40,24 +40,15 @@ class dyn_array : public detail::array_base<dynamic_rank> {
         type_(dtype_of<T>),
         read_only_(std::is_const_v<T>) {}
 
-  // Its elements hold whatever the memory held.
-  [[nodiscard]] static dyn_array empty(v1::dtype of, const axes_type& shape,
-                                       v1::kind kind = v1::kind::device,
-                                       const array_options& options = {}) {
-    const auto where = v1::layout<dynamic_rank>::dense(shape, bytes_of(of));
-    const auto nbytes = static_cast<std::size_t>(where.count() * bytes_of(of));
-    return dyn_array(detail::allocate(nbytes, kind, options), of, where);
-  }
-
-  using base::empty;
   [[nodiscard]] v1::dtype type() const noexcept { return type_; }
   [[nodiscard]] std::size_t nbytes() const { return size() * v1::nbytes(type_); }
   [[nodiscard]] bool read_only() const noexcept { return read_only_; }
-  // Of the first element: null of no elements.
-  [[nodiscard]] void* pointer() const noexcept {
-    return base::empty() ? nullptr : memory_.start() + layout_.offset;
-  }
-  [[nodiscard]] bool is_contiguous() const { return layout_.is_contiguous(bytes_of(type_)); }
+  // Of the first element: null of no elements, and of memory that is freed. For who only reads
+  // where read_only() says so, which no type tells here.
+  [[nodiscard]] void* pointer() const noexcept { return live_pointer(); }
+  [[nodiscard]] bool is_contiguous() const { return layout_.is_contiguous(item()); }
+  // Its bytes and no others, as array's.
+  [[nodiscard]] v1::buffer bytes() const { return bytes_of(item()); }
 
   // The same elements as an array of a known type. Throws invalid_argument for another type or
   // number of axes, read_only where T must be const.
@@ -77,6 +68,12 @@ class dyn_array : public detail::array_base<dynamic_rank> {
       where.strides[axis] = layout_.strides[axis];
     }
     return array<T, N>(memory_, where, detail::unchecked{});
+  }
+
+  // As array's; of exactly that type, as as() has it.
+  template <element T, std::size_t N>
+  [[nodiscard]] host_array_view<T, N> host() const {
+    return as<T, N>().host();
   }
 
   // One element, as array's; of exactly that type.
@@ -104,23 +101,23 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     return with(layout_.permuted(order));
   }
   [[nodiscard]] dyn_array reshape(const axes_type& shape) const {
-    return with(layout_.reshaped(shape, bytes_of(type_)));
+    return with(layout_.reshaped(shape, item()));
   }
+  // To be read alone.
   [[nodiscard]] dyn_array broadcast_to(const axes_type& shape) const {
-    return with(layout_.broadcast_to(shape));
+    dyn_array made = with(layout_.broadcast_to(shape, item()));
+    made.read_only_ = true;
+    return made;
   }
   [[nodiscard]] dyn_array reinterpret(v1::dtype to) const {
-    dyn_array made = with(layout_.reinterpreted(bytes_of(type_), bytes_of(to)));
+    dyn_array made = with(layout_.reinterpreted(item(), item_of(to)));
     memory_.require(made.layout_, v1::nbytes(to), alignment_of(to));
     made.type_ = to;
     return made;
   }
 
   // Waits for what is pending on its bytes, on any queue.
-  void wait() const {
-    const auto bytes = layout_.reach(bytes_of(type_));
-    memory_.wait_for(bytes.begin, bytes.end);
-  }
+  void wait() const { wait_for(item()); }
 
   // The same elements, at the same place; arrays without memory are equal.
   friend bool operator==(const dyn_array& a, const dyn_array& b) noexcept {
@@ -131,7 +128,8 @@ class dyn_array : public detail::array_base<dynamic_rank> {
   // Its layout is for the caller to tell.
   dyn_array(const detail::array_memory& memory, v1::dtype of, bool read_only) noexcept
       : base(memory), type_(of), read_only_(read_only) {}
-  [[nodiscard]] static std::int64_t bytes_of(v1::dtype of) {
+  [[nodiscard]] std::int64_t item() const { return item_of(type_); }
+  [[nodiscard]] static std::int64_t item_of(v1::dtype of) {
     return static_cast<std::int64_t>(v1::nbytes(of));
   }
   [[nodiscard]] static std::size_t alignment_of(v1::dtype of) {
@@ -150,10 +148,7 @@ class dyn_array : public detail::array_base<dynamic_rank> {
     v1::layout<dynamic_rank> where;
     where.offset = layout_.offset;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
-      const std::int64_t all_of_it = extent(axis);
-      const std::int64_t found = index[axis] < 0 ? index[axis] + all_of_it : index[axis];
-      if (found < 0 || found >= all_of_it) detail::raise_index(index[axis], all_of_it, axis);
-      where.offset += found * strides()[axis];
+      where.offset += detail::place_along(index[axis], shape()[axis], axis) * strides()[axis];
     }
     return with(where);
   }

@@ -1,17 +1,21 @@
 // One element of an array: what `a(i, j)` gives. It converts to the element's value and may be
-// assigned to, and is used at once: it borrows the array.
+// assigned to, and is used at once: it borrows the array, so that one that was kept in a variable
+// is not taken.
 //
 //   const float x = a(1, 2);
 //   a(1, 2) = 3;
 //   { const isthmus::allow_scalar scope; device_array(0) += 1; }
 //
-// An element of shared or host memory is read and written in place. One of device memory is copied,
+// An element of shared or host memory is read and written in place, as whatever type: bytes of
+// another type's are defined, and any byte but 0 is true. One of device memory is copied,
 // by itself, some microseconds each time: it throws unsupported, with advice, on a thread without
 // an allow_scalar. Threads: as the elements themselves.
 #pragma once
 
 #include <isthmus/copy.hpp>
 #include <isthmus/dtype.hpp>
+
+#include <cstring>
 
 namespace isthmus {
 inline namespace v1 {
@@ -29,6 +33,9 @@ class allow_scalar {
   static inline thread_local int depth_ = 0;
 };
 
+template <element T>
+class element_reference;
+
 namespace detail {
 
 // Where one element lies: on the host at `at`, or, with `far`, at `offset` into device memory.
@@ -44,6 +51,17 @@ inline void require_scalar() {
         "a single element of a device array: each is a copy of its own. Copy the array to the host "
         "(to_vector, copy), or allow it in a scope: const isthmus::allow_scalar scope;");
 }
+template <class T>
+[[nodiscard]] T load(const std::byte* at) noexcept {
+  if constexpr (std::is_same_v<T, bool>) {
+    return *at != std::byte{0};
+  } else {
+    T value;
+    std::memcpy(&value, at, sizeof value);
+    return value;
+  }
+}
+
 inline void copy_element(const element_place& where, void* value, std::size_t nbytes, bool writes) {
   require_scalar();
   const isthmus_place_t there{where.far, nullptr, where.offset};
@@ -51,6 +69,11 @@ inline void copy_element(const element_place& where, void* value, std::size_t nb
   check(isthmus_copy(nullptr, writes ? &there : &here, writes ? &here : &there, nbytes, nullptr,
                      nullptr));
 }
+
+template <class>
+inline constexpr bool is_element_reference = false;
+template <class T>
+inline constexpr bool is_element_reference<element_reference<T>> = true;
 
 }  // namespace detail
 
@@ -60,44 +83,55 @@ class element_reference {
 
  public:
   explicit element_reference(const detail::element_place& where) noexcept : where_(where) {}
-  element_reference(const element_reference&) noexcept = default;
+  element_reference(const element_reference&) = delete;
   ~element_reference() = default;
 
-  [[nodiscard]] T get() const {
-    if (where_.far == nullptr) [[likely]]
-      return *reinterpret_cast<const T*>(where_.at);
-    T value{};
-    detail::copy_element(where_, &value, sizeof value, false);
-    return value;
+  [[nodiscard]] T get() const&& { return load(); }
+  operator T() const&& { return load(); }
+  // C++ makes one conversion by itself, and from these to float it would take two.
+  operator float() const&&
+    requires(std::is_same_v<T, float16> || std::is_same_v<T, bfloat16>)
+  {
+    return load();
   }
-  operator T() const { return get(); }
 
-  const element_reference& operator=(T value) const {
-    if (where_.far == nullptr) [[likely]] {
-      *reinterpret_cast<T*>(where_.at) = value;
-    } else {
-      detail::copy_element(where_, &value, sizeof value, true);
-    }
-    return *this;
-  }
+  // All give the new value.
+  T operator=(T value) const&& { return store(value); }
   // The element, as all assignments: not where it lies.
-  const element_reference& operator=(const element_reference& other) const {
-    return *this = other.get();
+  T operator=(element_reference&& other) && { return store(other.load()); }
+  T operator+=(T value) const&& { return store(static_cast<T>(load() + value)); }
+  T operator-=(T value) const&& { return store(static_cast<T>(load() - value)); }
+  T operator*=(T value) const&& { return store(static_cast<T>(load() * value)); }
+  T operator/=(T value) const&& { return store(static_cast<T>(load() / value)); }
+
+  // As their values: of those that are templates themselves C++ finds no comparison.
+  friend bool operator==(const element_reference& a, const element_reference& b) {
+    return a.load() == b.load();
   }
-  const element_reference& operator+=(T value) const {
-    return *this = static_cast<T>(get() + value);
-  }
-  const element_reference& operator-=(T value) const {
-    return *this = static_cast<T>(get() - value);
-  }
-  const element_reference& operator*=(T value) const {
-    return *this = static_cast<T>(get() * value);
-  }
-  const element_reference& operator/=(T value) const {
-    return *this = static_cast<T>(get() / value);
+  template <class Other>
+    requires(!detail::is_element_reference<Other> &&
+             requires(const T& value, const Other& other) { value == other; })
+  friend bool operator==(const element_reference& element, const Other& other) {
+    return element.load() == other;
   }
 
  private:
+  [[nodiscard]] T load() const {
+    if (where_.far == nullptr) [[likely]]
+      return detail::load<T>(where_.at);
+    std::byte bytes[sizeof(T)];
+    detail::copy_element(where_, bytes, sizeof bytes, false);
+    return detail::load<T>(bytes);
+  }
+  T store(T value) const {
+    if (where_.far == nullptr) [[likely]] {
+      std::memcpy(where_.at, &value, sizeof value);
+    } else {
+      detail::copy_element(where_, &value, sizeof value, true);
+    }
+    return value;
+  }
+
   detail::element_place where_;
 };
 

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 
 namespace isthmus {
@@ -18,9 +20,13 @@ namespace detail {
 
 // `value` as a float in whose last bit all that was cut off is kept, so that rounding it to fewer
 // bits gives what rounding `value` itself does.
-[[nodiscard]] constexpr float round_to_odd(double value) noexcept {
+template <std::floating_point Wide>
+[[nodiscard]] constexpr float round_to_odd(Wide value) noexcept {
+  using limits = std::numeric_limits<float>;
+  if (value > Wide{limits::max()}) return limits::infinity();
+  if (value < Wide{limits::lowest()}) return -limits::infinity();
   const auto nearest = static_cast<float>(value);
-  const auto back = static_cast<double>(nearest);
+  const auto back = static_cast<Wide>(nearest);
   if (back == value || value != value) return nearest;
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
   if ((bits & 1U) != 0) return nearest;
@@ -28,12 +34,23 @@ namespace detail {
   return std::bit_cast<float>(is_too_far ? bits - 1U : bits + 1U);
 }
 
+// The same of a whole number as a double, which has 11 bits less.
+[[nodiscard]] constexpr double whole_to_odd(std::uint64_t value) noexcept {
+  if (value >> 53U == 0) return static_cast<double>(value);
+  const std::uint64_t cut_off = (value & 0x7ffU) != 0 ? 1 : 0;
+  return static_cast<double>(value >> 11U | cut_off) * 0x1p11;
+}
+
 template <class Number>
 [[nodiscard]] constexpr float as_float(Number value) noexcept {
   if constexpr (std::is_same_v<Number, float> || sizeof(Number) < sizeof(float)) {
     return static_cast<float>(value);
+  } else if constexpr (std::is_floating_point_v<Number>) {
+    return round_to_odd(value);
   } else {
-    return round_to_odd(static_cast<double>(value));
+    const bool is_negative = std::is_signed_v<Number> && value <= Number{0} && value != Number{0};
+    const auto bits = static_cast<std::uint64_t>(value);
+    return round_to_odd(is_negative ? -whole_to_odd(0 - bits) : whole_to_odd(bits));
   }
 }
 
@@ -89,19 +106,19 @@ inline constexpr std::uint32_t k_float_infinity = 0x7f800000;
   return std::bit_cast<float>(std::uint32_t{half} << 16U);
 }
 
-}  // namespace detail
-
-class float16 {
+// What both have, by how each is made of a float and told as one.
+template <class Half, std::uint16_t (*BitsOf)(float), float (*FloatOf)(std::uint16_t)>
+class half {
  public:
-  float16() noexcept = default;
+  half() noexcept = default;
   template <class Number>
     requires std::is_arithmetic_v<Number>
-  constexpr float16(Number value) noexcept : bits_(detail::float16_bits(detail::as_float(value))) {}
-  constexpr operator float() const noexcept { return detail::float_of_float16(bits_); }
+  constexpr half(Number value) noexcept : bits_(BitsOf(as_float(value))) {}
+  constexpr operator float() const noexcept { return FloatOf(bits_); }
 
-  [[nodiscard]] static constexpr float16 from_bits(std::uint16_t bits) noexcept {
-    float16 made(0.0F);
-    made.bits_ = bits;
+  [[nodiscard]] static constexpr Half from_bits(std::uint16_t bits) noexcept {
+    Half made(0.0F);
+    static_cast<half&>(made).bits_ = bits;
     return made;
   }
   [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
@@ -110,24 +127,15 @@ class float16 {
   std::uint16_t bits_;
 };
 
-class bfloat16 {
+}  // namespace detail
+
+class float16 : public detail::half<float16, detail::float16_bits, detail::float_of_float16> {
  public:
-  bfloat16() noexcept = default;
-  template <class Number>
-    requires std::is_arithmetic_v<Number>
-  constexpr bfloat16(Number value) noexcept
-      : bits_(detail::bfloat16_bits(detail::as_float(value))) {}
-  constexpr operator float() const noexcept { return detail::float_of_bfloat16(bits_); }
-
-  [[nodiscard]] static constexpr bfloat16 from_bits(std::uint16_t bits) noexcept {
-    bfloat16 made(0.0F);
-    made.bits_ = bits;
-    return made;
-  }
-  [[nodiscard]] constexpr std::uint16_t bits() const noexcept { return bits_; }
-
- private:
-  std::uint16_t bits_;
+  using half::half;
+};
+class bfloat16 : public detail::half<bfloat16, detail::bfloat16_bits, detail::float_of_bfloat16> {
+ public:
+  using half::half;
 };
 
 static_assert(sizeof(float16) == 2 && std::is_trivially_copyable_v<float16>);
@@ -135,6 +143,13 @@ static_assert(sizeof(bfloat16) == 2 && std::is_trivially_copyable_v<bfloat16>);
 static_assert(float16(1.0F).bits() == 0x3c00 && float16(65520.0F).bits() == 0x7c00);
 static_assert(float16(0x1p-25F).bits() == 0 && float16(0x1.8p-25F).bits() == 1);
 static_assert(bfloat16(1.0F).bits() == 0x3f80);
+// Past a middle by less than a float, or a double, tells.
+static_assert(float16(1.0L + 0x1p-11L + 0x1p-60L).bits() == 0x3c01 ||
+              std::numeric_limits<long double>::digits < 61);
+static_assert(bfloat16((std::int64_t{1} << 62) + (std::int64_t{1} << 54) + 1).bits() == 0x5e81);
+static_assert(bfloat16(-(std::int64_t{1} << 62) - (std::int64_t{1} << 54) - 1).bits() == 0xde81);
+static_assert(bfloat16((std::int64_t{1} << 62) + (std::int64_t{1} << 54)).bits() == 0x5e80);
+static_assert(float16(1e300).bits() == 0x7c00 && bfloat16(-1e39).bits() == 0xff80);
 
 }  // namespace v1
 }  // namespace isthmus

@@ -4,6 +4,10 @@
 //   for (std::int64_t i = 0; i < v.extent(0); ++i) v(i, 0) = 1;
 //   for (float& x : v.span()) x = 0;               // arrays without gaps
 //
+// Its elements are plain T: bytes must not be written by a view of one type and read by a view of
+// another, which C++ takes for different objects, and a view of bool is of bytes that are 0 or 1.
+// Single elements (element.hpp) have neither limit.
+//
 // While it lives the memory stays, through free() of the array too. Operations put on a queue
 // meanwhile are not held back: the caller orders them against what he does here. Moves, and is not
 // copied. Cost: an element is one multiplication for each axis; `at` checks its indices besides.
@@ -12,6 +16,9 @@
 
 #include <isthmus/array_memory.hpp>
 #include <isthmus/slicing.hpp>
+
+#include <span>
+#include <utility>
 
 namespace isthmus {
 inline namespace v1 {
@@ -23,11 +30,14 @@ class host_array_view {
 
   host_array_view() noexcept = default;
   host_array_view(host_array_view&& other) noexcept
-      : lender_(std::move(other.lender_)), data_(other.data_), layout_(other.layout_) {}
+      : lender_(std::move(other.lender_)),
+        data_(std::exchange(other.data_, nullptr)),
+        layout_(std::exchange(other.layout_, {})) {}
   host_array_view& operator=(host_array_view&& other) noexcept {
-    std::swap(lender_, other.lender_);
-    std::swap(data_, other.data_);
-    std::swap(layout_, other.layout_);
+    host_array_view taken(std::move(other));
+    std::swap(lender_, taken.lender_);
+    std::swap(data_, taken.data_);
+    std::swap(layout_, taken.layout_);
     return *this;
   }
   host_array_view(const host_array_view&) = delete;
@@ -38,10 +48,13 @@ class host_array_view {
 
   [[nodiscard]] const axes<Rank>& shape() const noexcept { return layout_.shape; }
   [[nodiscard]] const axes<Rank>& strides() const noexcept { return layout_.strides; }  // in bytes
-  [[nodiscard]] std::int64_t extent(std::size_t axis) const noexcept { return shape()[axis]; }
+  // Throws out_of_range where there is no such axis.
+  [[nodiscard]] std::int64_t extent(std::size_t axis) const {
+    return detail::number_at(shape(), axis);
+  }
   [[nodiscard]] static constexpr std::size_t rank() noexcept { return Rank; }
   [[nodiscard]] std::size_t size() const noexcept {
-    return static_cast<std::size_t>(layout_.count());
+    return data_ == nullptr ? 0 : static_cast<std::size_t>(layout_.count());
   }
   // Of the element whose indices are 0.
   [[nodiscard]] T* data() const noexcept { return data_; }
@@ -55,7 +68,7 @@ class host_array_view {
   }
 
   // Not checked: from 0 to the extent of each axis.
-  template <std::integral... Index>
+  template <array_index... Index>
   [[nodiscard]] T& operator()(Index... index) const noexcept {
     static_assert(sizeof...(Index) == Rank, "one index for each axis");
     std::size_t axis = 0;
@@ -65,12 +78,14 @@ class host_array_view {
                                  static_cast<std::uintptr_t>(bytes));
   }
   // Throws out_of_range; negative indices count from the end.
-  template <std::integral... Index>
+  template <array_index... Index>
   [[nodiscard]] T& at(Index... index) const {
     static_assert(sizeof...(Index) == Rank, "one index for each axis");
     std::size_t axis = 0;
     axes<Rank> found;
-    ((found[axis] = checked(static_cast<std::int64_t>(index), axis), ++axis), ...);
+    ((found[axis] = detail::place_along(detail::signed_index(index), layout_.shape[axis], axis),
+      ++axis),
+     ...);
     return call(found, std::make_index_sequence<Rank>());
   }
 
@@ -88,12 +103,6 @@ class host_array_view {
         start == nullptr
             ? nullptr
             : reinterpret_cast<T*>(static_cast<std::byte*>(start) + (where.offset - bytes.begin));
-  }
-  [[nodiscard]] std::int64_t checked(std::int64_t index, std::size_t axis) const {
-    const std::int64_t extent = layout_.shape[axis];
-    const std::int64_t from_start = index < 0 ? index + extent : index;
-    if (from_start < 0 || from_start >= extent) detail::raise_index(index, extent, axis);
-    return from_start;
   }
   template <std::size_t... Axis>
   [[nodiscard]] T& call(const axes<Rank>& index, std::index_sequence<Axis...>) const noexcept {

@@ -41,6 +41,7 @@
 #include <isthmus/queue.hpp>
 #include <isthmus/resource.hpp>
 #include <isthmus/result_memory.hpp>
+#include <isthmus/scatter.hpp>
 #include <isthmus/scratch.hpp>
 #include <isthmus/sim.hpp>
 #include <isthmus/slicing.hpp>

@@ -12,6 +12,7 @@
 #include <isthmus/axes.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 namespace isthmus {
@@ -98,6 +99,23 @@ struct layout {
     return found;
   }
 
+  // Whether all elements lie in that many bytes. Of a layout that holds nothing, too, no way along
+  // an axis is longer than numbers can tell: then nobody need look again who walks there.
+  [[nodiscard]] constexpr bool lies_within(std::size_t nbytes, std::int64_t item) const noexcept {
+    bytes corners{offset, offset};
+    for (std::size_t axis = 0; axis < rank(); ++axis) {
+      std::int64_t way = 0;
+      const std::int64_t steps = std::max<std::int64_t>(shape[axis], 1) - 1;
+      if (__builtin_mul_overflow(steps, strides[axis], &way)) return false;
+      std::int64_t& corner = way < 0 ? corners.begin : corners.end;
+      if (__builtin_add_overflow(corner, way, &corner)) return false;
+    }
+    const std::size_t most = std::min(nbytes, static_cast<std::size_t>(detail::k_most_bytes));
+    const auto room = static_cast<std::int64_t>(most);
+    if (count() == 0) return offset >= 0 && offset <= room;
+    return corners.begin >= 0 && corners.end <= room - item;
+  }
+
   [[nodiscard]] constexpr layout transposed() const noexcept {
     layout made = *this;
     for (std::size_t axis = 0; axis < rank(); ++axis) {
@@ -125,9 +143,11 @@ struct layout {
     return made;
   }
 
-  // As NumPy's: axes are added in front, and extents of 1 stand for any.
+  // As NumPy's: axes are added in front, and extents of 1 stand for any. Throws invalid_argument
+  // for what does not fit, and for more bytes than memory can have.
   template <std::size_t Wanted>
-  [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted) const {
+  [[nodiscard]] constexpr layout<Wanted> broadcast_to(const axes<Wanted>& wanted,
+                                                      std::int64_t item) const {
     layout<Wanted> made{wanted, {}, offset};
     made.strides.resize(wanted.size());
     bool fits = rank() <= wanted.size();
@@ -141,7 +161,7 @@ struct layout {
       raise(status::invalid_argument, "an array of shape " + to_string(shape) +
                                           " does not broadcast to " + to_string(wanted));
     }
-    static_cast<void>(detail::checked_count(wanted, 1));
+    static_cast<void>(detail::checked_count(wanted, item));
     return made;
   }
 
@@ -151,6 +171,7 @@ struct layout {
   [[nodiscard]] constexpr layout<Wanted> reshaped(const axes<Wanted>& asked,
                                                   std::int64_t item) const {
     const axes<Wanted> wanted = with_rest(asked);
+    static_cast<void>(detail::checked_count(wanted, item));
     layout<Wanted> made{wanted, detail::dense_strides(wanted, item), offset};
     if (is_contiguous(item) || follow(made)) return made;
     raise(status::invalid_argument, "an array of shape " + to_string(shape) + " and strides " +
@@ -251,6 +272,8 @@ struct layout {
 
 static_assert(layout<2>::dense({3, 4}, 4).strides == axes<2>{16, 4});
 static_assert(layout<2>::dense({3, 4}, 4).transposed().reach(4).end == 48);
+static_assert(layout<1>{{3}, {-4}, 8}.lies_within(12, 4));
+static_assert(!layout<1>{{5}, {std::int64_t{1} << 62}, 0}.lies_within(12, 4));
 
 }  // namespace v1
 }  // namespace isthmus

@@ -20,6 +20,9 @@
 
 #include <functional>
 #include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
 
 namespace isthmus {
 inline namespace v1 {
@@ -54,7 +57,7 @@ namespace detail {
                                     std::size_t nbytes, std::size_t alignment) {
   const v1::queue on = global_queue(ctx, dev);
   return v1::detail::pool_table::process()
-      .find(of, on.get())
+      .keep(of, on.get())
       .allocate(nbytes, alignment <= 1 ? 0 : alignment, on);
 }
 [[nodiscard]] inline v1::device first_of(const v1::context& ctx) { return ctx.devices().front(); }

@@ -6,13 +6,18 @@
 //
 //   isthmus::scoped_array tmp(isthmus::empty<float>({1000}));
 //   isthmus::fill(*tmp, 1.0f);
+//   float sum = isthmus::with_empty<float>({1000}, [](const auto& temporary) { ... });
 //
 // With an array all copies and views of it end: their use throws closed. Host views and work in
 // flight keep the memory till they have ended. The end never blocks and calls no driver. Cost: an
-// array's, and a pointer in a list. Threads: one at a time in a scratch.
+// array's, and a pointer in a list. Threads: one at a time in a scratch; at its end no other one
+// is inside an element access of what ends there (array.hpp).
 #pragma once
 
 #include <isthmus/array_make.hpp>
+
+#include <utility>
+#include <vector>
 
 namespace isthmus {
 inline namespace v1 {
@@ -29,20 +34,42 @@ class scratch {
   scratch& operator=(const scratch&) = delete;
   ~scratch() { release(); }
 
-  template <class T, std::size_t N>
-  [[nodiscard]] array<T, N> empty(const axis_size (&shape)[N], kind of = kind::unknown) {
+  template <class T, array_shape Shape>
+  [[nodiscard]] array_of<T, Shape> empty(const Shape& shape, kind of = kind::unknown) {
     return keep(v1::empty<T>(shape, chosen(of), options_));
   }
   template <class T, std::size_t N>
-  [[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N], kind of = kind::unknown) {
+  [[nodiscard]] array<T, N> empty(const axis_size (&shape)[N], kind of = kind::unknown) {
+    return empty<T>(detail::axes_of(shape), of);
+  }
+  template <class T, array_shape Shape>
+  [[nodiscard]] array_of<T, Shape> zeros(const Shape& shape, kind of = kind::unknown) {
     return keep(v1::zeros<T>(shape, chosen(of), options_));
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] array<T, N> zeros(const axis_size (&shape)[N], kind of = kind::unknown) {
+    return zeros<T>(detail::axes_of(shape), of);
+  }
+  template <class T, array_shape Shape>
+  [[nodiscard]] array_of<T, Shape> ones(const Shape& shape, kind of = kind::unknown) {
+    return keep(v1::ones<T>(shape, chosen(of), options_));
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] array<T, N> ones(const axis_size (&shape)[N], kind of = kind::unknown) {
+    return ones<T>(detail::axes_of(shape), of);
+  }
+  template <class T, array_shape Shape>
+  [[nodiscard]] array_of<T, Shape> full(const Shape& shape, const std::type_identity_t<T>& value,
+                                        kind of = kind::unknown) {
+    return keep(v1::full<T>(shape, value, chosen(of), options_));
   }
   template <class T, std::size_t N>
   [[nodiscard]] array<T, N> full(const axis_size (&shape)[N], const std::type_identity_t<T>& value,
                                  kind of = kind::unknown) {
-    return keep(v1::full<T>(shape, value, chosen(of), options_));
+    return full<T>(detail::axes_of(shape), value, of);
   }
-  // One that was made otherwise ends here too.
+  // One that was made otherwise ends here too, with all others on its buffer: a view takes the
+  // array that it was made of along.
   template <class T, std::size_t N>
   array<T, N> keep(array<T, N> made) {
     buffers_.push_back(made.buffer());
@@ -85,6 +112,20 @@ class scoped_array {
  private:
   array<T, N> held_;
 };
+
+// Calls `function` with an empty array whose memory goes back when it returns or throws: other
+// arrays on it are closed then. Gives what it gives.
+template <class T, array_shape Shape, class Function>
+decltype(auto) with_empty(const Shape& shape, Function&& function, kind of = kind::device,
+                          const array_options& options = {}) {
+  const scoped_array held(empty<T>(shape, of, options));
+  return std::forward<Function>(function)(held.get());
+}
+template <class T, std::size_t N, class Function>
+decltype(auto) with_empty(const axis_size (&shape)[N], Function&& function, kind of = kind::device,
+                          const array_options& options = {}) {
+  return with_empty<T>(detail::axes_of(shape), std::forward<Function>(function), of, options);
+}
 
 static_assert(!std::copyable<scratch> && !std::copyable<scoped_array<float, 1>>);
 

@@ -5,8 +5,8 @@
 //   a[isthmus::slice(std::nullopt, std::nullopt, -1)];
 //
 // Negative numbers count from the end, and ends are cut to what there is. An integer past the end
-// is out_of_range, a step of 0 invalid_argument. Cost: some nanoseconds an axis. Threads: plain
-// values.
+// is out_of_range, a step of 0 invalid_argument. An unsigned number is never negative: one that
+// wrapped around is past every end. Cost: some nanoseconds an axis. Threads: plain values.
 #pragma once
 
 #include <isthmus/layout.hpp>
@@ -16,13 +16,70 @@
 namespace isthmus {
 inline namespace v1 {
 
-// Elements `first` to `last`, which is not among them, each `step`-th; nullopt: from or to the end
-// that the step comes from or goes to.
+// A place along an axis.
+template <class T>
+concept array_index =
+    std::integral<std::remove_cvref_t<T>> && !std::same_as<std::remove_cvref_t<T>, bool>;
+
+namespace detail {
+
+template <array_index Integer>
+[[nodiscard]] constexpr std::int64_t signed_index(Integer index) noexcept {
+  constexpr auto most = std::numeric_limits<std::int64_t>::max();
+  if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof most) {
+    return index > static_cast<Integer>(most) ? most : static_cast<std::int64_t>(index);
+  } else {
+    return static_cast<std::int64_t>(index);
+  }
+}
+
+[[noreturn]] inline void raise_index(std::int64_t index, std::int64_t extent, std::size_t axis) {
+  raise(status::out_of_range, "index " + std::to_string(index) + " of axis " +
+                                  std::to_string(axis) + ", which has " + std::to_string(extent) +
+                                  " elements");
+}
+// Of an index that does not lie between 0 and the extent.
+[[nodiscard]] constexpr std::int64_t index_from_end(std::int64_t index, std::int64_t extent,
+                                                    std::size_t axis) {
+  if (index >= 0 || index < -extent) raise_index(index, extent, axis);
+  return index + extent;
+}
+// Where along an axis an index lies, from its start.
+[[nodiscard]] constexpr std::int64_t place_along(std::int64_t index, std::int64_t extent,
+                                                 std::size_t axis) {
+  if (static_cast<std::uint64_t>(index) < static_cast<std::uint64_t>(extent)) [[likely]]
+    return index;
+  return index_from_end(index, extent, axis);
+}
+
+}  // namespace detail
+
+// Where a slice starts or stops; nullopt: at the end that its step comes from or goes to.
+class slice_end {
+ public:
+  constexpr slice_end(std::nullopt_t = std::nullopt) noexcept {}
+  template <array_index Integer>
+  constexpr slice_end(Integer index) noexcept : index_(detail::signed_index(index)) {}
+  template <array_index Integer>
+  constexpr slice_end(const std::optional<Integer>& index) noexcept {
+    if (index) index_ = detail::signed_index(*index);
+  }
+  [[nodiscard]] constexpr bool is_open() const noexcept { return !index_; }
+  // Pre: not open.
+  [[nodiscard]] constexpr std::int64_t of(std::int64_t extent, std::int64_t lowest,
+                                          std::int64_t highest) const noexcept {
+    return std::clamp(*index_ < 0 ? *index_ + extent : *index_, lowest, highest);
+  }
+
+ private:
+  std::optional<std::int64_t> index_;
+};
+
+// Elements `first` to `last`, which is not among them, each `step`-th.
 class slice {
  public:
   constexpr slice() noexcept = default;
-  constexpr slice(std::optional<std::int64_t> first, std::optional<std::int64_t> last,
-                  std::int64_t step = 1)
+  constexpr slice(slice_end first, slice_end last, std::int64_t step = 1)
       : first_(first), last_(last), step_(step) {
     if (step == 0)
       raise(status::invalid_argument, "a slice's step is 0: it must be another number");
@@ -38,9 +95,8 @@ class slice {
     const bool down = step_ < 0;
     const std::int64_t lowest = down ? -1 : 0;
     const std::int64_t highest = down ? extent - 1 : extent;
-    const auto cut = [&](std::optional<std::int64_t> given, std::int64_t otherwise) {
-      if (!given) return otherwise;
-      return std::clamp(*given < 0 ? *given + extent : *given, lowest, highest);
+    const auto cut = [&](const slice_end& given, std::int64_t otherwise) {
+      return given.is_open() ? otherwise : given.of(extent, lowest, highest);
     };
     const std::int64_t first = cut(first_, down ? highest : lowest);
     const std::int64_t last = cut(last_, down ? lowest : highest);
@@ -53,8 +109,8 @@ class slice {
   }
 
  private:
-  std::optional<std::int64_t> first_;
-  std::optional<std::int64_t> last_;
+  slice_end first_;
+  slice_end last_;
   std::int64_t step_ = 1;
 };
 
@@ -66,11 +122,10 @@ inline constexpr newaxis_t newaxis{};    // an axis of 1 more
 inline constexpr ellipsis_t ellipsis{};  // all of as many axes as the others leave
 
 template <class T>
-concept array_key =
-    std::integral<std::remove_cvref_t<T>> || std::same_as<std::remove_cvref_t<T>, slice> ||
-    std::same_as<std::remove_cvref_t<T>, every_t> ||
-    std::same_as<std::remove_cvref_t<T>, newaxis_t> ||
-    std::same_as<std::remove_cvref_t<T>, ellipsis_t>;
+concept array_key = array_index<T> || std::same_as<std::remove_cvref_t<T>, slice> ||
+                    std::same_as<std::remove_cvref_t<T>, every_t> ||
+                    std::same_as<std::remove_cvref_t<T>, newaxis_t> ||
+                    std::same_as<std::remove_cvref_t<T>, ellipsis_t>;
 
 namespace detail {
 
@@ -78,8 +133,7 @@ template <class Key, class... Others>
 inline constexpr std::size_t count_of =
     (std::size_t{std::same_as<Key, std::remove_cvref_t<Others>>} + ... + 0);
 template <class... Keys>
-inline constexpr std::size_t integers_of =
-    (std::size_t{std::integral<std::remove_cvref_t<Keys>>} + ... + 0);
+inline constexpr std::size_t integers_of = (std::size_t{array_index<Keys>} + ... + 0);
 // Axes that keys stand for, but for an ellipsis.
 template <class... Keys>
 inline constexpr std::size_t axes_used =
@@ -90,19 +144,6 @@ template <std::size_t Rank, class... Keys>
 inline constexpr std::size_t rank_of_view =
     Rank == dynamic_rank ? dynamic_rank
                          : Rank - integers_of<Keys...> + count_of<newaxis_t, Keys...>;
-
-[[noreturn]] inline void raise_index(std::int64_t index, std::int64_t extent, std::size_t axis) {
-  raise(status::out_of_range, "index " + std::to_string(index) + " of axis " +
-                                  std::to_string(axis) + ", which has " + std::to_string(extent) +
-                                  " elements");
-}
-
-// An index that is none from the start on.
-[[nodiscard]] inline std::int64_t index_from_end(std::int64_t index, std::int64_t extent,
-                                                 std::size_t axis) {
-  if (index >= 0 || index < -extent) raise_index(index, extent, axis);
-  return index + extent;
-}
 
 // One key after the other, from an old layout to a new one.
 template <std::size_t Old, std::size_t New>
@@ -115,12 +156,9 @@ class slicer {
     made_.offset = from.offset;
   }
 
-  template <std::integral Integer>
-  constexpr void take(Integer given) {
-    const std::int64_t extent = from_.shape[axis_];
-    const auto index = static_cast<std::int64_t>(given);
-    const std::int64_t at = index < 0 ? index + extent : index;
-    if (at < 0 || at >= extent) raise_index(index, extent, axis_);
+  template <array_index Integer>
+  constexpr void take(Integer index) {
+    const std::int64_t at = place_along(signed_index(index), from_.shape[axis_], axis_);
     made_.offset += at * from_.strides[axis_++];
   }
   constexpr void take(const slice& some) {
@@ -184,6 +222,8 @@ template <std::size_t Rank, class... Keys>
 
 static_assert(slice(std::nullopt, std::nullopt, -2).of(5).count == 3);
 static_assert(slice(-3, 100).of(10).first == 7);
+static_assert(slice(0, std::size_t{0} - 1).of(10).count == 10);
+static_assert(array_key<int> && !array_key<bool>);
 
 }  // namespace v1
 }  // namespace isthmus

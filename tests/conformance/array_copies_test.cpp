@@ -104,10 +104,12 @@ TEST_P(array_copies, broadcast_the_source) {
   EXPECT_EQ(im::to_vector(a), (std::vector{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3}));
   const auto five = im::zeros<int>({5}, im::kind::device, options());
   EXPECT_TRUE(throws(im::status::invalid_argument, [&] { im::copy(a, five); }));
-  EXPECT_TRUE(
-      throws(im::status::invalid_argument, [&] { im::copy(a.broadcast_to({2, 3, 4}), a); }));
-  EXPECT_TRUE(throws(im::status::invalid_argument,
-                     [&] { im::fill(five[im::slice(0, 1)].broadcast_to({4}), 1); }));
+  // One element at several indices is no destination.
+  const im::array<int, 1> same_one(five.buffer(), im::layout<1>{{4}, {0}, 0});
+  EXPECT_TRUE(throws(im::status::invalid_argument, [&] { im::copy(same_one, same_one); }));
+  EXPECT_TRUE(throws(im::status::invalid_argument, [&] { im::fill(same_one, 1); }));
+  EXPECT_TRUE(throws(im::status::read_only,
+                     [&] { im::fill(im::dyn_array(five).broadcast_to({2, 5}), 1); }));
 }
 
 TEST_P(array_copies, of_arrays_that_overlap) {
@@ -137,12 +139,17 @@ TEST_P(array_copies, fill_what_they_are_given) {
       const bool inside = (row == 1 || row == 2) && column % 2 == 0;
       EXPECT_EQ(all[at], row == 3 ? 5.0f : inside ? std::complex<float>(1, 2) : 0.0f) << at;
     }
-    const auto any = im::dyn_array::empty(im::dtype::uint16, {10}, kind, options());
+    const auto any = im::empty(im::dtype::uint16, {10}, kind, options());
     im::fill(any, std::uint8_t{3});
     EXPECT_EQ(im::to_vector(any.as<std::uint16_t, 1>()), std::vector<std::uint16_t>(10, 3));
     EXPECT_TRUE(throws(im::status::invalid_argument, {"uint16"}, [&] { im::fill(any, 1.5); }));
     im::fill(any, 7.9, im::casting::unsafe);
-    EXPECT_EQ(im::to_vector(any.as<std::uint16_t, 1>()), std::vector<std::uint16_t>(10, 7));
+    EXPECT_EQ(im::to_vector<std::uint16_t>(any), std::vector<std::uint16_t>(10, 7));
+    im::fill(any, 65'535);
+    EXPECT_EQ(im::to_vector<std::uint16_t>(any), std::vector<std::uint16_t>(10, 65'535));
+    EXPECT_TRUE(throws(im::status::out_of_range, {"65536", "uint16", "65535"},
+                       [&] { im::fill(any, 65'536); }));
+    EXPECT_TRUE(throws(im::status::out_of_range, {"-1"}, [&] { (void)im::fill_async(any, -1); }));
   }
 }
 
@@ -153,7 +160,7 @@ TEST_P(array_copies, come_behind_what_they_must) {
   const auto b = im::zeros<int>({1000}, im::kind::device, {.on = other});
   const im::host_event gate;
   const im::event filled = im::fill_async(a, 4, {.on = queue_, .after = gate});
-  const im::event copied = im::copy_async(b, a, {}, {.on = other});
+  const im::event copied = im::copy_async(b, a, {.on = other});
   EXPECT_FALSE(copied.done());
   gate.complete();
   copied.wait();
@@ -189,6 +196,11 @@ TEST_P(array_copies, in_batches) {
   EXPECT_EQ(back, data);
   EXPECT_EQ(count, im::batches(data, 1000).size());
   const auto a = im::to_array(data, {250, 10}, im::kind::device, options());
+  for (const im::dyn_array& rows : im::batches(im::dyn_array(a), 100)) {
+    EXPECT_LE(rows.extent(0), 100);
+    count += rows.size();
+  }
+  EXPECT_EQ(count, 2503u);
   float sum = 0;
   im::batches(a, 100, [&](const im::array<float, 2>& rows) {
     EXPECT_LE(rows.extent(0), 100);
@@ -198,6 +210,24 @@ TEST_P(array_copies, in_batches) {
   EXPECT_TRUE(
       throws(im::status::invalid_argument, {"batches of 0"}, [&] { (void)im::batches(data, 0); }));
   for (const auto none : im::batches(std::span<float>(), 3)) ADD_FAILURE() << none.size();
+}
+
+// Of temporaries too: they live as long as the call.
+TEST_P(array_copies, in_batches_that_memory_suffices_for) {
+  const im::resource small = im::resource::limit(im::default_pool(im::kind::device, queue_), 1200);
+  std::vector<std::size_t> sizes;
+  im::batches(std::vector<float>(1000, 1), [&](std::span<const float> batch) {
+    sizes.push_back(batch.size());
+    (void)im::to_array(batch, im::kind::device, options(small));
+  });
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{1000, 500, 250, 250, 250, 250}));
+  sizes.clear();
+  const auto needs_too_much = [&](const auto& batch) {
+    sizes.push_back(batch.size());
+    throw std::bad_alloc();
+  };
+  EXPECT_THROW(im::batches(std::vector<float>(5), 4, needs_too_much), std::bad_alloc);
+  EXPECT_EQ(sizes, (std::vector<std::size_t>{4, 2, 1}));
 }
 
 }  // namespace

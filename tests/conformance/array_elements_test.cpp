@@ -74,6 +74,36 @@ TEST_P(array_elements, of_every_type) {
   holds(std::complex<long double>(1, 2));
 }
 
+TEST_P(array_elements, of_16_bits_and_of_two_parts_are_values_too) {
+  for (const im::kind kind : host_kinds()) {
+    const auto halves = im::full<im::float16>({2}, 0.5f, kind, options());
+    const float one = halves(0);
+    EXPECT_EQ(one + halves(1), 1.0f);
+    EXPECT_TRUE(halves(0) == halves(1) && 0.5 == halves(0));
+    const auto pairs = im::full<std::complex<float>>({2}, {1, 2}, kind, options());
+    EXPECT_TRUE(pairs(0) == pairs(1) && pairs(0) != 1.0f);
+    halves(0) = halves(1) = 3;
+    EXPECT_EQ(halves(0), 3.0f);
+  }
+}
+
+// What the compiler may take for two objects elsewhere.
+TEST_P(array_elements, of_the_same_bytes_as_two_types) {
+  for (const im::kind kind : host_kinds()) {
+    const auto a = im::zeros<float>({4}, kind, options());
+    const auto bits = a.reinterpret<std::uint32_t>();
+    bits(1) = 5;
+    a(1) = 1.0f;
+    EXPECT_EQ(bits(1), 0x3f800000u);
+    const auto bytes = im::full<std::uint8_t>({2}, 2, kind, options());
+    const auto truths = bytes.reinterpret<bool>();
+    EXPECT_TRUE(truths(0) == true);
+    EXPECT_EQ(im::to_vector(truths), std::vector<bool>(2, true));
+    bytes(1) = 0;
+    EXPECT_FALSE(truths(1));
+  }
+}
+
 TEST_P(array_elements, know_their_bounds) {
   for (const im::kind kind : host_kinds()) {
     const auto a = im::zeros<float>({3, 4}, kind, options());

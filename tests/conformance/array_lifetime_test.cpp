@@ -55,6 +55,8 @@ TEST_P(array_lifetime, free_is_early_and_may_come_twice) {
     EXPECT_EQ(a.size(), 8u);
     EXPECT_FALSE(static_cast<bool>(a));
     EXPECT_FALSE(a == copied);
+    EXPECT_EQ(a.pointer(), nullptr);
+    EXPECT_FALSE(im::overlaps(a, copied));
     EXPECT_EQ(im::to_vector(view), (std::vector{3.0f, 3.0f})) << "views go on";
     EXPECT_EQ(im::to_vector(copied), std::vector<float>(8, 3));
     copied.free();
@@ -74,6 +76,8 @@ TEST_P(array_lifetime, a_buffers_free_ends_all_arrays_on_it) {
     expect_closed(a);
     expect_closed(view);
     EXPECT_FALSE(im::overlaps(a, view));
+    EXPECT_EQ(a.pointer(), nullptr);
+    EXPECT_EQ(im::dyn_array(view).pointer(), nullptr);
   }
 }
 
@@ -92,6 +96,13 @@ TEST_P(array_lifetime, an_array_without_memory_is_refused) {
   refuses([&] { (void)single().get(); });
   refuses([&] { (void)none.queue(); });
   EXPECT_EQ(none, (im::array<float, 1>()));
+  EXPECT_EQ(single.size(), 0u);
+  EXPECT_EQ(im::dyn_array().nbytes(), 0u);
+  auto gone = im::zeros<float>(8, im::kind::device, options());
+  const auto taken = std::move(gone);
+  EXPECT_EQ(gone.pointer(), nullptr);  // NOLINT(bugprone-use-after-move)
+  EXPECT_EQ(gone.size(), 0u);
+  EXPECT_NE(taken.pointer(), nullptr);
   EXPECT_TRUE(throws(im::status::out_of_range, [&] { (void)none(0).get(); }));
 }
 
@@ -113,6 +124,20 @@ TEST_P(array_lifetime, host_views_hold_freed_memory) {
   }
 }
 
+TEST_P(array_lifetime, a_host_view_that_is_assigned_to_gives_back_what_it_had) {
+  for (const im::kind kind : kinds()) {
+    if (kind == im::kind::device) continue;
+    const auto a = im::zeros<float>({4}, kind, options());
+    const auto b = im::ones<float>({4}, kind, options());
+    auto view = a.host(), other = b.host();
+    view = std::move(other);
+    EXPECT_EQ(a.buffer().info().exports, 0u);
+    EXPECT_EQ(view(0), 1.0f);
+    EXPECT_EQ(other.data(), nullptr);  // NOLINT(bugprone-use-after-move)
+    EXPECT_EQ(other.size(), 0u);
+  }
+}
+
 TEST_P(array_lifetime, goes_behind_the_work_in_flight) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
   std::vector<std::int32_t> back(1000);
@@ -120,7 +145,7 @@ TEST_P(array_lifetime, goes_behind_the_work_in_flight) {
   im::event done;
   {
     auto a = im::full<std::int32_t>({1000}, 5, im::kind::device, options());
-    done = im::copy_async(back, a, {}, {.on = queue_, .after = gate});
+    done = im::copy_async(back, a, {.on = queue_, .after = gate});
     a.free();
   }
   EXPECT_FALSE(done.done());
@@ -170,8 +195,9 @@ TEST_P(array_lifetime, ends_all_at_once_with_a_scratch) {
     }
     const auto zeros = temporary.zeros<int>({3, 4});
     (void)temporary.empty<int>({3});
+    EXPECT_EQ(im::to_vector(temporary.ones<int>(3)), (std::vector{1, 1, 1}));
     (void)temporary.keep(im::zeros<int>(3, im::kind::device, options(from)));
-    EXPECT_EQ(temporary.count(), 103u);
+    EXPECT_EQ(temporary.count(), 104u);
   }
   EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(outside, 1); }));
   EXPECT_TRUE(all_gone(from));
@@ -229,6 +255,32 @@ TEST_P(array_lifetime, like_another) {
     EXPECT_EQ(b.queue(), queue_);
     EXPECT_EQ(im::like(a, kinds().front()).kind(), kinds().front());
     EXPECT_EQ(im::to_vector(im::to_array(a)), std::vector<double>(6, 1));
+    EXPECT_EQ(im::to_vector(im::zeros_like(a)), std::vector<double>(6, 0));
+    EXPECT_EQ(im::to_vector(im::full_like(im::ones_like(a), 7)), std::vector<double>(6, 7));
+    const im::dyn_array any(a);
+    EXPECT_EQ(im::like(any).shape(), any.shape());
+    EXPECT_EQ(im::to_vector<double>(im::ones_like(any)), std::vector<double>(6, 1));
+    EXPECT_EQ(im::to_vector<double>(im::full_like(any, 7)), std::vector<double>(6, 7));
+  }
+}
+
+TEST_P(array_lifetime, of_a_type_that_is_known_at_run_time) {
+  for (const im::kind kind : kinds()) {
+    const auto halves = im::ones(im::dtype::float16, {2, 2}, kind, options());
+    EXPECT_EQ(im::to_vector<im::float16>(halves), std::vector<im::float16>(4, 1));
+    EXPECT_EQ(halves.bytes().size(), 8u);
+    const auto small = im::full(im::dtype::uint8, {3}, 200, kind, options());
+    EXPECT_EQ(im::to_vector<std::uint8_t>(small), std::vector<std::uint8_t>(3, 200));
+    EXPECT_TRUE(throws(im::status::invalid_argument, {"int8", "uint8"},
+                       [&] { (void)im::to_vector<std::int8_t>(small); }));
+    EXPECT_TRUE(throws(im::status::out_of_range, {"300", "255"},
+                       [&] { (void)im::full(im::dtype::uint8, {3}, 300, kind, options()); }));
+    const auto none = im::zeros(im::dtype::bool_, {2}, kind, options());
+    EXPECT_EQ(im::to_vector<bool>(none), std::vector<bool>(2));
+    EXPECT_EQ(im::to_vector(im::ones<bool>(3, kind, options())), std::vector<bool>(3, true));
+    if (kind != im::kind::device) {
+      EXPECT_EQ((small.host<std::uint8_t, 1>()(2)), 200);
+    }
   }
 }
 

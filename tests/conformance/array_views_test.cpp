@@ -179,11 +179,24 @@ TEST_P(array_views, on_buffers_of_others) {
     EXPECT_TRUE(throws(why, parts, call));
   };
   using floats = im::array<float, 1>;
-  refuses(im::status::out_of_range, {"404", "400"}, [&] { floats(memory, {101}); });
+  refuses(im::status::out_of_range, {"(101,)", "400"}, [&] { floats(memory, {101}); });
   refuses(im::status::out_of_range, {"400"}, [&] { floats(memory, {100}, 4); });
   refuses(im::status::out_of_range, {"-4"}, [&] { floats(memory, im::layout<1>{{2}, {-4}, 0}); });
   refuses(im::status::invalid_argument, {"aligned"}, [&] { floats(memory, {1}, 2); });
   refuses(im::status::invalid_argument, {"-1"}, [&] { floats(memory, {-1}); });
+  const im::layout<1> far{{5}, {1LL << 62}, 0}, less{{-3}, {-4}, 0}, less_on{{-3}, {4}, 32};
+  const im::layout<2> many{{1LL << 32, 1LL << 32}, {1LL << 40, 1LL << 40}, 0};
+  const auto refuses_both = [&]<std::size_t N>(im::status why, const im::layout<N>& where) {
+    refuses(why, {im::to_string(where.shape)}, [&] { (im::array<float, N>(memory, where)); });
+    refuses(why, {im::to_string(where.shape)}, [&] {
+      im::dyn_array(memory, im::dtype::float32,
+                    im::layout<im::dynamic_rank>{where.shape, where.strides, where.offset});
+    });
+  };
+  refuses_both(im::status::out_of_range, far);
+  refuses_both(im::status::invalid_argument, less);
+  refuses_both(im::status::invalid_argument, less_on);
+  refuses_both(im::status::invalid_argument, many);
   refuses(im::status::invalid_argument, {"more than memory"},
           [&] { (void)im::empty<float>({1LL << 40, 1LL << 40}, im::kind::device, options()); });
   refuses(im::status::invalid_argument, {"-3"},
@@ -215,6 +228,29 @@ TEST_P(array_views, bad_input) {
   refuses(im::status::invalid_argument, {"17", "16"}, [&] { (void)axes_of(numbers(17, 1)); });
   refuses(im::status::invalid_argument, {"no buffer", "gaps"},
           [&] { (void)a.transpose().bytes(); });
+  refuses(im::status::out_of_range, {"axis 2", "2 axes"}, [&] { (void)any.extent(2); });
+  const auto no_shape = [&](auto&& call) {
+    refuses(im::status::invalid_argument, {"more than memory"}, call);
+  };
+  const auto none = im::empty<float>({0}, im::kind::device, options());
+  no_shape([&] { (void)none.reshape({0, 1LL << 40, 1LL << 40}); });
+  no_shape([&] { (void)a.view(0, im::slice(0, 1)).broadcast_to({1LL << 62}); });
+  no_shape([&] { (void)any.view(0, im::slice(0, 1)).broadcast_to({1LL << 62}); });
+}
+
+// What counts down past 0 in an unsigned number is past the end, not the last element.
+TEST_P(array_views, unsigned_indices_that_wrapped_around) {
+  const auto a = im::zeros<float>({3, 4}, im::kind::device, options());
+  const std::size_t wrapped = std::size_t{0} - 1;
+  const auto refuses = [](auto&& call) { EXPECT_TRUE(throws(im::status::out_of_range, call)); };
+  refuses([&] { (void)a(wrapped, 0); });
+  refuses([&] { (void)a.view(wrapped); });
+  refuses([&] { (void)a.view(im::every, wrapped); });
+  refuses([&] { (void)im::dyn_array(a).view(wrapped); });
+  EXPECT_EQ(a[im::slice(1, wrapped)].extent(0), 2);
+  EXPECT_EQ(a[im::slice(-1, std::nullopt)].extent(0), 1);
+  if (!device_.offers(im::kind::host)) return;
+  refuses([&] { (void)im::zeros<int>(3, im::kind::host, options()).host().at(wrapped); });
 }
 
 TEST_P(array_views, of_nothing_and_of_one) {

@@ -226,6 +226,9 @@ TEST_F(document_004, batches) {
     // Process result...
     total += result;
   }
+
+  // Or let the memory find the size: halved wherever it does not suffice
+  isthmus::batches(huge_data, [&](auto batch) { result = process(isthmus::to_array(batch)); });
   //! [batches]
   EXPECT_NEAR(total, process(isthmus::to_array(huge_data)), 1.0f);
 }
@@ -281,6 +284,7 @@ TEST_F(document_004, several_devices) {
   for (const auto& each : isthmus::devices()) {
     if (each.offers(isthmus::kind::device)) devices.push_back(each);
   }
+  ASSERT_FALSE(devices.empty());
   //! [several devices]
   // Distribute work across devices
   const auto share = (huge_data.size() + devices.size() - 1) / devices.size();
@@ -292,6 +296,13 @@ TEST_F(document_004, several_devices) {
       return isthmus::to_vector(compute(a));
     }));
   }
+
+  // Or without threads: all copies run at the same time, and so does the work
+  auto parts = isthmus::scatter(huge_data, devices);
+  for (const auto& part : parts) {
+    if (!part.empty()) launch(kernel, part);
+  }
+  const std::vector<float> gathered = isthmus::gather(parts);
   //! [several devices]
   for (auto& each : results) {
     const auto part = each.get();
@@ -299,6 +310,11 @@ TEST_F(document_004, several_devices) {
   }
   ASSERT_EQ(all.size(), huge_data.size());
   EXPECT_EQ(all[7777], 2 * huge_data[7777]);
+  EXPECT_EQ(gathered[7777], huge_data[7777] + 1);
+  parts.clear();
+  for (const auto& each : devices) {
+    isthmus::default_pool(isthmus::kind::device, isthmus::queue::of(each)).trim();
+  }
 }
 
 // ## Low-Level Memory Operations

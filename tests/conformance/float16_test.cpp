@@ -52,6 +52,22 @@ TYPED_TEST(halves, round_to_the_nearest_and_ties_to_even) {
   }
 }
 
+// Numbers of more digits than double's, each beside a middle.
+TYPED_TEST(halves, round_whole_numbers_and_long_doubles_once) {
+  std::mt19937_64 random(5);
+  for (int turn = 0; turn < 20'000; ++turn) {
+    const std::uint64_t digits = random() >> (random() % 48);
+    const std::uint64_t above = std::uint64_t{1} << (random() % 64), near = digits / above * above;
+    for (const std::uint64_t number : {digits, near, near + 1, near - 1}) {
+      const auto whole = static_cast<long double>(number);
+      ASSERT_EQ(TypeParam(number).bits(), TypeParam(whole).bits()) << number;
+      const auto is_signed = static_cast<std::int64_t>(number);
+      const auto value = static_cast<long double>(is_signed);
+      ASSERT_EQ(TypeParam(is_signed).bits(), TypeParam(value).bits()) << is_signed;
+    }
+  }
+}
+
 TYPED_TEST(halves, end_in_infinity) {
   EXPECT_TRUE(std::isinf(static_cast<float>(TypeParam(1e39))));
   EXPECT_TRUE(std::isinf(static_cast<float>(TypeParam(-1e300))));

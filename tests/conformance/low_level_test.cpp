@@ -99,6 +99,21 @@ TEST_P(low_level_cpp, has_one_queue_for_everybody) {
   EXPECT_EQ(made.context(), own);
 }
 
+// The table of pools forgets those that were not asked for longest: but none that gave a pointer.
+TEST(low_level_pools, outlive_those_of_many_contexts) {
+  const im::device device("host");
+  const auto context_and_memory = [&] {
+    const im::context made{device};
+    return std::pair(made, low::host_alloc(made, 64));
+  };
+  std::vector<std::pair<im::context, void*>> all;
+  for (int number = 0; number < 40; ++number) all.push_back(context_and_memory());
+  for (const auto& [context, pointer] : all) {
+    EXPECT_EQ(low::properties(pointer).state, im::memory_state::live);
+    EXPECT_NO_THROW(low::free(context, pointer));
+  }
+}
+
 TEST_P(low_level_cpp, executes_lists_in_order) {
   std::vector<float> values(256, 3), back(256);
   void* p = low::device_alloc(context_, device_, 1024);

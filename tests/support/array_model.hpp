@@ -151,7 +151,7 @@ class on_arrays : public on_backend {
     return patiently([&] { return live_in(counted) == 0; });
   }
   im::dyn_array made(const model& of, im::kind kind) const {
-    auto array = im::dyn_array::empty(im::dtype::int32, axes_of(of.shape), kind, options());
+    auto array = im::empty(im::dtype::int32, axes_of(of.shape), kind, options());
     im::copy(array, of.values);
     return array;
   }

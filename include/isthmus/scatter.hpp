@@ -1,0 +1,175 @@
+// An array in parts, one on each of several devices, and together again: all copies run at the
+// same time.
+//
+//   std::vector<isthmus::array<float, 2>> parts = isthmus::scatter(a, isthmus::devices());
+//   for (const auto& part : parts) ...                        // work on each device
+//   isthmus::gather(a, parts);                                // or into a vector
+//   std::vector<float> all = isthmus::gather(parts);
+//
+// Cut along the first axis as evenly as can be: where its extent is no multiple of the number of
+// devices the first parts have one row more, and some have none where there are fewer rows than
+// devices. Both wait. If a copy fails the others are waited for, too, and the first failure is
+// thrown; no memory is left then. Cost: an allocation and a copy for each part. Threads: any.
+#pragma once
+
+#include <isthmus/array_make.hpp>
+
+#include <algorithm>
+#include <exception>
+#include <ranges>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace isthmus {
+inline namespace v1 {
+namespace detail {
+
+// Waits for all that was submitted, also where one more could not be; then throws what failed
+// first.
+template <class Submit>
+void all_at_once(std::size_t count, Submit&& submit) {
+  std::vector<event> events;
+  events.reserve(count);
+  std::exception_ptr first;
+  const auto attempt = [&first](auto&& step) {
+    try {
+      step();
+    } catch (...) {
+      if (!first) first = std::current_exception();
+    }
+  };
+  for (std::size_t part = 0; part < count && !first; ++part) {
+    attempt([&] { events.push_back(submit(part)); });
+  }
+  for (const event& each : events) attempt([&] { each.wait(); });
+  if (first) std::rethrow_exception(first);
+}
+
+// Rows of an array, or elements of plain memory.
+template <class T, std::size_t N>
+[[nodiscard]] array<T, N> rows_of(const array<T, N>& all, std::size_t first, std::size_t count) {
+  return all.view(slice(first, first + count));
+}
+template <host_elements Memory>
+[[nodiscard]] auto rows_of(Memory& all, std::size_t first, std::size_t count) {
+  return std::span(all).subspan(first, count);
+}
+template <class T, std::size_t N>
+  requires(N != 0)
+[[nodiscard]] axes<N> shape_of(const array<T, N>& all) noexcept {
+  return all.shape();
+}
+template <host_elements Memory>
+[[nodiscard]] axes<1> shape_of(const Memory& all) {
+  return {std::ranges::size(all)};
+}
+
+[[nodiscard]] inline queue queue_on(const device& where) { return queue::of(where); }
+[[nodiscard]] inline queue queue_on(const queue& on) { return on; }
+
+template <class T, std::size_t N, class Data, class Devices>
+[[nodiscard]] std::vector<array<T, N>> scattered(const Data& data, axes<N> shape,
+                                                 const Devices& devices, kind of) {
+  const auto count = static_cast<std::size_t>(std::ranges::distance(devices));
+  if (count == 0) raise(status::invalid_argument, "no devices to scatter to: give at least one");
+  const auto rows = static_cast<std::size_t>(shape[0]);
+  const auto start_of = [&](std::size_t part) {
+    return rows / count * part + std::min(part, rows % count);
+  };
+  std::vector<array<T, N>> parts;
+  for (const auto& where : devices) {
+    const queue on = queue_on(where);
+    shape[0] = static_cast<std::int64_t>(start_of(parts.size() + 1) - start_of(parts.size()));
+    parts.push_back(empty<T>(shape, of, {.on = on}));
+  }
+  all_at_once(count, [&](std::size_t part) {
+    const std::size_t start = start_of(part);
+    return copy_async(parts[part], rows_of(data, start, start_of(part + 1) - start), casting::no);
+  });
+  return parts;
+}
+
+// Of all parts, which may differ in the number of rows alone.
+template <class T, std::size_t N>
+[[nodiscard]] axes<N> joined_shape(std::span<const array<T, N>> parts) {
+  if (parts.empty()) raise(status::invalid_argument, "no parts to gather: give at least one");
+  const axes<N> first = parts.front().shape();
+  axes<N> all = first;
+  for (const auto& each : parts.subspan(1)) {
+    axes<N> shape = each.shape();
+    all[0] += std::exchange(shape[0], first[0]);
+    if (shape != first) {
+      raise(status::invalid_argument, "a part of shape " + to_string(each.shape()) +
+                                          " beside one of " + to_string(first) +
+                                          ": they may differ along the first axis alone");
+    }
+  }
+  return all;
+}
+template <class To, std::size_t N>
+void require_shape(const To& to, const axes<N>& all) {
+  bool fits = false;
+  if constexpr (any_array<To>) {
+    fits = to.shape() == all;
+  } else {
+    const auto count = layout<N>::dense(all, 1).count();
+    fits = std::ranges::size(to) == static_cast<std::size_t>(count);
+  }
+  if (fits) return;
+  raise(status::invalid_argument, "parts of shape " + to_string(all) +
+                                      " together do not fit a destination of shape " +
+                                      to_string(shape_of(to)));
+}
+template <class To, class T, std::size_t N>
+void gather_into(To& to, std::span<const array<T, N>> parts) {
+  require_variable<To>();
+  require_shape(to, joined_shape(parts));
+  std::size_t at = 0;
+  all_at_once(parts.size(), [&](std::size_t part) {
+    const array<T, N>& from = parts[part];
+    const std::size_t count =
+        any_array<To> ? static_cast<std::size_t>(from.extent(0)) : from.size();
+    const queue on = from.queue();
+    at += count;
+    return copy_async(rows_of(to, at - count, count), from, casting::no, {.on = on});
+  });
+}
+
+}  // namespace detail
+
+// `devices` are devices, whose default queues are used, or queues; one may be there several times.
+// Throws invalid_argument for none, and what empty() throws.
+template <class T, std::size_t N, std::ranges::forward_range Devices>
+  requires(N != 0)
+[[nodiscard]] auto scatter(const array<T, N>& data, const Devices& devices,
+                           kind of = kind::device) {
+  return detail::scattered<std::remove_const_t<T>>(data, data.shape(), devices, of);
+}
+// Of plain memory, which has one axis.
+template <host_elements Data, std::ranges::forward_range Devices>
+[[nodiscard]] auto scatter(const Data& data, const Devices& devices, kind of = kind::device) {
+  using value = std::ranges::range_value_t<Data>;
+  return detail::scattered<value>(data, detail::shape_of(data), devices, of);
+}
+
+// `parts` are arrays on any devices, one behind the other along the first axis; `to` is an array of
+// the shape of all together, or plain memory of as many elements. Throws invalid_argument, before
+// anything moves, for no parts and for shapes that do not fit.
+template <class T, std::size_t N, class To>
+  requires(N != 0)
+void gather(To&& to, const std::vector<array<T, N>>& parts) {
+  detail::gather_into(to, std::span(parts));
+}
+template <class T, std::size_t N>
+  requires(N != 0)
+[[nodiscard]] std::vector<std::remove_const_t<T>> gather(const std::vector<array<T, N>>& parts) {
+  const auto shape = detail::joined_shape(std::span(parts));
+  std::vector<std::remove_const_t<T>> made(
+      static_cast<std::size_t>(layout<N>::dense(shape, sizeof(T)).count()));
+  gather(made, parts);
+  return made;
+}
+
+}  // namespace v1
+}  // namespace isthmus

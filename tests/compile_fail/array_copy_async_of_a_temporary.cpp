@@ -1,0 +1,7 @@
+// expect: outlives_call
+// Its memory would be gone before it was copied.
+#include <isthmus/isthmus.hpp>
+
+auto copied(const isthmus::array<float, 1>& a) {
+  return isthmus::copy_async(a, std::vector<float>(10));
+}
