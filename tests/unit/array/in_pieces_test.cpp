@@ -16,8 +16,8 @@ constexpr std::size_t k_piece_bytes = 4000;  // six of them, and more
 constexpr std::size_t k_pieces = k_count * sizeof(double) / k_piece_bytes;
 static_assert(k_pieces >= 5);
 
-struct side {
-  side(rig& with, std::size_t nbytes, bool on_device) : plain(nbytes) {
+struct memory_side {
+  memory_side(rig& with, std::size_t nbytes, bool on_device) : plain(nbytes) {
     if (on_device) {
       at.memory =
           expect_value(allocation::create(*with.on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr));
@@ -36,9 +36,9 @@ struct life {
   life(rig& with, bool from_device, bool to_device)
       : source{with, sizeof(std::int16_t) * k_count, from_device},
         destination{with, sizeof(double) * k_count, to_device} {
-    std::vector<std::int16_t> numbers(k_count);
-    std::iota(numbers.begin(), numbers.end(), std::int16_t{-1000});
-    EXPECT_TRUE(with.copy(source.at.pointer, numbers.data(), source.plain.size())->wait({}));
+    std::vector<std::int16_t> given(k_count);
+    std::iota(given.begin(), given.end(), std::int16_t{-1000});
+    EXPECT_TRUE(with.copy(source.at.pointer, given.data(), source.plain.size())->wait({}));
   }
 
   [[nodiscard]] bool move(queue& on, bool blocking) const {
@@ -54,16 +54,16 @@ struct life {
     return submitted && (!*submitted || (*submitted)->wait({}));
   }
   void expect_moved(rig& with) const {
-    const auto got = with.read(destination.at.pointer, destination.plain.size());
-    std::vector<double> numbers(k_count);
-    std::memcpy(numbers.data(), got.data(), got.size());
+    const auto read = with.read(destination.at.pointer, destination.plain.size());
+    std::vector<double> got(k_count);
+    std::memcpy(got.data(), read.data(), read.size());
     std::vector<double> want(k_count);
     std::iota(want.rbegin(), want.rend(), -1000.0);
-    EXPECT_EQ(numbers, want);
+    EXPECT_EQ(got, want);
   }
 
-  side source;
-  side destination;
+  memory_side source;
+  memory_side destination;
 };
 
 class moves_in_pieces : public ::testing::TestWithParam<std::tuple<bool, bool, const char*>> {

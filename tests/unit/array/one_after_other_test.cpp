@@ -23,11 +23,11 @@ template <class Second>
 bool lets_go_in_time(const Second& second) {
   rig with{"effect=late"};
   auto* const memory = with.make(1000);
-  const std::vector<unsigned char> bytes(1000);
+  const auto data = counted(1000);
   bool in_time = false;
   transfer_options options;
   options.blocking = false;
-  auto submitted = with.copy(memory, bytes.data(), bytes.size());
+  auto submitted = with.copy(memory, data.data(), data.size());
   options.owners.push_back(owner_of(std::make_shared<keeper>(submitted, &in_time)));
   try {
     auto both = one_after_other(
