@@ -2,6 +2,8 @@
 // it the elements lie. To be used through array.hpp and dyn_array.hpp.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <isthmus/buffer.hpp>
 #include <isthmus/default_pool.hpp>
 #include <isthmus/layout.hpp>
@@ -49,7 +51,7 @@ class array_memory {
     start_ = static_cast<std::byte*>(info.pointer);
     kind_ = info.kind;
     read_only_ = info.read_only;
-    if (kind_ != v1::kind::device) isthmus_buffer_watch(buffer_.get(), &watch_);
+    if (kind_ != v1::kind::device) watch_ = watched(buffer_);
   }
 
   array_memory(const array_memory&) noexcept = default;
@@ -136,8 +138,17 @@ class array_memory {
   }
 
  private:
+  using watch = std::array<const unsigned char*, ISTHMUS_WATCHED>;
+
+  // A library that has fewer flags leaves the rest to one that is never set.
+  [[nodiscard]] static watch watched(const v1::buffer& of) noexcept {
+    watch flags{};
+    const auto told = isthmus_buffer_watch(of.get(), flags.data(), flags.size());
+    std::fill(flags.begin() + static_cast<std::ptrdiff_t>(told), flags.end(), &k_clear);
+    return flags;
+  }
   [[nodiscard]] bool is_set(std::size_t flag) const noexcept {
-    return __atomic_load_n(watch_.flags[flag], __ATOMIC_ACQUIRE) != 0;
+    return __atomic_load_n(watch_[flag], __ATOMIC_ACQUIRE) != 0;
   }
   [[noreturn]] void raise_absent() const {
     if (freed_) raise(status::closed, "this array was freed");
@@ -146,10 +157,11 @@ class array_memory {
 
   v1::buffer buffer_;
   std::byte* start_ = nullptr;
+  static constexpr unsigned char k_clear = 0;
   // Of device memory, and of none, a flag that is always set.
   static constexpr unsigned char k_set = 1;
-  static constexpr isthmus_watch_t k_unwatched{{&k_set}};
-  isthmus_watch_t watch_ = k_unwatched;
+  static constexpr watch k_unwatched{&k_set, &k_clear, &k_clear, &k_clear, &k_clear};
+  watch watch_ = k_unwatched;
   v1::kind kind_ = v1::kind::unknown;
   bool read_only_ = false;
   bool freed_ = false;

@@ -992,16 +992,16 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
  * asking a driver; else 0, and isthmus_buffer_wait tells. For inner loops that touch elements of
  * the host's, as is the next. Nobody frees the buffer on another thread meanwhile. */
 ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
-/* The same without a call: while all of these bytes, which live as long as the buffer, are 0, each
+/* The same without a call: while all of some bytes, which live as long as the buffer, are 0, each
  * loaded with acquire semantics, and only where those before it were 0. Where one is not,
- * isthmus_buffer_idle tells, and may set them to 0. */
-enum { ISTHMUS_WATCHED = 5 };
-typedef struct isthmus_watch_s {
-  const unsigned char* flags[ISTHMUS_WATCHED];
-} isthmus_watch_t;
-/* Neither is NULL. */
-ISTHMUS_API void isthmus_buffer_watch(const isthmus_buffer_t* buffer,
-                                      isthmus_watch_t* watch) ISTHMUS_NOEXCEPT;
+ * isthmus_buffer_idle tells, and may set them to 0.
+ *
+ * Writes where these bytes are to `flags`, which has room for `room`, and gives their number. Where
+ * they are more, and for NULL, it is one byte that is always set, so that whoever was built for an
+ * older library asks each time; 0 where there is no room at all. */
+enum { ISTHMUS_WATCHED = 5 }; /* of this version, at most */
+ISTHMUS_API size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags,
+                                        size_t room) ISTHMUS_NOEXCEPT;
 /* An event that completes, with success, once what is pending on the buffer's bytes now has ended.
  * CLOSED. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
@@ -1221,7 +1221,7 @@ typedef struct isthmus_dtype_info_s {
   size_t alignment; /* of an element, in bytes */
   char kind;        /* NumPy's: 'b', 'i', 'u', 'f' or 'c' */
   uint8_t dlpack_code;
-  uint8_t dlpack_bits;
+  uint8_t dlpack_bits; /* 0 where DLPack's 8 bits cannot tell it: 256, of CLONGDOUBLE */
 } isthmus_dtype_info_t;
 /* INVALID_ARGUMENT for a number that is no dtype. */
 ISTHMUS_API isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype,
@@ -1264,11 +1264,12 @@ typedef struct isthmus_array_s {
  * destination's shape by NumPy's rules. Overlapping arrays are copied as if the source had been set
  * aside first, in memory of the same kind where the host cannot touch it.
  *
- * Strided copies of one dtype go as in isthmus_copy_nd; those that convert, or run backwards on one
- * side alone, by way of the host in pieces where the host cannot touch both sides. A destination of
- * which two elements share bytes is INVALID_ARGUMENT, as are shapes that do not fit and a change of
- * dtype that `casting` does not allow; an element outside its buffer is OUT_OF_RANGE. Order, events
- * and owners as in isthmus_copy. */
+ * Strided copies of one dtype go as in isthmus_copy_nd where 8 dimensions can tell them, those that
+ * follow each other without a gap being joined; those of more, that convert, or that run backwards
+ * on one side alone, by way of the host in pieces where the host cannot touch both sides. A
+ * destination of which two elements share bytes is INVALID_ARGUMENT, as are shapes that do not fit
+ * and a change of dtype that `casting` does not allow; an element outside its buffer is
+ * OUT_OF_RANGE. Order, events and owners as in isthmus_copy. */
 ISTHMUS_API isthmus_status_t isthmus_copy_array(isthmus_queue_t* queue,
                                                 const isthmus_array_t* destination,
                                                 const isthmus_array_t* source,

@@ -653,9 +653,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     int isthmus_buffer_idle(const isthmus_buffer_t* buffer)
     enum:
         ISTHMUS_WATCHED
-    ctypedef struct isthmus_watch_t:
-        const unsigned char* flags[ISTHMUS_WATCHED]
-    void isthmus_buffer_watch(const isthmus_buffer_t* buffer, isthmus_watch_t* watch)
+    size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags, size_t
+        room)
     isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
         size_t nbytes, int to_host, const isthmus_operation_t* operation, isthmus_event_t** event)
     isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place, size_t

@@ -199,6 +199,7 @@ conversion conversion_of(dtype to, dtype from) noexcept {
   if (to == from) {
     return all;
   }
+  all.leaves_gaps = part_of(to) == ISTHMUS_LONGDOUBLE;
   const bool from_complex = part_of(from) != from;
   const bool to_complex = part_of(to) != to;
   if (from_complex && to_complex) {

@@ -23,6 +23,7 @@ struct conversion {
   // What it reads of each element, from its beginning: of a complex number the real part alone
   // where the other is dropped.
   std::size_t read_bytes = 0;
+  bool leaves_gaps = false;  // of what it makes not all bytes are written: a long double's padding
 };
 
 // Elements need not be aligned.

@@ -10,7 +10,7 @@ namespace isthmus {
 namespace {
 
 // Each element to where it is already.
-bool goes_nowhere(const element_move& what) noexcept {
+bool stays(const element_move& what) noexcept {
   return what.to == what.from && what.to_type == what.from_type &&
          std::ranges::all_of(what.dimensions,
                              [](const move_dimension& each) { return each.to == each.from; });
@@ -51,8 +51,8 @@ submitted copy_array(queue* asked, const array_side& destination, const array_si
                        address(source.place.pointer))) {
     return move_apart(on, move, std::move(options));
   }
-  return goes_nowhere(move.what) ? nothing_to_do(on, options)
-                                 : move_by_way_of_copy(on, move, std::move(options));
+  return stays(move.what) ? move_by_host(on, move, std::move(options), [] {})
+                          : move_by_way_of_copy(on, move, std::move(options));
 }
 
 }  // namespace isthmus

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 
 namespace isthmus {
 
@@ -47,6 +48,8 @@ class dimension_list {
   void shorten(std::size_t count) noexcept { count_ = count; }
 
  private:
+  static_assert(std::is_trivially_default_constructible_v<T>, "else all the room is written");
+
   std::size_t count_ = 0;
   std::array<T, k_most_array_dimensions> all_;
 };

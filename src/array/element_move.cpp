@@ -100,59 +100,21 @@ class row_mover {
 
   // Elements [begin, end) in the order of the destination.
   void move(std::size_t begin, std::size_t end) const noexcept {
-    auto at = begin % row_.count;
-    auto index = indices_of(begin / row_.count);
-    auto left = end - begin;
-    while (left != 0) {
-      const auto count = std::min(left, row_.count - at);
-      move_row(index, at, count);
+    const auto& all = what_.dimensions;
+    row_walk<k_most_array_dimensions> row{{all.begin(), all.empty() ? 0 : all.size() - 1},
+                                          begin / row_.count};
+    auto at = signed_of(begin % row_.count);
+    for (auto left = end - begin; left != 0; row.next()) {
+      const auto count = std::min(left, row_.count - static_cast<std::size_t>(at));
+      convert_elements({what_.to + row.to() + at * row_.to, row_.to,
+                        what_.from + row.from() + at * row_.from, row_.from, count},
+                       how_, item_);
       left -= count;
       at = 0;
-      next(index);
     }
   }
 
  private:
-  struct position {
-    dimension_list<std::size_t> of;
-    std::ptrdiff_t to = 0;
-    std::ptrdiff_t from = 0;
-  };
-
-  [[nodiscard]] std::size_t outer() const noexcept {
-    return what_.dimensions.empty() ? 0 : what_.dimensions.size() - 1;
-  }
-  [[nodiscard]] position indices_of(std::size_t row) const noexcept {
-    position made;
-    made.of.assign(outer(), 0);
-    for (std::size_t i = outer(); i-- > 0;) {
-      const auto& along = what_.dimensions[i];
-      made.of[i] = row % along.count;
-      made.to += signed_of(made.of[i]) * along.to;
-      made.from += signed_of(made.of[i]) * along.from;
-      row /= along.count;
-    }
-    return made;
-  }
-  void next(position& index) const noexcept {
-    for (std::size_t i = outer(); i-- > 0;) {
-      const auto& along = what_.dimensions[i];
-      index.to += along.to;
-      index.from += along.from;
-      if (++index.of[i] != along.count) {
-        return;
-      }
-      index.to -= signed_of(along.count) * along.to;
-      index.from -= signed_of(along.count) * along.from;
-      index.of[i] = 0;
-    }
-  }
-  void move_row(const position& index, std::size_t at, std::size_t count) const noexcept {
-    convert_elements({what_.to + index.to + signed_of(at) * row_.to, row_.to,
-                      what_.from + index.from + signed_of(at) * row_.from, row_.from, count},
-                     how_, item_);
-  }
-
   const element_move& what_;
   const conversion how_;
   const std::size_t item_;

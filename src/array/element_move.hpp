@@ -4,15 +4,10 @@
 #include <cstddef>
 
 #include "array/layout.hpp"
+#include "core/row_walk.hpp"
 #include "core/strided.hpp"
 
 namespace isthmus {
-
-struct move_dimension {
-  std::size_t count = 1;
-  std::ptrdiff_t to = 0;    // strides, bytes
-  std::ptrdiff_t from = 0;  // 0: the same again and again
-};
 
 struct element_move {
   std::byte* to = nullptr;  // of the first element, as the next
@@ -47,6 +42,9 @@ struct element_move {
 void move_elements(const element_move& what) noexcept;
 // The same by several threads where it is worth that.
 void share_elements(const element_move& what) noexcept;
+
+// Of each element of the source once.
+[[nodiscard]] std::size_t packed_bytes(const element_move& what) noexcept;
 
 // Each element of the source once, in the order in which they lie, packed from there on: the way to
 // it, and the rest of the way.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <utility>
 
 namespace isthmus {
@@ -31,7 +32,11 @@ void convert_block(const element_row& row, const conversion& how, std::size_t to
   }
   const bool ends_packed = is_packed(row.to_stride, to_bytes);
   for (std::size_t i = 0; i < how.count; ++i) {
-    auto* const to = ends_packed && i + 1 == how.count ? row.to : free;
+    const bool is_last = i + 1 == how.count;
+    auto* const to = ends_packed && is_last ? row.to : free;
+    if (is_last && !ends_packed && how.leaves_gaps) {  // where this stack's bytes would be told
+      std::memset(to, 0, row.count * to_bytes);
+    }
     how.steps.at(i).run(to, from, row.count);
     from = to;
     std::swap(free, next);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -5,6 +6,7 @@
 #include "array/placed_move.hpp"
 #include "array/set_aside.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 
 namespace isthmus {
 namespace {
@@ -28,6 +30,14 @@ std::size_t run_of(const element_move& what) noexcept {
 
 bool is_one_run(const element_move& what) noexcept { return run_of(what) == what.elements(); }
 
+// As some drivers want what they fill.
+bool is_aligned(const element_move& what) noexcept {
+  const auto item = static_cast<std::ptrdiff_t>(what.to_item());
+  return address(what.to) % what.to_item() == 0 &&
+         std::ranges::all_of(what.dimensions,
+                             [=](const move_dimension& each) { return each.to % item == 0; });
+}
+
 fill_pattern pattern_of(const element& value, std::size_t item) noexcept {
   fill_pattern made;
   std::memcpy(made.bytes, value.bytes.data(), item);
@@ -35,47 +45,10 @@ fill_pattern pattern_of(const element& value, std::size_t item) noexcept {
   return made;
 }
 
-// Longer ones than this are not worth a device's memory, as long as they are cut evenly.
-constexpr std::size_t k_most_run_bytes = std::size_t{1} << 20;
-constexpr std::size_t k_least_run_bytes = std::size_t{4} << 10;
-
-// Of the same length each, as few as can be: elements of one.
-std::size_t even_run(std::size_t elements, std::size_t item) noexcept {
-  for (std::size_t pieces = elements * item / k_most_run_bytes + 1;
-       elements / pieces * item >= k_least_run_bytes; ++pieces) {
-    if (elements % pieces == 0) {
-      return elements / pieces;
-    }
-  }
-  return elements;
-}
-
-// From a run in the device's memory, which is filled first, over and over again.
-submitted fill_from_run(queue& on, const array_side& destination, element_move what,
-                        const element& value, transfer_options options) {
-  const auto item = what.to_item();
-  const auto all = run_of(what);
-  const auto run = even_run(all, item);
-  auto aside = memory_like(on, *destination.place.memory, run * item);
-  ISTHMUS_TRY(aside);
-  what.from = aside->pointer;
-  if (all > 1) {
-    what.dimensions.shorten(what.dimensions.size() - 1);
-    what.dimensions.append({all / run, static_cast<std::ptrdiff_t>(run * item), 0});
-    what.dimensions.append(
-        {run, static_cast<std::ptrdiff_t>(item), static_cast<std::ptrdiff_t>(item)});
-  }
-  return one_after_other(
-      std::move(options),
-      [&](transfer_options first) {
-        return fill(&on, *aside, pattern_of(value, item), run * item, std::move(first));
-      },
-      [&](transfer_options second) {
-        return move_apart(
-            &on, {destination.place, *aside, destination.layout.nbytes, run * item, joined(what)},
-            std::move(second));
-      });
-}
+// Rows so long are filled one by one: a device's memory for one is not worth it.
+constexpr std::size_t k_long_row_bytes = std::size_t{1} << 20;
+// What is less crosses from the host sooner than a driver gives memory.
+constexpr std::size_t k_worth_allocation = std::size_t{1} << 20;
 
 // From the value itself, which goes along.
 submitted fill_from_host(queue& on, const array_side& destination, element_move what,
@@ -87,6 +60,76 @@ submitted fill_from_host(queue& on, const array_side& destination, element_move 
   return move_in_pieces(
       on, {destination.place, source, destination.layout.nbytes, what.to_item(), what},
       std::move(options));
+}
+
+// Each of its own, one after the other.
+submitted fill_rows(queue& on, const array_side& destination, const element_move& what,
+                    const fill_pattern& pattern, transfer_options options) {
+  touched_memory touched;
+  touched.add(destination.place, destination.layout.nbytes, true);
+  auto carrying = carrier(on, destination.place, destination.place);
+  ISTHMUS_TRY(carrying);
+  return on_queue(on, **carrying, touched, options, [&](wait_list after) -> submitted {
+    const auto elements = run_of(what);
+    const std::span outer{what.dimensions.begin(), what.dimensions.size() - 1};
+    row_walk<k_most_array_dimensions> row{outer, 0};
+    submitted last = ref<event>{};
+    undo in_flight{[&] {
+      if (*last) {
+        let_end(wait_list{&*last, 1});
+      }
+    }};
+    for (auto left = what.elements(); left != 0; left -= elements, row.next()) {
+      auto next = (*carrying)->fill(what.to + row.to(), pattern, elements * pattern.nbytes,
+                                    *last ? wait_list{&*last, 1} : after);
+      ISTHMUS_TRY(next);
+      last = std::move(next);
+    }
+    in_flight.dismiss();
+    return last;
+  });
+}
+
+// From a row in the device's memory, which is filled first, over and over again.
+submitted fill_from_row(queue& on, const array_side& destination, const endpoint& aside,
+                        element_move what, const fill_pattern& pattern, transfer_options options) {
+  const auto nbytes = run_of(what) * pattern.nbytes;
+  what.from = aside.pointer;
+  if (nbytes != pattern.nbytes) {
+    const auto row = what.dimensions.back();
+    what.dimensions.shorten(what.dimensions.size() - 1);
+    what.dimensions.append({row.count, row.to, row.to});
+  }
+  return one_after_other(
+      std::move(options),
+      [&](transfer_options first) { return fill(&on, aside, pattern, nbytes, std::move(first)); },
+      [&](transfer_options second) {
+        return move_apart(
+            &on, {destination.place, aside, destination.layout.nbytes, nbytes, joined(what)},
+            std::move(second));
+      });
+}
+
+// By the device itself, as far as it has memory to do it from.
+submitted fill_on_device(queue& on, const array_side& destination, const element_move& what,
+                         const element& value, transfer_options options) {
+  const auto pattern = pattern_of(value, what.to_item());
+  const auto row_bytes = run_of(what) * pattern.nbytes;
+  const bool is_long = row_bytes >= k_long_row_bytes;
+  if (is_long && is_aligned(what)) {
+    return fill_rows(on, destination, what, pattern, std::move(options));
+  }
+  const auto& like = *destination.place.memory;
+  const bool is_small = what.elements() * pattern.nbytes < k_worth_allocation;
+  if (is_long || (is_small && !is_of_a_pool(like))) {
+    return fill_from_host(on, destination, what, value, std::move(options));
+  }
+  auto aside = memory_like(on, like, row_bytes);
+  if (!aside && aside.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    return fill_from_host(on, destination, what, value, std::move(options));
+  }
+  ISTHMUS_TRY(aside);
+  return fill_from_row(on, destination, *aside, what, pattern, std::move(options));
 }
 
 }  // namespace
@@ -123,7 +166,7 @@ submitted fill_array(queue* asked, const array_side& destination, const std::byt
                           share_elements(from_here);
                         });
   }
-  return is_pattern(item) ? fill_from_run(*on, destination, what, kept, std::move(options))
+  return is_pattern(item) ? fill_on_device(*on, destination, what, kept, std::move(options))
                           : fill_from_host(*on, destination, what, kept, std::move(options));
 }
 

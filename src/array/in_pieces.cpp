@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 
 #include "array/placed_move.hpp"
@@ -175,7 +176,8 @@ result<device_side> side_of(const endpoint& place, staging_ring* ring) {
 
 }  // namespace
 
-submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options) {
+submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options,
+                         std::size_t most_piece_bytes) {
   const auto ring_of = [](const endpoint& place, bool to_device) -> staging_ring* {
     const bool is_used = !place.host_can_copy() && has_ring(place.memory->where(), to_device);
     return is_used ? &staging_ring::of(place.memory->where()) : nullptr;
@@ -187,11 +189,13 @@ submitted move_in_pieces(queue& on, const placed_move& move, transfer_options op
   }
   auto reading = side_of(move.source, from_ring);
   ISTHMUS_TRY(reading);
-  auto writing = side_of(move.destination, to_ring);
+  const bool is_one_device =
+      reading->on && move.destination.reached_by(*reading->on) && !move.destination.host_can_copy();
+  auto writing = is_one_device ? result<device_side>{*reading} : side_of(move.destination, to_ring);
   ISTHMUS_TRY(writing);
   const bool shares_slots = to_ring != nullptr && from_ring != nullptr;
-  const auto piece_bytes =
-      shares_slots ? staging_ring::k_slot_bytes / 2 : staging_ring::k_slot_bytes;
+  const auto piece_bytes = std::min(
+      most_piece_bytes, shares_slots ? staging_ring::k_slot_bytes / 2 : staging_ring::k_slot_bytes);
   return carry_out(
       &on,
       std::make_shared<pieced_move>(move, piece_bytes, *std::move(reading), *std::move(writing)),

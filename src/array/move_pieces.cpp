@@ -15,6 +15,14 @@ std::size_t distance(std::ptrdiff_t stride) noexcept {
 
 }  // namespace
 
+std::size_t packed_bytes(const element_move& what) noexcept {
+  auto bytes = what.from_item();
+  for (const auto& along : what.dimensions) {
+    bytes *= along.from != 0 ? along.count : 1;
+  }
+  return bytes;
+}
+
 packed_source pack_source(const element_move& what, std::byte* packed) noexcept {
   dimension_list<std::size_t> order;
   for (std::size_t i = 0; i < what.dimensions.size(); ++i) {

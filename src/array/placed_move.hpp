@@ -2,6 +2,7 @@
 // Elements on their way between two places, no byte of which is on both sides.
 
 #include "array/element_move.hpp"
+#include "core/undo.hpp"
 #include "transfer/movement.hpp"
 #include "transfer/submitting.hpp"
 
@@ -28,9 +29,10 @@ struct placed_move {
 // By the way that there is for it. `on`: chosen, see `choose_queue`.
 [[nodiscard]] submitted move_apart(queue* on, const placed_move& move, transfer_options options);
 
-// By way of the host's memory, in pieces: for what the host cannot touch both sides of.
-[[nodiscard]] submitted move_in_pieces(queue& on, const placed_move& move,
-                                       transfer_options options);
+// By way of the host's memory, in pieces: for what the host cannot touch both sides of. Tests alone
+// ask for small ones.
+[[nodiscard]] submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options,
+                                       std::size_t most_piece_bytes = SIZE_MAX);
 
 // By the host, which can copy on both sides: `effect()` is all of it, and owns what it needs.
 template <class Effect>
@@ -61,12 +63,17 @@ submitted one_after_other(transfer_options options, const First& first, const Se
   options.owners.clear();
   submitted begun = first(std::move(options));
   ISTHMUS_TRY(begun);
+  undo in_flight{[&] {
+    if (*begun) {
+      let_end(std::span{&*begun, 1});
+    }
+  }};
   if (*begun) {
     behind.after.push_back(*begun);
   }
   submitted ended = second(std::move(behind));
-  if (!ended && *begun) {
-    let_end(std::span{&*begun, 1});
+  if (ended) {
+    in_flight.dismiss();
   }
   return ended;
 }

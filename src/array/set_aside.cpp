@@ -5,12 +5,8 @@
 namespace isthmus {
 namespace {
 
-std::size_t bytes_of(const element_move& read) noexcept {
-  return read.elements() * read.from_item();
-}
-
 submitted by_host(queue* on, const placed_move& move, transfer_options options) {
-  const auto nbytes = bytes_of(pack_source(move.what, nullptr).read);
+  const auto nbytes = packed_bytes(move.what);
   std::shared_ptr<std::byte[]> aside{new std::byte[nbytes]};
   return move_by_host(on, move, std::move(options), [aside, what = move.what] {
     const auto way = pack_source(what, aside.get());
@@ -21,9 +17,14 @@ submitted by_host(queue* on, const placed_move& move, transfer_options options) 
 
 }  // namespace
 
+bool is_of_a_pool(const allocation& memory) noexcept {
+  return memory.from() != nullptr && memory.from()->as_pool() != nullptr;
+}
+
 result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes) {
-  auto* from = like.from() != nullptr && like.from()->as_pool() != nullptr ? like.from() : nullptr;
-  auto made = buffer::create(on, {nbytes, like.what().kind}, from);
+  auto& behind = &on.where() == &like.where() ? on : like.on();  // the driver gives that device's
+  auto made = buffer::create(behind, {nbytes, like.what().kind},
+                             is_of_a_pool(like) ? like.from() : nullptr);
   ISTHMUS_TRY(made);
   return (*made)->at(0, nbytes, true);
 }
@@ -33,7 +34,7 @@ submitted move_by_way_of_copy(queue* on, const placed_move& move, transfer_optio
     return by_host(on, move, std::move(options));
   }
   const auto& like = move.source.memory ? *move.source.memory : *move.destination.memory;
-  const auto nbytes = bytes_of(pack_source(move.what, nullptr).read);
+  const auto nbytes = packed_bytes(move.what);
   auto aside = memory_like(*on, like, nbytes);
   ISTHMUS_TRY(aside);
   const auto way = pack_source(move.what, aside->pointer);

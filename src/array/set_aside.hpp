@@ -10,6 +10,9 @@ namespace isthmus {
 [[nodiscard]] submitted move_by_way_of_copy(queue* on, const placed_move& move,
                                             transfer_options options);
 
+// Whether memory of its kind and device is had without a driver's call.
+[[nodiscard]] bool is_of_a_pool(const allocation& memory) noexcept;
+
 // New memory where `like` lies, of the same kind, and from the same pool if it is of one.
 [[nodiscard]] result<endpoint> memory_like(queue& on, const allocation& like, std::size_t nbytes);
 

@@ -221,7 +221,7 @@ result<ref<event>> buffer::pending() {
 }
 
 // Where there is no memory nothing can be pending on it.
-isthmus_watch_t buffer::watch() const noexcept {
+std::array<const unsigned char*, ISTHMUS_WATCHED> buffer::watch() const noexcept {
   static constexpr std::atomic<bool> k_never{false};
   const auto* const memory = dead() ? nullptr : whole_->memory_;
   const auto work =
@@ -230,8 +230,8 @@ isthmus_watch_t buffer::watch() const noexcept {
     static_assert(sizeof *flag == 1 && std::atomic<bool>::is_always_lock_free);
     return reinterpret_cast<const unsigned char*>(flag);
   };
-  return {{at(&dead_), at(&whole_->dead_), at(work.operations), at(work.own_queue),
-           at(work.other_queues)}};
+  return {at(&dead_), at(&whole_->dead_), at(work.operations), at(work.own_queue),
+          at(work.other_queues)};
 }
 
 bool buffer::idle() const noexcept {

@@ -5,6 +5,7 @@
 // allocation at once, while whoever uses it at that moment (a call, an export, an operation in
 // flight) still holds it: an error for later users, never a crash.
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -91,7 +92,7 @@ class buffer final : public ref_counted {
   [[nodiscard]] bool idle() const noexcept;
   // For who looks without a call; the flags of the first two are to be looked at first, since the
   // memory's may be gone where these are true.
-  [[nodiscard]] isthmus_watch_t watch() const noexcept;
+  [[nodiscard]] std::array<const unsigned char*, ISTHMUS_WATCHED> watch() const noexcept;
   // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
   [[nodiscard]] result<void*> begin_export();
   // Waits for nothing: what others put on `user` from now on comes behind what is pending. Null: in

@@ -24,7 +24,7 @@ isthmus_status_t isthmus_dtype_info(isthmus_dtype_t dtype, isthmus_dtype_info_t*
              facts.alignment,
              facts.kind,
              facts.dlpack_code,
-             static_cast<std::uint8_t>(facts.nbytes * 8)};
+             facts.nbytes < 32 ? static_cast<std::uint8_t>(facts.nbytes * 8) : std::uint8_t{0}};
     return {};
   });
 }
@@ -47,21 +47,13 @@ result<array_side> side_of(const isthmus_array_t& given, const char* name, bool 
   return array_side{*std::move(place), *layout};
 }
 
-// Where it lies; 0 where it has no bytes.
-std::uintptr_t lowest_address(const isthmus_array_t& of, const array_layout& layout) noexcept {
-  const auto* start = of.place.buffer != nullptr ? object(of.place.buffer)->pointer()
-                                                 : static_cast<const void*>(of.place.pointer);
-  return start == nullptr ? 0 : address(start) + of.place.offset - layout.before;
-}
-
 result<bool> overlap_of(const isthmus_array_t& one, const isthmus_array_t& other) {
-  auto first = layout_of(one, "one");
+  auto first = side_of(one, "one", false);
   ISTHMUS_TRY(first);
-  auto second = layout_of(other, "other");
+  auto second = side_of(other, "other", false);
   ISTHMUS_TRY(second);
-  const auto at = lowest_address(one, *first);
-  const auto other_at = lowest_address(other, *second);
-  return at != 0 && other_at != 0 && may_share_bytes(*first, at, *second, other_at);
+  return may_share_bytes(first->layout, address(first->place.pointer), second->layout,
+                         address(second->place.pointer));
 }
 
 }  // namespace
@@ -92,7 +84,7 @@ isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_
     ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
     auto to = side_of(*destination, "destination", true);
     ISTHMUS_TRY(to);
-    std::array<std::byte, k_largest_element> element;
+    std::array<std::byte, k_largest_element> element{};
     convert_elements({element.data(), 0, static_cast<const std::byte*>(value), 0, 1},
                      conversion_of(destination->dtype, value_dtype), to->layout.item());
     return fill_array(object(queue), *to, element.data(), std::move(options));

@@ -170,8 +170,18 @@ int isthmus_buffer_idle(const isthmus_buffer_t* buffer) noexcept {
   return buffer != nullptr && object(buffer)->idle() ? 1 : 0;
 }
 
-void isthmus_buffer_watch(const isthmus_buffer_t* buffer, isthmus_watch_t* watch) noexcept {
-  *watch = object(buffer)->watch();
+size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const unsigned char** flags,
+                            size_t room) noexcept {
+  static constexpr unsigned char k_always_set = 1;
+  if (flags == nullptr || room == 0) {
+    return 0;
+  }
+  if (buffer == nullptr || room < ISTHMUS_WATCHED) {
+    *flags = &k_always_set;
+    return 1;
+  }
+  std::ranges::copy(object(buffer)->watch(), flags);
+  return ISTHMUS_WATCHED;
 }
 
 isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/row_walk.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
 
@@ -111,21 +112,25 @@ namespace {
 void copy_runs(const strided_copy& what, std::size_t begin, std::size_t end,
                bool past_caches) noexcept {
   const auto& rows = what.dimensions[what.rank - 1];
-  while (begin != end) {
-    const auto first = begin % rows.count;
-    const auto count = std::min(rows.count - first, end - begin);
-    auto* to = advance(what.destination, first * rows.destination_stride);
-    const auto* from = advance(what.source, first * rows.source_stride);
-    auto index = begin / rows.count;
-    for (std::size_t i = what.rank - 1; i-- > 0;) {
-      const auto& along = what.dimensions[i];
-      to += index % along.count * along.destination_stride;
-      from += index % along.count * along.source_stride;
-      index /= along.count;
-    }
-    copy_rows_alone({to, rows.destination_stride, from, rows.source_stride, what.width, count},
+  std::array<move_dimension, strided_copy::k_most_dimensions> outer;
+  for (std::size_t i = 0; i + 1 < what.rank; ++i) {
+    const auto& along = what.dimensions[i];
+    outer[i] = {along.count, static_cast<std::ptrdiff_t>(along.destination_stride),
+                static_cast<std::ptrdiff_t>(along.source_stride)};
+  }
+  row_walk<outer.size()> at{std::span{outer}.first(what.rank - 1), begin / rows.count};
+  auto first = begin % rows.count;
+  for (auto left = end - begin; left != 0; at.next()) {
+    const auto count = std::min(rows.count - first, left);
+    copy_rows_alone({static_cast<std::byte*>(what.destination) + at.to() +
+                         static_cast<std::ptrdiff_t>(first * rows.destination_stride),
+                     rows.destination_stride,
+                     static_cast<const std::byte*>(what.source) + at.from() +
+                         static_cast<std::ptrdiff_t>(first * rows.source_stride),
+                     rows.source_stride, what.width, count},
                     past_caches);
-    begin += count;
+    left -= count;
+    first = 0;
   }
 }
 

@@ -10,14 +10,15 @@
 
 namespace isthmus {
 
-// Pre: the copy's pointers are the endpoints', nothing in its extents wraps, its destination's
-// strides nest: each dimension's is as large as all that lies inside it. INVALID_ARGUMENT where the
+// Pre: the copy's pointers are the endpoints', nothing in its extents wraps, no two runs of its
+// destination share bytes. INVALID_ARGUMENT where the
 // extents of the two sides overlap, unless the rows of one pitch lie between each other's.
 [[nodiscard]] submitted copy_strided(queue* on, const endpoint& destination, const endpoint& source,
                                      const strided_copy& what, transfer_options options);
 
 // The same where the caller knows that no byte is on both sides, however they lie between each
-// other.
+// other. The destination's strides need not nest: runs of one dimension may lie between those of
+// another.
 [[nodiscard]] submitted copy_strided_apart(queue* on, const endpoint& destination,
                                            const endpoint& source, const strided_copy& what,
                                            transfer_options options);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 
 namespace isthmus {
 namespace {
@@ -23,15 +24,18 @@ submitted put_slices(queue& on, const strided_copy& what, wait_list after) {
   const auto outer = what.dimensions[0].count;
   const auto step = std::max<std::size_t>(1, k_most_runs / (what.runs() / outer));
   submitted last = ref<event>{};
+  undo in_flight{[&] {
+    if (last && *last) {
+      let_end(wait_list{&*last, 1});
+    }
+  }};
   for (std::size_t begin = 0; begin < outer; begin += step) {
     const auto before = begin == 0 ? after : wait_list{&*last, 1};
     auto next = put_strided(on, slice(what, begin, std::min(step, outer - begin)), before);
-    if (!next && begin != 0) {
-      let_end(wait_list{&*last, 1});
-    }
     ISTHMUS_TRY(next);
     last = std::move(next);
   }
+  in_flight.dismiss();
   return last;
 }
 

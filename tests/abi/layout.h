@@ -58,9 +58,6 @@ FIELD(isthmus_buffer_info_t, is_slice, 40, 4)
 FIELD(isthmus_buffer_info_t, queue, 48, 8)
 FIELD(isthmus_buffer_info_t, exports, 56, 8)
 
-SIZE(isthmus_watch_t, 40)
-FIELD(isthmus_watch_t, flags, 0, 40)
-
 SIZE(isthmus_resource_operations_t, 40)
 FIELD(isthmus_resource_operations_t, struct_size, 0, 8)
 FIELD(isthmus_resource_operations_t, allocate, 8, 8)

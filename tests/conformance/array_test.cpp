@@ -199,6 +199,22 @@ TEST_P(arrays, of_many_dimensions) {
   }
 }
 
+// Elements of one row between those of another.
+TEST_P(arrays, whose_strides_do_not_nest) {
+  std::mt19937_64 random(12);
+  for (const isthmus_dtype_t of : {ISTHMUS_INT16, ISTHMUS_FLOAT32}) {
+    const lengths shape{5, 9};
+    nd_array woven = dense_array(of, shape);
+    const auto item = woven.strides.back();
+    woven.strides = {7 * item, 5 * item};
+    woven.measure(2, 2);
+    check_everywhere(woven, random_array(random, of, shape, true), random);
+    check_everywhere(woven, random_array(random, ISTHMUS_INT8, shape, true), random);
+    check_everywhere(dense_array(of, shape), woven, random);
+    check_fill(im::kind::device, woven, of, true);
+  }
+}
+
 // Several pieces, on either side and on both.
 TEST_P(arrays, that_are_large) {
   std::mt19937_64 random(4);
@@ -350,6 +366,28 @@ TEST_P(arrays, wait_for_what_they_must_come_behind) {
   EXPECT_TRUE(same(read(there), modelled(bytes(to.nbytes), to, later, from)));
 }
 
+// Nothing moves, and yet its end is that of what wrote there before.
+TEST_P(arrays, onto_themselves_wait_too) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
+  const nd_array line = dense_array(ISTHMUS_INT32, {300});
+  const im::queue other(device_);
+  for (const im::kind kind : kinds()) {
+    const im::buffer there = make(line.nbytes, kind);
+    const auto whole = line.at({there.get(), nullptr, 0});
+    const im::host_event gate;
+    const im::event filled = im::fill_async(there, std::byte{7}, {.on = queue_, .after = gate});
+    isthmus_event_t* event = nullptr;
+    ASSERT_EQ(isthmus_copy_array(other.get(), &whole, &whole, k_unsafe, nullptr, &event),
+              ISTHMUS_OK);
+    EXPECT_EQ(isthmus_event_status(event), ISTHMUS_PENDING) << name(kind);
+    gate.complete();
+    EXPECT_EQ(isthmus_copy_array(other.get(), &whole, &whole, k_unsafe, nullptr, nullptr),
+              ISTHMUS_OK);
+    EXPECT_TRUE(filled.done());
+    EXPECT_EQ(end(ISTHMUS_OK, event), ISTHMUS_OK);
+  }
+}
+
 // Who is behind an event that fails does nothing, and lets go of what it was given.
 TEST_P(arrays, behind_what_fails) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP() << "nothing can be held up";
@@ -410,6 +448,11 @@ TEST_P(arrays, overlap_as_their_bytes_do) {
   EXPECT_EQ(overlap(line, behind), 0);
   even.of = ISTHMUS_FLOAT64;
   EXPECT_EQ(overlap(even, odd), 1);
+  nd_array past = line, before = line;
+  past.first = 601;
+  before.strides = {-4};
+  EXPECT_EQ(overlap(past, past), 0) << "it leaves its memory";
+  EXPECT_EQ(overlap(before, before), 0) << "it begins in front of its memory";
   const auto whole = line.at(start_of);
   EXPECT_EQ(isthmus_arrays_overlap(&whole, nullptr), 0);
   isthmus_buffer_free(there.get());
@@ -439,6 +482,12 @@ TEST_P(arrays, by_pointer) {
   EXPECT_TRUE(refused(
       isthmus_fill_array(queue_.get(), &past, &value, ISTHMUS_INT32, k_unsafe, nullptr, nullptr),
       ISTHMUS_ERROR_OUT_OF_RANGE, {"destination", "400"}));
+}
+
+TEST(dtype_infos, tell_dlpack_what_its_bits_can) {
+  EXPECT_EQ(dtype_info(ISTHMUS_COMPLEX128).dlpack_bits, 128);
+  EXPECT_EQ(dtype_info(ISTHMUS_LONGDOUBLE).dlpack_bits, 128);
+  EXPECT_EQ(dtype_info(ISTHMUS_CLONGDOUBLE).dlpack_bits, 0) << "256 is more than 8 bits hold";
 }
 
 TEST_P(arrays, bad_input) {

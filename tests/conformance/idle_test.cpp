@@ -1,5 +1,7 @@
-// Whether anything is pending on a buffer, told without waiting: by a call, and by flags to look at.
+// Whether anything is pending on a buffer, told without waiting: by a call, and by flags to look
+// at.
 #include <algorithm>
+#include <array>
 
 #include "support/backends.hpp"
 #include "support/patiently.hpp"
@@ -13,9 +15,9 @@ class idle : public on_backend {
   static bool tells(const im::buffer& of) { return isthmus_buffer_idle(of.get()) != 0; }
   // In order, and none behind one that is set.
   static bool looks(const im::buffer& of) {
-    isthmus_watch_t watch{};
-    isthmus_buffer_watch(of.get(), &watch);
-    return std::ranges::all_of(watch.flags, [](const unsigned char* flag) {
+    std::array<const unsigned char*, ISTHMUS_WATCHED> flags{};
+    EXPECT_EQ(isthmus_buffer_watch(of.get(), flags.data(), flags.size()), flags.size());
+    return std::ranges::all_of(flags, [](const unsigned char* flag) {
       return __atomic_load_n(flag, __ATOMIC_ACQUIRE) == 0;
     });
   }
@@ -49,8 +51,22 @@ TEST_P(idle, and_never_once_it_is_freed) {
     EXPECT_FALSE(tells(memory) || looks(memory) || tells(other) || looks(other));
   }
   EXPECT_EQ(isthmus_buffer_idle(nullptr), 0);
+  const unsigned char* flag = nullptr;
+  EXPECT_EQ(isthmus_buffer_watch(nullptr, &flag, 1), 1U);
+  EXPECT_EQ(*flag, 1);
   const im::buffer nothing = make(0, im::kind::device);
   EXPECT_TRUE(tells(nothing) && looks(nothing));
+}
+
+// As one built for a library with fewer flags has.
+TEST_P(idle, never_where_there_is_no_room_to_tell) {
+  const im::buffer memory = make(1000, im::kind::device);
+  std::array<const unsigned char*, 2> flags{};
+  EXPECT_EQ(isthmus_buffer_watch(memory.get(), flags.data(), 1), 1U);
+  EXPECT_EQ(*flags[0], 1);
+  EXPECT_EQ(flags[1], nullptr);
+  EXPECT_EQ(isthmus_buffer_watch(memory.get(), flags.data(), 0), 0U);
+  EXPECT_EQ(isthmus_buffer_watch(memory.get(), nullptr, 5), 0U);
 }
 
 TEST_P(idle, not_where_others_may_put_work) {

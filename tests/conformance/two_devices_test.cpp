@@ -45,6 +45,22 @@ class two_devices : public leak_checked, public ::testing::WithParamInterface<st
 INSTANTIATE_TEST_SUITE_P(backends, two_devices, ::testing::Values("sim", "opencl", "cuda"),
                          [](const auto& each) { return each.param; });
 
+// From memory of its own device, whoever's order it is in.
+TEST_P(two_devices, elements_that_lie_apart_are_filled) {
+  const std::int64_t count = k_mib / 4, apart = 8;
+  both_ways([&](const im::queue& to, const im::queue& order) {
+    const im::buffer target = device_buffer(to, bytes(2 * k_mib));
+    const isthmus_array_t every_other{{target.get(), nullptr, 0}, ISTHMUS_INT32, 1, &count, &apart};
+    const std::int32_t value = 0x01010101;
+    ASSERT_EQ(isthmus_fill_array(order.get(), &every_other, &value, ISTHMUS_INT32,
+                                 ISTHMUS_CASTING_NO, nullptr, nullptr),
+              ISTHMUS_OK);
+    bytes want(2 * k_mib);
+    for (std::size_t i = 0; i < want.size(); ++i) want[i] = std::byte(i % 8 < 4 ? 1 : 0);
+    EXPECT_TRUE(same(read(target), want));
+  });
+}
+
 TEST_P(two_devices, every_byte_arrives) {
   for (const std::size_t nbytes : k_sizes) {
     const bytes data = noise(nbytes + 5);

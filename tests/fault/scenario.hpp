@@ -124,7 +124,8 @@ class scenario : public steps {
       }
     }
   }
-  // Turned round on its way, which takes a copy of many ranges, and packed, which takes one of rows.
+  // Turned round on its way, which takes a copy of many ranges, and packed, which takes one of
+  // rows.
   void blocks() {
     const bytes data = noise(k_bytes, 98);
     for (tracked& to : all_) {
@@ -264,8 +265,12 @@ class scenario : public steps {
       });
       if (!pool) continue;
       for (std::size_t nbytes : {std::size_t{500}, k_bytes, std::size_t{300} << 10}) {
-        attempt(
-            [&] { all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = pool}), {}}); });
+        attempt([&] {
+          all_.push_back({im::buffer(k_bytes, kind, {.on = first_, .from = pool}), {}});
+          const std::int64_t count = 4000, far = 8;
+          const isthmus_place_t start{all_.back().buffer.get(), nullptr, 0};
+          fill_array({start, ISTHMUS_FLOAT32, 1, &count, &far}, 2.5F);
+        });
         for (const im::queue& on : {first_, second_}) {
           void* block = nullptr;
           if (!attempt([&] { block = pool.allocate(nbytes, 0, on); })) continue;

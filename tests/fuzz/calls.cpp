@@ -88,7 +88,8 @@ class machine {
   isthmus_place_t place() {
     if (from_.byte() % 3 == 0) return {nullptr, host_, from_.byte()};
     if (!blocks_.empty() && from_.byte() % 3 == 0) {
-      return {nullptr, blocks_[from_.byte() % blocks_.size()].memory, from_.size()};
+      const block& one = blocks_[from_.byte() % blocks_.size()];
+      return {nullptr, one.memory, from_.size() % one.nbytes};  // else it is anybody's memory
     }
     return {any(buffers_), nullptr, from_.size()};
   }
@@ -348,7 +349,7 @@ class machine {
     require(isthmus_pointer_query(nullptr, memory, &info) == ISTHMUS_OK);
     require(info.base == memory && info.nbytes >= nbytes);
     isthmus_resource_retain(from);
-    blocks_.push_back({from, memory});
+    blocks_.push_back({from, memory, std::max<std::size_t>(nbytes, 1)});
   }
   isthmus_status_t give_back(std::size_t which) {
     const block gone = blocks_[which];
@@ -447,6 +448,7 @@ class machine {
   struct block {
     isthmus_resource_t* from;
     void* memory;
+    std::size_t nbytes;
   };
 
   fuzz::input& from_;

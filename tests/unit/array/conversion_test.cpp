@@ -200,6 +200,29 @@ TEST_P(conversions, of_elements_that_lie_apart) {
   }
 }
 
+// Elsewhere it is what it was; here it would be what this thread's stack held.
+TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
+  constexpr std::size_t k_count = 40, k_used = 10;
+  for (const dtype to : {ISTHMUS_LONGDOUBLE, ISTHMUS_CLONGDOUBLE}) {
+    const std::size_t item = facts_of(to).nbytes;
+    const bytes ones(k_count * 16, std::byte{0xff});
+    bytes got(k_count * 64, std::byte{0xff});
+    const auto make = [&](dtype of, dtype from, std::size_t made) {
+      convert_elements({got.data(), 64, ones.data(), 8, k_count}, conversion_of(of, from), made);
+    };
+    make(ISTHMUS_COMPLEX128, ISTHMUS_COMPLEX64, 16);  // which leaves bits set where it went by
+    make(ISTHMUS_UINT64, ISTHMUS_INT64, 8);
+    make(to, ISTHMUS_INT64, item);
+    for (std::size_t at = 0; at < got.size(); at += 64) {
+      for (std::size_t part = 0; part < item; part += sizeof(long double)) {
+        for (std::size_t i = k_used; i < sizeof(long double); ++i) {
+          ASSERT_EQ(got[at + part + i], std::byte{0});
+        }
+      }
+    }
+  }
+}
+
 TEST(halves, keep_the_bits_of_a_nan) {
   const auto kept = [](std::uint16_t bits) {
     std::array<std::byte, 4> wide{};

@@ -147,6 +147,43 @@ TEST(element_moves, are_what_the_model_says) {
   }
 }
 
+// Elements of one row of the destination between those of another.
+TEST(element_moves, where_strides_do_not_nest) {
+  std::mt19937_64 random(10);
+  for (const dtype from : {ISTHMUS_INT16, ISTHMUS_INT8}) {
+    for (const auto& [shape, strides] : {std::pair{numbers{2, 3}, numbers{6, 4}},
+                                         std::pair{numbers{5, 9, 4}, numbers{14, 10, 200}}}) {
+      block what;
+      what.to = layout(ISTHMUS_INT16, shape, strides);
+      what.from = layout(from, shape, random_strides(random, shape, facts_of(from).nbytes, true));
+      what.source = noise(random, what.from.nbytes);
+      what.old = noise(random, what.to.nbytes);
+      ASSERT_TRUE(check_apart(what.to));
+      const auto want = what.modelled();
+      bytes whole = what.old, cut = what.old, copied = what.old;
+      move_elements(what.move(whole));
+      EXPECT_EQ(whole, want);
+      move_in_pieces(what.move(cut), 20);
+      EXPECT_EQ(cut, want);
+      const auto move = what.move(copied);
+      if (is_strided_copy(move)) {
+        copy_strided(as_strided(move));
+        EXPECT_EQ(copied, want);
+      }
+    }
+  }
+}
+
+TEST(element_moves, are_packed_to_each_element_of_the_source_once) {
+  std::mt19937_64 random(11);
+  for (int turn = 0; turn < 100; ++turn) {
+    auto what = random_block(random, 1 + random() % 3, 6);
+    const auto move = what.move(what.old);
+    const auto read = pack_source(move, what.old.data()).read;
+    EXPECT_EQ(packed_bytes(move), read.elements() * read.from_item());
+  }
+}
+
 TEST(element_moves, of_many_dimensions) {
   std::mt19937_64 random(8);
   for (const std::size_t rank : {9U, 12U, 64U}) {

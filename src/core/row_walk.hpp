@@ -1,0 +1,56 @@
+#pragma once
+// The way through a block a row at a time: where on each side the next row begins, found by
+// additions alone.
+
+#include <array>
+#include <cstddef>
+#include <span>
+
+namespace isthmus {
+
+struct move_dimension {
+  std::size_t count;
+  std::ptrdiff_t to;    // strides, bytes
+  std::ptrdiff_t from;  // 0: the same again and again
+};
+
+template <std::size_t Most>
+class row_walk {
+ public:
+  // Through the dimensions outside the row, at most `Most`, which live as long as this; from that
+  // row on.
+  row_walk(std::span<const move_dimension> outer, std::size_t row) noexcept : outer_{outer} {
+    for (std::size_t i = outer_.size(); i-- > 0;) {
+      const auto& along = outer_[i];
+      index_[i] = row % along.count;
+      row /= along.count;
+      to_ += static_cast<std::ptrdiff_t>(index_[i]) * along.to;
+      from_ += static_cast<std::ptrdiff_t>(index_[i]) * along.from;
+    }
+  }
+  // Of the row that it is at, from the first row's.
+  [[nodiscard]] std::ptrdiff_t to() const noexcept { return to_; }
+  [[nodiscard]] std::ptrdiff_t from() const noexcept { return from_; }
+
+  void next() noexcept {
+    for (std::size_t i = outer_.size(); i-- > 0;) {
+      const auto& along = outer_[i];
+      to_ += along.to;
+      from_ += along.from;
+      if (++index_[i] != along.count) {
+        return;
+      }
+      index_[i] = 0;
+      to_ -= static_cast<std::ptrdiff_t>(along.count) * along.to;
+      from_ -= static_cast<std::ptrdiff_t>(along.count) * along.from;
+    }
+  }
+
+ private:
+  std::span<const move_dimension> outer_;
+  std::array<std::size_t, Most> index_;  // of which only what is in use is written
+  std::ptrdiff_t to_ = 0;
+  std::ptrdiff_t from_ = 0;
+};
+
+}  // namespace isthmus

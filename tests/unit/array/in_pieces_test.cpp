@@ -1,0 +1,116 @@
+// Elements that go by way of the host in many small pieces: what a piece lies in is used again and
+// again, and never while a driver is still at it.
+#include <numeric>
+
+#include "array/placed_move.hpp"
+#include "memory/allocation.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::sim_test;
+
+constexpr std::size_t k_count = 3000;
+constexpr std::size_t k_piece_bytes = 4000;  // six of them, and more
+constexpr std::size_t k_pieces = k_count * sizeof(double) / k_piece_bytes;
+static_assert(k_pieces >= 5);
+
+struct memory_side {
+  memory_side(rig& with, std::size_t nbytes, bool on_device) : plain(nbytes) {
+    if (on_device) {
+      at.memory =
+          expect_value(allocation::create(*with.on, {ISTHMUS_KIND_DEVICE, nbytes, 0}, nullptr));
+      at.preferred = with.on.get();
+    }
+    at.pointer = on_device ? static_cast<std::byte*>(at.memory->what().base)
+                           : reinterpret_cast<std::byte*>(plain.data());
+  }
+
+  std::vector<unsigned char> plain;
+  endpoint at;
+};
+
+// int16 numbers to float64, backwards. Where a fault keeps them from being there it did not happen.
+struct life {
+  life(rig& with, bool from_device, bool to_device)
+      : source{with, sizeof(std::int16_t) * k_count, from_device},
+        destination{with, sizeof(double) * k_count, to_device} {
+    std::vector<std::int16_t> given(k_count);
+    std::iota(given.begin(), given.end(), std::int16_t{-1000});
+    EXPECT_TRUE(with.copy(source.at.pointer, given.data(), source.plain.size())->wait({}));
+  }
+
+  [[nodiscard]] bool move(queue& on, bool blocking) const {
+    placed_move what{destination.at, source.at, destination.plain.size(), source.plain.size(), {}};
+    what.what.to = destination.at.pointer;
+    what.what.from = source.at.pointer + (k_count - 1) * sizeof(std::int16_t);
+    what.what.to_type = ISTHMUS_FLOAT64;
+    what.what.from_type = ISTHMUS_INT16;
+    what.what.dimensions.append({k_count, sizeof(double), -std::ptrdiff_t{sizeof(std::int16_t)}});
+    transfer_options how;
+    how.blocking = blocking;
+    auto submitted = move_in_pieces(on, what, std::move(how), k_piece_bytes);
+    return submitted && (!*submitted || (*submitted)->wait({}));
+  }
+  void expect_moved(rig& with) const {
+    const auto read = with.read(destination.at.pointer, destination.plain.size());
+    std::vector<double> got(k_count);
+    std::memcpy(got.data(), read.data(), read.size());
+    std::vector<double> want(k_count);
+    std::iota(want.rbegin(), want.rend(), -1000.0);
+    EXPECT_EQ(got, want);
+  }
+
+  memory_side source;
+  memory_side destination;
+};
+
+class moves_in_pieces : public ::testing::TestWithParam<std::tuple<bool, bool, const char*>> {
+ protected:
+  const bool from_device = std::get<0>(GetParam());
+  const bool to_device = std::get<1>(GetParam());
+  const std::string options = std::get<2>(GetParam());
+};
+INSTANTIATE_TEST_SUITE_P(sides, moves_in_pieces,
+                         ::testing::Combine(::testing::Bool(), ::testing::Bool(),
+                                            ::testing::Values("", "effect=late")));
+
+TEST_P(moves_in_pieces, as_if_at_once) {
+  rig with{options};
+  for (const bool blocking : {true, false}) {
+    const life one{with, from_device, to_device};
+    EXPECT_TRUE(one.move(*with.on, blocking));
+    one.expect_moved(with);
+  }
+}
+
+// Any of its copies fails, two stages being in flight by then: nothing is told too early.
+TEST_P(moves_in_pieces, till_one_fails) {
+  rig with{options};
+  const life one{with, from_device, to_device};
+  for (int n = 1; n <= 100; ++n) {
+    const auto before = with.calls("copy");
+    with.configure("fail=copy:" + std::to_string(n));
+    const bool moved = one.move(*with.on, n % 2 == 0);
+    with.configure("fail=none");
+    const bool failed = with.calls("copy") - before >= static_cast<std::uint64_t>(n);
+    EXPECT_EQ(moved, !failed);
+    if (!failed) {
+      EXPECT_GE(n, from_device || to_device ? static_cast<int>(k_pieces) : 1);
+      one.expect_moved(with);
+      return;
+    }
+  }
+  ADD_FAILURE() << "copies without end";
+}
+
+TEST(moves_in_pieces_within_a_device, have_one_queue) {
+  rig with;
+  const life one{with, true, true};
+  const auto before = with.calls("queue");
+  EXPECT_TRUE(one.move(*with.on, true));
+  EXPECT_EQ(with.calls("queue") - before, 1U);
+}
+
+}  // namespace

@@ -1,0 +1,68 @@
+// A copy of more runs than one operation takes, cut in several, the second of which finds no
+// memory: nothing is in flight then.
+#include "transfer/strided_parts.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace {
+
+using namespace isthmus;
+using namespace isthmus::sim_test;
+
+// Has memory for the first copy alone, and then none or an error.
+class short_of_memory final : public queue {
+ public:
+  short_of_memory(rig& with, bool throws)
+      : queue{*with.home, *with.where, false}, on_{*with.on}, throws_{throws} {}
+
+  ref<event> first;
+
+ protected:
+  result<ref<event>> do_copy_strided(const strided_copy& what, wait_list after) override {
+    if (first && throws_) throw std::bad_alloc{};
+    if (first) return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "on purpose");
+    auto made = on_.copy_strided(what, after);
+    if (made) first = *made;
+    return made;
+  }
+  result<ref<event>> do_copy(void*, const void*, std::size_t, wait_list) override { return none(); }
+  result<ref<event>> do_copy_2d(const copy_2d_shape&, wait_list) override { return none(); }
+  result<ref<event>> do_copy_ranges(const ranged_copy&, wait_list) override { return none(); }
+  result<ref<event>> do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
+    return none();
+  }
+  result<ref<event>> do_fence(wait_list) override { return none(); }
+  bool knows(event&) const noexcept override { return true; }
+
+ private:
+  static error none() { return fail(ISTHMUS_ERROR_INTERNAL, "not asked for"); }
+
+  queue& on_;
+  const bool throws_;
+};
+
+TEST(slices, leave_nothing_in_flight_without_memory) {
+  constexpr std::size_t k_half = std::size_t{1} << 20;
+  for (const bool throws : {true, false}) {
+    rig with{"effect=late"};
+    const auto source = counted(2 * k_half);
+    auto* const memory = with.make(2 * k_half);
+    strided_copy what;  // of two slices, turned round
+    what.destination = memory;
+    what.source = source.data();
+    what.width = 1;
+    what.append({2, k_half, 1});
+    what.append({1024, 1024, 2});
+    what.append({1024, 1, 2 * 1024});
+    const auto on = make_ref<short_of_memory>(with, throws);
+    try {
+      EXPECT_FALSE(put_strided(*on, what, {}));
+    } catch (const std::bad_alloc&) {
+      EXPECT_TRUE(throws);
+    }
+    ASSERT_TRUE(on->first);
+    EXPECT_TRUE(on->first->settled());
+    with.free(memory, 2 * k_half);
+  }
+}
+
+}  // namespace
