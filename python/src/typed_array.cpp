@@ -8,11 +8,7 @@ namespace isthmus::python {
 namespace {
 
 array_numbers to_strides(nb::handle given, const array_layout& of) {
-  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
-  if (!all.is_valid()) {
-    PyErr_Clear();
-    raise_python(PyExc_TypeError, "strides must be a sequence of integers, not %R", given.ptr());
-  }
+  const nb::object all = to_tuple_of(given, "strides must be a sequence of integers");
   array_numbers strides;
   for (nb::handle each : all) {
     strides.push_back(to_int64(each, "stride"));
