@@ -1765,7 +1765,7 @@ class Array:
 
     def on_queue(self, queue: Queue) -> Array:
         """
-        The same elements, with operations that go to `queue`, of the same context
+        A view of all elements, with operations that go to `queue`, of the same context
         (WrongContextError).
         """
 
