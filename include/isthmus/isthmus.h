@@ -988,6 +988,10 @@ ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS
  * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) ISTHMUS_NOEXCEPT;
+/* The same for what writes to them alone, and for work that the library does not know: a read by
+ * the host need not wait for those that read. */
+ISTHMUS_API isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
+                                                             int64_t timeout_ns) ISTHMUS_NOEXCEPT;
 /* 1 where the buffer was not freed and nothing is pending on its memory, as far as is known without
  * asking a driver; else 0, and isthmus_buffer_wait tells. For inner loops that touch elements of
  * the host's, as is the next. Nobody frees the buffer on another thread meanwhile. */

@@ -571,6 +571,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         info)
     void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns)
+    isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer, int64_t timeout_ns)
     isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer, isthmus_event_t** event)
     isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer, void** pointer)
     isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer,

@@ -1671,6 +1671,9 @@ class Array:
     host kinds without a copy, once pending work on the buffer has ended; other libraries take
     it by DLPack and the interfaces. It is safe to use from any thread; operations on the
     elements are the buffer's.
+
+    The garbage collector does not look into arrays: a subclass's instance that keeps a view of
+    itself, as made.turned = made.T, stays till the reference is dropped by hand.
     """
 
     def __iter__(self) -> Iterator[Any]:
@@ -1765,7 +1768,7 @@ class Array:
 
     def on_queue(self, queue: Queue) -> Array:
         """
-        The same elements, with operations that go to `queue`, of the same context
+        A view of all elements, with operations that go to `queue`, of the same context
         (WrongContextError).
         """
 

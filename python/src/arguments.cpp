@@ -46,6 +46,18 @@ nb::object to_integer(nb::handle value, const char* what) {
   return index;
 }
 
+nb::object to_tuple_of(nb::handle given, const char* must_be) {
+  nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
+  if (!all.is_valid()) {
+    if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
+      raise_set();
+    }
+    PyErr_Clear();
+    raise_python(PyExc_TypeError, "%s, not %R", must_be, given.ptr());
+  }
+  return all;
+}
+
 std::int64_t to_int64(nb::handle value, const char* what) {
   const nb::object index = to_integer(value, what);
   int overflow = 0;

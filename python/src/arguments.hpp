@@ -13,6 +13,9 @@ namespace isthmus::python {
 [[nodiscard]] nb::object as_integer(nb::handle value);
 // The same with a TypeError.
 [[nodiscard]] nb::object to_integer(nb::handle value, const char* what);
+// A sequence, or what else can be gone through, as a tuple. TypeError, "`must_be`, not ...", for
+// what is none; its own error where it has another.
+[[nodiscard]] nb::object to_tuple_of(nb::handle given, const char* must_be);
 // OverflowError for what does not fit in 63 bits and a sign, TypeError for what is no integer.
 [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* what);
 // ValueError below 0, OverflowError from 2**63 on, TypeError for what is no integer.

@@ -16,20 +16,14 @@ namespace {
 }
 
 // An integer, or a sequence, as a tuple.
-nb::object to_list(nb::handle given, const char* what) {
+nb::object to_list(nb::handle given, const char* must_be) {
   if (PyTuple_CheckExact(given.ptr())) {
     return nb::borrow(given);
   }
   if (PyLong_CheckExact(given.ptr()) || as_integer(given).is_valid()) {
     return nb::make_tuple(nb::borrow(given));
   }
-  nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
-  if (!all.is_valid()) {
-    PyErr_Clear();
-    raise_python(PyExc_TypeError, "%s must be an integer or a sequence of integers, not %R", what,
-                 given.ptr());
-  }
-  return all;
+  return to_tuple_of(given, must_be);
 }
 
 // Dimensions of an extent other than 1, which alone decide.
@@ -68,7 +62,7 @@ std::size_t to_axis(nb::handle given, std::size_t ndim) {
 }
 
 array_numbers to_axes(nb::handle given, std::size_t ndim) {
-  const nb::object all = to_list(given, "axes");
+  const nb::object all = to_list(given, "axes must be an integer or a sequence of integers");
   array_numbers axes;
   std::uint64_t seen = 0;
   for (nb::handle each : nb::borrow<nb::tuple>(all)) {
@@ -84,7 +78,7 @@ array_numbers to_axes(nb::handle given, std::size_t ndim) {
 }
 
 array_numbers to_permutation(nb::handle given, std::size_t ndim) {
-  const nb::object all = to_list(given, "axes");
+  const nb::object all = to_list(given, "axes must be an integer or a sequence of integers");
   if (nb::len(all) != ndim) {
     raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: name each of them",
                  nb::len(all), ndim);
@@ -93,7 +87,7 @@ array_numbers to_permutation(nb::handle given, std::size_t ndim) {
 }
 
 array_numbers to_shape_of(nb::handle given, std::int64_t size) {
-  const nb::object all = to_list(given, "shape");
+  const nb::object all = to_list(given, "shape must be an integer or a sequence of integers");
   array_numbers shape;
   std::int64_t others = 1;
   std::int64_t* open = nullptr;

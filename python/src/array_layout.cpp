@@ -121,15 +121,16 @@ array_box box_of(const array_layout& what) {
   return {low, plus(minus(high, low), what.item)};
 }
 
-typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)}, size{1} {
+typed_layout::typed_layout(array_layout what) : array_layout{std::move(what)} {
+  if (is_empty(*this)) {
+    is_c_dense = true;
+    return;
+  }
+  size = 1;
   for (const auto each : shape) {
     size = times(size, each);
   }
   nbytes = static_cast<std::size_t>(times(size, item));
-  if (size == 0) {
-    is_c_dense = true;
-    return;
-  }
   const auto box = box_of(*this);
   before = static_cast<std::size_t>(-box.start);
   extent = static_cast<std::size_t>(box.nbytes);
@@ -147,6 +148,26 @@ shared_layout dense_layout(array_numbers shape, const element_type& type) {
   }
 }
 
+void require_whole_elements(const void* first, const typed_layout& layout, const char* protocol) {
+  const auto& type = *layout.type;
+  if (layout.size == 0) {
+    return;
+  }
+  if (reinterpret_cast<std::uintptr_t>(first) % type.alignment != 0) {
+    raise_python(PyExc_BufferError,
+                 "%s: elements of %s at %p are not aligned: their address must be a multiple of %d",
+                 protocol, type.name, first, type.alignment);
+  }
+  for (std::size_t i = 0; i < layout.shape.size(); ++i) {
+    if (layout.shape[i] > 1 && layout.strides[i] % layout.item != 0) {
+      raise_python(PyExc_BufferError,
+                   "%s: elements of %s lie %lld bytes apart along axis %zu, which is no multiple "
+                   "of their %d: pass a copy without gaps",
+                   protocol, type.name, static_cast<long long>(layout.strides[i]), i, type.item);
+    }
+  }
+}
+
 array_numbers to_shape(nb::handle given) {
   constexpr std::size_t k_most = PyBUF_MAX_NDIM;
   array_numbers shape;
@@ -154,12 +175,7 @@ array_numbers to_shape(nb::handle given) {
     shape.push_back(static_cast<std::int64_t>(to_size(one, "shape")));
     return shape;
   }
-  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
-  if (!all.is_valid()) {
-    PyErr_Clear();
-    raise_python(PyExc_TypeError, "shape must be an integer or a sequence of integers, not %R",
-                 given.ptr());
-  }
+  const nb::object all = to_tuple_of(given, "shape must be an integer or a sequence of integers");
   for (nb::handle each : all) {
     shape.push_back(static_cast<std::int64_t>(to_size(each, "extent")));
   }

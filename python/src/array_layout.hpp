@@ -5,11 +5,14 @@
 #include "common.hpp"
 
 #include <memory>
+#include <stdexcept>
 
 namespace isthmus::python {
 
-// Numbers that reach beyond any address.
-struct too_far {};
+// Numbers that reach beyond any address: Python's OverflowError.
+struct too_far final : std::overflow_error {
+  too_far() : overflow_error{"the array reaches beyond 63 bits"} {}
+};
 
 // A type that array libraries know, in this machine's order of bytes. There is one object of each,
 // so that equal types have equal addresses.
@@ -69,7 +72,7 @@ struct array_box {
 // A layout that never changes, with what was worked out of it once: arrays share it. Each stride is
 // a multiple of the item.
 struct typed_layout : array_layout {
-  // Pre: a type is set. Throws too_far.
+  // Pre: a type is set. Throws too_far; not without elements, whatever the other extents are.
   explicit typed_layout(array_layout what);
   std::int64_t size = 0;    // elements
   std::size_t nbytes = 0;   // of them, packed
@@ -77,12 +80,18 @@ struct typed_layout : array_layout {
                             // backwards
   std::size_t extent = 0;   // bytes from the lowest element's start to the end of the highest
   bool is_c_dense = false;  // in C order without gaps, or without elements
-  // With the axes in reverse order, once it was asked for. Guarded by the interpreter's lock.
+  // With the axes in reverse order, once it was asked for, and of such a one the layout that it is
+  // the reverse of: no layout keeps one that keeps it. Guarded by the interpreter's lock.
   mutable std::shared_ptr<const typed_layout> reversed{};
+  mutable std::weak_ptr<const typed_layout> reverse_of{};
 };
 using shared_layout = std::shared_ptr<const typed_layout>;
 // In C order; OverflowError where that does not fit in 63 bits.
 [[nodiscard]] shared_layout dense_layout(array_numbers shape, const element_type& type);
+
+// BufferError, with the name of the protocol, unless each element is aligned and whole elements
+// lie between any two of them.
+void require_whole_elements(const void* first, const typed_layout& layout, const char* protocol);
 
 // Of one integer, or of a sequence of them. ValueError below 0, OverflowError from 2**63 on, and
 // for more than 64 of them ValueError.

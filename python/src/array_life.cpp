@@ -1,6 +1,8 @@
 // Array's end, the names that dpnp's arrays have for where they are, and what they print.
 
 #include "arguments.hpp"
+#include "current.hpp"
+#include "gil.hpp"
 #include "typed_array.hpp"
 
 namespace isthmus::python {
@@ -12,18 +14,30 @@ bool is_freed(const typed_array& self) noexcept {
   return isthmus_buffer_info(buffer_in(self).raw.get(), &info) == ISTHMUS_ERROR_CLOSED;
 }
 
-// A freed Buffer of as many bytes in its place: what is tried with the array is refused as ever.
-nb::object closed_stand_in(const buffer& of) {
-  buffer_handle made;
-  check(isthmus_buffer_create(0, of.kind, 0, queue_of_buffer(of).raw.get(), nullptr, made.out()));
-  isthmus_buffer_free(made.get());
-  return make_instance<buffer>(types.buffer, std::move(made), of.queue_object, nb::object{},
-                               of.kind, of.nbytes, of.read_only);
+// One that was freed, for all arrays that were: the queue of an array may be closed.
+const buffer_handle& freed_buffer() {
+  static buffer_handle& made = *new buffer_handle;  // guarded by the interpreter's lock
+  if (!made) {
+    device_handle host;
+    queue_handle on;
+    check(look_for_device("host", host));
+    check(isthmus_queue_default(host.get(), on.out()));
+    check(isthmus_buffer_create(0, ISTHMUS_KIND_HOST, 0, on.get(), nullptr, made.out()));
+    isthmus_buffer_free(made.get());
+  }
+  return made;
 }
 
-// The Buffer itself is let go, not freed: views, a unified buffer and whoever else has it go on.
+// A freed Buffer of as many bytes in its place: what is tried with the array is refused as ever.
+nb::object closed_stand_in(const buffer& of) {
+  return make_instance<buffer>(types.buffer, buffer_handle::retained(freed_buffer().get()),
+                               of.queue_object, nb::object{}, of.kind, of.nbytes, of.read_only);
+}
+
+// The Buffer itself is let go, not freed: views, a unified buffer and whoever else has it go on. In
+// a forked child nothing is freed, as with Buffers.
 void free_array(typed_array& self) {
-  if (!is_freed(self)) {
+  if (!is_forked_child() && !is_freed(self)) {
     nb::object closed = closed_stand_in(buffer_in(self));
     const nb::object had = std::exchange(self.buffer_object, std::move(closed));
   }

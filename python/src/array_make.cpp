@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include "arguments.hpp"
 #include "array_order.hpp"
 #include "array_pools.hpp"
 #include "array_requests.hpp"
+#include "array_sides.hpp"
 #include "current.hpp"
 #include "interfaces.hpp"
 #include "resources.hpp"
@@ -17,7 +19,7 @@
 namespace isthmus::python {
 
 nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
-                             nb::object queue, const resource* from) {
+                             nb::object queue, const resource* from, kinds_allowed allowed) {
   const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
   nb::object chosen;
   if (from == nullptr && resources_in_use) {
@@ -32,7 +34,7 @@ nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, std::int64
     raise_set();
   }
   construct_buffer(nb::inst_ptr<buffer>(made), nbytes, kind, alignment, std::move(queue), from,
-                   kinds_allowed::any);
+                   allowed);
   nb::inst_mark_ready(made);
   return made;
 }
@@ -44,15 +46,36 @@ struct model {
   nb::object shape;                    // not valid for an array of ours
   const typed_array* array = nullptr;  // then it is this one's
   const element_type* type = nullptr;
-  nb::object queue;  // not valid: the current one
+  nb::object queue{};  // not valid: the current one
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
+  std::optional<array_layout> lies{};  // how another library's array lies, where that is told
+
+  [[nodiscard]] const array_layout* layout() const noexcept {
+    return array != nullptr ? array->layout.get() : lies ? &*lies : nullptr;
+  }
 };
+
+// NumPy's tell a stride for each extent; what others call strides may be anything.
+std::optional<array_layout> layout_told_by(nb::handle like, const element_type& type) {
+  const nb::object strides = nb::getattr(like, "strides", nb::none());
+  if (PyTuple_Check(strides.ptr()) == 0) {
+    return {};
+  }
+  array_layout made{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
+  for (nb::handle each : nb::borrow<nb::tuple>(strides)) {
+    made.strides.push_back(to_int64(each, "stride"));
+  }
+  return made.strides.size() == made.shape.size() ? std::optional{std::move(made)} : std::nullopt;
+}
 
 model model_of_numpys(nb::handle given) {
   const bool tells = nb::hasattr(given, "shape") && nb::hasattr(given, "dtype");
   const nb::object like =
       tells ? nb::borrow(given) : nb::module_::import_("numpy").attr("asarray")(given);
-  return {like.attr("shape"), nullptr, &to_element_type(nb::object(like.attr("dtype"))), {}};
+  const auto& type = to_element_type(nb::object(like.attr("dtype")));
+  model made{like.attr("shape"), nullptr, &type};
+  made.lies = layout_told_by(like, type);
+  return made;
 }
 
 model model_of(nb::handle prototype) {
@@ -75,12 +98,10 @@ const element_type& type_for(const array_request& request, const model& like) {
 shared_layout layout_for(const array_request& request, const model& like,
                          const element_type& type) {
   const auto order = to_order(request.order, request.prototype.is_valid());
-  const auto* const array = given(request.shape) ? nullptr : like.array;
-  if (array != nullptr) {
-    const auto& its = *array->layout;
-    const bool is_c =
-        order == wanted_order::c || (order != wanted_order::fortran && its.is_c_dense);
-    return is_c ? recent_layout(its.shape, type) : ordered_layout(its, type, order);
+  if (const auto* its = given(request.shape) ? nullptr : like.layout()) {
+    const bool is_c = order == wanted_order::c ||
+                      (order != wanted_order::fortran && is_dense(*its, element_order::c));
+    return is_c ? recent_layout(its->shape, type) : ordered_layout(*its, type, order);
   }
   const bool is_told = given(request.shape) || !like.shape.is_valid();
   const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
@@ -142,13 +163,7 @@ nb::object make_empty(const array_request& request) {
 
 // Behind which all that uses the array comes.
 nb::object fill(nb::object made, nb::handle value) {
-  static PyObject* const method = PyUnicode_InternFromString("fill");
-  static PyObject* const names = nb::object(nb::make_tuple("blocking")).release().ptr();
-  PyObject* const arguments[] = {made.ptr(), value.ptr(), Py_False};
-  const nb::object event = nb::steal(PyObject_VectorcallMethod(method, arguments, 2, names));
-  if (!event.is_valid()) {
-    raise_set();
-  }
+  static_cast<void>(fill_array(made, value, {nb::handle{}, nb::handle{}, false}));
   return made;
 }
 
@@ -162,6 +177,13 @@ const element_type& type_of_value(nb::handle value) {
   auto* const exact = Py_TYPE(value.ptr());
   if (exact == &PyFloat_Type || exact == &PyComplex_Type || exact == &PyBool_Type) {
     return to_element_type(reinterpret_cast<PyObject*>(exact));
+  }
+  int overflow = exact == &PyLong_Type ? 0 : 1;
+  if (overflow == 0) {
+    static_cast<void>(PyLong_AsLongLongAndOverflow(value.ptr(), &overflow));
+  }
+  if (overflow == 0) {
+    return to_element_type(reinterpret_cast<PyObject*>(&PyLong_Type));
   }
   const nb::object like = nb::module_::import_("numpy").attr("asarray")(value);
   return to_element_type(nb::object(like.attr("dtype")));
@@ -290,6 +312,13 @@ std::size_t widen(adoption& what, nb::handle whole) {
   return begin;
 }
 
+// The stride of an extent of 1 or less says nothing: it becomes one of whole elements.
+void drop_idle_strides(array_layout& of) {
+  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+    of.strides[i] = of.shape[i] > 1 ? of.strides[i] : of.item;
+  }
+}
+
 // None where the object has no interface.
 nb::object array_from_interface(nb::handle object, nb::handle whole) {
   auto told = read_interface(object);
@@ -297,13 +326,15 @@ nb::object array_from_interface(nb::handle object, nb::handle whole) {
     return nb::none();
   }
   if (told->layout.type == nullptr) {
-    raise_python(PyExc_TypeError, "%.100s has elements of dates or times: view them as int64",
-                 Py_TYPE(object.ptr())->tp_name);
+    told->layout.type = &to_element_type(told->typestr);  // TypeError, with the reason
   }
+  drop_idle_strides(told->layout);
   if (told->empty) {
     return without_elements(*std::move(told));
   }
   auto layout = std::make_shared<const typed_layout>(told->layout);
+  require_whole_elements(static_cast<const char*>(told->what.pointer) + layout->before, *layout,
+                         "interface");
   const auto begin = whole.is_none() ? 0 : widen(told->what, whole);
   return make_typed_array(adopt_interface(object, *std::move(told)), std::move(layout),
                           begin + layout->before);

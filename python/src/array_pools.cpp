@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -47,15 +48,27 @@ nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue)
   return wrap_pool(pool, std::move(on));
 }
 
+// Drivers take their time to free memory.
+void trim_all() {
+  std::vector<resource_handle> pools;
+  for (const auto* each : all_pools) {
+    each->add_to(pools);
+  }
+  const gil_release released;
+  for (const auto& each : pools) {
+    std::uint64_t given_back = 0;
+    static_cast<void>(isthmus_resource_trim(each.get(), 0, &given_back));
+  }
+}
+
 }  // namespace
 
 device_pools::device_pools() { all_pools.push_back(this); }
 device_pools::~device_pools() { std::erase(all_pools, this); }
 
-void device_pools::trim() noexcept {
+void device_pools::add_to(std::vector<resource_handle>& all) const {
   for (const auto& each : entries_) {
-    std::uint64_t given_back = 0;
-    static_cast<void>(isthmus_resource_trim(each.pool->raw.get(), 0, &given_back));
+    all.push_back(resource_handle::retained(each.pool->raw.get()));
   }
 }
 
@@ -86,15 +99,8 @@ void bind_array_pools(nb::module_& module) {
       "The pool that arrays of that kind on that device come out of where no resource is named\n"
       "and none is current. Made when it is first needed; trim() gives back what is free.\n"
       "UnsupportedError for a kind that the device has not.");
-  module.def(
-      "_trim_default_pools",
-      [] {
-        for (auto* each : all_pools) {
-          each->trim();
-        }
-      },
-      nb::sig("def _trim_default_pools() -> None"),
-      "Has all default pools give back what is free.");
+  module.def("_trim_default_pools", &trim_all, nb::sig("def _trim_default_pools() -> None"),
+             "Has all default pools give back what is free.");
 }
 
 }  // namespace isthmus::python

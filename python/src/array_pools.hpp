@@ -20,8 +20,8 @@ class device_pools {
 
   // Where the driver refuses such memory, its errors. Stays where it is.
   [[nodiscard]] const resource& pool_for(isthmus_kind_t kind, const queue& on);
-  // Gives back what is free.
-  void trim() noexcept;
+  // All that it has so far.
+  void add_to(std::vector<resource_handle>& all) const;
 
  private:
   struct entry {

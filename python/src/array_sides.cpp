@@ -15,17 +15,19 @@ namespace {
                role);
 }
 
-array_layout layout_of(const Py_buffer& view) {
-  array_layout made;
-  made.item = view.itemsize;
-  made.type = element_type_of_format(view.format, view.itemsize);
-  made.shape.assign(view.shape, view.shape + view.ndim);
-  made.strides.assign(view.strides, view.strides + view.ndim);
-  return made;
+// Why an object gave no view of itself. What is none of the protocol's own errors is thrown on.
+nb::python_error take_refusal() {
+  nb::python_error refused;
+  if (!refused.matches(PyExc_BufferError) && !refused.matches(PyExc_ValueError) &&
+      !refused.matches(PyExc_TypeError)) {
+    throw refused;
+  }
+  return refused;
 }
 
-// Of the object's own view. Nothing where it gives none.
-std::optional<array_side> host_side(nb::handle object, access wanted, const char* role) {
+// Of the object's own view. Nothing where it gives none, with the reason if it has the protocol.
+std::optional<array_side> host_side(nb::handle object, access wanted, const char* role,
+                                    std::optional<nb::python_error>& refused) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
     return {};
   }
@@ -33,7 +35,7 @@ std::optional<array_side> host_side(nb::handle object, access wanted, const char
   made.where.memory = std::make_unique<pinned>();
   auto& view = made.where.memory->view;
   if (PyObject_GetBuffer(object.ptr(), &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
-    PyErr_Clear();
+    refused.emplace(take_refusal());
     return {};
   }
   if (wanted == access::write && view.readonly != 0) {
@@ -67,6 +69,23 @@ array_side bytes_side(nb::handle object, access wanted, const char* role) {
           {{told.shape.begin(), told.shape.end()}, {1}, 1, &byte_type()}};
 }
 
+// Of NumPy's arrays whose type the buffer protocol has no name for. TypeError for a type that no
+// array here has; nothing for what is no such array.
+std::optional<array_side> renamed_side(nb::handle object, access wanted, const char* role) {
+  if (PyObject_HasAttrString(object.ptr(), "dtype") == 0) {
+    return {};
+  }
+  const auto& type = to_element_type(nb::object(object.attr("dtype")));
+  std::optional<nb::python_error> refused;
+  auto made = type.format == nullptr
+                  ? host_side(object.attr("view")("uint16"), wanted, role, refused)
+                  : std::nullopt;
+  if (made) {
+    made->layout.type = &type;
+  }
+  return made;
+}
+
 // Nothing for what tells nothing of itself.
 std::optional<array_side> find_side(nb::handle object, access wanted, const char* role) {
   if (const auto* array = typed_array_of(object)) {
@@ -75,7 +94,8 @@ std::optional<array_side> find_side(nb::handle object, access wanted, const char
   if (buffer_of(object) != nullptr) {
     return bytes_side(object, wanted, role);
   }
-  if (auto host = host_side(object, wanted, role)) {
+  std::optional<nb::python_error> refused;
+  if (auto host = host_side(object, wanted, role, refused)) {
     return host;
   }
   if (PyType_Check(object.ptr()) != 0) {
@@ -84,29 +104,26 @@ std::optional<array_side> find_side(nb::handle object, access wanted, const char
   if (const auto told = read_interface(object)) {
     return foreign_side(object, *told, wanted, role);
   }
-  const bool has_dlpack = PyObject_CheckBuffer(object.ptr()) == 0 &&
-                          PyObject_HasAttrString(object.ptr(), "__dlpack__") != 0;
-  if (has_dlpack) {
+  if (refused) {
+    auto seen = renamed_side(object, wanted, role);
+    return seen ? std::move(seen) : throw *std::move(refused);
+  }
+  if (PyObject_HasAttrString(object.ptr(), "__dlpack__") != 0) {
     return lent_side(object, wanted, role);
   }
   return {};
 }
 
-// The type that the array's elements are seen as, where the buffer protocol has no name for it.
 array_side numpy_side(nb::handle object) {
   const nb::object array = nb::module_::import_("numpy").attr("asarray")(object);
   const nb::object dtype = array.attr("dtype");
   const nb::object native = dtype.attr("newbyteorder")("=");
-  const auto& type = to_element_type(native);
-  nb::object seen = array.attr("astype")(native, nb::arg("copy") = false);
-  if (type.format == nullptr) {
-    seen = seen.attr("view")("uint16");
-  }
-  auto made = host_side(seen, access::read, "source");
-  if (!made) {
+  static_cast<void>(to_element_type(native));  // TypeError, with the reason
+  auto made =
+      find_side(array.attr("astype")(native, nb::arg("copy") = false), access::read, "source");
+  if (!made || made->layout.type == nullptr) {
     raise_unknown_type("source");
   }
-  made->layout.type = &type;
   return std::move(*made);
 }
 

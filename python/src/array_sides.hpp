@@ -32,6 +32,9 @@ void require_copyable(const array_layout& to, const array_layout& from, isthmus_
 // Pre: the above holds.
 [[nodiscard]] nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
                                     const operation_arguments& how);
+// Array.fill's: sets every element to a number, or to the one element of an array.
+[[nodiscard]] nb::object fill_array(nb::handle array, nb::handle value,
+                                    const operation_arguments& how);
 // "no", "safe", "same_kind", "unsafe", or "equiv", which is "no" here. ValueError, TypeError.
 [[nodiscard]] isthmus_casting_t to_casting(nb::handle name);
 

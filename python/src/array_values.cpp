@@ -37,6 +37,10 @@ const element_type& float64() {
   static const auto& type = type_named("float64");
   return type;
 }
+const element_type& int64() {
+  static const auto& type = type_named("int64");
+  return type;
+}
 const element_type& complex128() {
   static const auto& type = type_named("complex128");
   return type;
@@ -69,12 +73,22 @@ element_value whole_value(nb::handle integer, const element_type& into) {
   return make_value(number, into);
 }
 
+bool is_long_double(const element_type& type) noexcept {
+  return type.dtype == ISTHMUS_LONGDOUBLE || type.dtype == ISTHMUS_CLONGDOUBLE;
+}
+
 element_value integer_value(nb::handle integer, const element_type& into) {
   if (into.kind == 'i' || into.kind == 'u') {
     return whole_value(integer, into);
   }
   if (into.kind == 'b') {
     return make_value(is_true(integer), into);
+  }
+  // A long double has all of an int64's bits, a double has not.
+  int overflow = 0;
+  const long long exact = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+  if (overflow == 0 && is_long_double(into)) {
+    return make_value(exact, int64());
   }
   const double number = PyLong_AsDouble(integer.ptr());
   if (number == -1 && PyErr_Occurred() != nullptr) {
@@ -203,6 +217,25 @@ nb::object to_number(const void* element, const element_type& type) {
     raise_set();
   }
   return made;
+}
+
+void require_castable(nb::handle number, const element_type& into, isthmus_casting_t casting) {
+  if (casting == ISTHMUS_CASTING_UNSAFE) {
+    return;
+  }
+  if (PyLong_CheckExact(number.ptr())) {
+    if (into.kind == 'b') {
+      raise_no_value(number, into);
+    }
+    return;
+  }
+  const element_type* from = PyBool_Check(number.ptr()) != 0 ? &boolean() : nullptr;
+  if (from == nullptr && is_numpys(number)) {
+    from = &to_element_type(nb::object(number.attr("dtype")));
+  }
+  if (from != nullptr && isthmus_can_cast(from->dtype, into.dtype, casting) == 0) {
+    raise_no_value(number, into);
+  }
 }
 
 std::optional<element_value> to_value(nb::handle number, const element_type& into,

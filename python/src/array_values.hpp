@@ -19,6 +19,10 @@ struct element_value {
 // none of another kind with either.
 [[nodiscard]] std::optional<element_value> to_value(nb::handle number, const element_type& into,
                                                     isthmus_casting_t casting);
+// TypeError where numpy.copyto would not let the number become an element of `into`: a Python int,
+// float or complex is of any type of its kind or a later one, a bool and one of NumPy's of their
+// own types.
+void require_castable(nb::handle number, const element_type& into, isthmus_casting_t casting);
 // An element of `type` by Python itself: bool, int, float or complex; of NumPy's for long double.
 [[nodiscard]] nb::object to_number(const void* element, const element_type& type);
 // Sets an element to the value, where that takes no function of the library's: else false.

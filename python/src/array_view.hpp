@@ -57,9 +57,6 @@ class byte_view {
                                   nb::handle copy);
 // A fresh ndarray of that type and shape. Imports NumPy.
 [[nodiscard]] nb::object to_numpy(const array_view& what);
-// A new buffer of the same kind, alignment and queue with the elements packed in C order, of the
-// class `type`.
-[[nodiscard]] nb::object packed_clone(const array_view& what, nb::handle type);
 
 [[nodiscard]] nb::object to_dlpack(const array_view& what, nb::handle stream,
                                    nb::handle max_version, nb::handle device, nb::handle copy);

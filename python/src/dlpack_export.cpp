@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "arguments.hpp"
+#include "array_make.hpp"
 #include "array_view.hpp"
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
@@ -146,6 +147,16 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
   return number == 1 ? legacy_queue_of(on) : queue_of_number(on, number, nb::handle{});
 }
 
+// The elements packed in C order, in memory of the same kind and queue.
+nb::object copy_to_lend(const array_view& what) {
+  nb::object made = make_array_buffer(what.nbytes, what.of.kind, 0, what.of.queue_object, nullptr,
+                                      kinds_allowed::wanted_alone);
+  place into = buffer_place(*buffer_of(made));
+  into.keep = made;
+  copy_packed(what, into);
+  return made;
+}
+
 // Memory that the host cannot touch is copied for it unless `copy` forbids that.
 loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::handle copy) {
   const auto& of = what.of;
@@ -162,13 +173,9 @@ loan to_loan(const array_view& what, nb::handle stream, nb::handle device, nb::h
   }
   auto consumer = consumer_queue(of, where, stream);
   const bool is_copy = must_copy || !serves_as_it_is;
-  return {what,
-          is_copy && !for_host ? packed_clone(what, part_type(of, what.object))
-                               : nb::borrow(what.object),
-          where,
-          is_copy && for_host,
-          is_copy,
-          std::move(consumer)};
+  return {what,    is_copy && !for_host ? copy_to_lend(what) : nb::borrow(what.object),
+          where,   is_copy && for_host,
+          is_copy, std::move(consumer)};
 }
 
 // Its queue goes on behind what is pending; from here on its work on the memory is known.

@@ -35,6 +35,10 @@ std::size_t item_bytes(const dlpack::tensor& of) {
 
 std::size_t tensor_bytes(const dlpack::tensor& of) {
   std::size_t bytes = item_bytes(of);
+  if (of.ndim < 0 || of.ndim > PyBUF_MAX_NDIM) {
+    raise_python(PyExc_BufferError, "DLPack: there are 0 to %d dimensions, not %d", PyBUF_MAX_NDIM,
+                 of.ndim);
+  }
   for (int i = 0; i < of.ndim; ++i) {
     if (of.shape[i] < 0 ||
         __builtin_mul_overflow(bytes, static_cast<std::size_t>(of.shape[i]), &bytes)) {
@@ -70,13 +74,9 @@ adoption read_bytes(const dlpack::tensor& of) {
 }
 
 const element_type& type_of(const dlpack::data_type& told) {
-  for (isthmus_dtype_t dtype = ISTHMUS_BOOL; told.lanes == 1 && dtype <= ISTHMUS_CLONGDOUBLE;
-       ++dtype) {
-    isthmus_dtype_info_t info{};
-    info.struct_size = sizeof info;
-    check(isthmus_dtype_info(dtype, &info));
-    if (info.dlpack_code == told.code && info.dlpack_bits == told.bits) {
-      return *find_element_type(nb::str(info.name));
+  for (const auto& each : element_types()) {
+    if (told.lanes == 1 && each.code == told.code && each.item * 8 == told.bits) {
+      return each;
     }
   }
   raise_python(PyExc_BufferError,
@@ -107,12 +107,7 @@ shared_layout layout_of(const dlpack::tensor& of) {
 // The box around all elements.
 adoption read_box(const dlpack::tensor& of, const typed_layout& layout) {
   const auto first = reinterpret_cast<std::uintptr_t>(first_of(of));
-  if (layout.size != 0 && first % layout.type->alignment != 0) {
-    raise_python(PyExc_BufferError,
-                 "DLPack: elements of %s at %p are not aligned: their address must be a multiple "
-                 "of %d",
-                 layout.type->name, first_of(of), layout.type->alignment);
-  }
+  require_whole_elements(first_of(of), layout, "DLPack");
   return {reinterpret_cast<void*>(first - layout.before), layout.extent, ISTHMUS_KIND_HOST, false};
 }
 

@@ -1,6 +1,7 @@
 #include "dtype.hpp"
 
 #include <array>
+#include <optional>
 
 #include "errors.hpp"
 
@@ -42,7 +43,8 @@ nb::object numpy_dtype(const dtype_name& self) {
   return found;
 }
 
-// As NumPy's dtypes do, equal to all that names the same type.
+// As NumPy's dtypes do, equal to all that names the same type. What NumPy makes of text that names
+// none may be any error.
 nb::object equals(const dtype_name& self, nb::handle other) {
   if (const auto* named = type_named_by(other)) {
     return nb::bool_(named == self.of);
@@ -53,16 +55,22 @@ nb::object equals(const dtype_name& self, nb::handle other) {
   try {
     return nb::bool_(&to_element_type(other) == self.of);
   } catch (nb::python_error& failed) {
-    if (!failed.matches(PyExc_TypeError)) {
+    if (!failed.matches(PyExc_Exception)) {
       throw;
     }
     return nb::borrow(Py_NotImplemented);
   }
 }
 
+// It never changes: without ml_dtypes that of bfloat16 stays the name's.
 Py_hash_t hash_of(const dtype_name& self) {
-  const nb::object same = numpy_dtype_of(named_by(self));
-  return nb::hash(same.is_valid() ? same : nb::object{nb::str(self.of->name)});
+  static std::optional<Py_hash_t> known[std::size(instances)];
+  auto& found = known[self.of->dtype];
+  if (!found) {
+    const nb::object same = numpy_dtype_of(named_by(self));
+    found = nb::hash(same.is_valid() ? same : nb::object{nb::str(self.of->name)});
+  }
+  return *found;
 }
 
 nb::object make(nb::handle given) { return nb::borrow(dtype_object_of(to_element_type(given))); }

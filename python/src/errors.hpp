@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 
+#include <stdexcept>
 #include <string>
 
 namespace isthmus::python {
@@ -63,6 +64,8 @@ PyObject* result_of(Body body) noexcept {
     failed.restore();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
+  } catch (const std::overflow_error& failed) {
+    PyErr_SetString(PyExc_OverflowError, failed.what());
   } catch (const std::exception& failed) {
     PyErr_SetString(PyExc_RuntimeError, failed.what());
   }

@@ -148,7 +148,18 @@ nb::object reduce(nb::handle self, int protocol) {
 
 nb::object host_copy_of(nb::handle self) { return host_copy(byte_view{self}.get()); }
 nb::object clone(nb::handle self) {
-  return packed_clone(byte_view{self}.get(), part_type(require_buffer(self), self));
+  const byte_view bytes{self};
+  const auto what = bytes.get();
+  const auto info = info_of(what.of);
+  nb::object made = nb::inst_alloc(part_type(what.of, self));
+  construct_buffer(nb::inst_ptr<buffer>(made), what.nbytes, what.of.kind,
+                   static_cast<std::int64_t>(info.alignment), what.of.queue_object, nullptr,
+                   kinds_allowed::wanted_alone);
+  nb::inst_mark_ready(made);
+  place into = buffer_place(*buffer_of(made));
+  into.keep = made;
+  copy_packed(what, into);
+  return made;
 }
 
 }  // namespace
@@ -203,7 +214,8 @@ nb::object cuda_interface(const array_view& what) {
     raise_python(PyExc_AttributeError, "__cuda_array_interface__: %s is no device of CUDA's",
                  describe(*device_of(on.device_object)).c_str());
   }
-  nb::object made = filled(from, what.in(info_of(what.of).pointer), what, false);
+  const void* const first = what.in(info_of(what.of).pointer);
+  nb::object made = filled(from, what.nbytes == 0 ? nullptr : first, what, false);
   made[nb::str("stream")] = lend_stream(on);
   put_behind_pending(what.of, on);
   return made;
@@ -219,6 +231,12 @@ nb::object to_array(nb::handle self, const buffer& of, nb::handle dtype, nb::han
   }
   nb::object array = nb::module_::import_("numpy").attr("asarray")(self);
   if (!dtype.is_none()) {
+    const bool forbids = !copy.is_none() && !is_true(copy);
+    if (forbids && !array.attr("dtype").equal(dtype)) {
+      raise_python(PyExc_ValueError,
+                   "an array of another dtype, %R, is a copy: pass copy=None to have one",
+                   dtype.ptr());
+    }
     array = array.attr("astype")(dtype, nb::arg("copy").none() = false);
   }
   return !copy.is_none() && is_true(copy) ? array.attr("copy")() : array;
@@ -245,19 +263,6 @@ nb::object to_numpy(const array_view& what) {
 }
 
 nb::object to_numpy(nb::handle self) { return to_numpy(byte_view{self}.get()); }
-
-nb::object packed_clone(const array_view& what, nb::handle type) {
-  const auto info = info_of(what.of);
-  nb::object made = nb::inst_alloc(type);
-  construct_buffer(nb::inst_ptr<buffer>(made), what.nbytes, what.of.kind,
-                   static_cast<std::int64_t>(info.alignment), what.of.queue_object, nullptr,
-                   kinds_allowed::wanted_alone);
-  nb::inst_mark_ready(made);
-  place into = buffer_place(*buffer_of(made));
-  into.keep = made;
-  copy_packed(what, into);
-  return made;
-}
 
 namespace {
 

@@ -108,7 +108,7 @@ class interface_reader {
   [[nodiscard]] std::int64_t to_int64(nb::handle value, const char* what) const;
   [[nodiscard]] array_numbers to_numbers(nb::handle values, const char* what) const;
   [[nodiscard]] array_numbers read_shape() const;
-  void read_type(array_layout& into) const;
+  void read_type(told_interface& told, array_layout& into) const;
   [[nodiscard]] array_numbers read_strides(const array_numbers& shape, std::int64_t item) const;
 
   nb::handle object_;
@@ -241,11 +241,16 @@ array_numbers interface_reader::read_shape() const {
                    given.ptr());
     }
   }
+  if (shape.size() > PyBUF_MAX_NDIM) {
+    raise_python(PyExc_ValueError,
+                 "shape of %s has %zu extents, more than the %d that there may be", protocol_,
+                 shape.size(), PyBUF_MAX_NDIM);
+  }
   return shape;
 }
 
-void interface_reader::read_type(array_layout& into) const {
-  const nb::object typestr = entry("typestr");
+void interface_reader::read_type(told_interface& told, array_layout& into) const {
+  nb::object typestr = entry("typestr");
   if (!typestr.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no typestr", protocol_);
   }
@@ -256,6 +261,7 @@ void interface_reader::read_type(array_layout& into) const {
   }
   into.item = static_cast<std::int64_t>(size);
   into.type = find_element_type(typestr);
+  told.typestr = std::move(typestr);
 }
 
 // SYCL's count elements, CUDA's bytes.
@@ -281,7 +287,7 @@ array_numbers interface_reader::read_strides(const array_numbers& shape, std::in
 void interface_reader::read_layout(told_interface& told) const {
   array_layout layout;
   layout.shape = read_shape();
-  read_type(layout);
+  read_type(told, layout);
   layout.strides = read_strides(layout.shape, layout.item);
   const nb::object given = is_sycls() ? entry("offset") : nb::object{};
   std::int64_t start = given.is_valid() ? to_int64(given, "offset") : 0;

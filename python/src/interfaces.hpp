@@ -17,6 +17,7 @@ struct told_interface {
   nb::object queue;
   bool contiguous = true;  // in C or Fortran order
   array_layout layout{};
+  nb::object typestr{};
 };
 
 // Nothing if it has none of them; SYCL's is read if it has both. Pre: no Python error is set.

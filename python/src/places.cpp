@@ -94,15 +94,6 @@ place host_place(nb::handle object, access wanted, const char* role) {
   return made;
 }
 
-array_layout layout_of(const Py_buffer& view) {
-  array_layout made;
-  made.item = view.itemsize;
-  made.type = element_type_of_format(view.format, view.itemsize);
-  made.shape.assign(view.shape, view.shape + view.ndim);
-  made.strides.assign(view.strides, view.strides + view.ndim);
-  return made;
-}
-
 void require_forward(const array_layout& layout, const char* role) {
   for (std::size_t i = 0; i < layout.shape.size(); ++i) {
     if (layout.strides[i] < 0 && layout.shape[i] > 1) {
@@ -168,6 +159,15 @@ place buffer_place(const buffer& of) {
   made.direct = host_reachable(of.kind) || on.on_host;
   made.submits_at_once = on.submits_at_once;
   made.queue = on.raw.get();
+  return made;
+}
+
+array_layout layout_of(const Py_buffer& view) {
+  array_layout made;
+  made.item = view.itemsize;
+  made.type = element_type_of_format(view.format, view.itemsize);
+  made.shape.assign(view.shape, view.shape + view.ndim);
+  made.strides.assign(view.strides, view.strides + view.ndim);
   return made;
 }
 

@@ -55,6 +55,8 @@ struct array_place {
 [[nodiscard]] place foreign_place(nb::handle object, const told_interface& told, access wanted,
                                   const char* role);
 [[nodiscard]] place buffer_place(const buffer& of);
+// Pre: it was asked for with its format and strides.
+[[nodiscard]] array_layout layout_of(const Py_buffer& view);
 // OutOfRangeError unless [offset, offset + nbytes) lies in it.
 void require_range(const place& in, std::size_t nbytes, const char* role);
 

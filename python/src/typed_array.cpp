@@ -8,11 +8,7 @@ namespace isthmus::python {
 namespace {
 
 array_numbers to_strides(nb::handle given, const array_layout& of) {
-  const nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
-  if (!all.is_valid()) {
-    PyErr_Clear();
-    raise_python(PyExc_TypeError, "strides must be a sequence of integers, not %R", given.ptr());
-  }
+  const nb::object all = to_tuple_of(given, "strides must be a sequence of integers");
   array_numbers strides;
   for (nb::handle each : all) {
     strides.push_back(to_int64(each, "stride"));
@@ -187,7 +183,10 @@ void bind_typed_array(nb::module_& module) {
       "copy, as isthmus.copyto does. memoryview(array) and numpy.asarray(array) see shared and\n"
       "host kinds without a copy, once pending work on the buffer has ended; other libraries take\n"
       "it by DLPack and the interfaces. It is safe to use from any thread; operations on the\n"
-      "elements are the buffer's.");
+      "elements are the buffer's.\n\n"
+      "The garbage collector does not look into arrays: a subclass's instance that keeps a view "
+      "of\n"
+      "itself, as made.turned = made.T, stays till the reference is dropped by hand.");
   types.typed_array = bound;
   bound.def(
       "__init__", &init, nb::arg("buffer").none(), nb::arg("shape").none(),

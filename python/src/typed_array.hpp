@@ -44,6 +44,10 @@ struct typed_array {
 [[nodiscard]] nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind,
                                           nb::object queue);
 
+// What Array.copy() gives: the elements in C order, in new memory of the same kind and queue.
+// TypeError for what is no array.
+[[nodiscard]] nb::object copy_of_array(nb::handle object);
+
 // -- arrays over other libraries' memory, which they keep alive -----------------------------------
 
 // Of an object with __dlpack__, or of a capsule; `queue` as in from_dlpack. BufferError for a type

@@ -42,7 +42,7 @@ nb::object copy_there(nb::handle object, const element_type& type, isthmus_casti
 
 nb::object astype(nb::handle self, nb::handle dtype, nb::handle casting, nb::handle copy,
                   nb::handle kind, nb::handle device, nb::handle queue) {
-  const auto& of = *typed_array_of(self);
+  const auto& of = require_array(self, "x");
   const auto& type = to_element_type(dtype);
   const auto rule = to_casting(casting);
   const auto where = to_destination(of, kind, device, queue);
@@ -53,17 +53,13 @@ nb::object astype(nb::handle self, nb::handle dtype, nb::handle casting, nb::han
 }
 
 nb::object copied(nb::handle self, nb::handle kind, nb::handle device, nb::handle queue) {
-  const auto& of = *typed_array_of(self);
+  const auto& of = require_array(self, "x");
   return copy_there(self, *of.layout->type, ISTHMUS_CASTING_NO,
                     to_destination(of, kind, device, queue));
 }
 
-nb::object copy_as_it_is(nb::handle self) {
-  return copied(self, nb::none(), nb::none(), nb::none());
-}
-
 nb::object sent_to_device(nb::handle self, nb::handle device, nb::handle kind) {
-  const auto& of = *typed_array_of(self);
+  const auto& of = require_array(self, "x");
   const bool is_queue = queue_of(device) != nullptr;
   const nb::object on = is_queue ? nb::borrow(device) : to_queue(nb::none(), device);
   const destination where{kind.is_none() ? buffer_in(of).kind : to_kind(kind), on};
@@ -77,6 +73,10 @@ nb::object sent_to_device(nb::handle self, nb::handle device, nb::handle kind) {
 }
 
 }  // namespace
+
+nb::object copy_of_array(nb::handle object) {
+  return copied(object, nb::none(), nb::none(), nb::none());
+}
 
 void bind_array_conversions(nb::class_<typed_array>& bound) {
   const auto none = nb::none();
@@ -102,9 +102,9 @@ void bind_array_conversions(nb::class_<typed_array>& bound) {
                    "-> Array"),
            "The elements on that device, in memory of this array's kind or the one named: this\n"
            "array itself if they are, else a copy, which waits.")
-      .def("__copy__", &copy_as_it_is, nb::sig("def __copy__(self) -> Array"))
+      .def("__copy__", &copy_of_array, nb::sig("def __copy__(self) -> Array"))
       .def(
-          "__deepcopy__", [](nb::handle self, nb::handle) { return copy_as_it_is(self); },
+          "__deepcopy__", [](nb::handle self, nb::handle) { return copy_of_array(self); },
           nb::arg("memo").none(), nb::sig("def __deepcopy__(self, memo: Any) -> Array"));
 }
 

@@ -57,20 +57,9 @@ nb::object fill_side(array_side& to, const element_value& value, const operation
                        });
 }
 
-nb::object fill_array(nb::handle self, nb::handle value, nb::handle queue, nb::handle after,
-                      nb::handle blocking) {
-  auto to = to_side(self, access::write, "array");
-  const operation_arguments how{queue, after, to_flag(blocking, "blocking")};
-  if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
-    return fill_side(to, *number, how);
-  }
-  auto from = to_source(value);
-  if (!from.layout.shape.empty()) {
-    raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
-                 to_tuple(from.layout.shape).ptr());
-  }
-  require_copyable(to.layout, from.layout, ISTHMUS_CASTING_SAME_KIND);
-  return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, how);
+nb::object fill(nb::handle self, nb::handle value, nb::handle queue, nb::handle after,
+                nb::handle blocking) {
+  return fill_array(self, value, {queue, after, to_flag(blocking, "blocking")});
 }
 
 // -- copyto and assignments -----------------------------------------------------------------------
@@ -85,6 +74,7 @@ void drop_leading_ones(array_layout& of, std::size_t ndim) {
 
 nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting,
                      const operation_arguments& how) {
+  require_castable(src, *to.layout.type, casting);
   if (const auto number = to_value(src, *to.layout.type, casting)) {
     return fill_side(to, *number, how);
   }
@@ -173,7 +163,7 @@ void bind_methods(nb::class_<typed_array>& bound) {
            "Copies the elements into `dst`: as copy_from, the other way. Raises ReadOnlyError for\n"
            "a destination that cannot be written.")
       .def(
-          "fill", &fill_array, nb::arg("value").none() = 0, nb::kw_only(), nb::arg("queue") = none,
+          "fill", &fill, nb::arg("value").none() = 0, nb::kw_only(), nb::arg("queue") = none,
           nb::arg("after").none() = nb::make_tuple(), nb::arg("blocking").none() = true,
           nb::sig("def fill(self, value: object = 0, *, queue: Queue | None = None, after: Event "
                   "| Sequence[Event] = (), blocking: bool = True) -> Event | None"),
@@ -209,6 +199,20 @@ void bind_functions(nb::module_& module) {
 }
 
 }  // namespace
+
+nb::object fill_array(nb::handle array, nb::handle value, const operation_arguments& how) {
+  auto to = to_side(array, access::write, "array");
+  if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
+    return fill_side(to, *number, how);
+  }
+  auto from = to_source(value);
+  if (!from.layout.shape.empty()) {
+    raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
+                 to_tuple(from.layout.shape).ptr());
+  }
+  require_copyable(to.layout, from.layout, ISTHMUS_CASTING_SAME_KIND);
+  return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, how);
+}
 
 PyObject* array_subscript(PyObject* self, PyObject* key) noexcept {
   const auto* of = ready_array(self);

@@ -28,23 +28,32 @@ void require_scalar_access(const buffer& of) {
   }
 }
 
-// Lets what is pending on these bytes end, not what is pending on others of the buffer.
-void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes) {
-  auto status = isthmus_buffer_wait(of.raw.get(), 0);
+isthmus_status_t wait_to(access wanted, isthmus_buffer_t* part) {
+  return wanted == access::write ? wait_for_buffer(part, -1)
+                                 : wait_in_slices(-1, [part](std::int64_t slice) {
+                                     return isthmus_buffer_wait_for_writers(part, slice);
+                                   });
+}
+
+// Lets what is pending on these bytes end, or but what writes to them, not what is pending on
+// others of the buffer.
+void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes, access wanted) {
+  auto* const wait =
+      wanted == access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
+  auto status = wait(of.raw.get(), 0);
   if (status == ISTHMUS_ERROR_TIMEOUT) {
     buffer_handle part;
     check(isthmus_buffer_slice(of.raw.get(), offset, nbytes, part.out()));
-    status = wait_for_buffer(part.get(), -1);
+    status = wait_to(wanted, part.get());
   }
   check(status);
 }
 
-// The host's pointer to the element, once what is pending on it has ended.
-char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes) {
-  nb::object kept;  // another thread may free the array meanwhile
+// The host's pointer to the element, once it may be read or written. Pre: the Buffer is held, since
+// another thread may free the array meanwhile.
+char* reach_element(const buffer& of, std::size_t offset, std::size_t nbytes, access wanted) {
   if (isthmus_buffer_idle(of.raw.get()) == 0) [[unlikely]] {
-    kept = nb::find(&of);
-    wait_for_bytes(of, offset, nbytes);
+    wait_for_bytes(of, offset, nbytes, wanted);
   }
   auto* const start = static_cast<char*>(isthmus_buffer_pointer(of.raw.get()));
   if (start == nullptr) [[unlikely]] {
@@ -164,7 +173,7 @@ nb::object read_element(const typed_array& of, std::size_t offset) {
     return fetch_element(of, offset);
   }
   const auto& type = *of.layout->type;
-  return to_number(reach_element(memory, offset, type.item), type);
+  return to_number(reach_element(memory, offset, type.item, access::read), type);
 }
 
 bool write_element(const typed_array& of, std::size_t offset, nb::handle value) {
@@ -182,7 +191,7 @@ bool write_element(const typed_array& of, std::size_t offset, nb::handle value) 
   if (is_read_only(of)) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "this array is read-only");
   }
-  return store_value(*number, reach_element(memory, offset, type.item), type);
+  return store_value(*number, reach_element(memory, offset, type.item, access::write), type);
 }
 
 nb::object element_view(nb::handle object, const typed_array& of, std::size_t offset) {

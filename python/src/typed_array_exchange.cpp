@@ -9,7 +9,7 @@ namespace {
 // What of `layout` the flags do not let through: nullptr if they take it.
 const char* refusal(const array_layout& layout, bool is_c_dense, int flags) {
   const auto asks = [flags](int wanted) { return (flags & wanted) == wanted; };
-  if (is_c_dense && !asks(PyBUF_F_CONTIGUOUS)) {
+  if (is_empty(layout) || (is_c_dense && !asks(PyBUF_F_CONTIGUOUS))) {
     return nullptr;
   }
   if (!asks(PyBUF_STRIDES) || asks(PyBUF_C_CONTIGUOUS)) {
@@ -47,7 +47,7 @@ nb::object lend_array(const typed_array& self, nb::handle stream, nb::handle max
 }
 
 nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
-  return to_array(self, buffer_in(*typed_array_of(self)), dtype, copy);
+  return to_array(self, buffer_in(require_array(self, "x")), dtype, copy);
 }
 
 }  // namespace
@@ -58,8 +58,7 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if (array == nullptr || refuse_request(*array, flags) != 0) {
     return -1;
   }
-  const nb::object memory = array->buffer_object;  // another thread may free the array meanwhile
-  const nb::object held = array->buffer_object;    // the array may let go of it meanwhile
+  const nb::object held = array->buffer_object;  // another thread may free the array meanwhile
   const auto& of = buffer_in(*array);
   const auto& layout = *array->layout;
   void* start = export_view(of, flags);
@@ -107,7 +106,7 @@ void bind_array_exchange(nb::class_<typed_array>& bound) {
           "negative where the array runs backwards.")
       .def_prop_ro(
           "__array_interface__",
-          [](nb::handle self) { return array_interface(self, view_of(*typed_array_of(self))); },
+          [](nb::handle self) { return array_interface(self, view_of(require_array(self, "x"))); },
           nb::sig("def __array_interface__(self) -> dict[str, Any]"),
           "NumPy's interface, version 3, of shared and host kinds, as Buffer's.")
       .def_prop_ro(

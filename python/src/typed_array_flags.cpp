@@ -1,7 +1,5 @@
 // Array.flags: in which order the elements lie, and whether they may be written.
 
-#include <string_view>
-
 #include "arguments.hpp"
 #include "typed_array.hpp"
 
@@ -23,8 +21,10 @@ array_flags flags_of(const typed_array& self) {
 }
 
 bool flag_named(const array_flags& self, nb::handle name) {
-  const nb::object text = nb::steal(PyObject_Str(name.ptr()));
-  const std::string_view key = text.is_valid() ? PyUnicode_AsUTF8(text.ptr()) : "";
+  const auto is = [name](const char* text) {
+    return PyUnicode_Check(name.ptr()) != 0 &&
+           PyUnicode_CompareWithASCIIString(name.ptr(), text) == 0;
+  };
   const struct {
     const char* names[2];
     bool value;
@@ -32,7 +32,7 @@ bool flag_named(const array_flags& self, nb::handle name) {
                {{"F", "F_CONTIGUOUS"}, self.f_contiguous},
                {{"W", "WRITEABLE"}, self.writeable}};
   for (const auto& each : known) {
-    if (key == each.names[0] || key == each.names[1]) {
+    if (is(each.names[0]) || is(each.names[1])) {
       return each.value;
     }
   }

@@ -11,10 +11,12 @@ nb::object address_of(const typed_array& self) {
       PyLong_FromVoidPtr(const_cast<void*>(view_of(self).in(info_of(buffer_in(self)).pointer))));
 }
 
-nb::object moved_to_queue(const typed_array& self, nb::handle queue) {
+nb::object moved_to_queue(nb::handle self, nb::handle queue) {
+  const auto& of = require_array(self, "x");
   return make_instance<typed_array>(
-      types.typed_array, typed_array{on_queue(self.buffer_object, queue), self.layout, self.offset,
-                                     self.base, self.is_locked});
+      types.typed_array,
+      typed_array{on_queue(of.buffer_object, queue), of.layout, of.offset,
+                  of.base.is_valid() ? of.base : nb::borrow(self), of.is_locked});
 }
 
 void bind_layout(nb::class_<typed_array>& bound) {
@@ -72,7 +74,7 @@ void bind_memory_of_array(nb::class_<typed_array>& bound) {
           "Whether writes to it are refused.")
       .def("on_queue", &moved_to_queue, nb::arg("queue").none(),
            nb::sig("def on_queue(self, queue: Queue) -> Array"),
-           "The same elements, with operations that go to `queue`, of the same context\n"
+           "A view of all elements, with operations that go to `queue`, of the same context\n"
            "(WrongContextError).")
       .def(
           "record",

@@ -38,13 +38,21 @@ shared_layout reversed_layout(const typed_layout& of) {
   return std::make_shared<const typed_layout>(std::move(made));
 }
 
+// Of a layout that is one reversed the one that it was.
+shared_layout reversed_once(const shared_layout& of) {
+  if (auto before = of->reverse_of.lock()) {
+    return before;
+  }
+  if (!of->reversed) {
+    of->reversed = reversed_layout(*of);
+    of->reversed->reverse_of = of;
+  }
+  return of->reversed;
+}
+
 nb::object reversed_axes(nb::handle object) {
   const auto& of = require_array(object, "x");
-  auto& found = of.layout->reversed;
-  if (!found) {
-    found = reversed_layout(*of.layout);
-  }
-  return make_array_view(object, of, found, of.offset);
+  return make_array_view(object, of, reversed_once(of.layout), of.offset);
 }
 
 array_numbers axes_in_order(std::size_t ndim) {
@@ -179,18 +187,12 @@ copying to_copying(nb::handle copy) {
                                  : copying::never;
 }
 
-nb::object packed_copy(nb::handle object) {
-  const auto& of = require_array(object, "x");
-  return make_typed_array(packed_clone(view_of(of), types.buffer),
-                          dense_layout(of.layout->shape, *of.layout->type));
-}
-
-nb::object reshaped(nb::handle object, nb::handle given, copying how) {
+// Pre: the shape has as many elements.
+nb::object in_shape(nb::handle object, array_numbers shape, copying how) {
   const auto& of = require_array(object, "x");
   const auto& old = *of.layout;
-  auto shape = to_shape_of(given, old.size);
   if (how == copying::always) {
-    return reshaped(packed_copy(object), given, copying::never);
+    return in_shape(copy_of_array(object), std::move(shape), copying::never);
   }
   if (old.is_c_dense) {
     return make_array_view(object, of, dense_layout(std::move(shape), *old.type), of.offset);
@@ -206,7 +208,11 @@ nb::object reshaped(nb::handle object, nb::handle given, copying how) {
                  "copy=None to have one",
                  to_tuple(old.shape).ptr(), to_tuple(old.strides).ptr(), to_tuple(shape).ptr());
   }
-  return reshaped(packed_copy(object), given, copying::never);
+  return in_shape(copy_of_array(object), std::move(shape), copying::never);
+}
+
+nb::object reshaped(nb::handle object, nb::handle given, copying how) {
+  return in_shape(object, to_shape_of(given, require_array(object, "x").layout->size), how);
 }
 
 nb::object reshape(nb::handle object, const nb::args& given, nb::handle copy) {
@@ -243,7 +249,10 @@ array_layout retyped(const typed_layout& of, const element_type& type) {
                  "apart",
                  type.name, static_cast<long long>(made.strides.back()));
   }
-  const auto nbytes = last * of.item;
+  std::int64_t nbytes = 0;
+  if (__builtin_mul_overflow(last, of.item, &nbytes)) {
+    throw too_far{};
+  }
   if (nbytes % type.item != 0) {
     raise_python(PyExc_ValueError, "the last axis has %lld bytes, which are no elements of %d",
                  static_cast<long long>(nbytes), type.item);
@@ -273,7 +282,7 @@ void require_aligned(const typed_array& of, const array_layout& made) {
 }
 
 nb::object view_as(nb::handle object, nb::handle dtype) {
-  const auto& of = *typed_array_of(object);
+  const auto& of = require_array(object, "x");
   auto made = retyped(*of.layout, dtype.is_none() ? *of.layout->type : to_element_type(dtype));
   if (of.layout->size != 0 && made.type != of.layout->type) {
     require_aligned(of, made);

@@ -103,8 +103,10 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
 }
 
 error buffer::closed() const {
-  return fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed", describe_bytes(nbytes_),
-              is_slice() ? ", or the one it was cut from," : "");
+  const char* const part = is_slice() ? ", or the one it was cut from," : "";
+  return nbytes_ == 0 ? fail(ISTHMUS_ERROR_CLOSED, "this buffer{} was freed", part)
+                      : fail(ISTHMUS_ERROR_CLOSED, "this buffer of {}{} was freed",
+                             describe_bytes(nbytes_), part);
 }
 
 result<ref<allocation>> buffer::hold() {
@@ -192,13 +194,13 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                   on_.get()};
 }
 
-result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole) const {
+result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole, bool writes) const {
   std::vector<ref<event>> found;
   if (!whole.memory || os::is_forked_child()) {
     return found;
   }
   touched_memory touched;
-  touched.add(whole, nbytes_, true);
+  touched.add(whole, nbytes_, writes);
   touched.collect(nullptr, found);
   ISTHMUS_TRY(touched.collect_queues(nullptr, found));
   return found;
@@ -208,6 +210,14 @@ result<void> buffer::wait(const os::deadline& until) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   auto found = pending_on(*side);
+  ISTHMUS_TRY(found);
+  return let_end(*found, until);
+}
+
+result<void> buffer::wait_for_writers(const os::deadline& until) {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  auto found = pending_on(*side, false);
   ISTHMUS_TRY(found);
   return let_end(*found, until);
 }

@@ -85,6 +85,8 @@ class buffer final : public ref_counted {
   // Waits for what is pending on its bytes, whatever its outcome. CLOSED or TIMEOUT. In a forked
   // child, which may read what its parent wrote, nothing is pending.
   [[nodiscard]] result<void> wait(const os::deadline& until);
+  // The same for what writes to them, and for work unknown to us, alone.
+  [[nodiscard]] result<void> wait_for_writers(const os::deadline& until);
   // The end of what is pending on its bytes now, as one event that cannot fail.
   [[nodiscard]] result<ref<event>> pending();
   // Whether it lives and nothing is pending on its memory, as far as is known without asking a
@@ -119,7 +121,9 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<ref<buffer>> view(queue& on, std::size_t offset, std::size_t nbytes);
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
-  [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole) const;
+  // What a write to it must wait for, or but a read.
+  [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole,
+                                                           bool writes = true) const;
   // The export's reference, given back by `end_export`.
   [[nodiscard]] void* keep_exported(endpoint&& whole) noexcept;
 

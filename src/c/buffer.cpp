@@ -166,6 +166,14 @@ isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_n
   });
 }
 
+isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
+                                                 int64_t timeout_ns) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(buffer);
+    return object(buffer)->wait_for_writers(os::deadline_after(timeout_ns));
+  });
+}
+
 int isthmus_buffer_idle(const isthmus_buffer_t* buffer) noexcept {
   return buffer != nullptr && object(buffer)->idle() ? 1 : 0;
 }

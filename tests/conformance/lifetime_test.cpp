@@ -66,6 +66,21 @@ TEST_P(lifetime, a_buffer_is_waited_for_on_every_queue) {
   }
 }
 
+TEST_P(lifetime, a_wait_for_writers_lets_readers_go_on) {
+  if (!can(im::capability::wait_for_host)) GTEST_SKIP();
+  for (im::kind kind : kinds()) {
+    const im::buffer buffer = make(4096, kind), into = make(4096, kind);
+    const im::host_event gate;
+    const im::event read = im::copy_async(into, buffer, {.after = gate});
+    EXPECT_EQ(isthmus_buffer_wait(buffer.get(), 0), ISTHMUS_ERROR_TIMEOUT);
+    EXPECT_EQ(isthmus_buffer_wait_for_writers(buffer.get(), 0), ISTHMUS_OK);
+    EXPECT_EQ(isthmus_buffer_wait_for_writers(into.get(), 0), ISTHMUS_ERROR_TIMEOUT);
+    gate.complete();
+    EXPECT_EQ(isthmus_buffer_wait_for_writers(into.get(), -1), ISTHMUS_OK);
+    EXPECT_TRUE(read.done());
+  }
+}
+
 TEST_P(lifetime, a_queue_may_go_before_its_work_has_ended) {
   for (im::kind kind : kinds()) {
     bytes got(1 << 20);

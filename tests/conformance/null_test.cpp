@@ -293,6 +293,7 @@ TEST_F(null, buffers) {
   EXPECT_TRUE(refused(isthmus_buffer_info(raw, nullptr), k_invalid));
   EXPECT_EQ(isthmus_buffer_pointer(nullptr), nullptr);
   EXPECT_TRUE(refused(isthmus_buffer_wait(nullptr, 0), k_invalid));
+  EXPECT_TRUE(refused(isthmus_buffer_wait_for_writers(nullptr, 0), k_invalid));
   isthmus_event_t* ended = nullptr;
   EXPECT_TRUE(refused(isthmus_buffer_pending(nullptr, &ended), k_invalid));
   EXPECT_TRUE(refused(isthmus_buffer_pending(raw, nullptr), k_invalid));

@@ -301,6 +301,7 @@ class machine {
     if (isthmus_buffer_info(buffer, &info) != ISTHMUS_OK) return;
     static_cast<void>(isthmus_buffer_pointer(buffer));
     expect_documented(isthmus_buffer_wait(buffer, from_.byte() * 1000));
+    expect_documented(isthmus_buffer_wait_for_writers(buffer, from_.byte() * 1000));
     if (isthmus_buffer_export(buffer, &pointer) != ISTHMUS_OK) return;
     if (from_.byte() % 4 == 0) isthmus_buffer_free(buffer);
     if (info.nbytes != 0) std::memset(pointer, 1, info.nbytes);

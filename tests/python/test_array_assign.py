@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import warnings
 from typing import Any
 
@@ -210,3 +212,28 @@ def test_casting_names(q: Queue) -> None:
         isthmus.copyto(array_of(MODEL.astype("i4"), q, "device"), MODEL)
     with pytest.raises(TypeError, match="no value for elements of int32"):
         isthmus.copyto(array_of(MODEL.astype("i4"), q, "device"), 1.5)
+
+
+NUMBERS = [True, 5, 1.5, 1j, np.True_, np.int8(3), np.int64(5), np.float32(1), np.float64(1)]
+INTO = ["?", "u1", "i4", "i8", "f4", "f8", "g", "F", "D"]
+
+
+@pytest.mark.parametrize("rule", ["no", "safe", "same_kind"])
+def test_numbers_follow_the_casting_rule(rule: Any) -> None:
+    for name, number in itertools.product(INTO, NUMBERS):
+        model, made = np.zeros(2, name), isthmus.zeros(2, name, kind="host", device="host")
+        taken = True
+        try:
+            np.copyto(model, number, casting=rule)
+        except TypeError:
+            taken = False
+        with contextlib.nullcontext() if taken else pytest.raises(TypeError):
+            isthmus.copyto(made, number, casting=rule)
+        assert (made.to_numpy() == model).all()
+
+
+def test_a_fill_takes_any_number_of_the_kind() -> None:
+    flags, small = (isthmus.zeros(2, name, kind="host", device="host") for name in ("?", "u1"))
+    flags.fill(5)
+    small.fill(np.int64(7))
+    assert (flags.tolist(), small.tolist()) == ([True, True], [7, 7])

@@ -201,3 +201,8 @@ def test_bfloat16_of_ml_dtypes() -> None:
     assert made.dtype == model.dtype
     assert (made.to_numpy() == model).all()
     assert hash(isthmus.bfloat16) == hash(model.dtype)
+
+
+@pytest.mark.parametrize("text", [",", "\ud800", "no type", 5, object()])
+def test_no_type_is_unequal(text: Any) -> None:
+    assert isthmus.float32 != text

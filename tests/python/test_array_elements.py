@@ -327,3 +327,19 @@ def test_a_buffer_of_no_bytes(q: Queue, host_kind: str) -> None:
     with pytest.raises(IndexError, match="size 0"):
         made[0]
     assert made.shape != SHAPE
+
+
+def test_reading_waits_for_no_reader(q: Queue, host_kind: str, gate: Event) -> None:
+    made = isthmus.array(np.arange(4, dtype="f4"), kind=host_kind, queue=q)
+    into = isthmus.empty(4, kind=host_kind, queue=q)
+    event = made.copy_to(into, after=gate, blocking=False)
+    seen: list[float] = []
+    reader = threading.Thread(target=lambda: seen.append(made[1]), daemon=True)
+    reader.start()
+    assert until(lambda: seen == [1])
+    assert event is not None
+    assert not event.done
+    gate.complete()
+    event.wait()
+    assert into[1] == 1
+    reader.join()

@@ -13,7 +13,7 @@ import pytest
 from support import sim, until
 
 import isthmus
-from isthmus import Array, ClosedError, Event, Queue, _core
+from isthmus import Array, ClosedError, Device, Event, Queue, _core
 from isthmus.memory import StatisticsResource
 
 if TYPE_CHECKING:
@@ -281,3 +281,22 @@ def test_nothing_is_left_behind(counted: StatisticsResource, q: Queue, kind: str
             del made[1]
     del made
     assert nothing_lives(counted)
+
+
+# -- where nothing new can be made ----------------------------------------------------------------
+
+
+def test_free_behind_a_closed_queue(dev: Device, kind: str) -> None:
+    q = Queue(dev)
+    with counting(q, kind) as counted:
+        made = [isthmus.ones(100, kind=kind, queue=q) for _ in range(2)]
+        q.wait()
+        q.close()
+        made[0].free()
+        with pytest.raises(KeyError), made[1]:
+            raise KeyError
+        assert nothing_lives(counted)
+    for each in made:
+        assert each.freed
+        with pytest.raises(ClosedError, match=r"^this buffer was freed"):
+            each.fill(1, queue=dev.default_queue)

@@ -163,6 +163,9 @@ def test_no_driver_call_for_each(kind: str) -> None:
         assert len({each.ptr for each in kept}) == len(kept)
         for n in range(1000):
             isthmus.zeros(n % 300, "f8", kind=kind, device=device)
+        turned = isthmus.zeros((30, 20), kind=kind, device=device).T
+        for _ in range(100):
+            turned.reshape(-1)
         return _core.sim_calls(device, "allocate") + _core.sim_calls(device, "free") - before
 
     assert 0 < calls_of_a_round() < 10
@@ -300,3 +303,21 @@ def test_a_queue_of_another_device() -> None:
         isthmus.empty(3, device="host", queue=Queue(sim()))
     with pytest.raises(isthmus.Error):
         isthmus.empty(3, queue=Queue("host"), resource=PoolResource("device", sim()))
+
+
+@pytest.mark.parametrize("order", "CFAK")
+def test_the_order_of_numpys_arrays(order: Any) -> None:
+    model = np.zeros((2, 3, 4), "f8")
+    for like in (model, np.asfortranarray(model), model.transpose(1, 2, 0), model[:, ::2]):
+        made = isthmus.empty_like(like, "f4", order=order, kind="host", device="host")
+        assert made.strides == np.empty_like(like, "f4", order=order).strides
+
+
+def test_whole_numbers_of_full() -> None:
+    def full(value: int, dtype: Any = None) -> isthmus.Array:
+        return isthmus.full(1, value, dtype, kind="host", device="host")
+
+    for value in (0, -5, 2**63 - 1, -(2**63), 2**64 - 1):
+        assert full(value).dtype == np.asarray(value).dtype
+    for name in "gG":
+        assert full(2**60 + 1, name).to_numpy()[0] == np.longdouble(2**60) + 1

@@ -366,3 +366,28 @@ def test_what_is_dense_is_known(shape: tuple[int, ...], data: Any) -> None:
         seen = model[key]
         if isinstance(seen, np.ndarray):
             assert made[key].is_contiguous == seen.flags.c_contiguous
+
+
+def test_a_shape_is_read_once() -> None:
+    made = array_of(MODEL, Queue(SIM), "device").T
+    assert made.reshape(iter((6, 20))).shape == (6, 20)
+    assert made.reshape(iter((120,)), copy=True).shape == (120,)
+
+
+def test_another_queue_is_a_view(q: Queue, kind: str) -> None:
+    made = array_of(MODEL, q, kind)
+    other = Queue(q.context)
+    for seen in (
+        made.on_queue(other),
+        made[1:].on_queue(other),
+        isthmus.asarray(made, queue=other),
+    ):
+        assert seen.base is made
+        assert seen.queue == other
+
+
+def test_no_other_flags() -> None:
+    flags = array_of(MODEL, Queue(SIM), "device").flags
+    for name in ("\ud800", "ALIGNED", 5, ("C",)):
+        with pytest.raises(KeyError):
+            flags[name]  # type: ignore[index]

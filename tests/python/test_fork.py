@@ -101,6 +101,22 @@ for buffer in buffers:
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
+def test_frees_of_arrays_do_nothing(backend: str) -> None:
+    run(backend, """
+made, other = (isthmus.ones(100, kind=kind, queue=queue) for _ in range(2))
+def child():
+    made.free()
+    try:
+        with other:
+            raise KeyError
+    except KeyError:
+        pass
+forked(child)
+assert made.to_numpy().sum() == other.to_numpy().sum() == 100
+""")  # fmt: skip
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
 def test_host_memory_can_be_read(backend: str) -> None:
     run(backend, """
 for kind in ("shared", "host"):

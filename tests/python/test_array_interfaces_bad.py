@@ -1,0 +1,158 @@
+"""What other libraries tell of arrays and cannot be, or is no array here."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+from support import message_has
+from test_array_exchange import Foreign, array_of, tensor_in
+
+import isthmus
+from isthmus import Array, Buffer, Queue, _core
+
+MODEL = np.arange(24, dtype=np.float32).reshape(4, 6)
+
+
+def told(q: Queue, **changes: Any) -> Foreign:
+    buffer = Buffer(256, kind="host", queue=q)
+    entries = buffer.__sycl_usm_array_interface__ | {"typestr": "<f4", "shape": (4,)} | changes
+    address, is_locked = entries["data"]
+    entries["data"] = (address + entries.pop("skip", 0), is_locked)
+    made = Foreign("__sycl_usm_array_interface__", entries)
+    made.buffer = buffer  # type: ignore[attr-defined]
+    return made
+
+
+@pytest.fixture
+def host() -> Queue:
+    return Queue("host")
+
+
+def test_elements_that_are_not_aligned(host: Queue) -> None:
+    assert isthmus.asarray(told(host, skip=4)).shape == (4,)
+    assert isthmus.asarray(told(host, skip=1, shape=(0,))).size == 0
+    with pytest.raises(BufferError, match="aligned") as error:
+        isthmus.asarray(told(host, skip=1))
+    message_has(error, ["float32", 4])
+
+
+def test_strides_of_no_whole_elements(q: Queue) -> None:
+    """CUDA's count bytes."""
+    if q.device.backend != "cuda":
+        pytest.skip("no CUDA device")
+    made = array_of(MODEL, q, "device")
+    entries = made.__cuda_array_interface__
+    for shape, strides in [((1, 6), (5, 4)), ((0, 6), (5, 4))]:
+        changed = entries | {"shape": shape, "strides": strides}
+        taken = isthmus.asarray(Foreign("__cuda_array_interface__", changed))
+        assert taken.strides == (4, 4)
+    changed = entries | {"shape": (4,), "strides": (5,)}
+    with pytest.raises(BufferError, match="5 bytes apart"):
+        isthmus.asarray(Foreign("__cuda_array_interface__", changed))
+    assert made[:0].__cuda_array_interface__["data"][0] == 0
+
+
+def test_types_of_no_array(host: Queue) -> None:
+    for typestr, reason in [(">f4", "order of bytes"), ("<m8", "dates and times")]:
+        with pytest.raises(TypeError, match=reason):
+            isthmus.asarray(told(host, typestr=typestr))
+
+
+def test_beyond_any_address(host: Queue) -> None:
+    with pytest.raises(OverflowError, match="63 bits"):
+        isthmus.asarray(told(host, shape=(1 << 40, 1 << 40), strides=(0, 0)))
+    wide = isthmus.broadcast_to(
+        isthmus.empty((0, 1, 1), "u1", kind="host", queue=host), (0, 1 << 40, 1 << 40)
+    )
+    assert wide.T.shape == (1 << 40, 1 << 40, 0)
+    assert (wide.size, wide.nbytes, wide[:, 1:].nbytes) == (0, 0, 0)
+    with pytest.raises(OverflowError):
+        isthmus.broadcast_to(isthmus.empty(1, "u1", kind="host", queue=host), (1 << 40, 1 << 40))
+
+
+def test_too_many_dimensions(host: Queue) -> None:
+    with pytest.raises(ValueError, match="65"):
+        isthmus.asarray(told(host, shape=(1,) * 65))
+    made = isthmus.zeros(4, kind="host", queue=host)
+    for ndim in (65, -1):
+        capsule = made.__dlpack__()
+        tensor_in(capsule).ndim = ndim
+        with pytest.raises(BufferError, match=str(ndim)):
+            _core._array_from_dlpack(capsule)
+        with pytest.raises(BufferError, match=str(ndim)):
+            Buffer.from_dlpack(capsule)
+        tensor_in(capsule).ndim = 1
+
+
+def test_the_reason_why_there_is_no_view(host: Queue) -> None:
+    made = isthmus.zeros(3, "f4", kind="host", queue=host)
+    gone = memoryview(bytearray(12))
+    gone.release()
+    for use in (made.copy_from, made.copy_to, lambda other: isthmus.copyto(made, other)):
+        with pytest.raises(ValueError, match="released"):
+            use(gone)
+        with pytest.raises(TypeError, match="dates and times"):
+            use(np.zeros(3, "M8[s]"))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="Python's classes have no such method")
+def test_an_interrupt_is_no_refusal(host: Queue) -> None:
+    class Interrupted:
+        def __buffer__(self, _flags: int) -> memoryview:
+            raise KeyboardInterrupt
+
+    made = isthmus.zeros(3, "f4", kind="host", queue=host)
+    with pytest.raises(KeyboardInterrupt):
+        made.copy_from(Interrupted())
+
+
+def test_bfloat16_of_numpy(host: Queue) -> None:
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    model = np.array([1, 2.5, -3], ml_dtypes.bfloat16)
+    made, out = isthmus.asarray(model, queue=host), np.zeros_like(model)
+    made.copy_to(out)
+    assert (out == model).all()
+    made.copy_from(model[::-1].copy())
+    isthmus.copyto(out, made)
+    assert (out == model[::-1]).all()
+
+
+def test_empty_arrays_are_in_any_order(host: Queue) -> None:
+    made = isthmus.empty((3, 0, 2), kind="host", queue=host)
+    assert made.flags.f_contiguous
+    assert np.asarray(made, order="F").shape == (3, 0, 2)
+    assert memoryview(made).f_contiguous
+
+
+def test_another_dtype_is_a_copy(host: Queue) -> None:
+    made = isthmus.zeros(3, "f4", kind="host", queue=host)
+    assert made.__array__("f4", copy=False).dtype == "f4"
+    assert made.__array__("f8").dtype == "f8"
+    with pytest.raises(ValueError, match="copy=None"):
+        made.__array__("f8", copy=False)
+
+
+class Failing:
+    """A sequence whose elements cannot be had."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, index: int) -> int:
+        raise ZeroDivisionError
+
+
+def test_a_sequence_keeps_its_own_error(host: Queue) -> None:
+    made = isthmus.zeros((2, 3), kind="host", queue=host)
+    failing: Any = Failing()
+    for use in (
+        lambda: isthmus.empty(failing, kind="host", queue=host),
+        lambda: made.reshape(failing),
+        lambda: made.transpose(failing),
+        lambda: Array(made.buffer, 6, strides=failing),
+    ):
+        with pytest.raises(ZeroDivisionError):
+            use()
