@@ -1,5 +1,6 @@
 // Copies and fills of arrays against a plain model: any strides of either sign, broadcast, every
 // pair of dtypes, between all kinds, blocking and not.
+#include <atomic>
 #include <optional>
 
 #include "support/arrays.hpp"
@@ -18,6 +19,11 @@ isthmus_operation_t with_owner(const isthmus_owner_t& owner) {
   how.owners = &owner;
   how.owner_count = 1;
   return how;
+}
+
+// A thread of the library may be who lets go.
+isthmus_owner_t counts(std::atomic<int>& released) {
+  return {&released, [](void* one) { ++*static_cast<std::atomic<int>*>(one); }};
 }
 
 class arrays : public on_backend {
@@ -56,8 +62,8 @@ class arrays : public on_backend {
     return ended;
   }
   isthmus_status_t copy(const isthmus_array_t& to, const isthmus_array_t& from, bool blocking) {
-    int released = 0;
-    const isthmus_owner_t owner{&released, [](void* one) { ++*static_cast<int*>(one); }};
+    std::atomic<int> released = 0;
+    const isthmus_owner_t owner = counts(released);
     const isthmus_operation_t how = with_owner(owner);
     isthmus_event_t* event = nullptr;
     const isthmus_status_t begun =
@@ -67,13 +73,12 @@ class arrays : public on_backend {
     return code;
   }
   // A thread of the library may be at it still.
-  static void expect_released(const int& released) {
+  static void expect_released(const std::atomic<int>& released) {
     const auto patience = std::chrono::steady_clock::now() + 5s;
-    while (*const_cast<const volatile int*>(&released) == 0 &&
-           std::chrono::steady_clock::now() < patience) {
+    while (released == 0 && std::chrono::steady_clock::now() < patience) {
       std::this_thread::sleep_for(1ms);
     }
-    EXPECT_EQ(*const_cast<const volatile int*>(&released), 1);
+    EXPECT_EQ(released, 1);
   }
 
   void check(place to_place, place from_place, const nd_array& to, const nd_array& from,
@@ -348,8 +353,8 @@ TEST_P(arrays, wait_for_what_they_must_come_behind) {
   const im::buffer there = make(to.nbytes, im::kind::device);
   const im::host_event gate;
   isthmus_event_t* const after = gate.get();
-  int released = 0;
-  const isthmus_owner_t owner{&released, [](void* one) { ++*static_cast<int*>(one); }};
+  std::atomic<int> released = 0;
+  const isthmus_owner_t owner = counts(released);
   isthmus_operation_t how = with_owner(owner);
   how.after = &after;
   how.after_count = 1;
@@ -405,8 +410,8 @@ TEST_P(arrays, behind_what_fails) {
     write(there, old);
     const im::host_event gate;
     isthmus_event_t* const after = gate.get();
-    int released = 0;
-    const isthmus_owner_t owner{&released, [](void* one) { ++*static_cast<int*>(one); }};
+    std::atomic<int> released = 0;
+    const isthmus_owner_t owner = counts(released);
     isthmus_operation_t how = with_owner(owner);
     how.after = &after;
     how.after_count = 1;
@@ -501,8 +506,8 @@ TEST_P(arrays, bad_input) {
     const auto target = to.at({there.get(), nullptr, 0});
     const auto start = from.at({nullptr, here.data(), 0});
     for (const bool blocking : {true, false}) {
-      int released = 0;
-      const isthmus_owner_t owner{&released, [](void* one) { ++*static_cast<int*>(one); }};
+      std::atomic<int> released = 0;
+      const isthmus_owner_t owner = counts(released);
       const isthmus_operation_t how = with_owner(owner);
       isthmus_event_t* event = nullptr;
       EXPECT_TRUE(refused(isthmus_copy_array(queue_.get(), &target, &start, casting, &how,

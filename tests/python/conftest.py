@@ -1,12 +1,14 @@
-"""Fixtures over every back-end found, a leak check around each test, the long tier."""
+"""Fixtures over every back-end found, a leak check around each test, what the long tier adds."""
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 from support import BACKENDS, HOST_KINDS, KINDS, Make, live_again, open_backend
 
 import isthmus
@@ -30,10 +32,72 @@ def long_tier(pytestconfig: pytest.Config) -> bool:
     return in_long_tier(pytestconfig)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    settings.register_profile("ordinary", max_examples=60, deadline=None)
+    settings.register_profile("long", max_examples=500, deadline=None)
+    settings.load_profile("long" if in_long_tier(config) else "ordinary")
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """The rounds of exits: as many tests, since none may take longer than a hang."""
+    # As many tests as rounds, since none may take longer than a hang.
     if "exit_round" in metafunc.fixturenames:
         metafunc.parametrize("exit_round", range(20 if in_long_tier(metafunc.config) else 1))
+    if "dev" in metafunc.fixturenames:
+        choose_places(metafunc)
+
+
+# What is the same on every driver, since it is decided before the seam: memory that the host cannot
+# touch and whose effects come late, and memory that it can; a card's too, where there is one.
+TWO_PLACES = (("late", "device"), ("host", "host"), ("cuda", "device"))
+TWO_HOST_PLACES = (("late", "shared"), ("host", "host"), ("cuda", "shared"))
+ONE_PLACE = (("host", "host"), ("cuda", "host"))
+
+
+def choose_places(metafunc: pytest.Metafunc) -> None:
+    """Where a test of `dev` runs: everywhere in the long tier, and without a mark."""
+    asked = [name for name in ("kind", "host_kind") if name in metafunc.fixturenames]
+    kind = next((name for name in asked if not gives_itself(metafunc, name)), None)
+    some = marked_places(metafunc, TWO_HOST_PLACES if kind == "host_kind" else TWO_PLACES)
+    if some is None:
+        metafunc.parametrize("dev", drivers(metafunc), indirect=True)
+        if kind is not None:
+            every = HOST_KINDS if kind == "host_kind" else KINDS
+            metafunc.parametrize(kind, every, indirect=True)
+    elif kind is None:
+        metafunc.parametrize("dev", [name for name, _ in some], indirect=True)
+    else:
+        metafunc.parametrize(("dev", kind), some, indirect=True)
+
+
+def gives_itself(metafunc: pytest.Metafunc, name: str) -> bool:
+    """Whether the test says by a mark what this is."""
+    names = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    return any(name in (each.split(",") if isinstance(each, str) else each) for each in names)
+
+
+Places = list[tuple[str, str]]
+
+
+def marked_places(metafunc: pytest.Metafunc, two: tuple[tuple[str, str], ...]) -> Places | None:
+    marked = metafunc.definition.get_closest_marker
+    if in_long_tier(metafunc.config) or marked("every_place"):
+        return None
+    if marked("one_place"):
+        return [place for place in ONE_PLACE if place[0] in BACKENDS][:1]
+    if marked("two_places"):
+        return [place for place in two if place[0] in BACKENDS]
+    return None
+
+
+def drivers(metafunc: pytest.Metafunc) -> list[str]:
+    long = in_long_tier(metafunc.config) or metafunc.definition.get_closest_marker("second_driver")
+    return [name for name in BACKENDS if long or name != "pocl"]
+
+
+def pytest_collection_finish() -> None:
+    """No collection goes through what was imported: hundreds of tests ask for some."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -44,7 +108,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"absent in {count} tests: {reason}")
 
 
-@pytest.fixture(params=BACKENDS)
+@pytest.fixture
 def dev(request: pytest.FixtureRequest) -> Device:
     """Every back-end found; the simulated one delays each effect as long as it may."""
     return open_backend(request.param)
@@ -62,12 +126,12 @@ def offered(dev: Device, kind: str) -> str:
     return kind
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture
 def kind(request: pytest.FixtureRequest, dev: Device) -> str:
     return offered(dev, request.param)
 
 
-@pytest.fixture(params=HOST_KINDS)
+@pytest.fixture
 def host_kind(request: pytest.FixtureRequest, dev: Device) -> str:
     """The kinds that the host can touch."""
     return offered(dev, request.param)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from array_support import MODEL, NAMES, SHAPE, array_of
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import filled, python, sim
 
@@ -19,6 +19,8 @@ from isthmus.memory import live
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+pytestmark = pytest.mark.two_places
 
 
 def test_what_it_tells(q: Queue, kind: str) -> None:
@@ -58,31 +60,33 @@ def test_nothing_in_it(q: Queue, kind: str) -> None:
     assert array_of(MODEL, q, kind)[6:, ::2].to_numpy().shape == (0, 3, 4)
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_type(q: Queue, kind: str, name: str) -> None:
-    model = (np.arange(24) % 7).astype(name).reshape(4, 6)
-    made = array_of(model, q, kind)
-    assert made.dtype == model.dtype
-    assert made.itemsize == model.itemsize
-    for ours, theirs in ((made, model), (made[1::2, ::3], model[1::2, ::3])):
-        got = ours.to_numpy()
-        assert got.dtype == model.dtype
-        assert (got == theirs).all()
-    made[:, 1:3].fill(1)
-    model[:, 1:3] = 1
-    assert (made.to_numpy() == model).all()
-    if kind != "device":
-        assert np.asarray(made).dtype == model.dtype
-        assert (np.asarray(made) == model).all()
-        assert memoryview(made).itemsize == model.itemsize
-    back = np.zeros_like(model)
-    made.copy_to(back)
-    assert (back == model).all()
+@pytest.mark.every_place
+def test_every_type(q: Queue, kind: str) -> None:
+    for name in NAMES:
+        model = (np.arange(24) % 7).astype(name).reshape(4, 6)
+        made = array_of(model, q, kind)
+        assert made.dtype == model.dtype
+        assert made.itemsize == model.itemsize
+        for ours, theirs in ((made, model), (made[1::2, ::3], model[1::2, ::3])):
+            got = ours.to_numpy()
+            assert got.dtype == model.dtype
+            assert (got == theirs).all(), name
+        made[:, 1:3].fill(1)
+        model[:, 1:3] = 1
+        assert (made.to_numpy() == model).all(), name
+        if kind != "device":
+            assert np.asarray(made).dtype == model.dtype
+            assert (np.asarray(made) == model).all(), name
+            assert memoryview(made).itemsize == model.itemsize
+        back = np.zeros_like(model)
+        made.copy_to(back)
+        assert (back == model).all(), name
 
 
 @pytest.mark.parametrize(
     "wrong", [">f4", "M8[s]", "m8[ns]", "O", "S4", "U2", [("a", "i4"), ("b", "f4")]]
 )
+@pytest.mark.one_place
 def test_types_that_no_array_here_has(q: Queue, wrong: Any) -> None:
     with pytest.raises(TypeError, match="dtype must be"):
         Array(Buffer(64, queue=q), 2, np.dtype(wrong))
@@ -120,6 +124,7 @@ BAD: list[tuple[dict[str, Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("arguments", "error", "text"), BAD)
+@pytest.mark.one_place
 def test_bad_arguments(
     q: Queue, kind: str, arguments: dict[str, Any], error: type[Exception], text: str
 ) -> None:
@@ -137,59 +142,10 @@ def test_what_is_no_buffer() -> None:
             use(bare)
 
 
-KEYS: list[Any] = [
-    *(0, -1, np.int64(2)),
-    slice(1, 4),
-    slice(None, None, 2),
-    slice(5, 1),
-    slice(-4, 100, 3),
-    *(..., (), (1, 2, 3, ...)),
-    (..., 0),
-    (0, ..., slice(1, 3)),
-    (slice(1, 3), slice(None, None, 4), slice(0, 4, 3)),
-    (slice(2, 3), 4),
-]
-
-
-@pytest.mark.parametrize("key", KEYS, ids=str)
-def test_views(q: Queue, kind: str, key: Any) -> None:
-    made, model = array_of(MODEL, q, kind), MODEL.copy()
-    view = made[key]
-    assert view.buffer is made.buffer
-    assert view.shape == model[key].shape
-    assert (view.to_numpy() == model[key]).all()
-    view.fill(-1)
-    model[key] = -1
-    assert (made.to_numpy() == model).all()
-    assert made.buffer[:32].tobytes() == bytes(32)
-
-
-@pytest.mark.parametrize(
-    ("key", "error"),
-    [
-        (6, IndexError),
-        (-7, IndexError),
-        (2**70, IndexError),
-        ((0, 0, 0, 0), IndexError),
-        ((..., ...), IndexError),
-        (slice(None, None, 0), ValueError),
-        ("a", TypeError),
-        (True, TypeError),
-        ([0, 1], TypeError),
-        (1.0, TypeError),
-        (np.array([True] * 6), TypeError),
-    ],
-)
-def test_bad_keys(q: Queue, key: Any, error: type[Exception]) -> None:
-    with pytest.raises(error):
-        Array(Buffer(480, queue=q), SHAPE)[key]
-
-
 SIM = sim(effect="late")
 FORWARD = st.slices(6).filter(lambda each: each.step is None or each.step > 0)
 
 
-@settings(max_examples=60, deadline=None)
 @given(FORWARD, FORWARD, st.integers(-4, 3), FORWARD)
 def test_views_of_views(rows: slice, columns: slice, last: int, again: slice) -> None:
     """Against NumPy, on a device whose memory the host cannot touch."""
@@ -308,6 +264,7 @@ def test_overlapping_elements_are_not_written(q: Queue, kind: str) -> None:
         ("f8", 10**400, OverflowError),
     ],
 )
+@pytest.mark.one_place
 def test_bad_fills(q: Queue, name: str, value: Any, error: type[Exception]) -> None:
     made = Array(Buffer(64, queue=q), 4, name)
     with pytest.raises(error):

@@ -29,8 +29,11 @@ from support import sim
 import isthmus
 from isthmus import Queue
 
+pytestmark = pytest.mark.two_places
 SIM = sim(effect="late")
 HOST = Queue("host")
+# What they mix takes more of them than other tests do.
+more_examples = settings(max_examples=max(150, settings.default.max_examples))
 RULES = ("no", "safe", "same_kind", "unsafe")
 
 
@@ -45,7 +48,7 @@ def placed(model: np.ndarray, where: str) -> Any:
 PLACES = st.sampled_from(["device", "other", "host", "numpy"])
 
 
-@settings(max_examples=300, deadline=None)
+@more_examples
 @given(views(), PLAIN, PLACES, st.data())
 def test_any_copy(view: tuple[np.ndarray, list[Any]], name: str, place: str, data: Any) -> None:
     """Of any strides, types and places, broadcast, against numpy.copyto."""
@@ -74,7 +77,7 @@ def test_any_copy(view: tuple[np.ndarray, list[Any]], name: str, place: str, dat
     assert np.array_equal(made.to_numpy(), target)
 
 
-@settings(max_examples=200, deadline=None)
+@more_examples
 @given(SHAPES, st.data())
 def test_overlapping_views(shape: tuple[int, ...], data: Any) -> None:
     model = models(data.draw, shape or (3,), "i4")
@@ -92,6 +95,7 @@ def test_overlapping_views(shape: tuple[int, ...], data: Any) -> None:
         assert np.array_equal(made.to_numpy(), model)
 
 
+@pytest.mark.every_place
 def test_shifts_in_place(q: Queue, kind: str) -> None:
     made, model = array_of(MODEL, q, kind), MODEL.copy()
     for to, of in (
@@ -166,6 +170,7 @@ BAD_VALUES: list[tuple[str, Any, type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("name", "value", "error", "text"), BAD_VALUES)
+@pytest.mark.one_place
 def test_bad_assignments(
     q: Queue, kind: str, name: str, value: Any, error: type[Exception], text: str
 ) -> None:
@@ -181,11 +186,11 @@ def test_deleting(q: Queue) -> None:
         del array_of(MODEL, q, "device")[0]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_every_type_to_every_other(q: Queue, kind: str, name: str) -> None:
-    model = (np.arange(24) % 7).astype(name).reshape(4, 6)
-    made = array_of(model, q, kind)
-    for other in NAMES:
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_every_type_to_every_other(q: Queue, kind: str) -> None:
+    for name, other in itertools.product(NAMES, NAMES):
+        model = (np.arange(24) % 7).astype(name).reshape(4, 6)
+        made = array_of(model, q, kind)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             wanted = model[::-1].astype(other)

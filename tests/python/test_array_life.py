@@ -220,7 +220,7 @@ def test_freed_while_another_thread_uses_it(q: Queue, kind: str) -> None:
             while True:
                 sums.append(float(of.to_numpy().sum()))
 
-    for _ in range(20):
+    for _ in range(5):
         made = isthmus.ones(200_000, kind=kind, queue=q)
         part = made[:]
         begun, sums = threading.Event(), []

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import live_again, sim
 
@@ -88,12 +88,12 @@ def test_order(q: Queue, kind: str) -> None:
 
 
 @pytest.mark.parametrize("alignment", [1, 16, 4096, 1 << 16])
+@pytest.mark.two_places
 def test_alignment(q: Queue, kind: str, alignment: int) -> None:
     made = isthmus.empty(3, "longdouble", kind=kind, queue=q, alignment=alignment)
     assert made.ptr % max(alignment, 16) == 0
 
 
-@settings(deadline=None)
 @given(shape=SHAPES, dtype=TYPES, order=st.sampled_from("CF"))
 def test_as_numpys(shape: tuple[int, ...], dtype: np.dtype[Any], order: Any) -> None:
     model = np.empty(shape, dtype, order)
@@ -133,7 +133,6 @@ def test_like_others() -> None:
         assert isthmus.empty_like(UnifiedBuffer((2, 3))).shape == (2, 3)
 
 
-@settings(deadline=None)
 @given(
     shape=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
     order=st.sampled_from("CFAK"),
@@ -281,6 +280,7 @@ def test_bad_arguments(
     assert live_again(before)
 
 
+@pytest.mark.two_places
 def test_bad_fills(q: Queue, kind: str) -> None:
     for value, dtype, error in (
         (300, "u1", OverflowError), (-1, "u4", OverflowError), (1.5, "i4", TypeError),

@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from support import live_again
 
@@ -15,6 +15,7 @@ import isthmus
 from isthmus import Array, Buffer, Device, Queue
 from isthmus.memory import MemoryUSMHost, PoolResource, StatisticsResource, live
 
+pytestmark = pytest.mark.two_places
 HOST = Device("host")
 
 
@@ -177,7 +178,6 @@ def test_views_and_failures_count_nothing(q: Queue, kind: str) -> None:
     assert (a.count, a.bytes) == (0, 0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.one_of(st.integers(0, 5000), st.none()), max_size=60))
 def test_counts_as_a_model(steps: list[int | None]) -> None:
     """A number makes one of so many bytes, None drops the oldest."""

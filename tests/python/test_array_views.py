@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from array_support import MODEL, PLAIN, SHAPE, SHAPES, array_of, follow, models, same, views
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
 from support import message_has, sim
@@ -20,12 +20,14 @@ from isthmus.memory import live
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.two_places
 SIM = sim(effect="late")
 AXIS_ERROR = (ValueError, IndexError)
 axis_error = pytest.mark.parametrize("error", AXIS_ERROR)
 
 KEYS: list[Any] = [
-    slice(None, None, -1),
+    *(0, -1, np.int64(2)),
+    *(slice(None, None, -1), slice(None, None, 2), slice(-4, 100, 3)),
     slice(4, 1, -2),
     slice(1, 4),
     slice(5, 1),
@@ -37,6 +39,10 @@ KEYS: list[Any] = [
     (None, 2, None, ..., slice(None, None, -3)),
     (slice(None, None, -1),) * 3,
     (1, 2, 3, ...),
+    (..., 0),
+    (0, ..., slice(1, 3)),
+    (slice(1, 3), slice(None, None, 4), slice(0, 4, 3)),
+    (slice(2, 3), 4),
     (np.int64(-1), ..., slice(None, None, 2)),
     slice(None, None, 2**62),
     slice(2**70, None, -(2**70)),
@@ -60,7 +66,6 @@ def test_keys(q: Queue, kind: str, key: Any) -> None:
     assert made.buffer[:32].tobytes() == bytes(32)
 
 
-@settings(max_examples=300, deadline=None)
 @given(views())
 def test_views_of_views(view: tuple[np.ndarray, list[Any]]) -> None:
     """On a device whose memory the host cannot touch."""
@@ -69,7 +74,6 @@ def test_views_of_views(view: tuple[np.ndarray, list[Any]]) -> None:
     assert same(follow(made, steps), follow(model, steps))
 
 
-@settings(max_examples=200, deadline=None)
 @given(views(), st.data())
 def test_reshapes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     """A view wherever NumPy gives one."""
@@ -95,7 +99,6 @@ def test_reshapes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     assert not isthmus.shares_memory(always, made)
 
 
-@settings(max_examples=200, deadline=None)
 @given(views(), st.data())
 def test_axes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
@@ -122,7 +125,6 @@ def test_axes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     assert same(isthmus.expand_dims(made, axis=(0, -1)), np.expand_dims(model, (0, -1)))
 
 
-@settings(max_examples=200, deadline=None)
 @given(views(), st.data())
 def test_broadcasts(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
@@ -144,7 +146,6 @@ def test_broadcasts(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
             isthmus.broadcast_to(made, (*shape[:-1], wide[-1] + 1))
 
 
-@settings(max_examples=300, deadline=None)
 @given(views(), PLAIN)
 def test_other_types(view: tuple[np.ndarray, list[Any]], name: str) -> None:
     """What NumPy refuses is refused; what it gives that is aligned is given."""
@@ -188,7 +189,6 @@ def test_types_by_bytes(q: Queue, kind: str) -> None:
         made.view("O")
 
 
-@settings(max_examples=200, deadline=None)
 @given(views(), st.data())
 def test_flags_and_overlaps(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
@@ -273,6 +273,7 @@ BAD_KEYS: list[tuple[Any, type[Exception], tuple[Any, ...]]] = [
 
 
 @pytest.mark.parametrize(("key", "error", "parts"), BAD_KEYS)
+@pytest.mark.one_place
 def test_bad_keys(q: Queue, kind: str, key: Any, error: type[Exception], parts: Any) -> None:
     made = array_of(MODEL, q, kind)
     for use in (lambda: made[key], lambda: made.__setitem__(key, 1)):
@@ -355,7 +356,6 @@ def test_a_view_keeps_its_memory(q: Queue, kind: str) -> None:
     assert array_of(MODEL, q, kind).base is None
 
 
-@settings(max_examples=100, deadline=None)
 @given(SHAPES, st.data())
 def test_what_is_dense_is_known(shape: tuple[int, ...], data: Any) -> None:
     """A contiguous slice stays dense."""

@@ -8,6 +8,7 @@ from support import KINDS, intel_device, python, sim
 import isthmus
 from isthmus import Device
 
+pytestmark = pytest.mark.second_driver
 CAPABILITIES = {
     "device_kind",
     "shared_kind",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import test_document_unified as document
 from pydotcompute_support import NEW, OLD, SIZE, door, on_device
-from support import has_gpu, sim
+from support import has_cuda, sim
 from unified_support import write_on_device
 
 import isthmus
@@ -110,8 +110,8 @@ async def test_the_pool_gives_the_same_buffer(dev: Device) -> None:
 
 
 def test_without_a_gpu_the_devices_array_is_numpys() -> None:
-    if has_gpu():
-        pytest.skip("there is a GPU")
+    if has_cuda():
+        pytest.skip("there is a CUDA device")
     buf: UnifiedBuffer[np.float32] = UnifiedBuffer((SIZE,))
     buf.host[:] = OLD
     assert isinstance(buf.device, np.ndarray)

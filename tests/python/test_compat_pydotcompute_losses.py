@@ -19,6 +19,7 @@ from isthmus.compat.pydotcompute.exceptions import BufferSyncError
 if TYPE_CHECKING:
     from isthmus import Device
 
+pytestmark = pytest.mark.two_places
 MIB = 1 << 20
 HOLDING = [BufferState.SYNCHRONIZED, BufferState.HOST_DIRTY, BufferState.DEVICE_DIRTY]
 
@@ -91,6 +92,7 @@ def test_writes_of_both_in_different_places_are_both_kept(dev: Device) -> None:
     assert on_device(buf).tolist() == expected
 
 
+@pytest.mark.every_place
 def test_only_what_changed_moves(dev: Device) -> None:
     buf = door(dev, (16 * MIB,), granularity="page")
     buf.fill(1).sync_to_device()
@@ -205,6 +207,7 @@ BOTH = [UnifiedBuffer, isthmus.UnifiedBuffer]
 
 @pytest.mark.parametrize("write", ["host_write", "device_write"])
 @pytest.mark.parametrize("which", BOTH)
+@pytest.mark.every_place
 def test_freed_while_it_is_written(which: Any, write: str, dev: Device) -> None:
     buf = which(SIZE, device=dev, separate=True)
     with pytest.raises(ClosedError), getattr(buf, write)():

@@ -18,6 +18,7 @@ from isthmus.compat.pydotcompute import BufferState, UnifiedBuffer
 if TYPE_CHECKING:
     from isthmus import Device
 
+pytestmark = pytest.mark.two_places
 EVERY_STATE = pytest.mark.parametrize("state", STATES, ids=str)
 
 
@@ -79,6 +80,7 @@ def test_dtypes(dev: Device, dtype: str) -> None:
 
 
 @EVERY_STATE
+@pytest.mark.every_place
 def test_contents_from_any_state(dev: Device, state: BufferState) -> None:
     for write, expected in (
         (lambda buf: buf.copy_from(NEW), NEW),
@@ -111,6 +113,7 @@ def test_sources(dev: Device, source: Any) -> None:
     assert (on_device(buf) == expected).all()
 
 
+@pytest.mark.every_place
 def test_copy_to(dev: Device) -> None:
     buf = in_state(dev, BufferState.DEVICE_DIRTY)
     target = np.zeros(SIZE)
@@ -140,6 +143,7 @@ def test_indices_see_what_the_device_wrote(dev: Device) -> None:
     assert on_device(buf).tolist() == [*OLD[:3], -1, *OLD[4:]]
 
 
+@pytest.mark.every_place
 async def test_ensure(dev: Device) -> None:
     buf = in_state(dev, BufferState.HOST_DIRTY)
     assert await buf.ensure_on_device() is None
@@ -206,6 +210,7 @@ def test_a_memoryview_is_never_of_what_was_freed(dev: Device) -> None:
     assert memoryview(buf.host).tolist() == NEW.tolist()
 
 
+@pytest.mark.every_place
 def test_with(dev: Device) -> None:
     with door(dev) as buf:
         buf.copy_from(OLD)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from isthmus.compat.pydotcompute import BufferState
 
 UNINIT, HOST, DEVICE, SYNC, HOST_DIRTY, DEVICE_DIRTY = STATES
+pytestmark = pytest.mark.two_places
 ABSENT = BufferNotAllocatedError
 # No memory that was used before holds the next one: bytes that do not change are no write.
 values = count(1000)
@@ -132,9 +133,13 @@ def copies(buf: Any) -> int:
 
 
 @pytest.mark.parametrize("freed", [False, True], ids=["new", "freed_before"])
-@pytest.mark.parametrize("state", STATES, ids=str)
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_transition(dev: Device, operation: str, state: BufferState, freed: bool) -> None:
+def test_transitions(dev: Device, operation: str, freed: bool) -> None:
+    for state in STATES:
+        check_transition(dev, operation, state, freed)
+
+
+def check_transition(dev: Device, operation: str, state: BufferState, freed: bool) -> None:
     buf = door(dev)
     if freed:
         buf.fill(99).allocate().free()
@@ -152,18 +157,19 @@ def test_transition(dev: Device, operation: str, state: BufferState, freed: bool
         assert copies(buf) - (0 if operation == "free" else before) == moved
 
 
-@pytest.mark.parametrize("state", HELD, ids=str)
 @pytest.mark.parametrize(
     "operation", sorted(OPERATIONS.keys() - {"free", "mark_host", "mark_device"})
 )
-def test_contents_after_it(dev: Device, operation: str, state: BufferState) -> None:
-    buf, value = in_state(dev, state), next(values)
-    OPERATIONS[operation](buf, value)
-    expected = HELD[state]
-    if operation in WRITES:
-        expected = np.full_like(OLD, 0 if operation == "zeros" else value)
-    assert (on_device(buf) == expected).all()
-    assert (buf.host == expected).all()
+@pytest.mark.every_place
+def test_contents_after_it(dev: Device, operation: str) -> None:
+    for state, held in HELD.items():
+        buf, value = in_state(dev, state), next(values)
+        OPERATIONS[operation](buf, value)
+        expected = held
+        if operation in WRITES:
+            expected = np.full_like(OLD, 0 if operation == "zeros" else value)
+        assert (on_device(buf) == expected).all(), state
+        assert (buf.host == expected).all(), state
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isthmus.compat.rmm.pylibrmm.stream import Stream
 
 __all__ = ["on", "stream"]
+pytestmark = pytest.mark.two_places
 
 
 def a_pool() -> mr.PoolMemoryResource:
@@ -142,6 +143,7 @@ def test_what_callbacks_raise(on: Device) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, 3, "f"])
+@pytest.mark.one_place
 def test_callbacks_that_are_none(on: Device, bad: Any) -> None:
     with pytest.raises(TypeError, match="allocate_func must be callable"):
         mr.CallbackMemoryResource(bad, print)

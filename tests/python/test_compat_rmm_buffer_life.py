@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["on", "stream"]
+pytestmark = pytest.mark.two_places
 
 
 @pytest.mark.parametrize("make", [DeviceBuffer.copy, copy.copy, copy.deepcopy])
@@ -98,6 +99,7 @@ def test_prefetch_to_another_platform(on: Device) -> None:
             gone.prefetch()
 
 
+@pytest.mark.every_place
 def test_cuda_array_interface(on: Device) -> None:
     made = DeviceBuffer(size=5)
     made.resize(3)
@@ -110,6 +112,7 @@ def test_cuda_array_interface(on: Device) -> None:
     assert DeviceBuffer().__cuda_array_interface__["data"] == (0, False)
 
 
+@pytest.mark.every_place
 def test_usm_interface(on: Device) -> None:
     made = DeviceBuffer.to_device(b"abc")
     made.reserve(10)
@@ -118,6 +121,7 @@ def test_usm_interface(on: Device) -> None:
     assert isthmus.memory.as_usm_memory(made).tobytes() == b"abc"
 
 
+@pytest.mark.every_place
 def test_dlpack(on: Device) -> None:
     shared = DeviceBuffer(size=3, mr=mr.ManagedMemoryResource())
     shared.copy_from_host(b"abc")
@@ -198,6 +202,7 @@ def test_memory_with_an_owner_is_given_back() -> None:
         rmm.reinitialize(devices=[])
 
 
+@pytest.mark.every_place
 def test_its_end(on: Device) -> None:
     before = live()
     with DeviceBuffer.to_device(b"abc") as made:
@@ -224,6 +229,7 @@ def test_its_end(on: Device) -> None:
     assert live_again(before)
 
 
+@pytest.mark.every_place
 def test_it_goes_back_behind_work_in_flight(on: Device, gate: isthmus.Event) -> None:
     own = Stream()
     made = DeviceBuffer.to_device(b"abc", own)
@@ -258,6 +264,7 @@ def test_the_resource_outlives_what_names_it(on: Device) -> None:
     assert made.tobytes() == b"abc"
 
 
+@pytest.mark.every_place
 def test_streams_of_one_buffer_are_in_order(on: Device, gate: isthmus.Event) -> None:
     """Which RMM leaves to its users: what one stream has begun, the next waits for."""
     first, second = Stream(), Stream()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
+pytestmark = pytest.mark.two_places
 
 
 @pytest.mark.parametrize("managed", [False, True])

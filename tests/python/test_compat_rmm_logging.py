@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
+pytestmark = pytest.mark.two_places
 LEVELS = list(rmm.level_enum)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Make = Callable[[], mr.DeviceMemoryResource]
 
 __all__ = ["on", "stream"]
+pytestmark = pytest.mark.two_places
 
 KINDS = {
     "CudaMemoryResource": "device",
@@ -84,17 +85,19 @@ each = pytest.mark.parametrize("make", EVERY.values(), ids=EVERY)
 
 
 @each
-@pytest.mark.parametrize("nbytes", [0, 1, 1000, 100_000])
-def test_allocate_and_deallocate(make: Make, stream: Stream, nbytes: int) -> None:
+def test_allocate_and_deallocate(make: Make, stream: Stream) -> None:
     resource = make()
-    address = resource.allocate(nbytes)
-    assert (address != 0) == (nbytes > 0)
-    resource.deallocate(address, nbytes, stream)
-    address = resource.allocate(nbytes, stream)
-    resource.deallocate(address, nbytes)
+    for nbytes in (0, 1, 1000, 100_000):
+        address = resource.allocate(nbytes)
+        assert (address != 0) == (nbytes > 0)
+        resource.deallocate(address, nbytes, stream)
+        address = resource.allocate(nbytes, stream)
+        resource.deallocate(address, nbytes)
 
 
 @each
+@pytest.mark.parametrize("stream", ["own"], indirect=True)
+@pytest.mark.every_place
 def test_buffers_of_it(make: Make, stream: Stream) -> None:
     resource = make()
     data = np.arange(256, dtype=np.uint8)
@@ -121,6 +124,7 @@ def test_many_of_it(make: Make, on: Device) -> None:
 
 
 @pytest.mark.parametrize("bad", BAD_STREAMS)
+@pytest.mark.one_place
 def test_bad_streams(on: Device, bad: Any) -> None:
     resource = mr.CudaMemoryResource()
     address = resource.allocate(10)
@@ -134,6 +138,7 @@ def test_bad_streams(on: Device, bad: Any) -> None:
 
 
 @pytest.mark.parametrize(("bad", "error"), BAD_COUNTS)
+@pytest.mark.one_place
 def test_bad_numbers(on: Device, bad: Any, error: type[Exception]) -> None:
     resource, above = mr.CudaMemoryResource(), mr.CudaMemoryResource
     calls: list[Callable[[], object]] = [
@@ -208,6 +213,7 @@ def test_addresses_outlive_the_resource(on: Device) -> None:
     assert live_again(before)
 
 
+@pytest.mark.every_place
 def test_memory_goes_back_behind_the_stream(on: Device, gate: isthmus.Event) -> None:
     resource, own = mr.CudaMemoryResource(), Stream()
     before = live()
@@ -220,6 +226,7 @@ def test_memory_goes_back_behind_the_stream(on: Device, gate: isthmus.Event) -> 
 
 
 @pytest.mark.parametrize("name", KINDS)
+@pytest.mark.every_place
 def test_the_drivers_memory(on: Device, name: str) -> None:
     if KINDS[name] not in on.kinds:
         with pytest.raises(RuntimeError, match=KINDS[name]):

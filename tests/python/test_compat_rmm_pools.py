@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["on", "stream"]
+pytestmark = pytest.mark.two_places
 
 
 @pytest.mark.parametrize(
@@ -33,6 +34,7 @@ __all__ = ["on", "stream"]
         ("0.001gb", 1_000_000),
     ],
 )
+@pytest.mark.one_place
 def test_sizes_as_text(on: Device, text: Any, nbytes: int) -> None:
     resource = mr.PoolMemoryResource(mr.CudaMemoryResource(), text, text)
     assert resource.pool_size() >= nbytes // 2
@@ -44,6 +46,7 @@ def test_sizes_as_text(on: Device, text: Any, nbytes: int) -> None:
 @pytest.mark.parametrize(
     "text", ["2k", "1 g", "", " 1", "-1", "1e6", "1MiB!", "MiB", "1 KiBi", "٣"]
 )
+@pytest.mark.one_place
 def test_text_that_is_no_size(on: Device, text: str) -> None:
     calls: list[Callable[[], object]] = [
         lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), 0, text),
@@ -85,6 +88,7 @@ def test_pool(on: Device) -> None:
 
 
 @pytest.mark.parametrize("error", [RuntimeError, ValueError])
+@pytest.mark.one_place
 def test_pool_sizes_that_contradict(on: Device, error: type[Exception]) -> None:
     with pytest.raises(error, match="2097152 exceeds maximum_pool_size 1048576"):
         mr.PoolMemoryResource(mr.CudaMemoryResource(), "2MiB", "1MiB")
@@ -142,6 +146,7 @@ def test_async_managed(on: Device) -> None:
 
 
 @pytest.mark.parametrize("bad", [None, 3, "pool", object()])
+@pytest.mark.one_place
 def test_async_view_refuses(on: Device, bad: Any) -> None:
     with pytest.raises(ValueError, match="pool_handle must be"):
         mr.CudaAsyncViewMemoryResource(bad)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
+pytestmark = pytest.mark.two_places
 
 
 def counts(*numbers: int) -> Statistics:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from isthmus import Device
 
 __all__ = ["on"]
+pytestmark = pytest.mark.two_places
 
 TOP = [
     "DeviceBuffer",
@@ -113,17 +114,15 @@ def written(parameters: list[inspect.Parameter]) -> str:
     )
 
 
-@pytest.mark.parametrize("name", TOP)
-def test_names(name: str) -> None:
-    assert name in rmm.__all__
-    assert getattr(rmm, name) is not None
+def test_names() -> None:
+    assert set(TOP) <= set(rmm.__all__)
+    assert [name for name in TOP if getattr(rmm, name, None) is None] == []
 
 
-@pytest.mark.parametrize("name", MADE_WITH)
-def test_resources(name: str) -> None:
-    assert name in mr.__all__
-    assert written(arguments(getattr(mr, name))) == MADE_WITH[name]
-    assert issubclass(getattr(mr, name), mr.DeviceMemoryResource)
+def test_resources() -> None:
+    made = {name: getattr(mr, name) for name in MADE_WITH}
+    assert {name: written(arguments(one)) for name, one in made.items()} == MADE_WITH
+    assert [n for n, one in made.items() if not issubclass(one, mr.DeviceMemoryResource)] == []
 
 
 def test_there_is_nothing_else_in_mr() -> None:
@@ -132,11 +131,11 @@ def test_there_is_nothing_else_in_mr() -> None:
     assert set(mr.experimental.__all__) == {"CudaAsyncManagedMemoryResource"}
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_modules_and_their_lists(name: str) -> None:
-    module = ours(name)
-    assert all(hasattr(module, one) for one in module.__all__)
-    assert module.__doc__
+def test_modules_and_their_lists() -> None:
+    for name in MODULES:
+        module = ours(name)
+        assert [one for one in module.__all__ if not hasattr(module, one)] == [], name
+        assert module.__doc__, name
 
 
 def test_the_places_of_the_classes() -> None:
@@ -277,17 +276,21 @@ REFUSED: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("row", REFUSED)
-def test_refused_as_by_the_installed_rmm(
-    on: Device, row: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def compare_refusals(rows: dict[str, Callable[[Any], object]], theirs: Any, mine: Any) -> None:
+    differ = {}
+    for row, use in rows.items():
+        wanted, got = raised(lambda use=use: use(theirs)), raised(lambda use=use: use(mine))
+        if wanted is None or got is None or not issubclass(got, wanted):
+            differ[row] = (wanted, got)
+    assert differ == {}
+
+
+@pytest.mark.one_place
+def test_refused_as_by_the_installed_rmm(on: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = pytest.importorskip("rmm")
     monkeypatch.delenv("RMM_LOG_FILE", raising=False)
     import_module("rmm.statistics")
-    wanted, mine = raised(lambda: REFUSED[row](theirs)), raised(lambda: REFUSED[row](rmm))
-    assert wanted is not None
-    assert mine is not None
-    assert issubclass(mine, wanted)
+    compare_refusals(REFUSED, theirs, rmm)
 
 
 STREAMS: dict[str, Callable[[Any], object]] = {
@@ -300,16 +303,12 @@ STREAMS: dict[str, Callable[[Any], object]] = {
 }
 
 
-@pytest.mark.parametrize("row", STREAMS)
-def test_streams_refused_as_by_the_installed_rmm(on: Device, row: str) -> None:
+@pytest.mark.one_place
+def test_streams_refused_as_by_the_installed_rmm(on: Device) -> None:
     pytest.importorskip("rmm")
     for module in ("stream", "cuda_stream_pool"):
         import_module(f"rmm.pylibrmm.{module}")
-    wanted = raised(lambda: STREAMS[row](import_module("rmm").pylibrmm))
-    mine = raised(lambda: STREAMS[row](ours("pylibrmm")))
-    assert wanted is not None
-    assert mine is not None
-    assert issubclass(mine, wanted)
+    compare_refusals(STREAMS, import_module("rmm").pylibrmm, ours("pylibrmm"))
 
 
 def test_the_installed_rmm_is_left_alone() -> None:

@@ -13,6 +13,7 @@ from support import KINDS, filled, message_has, noise, open_backend
 import isthmus
 from isthmus import Buffer, Context, Event, Queue
 
+pytestmark = pytest.mark.second_driver
 DATA = noise(10_000)
 PAIRS = [*itertools.product(("host", "late", "opencl"), repeat=2)]
 

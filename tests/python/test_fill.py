@@ -9,6 +9,8 @@ from support import filled, message_has, noise
 import isthmus
 from isthmus import Buffer, Event, Queue
 
+pytestmark = pytest.mark.second_driver
+
 
 @pytest.mark.parametrize("blocking", [True, False])
 @pytest.mark.parametrize("size", [1, 2, 4, 8, 16])

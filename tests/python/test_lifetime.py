@@ -69,6 +69,7 @@ USES: dict[str, Callable[[Buffer], object]] = {
 
 
 @pytest.mark.parametrize("use", USES)
+@pytest.mark.two_places
 def test_a_freed_buffer_is_dead(q: Queue, host_kind: str, use: str) -> None:
     buffer = Buffer(100, kind=host_kind, queue=q)
     buffer.free()

@@ -14,6 +14,7 @@ from isthmus import Buffer, Event, InvalidArgumentError, OutOfRangeError, Queue,
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+pytestmark = pytest.mark.second_driver
 CUBE = noise(24 * 20 * 16 * 4).view(np.float32).reshape(24, 20, 16)
 VIEWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "whole": lambda cube: cube,

@@ -158,8 +158,6 @@ def rows(draw: st.DrawFn) -> list[Row]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(
-    max_examples=100,
-    deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

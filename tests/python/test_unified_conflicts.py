@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from isthmus import Device
 
+pytestmark = pytest.mark.two_places
 SIZE = 300_000
 FAR = SIZE - 10  # in another granule than 0, of any means but the largest pages
 
@@ -34,6 +35,7 @@ def both_wrote(dev: Device, tracking: str, **options: Any) -> Any:
 
 
 @each_means
+@pytest.mark.every_place
 def test_disjoint_ranges_are_merged(dev: Device, tracking: str) -> None:
     buf = two_copies(dev, SIZE, tracking, granularity="page")
     buf.copy_from(numbers(SIZE)).sync_to_device()
@@ -201,6 +203,7 @@ def test_one_copy_knows_no_conflict() -> None:
     assert buf.device[:3].tolist() == buf.host[:3].tolist() == [1, 2, 3]
 
 
+@pytest.mark.every_place
 def test_writers_on_both_sides_apart(dev: Device) -> None:
     """The host's thread writes its half and the device its own, again and again."""
     buf = two_copies(dev, 200_000, granularity="page")

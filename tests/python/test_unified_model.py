@@ -291,7 +291,7 @@ def test_random_operations(tracking: str, place: str, long_tier: bool) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
-            max_examples=500 if long_tier else 200,
+            max_examples=500 if long_tier else 60,
             stateful_step_count=40,
             deadline=None,
             database=None,

@@ -78,6 +78,7 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @each_means
 @pytest.mark.parametrize("way", WAYS)
+@pytest.mark.two_places
 def test_it_is_found(dev: Device, tracking: str, way: str) -> None:
     buf = two_copies(dev, SIZE, tracking)
     buf.copy_from(numbers(SIZE))
@@ -136,6 +137,7 @@ READS: dict[str, Callable[[np.ndarray], Any]] = {
 
 @each_means
 @pytest.mark.parametrize("way", READS)
+@pytest.mark.two_places
 def test_reads_are_none(dev: Device, tracking: str, way: str) -> None:
     buf = two_copies(dev, SIZE, tracking)
     kept = buf.host

@@ -7,6 +7,7 @@
 #include "core/sizes.hpp"
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
+#include "support/sizes.hpp"
 #include "unit/backend/cuda_fixture.hpp"
 
 namespace isthmus::cuda_test {
@@ -195,12 +196,12 @@ TEST_F(cuda_test, keeps_events_for_later_operations) {
 // Its operation is forgotten, and another one has its event, before what waits for it has begun.
 TEST_F(cuda_test, may_use_an_event_again_that_a_queue_still_waits_for) {
   constexpr std::size_t k_large = std::size_t{128} << 20;
-  constexpr int k_times = 10;
+  constexpr std::size_t k_times = 10 / support::k_slower;
   const block memory{home(), where(), k_large};
   const block copied{home(), where(), 4096};
   const auto other = *home().create_queue(where());
   auto last = *line().fill(memory.at(), fill_pattern{}, k_large, {});
-  for (int number = 1; number <= k_times; ++number) {
+  for (std::size_t number = 1; number <= k_times; ++number) {
     last = *line().fill(memory.at(), {{static_cast<std::byte>(number)}, 1}, k_large, {});
   }
   const auto* const used = last->native();

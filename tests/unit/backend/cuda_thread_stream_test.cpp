@@ -9,6 +9,7 @@
 
 #include "core/bytes.hpp"
 #include "memory/pool.hpp"
+#include "support/sizes.hpp"
 #include "support/thread_end.hpp"
 #include "unit/backend/cuda_fixture.hpp"
 
@@ -157,7 +158,7 @@ TEST_F(cuda_thread_stream, is_in_one_order_whichever_thread_puts_to_it) {
 TEST_F(cuda_thread_stream, keeps_its_order_when_its_thread_has_ended) {
   constexpr std::size_t k_large = std::size_t{4} << 20;
   const block memory{home(), where(), k_large};
-  for (int round = 0; round < 10; ++round) {
+  for (std::size_t round = 0; round < 10 / support::k_slower; ++round) {
     ref<queue> left;
     on_another_thread([&] {
       left = adopt();

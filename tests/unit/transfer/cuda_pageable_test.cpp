@@ -11,6 +11,7 @@
 #include "core/sanitizers.hpp"
 #include "memory/pins.hpp"
 #include "support/patiently.hpp"
+#include "support/sizes.hpp"
 #include "transfer/pageable.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"
@@ -94,14 +95,15 @@ TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_
 
 TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
   constexpr std::size_t k_large = 64 * k_mib;
-  constexpr int k_times = 20;  // so that the stream is busy when the copy is asked for
+  constexpr unsigned k_times =
+      20 / support::k_slower;  // so that the stream is busy when the copy is asked for
   const auto stream = static_cast<cuda::stream_handle>(line().lend());
   auto usual = *where().default_queue();
   for (const auto& [on, handle] :
        {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
     const auto there = make(*on, k_large);
     std::vector<std::byte> got(k_bytes);
-    for (int time = 1; time <= k_times; ++time) {
+    for (unsigned time = 1; time <= k_times; ++time) {
       fill_as_others(handle, there.pointer, static_cast<unsigned char>(time), k_large);
     }
     EXPECT_TRUE(is_staged(*on, plain(got), there, true));
