@@ -18,9 +18,9 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     copy_out = _printing._on_host
 
-    def counted(array: Array) -> np.ndarray:
+    def counted(array: Array, deadline: float | None) -> np.ndarray:
         sizes.append(array.nbytes)
-        return copy_out(array)
+        return copy_out(array, deadline)
 
     monkeypatch.setattr(_printing, "_on_host", counted)
     return sizes
@@ -117,6 +117,23 @@ def test_repr_of_one_that_work_is_pending_on(
     assert "work on it has not ended" in repr(made)
     gate.complete()
     assert str(made) == "[1. 1. 1.]"
+
+
+def test_repr_behind_work_on_other_memory(
+    q: Queue, kind: str, gate: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy that shows it comes behind all that its queue has."""
+    if "wait_for_host" not in q.device.capabilities:
+        pytest.skip("its queues cannot wait for the host")
+    monkeypatch.setattr(_printing, "LONGEST_WAIT", 0.01)
+    made, other = isthmus.ones((3, 3), kind=kind, queue=q), isthmus.ones(3, kind=kind, queue=q)
+    q.wait()
+    q.fence(gate)
+    other.fill(2, blocking=False)
+    for told in (repr(made), made._repr_html_()):
+        assert "work on it has not ended" in told
+    gate.complete()
+    assert str(made[0]) == "[1. 1. 1.]"
 
 
 def test_repr_of_what_cannot_be_read() -> None:
