@@ -17,7 +17,7 @@ import isthmus
 from isthmus import Array, Buffer, Event, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 SIM = sim(effect="late")
 
@@ -176,6 +176,41 @@ async def test_allowing_in_tasks(q: Queue) -> None:
         made[0]
     done.set()
     assert await task == 3
+
+
+async def test_tasks_that_share_one_leave_it_in_any_order(q: Queue) -> None:
+    made, allow = array_of(np.arange(4), q, "device"), isthmus.allow_scalar()
+    entered, may_leave = asyncio.Event(), asyncio.Event()
+
+    async def stays() -> int:
+        with allow:
+            entered.set()
+            await may_leave.wait()
+        with allow:
+            return int(made[1])
+
+    task = asyncio.create_task(stays())
+    await entered.wait()
+    with allow:
+        may_leave.set()
+        assert await task == 1
+        assert made[3] == 3
+    with pytest.raises(TypeError, match="allow_scalar"):
+        made[0]
+    with pytest.raises(RuntimeError, match="not entered"):
+        allow.__exit__(None, None, None)
+
+
+def test_generator_functions_are_not_allowed_single_elements() -> None:
+    def steps() -> Iterator[int]:
+        yield 1
+
+    async def steps_of_a_task() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (steps, steps_of_a_task):
+        with pytest.raises(TypeError, match=r"steps.* is a generator function"):
+            isthmus.allow_scalar()(function)
 
 
 def test_writers_are_waited_for(q: Queue, host_kind: str, gate: Event) -> None:
