@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from array_support import MODEL, NAMES, SHAPE, array_of, follow, views
+from array_support import MODEL, NAMES, SHAPE, WHERE, array_of, follow, views
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import message_has, python, sim, until
+from support import message_has, python, until
 
 import isthmus
 from isthmus import Array, Buffer, Event, Queue
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator
-
-SIM = sim(effect="late")
 
 
 @pytest.fixture
@@ -66,9 +64,10 @@ def test_edges_of_types(q: Queue, allowed: str) -> None:
 
 @settings(max_examples=200, deadline=None)
 @given(views(), st.data())
+@isthmus.allow_scalar()
 def test_elements_of_views(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
-    made, model = array_of(model, Queue("host"), "host"), model.copy()
+    made, model = array_of(model, *data.draw(WHERE)), model.copy()
     ours, seen = follow(made, steps), follow(model, steps)
     assert ours.tolist() == seen.tolist()
     if seen.size == 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from array_support import WHERE
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import sim
@@ -46,7 +47,8 @@ def test_large_ones_as_numpy_does(data: st.DataObject) -> None:
     model = np.random.default_rng(3).normal(size=shape) * 10.0 ** np.random.default_rng(4).integers(
         -3, 3, size=shape
     )
-    made = isthmus.asarray(model, device="host")
+    queue, kind = data.draw(WHERE)
+    made = isthmus.asarray(model, kind=kind, queue=queue)
     with np.printoptions(edgeitems=edge, threshold=threshold, precision=5):
         assert str(made) == str(model)
         assert str(made[::2]) == str(model[::2])
