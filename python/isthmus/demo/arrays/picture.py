@@ -61,7 +61,7 @@ def _heading(figure: Any, outcome: Outcome) -> None:
 
 def _lines(axes: Any, title: str, lines: Any) -> None:
     for (name, values), colour in zip(lines, _COLOURS, strict=False):
-        axes.plot(values, color=colour, linewidth=1.8, label=name)
+        axes.plot(values, color=colour, linewidth=1.8, label=name, zorder=-len(axes.lines))
     axes.set_ylim(bottom=0, top=1.25 * max(1e-3, *(values.max() for _, values in lines)))
     axes.set_xlim(0, max(1, *(len(values) - 1 for _, values in lines)))
     axes.set_xlabel("batch", color=FAINT)
