@@ -8,9 +8,9 @@ them than after the first tenth, and ask the driver for nothing meanwhile.
 from __future__ import annotations
 
 import importlib
-import random
 import sys
 from pathlib import Path
+from random import Random
 from time import perf_counter
 from timeit import Timer
 from typing import Any
@@ -84,7 +84,9 @@ def is_there(name: str, device: isthmus.Device, names: dict[str, Any]) -> bool:
 
 def loop(report: Report, device: isthmus.Device) -> None:
     """Temporaries of random sizes, one alive at a time."""
-    sizes = [random.Random(1).randrange(1, LARGEST) for _ in range(ROUNDS // 10)]
+    random = Random(1)
+    sizes = [random.randrange(1, LARGEST) for _ in range(ROUNDS // 10)]
+    assert len(set(sizes)) > ROUNDS // 20, "of random sizes"
     pool = isthmus.default_pool("device", device)
     pools, residents, begin = [], [], perf_counter()
     for _ in range(10):

@@ -1,6 +1,7 @@
 // A pipeline over more data than it ever holds: batches of patches of pictures go to the device, a
 // kernel tells the contrast of each patch, and the results come back, in the memory of the first
-// batch. C++20.
+// batch. C++20. cpp-array [PHOTOGRAPHS [HELD.csv]]: pixels to read; the bytes that the pool holds
+// behind each batch, to write.
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -92,7 +93,8 @@ struct outcome {
   double seconds = 0;  // of the pipeline alone: without the cutting and the checks
 };
 
-outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im::kind kind) {
+outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im::kind kind,
+            std::ostream& held) {
   using steady = std::chrono::steady_clock;
   const im::resource pool = im::default_pool(kind, queue);
   std::mt19937 random(7);
@@ -109,6 +111,7 @@ outcome run(const std::vector<unsigned char>& pixels, const im::queue& queue, im
     im::copy(results, result);
     told.seconds += std::chrono::duration<double>(steady::now() - start).count();
     told.right = told.right && is_right(batch, results);
+    held << round << ',' << pool.usage().held << '\n';
     if (round == k_warm_up) maps = pool.usage().maps;
   }
   told.maps_after_warm_up = pool.usage().maps - maps;
@@ -122,7 +125,11 @@ int main(int count, char** arguments) try {
   const im::kind kind = device.can(im::capability::run_functions) ? im::kind::device
                         : device.offers(im::kind::shared)         ? im::kind::shared
                                                                   : im::kind::host;
-  const outcome told = run(load(count > 1 ? arguments[1] : nullptr), queue, kind);
+  const std::string file = count > 2 ? arguments[2] : "/dev/null";
+  std::ofstream held(file);
+  held << "batch,held_bytes\n";
+  const outcome told = run(load(count > 1 ? arguments[1] : nullptr), queue, kind, held);
+  if (!held.flush()) throw std::runtime_error("cannot write " + file);
   const double mib = k_batches * k_batch * k_patch * sizeof(float) / 1048576.0;
   std::printf(
       "%.0f MiB through %s memory of %s in %.2f s: %s, %llu driver allocations after the "

@@ -9,6 +9,7 @@ wheel=$(realpath "$1") build=$(realpath "$2")
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$root/build/install
 passed=0
+arguments=() # of the programs built
 
 run() { # run TITLE COMMAND...
   local log
@@ -29,7 +30,7 @@ by_cmake() { # by_cmake PREFIX FOLDER: find_package(isthmus), then run every pro
   cmake -S "$2" -B "$out" -G Ninja -DCMAKE_PREFIX_PATH="$1" -DCMAKE_BUILD_TYPE=Release &&
     cmake --build "$out" || return 1
   while read -r program; do
-    "$program" || return 1
+    "$program" "${arguments[@]}" || return 1
   done < <(find "$out" -maxdepth 1 -type f -executable)
 }
 
@@ -38,7 +39,8 @@ by_pkg_config() { # by_pkg_config LIBDIR SOURCE
   [[ $2 == *.cpp ]] && compiler=(c++ -std=c++20)
   flags=$(PKG_CONFIG_PATH=$1/pkgconfig pkg-config --cflags --libs isthmus) || return 1
   # shellcheck disable=SC2086  # flags are words
-  "${compiler[@]}" "$2" -o "$work/program" $flags "-Wl,-rpath,$1" -pthread && "$work/program"
+  "${compiler[@]}" "$2" -o "$work/program" $flags "-Wl,-rpath,$1" -pthread &&
+    "$work/program" "${arguments[@]}"
 }
 
 build_all() { # build_all WHERE PREFIX LIBDIR
@@ -49,6 +51,9 @@ build_all() { # build_all WHERE PREFIX LIBDIR
       printf '  needs an accelerator, not run: %s\n' "$(basename "$folder")"
       continue
     fi
+    arguments=()
+    [[ ! -e $folder/photographs.py || ! -e $work/photographs.raw ]] ||
+      arguments=("$work/photographs.raw" "$work/held.csv")
     [[ ! -e $folder/CMakeLists.txt ]] ||
       run "$1: $(basename "$folder") by find_package" by_cmake "$2" "$folder"
     for source in "$folder"/*.c "$folder"/*.cpp; do
@@ -61,7 +66,8 @@ build_all() { # build_all WHERE PREFIX LIBDIR
 python_examples() { # before.py is the same program in a peer's words, and none of the wheel's
   local script
   for script in "$root"/examples/*/*.py; do
-    [[ -e $script && ! -e $(dirname "$script")/.gpu && $script != */before.py ]] || continue
+    [[ -e $script && ! -e $(dirname "$script")/.gpu && $script != */before.py &&
+      $script != */photographs.py ]] || continue
     run "wheel: ${script#"$root"/}" "$work/venv/bin/python" "$script"
   done
 }
@@ -77,6 +83,11 @@ run "no symbolic links, one library" test -f "$package/lib/libisthmus.so.0" -a !
   "$package/lib/libisthmus.so.0"
 run "exported symbols of the wheel" python3 "$root/tests/abi/check_symbols.py" \
   "$package/lib/libisthmus.so.0" --names
+if python3 -c 'import sklearn, PIL' 2>"$work/log.txt"; then
+  run "photographs" python3 "$root/examples/cpp-array/photographs.py" "$work/photographs.raw"
+else
+  printf '  no photographs, without scikit-learn: examples draw a picture\n'
+fi
 build_all wheel "$package" "$package/lib"
 run "install its extra sycl" "$work/venv/bin/python" -m pip install "${wheel}[sycl]"
 python_examples

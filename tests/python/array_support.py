@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
-from support import filled
+from support import BACKENDS, filled, open_backend
 
-from isthmus import Array, Queue
+from isthmus import Array, Device, Queue
 
 NAMES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "g", "F", "D", "G"]
 SHAPE = (6, 5, 4)
@@ -39,6 +41,21 @@ def models(draw: Any, shape: tuple[int, ...], name: str) -> np.ndarray:
     return (np.arange(start, start + int(np.prod(shape))) % 100).astype(name).reshape(shape)
 
 
+@cache
+def _places() -> list[tuple[Device, str]]:
+    """Opened once, for the first test that draws one."""
+    made = []
+    for name in BACKENDS:
+        try:
+            device = open_backend(name)
+        except pytest.skip.Exception:
+            continue
+        made += [(device, kind) for kind in device.kinds]
+    return made
+
+
+# A queue and a kind for array_of, of every back-end found.
+WHERE = st.deferred(lambda: st.sampled_from(_places())).map(lambda at: (Queue(at[0]), at[1]))
 SHAPES = nps.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)
 PLAIN = st.sampled_from(["?", "i1", "i4", "u2", "u8", "f2", "f4", "f8", "F", "D"])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array as arrays
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from support import filled, live_again, sim
 
 import isthmus
 from isthmus import Array, Device, Queue, UnifiedBuffer
-from isthmus.memory import live
+from isthmus.memory import PoolResource, live
 
 HOST = Device("host")
 
@@ -206,6 +207,34 @@ def test_what_no_array_has(bad: Any, why: str) -> None:
     assert live_again(before)
 
 
+def test_a_resource_tells_kind_and_queue(dev: Device, kind: str) -> None:
+    """Whatever is current, and wherever an array lies; it is taken as it is where it fits."""
+    pool = PoolResource(kind, dev)
+    for source in (MODEL, MODEL.tolist(), isthmus.asarray(MODEL, device=sim())):
+        made = isthmus.asarray(source, resource=pool)
+        assert (made.kind, made.device, made.queue.context) == (kind, dev, pool.context)
+        assert made.to_numpy().tolist() == MODEL.tolist()
+        assert isthmus.asarray(made, resource=pool) is made
+        assert isthmus.array(made, resource=pool).buffer is not made.buffer
+
+
+@pytest.mark.parametrize(
+    ("bad", "dtype"), [([300], "u1"), (-1, "u4"), ([[1], [2**40]], "i4"), (2**70, "i8")]
+)
+def test_integers_that_the_type_does_not_hold(bad: Any, dtype: str) -> None:
+    with warnings.catch_warnings():  # NumPy 1.x says that it will raise
+        warnings.simplefilter("error", DeprecationWarning)
+        with pytest.raises((OverflowError, DeprecationWarning)):
+            isthmus.asarray(bad, dtype, device="host")
+    assert isthmus.asarray(np.array([300]), "u1", device="host").to_numpy() == [44]
+
+
+@pytest.mark.parametrize("bad", [[1, 2], 5, 2.5, (), range(3), np.float32(2)])
+def test_what_has_no_memory_to_share(bad: Any) -> None:
+    with pytest.raises(ValueError, match=f"copy=False.*{type(bad).__name__} has no memory"):
+        isthmus.asarray(bad, kind="host", device="host", copy=False)
+
+
 def test_ragged_lists_are_numpys_error() -> None:
     with pytest.raises(ValueError, match="inhomogeneous"):
         isthmus.asarray([[1], [1, 2]], device="host")
@@ -302,6 +331,23 @@ def test_numpys_views_of_usm(q: Queue, host_kind: str) -> None:
     assert (made.ptr, made.kind, made.strides) == (source[3:].ptr, host_kind, (-24, 4))
     del source, seen
     assert (made.to_numpy() == MODEL[::-1]).all()
+
+
+def test_numpys_refusal_of_a_type_that_it_has_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """NumPy 1.x raises RuntimeError, 2 BufferError."""
+    source = isthmus.ones(3, kind="host", device="host")
+
+    class Lender:
+        __dlpack__, __dlpack_device__ = source.__dlpack__, source.__dlpack_device__
+
+    for error in (RuntimeError, BufferError):
+
+        def refuse(_: Any, error: type[Exception] = error) -> Any:
+            raise error("unsupported dtype")
+
+        monkeypatch.setattr(np, "from_dlpack", refuse)
+        made = isthmus.asarray(Lender(), kind="host", device="host", copy=False)
+        assert made.ptr == source.ptr
 
 
 def test_of_pytorch() -> None:

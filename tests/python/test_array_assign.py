@@ -15,6 +15,7 @@ from array_support import (
     PLAIN,
     SHAPE,
     SHAPES,
+    WHERE,
     array_of,
     follow,
     models,
@@ -53,7 +54,7 @@ PLACES = st.sampled_from(["device", "other", "host", "numpy"])
 def test_any_copy(view: tuple[np.ndarray, list[Any]], name: str, place: str, data: Any) -> None:
     """Of any strides, types and places, broadcast, against numpy.copyto."""
     model, steps = view
-    made, target = array_of(model, Queue(SIM), "device"), model.copy()
+    made, target = array_of(model, *data.draw(WHERE)), model.copy()
     seen, ours = follow(target, steps), follow(made, steps)
     if any(n > 1 and s == 0 for n, s in zip(seen.shape, seen.strides, strict=True)):
         return
@@ -81,8 +82,7 @@ def test_any_copy(view: tuple[np.ndarray, list[Any]], name: str, place: str, dat
 @given(SHAPES, st.data())
 def test_overlapping_views(shape: tuple[int, ...], data: Any) -> None:
     model = models(data.draw, shape or (3,), "i4")
-    queue, kind = (Queue(SIM), "device") if data.draw(st.booleans()) else (HOST, "host")
-    made = array_of(model, queue, kind)
+    made = array_of(model, *data.draw(WHERE))
     key = data.draw(nps.basic_indices(model.shape, allow_newaxis=False))
     if not isinstance(model[key], np.ndarray):
         return

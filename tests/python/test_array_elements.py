@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from array_support import MODEL, NAMES, SHAPE, array_of, follow, views
+from array_support import MODEL, NAMES, SHAPE, WHERE, array_of, follow, views
 from hypothesis import given
 from hypothesis import strategies as st
-from support import message_has, python, sim, until
+from support import message_has, python, until
 
 import isthmus
 from isthmus import Array, Buffer, Event, Queue
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-SIM = sim(effect="late")
+    from collections.abc import AsyncIterator, Callable, Iterator
 
 
 @pytest.fixture
@@ -65,9 +63,10 @@ def test_edges_of_types(q: Queue, allowed: str) -> None:
 
 
 @given(views(), st.data())
+@isthmus.allow_scalar()
 def test_elements_of_views(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
-    made, model = array_of(model, Queue("host"), "host"), model.copy()
+    made, model = array_of(model, *data.draw(WHERE)), model.copy()
     ours, seen = follow(made, steps), follow(model, steps)
     assert ours.tolist() == seen.tolist()
     if seen.size == 0:
@@ -175,6 +174,41 @@ async def test_allowing_in_tasks(q: Queue) -> None:
         made[0]
     done.set()
     assert await task == 3
+
+
+async def test_tasks_that_share_one_leave_it_in_any_order(q: Queue) -> None:
+    made, allow = array_of(np.arange(4), q, "device"), isthmus.allow_scalar()
+    entered, may_leave = asyncio.Event(), asyncio.Event()
+
+    async def stays() -> int:
+        with allow:
+            entered.set()
+            await may_leave.wait()
+        with allow:
+            return int(made[1])
+
+    task = asyncio.create_task(stays())
+    await entered.wait()
+    with allow:
+        may_leave.set()
+        assert await task == 1
+        assert made[3] == 3
+    with pytest.raises(TypeError, match="allow_scalar"):
+        made[0]
+    with pytest.raises(RuntimeError, match="not entered"):
+        allow.__exit__(None, None, None)
+
+
+def test_generator_functions_are_not_allowed_single_elements() -> None:
+    def steps() -> Iterator[int]:
+        yield 1
+
+    async def steps_of_a_task() -> AsyncIterator[int]:
+        yield 1
+
+    for function in (steps, steps_of_a_task):
+        with pytest.raises(TypeError, match=r"steps.* is a generator function"):
+            isthmus.allow_scalar()(function)
 
 
 def test_writers_are_waited_for(q: Queue, host_kind: str, gate: Event) -> None:

@@ -36,6 +36,11 @@ MAKERS: list[Callable[..., isthmus.Array]] = [
     lambda **given: isthmus.zeros_like(np.zeros(HALF, np.float32), **given),
     lambda **given: isthmus.ones_like(np.zeros(HALF, np.float32), **given),
     lambda **given: isthmus.full_like(np.zeros(HALF, np.float32), 3, **given),
+    lambda **given: isthmus.asarray(np.ones(HALF, np.float32), **given),
+    lambda **given: isthmus.array(np.ones(HALF, np.float32), **given),
+    lambda **given: isthmus.scatter(np.ones(HALF, np.float32), [isthmus.current_device()], **given)[
+        0
+    ],
 ]
 
 

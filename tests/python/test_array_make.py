@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from array_support import WHERE
 from hypothesis import given
 from hypothesis import strategies as st
 from support import live_again, sim
@@ -94,14 +95,18 @@ def test_alignment(q: Queue, kind: str, alignment: int) -> None:
     assert made.ptr % max(alignment, 16) == 0
 
 
-@given(shape=SHAPES, dtype=TYPES, order=st.sampled_from("CF"))
-def test_as_numpys(shape: tuple[int, ...], dtype: np.dtype[Any], order: Any) -> None:
+@given(shape=SHAPES, dtype=TYPES, order=st.sampled_from("CF"), where=WHERE)
+def test_as_numpys(
+    shape: tuple[int, ...], dtype: np.dtype[Any], order: Any, where: tuple[Queue, str]
+) -> None:
+    queue, kind = where
     model = np.empty(shape, dtype, order)
-    made = isthmus.empty(shape, dtype, order=order, device="host")
+    made = isthmus.empty(shape, dtype, order=order, kind=kind, queue=queue)
     assert (made.shape, made.dtype, made.nbytes) == (model.shape, model.dtype, model.nbytes)
     if model.size:
         assert made.strides == model.strides
-    assert (isthmus.ones(shape, dtype, device="host").to_numpy() == np.ones(shape, dtype)).all()
+    ones = isthmus.ones(shape, dtype, kind=kind, queue=queue)
+    assert (ones.to_numpy() == np.ones(shape, dtype)).all()
 
 
 # -- what they are called for a prototype ---------------------------------------------------------

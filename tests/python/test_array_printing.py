@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from array_support import WHERE
 from hypothesis import given
 from hypothesis import strategies as st
 from support import sim
@@ -22,9 +23,9 @@ def moved(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     sizes: list[int] = []
     copy_out = _printing._on_host
 
-    def counted(array: Array) -> np.ndarray:
+    def counted(array: Array, deadline: float | None) -> np.ndarray:
         sizes.append(array.nbytes)
-        return copy_out(array)
+        return copy_out(array, deadline)
 
     monkeypatch.setattr(_printing, "_on_host", counted)
     return sizes
@@ -51,7 +52,8 @@ def test_large_ones_as_numpy_does(data: st.DataObject) -> None:
     model = np.random.default_rng(3).normal(size=shape) * 10.0 ** np.random.default_rng(4).integers(
         -3, 3, size=shape
     )
-    made = isthmus.asarray(model, device="host")
+    queue, kind = data.draw(WHERE)
+    made = isthmus.asarray(model, kind=kind, queue=queue)
     with np.printoptions(edgeitems=edge, threshold=threshold, precision=5):
         assert str(made) == str(model)
         assert str(made[::2]) == str(model[::2])
@@ -122,6 +124,23 @@ def test_repr_of_one_that_work_is_pending_on(
     assert "work on it has not ended" in repr(made)
     gate.complete()
     assert str(made) == "[1. 1. 1.]"
+
+
+def test_repr_behind_work_on_other_memory(
+    q: Queue, kind: str, gate: Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy that shows it comes behind all that its queue has."""
+    if "wait_for_host" not in q.device.capabilities:
+        pytest.skip("its queues cannot wait for the host")
+    monkeypatch.setattr(_printing, "LONGEST_WAIT", 0.01)
+    made, other = isthmus.ones((3, 3), kind=kind, queue=q), isthmus.ones(3, kind=kind, queue=q)
+    q.wait()
+    q.fence(gate)
+    other.fill(2, blocking=False)
+    for told in (repr(made), made._repr_html_()):
+        assert "work on it has not ended" in told
+    gate.complete()
+    assert str(made[0]) == "[1. 1. 1.]"
 
 
 def test_repr_of_what_cannot_be_read() -> None:

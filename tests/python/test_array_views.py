@@ -7,7 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from array_support import MODEL, PLAIN, SHAPE, SHAPES, array_of, follow, models, same, views
+from array_support import (
+    MODEL,
+    PLAIN,
+    SHAPE,
+    SHAPES,
+    WHERE,
+    array_of,
+    follow,
+    models,
+    same,
+    views,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as nps
@@ -66,11 +77,10 @@ def test_keys(q: Queue, kind: str, key: Any) -> None:
     assert made.buffer[:32].tobytes() == bytes(32)
 
 
-@given(views())
-def test_views_of_views(view: tuple[np.ndarray, list[Any]]) -> None:
-    """On a device whose memory the host cannot touch."""
+@given(views(), WHERE)
+def test_views_of_views(view: tuple[np.ndarray, list[Any]], where: tuple[Queue, str]) -> None:
     model, steps = view
-    made = array_of(model, Queue(SIM), "device")
+    made = array_of(model, *where)
     assert same(follow(made, steps), follow(model, steps))
 
 
@@ -78,7 +88,7 @@ def test_views_of_views(view: tuple[np.ndarray, list[Any]]) -> None:
 def test_reshapes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     """A view wherever NumPy gives one."""
     model, steps = view
-    model, made = follow(model, steps), follow(array_of(model, Queue(SIM), "device"), steps)
+    model, made = follow(model, steps), follow(array_of(model, *data.draw(WHERE)), steps)
     factors = [n for n in model.shape if n != 1]
     shape = data.draw(st.permutations(factors)) if factors else []
     while len(shape) > 1 and data.draw(st.booleans()):
@@ -102,7 +112,7 @@ def test_reshapes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
 @given(views(), st.data())
 def test_axes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
-    model, made = follow(model, steps), follow(array_of(model, Queue(SIM), "device"), steps)
+    model, made = follow(model, steps), follow(array_of(model, *data.draw(WHERE)), steps)
     ndim = model.ndim
     order = data.draw(st.permutations(range(ndim)))
     assert same(made.T, model.T)
@@ -128,7 +138,7 @@ def test_axes(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
 @given(views(), st.data())
 def test_broadcasts(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
-    model, made = follow(model, steps), follow(array_of(model, Queue(SIM), "device"), steps)
+    model, made = follow(model, steps), follow(array_of(model, *data.draw(WHERE)), steps)
     wide = tuple(
         data.draw(st.integers(0, 3)) if n == 1 and data.draw(st.booleans()) else n
         for n in model.shape
@@ -146,11 +156,13 @@ def test_broadcasts(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
             isthmus.broadcast_to(made, (*shape[:-1], wide[-1] + 1))
 
 
-@given(views(), PLAIN)
-def test_other_types(view: tuple[np.ndarray, list[Any]], name: str) -> None:
+@given(views(), PLAIN, WHERE)
+def test_other_types(
+    view: tuple[np.ndarray, list[Any]], name: str, where: tuple[Queue, str]
+) -> None:
     """What NumPy refuses is refused; what it gives that is aligned is given."""
     model, steps = view
-    model, made = follow(model, steps), follow(array_of(model, Queue(SIM), "device"), steps)
+    model, made = follow(model, steps), follow(array_of(model, *where), steps)
     item = np.dtype(name).itemsize
     try:
         wanted = model.view(name)
@@ -192,7 +204,7 @@ def test_types_by_bytes(q: Queue, kind: str) -> None:
 @given(views(), st.data())
 def test_flags_and_overlaps(view: tuple[np.ndarray, list[Any]], data: Any) -> None:
     model, steps = view
-    ours = array_of(model, Queue(SIM), "device")
+    ours = array_of(model, *data.draw(WHERE))
     one, seen = follow(ours, steps), follow(model, steps)
     assert one.flags.c_contiguous == seen.flags.c_contiguous == one.is_contiguous
     assert one.flags.f_contiguous == seen.flags.f_contiguous
@@ -360,7 +372,7 @@ def test_a_view_keeps_its_memory(q: Queue, kind: str) -> None:
 def test_what_is_dense_is_known(shape: tuple[int, ...], data: Any) -> None:
     """A contiguous slice stays dense."""
     model = models(data.draw, shape, "i4")
-    made = array_of(model, Queue(SIM), "device")
+    made = array_of(model, *data.draw(WHERE))
     if model.ndim:
         key = data.draw(nps.basic_indices(model.shape, min_dims=1, allow_newaxis=False))
         seen = model[key]

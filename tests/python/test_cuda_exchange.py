@@ -16,7 +16,7 @@ import pytest
 from support import filled, has_cuda, noise, until
 
 import isthmus
-from isthmus import Buffer, Device, Event, Queue
+from isthmus import Buffer, Device, Event, Queue, low_level
 from isthmus.memory import live
 
 if TYPE_CHECKING:
@@ -117,6 +117,18 @@ class Stream:
 
     def __cuda_stream__(self) -> object:
         return self.told
+
+
+def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger: Stranger) -> None:
+    """The host cannot touch it: taken for its memory it would end the process."""
+    at, ctx, dev = ctypes.c_uint64(), queue.context, queue.device
+    assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(DATA.nbytes)) == 0
+    back = np.zeros_like(DATA)
+    low_level.unsafe_copyto(ctx, dev, at.value, DATA, DATA.nbytes).wait()
+    low_level.unsafe_fill(ctx, dev, at.value + 8, 7, 8).wait()
+    low_level.unsafe_copyto(ctx, dev, back, at.value, DATA.nbytes).wait()
+    assert stranger.cuda.cuMemFree_v2(at) == 0
+    assert np.array_equal(back, [*DATA[:8], *[7] * 8, *DATA[16:]])
 
 
 def test_kinds_and_devices(queue: Queue) -> None:

@@ -66,10 +66,27 @@ def test_json_has_every_batch(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main([*before_the_name, "arrays", "--batches", "5", "--seed", "3"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["exact"]
-    assert told["flat"]
-    assert told["wish"] == {"batches": 5, "patches": 1000, "device": "host", "seed": 3}
+    assert told["flat"] is None
+    assert (told["wish"]["batches"], told["wish"]["patches"]) == (5, 1000)
+    assert (told["wish"]["device"], told["wish"]["seed"]) == ("host", 3)
     assert told["nbytes"] == 5 * 1000 * 300
     assert {len(each) for each in told["memory"].values()} == {5}
+
+
+def test_what_another_program_held_is_drawn_beside(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    held = tmp_path / "held.csv"
+    arguments = ["--batches", "2", "--patches", "20", "--device", "host", "--beside", str(held)]
+    arguments += ["--output", str(tmp_path)]
+    held.write_text("batch,held_bytes\n0,1048576\n1,1048576\n2,1048576\n")
+    assert main(["demo", "--json", "arrays", *arguments]) == 0
+    assert json.loads(capsys.readouterr().out)["beside"] == [1 << 20] * 3
+    assert main(["demo", "arrays", *arguments]) == 0
+    assert "too few batches to tell" in capsys.readouterr().out
+    held.write_text("batch,held_bytes\n0,much\n")
+    assert main(["demo", "arrays", *arguments]) == 1
+    assert str(held) in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("flaw", ["kernel", "memory"])
@@ -126,13 +143,15 @@ def test_on_a_gpu_by(library: str, leak_check: None) -> None:
 
 
 def test_flat_is_what_does_not_grow() -> None:
-    def told(**memory: list[int]) -> bool:
+    def told(**memory: list[int]) -> bool | None:
         level = [1] * (WARM_UP + 5)
         all_flat = Memory(level, level, level, level)
         return Outcome([], 0, "", "", "", WISH, [], memory=replace(all_flat, **memory)).flat
 
     grows = [*[1] * WARM_UP, 2]
     assert told()
+    assert told(held=grows[:WARM_UP]) is None
+    assert told(held=[]) is None
     assert told(held=[1, 5, *[3] * 100])
     assert told(live=grows)
     assert not told(held=grows)

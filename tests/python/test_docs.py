@@ -15,6 +15,7 @@ part of a file of the repository which is compiled and run as a test of its own,
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -162,6 +163,21 @@ def test_compiled(block: Block, tmp_path: Path) -> None:
 @pytest.mark.parametrize(("where", "command"), commands())
 def test_console(where: str, command: str, tmp_path: Path) -> None:
     run([sys.executable, "-m", *shlex.split(command)], tmp_path)
+
+
+def test_signatures_of_what_makes_arrays() -> None:
+    """`...` stands for what the row above says."""
+    text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
+    table = text.split("## Arrays: creation\n\n")[1].split("\n\n")[0]
+    told = dict(re.findall(r"`(\w+)\((.+?)\)`", table))
+    for name in ("empty", "full", "empty_like", "full_like", "asarray", "array"):
+        known = inspect.signature(getattr(isthmus, name))
+        bare = [each.replace(annotation=each.empty) for each in known.parameters.values()]
+        text = str(inspect.Signature(bare)).replace("'", '"')
+        if told[name].endswith("..."):
+            assert text.startswith(f"({told[name].removesuffix('...')}")
+        else:
+            assert text == f"({told[name]})"
 
 
 def part_of(path: Path, name: str) -> str:

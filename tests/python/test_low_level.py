@@ -125,6 +125,11 @@ def test_arithmetic() -> None:
         message_has(caught, [wrong, 1000])
     with pytest.raises(TypeError):
         ptr + 1.5  # type: ignore[operator]
+    assert 200 + ptr == inner
+    named = low_level.UsmPointer(ptr.buffer, 200, "float32")
+    assert (named.dtype, repr(named)) == (np.float32, repr(inner.cast("float32")))
+    with pytest.raises(TypeError):
+        low_level.UsmPointer(ptr.buffer, 0, "O")
 
 
 def test_no_bytes(dev: Device) -> None:
@@ -202,6 +207,25 @@ def test_addresses(dev: Device, kind: str) -> None:
     low_level.free(ctx, ptr)
 
 
+def test_addresses_of_another_context(dev: Device) -> None:
+    """They are refused, but for memory that the host has, whoever else knows of it."""
+    ctx, there = dev.default_context, allocated(sim(), "device", 64)
+    ptr = allocated(dev, "device", 64, 8)
+    low_level.unsafe_fill(ctx, dev, ptr, 9, 64).wait()
+    for call in (
+        lambda: low_level.unsafe_copyto(ctx, dev, int(there), ptr, 8),
+        lambda: low_level.unsafe_copyto(ctx, dev, ptr, int(there), 8),
+        lambda: low_level.unsafe_fill(ctx, dev, int(there), 1, 8),
+    ):
+        with pytest.raises(isthmus.WrongContextError):
+            call()
+    assert (contents(ptr) == 9).all()
+    source = np.arange(8, dtype=np.uint8)
+    adopted = isthmus.asarray(source, kind="host", device="host", copy=False)
+    low_level.unsafe_copyto(ctx, dev, ptr, adopted.ptr, 8).wait()
+    assert contents(ptr)[:8].tolist() == source.tolist()
+
+
 def test_nothing_waits_and_the_source_lives(dev: Device, gate: isthmus.Event) -> None:
     if "wait_for_host" not in dev.capabilities:
         pytest.skip("its queues cannot wait for the host")
@@ -233,6 +257,11 @@ def test_fills_count_elements(dev: Device, kind: str) -> None:
     assert (array.to_numpy() == 7).all()
 
 
+def read_only(buffer: Buffer, dtype: str) -> Array:
+    whole = Array(buffer, buffer.nbytes // np.dtype(dtype).itemsize, dtype)
+    return isthmus.broadcast_to(whole, whole.shape)
+
+
 BAD_COPIES: list[tuple[Any, Any, Any, type[Exception], list[object]]] = [
     ("ptr", b"12345", 6, isthmus.OutOfRangeError, [6, 5, "source"]),
     ("ptr", bytes(2000), 1001, isthmus.OutOfRangeError, [1001, 1000, "destination"]),
@@ -244,7 +273,8 @@ BAD_COPIES: list[tuple[Any, Any, Any, type[Exception], list[object]]] = [
     ("ptr", 0, 5, isthmus.InvalidArgumentError, ["address 0"]),
     ("ptr", -4, 5, isthmus.InvalidArgumentError, ["-4"]),
     ("ptr", "text", 2, TypeError, ["source", "str"]),
-    (b"constant", "ptr", 2, isthmus.ReadOnlyError, []),
+    (b"constant", "ptr", 2, isthmus.ReadOnlyError, ["destination", "bytes"]),
+    ("read", "ptr", 2, isthmus.ReadOnlyError, ["destination", "Array"]),
     (None, "ptr", 2, TypeError, ["destination", "NoneType"]),
     ("freed", bytes(10), 2, isthmus.ClosedError, []),
 ]
@@ -260,7 +290,8 @@ def test_bad_copies(
     dead = allocated(dev, "device", 1000)
     low_level.free(ctx, dead)
     low_level.unsafe_fill(ctx, dev, ptr, 9, 1000).wait()
-    named = {"ptr": ptr, "inner": ptr + 100, "floats": ptr.cast("float32"), "freed": dead}
+    named: dict[str, Any] = {"ptr": ptr, "inner": ptr + 100, "floats": ptr.cast("float32")}
+    named |= {"freed": dead, "read": read_only(ptr.buffer, "float32")}
     given = [named.get(each, each) if isinstance(each, str) else each for each in (dst, src)]
     with pytest.raises(error) as caught:
         low_level.unsafe_copyto(ctx, dev, *given, n)
@@ -281,6 +312,7 @@ BAD_FILLS: list[tuple[Any, Any, int, type[Exception]]] = [
     ("int16", 1 << 15, 3, OverflowError),
     ("int16", 1.5, 3, TypeError),
     ("int16", 1, -3, ValueError),
+    ("read", 1, 3, isthmus.ReadOnlyError),
 ]
 
 
@@ -289,8 +321,9 @@ BAD_FILLS: list[tuple[Any, Any, int, type[Exception]]] = [
 def test_bad_fills(dev: Device, dtype: Any, pattern: Any, n: int, error: type[Exception]) -> None:
     ptr = allocated(dev, "device", 64, 8)
     low_level.unsafe_fill(ptr.context, dev, ptr, 9, 64).wait()
+    to = read_only(ptr.buffer, "int16") if dtype == "read" else ptr.cast(dtype)
     with pytest.raises(error):
-        low_level.unsafe_fill(ptr.context, dev, ptr.cast(dtype), pattern, n).wait()
+        low_level.unsafe_fill(ptr.context, dev, to, pattern, n).wait()
     assert (contents(ptr) == 9).all()
 
 

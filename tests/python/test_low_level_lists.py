@@ -99,13 +99,30 @@ def test_what_is_refused_comes_before_anything_ran(dev: Device, q: Queue) -> Non
     def negative(commands: low_level.CommandList) -> None:
         commands.append_fill(buffer, b"1234", -4)
 
+    array = Array(buffer, 4, "int16")
+    freed = Buffer(8, device=dev)
+    freed.free()
+    seen = isthmus.broadcast_to(array, (4,))
+
     for work, error in (
         (too_long, isthmus.OutOfRangeError),
         (raises, KeyError),
         (address, TypeError),
         (uneven, isthmus.InvalidArgumentError),
         (negative, isthmus.InvalidArgumentError),
+        (lambda commands: commands.append_fill(array, 1.5), TypeError),
+        (lambda commands: commands.append_fill(array, 1 << 15), OverflowError),
+        (lambda commands: commands.append_fill(seen, 1), isthmus.ReadOnlyError),
+        (lambda commands: commands.append_copy(seen, bytes(8)), isthmus.ReadOnlyError),
+        (lambda commands: commands.append_copy(bytes(8), buffer), isthmus.ReadOnlyError),
+        (lambda commands: commands.append_fill(freed, 1), isthmus.ClosedError),
+        (lambda commands: commands.append_copy(freed, bytes(8)), isthmus.ClosedError),
+        (lambda commands: commands.append_copy(buffer, freed), isthmus.ClosedError),
     ):
+        commands = low_level.CommandList()
+        commands.append_fill(buffer, 5)
+        with pytest.raises(error):
+            work(commands)
         with pytest.raises(error):
             low_level.execute(q, work)
     for wrong in ([5], 5, [lambda queue: None, "a"]):
@@ -136,7 +153,7 @@ def test_prefetch(dev: Device, q: Queue, where: str | None) -> None:
         return
     low_level.unsafe_fill(ptr.context, dev, ptr, 3, 4096)
     low_level.prefetch(ptr, device=to)
-    low_level.prefetch(ptr + 100, 1000, to)
+    low_level.prefetch(ptr + 100, 1000, "host:0" if to == "host" else to)
     event = low_level.prefetch(Array(ptr.buffer, 1024), device=to, blocking=False)
     assert event is not None
     event.wait()
@@ -192,6 +209,19 @@ def test_the_simulated_driver_is_told() -> None:
     low_level.advise(ptr, "read_mostly")
     low_level.advise(ptr, "preferred_location", "host")
     assert sim_calls(dev, "advise") == before + 2
+
+
+def test_advice_about_the_host(dev: Device) -> None:
+    """Of CUDA's it is Isthmus that does not pass it on, which the error says."""
+    ptr = shared(dev)
+    if "advise" not in dev.capabilities:
+        pytest.skip("no advice")
+    for host in ("host", "host:0", Device("host")):
+        if dev.backend != "cuda":
+            low_level.advise(ptr, "preferred_location", host)
+            continue
+        with pytest.raises(isthmus.UnsupportedError, match="not passed on"):
+            low_level.advise(ptr, "preferred_location", host)
 
 
 def test_bad_advice() -> None:

@@ -235,8 +235,11 @@ def test_bad_gathers() -> None:
         isthmus.gather(parts, bytearray(80))
     constant = np.zeros((4, 5), np.float32)
     constant.flags.writeable = False
-    with pytest.raises(isthmus.ReadOnlyError):
-        isthmus.gather(parts, constant)
+    seen = isthmus.broadcast_to(isthmus.zeros((4, 5), device=HOST), (4, 5))
+    for sources in (parts, [part.to_numpy() for part in parts]):
+        for out in (constant, seen):
+            with pytest.raises(isthmus.ReadOnlyError, match="out of type"):
+                isthmus.gather(sources, out)
     with pytest.raises(ValueError, match="without dimensions"):
         isthmus.gather([np.array(5)])
 

@@ -14,7 +14,7 @@ import pytest
 from support import filled, noise, until
 
 import isthmus
-from isthmus import Buffer, Context, Device, Event, Queue
+from isthmus import Buffer, Context, Device, Event, Queue, low_level
 from isthmus.memory import PoolResource, as_usm_memory
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
@@ -217,6 +217,17 @@ def test_our_memory_over_arrays_of_dpnp() -> None:
     array = dpnp.arange(1000, dtype=np.float32)
     adopted = as_usm_memory(array)
     assert adopted.tobytes() == np.arange(1000, dtype=np.float32).tobytes()
+
+
+def test_copies_to_an_address_that_only_the_driver_knows(theirs: Any, ours: Queue) -> None:
+    """The host cannot touch it: taken for its memory it would end the process."""
+    memory = dm.MemoryUSMDevice(DATA.nbytes, queue=theirs)
+    ctx, dev = ours.context, ours.device
+    low_level.unsafe_copyto(ctx, dev, memory._pointer, DATA, DATA.nbytes).wait()
+    low_level.unsafe_fill(ctx, dev, memory._pointer + 8, 7, 8).wait()
+    back = np.zeros_like(DATA)
+    low_level.unsafe_copyto(ctx, dev, back, memory._pointer, DATA.nbytes).wait()
+    assert np.array_equal(back, [*DATA[:8], *[7] * 8, *DATA[16:]])
 
 
 # -- order
