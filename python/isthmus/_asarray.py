@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from . import _core
-from ._core import Array, Buffer, DType, copyto, current_queue, empty
+from ._core import Array, Buffer, DType, MemoryResource, copyto, current_queue, empty
 from .unified import UnifiedBuffer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from ._core import Device, MemoryResource, Queue
+    from ._core import Device, Queue
 
 _CPU = 1  # DLPack's number of the host
 _SYCLS = "__sycl_usm_array_interface__"
+_NUMPYS = ("__array__", "__array_interface__", "__array_struct__")
 
 
 def asarray(
@@ -27,6 +28,7 @@ def asarray(
     device: Device | str | None = None,
     queue: Queue | None = None,
     resource: MemoryResource | None = None,
+    fallback: str | None = None,
     usm_type: str | None = None,
     sycl_queue: Queue | None = None,
 ) -> Array:
@@ -43,20 +45,31 @@ def asarray(
     ``astype``. ``kind``, ``device`` and ``queue`` None: those of ``obj`` where it is memory that a
     device has, else "device" and the current queue, so that what lies in plain host memory is
     copied; with ``kind="host"`` and a queue of the host device it is taken as it is. Another queue
-    of the same context and device needs no copy. ``resource``: where a copy's memory comes from.
+    of the same context and device needs no copy. ``resource``: where a copy's memory comes from,
+    and the kind and the queue where none is named. ``fallback``: as in ``empty``, of a copy.
     ``usm_type`` and ``sycl_queue`` are other names of ``kind`` and ``queue``.
 
     Raises TypeError for elements that no array has (objects, text, dates, records, another order
-    of bytes) and for two names of one argument, ValueError as above and for a bad kind, BufferError
-    for memory that cannot be shared.
+    of bytes) and for two names of one argument, ValueError as above and for a bad kind,
+    OverflowError for Python integers that ``dtype`` does not hold, BufferError for memory that
+    cannot be shared.
     """
     kind = _one_of("kind", kind, "usm_type", usm_type)
     queue = _one_of("queue", queue, "sycl_queue", sycl_queue)
     if copy is not None and not isinstance(copy, bool):
         raise TypeError(f"copy must be True, False or None, not {copy!r}")
+    if resource is not None and not isinstance(resource, MemoryResource):
+        raise TypeError(
+            f"resource must be a resource of isthmus.memory or None, not {type(resource).__name__}"
+        )
     wanted = None if dtype is None else DType(dtype)
     source = _source_of(obj, wanted)
-    request = _Request(wanted, copy, kind, device, queue, resource)
+    if copy is False and not _has_memory(obj):
+        raise ValueError(
+            f"copy=False, but a copy is needed: {obj!r:.40} of type {type(obj).__name__} has no "
+            "memory that could be shared"
+        )
+    request = _Request(wanted, copy, kind, device, queue, resource, fallback)
     if not isinstance(source, Array):
         return request.of_host(source)
     return request.of_array(source, is_plain=_is_plain(obj, source))
@@ -71,13 +84,14 @@ def array(
     device: Device | str | None = None,
     queue: Queue | None = None,
     resource: MemoryResource | None = None,
+    fallback: str | None = None,
     usm_type: str | None = None,
     sycl_queue: Queue | None = None,
 ) -> Array:
     """As ``asarray``, with a copy unless ``copy`` says otherwise."""
     return asarray(
         obj, dtype, copy=copy, kind=kind, device=device, queue=queue, resource=resource,
-        usm_type=usm_type, sycl_queue=sycl_queue,
+        fallback=fallback, usm_type=usm_type, sycl_queue=sycl_queue,
     )  # fmt: skip
 
 
@@ -105,6 +119,24 @@ def _source_of(obj: Any, wanted: DType | None) -> Array | NDArray[Any]:
     return _in_host_memory(obj, wanted) if shared is None else shared
 
 
+def _has_memory(obj: Any) -> bool:
+    """Whether its elements lie in memory of its own, not in an array that NumPy made of it."""
+    import numpy as np
+
+    if isinstance(obj, np.generic):
+        return False
+    if isinstance(obj, (UnifiedBuffer, Array, Buffer)):
+        return True
+    lends = (_SYCLS, "__dlpack_device__", "__cuda_array_interface__", *_NUMPYS)
+    if any(hasattr(obj, name) for name in lends):
+        return True
+    try:
+        memoryview(obj)
+    except TypeError:
+        return False
+    return True
+
+
 def _is_plain(obj: Any, source: Array) -> bool:
     """Whether another library lends it as host memory, of which it tells no queue."""
     is_told = isinstance(obj, (Array, Buffer, UnifiedBuffer)) or hasattr(obj, _SYCLS)
@@ -124,7 +156,7 @@ def _lent(obj: Any) -> Array | NDArray[Any] | None:
 
     try:
         made = np.from_dlpack(obj)
-    except (BufferError, RuntimeError):  # a type that NumPy has not, as bfloat16
+    except (BufferError, RuntimeError):  # a type that NumPy has not, as bfloat16; 1.x's error
         return _core._array_from_dlpack(obj)
     # What comes by DLPack before 1.0, which cannot tell, NumPy takes for read-only.
     return made if made.flags.writeable else _core._array_from_dlpack(obj)
@@ -138,9 +170,9 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
     except (TypeError, BufferError):
         pass
     made = np.asarray(obj)
-    is_told = wanted is not None and wanted.name != "bfloat16"
-    if made.dtype.kind == "O" and is_told:
-        return np.asarray(obj, wanted)  # integers beyond 64 bits, say, as floats
+    is_told = wanted is not None and wanted.name != "bfloat16" and wanted != made.dtype
+    if made.dtype.kind in "iufO" and is_told:
+        return np.asarray(obj, wanted)  # OverflowError for 300 as uint8; 2**70 is a float
     return made
 
 
@@ -154,10 +186,11 @@ class _Request:
     device: Device | str | None
     queue: Queue | None
     resource: MemoryResource | None
+    fallback: str | None
 
     def of_array(self, source: Array, *, is_plain: bool) -> Array:
         """The same memory, or a copy; ``is_plain``: the host's, which no device knows."""
-        kind = self.kind or ("device" if is_plain else source.kind)
+        kind = self.kind_or("device" if is_plain else source.kind)
         queue = self.queue_on(current_queue() if is_plain else source.queue)
         reasons = self.reasons_of_type(DType(source.dtype))
         if kind != source.kind:
@@ -171,7 +204,7 @@ class _Request:
     def of_host(self, source: NDArray[Any]) -> Array:
         """The same for an array of NumPy's."""
         own = DType(source.dtype)  # TypeError with the reason
-        kind = self.kind or "device"
+        kind = self.kind_or("device")
         queue = self.queue_on(current_queue())
         reasons = self.reasons_of_type(own)
         reasons += _reasons_of_place(source, kind, queue)
@@ -181,10 +214,21 @@ class _Request:
             return self.copied(source, own, kind, queue)
         return _adopted(source, own, kind, queue)
 
+    def kind_or(self, otherwise: str) -> str:
+        """The kind that is named, or the resource's."""
+        return self.kind or (otherwise if self.resource is None else self.resource.kind)
+
     def queue_on(self, otherwise: Queue) -> Queue:
-        """The queue that is named; where only a device is, ``otherwise`` if it is on that."""
+        """The queue that is named; where only a device is, ``otherwise`` if it is on that.
+
+        Where neither is, the same by the resource's queue.
+        """
         if self.queue is None and self.device is None:
-            return otherwise
+            if self.resource is None:
+                return otherwise
+            own = self.resource.queue
+            is_its = (own.context, own.device) == (otherwise.context, otherwise.device)
+            return otherwise if is_its else own
         named = _core._queue_for(self.queue, self.device)
         is_its_device = self.queue is None and named.device == otherwise.device
         return otherwise if is_its_device else named
@@ -209,6 +253,7 @@ class _Request:
             kind=kind,
             queue=queue,
             resource=self.resource,
+            fallback=self.fallback,
         )
         copyto(made, source, casting="unsafe")
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from html import escape
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -19,7 +20,7 @@ LONGEST_WAIT = 2.0  # seconds
 
 def to_text(array: Array) -> str:
     """As NumPy prints one with these elements. Waits for pending work."""
-    return _elements(array)
+    return _elements(array, None)
 
 
 def to_repr(array: Array) -> str:
@@ -57,25 +58,26 @@ def _readable(nbytes: int) -> str:
 
 def _elements_or_reason(array: Array) -> str:
     try:
-        array.buffer.wait(LONGEST_WAIT)
-        return _elements(array)
+        return _elements(array, time.monotonic() + LONGEST_WAIT)
     except WaitTimeoutError:
         return "(work on it has not ended)"
     except Error as failed:
         return f"(not to be read: {failed})"
 
 
-def _elements(array: Array) -> str:
+def _elements(array: Array, deadline: float | None) -> str:
+    """WaitTimeoutError where they cannot be had before that; None: waits as long as it takes."""
     options = np.get_printoptions()
     if array.ndim == 0:
-        return str(_on_host(array)[()])
+        return str(_on_host(array, deadline)[()])
     if array.size <= options["threshold"]:
-        return np.array2string(_on_host(array), separator=" ")
+        return np.array2string(_on_host(array, deadline), separator=" ")
     edge = options["edgeitems"]
-    return np.array2string(_with_gaps(array, edge), separator=" ", threshold=0, edgeitems=edge)
+    shown = _with_gaps(array, edge, deadline)
+    return np.array2string(shown, separator=" ", threshold=0, edgeitems=edge)
 
 
-def _with_gaps(array: Array, edge: int) -> NDArray[Any]:
+def _with_gaps(array: Array, edge: int, deadline: float | None) -> NDArray[Any]:
     """Its corners, and in each long dimension one more element, which is not shown.
 
     NumPy, told to leave out all but the corners, prints of it what it would of the whole.
@@ -89,7 +91,7 @@ def _with_gaps(array: Array, edge: int) -> NDArray[Any]:
     ]
     shown: NDArray[Any] | None = None
     for corner in product(*parts):
-        values = _on_host(array[tuple(of_array for of_array, _ in corner)])
+        values = _on_host(array[tuple(of_array for of_array, _ in corner)], deadline)
         if shown is None:
             shown = np.zeros(extents, values.dtype)
         shown[tuple(of_shown for _, of_shown in corner)] = values
@@ -97,11 +99,21 @@ def _with_gaps(array: Array, edge: int) -> NDArray[Any]:
     return shown
 
 
-def _on_host(array: Array) -> NDArray[Any]:
+def _on_host(array: Array, deadline: float | None) -> NDArray[Any]:
     """A copy of the elements; NumPy may know no bfloat16, the upper half of a float32."""
     if array.dtype.name != "bfloat16":
-        return array.to_numpy()  # type: ignore[no-any-return]
-    halves = Array(
-        array.buffer, array.shape, "uint16", strides=array.strides, offset=array.offset
-    ).to_numpy()
-    return (halves.astype(np.uint32) << 16).view(np.float32)  # type: ignore[no-any-return]
+        return _copied(array, deadline)
+    halves = _copied(
+        Array(array.buffer, array.shape, "uint16", strides=array.strides, offset=array.offset),
+        deadline,
+    )
+    return (halves.astype(np.uint32) << 16).view(np.float32)
+
+
+def _copied(array: Array, deadline: float | None) -> NDArray[Any]:
+    """The copy comes behind all that the queue has, which may be work on other memory."""
+    out = np.empty(array.shape, array.dtype)
+    event = array.copy_to(out, blocking=False)
+    assert event is not None
+    event.wait(None if deadline is None else max(0.0, deadline - time.monotonic()))
+    return out

@@ -4,38 +4,49 @@ from __future__ import annotations
 
 import functools
 import inspect
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _core
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from contextvars import Token
 
     from typing_extensions import Self
 
 Function = TypeVar("Function", bound="Callable[..., Any]")
 
+# Of the task, not of the object: tasks that share one leave it in any order.
+_entered: ContextVar[int] = ContextVar("isthmus.allow_scalar.entered", default=0)
+
 
 class allow_scalar:  # noqa: N801
     """Allows single elements of arrays of device kind to be read and written.
 
-    ``with isthmus.allow_scalar():``, or as a decorator of a function, a coroutine function too. It
-    holds for the thread and ``asyncio`` task that entered it. Each element takes a transfer, some
-    microseconds: good for a look, not for a loop.
+    ``with isthmus.allow_scalar():``, or as a decorator of a function, a coroutine function too, but
+    of no generator function (TypeError): what that allowed would hold for its caller. It holds for
+    the thread and ``asyncio`` task that entered it; several may share one object. Each element
+    takes a transfer, some microseconds: good for a look, not for a loop.
     """
 
-    def __init__(self) -> None:
-        self._entered: list[Token[bool]] = []
-
     def __enter__(self) -> Self:
-        self._entered.append(_core._scalar_is_allowed.set(True))
+        _entered.set(_entered.get() + 1)
+        _core._scalar_is_allowed.set(True)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _core._scalar_is_allowed.reset(self._entered.pop())
+        before = _entered.get() - 1
+        if before < 0:
+            raise RuntimeError("allow_scalar() is left that was not entered in this thread or task")
+        _entered.set(before)
+        _core._scalar_is_allowed.set(before > 0)
 
     def __call__(self, function: Function) -> Function:
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                f"{function.__qualname__} is a generator function, whose caller would be allowed "
+                "single elements, too: use `with isthmus.allow_scalar():` in it, without a yield"
+            )
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from ._core import Array, Device, Error, Event, Queue, empty
+from ._core import Array, Device, Error, Event, Queue, ReadOnlyError, empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,6 +23,7 @@ def scatter(
     axis: int = 0,
     *,
     kind: str = "device",
+    fallback: str | None = None,
 ) -> list[Array]:
     """Copies ``data`` into new Arrays, one on each device, cut along ``axis`` as evenly as can be.
 
@@ -30,8 +31,9 @@ def scatter(
     devices the first ones have one element more, and some have none where there are fewer elements
     than devices. ``data``: an Array on any device, a NumPy array, or what NumPy makes one of; it
     may have gaps. ``devices``: Devices and filter strings, whose default queues are used, or
-    Queues; one may be named several times. ``kind`` is that of the parts. Their memory comes from
-    where that of ``isthmus.empty`` does.
+    Queues; one may be named several times. ``kind`` is that of the parts, and
+    ``fallback`` where a device has no memory of it left. Their memory comes from where that of
+    ``isthmus.empty`` does.
 
     All memory is allocated first, then the copies to all devices run at the same time, and are
     waited for. If one fails the others are waited for, too, and the first failure is raised; no
@@ -44,7 +46,7 @@ def scatter(
     bounds = _bounds(source.shape[along], len(queues))
     shapes = [_with_extent(source.shape, along, stop - start) for start, stop in bounds]
     parts = [
-        empty(shape, source.dtype, kind=kind, queue=queue)
+        empty(shape, source.dtype, kind=kind, queue=queue, fallback=fallback)
         for shape, queue in zip(shapes, queues, strict=True)
     ]
     _all_at_once(
@@ -171,3 +173,5 @@ def _check_out(out: Any, shape: Shape, dtype: Any) -> None:
         raise ValueError(f"out has shape {tuple(out.shape)}, all parts together {shape}")
     if out.dtype != dtype:
         raise TypeError(f"out has elements of {out.dtype}, the parts of {dtype}")
+    if out.read_only if isinstance(out, Array) else not out.flags.writeable:
+        raise ReadOnlyError(f"out of type {type(out).__name__} is read-only")

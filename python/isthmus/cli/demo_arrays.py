@@ -38,6 +38,10 @@ def add_to(commands: Any) -> Any:
         "--patches", type=patches, default=1000, metavar="N", help="in a batch; default: 1000"
     )
     made.add_argument("--seed", type=int, default=1, metavar="N", help="of their order; default: 1")
+    made.add_argument(
+        "--beside", default="", metavar="CSV",
+        help="what another program held behind each batch, as examples/cpp-array writes: drawn too",
+    )  # fmt: skip
     made.set_defaults(run=run)
     return made
 
@@ -53,11 +57,11 @@ def patches(text: str) -> int:
 
 
 def run(chosen: argparse.Namespace) -> int:
-    """Runs the demo; 1 if a result was not what NumPy says, or the memory grew."""
+    """Runs the demo; 1 if a result was not what NumPy says, or the memory was seen to grow."""
     from isthmus.demo.arrays.outcome import Wish
     from isthmus.demo.arrays.run import run as run_demo
 
-    wish = Wish(chosen.batches, chosen.patches, chosen.device, chosen.seed)
+    wish = Wish(chosen.batches, chosen.patches, chosen.device, chosen.seed, chosen.beside)
     with progress("demo") as tell:
         outcome = run_demo(wish, chosen.output, tell)
     if chosen.json:
@@ -65,10 +69,12 @@ def run(chosen: argparse.Namespace) -> int:
         print_json(asdict(outcome) | totals)
     else:
         _print(outcome)
-    return verdict(outcome.exact) or (0 if outcome.flat else 1)
+    return verdict(outcome.exact) or int(outcome.flat is False)
 
 
 def _print(outcome: Outcome) -> None:
+    from isthmus.demo.arrays.outcome import WARM_UP
+
     for note in outcome.notes:
         print_line(note, "yellow")
     for path in outcome.photographs:
@@ -89,8 +95,12 @@ def _print(outcome: Outcome) -> None:
         f"{outcome.wrong_batches[0]}"
     )  # fmt: skip
     print_line(f"result      {told}", "green" if outcome.exact else "bold red")
-    flat = "flat" if outcome.flat else "NOT flat: it grew behind the first batches"
-    print_line(f"memory      {flat}", "green" if outcome.flat else "bold red")
+    flat, colour = {
+        True: ("flat", "green"),
+        False: ("NOT flat: it grew behind the first batches", "bold red"),
+        None: (f"too few batches to tell: more than {WARM_UP} are needed", "yellow"),
+    }[outcome.flat]
+    print_line(f"memory      {flat}", colour)
     print_line(f"picture     {outcome.picture}")
 
 

@@ -114,6 +114,11 @@ def _number(advice: Advice, dev: Device, about_host: bool) -> int:
         )
     number = _numbers_of(dev, about_host).get(advice)
     if number is None:
+        if dev.backend == "cuda" and about_host and advice in _CUDA:
+            raise UnsupportedError(
+                f"advice {advice.value!r} about the host is not passed on to the driver of "
+                f"{dev.filter}: give its own device, or none"
+            )
         about = " about the host" if about_host else ""
         raise UnsupportedError(f"the driver of {dev.filter} has no advice {advice.value!r}{about}")
     return number
@@ -182,14 +187,15 @@ def _is_host(named: Device | str | None, own: Device) -> bool:
     """Whether the host is meant. UnsupportedError for another device than the memory's own."""
     if named is None or named == own:
         return False
-    if named == "host" or (isinstance(named, Device) and named.backend == "host"):
-        return True
     if not isinstance(named, (str, Device)):
         raise TypeError(f"device must be a Device or a filter, not {type(named).__name__}")
-    if Device(named) == own:
+    meant = Device(named)
+    if meant == own:
         return False
+    if meant.backend == "host":
+        return True
     raise UnsupportedError(
-        f"memory of {own.filter} goes there or to the host, not to {Device(named).filter}: "
+        f"memory of {own.filter} goes there or to the host, not to {meant.filter}: "
         "allocate it there, or copy it"
     )
 

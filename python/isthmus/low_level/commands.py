@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from isthmus._core import InvalidArgumentError, Queue
+from isthmus._core import Buffer, ClosedError, InvalidArgumentError, Queue
 
 from .advice import Advice, checked_number, prefetch_on, prefetched
 from .place import Place, is_address, place, usm_place
-from .transfers import copy_on, fill_on, raw
+from .transfers import copy_on, elements_of, fill_on, raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -38,9 +38,9 @@ class CommandList:
         """A copy of ``nbytes`` bytes (None: all of ``src``), behind the events ``after``.
 
         ``dst`` and ``src`` as in ``unsafe_copyto``, but for addresses, which are TypeErrors.
-        Raises OutOfRangeError past either end.
+        Raises OutOfRangeError past either end, ReadOnlyError, ClosedError.
         """
-        to, source = _known(dst, "destination"), _known(src, "source")
+        to, source = _known(dst, "destination", writes=True), _known(src, "source")
         count = _count(nbytes, source)
         to.room(count, "destination")
         source.room(count, "source")
@@ -51,14 +51,18 @@ class CommandList:
     ) -> None:
         """``pattern``, as in ``unsafe_fill``, over ``nbytes`` bytes (None: all from ``ptr`` on).
 
-        Raises InvalidArgumentError for bytes that are no multiple of the pattern's.
+        Raises InvalidArgumentError for bytes that are no multiple of the pattern's, OverflowError
+        and TypeError for what the type does not hold, ReadOnlyError, ClosedError.
         """
-        to = usm_place(ptr, "destination")
+        to = usm_place(ptr, "destination", writes=True)
+        _check_lives(to)
         count = _count(nbytes, to)
         to.room(count, "destination")
         size = len(raw(pattern)) if to.dtype is None else to.dtype.itemsize
         if size == 0 or count % size:
             raise InvalidArgumentError(f"{count} bytes are no multiple of the pattern's {size}")
+        if to.dtype is not None:
+            elements_of(to, 0).fill(pattern)  # runs nothing, and refuses the same values
         self._operations.append(
             partial(fill_on, dst=to, pattern=pattern, nbytes=count, after=after)
         )
@@ -106,8 +110,9 @@ def execute(
 
     ``operations``: a function, which gets a ``CommandList`` and appends to it; a list of that kind;
     or functions that take a queue and return an event. What the function raises, and what an
-    operation is refused for as it is appended, comes before anything was put on the queue. Does not
-    wait. Without operations the event is of all that the queue has.
+    operation is refused for as it is appended, comes before anything was put on the queue. Where
+    one fails later, as it is put there, those before it are on the queue and run, and none behind
+    it is. Does not wait. Without operations the event is of all that the queue has.
     """
     if not isinstance(queue, Queue):
         raise TypeError(f"queue must be an isthmus.Queue, not {type(queue).__name__}")
@@ -129,10 +134,17 @@ def _collected(operations: Any) -> list[Operation]:
     return collected
 
 
-def _known(given: Any, name: str) -> Place:
+def _known(given: Any, name: str, *, writes: bool = False) -> Place:
     if is_address(given):
         raise TypeError(f"the {name} of a list's copy is no bare address: nothing would keep it")
-    return place(given, name)
+    known = place(given, name, writes=writes)
+    _check_lives(known)
+    return known
+
+
+def _check_lives(of: Place) -> None:
+    if isinstance(of.holder, Buffer) and of.holder.freed:
+        raise ClosedError(f"the memory of {of.holder!r} was freed")
 
 
 def _count(nbytes: int | None, of: Place) -> int:

@@ -7,7 +7,14 @@ import numbers
 import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from isthmus._core import Array, Buffer, InvalidArgumentError, OutOfRangeError, query
+from isthmus._core import (
+    Array,
+    Buffer,
+    InvalidArgumentError,
+    OutOfRangeError,
+    ReadOnlyError,
+    query,
+)
 
 from .pointer import UsmPointer
 
@@ -36,10 +43,16 @@ class Place(NamedTuple):
             )
 
 
-def usm_place(given: Any, name: str) -> Place:
-    """Of memory of Isthmus' own. TypeError for anything else, ValueError for an array with gaps."""
+def usm_place(given: Any, name: str, *, writes: bool = False) -> Place:
+    """Of memory of Isthmus' own, ReadOnlyError where it is only read.
+
+    TypeError for anything else, ValueError for an array with gaps.
+    """
     if isinstance(given, UsmPointer):
+        _check_writes(given.buffer, name, writes)
         return Place(given.buffer, given.offset, given.nbytes, given.dtype)
+    if isinstance(given, (Array, Buffer)):
+        _check_writes(given, name, writes)
     if isinstance(given, Buffer):
         return Place(given, 0, given.nbytes, None)
     if isinstance(given, Array):
@@ -55,10 +68,15 @@ def usm_place(given: Any, name: str) -> Place:
     )
 
 
-def place(given: Any, name: str) -> Place:
+def _check_writes(given: Array | Buffer, name: str, writes: bool) -> None:
+    if writes and given.read_only:
+        raise ReadOnlyError(f"the {name} of type {type(given).__name__} is read-only")
+
+
+def place(given: Any, name: str, *, writes: bool = False) -> Place:
     """Of the same, and of host memory with the buffer protocol or an array interface."""
     if isinstance(given, (UsmPointer, Buffer, Array)):
-        return usm_place(given, name)
+        return usm_place(given, name, writes=writes)
     if any(hasattr(given, interface) for interface in _INTERFACES):
         return Place(given, 0, None, _dtype_of_interface(given))
     try:
@@ -68,6 +86,8 @@ def place(given: Any, name: str) -> Place:
             f"the {name} must be a pointer, an array, an address or an object with the buffer "
             f"protocol, not {type(given).__name__}"
         ) from None
+    if writes and seen.readonly:
+        raise ReadOnlyError(f"the {name} of type {type(given).__name__} is read-only")
     if not seen.contiguous:
         raise ValueError(f"the {name} is an array with gaps, and elements are counted without")
     return Place(given, 0, seen.nbytes, _dtype_of_view(given, seen))
@@ -79,15 +99,22 @@ def is_address(given: Any) -> bool:
 
 
 def place_at(address: Any, name: str, nbytes: int, queue: Queue) -> Place:
-    """Of USM, known to the library or to the queue's context, else of the host's memory."""
+    """Of USM, known to the library or to the queue's context, else of the host's memory.
+
+    WrongContextError for USM of another context. What the host device has is the host's memory.
+    """
     if nbytes == 0:
         return Place(bytearray(), 0, 0, None)
     at = operator.index(address)
     if at <= 0:
         raise InvalidArgumentError(f"the {name} is the address {at}, where no {nbytes} bytes lie")
-    if "unknown" not in (query(at).kind, query(at, context=queue.context).kind):
-        return Place(Buffer.adopt(at, nbytes, queue=queue), 0, nbytes, None)
-    return Place((ctypes.c_ubyte * nbytes).from_address(at), 0, nbytes, None)
+    known = query(at)
+    if known.kind == "unknown":
+        known = query(at, context=queue.context)
+    is_of_host = known.device is not None and known.device.backend == "host"
+    if known.kind == "unknown" or (is_of_host and known.context != queue.context):
+        return Place((ctypes.c_ubyte * nbytes).from_address(at), 0, nbytes, None)
+    return Place(Buffer.adopt(at, nbytes, queue=queue), 0, nbytes, None)
 
 
 def _dtype_of_view(given: Any, seen: memoryview) -> Any:

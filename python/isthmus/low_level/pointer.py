@@ -36,7 +36,10 @@ class UsmPointer:
     __slots__ = ("_address", "_buffer", "_dtype", "_offset")
 
     def __init__(self, buffer: Buffer, offset: int = 0, dtype: Any = None) -> None:
-        """Points ``offset`` bytes into the buffer, at elements of ``dtype`` (None: bytes)."""
+        """Points ``offset`` bytes into the buffer, at elements of ``dtype`` (None: bytes).
+
+        ``dtype`` is what ``isthmus.DType`` takes, TypeError for a type that no array has.
+        """
         if not isinstance(buffer, Buffer):
             raise TypeError(f"a pointer is into an isthmus.Buffer, not {type(buffer).__name__}")
         at = operator.index(offset)
@@ -44,7 +47,8 @@ class UsmPointer:
             raise OutOfRangeError(
                 f"byte {at} does not lie in an allocation of {buffer.nbytes} bytes"
             )
-        self._buffer, self._offset, self._dtype = buffer, at, dtype
+        self._buffer, self._offset = buffer, at
+        self._dtype = None if dtype is None else DType(dtype)
         self._address = buffer.ptr + at
 
     @property
@@ -92,7 +96,7 @@ class UsmPointer:
 
         Raises TypeError for a type that no array has.
         """
-        return UsmPointer(self._buffer, self._offset, None if dtype is None else DType(dtype))
+        return UsmPointer(self._buffer, self._offset, dtype)
 
     def __index__(self) -> int:
         if self._buffer.freed:
@@ -103,6 +107,8 @@ class UsmPointer:
 
     def __add__(self, nbytes: int) -> UsmPointer:
         return UsmPointer(self._buffer, self._offset + operator.index(nbytes), self._dtype)
+
+    __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, UsmPointer):

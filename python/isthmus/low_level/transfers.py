@@ -30,7 +30,11 @@ def unsafe_copyto(ctx: Context, dev: Device, dst: Any, src: Any, n: int) -> Even
     """
     queue = global_queue(ctx, dev)
     given = {"destination": dst, "source": src}
-    known = {name: place(each, name) for name, each in given.items() if not is_address(each)}
+    known = {
+        name: place(each, name, writes=name == "destination")
+        for name, each in given.items()
+        if not is_address(each)
+    }
     nbytes = bytes_of(n, *known.values())
     to, source = (
         known.get(name) or place_at(each, name, nbytes, queue) for name, each in given.items()
@@ -64,7 +68,7 @@ def unsafe_fill(ctx: Context, dev: Device, ptr: Any, pattern: Any, n: int) -> Ev
     if is_address(ptr):
         nbytes = bytes_of(n) * len(raw(pattern))
         return fill_on(queue, place_at(ptr, "destination", nbytes, queue), pattern, nbytes)
-    to = usm_place(ptr, "destination")
+    to = usm_place(ptr, "destination", writes=True)
     size = len(raw(pattern)) if to.dtype is None else 1
     return fill_on(queue, to, pattern, bytes_of(n, to) * size)
 
@@ -78,10 +82,14 @@ def fill_on(queue: Queue, dst: Place, pattern: Any, nbytes: int, after: Any = ()
         )
     else:
         count = nbytes // dst.dtype.itemsize
-        elements = Array(dst.holder, count, dst.dtype, offset=dst.offset)
-        event = elements.fill(pattern, queue=queue, after=after, blocking=False)
+        event = elements_of(dst, count).fill(pattern, queue=queue, after=after, blocking=False)
     assert event is not None
     return event
+
+
+def elements_of(typed: Place, count: int) -> Array:
+    """So many from there on. ClosedError where the memory was freed."""
+    return Array(typed.holder, count, typed.dtype, offset=typed.offset)
 
 
 def raw(pattern: Any) -> bytes:

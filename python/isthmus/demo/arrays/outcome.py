@@ -18,6 +18,7 @@ class Wish:
     patches: int = 1000  # in a batch
     device: str = ""
     seed: int = 1
+    beside: str = ""  # a CSV file, drawn too
 
 
 @dataclass
@@ -61,6 +62,7 @@ class Outcome:
     most: float = 0.0
     mean: float = 0.0
     picture: str = ""
+    beside: list[int] = field(default_factory=list)  # held by another program behind each batch
 
     @property
     def exact(self) -> bool:
@@ -68,13 +70,16 @@ class Outcome:
         return bool(self.memory.held) and self.wrong_results == 0
 
     @property
-    def flat(self) -> bool:
+    def flat(self) -> bool | None:
         """Whether behind the warm-up no more was held, asked of the driver or taken in RAM.
 
+        None: there was no batch behind it.
         What is in use behind a batch may be none of it, or one that the device has just left.
         """
+        if len(self.memory.held) <= WARM_UP:
+            return None
         held, asked, resident = (
-            max(each) - max(each[:WARM_UP]) if each else 0
+            max(each) - max(each[:WARM_UP])
             for each in (self.memory.held, self.memory.driver_allocations, self.memory.resident)
         )
         return held == asked == 0 and resident <= RESIDENT_SLACK

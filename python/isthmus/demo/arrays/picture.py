@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,14 +27,16 @@ def draw(outcome: Outcome, shown: Batch, path: str) -> str:
         3, 2, height_ratios=(3, 3, 2.2), left=0.055, right=0.985, top=0.875, bottom=0.05,
         wspace=0.14, hspace=0.42,
     )  # fmt: skip
-    memory, steps = outcome.memory, np.arange(len(outcome.memory.held))
-    _lines(figure.add_subplot(grid[0, :]), steps, "memory of the pool behind each batch, MiB", (
-        ("held", np.array(memory.held) / _MIB), ("in use", np.array(memory.live) / _MIB),
-    ))  # fmt: skip
-    _lines(figure.add_subplot(grid[1, 0]), steps, "the process in RAM, MiB", (
+    memory = outcome.memory
+    pools = [("held", np.array(memory.held) / _MIB), ("in use", np.array(memory.live) / _MIB)]
+    if outcome.beside:
+        name = f"held by {os.path.basename(outcome.wish.beside)}"
+        pools.append((name, np.array(outcome.beside) / _MIB))
+    _lines(figure.add_subplot(grid[0, :]), "memory of the pool behind each batch, MiB", pools)
+    _lines(figure.add_subplot(grid[1, 0]), "the process in RAM, MiB", (
         ("resident", np.array(memory.resident) / _MIB),
     ))  # fmt: skip
-    _lines(figure.add_subplot(grid[1, 1]), steps, "times that the driver gave memory", (
+    _lines(figure.add_subplot(grid[1, 1]), "times that the driver gave memory", (
         ("so far", np.array(memory.driver_allocations)),
     ))  # fmt: skip
     _patches(figure.add_subplot(grid[2, :]), shown)
@@ -44,7 +47,9 @@ def draw(outcome: Outcome, shown: Batch, path: str) -> str:
 
 def _heading(figure: Any, outcome: Outcome) -> None:
     verdict = "every number as NumPy has it" if outcome.exact else "NOT what NumPy says"
-    flat = "flat memory" if outcome.flat else "memory that is NOT flat"
+    flat = {True: "flat memory", False: "memory that is NOT flat", None: "too few to tell memory"}[
+        outcome.flat
+    ]
     figure.text(
         0.055, 0.945, f"{outcome.wish.batches} batches, {outcome.nbytes / 1e6:.0f} MB of real "
         f"pixels: {flat}; {verdict}", fontsize=15, fontweight="bold", color=TEXT,
@@ -54,15 +59,15 @@ def _heading(figure: Any, outcome: Outcome) -> None:
     )
 
 
-def _lines(axes: Any, steps: Any, title: str, lines: Any) -> None:
+def _lines(axes: Any, title: str, lines: Any) -> None:
     for (name, values), colour in zip(lines, _COLOURS, strict=False):
-        axes.plot(steps, values, color=colour, linewidth=1.8, label=name)
+        axes.plot(values, color=colour, linewidth=1.8, label=name, zorder=-len(axes.lines))
     axes.set_ylim(bottom=0, top=1.25 * max(1e-3, *(values.max() for _, values in lines)))
-    axes.set_xlim(0, max(1, len(steps) - 1))
+    axes.set_xlim(0, max(1, *(len(values) - 1 for _, values in lines)))
     axes.set_xlabel("batch", color=FAINT)
     axes.set_title(title, loc="left", fontsize=12, color=TEXT)
     if len(lines) > 1:
-        axes.legend(frameon=False, loc="upper right", ncols=2)
+        axes.legend(frameon=False, loc="upper right", ncols=len(lines))
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
 

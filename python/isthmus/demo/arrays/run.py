@@ -7,6 +7,7 @@ NumPy's, or it is told.
 
 from __future__ import annotations
 
+import csv
 import os
 import time
 from typing import TYPE_CHECKING
@@ -99,19 +100,32 @@ class Pipeline:
 def run(wish: Wish, output: str, tell: Tell) -> Outcome:
     """The whole demo. Raises what Isthmus raises, and ImportError for what must be installed."""
     check_output(output)
+    beside = _held_in(wish.beside) if wish.beside else []
     tell("opening drivers", 0.0)
     device, worker, notes = workers.choose(wish.device)
     tell("reading the photographs", 0.05)
     paths, source = patches.load(wish.seed)
     outcome = Outcome(
-        paths, source.count, device.filter, device.name.strip(), worker.name, wish, notes
-    )
+        paths, source.count, device.filter, device.name.strip(), worker.name, wish, notes,
+        beside=beside,
+    )  # fmt: skip
     pipeline = Pipeline(outcome, source, worker)
     pipeline.go(tell)
     tell("drawing the picture", 0.9)
     outcome.picture = pipeline.draw(os.path.abspath(os.path.join(output, PICTURE)))
     tell("done", 1.0)
     return outcome
+
+
+def _held_in(path: str) -> list[int]:
+    """The second column of a CSV file with a line for each batch, behind one with their names."""
+    with open(path, encoding="ascii", newline="") as lines:
+        try:
+            return [int(held) for _, held in list(csv.reader(lines))[1:]]
+        except ValueError as problem:
+            raise ValueError(
+                f"{path} has not a batch's number and bytes in each line: {problem}"
+            ) from None
 
 
 def _resident_bytes() -> int:

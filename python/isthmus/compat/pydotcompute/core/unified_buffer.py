@@ -144,7 +144,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
 
     @property
     def device(self) -> Any:
-        """The device copy, brought up to date: CuPy's array, NumPy's or a ``Array``."""
+        """The device copy, brought up to date: CuPy's array, NumPy's or an ``Array``."""
         try:
             array = device_of(self) if self._is_own else self._whole.device
             return array if self._cupys is None else as_cupys(array, self, self._cupys)
