@@ -17,6 +17,7 @@ from support import filled, has_cuda, noise, until
 
 import isthmus
 from isthmus import Buffer, Device, Event, Queue, low_level
+from isthmus.low_level.place import place_at
 from isthmus.memory import live
 
 if TYPE_CHECKING:
@@ -124,6 +125,7 @@ def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger:
     at, ctx, dev = ctypes.c_uint64(), queue.context, queue.device
     assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(DATA.nbytes)) == 0
     back = np.zeros_like(DATA)
+    assert place_at(at.value, "destination", 8, queue).holder.kind == "device"
     low_level.unsafe_copyto(ctx, dev, at.value, DATA, DATA.nbytes).wait()
     low_level.unsafe_fill(ctx, dev, at.value + 8, 7, 8).wait()
     low_level.unsafe_copyto(ctx, dev, back, at.value, DATA.nbytes).wait()

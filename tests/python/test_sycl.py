@@ -15,6 +15,7 @@ from support import filled, noise, until
 
 import isthmus
 from isthmus import Buffer, Context, Device, Event, Queue, low_level
+from isthmus.low_level.place import place_at
 from isthmus.memory import PoolResource, as_usm_memory
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
@@ -223,6 +224,7 @@ def test_copies_to_an_address_that_only_the_driver_knows(theirs: Any, ours: Queu
     """The host cannot touch it: taken for its memory it would end the process."""
     memory = dm.MemoryUSMDevice(DATA.nbytes, queue=theirs)
     ctx, dev = ours.context, ours.device
+    assert place_at(memory._pointer, "destination", 8, ours).holder.kind == "device"
     low_level.unsafe_copyto(ctx, dev, memory._pointer, DATA, DATA.nbytes).wait()
     low_level.unsafe_fill(ctx, dev, memory._pointer + 8, 7, 8).wait()
     back = np.zeros_like(DATA)
