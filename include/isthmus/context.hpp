@@ -39,7 +39,7 @@ class context : public detail::handle<context, isthmus_context_t, isthmus_contex
 
   // One driver context in two back-ends: this one, of SYCL on OpenCL, as one of `device`'s, an
   // OpenCL device. Throws unsupported for others, and where SYCL's library gives no native handles.
-  [[nodiscard]] context share(const device& device) const {
+  [[nodiscard]] context share_with(const device& device) const {
     return detail::make<context>(isthmus_context_share, get(), device.get());
   }
 

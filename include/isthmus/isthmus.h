@@ -239,9 +239,9 @@ ISTHMUS_API isthmus_status_t isthmus_context_adopt(isthmus_device_t* device, voi
                                                    isthmus_owner_t owner,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
 /* One driver context in two back-ends: `of`, of SYCL on OpenCL, as a context of `device`'s, an
- * OpenCL device. Memory of SYCL is then that of OpenCL too, by isthmus_buffer_adopt. UNSUPPORTED for
- * other back-ends, and where this version of SYCL's library gives no native handles; WRONG_CONTEXT
- * where `device` is none of its devices. */
+ * OpenCL device. Memory of SYCL is then that of OpenCL too, by isthmus_buffer_adopt. UNSUPPORTED
+ * for other back-ends, and where this version of SYCL's library gives no native handles;
+ * WRONG_CONTEXT where `device` is none of its devices. */
 ISTHMUS_API isthmus_status_t isthmus_context_share(isthmus_context_t* of, isthmus_device_t* device,
                                                    isthmus_context_t** context) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_context_retain(isthmus_context_t* context) ISTHMUS_NOEXCEPT;

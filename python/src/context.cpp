@@ -43,7 +43,7 @@ nb::object from_handle(nb::handle handle, nb::handle on, nb::handle owner) {
   return wrap(std::move(adopted));
 }
 
-nb::object share(const context& self, nb::handle with) {
+nb::object share_with(const context& self, nb::handle with) {
   const nb::object where = to_device(with);
   context_handle shared;
   check(isthmus_context_share(self.raw.get(), device_of(where)->raw.get(), shared.out()));
@@ -108,8 +108,8 @@ void bind_context(nb::module_& module) {
           "alive by `owner` if given, else by the driver's own reference count. Raises\n"
           "UnsupportedError where contexts have no handles.")
       .def(
-          "share", &share, nb::arg("device").none() = "opencl",
-          nb::sig("def share(self, device: Device | str = 'opencl') -> Context"),
+          "share_with", &share_with, nb::arg("device").none() = "opencl",
+          nb::sig("def share_with(self, device: Device | str = 'opencl') -> Context"),
           "The same driver context in another back-end: one of SYCL's on OpenCL as a context of\n"
           "`device`'s, so that memory of dpctl's is pyopencl's and ours too, without a copy\n"
           "(`Buffer.adopt`). Raises UnsupportedError for other back-ends and where SYCL's library\n"

@@ -43,7 +43,7 @@ def opencl_device(of: Any) -> Device:
 @pytest.fixture
 def ours(theirs: Any) -> Queue:
     device = opencl_device(theirs)
-    return Queue(device, context=Context.from_sycl(theirs.sycl_context).share(device))
+    return Queue(device, context=Context.from_sycl(theirs.sycl_context).share_with(device))
 
 
 @pytest.mark.parametrize("kind", THEIRS)
@@ -59,7 +59,7 @@ def test_memory_of_dpctls_under_opencl(theirs: Any, ours: Queue, kind: str) -> N
 
 
 def test_the_context_is_the_same(theirs: Any, ours: Queue) -> None:
-    again = Context.from_sycl(theirs.sycl_context).share(ours.device)
+    again = Context.from_sycl(theirs.sycl_context).share_with(ours.device)
     assert again == ours.context
     assert again.native_handle == ours.context.native_handle != 0
     assert again != ours.device.default_context
@@ -70,22 +70,22 @@ def test_each_reference_is_given_back(theirs: Any, ours: Queue) -> None:
     seen = cl.Context.from_int_ptr(ours.context.native_handle)
     before = seen.reference_count
     home = Context.from_sycl(theirs.sycl_context)
-    kept = [home.share(ours.device) for _ in range(10)]
+    kept = [home.share_with(ours.device) for _ in range(10)]
     assert seen.reference_count == before + len(kept)
     del kept
     assert seen.reference_count == before
 
 
 def refused_device(_: Queue) -> object:
-    return Context.from_sycl(dpctl.SyclContext("opencl:cpu")).share("host")
+    return Context.from_sycl(dpctl.SyclContext("opencl:cpu")).share_with("host")
 
 
 def refused_context(ours: Queue) -> object:
-    return Device("host").default_context.share(ours.device)
+    return Device("host").default_context.share_with(ours.device)
 
 
 def of_opencl_itself(ours: Queue) -> object:
-    return ours.context.share(ours.device)
+    return ours.context.share_with(ours.device)
 
 
 @pytest.mark.parametrize("ask", [refused_device, refused_context, of_opencl_itself])
@@ -99,4 +99,4 @@ def test_a_device_of_another_platform(theirs: Any, ours: Queue) -> None:
     if not others:
         pytest.skip("one OpenCL device")
     with pytest.raises(isthmus.WrongContextError):
-        Context.from_sycl(theirs.sycl_context).share(others[0])
+        Context.from_sycl(theirs.sycl_context).share_with(others[0])
