@@ -296,6 +296,14 @@ class Context:
         UnsupportedError where contexts have no handles.
         """
 
+    def share_with(self, device: Device | str = 'opencl') -> Context:
+        """
+        The same driver context in another back-end: one of SYCL's on OpenCL as a context of
+        `device`'s, so that memory of dpctl's is pyopencl's and ours too, without a copy
+        (`Buffer.adopt`). Raises UnsupportedError for other back-ends and where SYCL's library
+        gives no native handles, WrongContextError where `device` is none of its devices.
+        """
+
     @property
     def devices(self) -> list[Device]:
         """Its devices."""

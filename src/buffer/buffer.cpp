@@ -92,7 +92,7 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
   const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
   auto within = allocation_at(what.pointer);
   ISTHMUS_TRY(within);
-  auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind},
+  auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind, true},
                                   std::move(keep), *std::move(within));
   if (!memory) {
     return memory.take_error();

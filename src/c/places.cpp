@@ -51,6 +51,9 @@ result<endpoint> endpoint_at(void* start, const bytes_at& what) {
   side.preferred = &side.memory->on();
   const auto& known = side.memory->what();
   const auto inside = address(pointer) - address(known.base);
+  if (what.before <= inside && known.is_told && side.memory->home().takes_host_memory()) {
+    return side;  // ordered with what is known of it; the rest is any memory of the host's
+  }
   if (what.before > inside || !lies_within(inside - what.before, what.nbytes, known.nbytes)) {
     return refuse_end(known, pointer, what);
   }

@@ -27,6 +27,7 @@ class allocation final : public ref_counted, public reclaimable {
     std::size_t nbytes = 0;
     std::size_t alignment = 0;
     usm_kind kind = ISTHMUS_KIND_DEVICE;
+    bool is_told = false;  // by who adopted it: its owner's may begin before and go on behind
   };
 
   // For `create` and `adopt`, which also make it known.

@@ -12,7 +12,7 @@ import pytest
 from support import filled, live_again, sim
 
 import isthmus
-from isthmus import Array, Device, Queue, UnifiedBuffer
+from isthmus import Array, Buffer, Device, Queue, UnifiedBuffer
 from isthmus.memory import PoolResource, live
 
 HOST = Device("host")
@@ -392,3 +392,11 @@ def test_of_cupy_or_numba(q: Queue) -> None:
     cupy = pytest.importorskip("cupy")
     theirs = cupy.arange(24)
     assert isthmus.asarray(theirs, copy=False).ptr == theirs.data.ptr
+
+
+def test_what_lies_around_memory_that_was_adopted() -> None:
+    whole = np.arange(24, dtype="i4")
+    part = Buffer.adopt(whole.ctypes.data, 92, kind="host", device="host", owner=whole)
+    assert (isthmus.asarray(whole).to_numpy() == whole).all()
+    part.fill(0)
+    assert whole.tolist() == [0] * 23 + [23]

@@ -110,7 +110,9 @@ def refused(work, *kinds):
 tensor = torch.ones(3, requires_grad=True)
 assert "gradient" in refused(lambda: isthmus.asarray(tensor, **HOST), BufferError, RuntimeError)
 assert isthmus.asarray(tensor.detach(), **HOST, copy=False).ptr == tensor.data_ptr()
-refused(lambda: torch.from_dlpack(isthmus.broadcast_to(isthmus.ones(1, **HOST), 3)), BufferError)
+if HIDES_NUMPY:  # of a PyTorch from before DLPack 1.0
+    wide = isthmus.broadcast_to(isthmus.ones(1, **HOST), 3)
+    refused(lambda: torch.from_dlpack(wide), BufferError)
 gone = isthmus.ones(3, **HOST)
 gone.free()
 refused(lambda: torch.from_dlpack(gone), isthmus.ClosedError)
