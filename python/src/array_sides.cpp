@@ -4,6 +4,7 @@
 
 #include "arguments.hpp"
 #include "array_axes.hpp"
+#include "dtype.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -114,8 +115,21 @@ std::optional<array_side> find_side(nb::handle object, access wanted, const char
   return {};
 }
 
-array_side numpy_side(nb::handle object) {
-  const nb::object array = nb::module_::import_("numpy").attr("asarray")(object);
+bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
+
+// Python's own integers are read as the destination's: one that does not fit is an error then.
+nb::object numpy_array_of(nb::handle object, const element_type& into) {
+  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+  const nb::object array = asarray(object);
+  const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
+  const nb::object kind = array.attr("dtype").attr("kind");  // one letter
+  const bool reads_again = is_pythons && is_integers(PyUnicode_READ_CHAR(kind.ptr(), 0)) &&
+                           is_integers(static_cast<unsigned char>(into.kind));
+  return reads_again ? asarray(object, require_numpy_dtype(into)) : array;
+}
+
+array_side numpy_side(nb::handle object, const element_type& into) {
+  const nb::object array = numpy_array_of(object, into);
   const nb::object dtype = array.attr("dtype");
   const nb::object native = dtype.attr("newbyteorder")("=");
   static_cast<void>(to_element_type(native));  // TypeError, with the reason
@@ -153,9 +167,9 @@ array_side to_side(nb::handle object, access wanted, const char* role) {
   return std::move(*found);
 }
 
-array_side to_source(nb::handle object) {
+array_side to_source(nb::handle object, const element_type& into) {
   auto found = find_side(object, access::read, "source");
-  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object);
+  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, into);
 }
 
 void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting) {

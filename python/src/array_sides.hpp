@@ -24,7 +24,8 @@ struct array_side {
 // ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] array_side to_side(nb::handle object, access wanted, const char* role);
 // The same, or else what NumPy makes an array of: nested lists, numbers, another order of bytes.
-[[nodiscard]] array_side to_source(nb::handle object);
+// `into`: what it is to become. OverflowError for integers of a list that do not fit it.
+[[nodiscard]] array_side to_source(nb::handle object, const element_type& into);
 
 // TypeError where the rule does not allow that change of type, ValueError where the source does not
 // broadcast to the destination's shape.

@@ -78,7 +78,7 @@ nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting,
   if (const auto number = to_value(src, *to.layout.type, casting)) {
     return fill_side(to, *number, how);
   }
-  auto from = to_source(src);
+  auto from = to_source(src, *to.layout.type);
   drop_leading_ones(from.layout, to.layout.shape.size());
   require_copyable(to.layout, from.layout, casting);
   return copy_sides(to, from, casting, how);
@@ -205,7 +205,7 @@ nb::object fill_array(nb::handle array, nb::handle value, const operation_argume
   if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
     return fill_side(to, *number, how);
   }
-  auto from = to_source(value);
+  auto from = to_source(value, *to.layout.type);
   if (!from.layout.shape.empty()) {
     raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
                  to_tuple(from.layout.shape).ptr());

@@ -47,7 +47,15 @@ nb::object lend_array(const typed_array& self, nb::handle stream, nb::handle max
 }
 
 nb::object host_array(nb::handle self, nb::handle dtype, nb::handle copy) {
-  return to_array(self, buffer_in(require_array(self, "x")), dtype, copy);
+  const auto& array = require_array(self, "x");
+  if (array.layout->type->dtype != ISTHMUS_BFLOAT16) {
+    return to_array(self, buffer_in(array), dtype, copy);
+  }
+  if (!copy.is_none() && !to_flag(copy, "copy")) {  // the buffer protocol has no such elements
+    raise_python(PyExc_ValueError, "an array of bfloat16 goes to NumPy by a copy: pass copy=None");
+  }
+  const nb::object made = self.attr("to_numpy")();  // TypeError, with advice
+  return dtype.is_none() ? made : made.attr("astype")(dtype);
 }
 
 }  // namespace

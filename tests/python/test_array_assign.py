@@ -242,3 +242,16 @@ def test_a_fill_takes_any_number_of_the_kind() -> None:
     flags.fill(5)
     small.fill(np.int64(7))
     assert (flags.tolist(), small.tolist()) == ([True, True], [7, 7])
+
+
+@pytest.mark.one_place
+@pytest.mark.parametrize("given", [[1, 2, 70000], (1, -32769, 3), [[0, 0, 1 << 40]]])
+def test_integers_of_a_list_that_do_not_fit(q: Queue, kind: str, given: Any) -> None:
+    made = isthmus.zeros((2, 3), "i2", kind=kind, queue=q)
+    with pytest.raises(OverflowError):
+        made[...] = given
+    with pytest.raises(OverflowError):
+        isthmus.copyto(made, given)
+    assert made.tolist() == [[0] * 3] * 2
+    made[...] = [1.9, True, -2]
+    assert made.tolist() == [[1, 1, -2]] * 2

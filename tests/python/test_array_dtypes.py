@@ -168,6 +168,8 @@ def test_bfloat16_without_ml_dtypes(monkeypatch: pytest.MonkeyPatch, q: Queue, k
         np.zeros(3, isthmus.bfloat16)
     with pytest.raises(TypeError, match="ml_dtypes"):
         made.to_numpy()
+    with pytest.raises(TypeError, match="ml_dtypes"):
+        np.asarray(made)
     with pytest.raises(AttributeError, match="ml_dtypes"):
         _ = isthmus.bfloat16.dtype
 
