@@ -8,7 +8,9 @@ asked for, NumPy is imported when an array is.
 
 from __future__ import annotations
 
+import copyreg as _copyreg
 import os as _os
+from typing import Any as _Any
 
 from . import _core, low_level, memory
 from ._asarray import array, asarray
@@ -237,6 +239,15 @@ __all__ = [
 for _public in list(vars().values()):
     if isinstance(_public, type):
         _public.__module__ = __name__
+
+
+def _reduce_array(array: Array) -> _Any:
+    from ._pickle import reduce_array
+
+    return reduce_array(array)
+
+
+_copyreg.pickle(Array, _reduce_array)
 
 
 def get_include() -> str:

@@ -1,4 +1,4 @@
-"""Pickling of buffers: contents, kind, alignment and device."""
+"""Pickling of buffers and arrays: contents, kind, alignment and device."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pickle
 import warnings
 from typing import Any
 
-from ._core import Buffer, Device, DeviceNotFoundError, InvalidArgumentError
+from ._core import Array, Buffer, Device, DeviceNotFoundError, DType, InvalidArgumentError
 
 
 def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
@@ -31,6 +31,17 @@ def load(cls: type[Buffer], contents: Any, kind: str, alignment: int, device: st
     )
     made.copy_from(view)
     return made
+
+
+def reduce_array(array: Array) -> tuple[Any, ...]:
+    """For ``copyreg``: elements in C order, their dtype and shape, in a buffer of their own."""
+    has_all = array.flags.c_contiguous and array.nbytes == array.buffer.nbytes
+    packed = array if has_all else array.copy()
+    return load_array, (packed.buffer, packed.shape, DType(packed.dtype).name)
+
+
+def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
+    return Array(buffer, shape, dtype)
 
 
 def _device_or_default(name: str) -> Device:

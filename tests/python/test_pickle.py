@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from support import filled, noise
 
-from isthmus import Buffer, Device, Queue, memory
+import isthmus
+from isthmus import Array, Buffer, Device, Queue, memory
 
 DATA = noise(10_000)
 
@@ -95,3 +96,28 @@ def test_what_cannot_be_pickled() -> None:
     for thing in (Queue("host"), Queue("host").fence(), Queue("host").context):
         with pytest.raises((TypeError, pickle.PicklingError)):
             pickle.dumps(thing)
+
+
+@pytest.mark.parametrize("kind", ["device", "shared", "host"])
+@pytest.mark.parametrize("dtype", ["int16", "complex64", "bfloat16"])
+def test_arrays(kind: str, dtype: str) -> None:
+    whole = isthmus.asarray([[1, 2, 3], [4, 5, 6]], kind=kind, device="opencl").astype(dtype)
+    for source in (whole, whole.T, whole[:, ::-1], whole[1], whole[0:0], whole[1, 1, None]):
+        again = pickle.loads(pickle.dumps(source))
+        assert type(again) is Array
+        assert (again.kind, again.device) == (kind, whole.device)
+        assert (again.dtype, again.shape) == (source.dtype, source.shape)
+        assert again.tolist() == source.tolist()
+        assert again.nbytes == again.buffer.nbytes, "no more than it shows"
+    whole.free()
+    with pytest.raises(isthmus.ClosedError):
+        pickle.dumps(whole)
+
+
+def test_arrays_out_of_band() -> None:
+    source = isthmus.full((100, 100), 3, "float32", kind="host")
+    parts: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(source, 5, buffer_callback=parts.append)
+    assert len(head) < 1000
+    assert [part.raw().nbytes for part in parts] == [40_000]
+    assert (pickle.loads(head, buffers=parts).to_numpy() == 3).all()
