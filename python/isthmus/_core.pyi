@@ -1821,8 +1821,10 @@ class Array:
         """dpnp's name of `kind`."""
 
     @property
-    def sycl_queue(self) -> Queue:
-        """dpnp's name of `queue`."""
+    def sycl_queue(self) -> Any:
+        """
+        dpnp's name of `queue`. While dpctl is imported a queue of SYCL's is a SyclQueue.
+        """
 
     @property
     def sycl_device(self) -> Device:

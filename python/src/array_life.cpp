@@ -3,6 +3,8 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "oneapi_numbers.hpp"
+#include "sycl_objects.hpp"
 #include "typed_array.hpp"
 
 namespace isthmus::python {
@@ -82,6 +84,16 @@ bool is_of_kind(const typed_array& self) noexcept {
   return buffer_in(self).kind == Kind;
 }
 
+// dpnp takes no other for an array's queue.
+nb::object sycl_queue(const typed_array& self) {
+  const nb::object own = buffer_in(self).queue_object;
+  const nb::object dpctl = loaded_dpctl();
+  if (dpctl.is_none() || !is_sycls(*queue_of(own))) {
+    return own;
+  }
+  return dpctl.attr("SyclQueue")(sycl_capsule(*queue_of(own)));
+}
+
 void bind_places(nb::class_<typed_array>& bound) {
   bound
       .def_prop_ro("is_device", &is_of_kind<ISTHMUS_KIND_DEVICE>,
@@ -93,8 +105,8 @@ void bind_places(nb::class_<typed_array>& bound) {
           "usm_type", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
           nb::sig("def usm_type(self) -> str"), "dpnp's name of `kind`.")
       .def_prop_ro(
-          "sycl_queue", [](const typed_array& self) { return buffer_in(self).queue_object; },
-          nb::sig("def sycl_queue(self) -> Queue"), "dpnp's name of `queue`.")
+          "sycl_queue", &sycl_queue, nb::sig("def sycl_queue(self) -> Any"),
+          "dpnp's name of `queue`. While dpctl is imported a queue of SYCL's is a SyclQueue.")
       .def_prop_ro(
           "sycl_device",
           [](const typed_array& self) { return queue_of_buffer(buffer_in(self)).device_object; },

@@ -400,3 +400,14 @@ def test_what_lies_around_memory_that_was_adopted() -> None:
     assert (isthmus.asarray(whole).to_numpy() == whole).all()
     part.fill(0)
     assert whole.tolist() == [0] * 23 + [23]
+
+
+def test_dpnp_takes_arrays_of_sycls() -> None:
+    if not isthmus.devices("sycl"):
+        pytest.skip("no SYCL device")
+    dpctl = pytest.importorskip("dpctl")
+    dpnp = pytest.importorskip("dpnp")
+    ours = isthmus.asarray([1, 2, 3], "int32", device="sycl")
+    assert isinstance(ours.sycl_queue, dpctl.SyclQueue)
+    assert isthmus.empty_like(ours, sycl_queue=ours.sycl_queue).queue == ours.queue
+    assert dpnp.asnumpy(dpnp.asarray(ours) + 1).tolist() == [2, 3, 4]
