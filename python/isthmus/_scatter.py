@@ -7,6 +7,7 @@ from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from ._asarray import asarray
 from ._core import Array, Device, Error, Event, Queue, ReadOnlyError, empty
 
 if TYPE_CHECKING:
@@ -29,9 +30,9 @@ def scatter(
 
     The parts are those of ``numpy.array_split``: where the length is no multiple of the number of
     devices the first ones have one element more, and some have none where there are fewer elements
-    than devices. ``data``: an Array on any device, a NumPy array, or what NumPy makes one of; it
-    may have gaps. ``devices``: Devices and filter strings, whose default queues are used, or
-    Queues; one may be named several times. ``kind`` is that of the parts, and
+    than devices. ``data``: an Array, another library's on a device, a NumPy array, or what NumPy
+    makes one of; it may have gaps. ``devices``: Devices and filter strings, whose default queues
+    are used, or Queues; one may be named several times. ``kind`` is that of the parts, and
     ``fallback`` where a device has no memory of it left. Their memory comes from where that of
     ``isthmus.empty`` does.
 
@@ -41,7 +42,7 @@ def scatter(
     without dimensions; TypeError for elements that no device can have; what isthmus.empty raises.
     """
     queues = _queues_of(devices)
-    source = data if isinstance(data, Array) else _numpy_array(data)
+    source = _array_of(data)
     along = _axis(axis, len(source.shape))
     bounds = _bounds(source.shape[along], len(queues))
     shapes = [_with_extent(source.shape, along, stop - start) for start, stop in bounds]
@@ -69,7 +70,9 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     ``out`` of another shape; TypeError for types that differ; ReadOnlyError. Nothing was copied
     then.
     """
-    sources = [each if isinstance(each, Array) else _numpy_array(each) for each in parts]
+    if isinstance(parts, Array):
+        raise TypeError("gather() takes the parts, a list of arrays, not one array")
+    sources = [_array_of(each) for each in parts]
     shape, dtype, along = _joined(sources, axis)
     if out is None:
         import numpy as np
@@ -115,7 +118,12 @@ def _queues_of(devices: Sequence[Device | str | Queue]) -> list[Queue]:
     return queues
 
 
-def _numpy_array(data: Any) -> Any:
+def _array_of(data: Any) -> Any:
+    """An Array of what another library lends on a device; else NumPy's."""
+    if isinstance(data, Array):
+        return data
+    if hasattr(data, "__sycl_usm_array_interface__") or hasattr(data, "__cuda_array_interface__"):
+        return asarray(data)
     import numpy as np
 
     return np.asarray(data)

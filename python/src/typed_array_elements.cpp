@@ -20,6 +20,7 @@ void require_scalar_access(const buffer& of) {
   }
   const nb::object held = nb::steal(allowed);
   if (!held.is(Py_True)) {
+    static_cast<void>(info_of(of));  // ClosedError of freed memory
     raise_python(PyExc_TypeError,
                  "a single element of memory of kind '%U' takes a transfer of its own: copy the "
                  "array with to_numpy(), have it in memory of kind 'shared' or 'host', or allow it "

@@ -378,3 +378,13 @@ def test_reading_waits_for_no_reader(q: Queue, host_kind: str, gate: Event) -> N
     event.wait()
     assert into[1] == 1
     reader.join()
+
+
+@pytest.mark.parametrize("kind", ["device", "host"])
+def test_elements_of_freed_memory(kind: str) -> None:
+    made = isthmus.zeros(3, kind=kind)
+    made.free()
+    with pytest.raises(isthmus.ClosedError):
+        made[0]
+    with pytest.raises(isthmus.ClosedError):
+        made[0] = 1

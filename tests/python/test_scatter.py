@@ -265,3 +265,17 @@ def test_two_gpus() -> None:
         out = Array(Buffer(data.nbytes, device=devices[0]), data.shape, "uint8")
         isthmus.gather(parts, out, axis)
         assert np.array_equal(out.to_numpy(), data)
+
+
+def test_arrays_of_dpnps() -> None:
+    if not isthmus.devices("sycl"):
+        pytest.skip("no SYCL device")
+    dpnp = pytest.importorskip("dpnp")
+    parts = isthmus.scatter(dpnp.arange(7), ["host", "sycl"])
+    assert [part.tolist() for part in parts] == [[0, 1, 2, 3], [4, 5, 6]]
+    assert isthmus.gather([dpnp.arange(2), dpnp.arange(3)]).tolist() == [0, 1, 0, 1, 2]
+
+
+def test_one_array_is_no_list_of_parts() -> None:
+    with pytest.raises(TypeError, match="list of arrays"):
+        isthmus.gather(isthmus.zeros(3))

@@ -60,6 +60,10 @@ def batches(
     ValueError for a ``size`` below 1; both at once, and nothing has run then.
     """
     length = _length_of(data)
+    if fn is not None and not callable(fn):
+        raise TypeError(
+            f"batches() calls fn with each batch, and {fn!r} is no function: name size="
+        )
     if size is None and fn is None:
         raise TypeError("batches() needs size=, or a function whose memory the size is found by")
     step = max(length, 1) if size is None else at_least(1, "size", size)
