@@ -148,7 +148,7 @@ nb::object view_at(nb::handle object, const typed_array& of, const key_list& key
   const auto ndim = of.layout->shape.size();
   std::size_t axes = 0, ellipses = 0;
   for (PyObject* key : keys) {
-    axes += takes_axis(key) ? 1 : 0;
+    axes += takes_axis(key) ? std::size_t{1} : std::size_t{0};
     ellipses += key == Py_Ellipsis ? 1 : 0;
   }
   if (ellipses > 1) {
