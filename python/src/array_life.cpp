@@ -10,12 +10,6 @@
 namespace isthmus::python {
 namespace {
 
-bool is_freed(const typed_array& self) noexcept {
-  isthmus_buffer_info_t info{};
-  info.struct_size = sizeof info;
-  return isthmus_buffer_info(buffer_in(self).raw.get(), &info) == ISTHMUS_ERROR_CLOSED;
-}
-
 // One that was freed, for all arrays that were: the queue of an array may be closed.
 const buffer_handle& freed_buffer() {
   static buffer_handle& made = *new buffer_handle;  // guarded by the interpreter's lock
@@ -73,7 +67,12 @@ void bind_end(nb::class_<typed_array>& bound) {
       .def("unsafe_free", &free_array, "As free(): oneAPI.jl's name of it.")
       .def_prop_ro("freed", &is_freed, "Whether it was freed, or all of its memory was.")
       .def(
-          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+          "__enter__",
+          [](nb::object self) {
+            require_live(require_array(self, "self"));
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
       .def(
           "__exit__", [](typed_array& self, nb::args) { free_array(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"));

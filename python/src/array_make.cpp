@@ -78,6 +78,31 @@ model model_of_numpys(nb::handle given) {
   return made;
 }
 
+// The stride of an extent of 1 or less says nothing: it becomes one of whole elements.
+void drop_idle_strides(array_layout& of) {
+  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+    of.strides[i] = of.shape[i] > 1 ? of.strides[i] : of.item;
+  }
+}
+
+// TypeError, with the reason, for a type that no array here has.
+void require_type(told_interface& told) {
+  if (told.layout.type == nullptr) {
+    told.layout.type = &to_element_type(told.typestr);
+  }
+  drop_idle_strides(told.layout);
+}
+
+model model_of_interface(told_interface told) {
+  require_type(told);
+  model made{{}, nullptr, told.layout.type, std::move(told.queue)};
+  const auto kind =
+      told.empty ? ISTHMUS_KIND_UNKNOWN : kind_on(*queue_of(made.queue), told.what.pointer);
+  made.kind = kind != ISTHMUS_KIND_UNKNOWN ? kind : made.kind;
+  made.lies = std::move(told.layout);
+  return made;
+}
+
 model model_of(nb::handle prototype) {
   if (const auto* array = typed_array_of(prototype)) {
     const auto& memory = buffer_in(*array);
@@ -85,6 +110,9 @@ model model_of(nb::handle prototype) {
   }
   if (const auto* bytes = buffer_of(prototype)) {
     return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
+  }
+  if (auto told = read_interface(prototype)) {
+    return model_of_interface(*std::move(told));
   }
   return model_of_numpys(prototype);
 }
@@ -271,9 +299,11 @@ PyMethodDef functions[] = {
         "empty_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
         "A new array as empty() makes it, with the shape, dtype, kind and queue of `prototype` "
         "but\n"
-        "for those that are given: an Array or a Buffer, or a NumPy array or another with shape\n"
-        "and dtype, which has the default kind and queue. `order`: \"C\", \"F\", \"A\" (Fortran's "
-        "if\n"
+        "for those that are given: an Array, a Buffer, an array of dpnp, dpctl or CuPy, or a "
+        "NumPy\n"
+        "array or another with shape and dtype, which has the default kind and queue. `order`: "
+        "\"C\",\n"
+        "\"F\", \"A\" (Fortran's if\n"
         "the prototype is in that order), or \"K\", the order of its dimensions in memory."),
     method<k_zeros_like, &make_filled<0>>(
         "zeros_like($module, /, prototype, dtype=None, *, " ISTHMUS_WHERE_LIKE
@@ -312,23 +342,13 @@ std::size_t widen(adoption& what, nb::handle whole) {
   return begin;
 }
 
-// The stride of an extent of 1 or less says nothing: it becomes one of whole elements.
-void drop_idle_strides(array_layout& of) {
-  for (std::size_t i = 0; i < of.shape.size(); ++i) {
-    of.strides[i] = of.shape[i] > 1 ? of.strides[i] : of.item;
-  }
-}
-
 // None where the object has no interface.
 nb::object array_from_interface(nb::handle object, nb::handle whole) {
   auto told = read_interface(object);
   if (!told) {
     return nb::none();
   }
-  if (told->layout.type == nullptr) {
-    told->layout.type = &to_element_type(told->typestr);  // TypeError, with the reason
-  }
-  drop_idle_strides(told->layout);
+  require_type(*told);
   if (told->empty) {
     return without_elements(*std::move(told));
   }

@@ -183,9 +183,12 @@ const queue& queue_to_tell_of(const buffer& of) {
 
 nb::object usm_interface(const array_view& what) {
   static PyObject* const from = make_template(protocol::usm);
-  static_cast<void>(queue_to_tell_of(what.of));
+  const auto& on = queue_to_tell_of(what.of);
   nb::object made = filled(from, what.in(info_of(what.of).pointer), what, true);
   set_entry(made, interned.syclobj, what.of.queue_object);
+  if (isthmus_buffer_idle(what.of.raw.get()) == 0) {
+    put_behind_pending(what.of, on);  // of SYCL's queues most run out of order
+  }
   return made;
 }
 
@@ -281,7 +284,9 @@ void bind_protocols(nb::class_<buffer>& bound) {
           [](nb::handle self) { return usm_interface(byte_view{self}.get()); },
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
-          "address is True for read-only memory. Does not wait. ClosedError if freed.")
+          "address is True for read-only memory. Waits for nothing but what waits for the host:\n"
+          "what is put to the queue from then on comes behind all pending work. ClosedError if\n"
+          "freed, or if there is such work and the queue is closed.")
       .def_prop_ro(
           "__array_interface__",
           [](nb::handle self) { return array_interface(self, byte_view{self}.get()); },

@@ -8,6 +8,14 @@
 #include "sycl_objects.hpp"
 
 namespace isthmus::python {
+
+isthmus_kind_t kind_on(const queue& on, const void* pointer) {
+  isthmus_pointer_info_t info{};
+  info.struct_size = sizeof info;
+  check(isthmus_pointer_query(isthmus_queue_context(on.raw.get()), pointer, &info));
+  return info.kind;
+}
+
 namespace {
 
 constexpr const char* k_sycls = "__sycl_usm_array_interface__";
@@ -35,13 +43,6 @@ nb::object queue_in_context(const context& in, const void* pointer) {
   return wrap(std::move(found));
 }
 
-bool is_known_on(const queue& on, const void* pointer) {
-  isthmus_pointer_info_t info{};
-  info.struct_size = sizeof info;
-  check(isthmus_pointer_query(isthmus_queue_context(on.raw.get()), pointer, &info));
-  return info.kind != ISTHMUS_KIND_UNKNOWN;
-}
-
 // Not valid where dpctl is not imported or does not understand the filter.
 nb::object queue_by_dpctl(nb::handle filter) {
   const nb::object loaded = loaded_dpctl();
@@ -60,7 +61,7 @@ nb::object queue_of_filter(nb::handle filter, const void* pointer) {
   device_handle found;
   if (look_for_device(nb::cast<const char*>(filter), found) == ISTHMUS_OK) {
     nb::object known = to_queue(nb::handle{}, filter);
-    if (is_known_on(*queue_of(known), pointer)) {
+    if (kind_on(*queue_of(known), pointer) != ISTHMUS_KIND_UNKNOWN) {
       return known;
     }
   }

@@ -26,6 +26,8 @@ struct told_interface {
 // (SYCL's alone). ValueError for values that cannot be, TypeError for types; the pointer itself is
 // checked by adoption.
 [[nodiscard]] std::optional<told_interface> read_interface(nb::handle object);
+// Of memory that the queue's context knows; UNKNOWN for other memory.
+[[nodiscard]] isthmus_kind_t kind_on(const queue& on, const void* pointer);
 // A Buffer over what the interface of `object` tells, which it keeps alive.
 [[nodiscard]] nb::object adopt_interface(nb::handle object, told_interface told);
 

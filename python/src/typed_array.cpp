@@ -143,6 +143,19 @@ const typed_array* ready_array(PyObject* self) noexcept {
   return array;
 }
 
+bool is_freed(const typed_array& array) noexcept {
+  isthmus_buffer_info_t info{};
+  info.struct_size = sizeof info;
+  return isthmus_buffer_info(buffer_in(array).raw.get(), &info) == ISTHMUS_ERROR_CLOSED;
+}
+
+void require_live(const typed_array& array) {
+  if (is_freed(array)) {
+    raise_python(error_type(ISTHMUS_ERROR_CLOSED), "this array of shape %R was freed",
+                 to_tuple(array.layout->shape).ptr());
+  }
+}
+
 nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t offset) {
   return make_instance<typed_array>(types.typed_array,
                                     typed_array{std::move(buffer), std::move(layout), offset});
@@ -151,6 +164,7 @@ nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t
 // Without elements a view may begin anywhere: where that array does, which lies in the buffer.
 nb::object make_array_view(nb::handle object, const typed_array& of, shared_layout layout,
                            std::size_t offset) {
+  require_live(of);
   offset = layout->size == 0 ? of.offset : offset;
   return make_instance<typed_array>(
       types.typed_array,

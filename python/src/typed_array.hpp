@@ -24,6 +24,10 @@ struct typed_array {
 [[nodiscard]] inline bool is_read_only(const typed_array& array) noexcept {
   return array.is_locked || buffer_in(array).read_only;
 }
+// Or all of its memory was.
+[[nodiscard]] bool is_freed(const typed_array& array) noexcept;
+// ClosedError if it was.
+void require_live(const typed_array& array);
 [[nodiscard]] inline array_view view_of(const typed_array& array) noexcept {
   const auto& layout = *array.layout;
   return {buffer_in(array), array.buffer_object, array.offset,
@@ -36,7 +40,8 @@ struct typed_array {
 // NumPy.
 [[nodiscard]] nb::object make_typed_array(nb::object buffer, shared_layout layout,
                                           std::size_t offset = 0);
-// Elements of `object`, whose array `of` is, as it is or otherwise. Pre: as above.
+// Elements of `object`, whose array `of` is, as it is or otherwise. Pre: as above. ClosedError for
+// one that was freed.
 [[nodiscard]] nb::object make_array_view(nb::handle object, const typed_array& of,
                                          shared_layout layout, std::size_t offset);
 // A new array in memory of its own, of which nothing is set. `queue` is a Queue. What

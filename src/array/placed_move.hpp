@@ -29,8 +29,8 @@ struct placed_move {
 // By the way that there is for it. `on`: chosen, see `choose_queue`.
 [[nodiscard]] submitted move_apart(queue* on, const placed_move& move, transfer_options options);
 
-// By way of the host's memory, in pieces: for what the host cannot touch both sides of. Tests alone
-// ask for small ones.
+// By way of the host's memory, in pieces, by several threads where a device has a ring. Pre: the
+// host cannot touch both sides. Tests alone ask for small ones.
 [[nodiscard]] submitted move_in_pieces(queue& on, const placed_move& move, transfer_options options,
                                        std::size_t most_piece_bytes = SIZE_MAX);
 

@@ -194,7 +194,8 @@ result<endpoint> buffer::at(std::size_t offset, std::size_t nbytes, bool writes)
                   on_.get()};
 }
 
-result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole, bool writes) const {
+result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole, bool writes,
+                                                   const queue* but_for) const {
   std::vector<ref<event>> found;
   if (!whole.memory || os::is_forked_child()) {
     return found;
@@ -202,7 +203,7 @@ result<std::vector<ref<event>>> buffer::pending_on(const endpoint& whole, bool w
   touched_memory touched;
   touched.add(whole, nbytes_, writes);
   touched.collect(nullptr, found);
-  ISTHMUS_TRY(touched.collect_queues(nullptr, found));
+  ISTHMUS_TRY(touched.collect_lent(but_for, found));
   return found;
 }
 
@@ -274,7 +275,7 @@ result<void*> buffer::begin_export_to_queue(queue* user) {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
   if (user != nullptr) {
-    auto found = pending_on(*side);
+    auto found = pending_on(*side, true, user);
     ISTHMUS_TRY(found);
     ISTHMUS_TRY(user->stand_behind(*found));
   }

@@ -121,9 +121,11 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<ref<buffer>> view(queue& on, std::size_t offset, std::size_t nbytes);
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
-  // What a write to it must wait for, or but a read.
+  // What a write to it must wait for, or but a read. What others put on the lent queue `but_for` is
+  // left out: who asks puts his there, too.
   [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole,
-                                                           bool writes = true) const;
+                                                           bool writes = true,
+                                                           const queue* but_for = nullptr) const;
   // The export's reference, given back by `end_export`.
   [[nodiscard]] void* keep_exported(endpoint&& whole) noexcept;
 

@@ -1,9 +1,6 @@
 #pragma once
 // Copies between a device and plain host memory that it reaches badly: by way of pinned memory, by
-// several threads at once, each of which fills or empties one slot while the device copies another.
-//
-// A driver does the same on one thread, at 6 to 10 GB/s (H100); eight reach what the host's memory
-// allows.
+// several threads at once (crew_copy.hpp).
 
 #include "transfer/movement.hpp"
 

@@ -2,6 +2,9 @@
 // A copy cut into parts that go by way of the host's memory one after the other, or several at a
 // time: each is packed there. The host, or a queue of either side, brings a part from its source or
 // to its destination.
+//
+// Where elements change on their way they do so in the host's hands: in `gather` or `scatter`, or
+// in `turn` where both sides are out of its reach.
 
 #include <cstddef>
 #include <memory>
@@ -26,6 +29,12 @@ class parts {
 
   virtual void gather(std::size_t index, std::byte* packed) const noexcept = 0;
   virtual void scatter(std::size_t index, const std::byte* packed) const noexcept = 0;
+  // From as `read` has packed it to as `write` takes it: in `spare`, which has as much room, or
+  // where it is already. Gives that.
+  [[nodiscard]] virtual const std::byte* turn(std::size_t /*index*/, const std::byte* packed,
+                                              std::byte* /*spare*/) const noexcept {
+    return packed;
+  }
   // The pages that `scatter` will touch first.
   virtual void fault_in(std::size_t /*index*/) const noexcept {}
   [[nodiscard]] virtual submitted read(queue& on, std::size_t index, std::byte* packed,

@@ -138,6 +138,31 @@ def test_like_others() -> None:
         assert isthmus.empty_like(UnifiedBuffer((2, 3))).shape == (2, 3)
 
 
+def test_like_what_lies_on_a_device(q: Queue, kind: str) -> None:
+    ours = isthmus.ones((2, 3), "int16", kind=kind, queue=q).T
+    try:
+        told = ours.__sycl_usm_array_interface__
+    except AttributeError:
+        pytest.skip("no interface tells of it")
+    lent = type("Lent", (), {"__sycl_usm_array_interface__": told})()
+    made = isthmus.zeros_like(lent)
+    assert (made.shape, made.dtype, made.kind, made.device) == ((3, 2), "i2", kind, q.device)
+    assert made.strides == ours.strides
+    assert (made.to_numpy() == 0).all()
+    assert isthmus.empty_like(lent, kind="host", device="host", shape=4).device == HOST
+
+
+@pytest.mark.parametrize("usm_type", ["device", "shared", "host"])
+def test_like_dpnps(usm_type: str) -> None:
+    pytest.importorskip("dpctl")  # before Isthmus opens drivers for it
+    dpnp = pytest.importorskip("dpnp")
+    like = dpnp.ones((2, 3), dtype="f8", usm_type=usm_type)
+    made = isthmus.full_like(like, 7)
+    assert (made.usm_type, made.dtype, made.shape) == (usm_type, "f8", (2, 3))
+    assert made.sycl_queue == like.sycl_queue
+    assert dpnp.asnumpy(dpnp.asarray(made) + like).tolist() == [[8.0] * 3] * 2
+
+
 @given(
     shape=st.lists(st.integers(1, 4), min_size=1, max_size=4).map(tuple),
     order=st.sampled_from("CFAK"),

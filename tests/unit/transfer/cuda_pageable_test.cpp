@@ -15,7 +15,7 @@
 #include "transfer/pageable.hpp"
 #include "transfer/staging_ring.hpp"
 #include "transfer/transfer.hpp"
-#include "unit/backend/cuda_fixture.hpp"
+#include "unit/backend/failing_driver.hpp"
 
 namespace isthmus::cuda_test {
 namespace {
@@ -234,24 +234,13 @@ class cuda_failing : public cuda_pageable {
     if (IsSkipped() || HasFatalFailure()) {
       return;
     }
-    auto library = *os::open_library(where().home().properties().library.c_str());
-    fail_after_ = reinterpret_cast<long (*)(long)>(os::find_symbol(library, "stand_in_fail_after"));
-    registered_ =
-        reinterpret_cast<std::size_t (*)()>(os::find_symbol(library, "stand_in_registered"));
-    if (fail_after_ == nullptr) {
+    driver = failing_driver{where()};
+    if (!driver) {
       GTEST_SKIP() << "a driver that does not fail when told to";
     }
   }
-  // The driver's call after that many fails while `scenario` runs; true if there were as many.
-  template <class Scenario>
-  [[nodiscard]] bool fails_at(long calls, Scenario&& scenario) {
-    fail_after_(calls);
-    scenario();
-    return fail_after_(-1) < 0;
-  }
 
-  long (*fail_after_)(long) = nullptr;
-  std::size_t (*registered_)() = nullptr;
+  failing_driver driver;
 };
 
 TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
@@ -264,7 +253,7 @@ TEST_F(cuda_failing, tells_of_every_failure_and_loses_no_lane) {
     auto data = numbered(k_bytes, static_cast<unsigned>(n));
     std::fill(got.begin(), got.end(), std::byte{});
     bool there_and_back = false;
-    reached = fails_at(n, [&] {
+    reached = driver.fails_at(n, [&] {
       auto put = copy_all(line(), there, plain(data), n % 2 == 0);
       const bool right = put && (n % 2 == 0 || (*put)->wait(std::nullopt));
       auto back = copy_all(line(), plain(got), there, n % 3 == 0);
@@ -296,7 +285,7 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
     auto data = numbered(k_bytes, static_cast<unsigned>(n));
     std::vector<std::byte> got(k_bytes);
     bool all_well = false;
-    reached = fails_at(n, [&] {
+    reached = driver.fails_at(n, [&] {
       auto first = pin::make(where(), {data.data() + k_mib, k_mib, false}, {});
       auto all = pin::make(where(), {data.data(), k_bytes, false}, {});
       auto target = pin::make(where(), {got.data(), k_bytes, false}, {});
@@ -314,7 +303,7 @@ TEST_F(cuda_failing, leaves_nothing_pinned_where_a_call_fails) {
     ASSERT_TRUE(!all_well || got == data) << n;
     ASSERT_TRUE(line().wait(std::nullopt));
     ASSERT_TRUE(support::patiently([] { return !process_pins().any(); })) << n;
-    ASSERT_EQ(registered_(), 0U) << n;
+    ASSERT_EQ(driver.registered(), 0U) << n;
   }
   EXPECT_GT(told, 5);
 }
@@ -360,7 +349,7 @@ TEST_F(cuda_failing, uses_no_more_threads_than_its_caller_may_run_on_or_asked_fo
     std::vector<std::byte> data(64 * k_mib);
     const bool copied{copy_all(line(), there, plain(data), true, {}, data.size())};
     int lanes = 0;
-    fail_after_(0);
+    driver.fail_after(0);
     while (staging_ring::of(where()).try_take() != nullptr) {
       ++lanes;
     }
@@ -378,7 +367,8 @@ TEST_F(cuda_failing, leaves_it_to_the_driver_where_nothing_can_be_pinned) {
     auto data = numbered(k_bytes);
     std::vector<std::byte> got(k_bytes);
     bool right = true;
-    right = fails_at(calls, [&] { right = bool{copy_all(line(), there, plain(data))}; }) && right;
+    right = driver.fails_at(calls, [&] { right = bool{copy_all(line(), there, plain(data))}; }) &&
+            right;
     right = copy_all(line(), plain(got), there) && right;
     std::exit(right && got == data ? 0 : 3);
   };
