@@ -173,6 +173,9 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
     is_told = wanted is not None and wanted.name != "bfloat16" and wanted != made.dtype
     if made.dtype.kind in "iufO" and is_told:
         return np.asarray(obj, wanted)  # OverflowError for 300 as uint8; 2**70 is a float
+    if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
+        name = type(obj).__name__
+        raise TypeError(f"an array is made of arrays, numbers and lists of them, not of {name}")
     return made
 
 

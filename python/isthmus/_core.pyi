@@ -1448,7 +1448,9 @@ class Buffer:
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """
         Version 1: bytes ("|u1") in C order; syclobj is the queue; the flag beside the
-        address is True for read-only memory. Does not wait. ClosedError if freed.
+        address is True for read-only memory. Waits for nothing but what waits for the host:
+        what is put to the queue from then on comes behind all pending work. ClosedError if
+        freed, or if there is such work and the queue is closed.
         """
 
     @property
@@ -1679,6 +1681,9 @@ class Array:
     host kinds without a copy, once pending work on the buffer has ended; other libraries take
     it by DLPack and the interfaces. It is safe to use from any thread; operations on the
     elements are the buffer's.
+
+    Two arrays are equal where they are one object: elements are compared in copies, as in
+    numpy.array_equal(one.to_numpy(), other.to_numpy()).
 
     The garbage collector does not look into arrays: a subclass's instance that keeps a view of
     itself, as made.turned = made.T, stays till the reference is dropped by hand.
@@ -2121,8 +2126,9 @@ def full(shape: int | Sequence[int], fill_value: Any, dtype: Any = None, *, orde
 def empty_like(prototype: Any, dtype: Any = None, *, shape: int | Sequence[int] | None = None, order: str = 'K', kind: str | None = None, device: Device | str | None = None, queue: Queue | None = None, resource: MemoryResource | None = None, fallback: str | None = None, alignment: int = 0, usm_type: str | None = None, sycl_queue: Queue | None = None) -> Array:
     """
     A new array as empty() makes it, with the shape, dtype, kind and queue of `prototype` but
-    for those that are given: an Array or a Buffer, or a NumPy array or another with shape
-    and dtype, which has the default kind and queue. `order`: "C", "F", "A" (Fortran's if
+    for those that are given: an Array, a Buffer, an array of dpnp, dpctl or CuPy, or a NumPy
+    array or another with shape and dtype, which has the default kind and queue. `order`: "C",
+    "F", "A" (Fortran's if
     the prototype is in that order), or "K", the order of its dimensions in memory.
     """
 

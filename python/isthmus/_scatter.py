@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ._asarray import asarray
-from ._core import Array, Device, Error, Event, Queue, ReadOnlyError, empty
+from ._core import Array, Device, DType, Error, Event, Queue, ReadOnlyError, empty
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -67,8 +67,8 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     is raised.
 
     Raises ValueError for no parts, for shapes that differ elsewhere than along ``axis``, and for an
-    ``out`` of another shape; TypeError for types that differ; ReadOnlyError. Nothing was copied
-    then.
+    ``out`` of another shape; TypeError for types that differ; ReadOnlyError; AttributeError for
+    bfloat16 without ``out`` where the package ml_dtypes is not installed. Nothing was copied then.
     """
     if isinstance(parts, Array):
         raise TypeError("gather() takes the parts, a list of arrays, not one array")
@@ -77,7 +77,7 @@ def gather(parts: Sequence[Any], out: Any = None, axis: int = 0) -> Any:
     if out is None:
         import numpy as np
 
-        out = np.empty(shape, dtype)
+        out = np.empty(shape, DType(dtype).dtype)
     _check_out(out, shape, dtype)
     _all_at_once(_copies(out, sources, along))
     return out

@@ -214,6 +214,9 @@ const element_type& type_of_value(nb::handle value) {
     return to_element_type(reinterpret_cast<PyObject*>(&PyLong_Type));
   }
   const nb::object like = nb::module_::import_("numpy").attr("asarray")(value);
+  if (PyLong_Check(value.ptr()) == 0 && like.attr("dtype").attr("kind").equal(nb::str("O"))) {
+    raise_python(PyExc_TypeError, "fill_value must be a number, not %.100s", exact->tp_name);
+  }
   return to_element_type(nb::object(like.attr("dtype")));
 }
 

@@ -198,6 +198,8 @@ void bind_typed_array(nb::module_& module) {
       "host kinds without a copy, once pending work on the buffer has ended; other libraries take\n"
       "it by DLPack and the interfaces. It is safe to use from any thread; operations on the\n"
       "elements are the buffer's.\n\n"
+      "Two arrays are equal where they are one object: elements are compared in copies, as in\n"
+      "numpy.array_equal(one.to_numpy(), other.to_numpy()).\n\n"
       "The garbage collector does not look into arrays: a subclass's instance that keeps a view "
       "of\n"
       "itself, as made.turned = made.T, stays till the reference is dropped by hand.");

@@ -18,6 +18,7 @@
 
 namespace isthmus {
 
+class pool;
 struct registry_entry;
 
 class allocation final : public ref_counted, public reclaimable {
@@ -112,6 +113,8 @@ class allocation final : public ref_counted, public reclaimable {
 
   // Without a reference: what is next for memory that nobody refers to.
   void let_go() noexcept override;
+  [[nodiscard]] ref<queue> only_user() noexcept override;
+  void let_go_unused() noexcept override;
 
  private:
   friend class registry;
@@ -144,7 +147,12 @@ class allocation final : public ref_counted, public reclaimable {
   // The queue in whose order the memory may go back now; null: none.
   [[nodiscard]] ref<queue> order_of_free() noexcept;
   [[nodiscard]] ref<queue> queue_known_as(std::uint64_t serial) noexcept;
+  void end() noexcept;
   void retire();
+  // Who finds no memory in its pool may wait for it, till it is there or nobody can tell when.
+  void begin_to_be_late() noexcept;
+  // That the memory came from, under whatever adaptors; null: from none.
+  [[nodiscard]] pool* pool_below() const noexcept;
   // Nothing uses it any more but what is on `behind` (may be null).
   static void give_back(const facts& what, queue& on, memory_resource* from,
                         queue* behind) noexcept;
@@ -166,6 +174,7 @@ class allocation final : public ref_counted, public reclaimable {
   // Null: all that was on it when its pointer was given back is among the uses.
   ref<queue> freed_behind_;
   bool unused_ = false;              // no operation is on it any more
+  bool is_late_ = false;             // counted by its pool
   bool is_block_ = false;            // of a pool, and lies within no other; constant once known
   std::uint64_t hashed_ = 0;         // the registry's, as the next
   registry_entry* entry_ = nullptr;  // null: not in it

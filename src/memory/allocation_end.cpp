@@ -90,11 +90,10 @@ void allocation::retire() {
     reclaim();
   } else {
     unused_ = true;  // before it is handed over
-    auto* const from = from_ ? from_->as_pool() : nullptr;
-    count_late(from, 1);
+    begin_to_be_late();
     undo told{[&] {
-      count_late(from, -1);
-      unused_ = false;
+      count_late(pool_below(), -1);
+      is_late_ = unused_ = false;
     }};
     reclaim_after(*this, *running);
     told.dismiss();
@@ -140,20 +139,51 @@ void allocation::last_reference_gone() noexcept {
     registry::mark_dying(*this);
   }
   if (is_asked_elsewhere()) {
+    begin_to_be_late();
     retire_later(*this);
   } else {
-    let_go();
+    end();
   }
 }
 
 void allocation::let_go() noexcept {
-  if (unused_) {
-    const auto from = from_;  // outlives this
-    reclaim();
-    count_late(from ? from->as_pool() : nullptr, -1);
+  if (!is_late_) {
+    end();
     return;
   }
-  if (nothing_runs()) {
+  const auto from = from_;  // outlives this, and keeps the pool
+  auto* const below = pool_below();
+  is_late_ = false;
+  end();
+  count_late(below, -1);
+}
+
+ref<queue> allocation::only_user() noexcept try {
+  if (unused_ || within_ || freed_behind_ || !uses_.quiet()) {
+    return {};
+  }
+  const auto users = lent_queues();
+  return users.size() == 1 ? users.front() : ref<queue>{};
+} catch (const std::bad_alloc&) {
+  return {};
+}
+
+void allocation::let_go_unused() noexcept {
+  unused_ = true;
+  let_go();
+}
+
+void allocation::begin_to_be_late() noexcept {
+  is_late_ = true;
+  count_late(pool_below(), 1);
+}
+
+pool* allocation::pool_below() const noexcept {
+  return from_ ? from_->giver_of(what_.base, what_.nbytes).as_pool() : nullptr;
+}
+
+void allocation::end() noexcept {
+  if (unused_ || nothing_runs()) {
     reclaim();
     return;
   }

@@ -1,6 +1,7 @@
 // What a pool does where it finds no run of grains: rung by rung (pressure.hpp), then the error.
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <string>
 
@@ -14,6 +15,13 @@
 #include "os/futex.hpp"
 
 namespace isthmus {
+
+namespace {
+
+// A driver's call for memory takes as long.
+constexpr std::chrono::nanoseconds k_soon = std::chrono::milliseconds{1};
+
+}  // namespace
 
 // One request on its way up.
 class pool::ladder {
@@ -113,6 +121,9 @@ class pool::ladder {
   // What was spared serves where the driver has no more, what this thread keeps, if it was spared
   // that, and then the least from here on.
   [[nodiscard]] result<region_heap::run> grow() {
+    if (auto found = take_late()) {
+      return found;
+    }
     auto found = grow_or_take();
     if (!found && found.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && spared_lanes_) {
       found = settle();
@@ -123,6 +134,22 @@ class pool::ladder {
     }
     wanted_.count = wanted_.least;
     return grow_or_take();
+  }
+  // What a thread of the library is about to give back, if it comes soon: else who lets go of
+  // memory faster than that thread asks the driver for would have more and more.
+  [[nodiscard]] result<region_heap::run> take_late() {
+    const auto until = os::deadline_after(k_soon.count());
+    while (of_.late_.load(std::memory_order_relaxed) > 0 && !(no_wait != 0 || in_continuation())) {
+      const auto seen = reclaims();
+      of_.settle_shared();
+      if (auto found = take()) {
+        return found;
+      }
+      if (!wait_for_reclaim(seen, until)) {
+        break;
+      }
+    }
+    return refusal_;
   }
   [[nodiscard]] result<region_heap::run> grow_or_take() {
     auto grown = of_.grow(wanted_);

@@ -17,6 +17,8 @@ namespace isthmus {
 // A list of what is to be let go and the one thread that does it; never destroyed.
 class reaper {
  public:
+  class crowd;
+
   // Each of these is pushed some time, and then let go.
   void expect() noexcept {
     const std::lock_guard hold{lock_};
@@ -87,16 +89,18 @@ class reaper {
       auto* again = wait_for_work(hold);
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
+      std::vector<crowd*> crowds;
       if (again != nullptr) {
         while (again != nullptr) {
-          let_one_go(again);
+          let_one_go(again, crowds);
         }
         tell(0);  // who waits for others may find what these gave back
       }
       while (batch != nullptr) {
-        let_one_go(batch);
+        let_one_go(batch, crowds);
         tell(1);
       }
+      push_all(crowds);
       hold.lock();
       is_trying_again_ = false;
     }
@@ -109,12 +113,21 @@ class reaper {
     ended_.notify_all();
   }
 
-  static void let_one_go(reclaimable*& first) noexcept {
+  void let_one_go(reclaimable*& first, std::vector<crowd*>& crowds) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
-    if (const os::driver_call call; call) {
+    const os::driver_call call;
+    if (!call) {
+      return;
+    }
+    const auto user = next->only_user();
+    if (!user || !join(crowds, user, *next)) {
       next->let_go();
     }
   }
+  // False where there is no memory for it.
+  [[nodiscard]] bool join(std::vector<crowd*>& crowds, const ref<queue>& user,
+                          reclaimable& what) noexcept;
+  void push_all(const std::vector<crowd*>& crowds) noexcept;
 
   // Returns what was put off, once it is time to try that again, however much else there is to do.
   reclaimable* wait_for_work(std::unique_lock<std::mutex>& hold) noexcept {
@@ -151,6 +164,69 @@ class reaper {
   bool has_thread_ = false;
   std::atomic<bool> lacks_thread_{false};
 };
+
+// Those of one batch that wait for the same queue. It is asked when all of them are here.
+class reaper::crowd final : public reclaimable {
+ public:
+  explicit crowd(ref<queue> user) noexcept : user_{std::move(user)} {}
+
+  [[nodiscard]] bool is_of(const queue& user) const noexcept { return user_.get() == &user; }
+  void add(reclaimable& what) noexcept { what.next_ready_ = std::exchange(first_, &what); }
+  void let_go() noexcept override {
+    if (std::exchange(was_asked_, true)) {
+      let_all_go();
+    } else if (!ask()) {
+      was_asked_ = false;
+      let_go_again(*this);
+    }
+  }
+
+ private:
+  // False where the queue cannot tell now, or there is no memory for what it tells.
+  [[nodiscard]] bool ask() noexcept try {
+    std::vector<ref<event>> running;
+    const auto asked = user_->unfinished(running);
+    const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
+    if (!asked && !is_lost) {
+      return false;
+    }
+    reclaim_after(*this, running);  // at once where there is none
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  void let_all_go() noexcept {
+    while (first_ != nullptr) {
+      std::exchange(first_, first_->next_ready_)->let_go_unused();
+    }
+    delete this;
+  }
+
+  const ref<queue> user_;
+  reclaimable* first_ = nullptr;
+  bool was_asked_ = false;
+};
+
+bool reaper::join(std::vector<crowd*>& crowds, const ref<queue>& user, reclaimable& what) noexcept
+    try {
+  auto found = std::ranges::find_if(crowds, [&](const crowd* each) { return each->is_of(*user); });
+  if (found == crowds.end()) {
+    crowds.reserve(crowds.size() + 1);
+    crowds.push_back(new crowd{user});
+    expect();
+    found = crowds.end() - 1;
+  }
+  (*found)->add(what);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void reaper::push_all(const std::vector<crowd*>& crowds) noexcept {
+  for (auto* each : crowds) {
+    push(*each);
+  }
+}
 
 namespace {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "backend/event.hpp"
+#include "backend/queue.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus {
@@ -15,6 +15,11 @@ class reclaimable {
   virtual ~reclaimable() = default;
   // Once nothing uses it, or to find out what does. Never blocks.
   virtual void let_go() noexcept = 0;
+  // Where that can be found out with one question only, whom to ask: a queue, all of whose work so
+  // far may use it. It is asked once for many.
+  [[nodiscard]] virtual ref<queue> only_user() noexcept { return {}; }
+  // The same as `let_go` once that work has ended.
+  virtual void let_go_unused() noexcept { let_go(); }
 
  private:
   friend class reaper;

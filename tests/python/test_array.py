@@ -298,7 +298,8 @@ def test_a_freed_buffer(q: Queue, kind: str) -> None:
         lambda: made.__sycl_usm_array_interface__,
         lambda: made.on_queue(q),
         lambda: Array(made.buffer, 1),
-        lambda: made[:2].to_numpy(),
+        lambda: made[:2],
+        lambda: made[1],
         lambda: isthmus.copy_nd(made, MODEL),
     ]
     if kind != "device":
@@ -306,7 +307,7 @@ def test_a_freed_buffer(q: Queue, kind: str) -> None:
     for use in uses:
         with pytest.raises(isthmus.ClosedError):
             use()
-    assert (made.shape, made.nbytes, made[1].shape) == (SHAPE, 480, (5, 4))
+    assert (made.shape, made.nbytes) == (SHAPE, 480)
     assert "freed" in repr(made)
 
 

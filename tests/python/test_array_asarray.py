@@ -193,11 +193,12 @@ def test_of_pythons_own(q: Queue, kind: str, given_one: Any, dtype: str, expecte
     ("bad", "why"),
     [
         ([1, "x"], "text is no number"), ("text", "text is no number"),
-        ([object()], "references"), ({1: 2}, "references"), (None, "references"),
+        ([object()], "references"), ({1: 2}, "not of dict"), (None, "not of NoneType"),
         ([2**70], "references"), (np.array(["2020"], "M8[D]"), "view them as int64"),
         (np.zeros(3, [("a", "f4")]), "several fields"),
         (np.zeros(3, ">f4"), "another order of bytes"),
-        (np.array([b"x"]), "text is no number"), (object(), "references"),
+        (np.array([b"x"]), "text is no number"), (object(), "not of object"),
+        (2**70, "references"),
     ],
 )  # fmt: skip
 def test_what_no_array_has(bad: Any, why: str) -> None:

@@ -402,6 +402,25 @@ def test_whose_address_was_told_goes_back_behind_the_queue(tell: Any) -> None:
     assert [each._pointer for each in big] == addresses
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_told_memory_in_a_loop_is_had_again(queue: Any, kind: str) -> None:
+    """A thread of the library asks the queue about it, and who goes round faster waits for that."""
+    times, size = 1000, 64 * MIB
+    device = isthmus.Device("sycl")
+    pool = isthmus.memory.PoolResource(kind, device)
+    counted = isthmus.memory.StatisticsResource(isthmus.memory.PoolResource(kind, device))
+    for resource in (pool, counted):
+        with isthmus.using(resource):
+            for _ in range(times):
+                assert CLASSES[kind](size, queue=queue)._pointer
+        assert resource.held_bytes <= 300 * size
+    assert until(lambda: pool.snapshot().live_bytes == 0)
+    provider = isthmus.memory.ProviderResource(kind, device)
+    with isthmus.using(isthmus.memory.LimitResource(provider, 3 * size)):
+        for _ in range(100):
+            assert CLASSES[kind](size, queue=queue)._pointer
+
+
 def test_untold_memory_is_had_again_at_once() -> None:
     first = CLASSES["shared"](1024)
     first.memset(1)

@@ -41,6 +41,19 @@ def test_parts_are_numpys(count: int, length: int, axis: int) -> None:
     assert np.array_equal(isthmus.gather(parts, axis=axis), data)
 
 
+def test_what_numpy_has_no_type_for() -> None:
+    parts = [isthmus.full(2, value, "bfloat16", device="host") for value in (1, 2)]
+    out = isthmus.empty(4, "bfloat16", device="host")
+    assert isthmus.gather(parts, out).astype("f4").to_numpy().tolist() == [1, 1, 2, 2]
+    try:
+        isthmus.bfloat16.dtype  # noqa: B018
+    except AttributeError:
+        with pytest.raises(AttributeError, match="install ml_dtypes"):
+            isthmus.gather(parts)
+    else:
+        assert isthmus.gather(parts).astype("f4").tolist() == [1, 1, 2, 2]
+
+
 @given(
     shape=st.lists(st.integers(0, 6), min_size=1, max_size=4),
     count=st.integers(1, 5),

@@ -4,9 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <memory>
 #include <thread>
+#include <vector>
 
 #include "backend/drivers.hpp"
 #include "backend/queue.hpp"
@@ -82,6 +85,41 @@ class captured_queue final : public queue {
   std::atomic<int> asked_{0};
 };
 
+// Goes once what is on that queue has ended.
+class used_there final : public reclaimable {
+ public:
+  explicit used_there(queue& on) : on_{&on} {}
+  void let_go() noexcept override { ADD_FAILURE() << "nobody asked its queue"; }
+  [[nodiscard]] ref<queue> only_user() noexcept override { return on_; }
+  void let_go_unused() noexcept override {
+    on_ = nullptr;
+    gone_.store(true);
+  }
+  [[nodiscard]] bool gone() const noexcept { return gone_.load(); }
+
+ private:
+  ref<queue> on_;
+  std::atomic<bool> gone_{false};
+};
+
+// Keeps the reaper till it is opened.
+class gate final : public reclaimable {
+ public:
+  void let_go() noexcept override {
+    is_entered_.store(true);
+    is_open_.wait(false);
+  }
+  void open() noexcept {
+    is_open_.store(true);
+    is_open_.notify_all();
+  }
+  [[nodiscard]] bool is_entered() const noexcept { return is_entered_.load(); }
+
+ private:
+  std::atomic<bool> is_entered_{false};
+  std::atomic<bool> is_open_{false};
+};
+
 template <class Condition>
 bool comes_true(Condition&& condition) {
   for (int each = 0; each < 10'000 && !condition(); ++each) {
@@ -100,6 +138,41 @@ TEST(reaper_concurrent, what_was_put_off_goes_while_other_things_come_all_the_ti
   EXPECT_TRUE(comes_true([] { return (*late).gone(); }));
   enough.store(true);
   EXPECT_TRUE(comes_true([] { return (*always).ended(); }));
+}
+
+TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
+  const auto host = *find_device("host");
+  const auto home = *host->home().default_context();
+  for (const bool can_tell : {true, false}) {
+    const auto one = make_ref<captured_queue>(*home, *host);
+    const auto other = make_ref<captured_queue>(*home, *host);
+    if (can_tell) {
+      one->end_capture();
+      other->end_capture();
+    }
+    static never_destroyed<gate> gates[2];
+    auto& held = *gates[can_tell ? 0 : 1];
+    retire_later(held);
+    ASSERT_TRUE(comes_true([&] { return held.is_entered(); }));
+    std::vector<std::unique_ptr<used_there>> all;
+    for (int each = 0; each < 1000; ++each) {
+      all.push_back(std::make_unique<used_there>(each % 10 == 0 ? *other : *one));
+      retire_later(*all.back());
+    }
+    held.open();
+    const auto all_gone = [&] {
+      return std::ranges::all_of(all, [](const auto& each) { return each->gone(); });
+    };
+    if (!can_tell) {
+      EXPECT_TRUE(comes_true([&] { return one->asked() > 2 && other->asked() > 2; }));
+      EXPECT_FALSE(std::ranges::any_of(all, [](const auto& each) { return each->gone(); }));
+      one->end_capture();
+      other->end_capture();
+    }
+    ASSERT_TRUE(comes_true(all_gone));
+    EXPECT_TRUE(!can_tell || (one->asked() == 1 && other->asked() == 1));
+    EXPECT_TRUE(comes_true([&] { return one->unique() && other->unique(); }));
+  }
 }
 
 TEST(reaper_concurrent, what_is_freed_behind_a_captured_queue_waits_till_that_can_tell) {
