@@ -235,11 +235,6 @@ __all__ = [
     "zeros_like",
 ]
 
-# Messages and pickles name the public places, not the native module.
-for _public in list(vars().values()):
-    if isinstance(_public, type):
-        _public.__module__ = __name__
-
 
 def _reduce_array(array: Array) -> _Any:
     from ._pickle import reduce_array
@@ -280,3 +275,9 @@ def _beside(directory: str, holds: str) -> str:
         if _os.path.exists(_os.path.join(place, holds)):
             return place
     raise FileNotFoundError(f"{holds} was not installed with {package}")
+
+
+# Messages and pickles name the public places, not the native module.
+for _public in map(globals().__getitem__, __all__):
+    if isinstance(_public, type):
+        _public.__module__ = __name__

@@ -33,6 +33,28 @@ def test_modules_that_are_not_imported(module: str) -> None:
     python(f"import isthmus, isthmus.memory, sys\nassert {module!r} not in sys.modules")
 
 
+def test_what_others_have_is_left_as_it_is() -> None:
+    """PyTorch cannot be imported where typing.Any says that it is of another module."""
+    python(
+        "import sys, typing\n"
+        "def places():\n"
+        "    return {\n"
+        "        (name, key): value.__module__\n"
+        "        for name, module in list(sys.modules.items())\n"
+        "        if not name.startswith('isthmus')\n"
+        "        for key, value in list(vars(module).items())\n"
+        "        if isinstance(value, type) and not value.__module__.startswith('isthmus.')\n"
+        "    }\n"
+        "before = places()\n"
+        "import isthmus, isthmus.memory, isthmus.low_level\n"
+        "after = places()\n"
+        "assert {key: after[key] for key in before if key in after} == before\n"
+        "moved = {key for key, place in after.items() if place == 'isthmus'}\n"
+        "assert not moved, moved\n"
+        "assert isthmus.Array.__module__ == isthmus.Error.__module__ == 'isthmus'\n"
+    )
+
+
 def test_no_numpy_until_an_array_is_asked_for() -> None:
     python(
         "import isthmus, sys\n"
