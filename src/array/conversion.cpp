@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "array/half_rows.hpp"
 #include "array/number.hpp"
 
 namespace isthmus {
@@ -126,7 +127,18 @@ constexpr std::array<kernels, k_types> all_kernels(std::index_sequence<To...>) n
 }
 constexpr auto k_kernels = all_kernels(std::make_index_sequence<k_types>{});
 
+// By the processor's own instructions; null where there are none for it.
+kernel by_instructions(dtype to, dtype from) noexcept {
+  if (to == ISTHMUS_FLOAT16 && from == ISTHMUS_FLOAT32) {
+    return float16_row_maker();
+  }
+  return to == ISTHMUS_FLOAT32 && from == ISTHMUS_FLOAT16 ? float32_row_maker() : nullptr;
+}
+
 kernel direct(dtype to, dtype from) noexcept {
+  if (const auto fast = by_instructions(to, from)) {
+    return fast;
+  }
   return k_kernels[static_cast<std::size_t>(to) - 1][static_cast<std::size_t>(from) - 1];
 }
 

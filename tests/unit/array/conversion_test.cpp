@@ -4,10 +4,14 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <numeric>
 #include <random>
 #include <vector>
 
 #include "array/elements.hpp"
+#include "array/half.hpp"
+#include "array/half_rows.hpp"
 #include "values.hpp"
 
 namespace {
@@ -220,6 +224,36 @@ TEST(conversions, leave_the_padding_of_what_lies_apart_empty) {
         }
       }
     }
+  }
+}
+
+// Every float16 there is, and of float32 all upper halves with some lower ones: what lies around
+// each boundary of rounding, and every kind of NaN.
+TEST(halves, are_the_same_by_the_processors_instructions) {
+  if (float16_row_maker() == nullptr) {
+    GTEST_SKIP() << "this processor has none";
+  }
+  std::vector<std::uint16_t> all(0x10000);
+  std::iota(all.begin(), all.end(), std::uint16_t{0});
+  std::vector<float> wide(all.size());
+  float32_row_maker()(reinterpret_cast<std::byte*>(wide.data()),
+                      reinterpret_cast<const std::byte*>(all.data()), all.size());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    ASSERT_EQ(std::bit_cast<std::uint32_t>(wide[i]),
+              std::bit_cast<std::uint32_t>(to_float(float16{all[i]})));
+  }
+  for (const std::uint32_t lower : {0x0U, 0x1U, 0xfffU, 0x1000U, 0x1001U, 0x7fffU, 0xffffU}) {
+    for (std::uint32_t upper = 0; upper < all.size(); ++upper) {
+      wide[upper] = std::bit_cast<float>(upper << 16 | lower);
+    }
+    std::vector<std::uint16_t> got(all.size());
+    // One less, so that the last ones do not fill the lanes.
+    float16_row_maker()(reinterpret_cast<std::byte*>(got.data()),
+                        reinterpret_cast<const std::byte*>(wide.data()), got.size() - 1);
+    for (std::size_t i = 0; i + 1 < all.size(); ++i) {
+      ASSERT_EQ(got[i], to_float16(wide[i]).bits) << i << ' ' << lower;
+    }
+    EXPECT_EQ(got.back(), 0);
   }
 }
 
