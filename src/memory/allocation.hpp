@@ -153,6 +153,9 @@ class allocation final : public ref_counted, public reclaimable {
   void begin_to_be_late() noexcept;
   // That the memory came from, under whatever adaptors; null: from none.
   [[nodiscard]] pool* pool_below() const noexcept;
+  [[nodiscard]] std::int64_t late_bytes() const noexcept {
+    return static_cast<std::int64_t>(what_.nbytes);
+  }
   // Nothing uses it any more but what is on `behind` (may be null).
   static void give_back(const facts& what, queue& on, memory_resource* from,
                         queue* behind) noexcept;

@@ -13,9 +13,9 @@
 namespace isthmus {
 namespace {
 
-void count_late(pool* of, int change) noexcept {
+void count_late(pool* of, std::int64_t nbytes) noexcept {
   if (of != nullptr) {
-    of->count_late(change);
+    of->count_late(nbytes);
   }
 }
 
@@ -92,7 +92,7 @@ void allocation::retire() {
     unused_ = true;  // before it is handed over
     begin_to_be_late();
     undo told{[&] {
-      count_late(pool_below(), -1);
+      count_late(pool_below(), -late_bytes());
       is_late_ = unused_ = false;
     }};
     reclaim_after(*this, *running);
@@ -153,9 +153,10 @@ void allocation::let_go() noexcept {
   }
   const auto from = from_;  // outlives this, and keeps the pool
   auto* const below = pool_below();
+  const auto nbytes = late_bytes();
   is_late_ = false;
   end();
-  count_late(below, -1);
+  count_late(below, -nbytes);
 }
 
 ref<queue> allocation::only_user() noexcept try {
@@ -175,7 +176,7 @@ void allocation::let_go_unused() noexcept {
 
 void allocation::begin_to_be_late() noexcept {
   is_late_ = true;
-  count_late(pool_below(), 1);
+  count_late(pool_below(), late_bytes());
 }
 
 pool* allocation::pool_below() const noexcept {

@@ -88,8 +88,10 @@ class pool final : public memory_resource, public reclaimable {
     }
   }
 
-  // Records of its blocks that went to the reaper, less those that came back from it.
-  void count_late(int change) noexcept { late_.fetch_add(change, std::memory_order_relaxed); }
+  // Bytes of its blocks that went to the reaper, less those that came back from it.
+  void count_late(std::int64_t nbytes) noexcept {
+    late_.fetch_add(nbytes, std::memory_order_relaxed);
+  }
 
   // The record of a block that was handed out without one. Errors as `context::create_queue`.
   [[nodiscard]] result<ref<allocation>> record(const pooled_block& of);
@@ -209,7 +211,7 @@ class pool final : public memory_resource, public reclaimable {
   int tries_to_go_ = 0;
   pressure pressure_;
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
-  std::atomic<int> late_{0};
+  std::atomic<std::int64_t> late_{0};
 
   std::mutex records_lock_;
   ref<queue> records_queue_;  // of blocks that get their record late

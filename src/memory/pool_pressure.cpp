@@ -135,11 +135,12 @@ class pool::ladder {
     wanted_.count = wanted_.least;
     return grow_or_take();
   }
-  // What a thread of the library is about to give back, if it comes soon: else who lets go of
-  // memory faster than that thread asks the driver for would have more and more.
+  // What a thread of the library is about to give back, if that is most of what there is and comes
+  // soon: else who lets go of memory faster than that thread asks the driver would have more and
+  // more.
   [[nodiscard]] result<region_heap::run> take_late() {
     const auto until = os::deadline_after(k_soon.count());
-    while (of_.late_.load(std::memory_order_relaxed) > 0 && !(no_wait != 0 || in_continuation())) {
+    while (most_is_late() && !(no_wait != 0 || in_continuation())) {
       const auto seen = reclaims();
       of_.settle_shared();
       if (auto found = take()) {
@@ -150,6 +151,10 @@ class pool::ladder {
       }
     }
     return refusal_;
+  }
+  [[nodiscard]] bool most_is_late() const noexcept {
+    const auto late = of_.late_.load(std::memory_order_relaxed);
+    return late > 0 && static_cast<std::size_t>(late) >= of_.source_.counts().held_bytes() / 2;
   }
   [[nodiscard]] result<region_heap::run> grow_or_take() {
     auto grown = of_.grow(wanted_);
