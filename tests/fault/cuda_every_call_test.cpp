@@ -1,5 +1,6 @@
 // Every call of CUDA's driver made to fail in turn: on the real one where there is a GPU.
 #include "cuda_relay.hpp"
+#include "every_nth.hpp"
 #include "scenario.hpp"
 #include "unified_scenario.hpp"
 
@@ -54,7 +55,7 @@ class cuda_faults : public on_cuda_relay {
   }
   void fail_in_turn(relayed what, int code, bool may_leak) {
     EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
-    for (int n = 0; n < k_most_calls; ++n) {
+    for (int n = 0; n < k_most_calls; n += every_nth()) {
       const held_by_us before = held();
       relay_.fail_after(n, what, code);
       const int failures = run();
@@ -102,7 +103,7 @@ TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
 
 // The relay loses the device, the driver does not: what was not given back stays there.
 TYPED_TEST(cuda_faults, the_device_is_lost_at_every_call) {
-  for (int n = 0; n < k_most_calls; ++n) {
+  for (int n = 0; n < k_most_calls; n += every_nth()) {
     this->relay_.lose_after(n);
     const int failures = this->run();
     const bool was_reached = this->relay_.lose_after(-1) == 0;

@@ -64,7 +64,7 @@ TEST_F(spared_region_test, serves_more_than_half_of_itself) {
 // Each of these requests would have the other's region go back.
 TEST_F(spared_region_test, asking_in_turn_for_much_and_for_little_seldom_calls_the_driver) {
   const auto from = make();
-  constexpr int k_turns = 1000;
+  constexpr int k_turns = 300;
   for (int turn = 0; turn < k_turns; ++turn) {
     give(*from, take(*from, 512 * k_mib));
     give(*from, take(*from, 100 * k_mib));
