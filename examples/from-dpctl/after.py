@@ -13,7 +13,7 @@ from isthmus.compat.dpctl.memory import (
     USMAllocationError,
 )
 
-import dpctl  # isort: skip  # after it: dpctl lists its platforms when it is imported
+import dpctl  # isort: skip  # after it: dpctl lists its platforms when it is first used
 import numpy as np
 
 MESSAGES = 2000

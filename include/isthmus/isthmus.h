@@ -1015,11 +1015,12 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
                                                    void** pointer) ISTHMUS_NOEXCEPT;
 /* Gives a pointer, of any kind, for work that others put on `queue`, till the matching `unexport`,
- * through `free` too: what is put there from now on comes behind what is pending on the buffer.
- * Waits for nothing, unless that waits for the host itself. NULL `queue`: in no order. That work is
- * taken into account where the buffer is one of that queue (isthmus_buffer_on_queue gives one) and
- * the queue was adopted or its handle lent: then operations on other queues wait for what it has,
- * and so does what frees the memory. CLOSED. */
+ * through `free` too: what is put there from now on comes behind what is pending on the buffer, but
+ * for what others put on `queue` themselves, where that is out of order. Waits for nothing, unless
+ * that waits for the host itself. NULL `queue`: in no order. That work is taken into account where
+ * the buffer is one of that queue (isthmus_buffer_on_queue gives one) and the queue was adopted or
+ * its handle lent: then operations on other queues wait for what it has, and so does what frees the
+ * memory. CLOSED. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer,
                                                             isthmus_queue_t* queue,
                                                             void** pointer) ISTHMUS_NOEXCEPT;

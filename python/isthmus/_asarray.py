@@ -175,7 +175,10 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
         return np.asarray(obj, wanted)  # OverflowError for 300 as uint8; 2**70 is a float
     if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
-        raise TypeError(f"an array is made of arrays, numbers and lists of them, not of {name}")
+        raise TypeError(
+            f"an array is made of arrays, Python's and NumPy's numbers and lists of them, not of "
+            f"{name}: give a dtype for other numbers"
+        )
     return made
 
 

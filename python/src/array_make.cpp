@@ -3,6 +3,7 @@
 #include "array_make.hpp"
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "array_sides.hpp"
 #include "current.hpp"
 #include "interfaces.hpp"
+#include "oneapi_numbers.hpp"
 #include "resources.hpp"
 #include "typed_array.hpp"
 
@@ -93,14 +95,26 @@ void require_type(told_interface& told) {
   drop_idle_strides(told.layout);
 }
 
+// Their stream would keep the prototype, whose it is: new memory has nothing to come behind.
+nb::object queue_beside(const nb::object& told) {
+  const auto& on = *queue_of(told);
+  return is_sycls(on) ? told : to_queue(nb::handle{}, on.device_object);
+}
+
 model model_of_interface(told_interface told) {
   require_type(told);
-  model made{{}, nullptr, told.layout.type, std::move(told.queue)};
-  const auto kind =
-      told.empty ? ISTHMUS_KIND_UNKNOWN : kind_on(*queue_of(made.queue), told.what.pointer);
+  model made{{}, nullptr, told.layout.type, queue_beside(told.queue)};
+  const auto kind = told.what.pointer == nullptr
+                        ? ISTHMUS_KIND_UNKNOWN
+                        : kind_on(*queue_of(made.queue), told.what.pointer);
   made.kind = kind != ISTHMUS_KIND_UNKNOWN ? kind : made.kind;
   made.lies = std::move(told.layout);
   return made;
+}
+
+// The most common ones, which have no interface of a device.
+bool is_numpys_array(nb::handle prototype) noexcept {
+  return std::strcmp(Py_TYPE(prototype.ptr())->tp_name, "numpy.ndarray") == 0;
 }
 
 model model_of(nb::handle prototype) {
@@ -111,8 +125,10 @@ model model_of(nb::handle prototype) {
   if (const auto* bytes = buffer_of(prototype)) {
     return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
   }
-  if (auto told = read_interface(prototype)) {
-    return model_of_interface(*std::move(told));
+  if (PyType_Check(prototype.ptr()) == 0 && !is_numpys_array(prototype)) {
+    if (auto told = read_interface(prototype)) {
+      return model_of_interface(*std::move(told));
+    }
   }
   return model_of_numpys(prototype);
 }
@@ -215,7 +231,10 @@ const element_type& type_of_value(nb::handle value) {
   }
   const nb::object like = nb::module_::import_("numpy").attr("asarray")(value);
   if (PyLong_Check(value.ptr()) == 0 && like.attr("dtype").attr("kind").equal(nb::str("O"))) {
-    raise_python(PyExc_TypeError, "fill_value must be a number, not %.100s", exact->tp_name);
+    raise_python(PyExc_TypeError,
+                 "fill_value must be a number of Python's or NumPy's, not %.100s: give a dtype for "
+                 "others, or float(value)",
+                 exact->tp_name);
   }
   return to_element_type(nb::object(like.attr("dtype")));
 }

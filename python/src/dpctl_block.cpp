@@ -1,6 +1,8 @@
 #include "dpctl_block.hpp"
 
 #include "buffer.hpp"
+#include "errors.hpp"
+#include "sycl_objects.hpp"
 
 namespace isthmus::python {
 
@@ -8,7 +10,9 @@ void dpctl_block::operator()(void*) noexcept {
   if (told != nullptr) {
     isthmus_buffer_release(told);
   }
-  isthmus_buffer_release(memory);
+  if (memory != nullptr) {
+    isthmus_buffer_release(memory);
+  }
   if (theirs != nullptr) {
     isthmus_queue_release(theirs);
   }
@@ -44,13 +48,27 @@ void tell_address(dpctl_block& of) noexcept {
 
 namespace {
 
+void release_adopted(void* object) { delete static_cast<std::shared_ptr<void>*>(object); }
+
+void adopt(dpctl_block& block, const dpctl_memory& object) {
+  const nb::object on = find_sycl_queue(object.queue);
+  auto kept = std::make_unique<std::shared_ptr<void>>(block.adopted);
+  const isthmus_owner_t owner{kept.release(), &release_adopted};
+  check(isthmus_buffer_adopt(object.pointer, static_cast<std::size_t>(object.nbytes),
+                             ISTHMUS_KIND_UNKNOWN, 0, queue_of(on)->raw.get(), owner,
+                             &block.memory));
+}
+
 struct used_memory {
   isthmus_buffer_t* raw;
   isthmus_buffer_info_t info{};
 };
 
 used_memory used_now(const dpctl_memory& object) {
-  const auto& block = require_block(object);
+  auto& block = require_block(object);
+  if (block.memory == nullptr) {
+    adopt(block, object);
+  }
   used_memory found{block.told != nullptr ? block.told : block.memory};
   found.info.struct_size = sizeof found.info;
   check(isthmus_buffer_info(found.raw, &found.info));

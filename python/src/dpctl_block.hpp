@@ -14,10 +14,14 @@ namespace isthmus::python {
 // New memory is used on a queue of our own, where nothing of others waits. Once dpctl or anybody
 // else is told its address there may be work on its SYCL queue that we do not know: from then on
 // our operations come behind that, and so does whoever gets the memory next.
+//
+// Memory of dpctl's own objects is adopted when it is first used: most objects are made to be
+// handed on.
 struct dpctl_block {
-  isthmus_buffer_t* memory;
-  isthmus_queue_t* theirs;  // the SYCL queue; null for memory of somebody else's, already there
+  isthmus_buffer_t* memory;  // null: `adopted` keeps it, and nobody has used it yet
+  isthmus_queue_t* theirs;   // the SYCL queue; null for memory of somebody else's, already there
   isthmus_buffer_t* told = nullptr;  // the memory on `theirs`, once its address was told
+  std::shared_ptr<void> adopted{};   // of dpctl's
 
   // The end of the last shared pointer, on any thread.
   void operator()(void*) noexcept;

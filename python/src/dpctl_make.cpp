@@ -121,6 +121,31 @@ nb::object make_view(PyTypeObject* type, const dpctl_memory& of) {
   return made;
 }
 
+bool is_dpctls(nb::handle object) {
+  return PyObject_TypeCheck(object.ptr(),
+                            reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0;
+}
+
+// The kind of memory of dpctl's own, which its object keeps; UNKNOWN for all else.
+isthmus_kind_t kind_of_theirs(nb::handle object) {
+  if (!is_dpctls(object) || as_dpctl(object).owner == nullptr ||
+      dpctl_block_of(as_dpctl(object)) != nullptr) {
+    return ISTHMUS_KIND_UNKNOWN;
+  }
+  for (const auto kind : {ISTHMUS_KIND_DEVICE, ISTHMUS_KIND_SHARED, ISTHMUS_KIND_HOST}) {
+    if (nb::isinstance(object, dpctl.theirs[kind])) {
+      return kind;
+    }
+  }
+  return ISTHMUS_KIND_UNKNOWN;
+}
+
+nb::object make_of_theirs(PyTypeObject* type, const dpctl_memory& theirs) {
+  return make_filled(type, {nullptr, nullptr, nullptr, *theirs.owner}, theirs.pointer,
+                     static_cast<std::size_t>(theirs.nbytes), nb::borrow(theirs.queue),
+                     nb::borrow(theirs.reference));
+}
+
 nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object reference) {
   const auto& of = *buffer_of(memory);
   nb::object queue = dpctl_queue_of(of.queue_object);
@@ -128,11 +153,6 @@ nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object
   auto* const pointer = isthmus_buffer_pointer(raw.get());
   return make_filled(type, {raw.detach(), nullptr}, pointer, of.nbytes, std::move(queue),
                      std::move(reference));
-}
-
-bool is_dpctls(nb::handle object) {
-  return PyObject_TypeCheck(object.ptr(),
-                            reinterpret_cast<PyTypeObject*>(dpctl.their_base.ptr())) != 0;
 }
 
 [[noreturn]] void raise_wrong_kind(isthmus_kind_t has, isthmus_kind_t wanted) {
@@ -205,10 +225,17 @@ nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
   if (is_integral(asked.other)) {
     return make_new(type, kind, positive_size(asked.other), alignment, asked.queue);
   }
+  if (kind_of_theirs(asked.other) == kind) {
+    return make_of_theirs(type, as_dpctl(asked.other));
+  }
   return make_of_object(type, kind, memory_in(asked.other), asked);
 }
 
 nb::object as_dpctl_memory(nb::handle object) {
+  if (const auto kind = kind_of_theirs(object); kind != ISTHMUS_KIND_UNKNOWN) {
+    auto* const type = reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr());
+    return make_of_theirs(type, as_dpctl(object));
+  }
   const nb::object source = memory_in(object);
   const auto kind = buffer_of(source)->kind;
   memory_arguments asked;

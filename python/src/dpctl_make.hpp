@@ -12,6 +12,7 @@ struct dpctl_types {
   nb::handle their_base;  // dpctl's _Memory
   nb::handle queue;       // dpctl's SyclQueue
   nb::handle classes[4];  // ours, by kind
+  nb::handle theirs[4];   // of which they are subclasses
   nb::handle allocation_error, alignment_error;
   void** functions = nullptr;  // Cython's table for ours
 };

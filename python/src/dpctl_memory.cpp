@@ -367,9 +367,12 @@ nb::object make_classes(nb::handle theirs, nb::handle queue, nb::handle allocati
   dpctl.alignment_error = alignment_error.inc_ref();
   set_dpctl_preparer(std::move(prepare));
   take_functions(dpctl.their_base);
-  watch_views<ISTHMUS_KIND_DEVICE>(theirs.attr("MemoryUSMDevice"));
-  watch_views<ISTHMUS_KIND_SHARED>(theirs.attr("MemoryUSMShared"));
-  watch_views<ISTHMUS_KIND_HOST>(theirs.attr("MemoryUSMHost"));
+  dpctl.theirs[ISTHMUS_KIND_DEVICE] = nb::object(theirs.attr("MemoryUSMDevice")).release();
+  dpctl.theirs[ISTHMUS_KIND_SHARED] = nb::object(theirs.attr("MemoryUSMShared")).release();
+  dpctl.theirs[ISTHMUS_KIND_HOST] = nb::object(theirs.attr("MemoryUSMHost")).release();
+  watch_views<ISTHMUS_KIND_DEVICE>(dpctl.theirs[ISTHMUS_KIND_DEVICE]);
+  watch_views<ISTHMUS_KIND_SHARED>(dpctl.theirs[ISTHMUS_KIND_SHARED]);
+  watch_views<ISTHMUS_KIND_HOST>(dpctl.theirs[ISTHMUS_KIND_HOST]);
   const auto subclass = [&](const char* name) {
     return make_class(name, theirs.attr(std::strrchr(name, '.') + 1)).release();
   };

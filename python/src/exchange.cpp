@@ -285,8 +285,8 @@ void bind_protocols(nb::class_<buffer>& bound) {
           nb::sig("def __sycl_usm_array_interface__(self) -> dict[str, Any]"),
           "Version 1: bytes (\"|u1\") in C order; syclobj is the queue; the flag beside the\n"
           "address is True for read-only memory. Waits for nothing but what waits for the host:\n"
-          "what is put to the queue from then on comes behind all pending work. ClosedError if\n"
-          "freed, or if there is such work and the queue is closed.")
+          "what is put to the queue from then on comes behind all pending work but others' own on\n"
+          "that queue. ClosedError if freed, or if there is such work and the queue is closed.")
       .def_prop_ro(
           "__array_interface__",
           [](nb::handle self) { return array_interface(self, byte_view{self}.get()); },

@@ -198,7 +198,11 @@ nb::object interface_reader::cuda_queue(const void* pointer) const {
                  protocol_);
   }
   const auto& where = *device_of(queue_of(found)->device_object);
-  return wrap(queue_of_number(device_handle::retained(where.raw.get()), number, object_));
+  constexpr std::uintptr_t k_last_default = 2;  // the thread's; 1 is the legacy one
+  const bool has_owner = number > k_last_default;
+  nb::object made = wrap(queue_of_number(device_handle::retained(where.raw.get()), number,
+                                         has_owner ? object_ : nb::handle{nb::none()}));
+  return made.equal(found) ? found : made;
 }
 
 std::int64_t interface_reader::to_int64(nb::handle value, const char* what) const {

@@ -1,6 +1,7 @@
 #pragma once
-// Rows of 16-bit floats by the processor's own instructions (x86's F16C), which take an eighth of
-// the time of what half.hpp does with integers.
+// Rows of 16-bit floats by the processor's own instructions (x86's F16C): 16 Mi of float32 to
+// float16 on two cores in 2.8 ms, which half.hpp's integers take 10 for
+// (bench/micro/array_convert.py).
 
 #include <cstddef>
 

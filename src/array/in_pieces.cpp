@@ -11,7 +11,8 @@
 namespace isthmus {
 namespace {
 
-constexpr std::size_t k_piece_bytes = std::size_t{2} << 20;
+// As the slots of a ring: a driver's fixed cost vanishes, and the piece stays in the caches.
+constexpr std::size_t k_piece_bytes = staging_ring::k_slot_bytes;
 
 // What a piece goes by way of: packed as its source has it, and as its destination has it, as far
 // as these are out of the host's reach.
@@ -27,7 +28,8 @@ struct stage {
 };
 using stages = std::array<stage, 2>;
 
-// By way of plain memory, on a queue of each side that the host cannot touch.
+// By way of plain memory, on a queue of each side that the host cannot touch, and by one thread:
+// for devices without a ring, and from one device to another.
 class pieced_move final : public host_driven {
  public:
   pieced_move(const placed_move& move, std::size_t most_piece_bytes, ref<queue> reading,
@@ -66,7 +68,7 @@ class pieced_move final : public host_driven {
   };
 
   void give_memory(stages& all, std::unique_ptr<std::byte[], plain_deleter>& memory) const {
-    const auto sides = std::size_t{reading_ ? 1U : 0U} + std::size_t{writing_ ? 1U : 0U};
+    const std::size_t sides = reading_ && writing_ ? 2 : 1;
     memory.reset(new std::byte[all.size() * sides * parts_.bytes()]);
     auto* next = memory.get();
     for (auto& each : all) {
@@ -134,8 +136,8 @@ result<ref<queue>> queue_of(const endpoint& place) {
                                : place.memory->home().create_queue(place.memory->where());
 }
 
-// The device by way of whose ring all of it goes, null if there is none: one of two devices has
-// them on both its sides.
+// The device by way of whose ring all of it goes; null if there is none, or the sides are of two
+// devices, of which each would need its own.
 device* device_of_ring(const placed_move& move) {
   const bool reads = !move.source.host_can_copy();
   const bool writes = !move.destination.host_can_copy();
@@ -153,7 +155,7 @@ submitted move_in_pieces(queue& on, const placed_move& move, transfer_options op
                          std::size_t most_piece_bytes) {
   if (auto* const where = device_of_ring(move)) {
     const ring_way way{staging_ring::of(*where), !move.source.host_can_copy(),
-                       !move.destination.host_can_copy()};
+                       !move.destination.host_can_copy(), true};
     const auto cut = [&](std::size_t most_bytes) {
       return std::make_unique<element_parts>(move.what, std::min(most_bytes, most_piece_bytes));
     };

@@ -1,6 +1,8 @@
 #pragma once
 // A device of a platform: what it is, what it can do, how much memory it has.
 
+#include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -97,10 +99,19 @@ class device : public ref_counted {
   // The queue on the default context that serves whoever names none; made when first asked for.
   [[nodiscard]] result<ref<queue>> default_queue();
 
+  // Bytes of a kind that went to a thread of the library to be given back, less those that were.
+  void count_late(usm_kind kind, std::int64_t nbytes) noexcept {
+    late_.at(static_cast<std::size_t>(kind)).fetch_add(nbytes, std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::int64_t late_bytes(usm_kind kind) const noexcept {
+    return late_.at(static_cast<std::size_t>(kind)).load(std::memory_order_relaxed);
+  }
+
  private:
   platform& home_;
   device_properties properties_;
   std::atomic<queue*> default_queue_{nullptr};
+  std::array<std::atomic<std::int64_t>, ISTHMUS_KIND_HOST + 1> late_{};
 };
 
 }  // namespace isthmus

@@ -2,17 +2,48 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <mutex>
 
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
 #include "memory/pooled.hpp"
+#include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
 namespace isthmus {
+namespace {
+
+// As a pool's, where nobody says otherwise.
+constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
+
+// Asks again when a thread of the library has given back as much as is wanted, or all that it was
+// to give back there: who lets go of memory faster than that thread asks the driver is not refused.
+result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
+                                    memory_resource* from, const device& where, error refusal) {
+  const auto until = os::deadline_after(k_longest_wait.count());
+  auto before = where.late_bytes(wanted.kind);
+  while (before > 0) {
+    const auto seen = reclaims();
+    const auto now = where.late_bytes(wanted.kind);
+    if (now <= 0 || before - now >= static_cast<std::int64_t>(wanted.nbytes)) {
+      auto made = allocation::create(on, wanted, from);
+      if (made || made.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+        return made;
+      }
+      refusal = made.take_error();
+      before = now;
+    } else if (!wait_for_reclaim(seen, until)) {
+      break;
+    }
+  }
+  return refusal;
+}
+
+}  // namespace
 
 buffer::buffer(queue& on, ref<allocation> memory, const buffer_request& request, bool read_only)
     : on_{&on},
@@ -67,8 +98,11 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   }
   ref<allocation> memory;
   if (request.nbytes != 0) {
-    auto made = allocation::create(on, wanted, from);
     auto& where = from != nullptr ? from->where() : on.where();
+    auto made = allocation::create(on, wanted, from);
+    if (!made && may_wait_for(made.failure(), from)) {
+      made = create_late(on, wanted, from, where, made.take_error());
+    }
     if (!made && reclaimed_for(made.failure(), where, wanted, from)) {
       made = allocation::create(on, wanted, from);
     }
@@ -277,6 +311,7 @@ result<void*> buffer::begin_export_to_queue(queue* user) {
   if (user != nullptr) {
     auto found = pending_on(*side, true, user);
     ISTHMUS_TRY(found);
+    std::erase_if(*found, [](const ref<event>& each) { return !each->pending(); });
     ISTHMUS_TRY(user->stand_behind(*found));
   }
   return keep_exported(*std::move(side));

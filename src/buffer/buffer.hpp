@@ -122,7 +122,7 @@ class buffer final : public ref_counted {
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
   // What a write to it must wait for, or but a read. What others put on the lent queue `but_for` is
-  // left out: who asks puts his there, too.
+  // left out: its order is in the hands of whoever puts work there.
   [[nodiscard]] result<std::vector<ref<event>>> pending_on(const endpoint& whole,
                                                            bool writes = true,
                                                            const queue* but_for = nullptr) const;

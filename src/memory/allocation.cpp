@@ -1,21 +1,15 @@
 #include "memory/allocation.hpp"
 
-#include <chrono>
-
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
 #include "memory/provider.hpp"
-#include "memory/reaper.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
 namespace {
-
-// As a pool's, where nobody says otherwise.
-constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
 
 result<void*> take(queue& on, const allocation_request& request, memory_resource* from) {
   if (from != nullptr) {
@@ -28,27 +22,6 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
     return refused;
   }
   return provider_allocate(on.home(), on.where(), request);
-}
-
-bool has_none_left(const result<void*>& of) noexcept {
-  return !of && of.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
-}
-
-// What a thread of the library is about to give back is waited for, as a pool does by itself: who
-// lets go of memory faster than that thread asks the driver is not told that there is none.
-result<void*> take_patiently(queue& on, const allocation_request& request, memory_resource* from) {
-  auto taken = take(on, request, from);
-  const bool is_pools = from != nullptr && from->as_pool() != nullptr;
-  if (!has_none_left(taken) || is_pools || no_wait != 0 || in_continuation()) {
-    return taken;
-  }
-  const auto until = os::deadline_after(k_longest_wait.count());
-  auto seen = reclaims();
-  const auto first = seen;
-  while (wait_for_reclaim(seen, until)) {
-    seen = reclaims();
-  }
-  return seen != first ? take(on, request, from) : std::move(taken);
 }
 
 }  // namespace
@@ -73,7 +46,7 @@ bool allocation::contains(const void* pointer) const noexcept {
 
 result<ref<allocation>> allocation::create(queue& on, const allocation_request& request,
                                            memory_resource* from) {
-  auto pointer = take_patiently(on, request, from);
+  auto pointer = take(on, request, from);
   ISTHMUS_TRY(pointer);
   return take_over(on, {*pointer, request.nbytes, request.alignment, request.kind}, from);
 }

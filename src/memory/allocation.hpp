@@ -4,7 +4,7 @@
 // A record is counted: its buffer, its exports and the calls that use it now hold it. With the last
 // reference the memory goes back to where it came from: a pool's device memory at once, in the
 // order of the queue that all operations in flight on it are on; else not before these have ended.
-// Nobody waits for that, a thread of the library does it.
+// A thread of the library does it, and only who finds no memory waits for that.
 
 #include <atomic>
 #include <vector>
@@ -115,6 +115,7 @@ class allocation final : public ref_counted, public reclaimable {
   void let_go() noexcept override;
   [[nodiscard]] ref<queue> only_user() noexcept override;
   void let_go_unused() noexcept override;
+  void put_off() noexcept override { end_being_late(); }
 
  private:
   friend class registry;
@@ -151,6 +152,7 @@ class allocation final : public ref_counted, public reclaimable {
   void retire();
   // Who finds no memory in its pool may wait for it, till it is there or nobody can tell when.
   void begin_to_be_late() noexcept;
+  void end_being_late() noexcept;
   // That the memory came from, under whatever adaptors; null: from none.
   [[nodiscard]] pool* pool_below() const noexcept;
   [[nodiscard]] std::int64_t late_bytes() const noexcept {
@@ -177,7 +179,7 @@ class allocation final : public ref_counted, public reclaimable {
   // Null: all that was on it when its pointer was given back is among the uses.
   ref<queue> freed_behind_;
   bool unused_ = false;              // no operation is on it any more
-  bool is_late_ = false;             // counted by its pool
+  bool is_late_ = false;             // counted by its device, and by its pool
   bool is_block_ = false;            // of a pool, and lies within no other; constant once known
   std::uint64_t hashed_ = 0;         // the registry's, as the next
   registry_entry* entry_ = nullptr;  // null: not in it

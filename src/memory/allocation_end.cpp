@@ -13,7 +13,9 @@
 namespace isthmus {
 namespace {
 
-void count_late(pool* of, std::int64_t nbytes) noexcept {
+// In a pool, and for those that are over none.
+void count_late(pool* of, device& where, usm_kind kind, std::int64_t nbytes) noexcept {
+  where.count_late(kind, nbytes);
   if (of != nullptr) {
     of->count_late(nbytes);
   }
@@ -92,8 +94,8 @@ void allocation::retire() {
     unused_ = true;  // before it is handed over
     begin_to_be_late();
     undo told{[&] {
-      count_late(pool_below(), -late_bytes());
-      is_late_ = unused_ = false;
+      end_being_late();
+      unused_ = false;
     }};
     reclaim_after(*this, *running);
     told.dismiss();
@@ -151,16 +153,19 @@ void allocation::let_go() noexcept {
     end();
     return;
   }
-  const auto from = from_;  // outlives this, and keeps the pool
+  const auto from = from_;  // all of these outlive this, and keep pool and device
+  const auto within = within_;
+  const auto queue = on_;
   auto* const below = pool_below();
-  const auto nbytes = late_bytes();
+  auto& on = where();
+  const auto [kind, nbytes] = std::pair{what_.kind, late_bytes()};
   is_late_ = false;
   end();
-  count_late(below, -nbytes);
+  count_late(below, on, kind, -nbytes);
 }
 
 ref<queue> allocation::only_user() noexcept try {
-  if (unused_ || within_ || freed_behind_ || !uses_.quiet()) {
+  if (unused_ || within_ || freed_behind_ || !uses_.quiet() || order_of_free()) {
     return {};
   }
   const auto users = lent_queues();
@@ -176,7 +181,13 @@ void allocation::let_go_unused() noexcept {
 
 void allocation::begin_to_be_late() noexcept {
   is_late_ = true;
-  count_late(pool_below(), late_bytes());
+  count_late(pool_below(), where(), what_.kind, late_bytes());
+}
+
+void allocation::end_being_late() noexcept {
+  if (std::exchange(is_late_, false)) {
+    count_late(pool_below(), where(), what_.kind, -late_bytes());
+  }
 }
 
 pool* allocation::pool_below() const noexcept {

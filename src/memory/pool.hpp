@@ -19,6 +19,7 @@
 
 #include "memory/decay.hpp"
 #include "memory/lane.hpp"
+#include "memory/late_memory.hpp"
 #include "memory/pooled.hpp"
 #include "memory/pressure.hpp"
 #include "memory/reaper.hpp"
@@ -90,7 +91,7 @@ class pool final : public memory_resource, public reclaimable {
 
   // Bytes of its blocks that went to the reaper, less those that came back from it.
   void count_late(std::int64_t nbytes) noexcept {
-    late_.fetch_add(nbytes, std::memory_order_relaxed);
+    late_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }
 
   // The record of a block that was handed out without one. Errors as `context::create_queue`.
@@ -211,7 +212,7 @@ class pool final : public memory_resource, public reclaimable {
   int tries_to_go_ = 0;
   pressure pressure_;
   std::atomic<std::chrono::steady_clock::time_point> next_look_{};  // at lanes
-  std::atomic<std::int64_t> late_{0};
+  late_memory late_;
 
   std::mutex records_lock_;
   ref<queue> records_queue_;  // of blocks that get their record late

@@ -18,7 +18,7 @@ namespace isthmus {
 
 namespace {
 
-// A driver's call for memory takes as long.
+// Many times what an idle queue's answer takes, little beside a driver's first touch of memory.
 constexpr std::chrono::nanoseconds k_soon = std::chrono::milliseconds{1};
 
 }  // namespace
@@ -135,26 +135,37 @@ class pool::ladder {
     wanted_.count = wanted_.least;
     return grow_or_take();
   }
-  // What a thread of the library is about to give back, if that is most of what there is and comes
-  // soon: else who lets go of memory faster than that thread asks the driver would have more and
-  // more.
+  // What a thread of the library is about to give back, if that is most of what there is: else who
+  // lets go of memory faster than that thread asks the driver would have more and more. Where none
+  // comes in time the pool grows till it holds twice as much, and then waits twice as long.
   [[nodiscard]] result<region_heap::run> take_late() {
-    const auto until = os::deadline_after(k_soon.count());
-    while (most_is_late() && !(no_wait != 0 || in_continuation())) {
+    if (!may_wait_for_late()) {
+      return refusal_;
+    }
+    const auto longest = std::min(k_soon * (1 << of_.late_.waits_in_vain), of_.longest_wait_);
+    const auto until = os::deadline_after(longest.count());
+    while (most_is_late()) {
       const auto seen = reclaims();
+      if (!wait_for_reclaim(seen, until)) {
+        of_.late_.note_in_vain(seen, held());
+        return refusal_;
+      }
       of_.settle_shared();
       if (auto found = take()) {
+        of_.late_.waits_in_vain = 0;
         return found;
-      }
-      if (!wait_for_reclaim(seen, until)) {
-        break;
       }
     }
     return refusal_;
   }
+  [[nodiscard]] bool may_wait_for_late() const noexcept {
+    return most_is_late() && of_.longest_wait_ > of_.longest_wait_.zero() && no_wait == 0 &&
+           !in_continuation() && of_.late_.is_worth_a_wait(reclaims(), held());
+  }
+  [[nodiscard]] std::size_t held() const noexcept { return of_.source_.counts().held_bytes(); }
   [[nodiscard]] bool most_is_late() const noexcept {
-    const auto late = of_.late_.load(std::memory_order_relaxed);
-    return late > 0 && static_cast<std::size_t>(late) >= of_.source_.counts().held_bytes() / 2;
+    const auto late = of_.late_.bytes.load(std::memory_order_relaxed);
+    return late > 0 && static_cast<std::size_t>(late) >= held() / 2;
   }
   [[nodiscard]] result<region_heap::run> grow_or_take() {
     auto grown = of_.grow(wanted_);
@@ -228,7 +239,8 @@ class pool::ladder {
       refusal_ = found.take_error();
       if (others != 0 && of_.regions_.wait_for_upstream(seen_upstream, until)) {
         --others;
-      } else if (of_.late_.load(std::memory_order_relaxed) <= 0 || !wait_for_reclaim(seen, until)) {
+      } else if (of_.late_.bytes.load(std::memory_order_relaxed) <= 0 ||
+                 !wait_for_reclaim(seen, until)) {
         return again();  // one may have come back just now
       }
     }

@@ -56,6 +56,9 @@ class reaper {
     return let_go_;
   }
   [[nodiscard]] bool wait(std::uint64_t seen, const os::deadline& until) noexcept {
+    if (is_reaper_) {
+      return false;
+    }
     start_late();
     std::unique_lock hold{lock_};
     const auto more = [&] { return let_go_ != seen; };
@@ -84,6 +87,7 @@ class reaper {
   }
 
   void serve() noexcept {
+    is_reaper_ = true;
     std::unique_lock hold{lock_};
     for (;;) {
       auto* again = wait_for_work(hold);
@@ -92,13 +96,13 @@ class reaper {
       std::vector<crowd*> crowds;
       if (again != nullptr) {
         while (again != nullptr) {
-          let_one_go(again, crowds);
+          static_cast<void>(let_one_go(again, crowds));
         }
-        tell(0);  // who waits for others may find what these gave back
+        tell(0, true);  // who waits for others may find what these gave back
       }
       while (batch != nullptr) {
-        let_one_go(batch, crowds);
-        tell(1);
+        const bool went = let_one_go(batch, crowds);
+        tell(1, went);
       }
       push_all(crowds);
       hold.lock();
@@ -106,23 +110,29 @@ class reaper {
     }
   }
 
-  void tell(std::uint64_t expected) noexcept {
+  // That so many less are expected, and whether something may have come back.
+  void tell(std::uint64_t expected, bool went) noexcept {
     const std::lock_guard hold{lock_};
     expected_ -= expected;
-    ++let_go_;
-    ended_.notify_all();
+    if (went) {
+      ++let_go_;
+      ended_.notify_all();
+    }
   }
 
-  void let_one_go(reclaimable*& first, std::vector<crowd*>& crowds) noexcept {
+  // False where it waits with others.
+  [[nodiscard]] bool let_one_go(reclaimable*& first, std::vector<crowd*>& crowds) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
     const os::driver_call call;
     if (!call) {
-      return;
+      return false;
     }
     const auto user = next->only_user();
-    if (!user || !join(crowds, user, *next)) {
-      next->let_go();
+    if (user && join(crowds, user, *next)) {
+      return false;
     }
+    next->let_go();
+    return true;
   }
   // False where there is no memory for it.
   [[nodiscard]] bool join(std::vector<crowd*>& crowds, const ref<queue>& user,
@@ -149,6 +159,7 @@ class reaper {
     return std::exchange(put_off_, nullptr);
   }
 
+  static inline thread_local bool is_reaper_ = false;  // this thread
   static constexpr std::chrono::milliseconds k_least_pause{1};
   static constexpr std::chrono::milliseconds k_longest_pause{1000};
   std::mutex lock_;
@@ -165,6 +176,15 @@ class reaper {
   std::atomic<bool> lacks_thread_{false};
 };
 
+namespace {
+
+reaper& process_reaper() noexcept {
+  static never_destroyed<reaper> only;
+  return *only;
+}
+
+}  // namespace
+
 // Those of one batch that wait for the same queue. It is asked when all of them are here.
 class reaper::crowd final : public reclaimable {
  public:
@@ -177,6 +197,7 @@ class reaper::crowd final : public reclaimable {
       let_all_go();
     } else if (!ask()) {
       was_asked_ = false;
+      put_off();
       let_go_again(*this);
     }
   }
@@ -195,17 +216,26 @@ class reaper::crowd final : public reclaimable {
   } catch (const std::bad_alloc&) {
     return false;
   }
-  void let_all_go() noexcept {
-    while (first_ != nullptr) {
-      std::exchange(first_, first_->next_ready_)->let_go_unused();
+  void put_off() noexcept override {
+    for (auto* each = first_; each != nullptr; each = each->next_ready_) {
+      each->put_off();
     }
-    delete this;
   }
+  void let_all_go() noexcept;
 
   const ref<queue> user_;
   reclaimable* first_ = nullptr;
   bool was_asked_ = false;
 };
+
+// Each is told of by itself: who waits for the first need not wait for the last.
+void reaper::crowd::let_all_go() noexcept {
+  while (first_ != nullptr) {
+    std::exchange(first_, first_->next_ready_)->let_go_unused();
+    process_reaper().tell(0, true);
+  }
+  delete this;
+}
 
 bool reaper::join(std::vector<crowd*>& crowds, const ref<queue>& user, reclaimable& what) noexcept
     try {
@@ -229,11 +259,6 @@ void reaper::push_all(const std::vector<crowd*>& crowds) noexcept {
 }
 
 namespace {
-
-reaper& process_reaper() noexcept {
-  static never_destroyed<reaper> only;
-  return *only;
-}
 
 // Hands something to the reaper once nothing uses it any more.
 class handover final : public continuation {

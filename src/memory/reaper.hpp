@@ -20,6 +20,8 @@ class reclaimable {
   [[nodiscard]] virtual ref<queue> only_user() noexcept { return {}; }
   // The same as `let_go` once that work has ended.
   virtual void let_go_unused() noexcept { let_go(); }
+  // That one cannot tell now, and nobody knows when it can.
+  virtual void put_off() noexcept {}
 
  private:
   friend class reaper;
@@ -40,7 +42,8 @@ void let_go_again(reclaimable& what) noexcept;
 void start_letting_go() noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
-// Returns once more than `seen` were let go; false where no more is to come, or at `until`.
+// Returns once more than `seen` were let go; false where no more is to come, or at `until`, and on
+// the thread that does it.
 [[nodiscard]] bool wait_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept;
 
 }  // namespace isthmus

@@ -110,6 +110,11 @@ isthmus_reclaim_request_t request_for(device& where, usm_kind kind, std::size_t 
   return request;
 }
 
+bool may_wait_for(const error& refusal, memory_resource* from) noexcept {
+  return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
+         !stands_on_pool(from);
+}
+
 bool reclaimed_for(const error& refusal, device& where, const allocation_request& request,
                    memory_resource* from) noexcept {
   return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&

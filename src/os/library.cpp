@@ -3,7 +3,9 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include <atomic>
 #include <cstdlib>
+#include <string_view>
 
 namespace isthmus::os {
 
@@ -34,8 +36,25 @@ std::string library_path(void* library) {
   return loaded->l_name;
 }
 
+namespace {
+
+std::atomic<const char*> defaulted{nullptr};  // a literal
+
+}  // namespace
+
+// NOLINTBEGIN(concurrency-mt-unsafe): said in the header
 void set_environment_default(const char* name, const char* value) noexcept {
-  setenv(name, value, 0);  // NOLINT(concurrency-mt-unsafe): said in the header
+  if (std::getenv(name) == nullptr) {
+    setenv(name, value, 1);
+    defaulted.store(name, std::memory_order_relaxed);
+  }
 }
+
+bool is_set_by_others(const char* name) noexcept {
+  const char* const ours = defaulted.load(std::memory_order_relaxed);
+  const bool is_ours = ours != nullptr && std::string_view{ours} == name;
+  return std::getenv(name) != nullptr && !is_ours;
+}
+// NOLINTEND(concurrency-mt-unsafe)
 
 }  // namespace isthmus::os

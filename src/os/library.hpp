@@ -20,5 +20,7 @@ namespace isthmus::os {
 // Sets an environment variable that is not set; what is set stays. Not safe beside threads that
 // read the environment: for the moment when a driver is opened.
 void set_environment_default(const char* name, const char* value) noexcept;
+// Whether it is set, and not by that. `name` as there, of which there is one in the process.
+[[nodiscard]] bool is_set_by_others(const char* name) noexcept;
 
 }  // namespace isthmus::os

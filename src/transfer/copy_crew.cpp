@@ -55,14 +55,16 @@ result<std::size_t> threads_in(const char* text) {
   return threads;
 }
 
-result<copy_crew> crew_for(staging_ring& ring, std::size_t nbytes, bool to_device) {
+result<copy_crew> crew_for(const staging_ring& ring, std::size_t nbytes, thread_choice* earlier) {
   auto asked = threads_asked_for();
   ISTHMUS_TRY(asked);
   const auto allowed = allowed_for(nbytes);
   const auto most = most_threads(nbytes, allowed);
-  const auto threads =
-      *asked != 0 ? std::min(*asked, most) : ring.threads(to_device).threads_for(nbytes, most);
-  return copy_crew{threads, *asked == 0, places_for(threads, allowed, ring.processors_near())};
+  const auto wanted = *asked != 0          ? std::min(*asked, most)
+                      : earlier != nullptr ? earlier->threads_for(nbytes, most)
+                                           : most;
+  return copy_crew{wanted, *asked == 0 && earlier != nullptr,
+                   places_for(wanted, allowed, ring.processors_near())};
 }
 
 }  // namespace isthmus

@@ -17,9 +17,10 @@ struct copy_crew {
   os::processor_set places;  // of the library's threads among them
 };
 
-// For a copy that the calling thread asks for. INVALID_ARGUMENT: ISTHMUS_COPY_THREADS is not a
-// number of them.
-[[nodiscard]] result<copy_crew> crew_for(staging_ring& ring, std::size_t nbytes, bool to_device);
+// For a copy that the calling thread asks for. `earlier` null: not of those that are measured, so
+// that as many take part as may. INVALID_ARGUMENT: ISTHMUS_COPY_THREADS is not a number of them.
+[[nodiscard]] result<copy_crew> crew_for(const staging_ring& ring, std::size_t nbytes,
+                                         thread_choice* earlier);
 
 // What a text says as ISTHMUS_COPY_THREADS; 0: nothing. INVALID_ARGUMENT.
 [[nodiscard]] result<std::size_t> threads_in(const char* text);

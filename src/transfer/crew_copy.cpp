@@ -198,10 +198,9 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
 
   // While one of the lane's pieces is turned on the host, another is on its way.
   [[nodiscard]] result<void> turn_pieces(lane& with, bool helps) {
-    for (bool more = true; more;) {
-      std::array<std::size_t, staging_ring::k_slots> coming{};
-      std::size_t count = 0;
-      for (; count < coming.size() && (more = next(coming[count], helps)); ++count) {
+    std::array<std::size_t, staging_ring::k_slots> coming{};
+    for (std::size_t count = coming.size(); count == coming.size();) {
+      for (count = 0; count < coming.size() && next(coming[count], helps); ++count) {
         auto& by_way_of = with.slots[count];
         ISTHMUS_TRY(by_way_of.end());
         auto given = parts_->read(*with.on, coming[count], by_way_of.memory, {});
@@ -242,7 +241,8 @@ class crew_copy final : public host_driven, public std::enable_shared_from_this<
 
 submitted copy_by_crew(queue& on, const movement& what, ring_way way, const cutter& cut,
                        transfer_options options) {
-  auto crew = crew_for(way.ring, what.nbytes, way.writes);
+  auto* const earlier = way.converts ? nullptr : &way.ring.threads(way.writes);
+  auto crew = crew_for(way.ring, what.nbytes, earlier);
   ISTHMUS_TRY(crew);
   return carry_out(&on, std::make_shared<crew_copy>(what, way, *crew, cut), std::move(options));
 }

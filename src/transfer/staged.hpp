@@ -15,8 +15,8 @@ namespace isthmus {
 [[nodiscard]] submitted copy_staged(queue& on, const movement& what, transfer_options options);
 
 // Whether large copies of that device's go faster by way of its ring. Then all that go by way of
-// the host do: plain memory would take a queue more, and a call of the driver's for each of many
-// pieces.
+// the host do, but for conversions between two devices: plain memory would take a queue more, and a
+// call of the driver's for each of many pieces.
 [[nodiscard]] bool has_ring(device& where, bool to_device);
 
 }  // namespace isthmus

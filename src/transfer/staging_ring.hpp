@@ -63,7 +63,7 @@ class staging_ring {
   // one of them back then, so that a small copy need not wait for the end of a large one.
   [[nodiscard]] bool asks_for_one() noexcept;
 
-  // For copies of plain memory to the device, or back.
+  // By what copies of plain memory to the device, or back, took.
   [[nodiscard]] thread_choice& threads(bool to_device) noexcept {
     return to_device ? threads_to_ : threads_back_;
   }

@@ -56,6 +56,20 @@ def public(of: Any) -> set[str]:
     return {name for name in dir(of) if not name.startswith("_")}
 
 
+def test_names_at_the_top() -> None:
+    """All that does not need a path: the released package has some of them there."""
+    top = import_module(DOOR)
+    asked = {
+        *("UnifiedBuffer", "BufferState", "get_accelerator", "Accelerator", "DeviceProperties"),
+        *("get_memory_pool", "MemoryPool", "PoolStatistics", "configure_memory_pool"),
+        *("PyDotComputeError", "BufferError", "BufferNotAllocatedError", "BufferSyncError"),
+    }
+    assert set(top.__all__) == asked
+    for path, names in NAMES.items():
+        for name in asked.intersection(names):
+            assert getattr(top, name) is getattr(import_module(f"{DOOR}{path}"), name)
+
+
 @pytest.mark.parametrize(("path", "name"), EACH)
 def test_members(path: str, name: str) -> None:
     ours, theirs = pair(path, name)

@@ -374,16 +374,26 @@ def test_import_orders() -> None:
     assert run(beside + USE) == ""
 
 
-def test_dpctl_that_came_too_early_is_told() -> None:
-    code = """if True:
-        import dpctl, isthmus
+@pytest.mark.parametrize("between", ["", "isthmus.devices()", "isthmus.devices('opencl')"])
+def test_dpctl_that_was_used_too_early_is_told(between: str) -> None:
+    code = f"""if True:
+        import dpctl
+        if any("Intel" in each.vendor for each in dpctl.get_devices()):
+            raise SystemExit  # a system that has the runtime for all
+        import isthmus
+        {between}
         try:
-            print(isthmus.Device("sycl"))
+            isthmus.Device("sycl")
         except isthmus.DeviceNotFoundError as refused:
-            assert "OCL_ICD_FILENAMES" in str(refused), refused
+            assert "OCL_ICD_FILENAMES=" in str(refused), refused
         else:
-            assert any("Intel" in each.vendor for each in dpctl.get_devices())"""
+            raise AssertionError("dpctl lists no such device")
+        assert "OCL_ICD_FILENAMES=" in dict(isthmus.absent())["sycl"]"""
     run(code)
+
+
+def test_dpctl_that_is_imported_first_and_used_later() -> None:
+    run("import dpctl, isthmus; assert isthmus.Device('sycl').platform.vendor; dpctl.SyclQueue()")
 
 
 @pytest.mark.parametrize("late", ["", "del buffer, queue", "queue = None"])

@@ -169,6 +169,38 @@ def test_foreign_views_of_our_memory_keep_its_order(q: Queue, kind: str) -> None
     assert source.tobytes() == bytes([1]) * 100 + DATA.tobytes()[100:]
 
 
+def test_the_queue_that_is_told_goes_on_behind_pending_work(q: Queue, kind: str) -> None:
+    if "wait_for_host" not in q.device.capabilities:
+        pytest.skip("its queues cannot wait for the host")
+    source = filled(DATA, kind=kind, queue=q)
+    q.wait()
+    gate = Event()
+    source.on_queue(Queue(q.context)).fill(1, after=gate, blocking=False)
+    q.fence().wait()  # which has nothing to do with that
+    assert source.__sycl_usm_array_interface__["syclobj"] == q
+    behind = q.fence()
+    assert not behind.done
+    gate.complete()
+    behind.wait()
+    assert source.tobytes() == bytes([1]) * len(DATA)
+
+
+def test_a_closed_queue_is_told_where_nothing_is_pending(q: Queue, kind: str) -> None:
+    if "wait_for_host" not in q.device.capabilities:
+        pytest.skip("its queues cannot wait for the host")
+    own = Queue(q.context)
+    source = filled(DATA, kind=kind, queue=own)
+    gate = Event()
+    own.wait()
+    own.close()
+    assert source.__sycl_usm_array_interface__["data"][0] == source.ptr
+    source.on_queue(q).fill(1, after=gate, blocking=False)
+    with pytest.raises(isthmus.ClosedError):
+        source.__sycl_usm_array_interface__  # noqa: B018
+    gate.complete()
+    q.wait()
+
+
 def test_read_only_foreign_destinations(q: Queue, kind: str) -> None:
     source = filled(DATA, kind=kind, queue=q)
     foreign = Foreign(interface(source, data=(source.ptr, True)))

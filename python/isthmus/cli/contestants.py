@@ -83,7 +83,7 @@ class NumPy(Contestant):
 def import_dpctl() -> None:
     """Imports dpctl, if it is there, after Isthmus has told loaders of what pip installed.
 
-    dpctl lists the drivers when it is imported, and never again.
+    dpctl lists the drivers when it is first used, and never again.
     """
     isthmus.devices()
     with contextlib.suppress(ImportError):

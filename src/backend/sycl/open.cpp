@@ -62,7 +62,7 @@ result<std::vector<ref<isthmus::platform>>> open() {
   const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
   const char* drivers = std::getenv("ISTHMUS_OPENCL_LIBRARY");
   const bool was_loaded = is_in_process();
-  const bool was_shown = std::getenv("OCL_ICD_FILENAMES") != nullptr;
+  const bool was_shown = os::is_set_by_others("OCL_ICD_FILENAMES");
   if (drivers != nullptr && *drivers != '\0') {
     os::set_environment_default("OCL_ICD_FILENAMES", drivers);
   }
@@ -76,8 +76,8 @@ result<std::vector<ref<isthmus::platform>>> open() {
   const bool came_too_late = was_loaded && !was_shown && drivers != nullptr;
   return fail(ISTHMUS_ERROR_NOT_FOUND, "{}{}{}", looking.reasons(),
               came_too_late
-                  ? "; dpctl was imported before it could be shown the OpenCL driver: ask "
-                    "isthmus for its devices before that, or set OCL_ICD_FILENAMES="
+                  ? "; dpctl was used before it could be shown the OpenCL driver: ask isthmus "
+                    "for its devices before that, or set OCL_ICD_FILENAMES="
                   : "",
               came_too_late ? drivers : "");
 }

@@ -1,6 +1,6 @@
 """dpctl, imported after it was shown the OpenCL driver that pip installed.
 
-It lists its platforms when it is imported, and never again.
+It lists its platforms when it is first used, and never again.
 """
 
 from __future__ import annotations

@@ -6,6 +6,27 @@ messages and kernels are not here, nor is Metal.
 """
 
 from .core import Accelerator, BufferState, MemoryPool, UnifiedBuffer
-from .core.accelerator import get_accelerator
+from .core.accelerator import DeviceProperties, get_accelerator
+from .core.memory_pool import PoolStatistics, configure_memory_pool, get_memory_pool
+from .exceptions import (
+    BufferError,  # noqa: A004 (its name there)
+    BufferNotAllocatedError,
+    BufferSyncError,
+    PyDotComputeError,
+)
 
-__all__ = ["Accelerator", "BufferState", "MemoryPool", "UnifiedBuffer", "get_accelerator"]
+__all__ = [
+    "Accelerator",
+    "BufferError",
+    "BufferNotAllocatedError",
+    "BufferState",
+    "BufferSyncError",
+    "DeviceProperties",
+    "MemoryPool",
+    "PoolStatistics",
+    "PyDotComputeError",
+    "UnifiedBuffer",
+    "configure_memory_pool",
+    "get_accelerator",
+    "get_memory_pool",
+]

@@ -75,7 +75,6 @@ def memory_at(pointer: int, nbytes: int, queue: Queue, owner: object = None) -> 
 
 def interface_of(array: Any) -> tuple[str, dict[str, Any]]:
     """The name of what an array on a device tells of itself by, and that; else ValueError."""
-    # Of what has both, as our own arrays, the first waits for nothing.
     for name in ("__sycl_usm_array_interface__", CUDAS):
         interface = getattr(array, name, None)
         if interface is not None:
