@@ -1,4 +1,6 @@
 // Arrays in parts on several devices, and together again; one device's copy that fails.
+#include <future>
+
 #include "support/array_model.hpp"
 #include "support/bytes.hpp"
 
@@ -22,6 +24,27 @@ class scattered : public leak_checked {
   static void trim(const std::vector<im::queue>& all) {
     for (const im::queue& on : all) im::default_pool(im::kind::device, on).trim();
   }
+  static std::uint64_t copies_on(const im::queue& on) {
+    std::uint64_t count = 0;
+    EXPECT_EQ(isthmus_sim_calls(on.device().get(), "copy", &count), ISTHMUS_OK);
+    return count;
+  }
+  // Every queue is held back till each has got one of the copies.
+  template <class Copies>
+  static void expect_together(const std::vector<im::queue>& all, Copies&& copies) {
+    std::vector<std::uint64_t> before;
+    const im::host_event gate;
+    for (const im::queue& on : all) {
+      before.push_back(copies_on(on));
+      (void)on.fence({gate});
+    }
+    const auto ended = std::async(std::launch::async, copies);
+    for (std::size_t each = 0; each < all.size(); ++each) {
+      EXPECT_TRUE(patiently([&] { return copies_on(all[each]) > before[each]; }))
+          << "the copy of part " << each << " comes behind the end of another";
+    }
+    gate.complete();
+  }
 };
 
 TEST_F(scattered, are_cut_as_evenly_as_can_be) {
@@ -38,6 +61,19 @@ TEST_F(scattered, are_cut_as_evenly_as_can_be) {
     EXPECT_EQ(im::to_vector(parts[1]), (std::vector<float>{6, 7, 8, 9, 10, 11}));
     EXPECT_EQ(im::gather(parts), data);
     EXPECT_EQ(im::gather(im::scatter(counting(3), queues)), counting(3));
+  }
+  trim(queues);
+}
+
+TEST_F(scattered, copies_to_all_devices_run_at_the_same_time) {
+  const auto queues = four();
+  {
+    const auto data = counting(22);
+    std::vector<im::array<float, 1>> parts;
+    expect_together(queues, [&] { parts = im::scatter(data, queues); });
+    std::vector<float> back;
+    expect_together(queues, [&] { back = im::gather(parts); });
+    EXPECT_EQ(back, data);
   }
   trim(queues);
 }

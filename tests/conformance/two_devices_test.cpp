@@ -1,9 +1,12 @@
 // Two devices of one platform, in one context. A queue reaches the memory of its own device alone:
 // copies from one to the other go by way of the host, fills and copies of plain memory by a queue
 // of the memory's device, all in the order of the queue that was named.
+#include <numeric>
+
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
 #include "support/device_pairs.hpp"
+#include "support/patiently.hpp"
 
 namespace {
 
@@ -11,6 +14,11 @@ using namespace support;
 
 // Around the sizes from which they go by way of pinned memory, and of its pieces.
 constexpr std::size_t k_sizes[] = {1, 1000, 600 * k_kib + 1, 2 * k_mib - 1, 9 * k_mib + 11};
+
+std::vector<float> part_of(const std::vector<float>& all, std::size_t first, std::size_t count) {
+  const auto start = all.begin() + static_cast<std::ptrdiff_t>(first);
+  return {start, start + static_cast<std::ptrdiff_t>(count)};
+}
 
 class two_devices : public leak_checked, public ::testing::WithParamInterface<std::string> {
  protected:
@@ -37,6 +45,15 @@ class two_devices : public leak_checked, public ::testing::WithParamInterface<st
       SCOPED_TRACE(turned ? "to the first" : "to the second");
       turned ? check(first_, second_) : check(second_, first_);
     }
+  }
+
+  // What a default pool keeps counts as live.
+  static void trim(const im::queue& on) {
+    const im::resource pool = im::default_pool(im::kind::device, on);
+    EXPECT_TRUE(patiently([&] {
+      pool.trim();
+      return pool.usage().held == 0;
+    }));
   }
 
   im::queue first_;
@@ -83,6 +100,33 @@ TEST_P(two_devices, every_byte_arrives) {
 TEST_P(two_devices, rows_ranges_and_arrays) {
   const shapes all;
   both_ways([&](const im::queue& to, const im::queue& from) { all.check(to, from); });
+}
+
+TEST_P(two_devices, arrays_in_parts_on_both) {
+  std::vector<float> counting(7 * 12);
+  std::iota(counting.begin(), counting.end(), 0.0f);
+  both_ways([&](const im::queue& to, const im::queue& from) {
+    const auto whole = im::to_array(counting, {7, 12}, im::kind::device, {.on = from});
+    const auto columns = whole.view(im::every, im::slice(1, 12, 2));
+    const auto wanted = im::to_vector(columns);
+    const std::vector<im::queue> queues{to, from};
+    const auto parts = im::scatter(columns, queues);
+    ASSERT_EQ(parts.size(), 2u);
+    for (std::size_t part = 0; part < 2; ++part) {
+      EXPECT_EQ(im::query(parts[part].pointer()).device, queues[part].device());
+      EXPECT_EQ(im::to_vector(parts[part]), part_of(wanted, 24 * part, part == 0 ? 24 : 18));
+    }
+    EXPECT_EQ(im::gather(parts), wanted);
+    for (const im::queue& on : queues) {
+      const auto wide = im::zeros<float>({7, 12}, im::kind::device, {.on = on});
+      const auto back = wide.view(im::every, im::slice(1, 12, 2));
+      im::gather(back, parts);
+      EXPECT_EQ(im::to_vector(back), wanted);
+      EXPECT_EQ(im::to_vector(wide.view(im::every, 0)), std::vector<float>(7)) << "beside it";
+    }
+  });
+  trim(first_);
+  trim(second_);
 }
 
 TEST_P(two_devices, a_queue_of_the_other_device_gives_the_order) {

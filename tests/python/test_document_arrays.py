@@ -16,8 +16,10 @@ import numpy as np
 import pytest
 from support import ROOT
 
+from isthmus import low_level
+
 if TYPE_CHECKING:
-    from isthmus import Device
+    from isthmus import Context, Device
 
 pytestmark = pytest.mark.second_driver
 DOCUMENT = Path(__file__).parent / "documents" / "004_typed_arrays.md"
@@ -51,13 +53,31 @@ def run_blocks(dev: Device) -> tuple[dict[str, Any], list[str]]:
     return space, printed.getvalue().splitlines()
 
 
-def test_python_blocks(dev: Device) -> None:
+def read_when_freed(patched: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """What device memory holds when a block frees it."""
+    seen: list[np.ndarray] = []
+    free = low_level.free
+
+    def read_and_free(ctx: Context, ptr: low_level.UsmPointer) -> None:
+        if ptr.kind == "device":
+            seen.append(np.zeros(256, np.float32))
+            low_level.unsafe_copyto(ctx, low_level.device(), seen[-1], ptr, 256).wait()
+        free(ctx, ptr)
+
+    patched.setattr(low_level, "free", read_and_free)
+    return seen
+
+
+def test_python_blocks(dev: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     if set(dev.kinds) != {"device", "shared", "host"}:
         pytest.skip(f"{dev.filter} offers {', '.join(dev.kinds)} alone: {dev.lacks}")
+    freed = read_when_freed(monkeypatch)
     space, printed = run_blocks(dev)
     assert printed[0] == "42.0"
     assert any("Memory size:" in line for line in printed)
     assert space["temp"].freed
     assert len(space["results"]) == 20_000
     assert np.array_equal(space["result"], space["huge_data"] + 1)
+    assert len(freed) == 1
+    assert np.array_equal(freed[0], space["rand"](256))
     dev.default_queue.wait()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import has_cuda, has_gpu, live_again, message_has, noise, sim
+from support import has_cuda, has_gpu, live_again, message_has, noise, sim, until
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue
 from isthmus.memory import LimitResource, ProviderResource, StatisticsResource, live
 from isthmus.testing import sim_calls, sim_configure, sim_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SEVERAL = [1, 2, 3, 5]
 HOST = Device("host")
@@ -121,15 +125,28 @@ def test_a_small_computation_on_each_device() -> None:
 
 
 def test_copies_to_all_devices_run_at_the_same_time() -> None:
-    """Each but the last is held back until the last one runs: none is waited for before that."""
-    queues = [Queue(dev) for dev in several(3)]
-    gate = isthmus.Event()
-    for queue in queues[:-1]:
-        queue.fence(gate)
-    queues[-1].submit(gate.complete)
+    """Every queue is held back till each has got its copy: none is waited for before that."""
+    devices = several(3)
+    queues = [Queue(dev) for dev in devices]
     data = np.arange(30)
-    parts = isthmus.scatter(data, queues)
-    assert np.array_equal(isthmus.gather(parts), data)
+
+    def all_at_once(copies: Callable[[], Any]) -> Any:
+        gate = isthmus.Event()
+        before = [sim_calls(dev, "copy") for dev in devices]
+        for queue in queues:
+            queue.fence(gate)
+        with ThreadPoolExecutor(1) as pool:
+            made = pool.submit(copies)
+            got = [
+                until(lambda dev=dev, n=n: sim_calls(dev, "copy") > n)
+                for dev, n in zip(devices, before, strict=True)
+            ]
+            gate.complete()
+            assert got == [True] * 3, "a copy comes behind the end of another"
+            return made.result()
+
+    parts = all_at_once(lambda: isthmus.scatter(data, queues))
+    assert np.array_equal(all_at_once(lambda: isthmus.gather(parts)), data)
 
 
 def test_memory_comes_from_the_current_resources() -> None:
