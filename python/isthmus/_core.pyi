@@ -1449,8 +1449,8 @@ class Buffer:
         """
         Version 1: bytes ("|u1") in C order; syclobj is the queue; the flag beside the
         address is True for read-only memory. Waits for nothing but what waits for the host:
-        what is put to the queue from then on comes behind all pending work. ClosedError if
-        freed, or if there is such work and the queue is closed.
+        what is put to the queue from then on comes behind all pending work but others' own on
+        that queue. ClosedError if freed, or if there is such work and the queue is closed.
         """
 
     @property

@@ -48,9 +48,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 # What is the same on every driver, since it is decided before the seam: memory that the host cannot
 # touch and whose effects come late, and memory that it can; a card's too, where there is one.
-TWO_PLACES = (("late", "device"), ("host", "host"), ("cuda", "device"))
-TWO_HOST_PLACES = (("late", "shared"), ("host", "host"), ("cuda", "shared"))
-ONE_PLACE = (("host", "host"), ("cuda", "host"))
+TWO_PLACES = (("late", "device"), ("host", "host"), ("cuda", "device"), ("sycl", "device"))
+TWO_HOST_PLACES = (("late", "shared"), ("host", "host"), ("cuda", "shared"), ("sycl", "shared"))
+ONE_PLACE = (("host", "host"), ("cuda", "host"), ("sycl", "host"))
 
 
 def choose_places(metafunc: pytest.Metafunc) -> None:

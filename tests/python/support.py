@@ -98,6 +98,7 @@ def open_backend(name: str) -> Device:
         "late": lambda: sim(effect="late"),
         "opencl": intel_device,
         "pocl": pocl_device,
+        "sycl": lambda: Device("sycl"),
         "cuda": lambda: Device("cuda"),
     }
     return opened[name]()
