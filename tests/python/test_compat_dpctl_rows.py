@@ -1,0 +1,337 @@
+"""Rows of dpctl's rules, asked of dpctl itself and of isthmus.compat.dpctl.memory beside it."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from support import noise, until
+
+from isthmus import Buffer, Queue
+
+if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
+    pytest.importorskip("dpctl")
+import isthmus.compat.dpctl.memory as door  # isort: skip  # before dpctl
+import dpctl
+import dpctl.memory as theirs
+import dpnp.tensor as dpt
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import ModuleType
+
+KINDS = ("device", "shared", "host")
+DATA = noise(4096)
+ONEAPI, HOST = 14, (1, 0)
+
+
+def all_is_free() -> bool:
+    """In the pools of every context that was seen; what they keep goes back."""
+    pools = [each for _, *pools in door._made.values() for each in pools if each is not None]
+    for each in pools:
+        each.trim()
+    return not any(each.held_bytes for each in pools)
+
+
+@pytest.fixture(autouse=True)
+def pools_are_free_again(no_leak: None) -> Iterator[None]:
+    yield
+    gc.collect()
+    until(all_is_free)
+
+
+@pytest.fixture(params=[theirs, door], ids=["dpctl", "door"])
+def module(request: pytest.FixtureRequest) -> Any:
+    return request.param
+
+
+@pytest.fixture(params=KINDS)
+def kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def part() -> Any:
+    """A queue on a part of the device, whose context is its own."""
+    device = dpctl.SyclDevice("cpu")
+    if device.max_compute_units < 2:
+        pytest.skip("a device of one unit has no parts")
+    return dpctl.SyclQueue(device.create_sub_devices(partition=1)[0])
+
+
+def elsewhere() -> Any:
+    """A queue in a context that is not the default one."""
+    device = dpctl.SyclDevice("cpu")
+    return dpctl.SyclQueue(dpctl.SyclContext([device]), device)
+
+
+def class_of(module: ModuleType, kind: str) -> Any:
+    return getattr(module, f"MemoryUSM{kind.capitalize()}")
+
+
+def made(module: ModuleType, kind: str, nbytes: int = 64, **named: Any) -> Any:
+    memory = class_of(module, kind)(nbytes, **named)
+    memory.copy_from_host(DATA[:nbytes])
+    return memory
+
+
+class Foreign:
+    """What another library would hand over."""
+
+    def __init__(self, memory: Any, **entries: Any) -> None:
+        self.__sycl_usm_array_interface__ = memory.__sycl_usm_array_interface__ | entries
+
+
+class Lending:
+    """A SYCL object of another library's."""
+
+    def __init__(self, lent: Any) -> None:
+        self._get_capsule = lent._get_capsule
+
+
+class OwnQueue(dpctl.SyclQueue):
+    """A Python subclass: dpctl takes it by its capsule."""
+
+
+# -- constructors ----------------------------------------------------------------------------------
+
+
+def test_a_queue_is_of_no_use_to_the_same_kind(module: Any, kind: str) -> None:
+    memory = made(module, kind)
+    home = memory.sycl_queue
+    for queue in (dpctl.SyclQueue(), elsewhere()):
+        view = class_of(module, kind)(memory, queue=queue)
+        assert view.sycl_queue is home
+        assert view._pointer == memory._pointer
+        copied = class_of(module, kind)(memory, queue=queue, copy=True)
+        assert (copied.sycl_queue, copied._pointer) == (home, memory._pointer)
+    with pytest.raises(TypeError):
+        class_of(module, kind)(memory, queue="cpu")
+
+
+def test_an_alignment_is_of_no_use_to_memory_that_is_there(module: Any, kind: str) -> None:
+    memory = made(module, kind)
+    assert class_of(module, kind)(memory, alignment=3)._pointer == memory._pointer
+    other = class_of(module, "host" if kind != "host" else "shared")
+    assert other(memory, copy=True, alignment=3).tobytes() == memory.tobytes()
+    with pytest.raises(TypeError):
+        class_of(module, kind)(memory, alignment=1.5)
+
+
+@pytest.mark.parametrize(("kind", "to"), list(itertools.permutations(KINDS, 2)))
+def test_where_a_copy_of_another_kind_is(module: Any, kind: str, to: str) -> None:
+    """On the queue that is given, else on the default one: not on the source's."""
+    usual = class_of(module, to)(1).sycl_queue
+    source = made(module, kind, queue=elsewhere())
+    copied = class_of(module, to)(source, copy=True)
+    assert copied.sycl_queue is usual
+    assert copied.sycl_context != source.sycl_context
+    assert (copied.tobytes(), copied.reference_obj) == (source.tobytes(), None)
+    for queue in (dpctl.SyclQueue(), elsewhere()):
+        there = class_of(module, to)(source, copy=True, queue=queue)
+        assert there.sycl_queue is queue
+        assert there.tobytes() == source.tobytes()
+
+
+@pytest.mark.parametrize("nbytes", [64, True, np.int64(100)])
+def test_a_number_has_nothing_to_copy(module: Any, kind: str, nbytes: Any) -> None:
+    queue = dpctl.SyclQueue()
+    memory = class_of(module, kind)(nbytes, copy=True, queue=queue)
+    assert (memory.nbytes, memory.sycl_queue) == (int(nbytes), queue)
+    assert memory.reference_obj is None
+
+
+# -- what names the context ------------------------------------------------------------------------
+
+
+def test_a_device_names_no_context(module: Any, kind: str) -> None:
+    memory = made(module, kind)
+    for syclobj in (memory.sycl_device, None, 5, b"cpu"):
+        for take in (module.as_usm_memory, class_of(module, kind)):
+            with pytest.raises(ValueError):
+                take(Foreign(memory, syclobj=syclobj))
+
+
+def test_a_queue_of_a_part_is_of_another_context(module: Any, kind: str, part: Any) -> None:
+    memory = made(module, kind)
+    for syclobj in (part, part._get_capsule(), part.sycl_device, Lending(part)):
+        with pytest.raises(ValueError):
+            module.as_usm_memory(Foreign(memory, syclobj=syclobj))
+    there = made(module, kind, queue=part)
+    with pytest.raises(ValueError):
+        module.as_usm_memory(Foreign(there, syclobj=memory.sycl_queue))
+    assert module.as_usm_memory(Foreign(there)).tobytes() == there.tobytes()
+
+
+def test_a_subclass_of_queues_goes_by_its_capsule(module: Any, kind: str) -> None:
+    memory = made(module, kind)
+    queue = OwnQueue(memory.sycl_queue._get_capsule())
+    taken = module.as_usm_memory(Foreign(memory, syclobj=queue))
+    assert taken.sycl_queue is not queue
+    assert type(taken.sycl_queue) is dpctl.SyclQueue
+    assert taken.sycl_queue == queue == memory.sycl_queue
+    assert taken.tobytes() == memory.tobytes()
+
+
+def test_whatever_lends_a_capsule(module: Any, kind: str) -> None:
+    memory = made(module, kind)
+    by_queue = module.as_usm_memory(Foreign(memory, syclobj=Lending(memory.sycl_queue)))
+    assert by_queue.sycl_queue == memory.sycl_queue
+    by_context = module.as_usm_memory(Foreign(memory, syclobj=Lending(memory.sycl_context)))
+    assert by_context.sycl_context == memory.sycl_context
+    for taken in (by_queue, by_context):
+        assert (taken._pointer, taken.tobytes()) == (memory._pointer, memory.tobytes())
+
+
+def test_a_capsule_that_cannot_be_had(module: Any) -> None:
+    class Failing:
+        def _get_capsule(self) -> object:
+            raise KeyError("nothing to lend")
+
+    class Lying:
+        def _get_capsule(self) -> object:
+            return 5
+
+    memory = made(module, "shared")
+    with pytest.raises(KeyError, match="nothing to lend"):
+        module.as_usm_memory(Foreign(memory, syclobj=Failing()))
+    with pytest.raises(ValueError):
+        module.as_usm_memory(Foreign(memory, syclobj=Lying()))
+
+
+@pytest.mark.parametrize("name", ["cpu", "opencl:cpu", "opencl:cpu:0"])
+def test_a_filter_is_its_platforms_default_context(module: Any, kind: str, name: str) -> None:
+    memory = made(module, kind, queue=dpctl.SyclQueue(name))
+    taken = module.as_usm_memory(Foreign(memory, syclobj=name))
+    assert taken.sycl_context == memory.sycl_context
+    assert taken.tobytes() == memory.tobytes()
+    other = made(module, kind, queue=elsewhere())
+    with pytest.raises(ValueError):
+        module.as_usm_memory(Foreign(other, syclobj=name))
+
+
+@pytest.mark.parametrize("of", ["sycl_queue", "sycl_context"])
+def test_a_capsule_that_was_used_up(module: Any, kind: str, of: str) -> None:
+    memory = made(module, kind)
+    noun = getattr(memory, of)
+    capsule = noun._get_capsule()
+    type(noun)(capsule)  # takes it and renames it
+    for take in (module.as_usm_memory, class_of(module, kind)):
+        with pytest.raises(ValueError):
+            take(Foreign(memory, syclobj=capsule))
+
+
+def test_a_capsule_is_used_up_by_dpctl_and_not_here() -> None:
+    memory = made(door, "shared")
+    capsule = memory.sycl_queue._get_capsule()
+    for _ in range(3):
+        assert door.as_usm_memory(Foreign(memory, syclobj=capsule)).tobytes() == memory.tobytes()
+    theirs.as_usm_memory(Foreign(memory, syclobj=capsule))
+    for module in (theirs, door):
+        with pytest.raises(ValueError):
+            module.as_usm_memory(Foreign(memory, syclobj=capsule))
+
+
+# -- advice ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("advice", [0, 1, -1, 100])
+def test_any_advice_is_taken(module: Any, kind: str, advice: int) -> None:
+    """No bytes mean all of them, and so do more than there are."""
+    memory = made(module, kind)
+    for count in (0, 1, 64, 65, 1 << 40):
+        assert memory.sycl_queue.mem_advise(memory, count, advice) is None
+    assert memory.tobytes() == DATA[:64].tobytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ((-1, 0), OverflowError),
+        ((1 << 70, 0), OverflowError),
+        ((64, 1 << 40), OverflowError),
+        (("64", 0), TypeError),
+        ((64, "0"), TypeError),
+        ((64,), TypeError),
+    ],
+)
+def test_bad_advice(module: Any, kind: str, arguments: Any, error: type) -> None:
+    memory = made(module, kind)
+    with pytest.raises(error):
+        memory.sycl_queue.mem_advise(memory, *arguments)
+    with pytest.raises(TypeError, match="_Memory"):
+        memory.sycl_queue.mem_advise(DATA, 64, 0)
+    assert memory.tobytes() == DATA[:64].tobytes()
+
+
+# -- DLPack ----------------------------------------------------------------------------------------
+
+
+def test_arrays_on_parts_are_lent_to_the_host_only(module: Any, kind: str, part: Any) -> None:
+    array = dpt.usm_ndarray(64, dtype="u1", buffer=made(module, kind, queue=part))
+    for lend in (array.__dlpack__, lambda: Buffer.from_dlpack(array)):
+        # dpnp's error, which it exports nowhere
+        with pytest.raises(Exception, match="default platform SYCL context"):
+            lend()
+    assert np.from_dlpack(array, device="cpu").tobytes() == DATA[:64].tobytes()
+
+
+def test_buffers_on_parts_are_lent_to_the_host_only(kind: str, part: Any) -> None:
+    buffer = Buffer(64, kind=kind, queue=part)
+    buffer.copy_from(DATA[:64])
+    number = dpctl.get_devices().index(part.sycl_device.parent_device)
+    with pytest.raises(BufferError):
+        buffer.__dlpack__(dl_device=(ONEAPI, number))
+    if kind == "device":
+        with pytest.raises(BufferError, match="lent to nobody"):
+            buffer.__dlpack__()
+    else:
+        assert buffer.__dlpack_device__() == HOST
+    assert np.from_dlpack(buffer, device="cpu").tobytes() == DATA[:64].tobytes()
+
+
+def host_copy(lender: Any, **asked: Any) -> np.ndarray:
+    """What NumPy makes of it, asked for on the host as `dl_device=(1, 0)`."""
+
+    class Asking:
+        def __dlpack__(self, **named: Any) -> Any:
+            return lender.__dlpack__(**(named | {"dl_device": HOST, **asked}))
+
+        def __dlpack_device__(self) -> tuple[int, int]:
+            return HOST
+
+    return np.from_dlpack(Asking())
+
+
+def test_on_the_host_by_dl_device(module: Any, kind: str) -> None:
+    """A copy of what the host cannot touch, from a buffer as from an array of dpnp's."""
+    queue = dpctl.SyclQueue()
+    buffer = Buffer(4096, kind=kind, queue=Queue.from_sycl(queue))
+    buffer.copy_from(DATA)
+    array = dpt.usm_ndarray(4096, dtype="u1", buffer=made(module, kind, 4096, queue=queue))
+    for lender, address in ((buffer, buffer.ptr), (array, array._pointer)):
+        copied = host_copy(lender, copy=True)
+        assert copied.ctypes.data != address
+        assert copied.tobytes() == host_copy(lender).tobytes() == DATA.tobytes()
+    if kind == "device":
+        for lender in (buffer, array):
+            with pytest.raises(BufferError, match="without a copy"):
+                host_copy(lender, copy=False)
+    else:  # dpnp has no way to lend what the host could touch
+        assert host_copy(buffer, copy=False).ctypes.data == buffer.ptr
+
+
+def test_a_host_copy_is_its_own(kind: str) -> None:
+    buffer = Buffer(4096, kind=kind, queue=Queue("sycl"))
+    buffer.copy_from(DATA)
+    copied = host_copy(buffer, copy=True)
+    copied[:] = 0
+    assert buffer.tobytes() == DATA.tobytes()
+    buffer.free()
+    del buffer
+    gc.collect()
+    assert not copied.any()
