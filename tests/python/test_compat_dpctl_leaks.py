@@ -143,6 +143,10 @@ def lend(request: pytest.FixtureRequest) -> Any:
     return request.param
 
 
+def by_filter_of_ours(kind: str, queue: Any) -> Any:
+    return Foreign(ours(kind, queue), syclobj="cpu")
+
+
 def take_each_way(source: Any, kind: str, queue: Any) -> None:
     same, other = CLASSES[kind], CLASSES[OTHER[kind]]
     door.as_usm_memory(source)
@@ -233,6 +237,11 @@ def test_of_what_another_lends(kind: str, lend: Lend, queue: Any) -> None:
 
 def test_of_what_another_lends_once(kind: str, lend: Lend, queue: Any) -> None:
     in_rounds(lambda: take_each_way(lend(kind, queue), kind, queue), queue)
+
+
+def test_of_ours_by_a_filter(kind: str, queue: Any) -> None:
+    """Of one source each: dpctl makes a queue for every view, and the source remembers each."""
+    in_rounds(lambda: take_each_way(by_filter_of_ours(kind, queue), kind, queue), queue)
 
 
 def test_views_that_outlive_their_source(kind: str, lend: Lend, queue: Any) -> None:

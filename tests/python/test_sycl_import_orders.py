@@ -7,6 +7,7 @@ or more: outside the long tier there are those that differ in what comes first, 
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 
@@ -143,14 +144,14 @@ def run(code: str, order: Order) -> str:
     return python(hang + USES + TOGETHER + code, *order, timeout=120).stdout.strip()
 
 
-@pytest.fixture
-def sycl_has_usm(shown_nothing: None) -> bool:
+@functools.cache
+def sycl_has_usm() -> bool:
     """Without Isthmus: where something else shows it the runtime, no order is too late."""
     return run('print(uses_usm() or "")', ()) == "True"
 
 
 @pytest.mark.usefixtures("shown_nothing")
-def test_each_used_when_it_is_imported(used_order: Order, sycl_has_usm: bool) -> None:
+def test_each_used_when_it_is_imported(used_order: Order) -> None:
     said = run(
         """if True:
         order = sys.argv[1:]
@@ -169,7 +170,7 @@ def test_each_used_when_it_is_imported(used_order: Order, sycl_has_usm: bool) ->
             print("told")""",
         used_order,
     )
-    assert said == ("shared" if sycl_has_usm or comes_first(used_order) else "told")
+    assert said == ("shared" if comes_first(used_order) or sycl_has_usm() else "told")
 
 
 @pytest.mark.usefixtures("shown_nothing")
