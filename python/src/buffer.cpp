@@ -302,7 +302,12 @@ void bind_methods(nb::class_<buffer>& bound) {
            "(a NumPy array, a memoryview) is gone. Never blocks; freeing twice does nothing.\n"
            "Freeing a slice affects only the slice.")
       .def(
-          "__enter__", [](nb::object self) { return self; }, nb::sig("def __enter__(self) -> Self"))
+          "__enter__",
+          [](nb::object self) {
+            (void)info_of(require_buffer(self));  // a freed one is refused
+            return self;
+          },
+          nb::sig("def __enter__(self) -> Self"))
       .def(
           "__exit__", [](const buffer& self, nb::args) { free_buffer(self); },
           nb::sig("def __exit__(self, *exc: object) -> None"))

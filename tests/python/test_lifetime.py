@@ -65,6 +65,7 @@ USES: dict[str, Callable[[Buffer], object]] = {
     "memoryview": memoryview,
     "pickle": lambda b: b.__reduce_ex__(5),
     "copy": lambda b: b.__copy__(),
+    "with": lambda b: b.__enter__(),
 }
 
 

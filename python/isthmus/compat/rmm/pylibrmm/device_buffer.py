@@ -208,20 +208,25 @@ class DeviceBuffer:
         more than one dimension, gaps, or more bytes than there is room for.
         """
         queue = self._queue(stream)
-        name, interface = interface_of(cuda_ary)
-        nbytes = bytes_in_one_piece(name, interface)
-        self._must_hold(nbytes, "cuda_ary")
-        source = cuda_ary
-        if isinstance(cuda_ary, DeviceBuffer):
-            source = cuda_ary.buffer
+        source: Any = cuda_ary.buffer if isinstance(cuda_ary, DeviceBuffer) else cuda_ary
+        # Others' interface is read, which puts their queue behind what is pending on the memory.
+        if isinstance(source, Buffer):
+            self._must_hold(source.nbytes, "cuda_ary")
         else:
-            self._mr._lend()
-            if name == CUDAS and interface["version"] < _LEAST_VERSION:
-                at = interface["data"][0]
-                source = memory_at(at, nbytes, queue, owner=cuda_ary) if nbytes else b""
+            source = self._memory_of(cuda_ary, queue)
         # Of plain memory nothing keeps the owner until a copy behind the call has ended.
         blocking = isinstance(source, memoryview)
         self._memory.copy_from(source, queue=queue, blocking=blocking)
+
+    def _memory_of(self, cuda_ary: Any, queue: Queue) -> Any:
+        name, interface = interface_of(cuda_ary)
+        nbytes = bytes_in_one_piece(name, interface)
+        self._must_hold(nbytes, "cuda_ary")
+        self._mr._lend()
+        if name == CUDAS and interface["version"] < _LEAST_VERSION:
+            at = interface["data"][0]
+            return memory_at(at, nbytes, queue, owner=cuda_ary) if nbytes else b""
+        return cuda_ary
 
     def tobytes(self, stream: Stream = DEFAULT_STREAM) -> bytes:
         """A copy of all bytes, complete when it returns."""

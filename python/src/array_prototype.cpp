@@ -1,0 +1,89 @@
+#include "array_prototype.hpp"
+
+#include <cstring>
+
+#include "arguments.hpp"
+#include "current.hpp"
+#include "oneapi_numbers.hpp"
+
+namespace isthmus::python {
+namespace {
+
+// The stride of an extent of 1 or less says nothing: it becomes one of whole elements.
+void drop_idle_strides(array_layout& of) {
+  for (std::size_t i = 0; i < of.shape.size(); ++i) {
+    of.strides[i] = of.shape[i] > 1 ? of.strides[i] : of.item;
+  }
+}
+
+// NumPy's tell a stride for each extent; what others call strides may be anything.
+std::optional<array_layout> layout_told_by(nb::handle like, const element_type& type) {
+  const nb::object strides = nb::getattr(like, "strides", nb::none());
+  if (PyTuple_Check(strides.ptr()) == 0) {
+    return {};
+  }
+  array_layout made{to_shape(nb::object(like.attr("shape"))), {}, type.item, &type};
+  for (nb::handle each : nb::borrow<nb::tuple>(strides)) {
+    made.strides.push_back(to_int64(each, "stride"));
+  }
+  return made.strides.size() == made.shape.size() ? std::optional{std::move(made)} : std::nullopt;
+}
+
+model model_of_numpys(nb::handle given) {
+  const bool tells = nb::hasattr(given, "shape") && nb::hasattr(given, "dtype");
+  const nb::object like =
+      tells ? nb::borrow(given) : nb::module_::import_("numpy").attr("asarray")(given);
+  const auto& type = to_element_type(nb::object(like.attr("dtype")));
+  model made{like.attr("shape"), nullptr, &type};
+  made.lies = layout_told_by(like, type);
+  return made;
+}
+
+// Their stream would keep the prototype, whose it is: new memory has nothing to come behind.
+nb::object queue_beside(const nb::object& told) {
+  const auto& on = *queue_of(told);
+  return is_sycls(on) ? told : to_queue(nb::handle{}, on.device_object);
+}
+
+model model_of_interface(told_interface told) {
+  require_type(told);
+  model made{{}, nullptr, told.layout.type, queue_beside(told.queue)};
+  const auto kind = told.what.pointer == nullptr
+                        ? ISTHMUS_KIND_UNKNOWN
+                        : kind_on(*queue_of(made.queue), told.what.pointer);
+  made.kind = kind != ISTHMUS_KIND_UNKNOWN ? kind : made.kind;
+  made.lies = std::move(told.layout);
+  return made;
+}
+
+// The most common ones, which have no interface of a device.
+bool is_numpys_array(nb::handle prototype) noexcept {
+  return std::strcmp(Py_TYPE(prototype.ptr())->tp_name, "numpy.ndarray") == 0;
+}
+
+}  // namespace
+
+model model_of(nb::handle prototype) {
+  if (const auto* array = typed_array_of(prototype)) {
+    const auto& memory = buffer_in(*array);
+    return {{}, array, array->layout->type, memory.queue_object, memory.kind};
+  }
+  if (const auto* bytes = buffer_of(prototype)) {
+    return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
+  }
+  if (PyType_Check(prototype.ptr()) == 0 && !is_numpys_array(prototype)) {
+    if (auto told = read_interface(prototype)) {
+      return model_of_interface(*std::move(told));
+    }
+  }
+  return model_of_numpys(prototype);
+}
+
+void require_type(told_interface& told) {
+  if (told.layout.type == nullptr) {
+    told.layout.type = &to_element_type(told.typestr);
+  }
+  drop_idle_strides(told.layout);
+}
+
+}  // namespace isthmus::python
