@@ -2,10 +2,12 @@
 
 #include "dpctl_make.hpp"
 
+#include <climits>
 #include <memory>
 
 #include "arguments.hpp"
 #include "current.hpp"
+#include "dpctl_numbers.hpp"
 #include "dpctl_queues.hpp"
 #include "errors.hpp"
 #include "interfaces.hpp"
@@ -96,16 +98,12 @@ nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
                      nb::none());
 }
 
-std::size_t positive_size(nb::handle given) {
-  const auto number = to_integer(given, "nbytes");
-  if (PyObject_RichCompareBool(number.ptr(), nb::int_(0).ptr(), Py_LE) == 1) {
-    raise_python(PyExc_ValueError, "the number of bytes must be positive, not %R", number.ptr());
-  }
-  return to_size(number, "nbytes");
-}
-
 std::int64_t alignment_in(nb::handle given) {
   return given.is_valid() ? to_alignment(to_integer(given, "alignment")) : 0;
+}
+
+bool is_copy_asked(const memory_arguments& asked) {
+  return asked.copy.is_valid() && to_c_integer(asked.copy, "copy", INT_MIN, INT_MAX) != 0;
 }
 
 // The same memory, of whatever class `type` is.
@@ -169,7 +167,7 @@ nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const nb::obj
                           const memory_arguments& asked) {
   const auto& of = *buffer_of(source);
   if (of.kind != kind) {
-    if (!asked.copy.is_valid() || !is_true(asked.copy)) {
+    if (!is_copy_asked(asked)) {
       raise_wrong_kind(of.kind, kind);
     }
     nb::object made = make_new(type, kind, of.nbytes, 0, asked.queue);
@@ -222,8 +220,9 @@ nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
   const auto kind = kind_of_class(type);
   const auto alignment = alignment_in(asked.alignment);
   require_queue(asked.queue);
+  static_cast<void>(is_copy_asked(asked));  // refused in any case if it is no number
   if (is_integral(asked.other)) {
-    return make_new(type, kind, positive_size(asked.other), alignment, asked.queue);
+    return make_new(type, kind, to_positive_size(asked.other), alignment, asked.queue);
   }
   if (kind_of_theirs(asked.other) == kind) {
     return make_of_theirs(type, as_dpctl(asked.other));

@@ -8,6 +8,7 @@
 
 #include "arguments.hpp"
 #include "dpctl_make.hpp"
+#include "dpctl_numbers.hpp"
 #include "dpctl_queues.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -152,22 +153,7 @@ nb::object copy_from_device(nb::handle self, nb::handle from) {
 
 // dpctl takes it as C's unsigned short, of which it uses the lower byte.
 nb::object memset_to(nb::handle self, nb::handle value) {
-  nb::object number = as_integer(value);
-  if (!number.is_valid() && PyFloat_Check(value.ptr()) != 0) {
-    number = nb::steal(PyNumber_Long(value.ptr()));
-    if (!number.is_valid()) {
-      raise_set();
-    }
-  }
-  if (!number.is_valid()) {
-    raise_python(PyExc_TypeError, "val must be an integer, not %.100s",
-                 Py_TYPE(value.ptr())->tp_name);
-  }
-  int overflow = 0;
-  const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (overflow != 0 || told < 0 || told > UINT16_MAX) {
-    raise_python(PyExc_OverflowError, "val must lie in 0..65535, not %R", number.ptr());
-  }
+  const auto told = to_c_integer(value, "val", 0, UINT16_MAX);
   static_cast<void>(fill({memory_of(as_dpctl(self)), nb::int_(0), nb::none()},
                          nb::int_(told & 0xff), {nb::handle{}, nb::handle{}, true}));
   return nb::none();

@@ -43,13 +43,16 @@ nb::object queue_in_context(const context& in, const void* pointer) {
   return wrap(std::move(found));
 }
 
-// Not valid where dpctl is not imported or does not understand the filter.
+// Not valid where dpctl is not imported or does not understand the filter. The one that dpctl keeps
+// for the device: memory remembers every queue that it was lent on, and would have one a call.
 nb::object queue_by_dpctl(nb::handle filter) {
   const nb::object loaded = loaded_dpctl();
   if (loaded.is_none()) {
     return {};
   }
-  nb::object made = nb::steal(PyObject_CallMethod(loaded.ptr(), "SyclQueue", "O", filter.ptr()));
+  const nb::object keeper = nb::getattr(loaded, "_sycl_queue_manager", nb::none());
+  nb::object made =
+      nb::steal(PyObject_CallMethod(keeper.ptr(), "get_device_cached_queue", "O", filter.ptr()));
   if (!made.is_valid()) {
     PyErr_Clear();
   }

@@ -21,7 +21,7 @@ import dpctl.memory as theirs
 import dpnp.tensor as dpt
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
 KINDS = ("device", "shared", "host")
@@ -145,6 +145,36 @@ def test_a_number_has_nothing_to_copy(module: Any, kind: str, nbytes: Any) -> No
     assert memory.reference_obj is None
 
 
+NUMBERS = [0, 1.5, -1, 2**40, np.bool_(True), np.float32(1), np.array(1), np.array([1, 2])]
+NO_NUMBERS = ["x", b"1", None, [], 1j, float("nan"), Ellipsis]
+
+
+def refusal(call: Callable[[], object]) -> type[BaseException] | None:
+    try:
+        call()
+    except Exception as refused:
+        return type(refused)
+    return None
+
+
+def agree(use: Callable[[Any], object]) -> bool:
+    """Whether both take it, or the door refuses it by dpctl's error or one below that."""
+    wanted, found = refusal(lambda: use(theirs)), refusal(lambda: use(door))
+    return found is wanted or (None not in (found, wanted) and issubclass(found, wanted))
+
+
+@pytest.mark.parametrize("number", [*NUMBERS, *NO_NUMBERS], ids=repr)
+def test_what_c_makes_an_integer_of(kind: str, number: Any) -> None:
+    assert agree(lambda module: class_of(module, kind)(64, copy=number))
+    assert agree(lambda module: made(module, kind).memset(number))
+
+
+@pytest.mark.parametrize("size", [0, -1, -(2**63), 2**63, -(2**70), 2**70, 1.0, "64", np.int8(-1)])
+def test_what_is_no_size(kind: str, size: Any) -> None:
+    assert refusal(lambda: class_of(theirs, kind)(size)) is not None
+    assert agree(lambda module: class_of(module, kind)(size))
+
+
 # -- what names the context ------------------------------------------------------------------------
 
 
@@ -212,6 +242,14 @@ def test_a_filter_is_its_platforms_default_context(module: Any, kind: str, name:
     other = made(module, kind, queue=elsewhere())
     with pytest.raises(ValueError):
         module.as_usm_memory(Foreign(other, syclobj=name))
+
+
+def test_a_filter_is_the_same_queue_each_time() -> None:
+    """Memory remembers every queue that it was lent on."""
+    memory = made(door, "shared")
+    lent = Foreign(memory, syclobj="cpu")
+    first, second = door.as_usm_memory(lent), door.as_usm_memory(lent)
+    assert first.sycl_queue == second.sycl_queue
 
 
 @pytest.mark.parametrize("of", ["sycl_queue", "sycl_context"])

@@ -1,0 +1,43 @@
+#include "dpctl_numbers.hpp"
+
+#include "arguments.hpp"
+#include "errors.hpp"
+
+namespace isthmus::python {
+
+std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least,
+                          std::int64_t most) {
+  const auto* numbers = Py_TYPE(given.ptr())->tp_as_number;
+  const bool is_number =
+      numbers != nullptr && (numbers->nb_int != nullptr || numbers->nb_index != nullptr);
+  if (!is_number) {
+    raise_python(PyExc_TypeError, "%s must be an integer, not %.100s", name,
+                 Py_TYPE(given.ptr())->tp_name);
+  }
+  const nb::object number = nb::steal(PyNumber_Long(given.ptr()));
+  if (!number.is_valid()) {
+    raise_set();
+  }
+  int overflow = 0;
+  const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0 || told < least || told > most) {
+    raise_python(PyExc_OverflowError, "%s must lie in %lld..%lld, not %R", name,
+                 static_cast<long long>(least), static_cast<long long>(most), number.ptr());
+  }
+  return told;
+}
+
+std::size_t to_positive_size(nb::handle given) {
+  const auto number = to_integer(given, "nbytes");
+  int overflow = 0;
+  const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow < 0) {
+    raise_python(PyExc_OverflowError, "nbytes must lie in 1..2**63 - 1, not %R", number.ptr());
+  }
+  if (overflow == 0 && told <= 0) {
+    raise_python(PyExc_ValueError, "the number of bytes must be positive, not %R", number.ptr());
+  }
+  return to_size(number, "nbytes");
+}
+
+}  // namespace isthmus::python
