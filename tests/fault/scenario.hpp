@@ -34,7 +34,9 @@ struct passing {
 // Every step may throw, and the next goes on without it.
 class scenario : public steps {
  public:
-  explicit scenario(im::device device) : device_(std::move(device)) {}
+  // `lent`: its queues may have others' work, so that the host does no operation in their place.
+  explicit scenario(im::device device, bool lent = false)
+      : device_(std::move(device)), lent_(lent) {}
 
   void run() {
     attempt([&] { context_ = im::context({device_}); });
@@ -42,6 +44,7 @@ class scenario : public steps {
     attempt([&] { first_ = im::queue(context_, device_); });
     attempt([&] { second_ = im::queue(context_, device_); });
     if (!first_ || !second_) return;
+    if (lent_) lend();
     allocate();
     write_all();
     copy_between_all();
@@ -62,6 +65,9 @@ class scenario : public steps {
   }
 
  private:
+  void lend() const {
+    for (const im::queue& one : {first_, second_}) EXPECT_NE(one.native(), nullptr);
+  }
   void allocate() {
     for (im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
       for (int i = 0; i < 2; ++i) {
@@ -367,6 +373,7 @@ class scenario : public steps {
   }
 
   im::device device_;
+  bool lent_;
   im::context context_;
   im::queue first_;
   im::queue second_;

@@ -104,6 +104,9 @@ result<std::vector<isthmus::device*>> platform::members_of(context_reference nat
   std::vector<isthmus::device*> members;
   for (std::size_t index = 0; index < calls_.count_devices(listed.get()); ++index) {
     const owned_device one{calls_, calls_.device_at(listed.get(), index)};
+    if (!one) {  // left out it would be no device of its own context's
+      return call_failed("sycl::context::get_devices");
+    }
     if (auto* known = find(one.get())) {
       members.push_back(known);
     }

@@ -1,0 +1,106 @@
+#pragma once
+// The life of what others made with dpctl and the library takes in, in which any call may fail: a
+// context, a queue that keeps no order, events, memory.
+
+#include <dlfcn.h>
+
+#include "steps.hpp"
+#include "support/bytes.hpp"
+
+namespace support {
+
+// A call of dpctl's past the relay.
+template <class Result, class... Arguments>
+Result call_dpctl(const char* name, Arguments... arguments) {
+  void* library = dlopen(std::getenv("ISTHMUS_TEST_SYCL_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+  return reinterpret_cast<Result (*)(Arguments...)>(dlsym(library, name))(arguments...);
+}
+
+// What a stranger has, in the context that the platform's devices share.
+class stranger {
+ public:
+  explicit stranger(const im::device& device)
+      : context_(im::context::of(device).native()),
+        queue_(call_dpctl<void*>("DPCTLQueue_Create", context_, device.native(),
+                                 static_cast<void (*)(int)>(nullptr), 0)),
+        event_(call_dpctl<void*>("DPCTLQueue_SubmitBarrier", queue_)),
+        memory_(call_dpctl<void*>("DPCTLmalloc_device", k_memory_bytes, queue_)) {}
+  ~stranger() {
+    call_dpctl<void>("DPCTLfree_with_queue", memory_, queue_);
+    call_dpctl<void>("DPCTLEvent_Delete", event_);
+    call_dpctl<void>("DPCTLQueue_Delete", queue_);
+  }
+  stranger(const stranger&) = delete;
+  stranger& operator=(const stranger&) = delete;
+
+  static constexpr std::size_t k_memory_bytes = 1000;
+
+  [[nodiscard]] void* context() const { return context_; }
+  [[nodiscard]] void* queue() const { return queue_; }
+  [[nodiscard]] void* event() const { return event_; }
+  [[nodiscard]] void* memory() const { return memory_; }
+
+ private:
+  void* context_;
+  void* queue_;
+  void* event_;
+  void* memory_;
+};
+
+// Every step may throw, and the next goes on without it.
+class guests : public steps {
+ public:
+  explicit guests(im::device device) : device_(std::move(device)), theirs_(device_) {}
+
+  void run() {
+    attempt([&] { ours_ = im::queue(device_); });
+    attempt([&] { home_ = im::context::adopt(device_, theirs_.context()); });
+    attempt([&] { adopted_ = im::queue::adopt(device_, theirs_.queue()); });
+    if (home_) take_in();
+    if (ours_ && adopted_) use();
+  }
+
+ private:
+  // The driver is asked for memory that is none of the library's; what it cannot tell is unknown.
+  void take_in() {
+    EXPECT_EQ(home_.devices().size(), im::context::of(device_).devices().size());
+    attempt([&] { end(im::event::adopt(home_, theirs_.event())); });
+    attempt([&] {
+      const auto known = im::query(theirs_.memory(), home_);
+      if (known.kind != im::kind::unknown && known.device) {
+        EXPECT_EQ(known.kind, im::kind::device);
+        EXPECT_EQ(known.device, device_);
+      }
+    });
+  }
+  // Of several commands each, which are one operation all the same.
+  void use() {
+    EXPECT_EQ(adopted_.context().devices().size(), im::context::of(device_).devices().size());
+    attempt([&] {
+      const im::buffer there(k_nbytes, im::kind::device, {.on = adopted_});
+      const im::buffer here(k_nbytes, im::kind::shared, {.on = ours_});
+      bytes want = noise(k_nbytes);
+      im::copy(there, std::span(want));
+      const im::event filled = im::fill_async(here, std::byte{7});
+      end(im::copy_n_async(im::at(there, 100), here, 2000, {.on = adopted_, .after = filled}));
+      std::fill_n(want.begin() + 100, 2000, std::byte{7});
+      end(im::fill_async(there.slice(3, 80), 1.25));
+      const double value = 1.25;
+      for (std::size_t i = 0; i < 10; ++i) std::memcpy(want.data() + 3 + 8 * i, &value, 8);
+      bytes got(k_nbytes);
+      im::copy(std::span(got), there);
+      EXPECT_TRUE(same(got, want));
+    });
+    attempt([&] { adopted_.wait(); });
+  }
+
+  static constexpr std::size_t k_nbytes = 5000;
+
+  im::device device_;
+  stranger theirs_;
+  im::queue ours_;
+  im::context home_;
+  im::queue adopted_;
+};
+
+}  // namespace support

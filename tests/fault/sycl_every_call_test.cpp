@@ -1,0 +1,86 @@
+// Every call of dpctl's C interface to SYCL made to fail in turn, in front of the real one: nothing
+// is lost, nothing is given back twice, and what says it succeeded has the right bytes.
+#include "every_nth.hpp"
+#include "guests.hpp"
+#include "scenario.hpp"
+#include "sycl_relay.hpp"
+#include "unified_scenario.hpp"
+
+namespace {
+
+using namespace support;
+
+using held_of_sycl = std::map<std::string, long>;
+
+// What is held beyond what was before; what an earlier run let go of late may go meanwhile.
+held_of_sycl more_than(const held_of_sycl& before, const held_of_sycl& now) {
+  held_of_sycl more;
+  for (const auto& [call, count] : now) {
+    const auto known = before.find(call);
+    const long was = known == before.end() ? 0 : known->second;
+    if (count > was) more[call] = count - was;
+  }
+  return more;
+}
+
+template <class Life>
+class sycl_faults : public on_sycl_relay {
+ protected:
+  // The number of steps that failed.
+  int run() const {
+    Life life(device_);
+    life.run();
+    return life.failures();
+  }
+  void expect_no_more_than(const held_of_sycl& before) const {
+    EXPECT_TRUE(patiently([&] { return more_than(before, relay_.held()).empty(); }))
+        << "lost: " << ::testing::PrintToString(more_than(before, relay_.held()));
+  }
+  void fail_in_turn(relayed_by_sycl how) {
+    ASSERT_EQ(run(), 0);  // what is made once and kept is there from here on
+    for (int n = 0; n < k_most_calls; n += every_nth(7)) {
+      const auto before = relay_.held();
+      relay_.fail_after(n, how);
+      const int failures = run();
+      const bool was_reached = relay_.fail_none() < 0;
+      expect_no_more_than(before);
+      if (HasFailure()) {
+        FAIL() << "after " << n << " calls";
+      }
+      if (!was_reached) {
+        EXPECT_EQ(failures, 0) << "nothing was to fail";
+        EXPECT_GT(n, 0);
+        return;
+      }
+    }
+    FAIL() << "still failing after " << k_most_calls << " calls";
+  }
+};
+
+struct lent_scenario : scenario {
+  explicit lent_scenario(const im::device& device) : scenario(device, true) {}
+};
+
+using sycl_lives = ::testing::Types<scenario, lent_scenario, unified_scenario, guests>;
+TYPED_TEST_SUITE(sycl_faults, sycl_lives);
+
+TYPED_TEST(sycl_faults, runs_through_without_faults) {
+  EXPECT_EQ(this->run(), 0);
+  const auto before = this->relay_.held();
+  EXPECT_EQ(this->run(), 0);
+  this->expect_no_more_than(before);
+}
+
+TYPED_TEST(sycl_faults, null_at_every_call_that_gives_something) {
+  this->fail_in_turn(relayed_by_sycl::gives_null);
+}
+
+TYPED_TEST(sycl_faults, an_exception_at_every_call_that_lets_some_out) {
+  this->fail_in_turn(relayed_by_sycl::throws);
+}
+
+TYPED_TEST(sycl_faults, every_operation_ends_badly) {
+  this->fail_in_turn(relayed_by_sycl::ends_badly);
+}
+
+}  // namespace

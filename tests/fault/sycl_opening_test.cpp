@@ -1,0 +1,40 @@
+// A call that fails while SYCL's platforms are listed (SYCL_RELAY_FAIL_AFTER): its device is there
+// and works, or it is told to be absent, and why. A process for each call.
+#include "support/bytes.hpp"
+#include "sycl_relay.hpp"
+
+namespace {
+
+using namespace support;
+
+bool is_told_to_be_absent() {
+  for (const im::absent_driver& each : im::absent()) {
+    if (each.backend == "sycl") return !each.reason.empty();
+  }
+  return false;
+}
+
+void use(const im::device& found) {
+  const bytes data = noise(1000);
+  const im::buffer made(data.size(), im::kind::device, {.on = im::queue(found)});
+  im::copy(made, std::span(data));
+  bytes got(data.size());
+  im::copy(std::span(got), made);
+  EXPECT_TRUE(same(got, data));
+}
+
+TEST(sycl_opening, leaves_a_device_that_works_or_a_reason) {
+  if (std::getenv("SYCL_RELAY_FAIL_AFTER") == nullptr) GTEST_SKIP() << "no call is to fail";
+  const im::device found = find_first("sycl");
+  if (!found) {
+    EXPECT_TRUE(is_told_to_be_absent());
+    return;
+  }
+  try {
+    use(found);
+  } catch (const im::error&) {  // the call came later, and only once
+    use(found);
+  }
+}
+
+}  // namespace

@@ -1,0 +1,86 @@
+#pragma once
+// The library in front of dpctl's C interface (stand_in/sycl_relay.cpp), as the tests steer it.
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <map>
+
+#include "support/backends.hpp"
+
+namespace support {
+
+// How a call fails.
+enum class relayed_by_sycl { gives_null = 0, throws = 1, ends_badly = 2 };
+
+class sycl_relay {
+ public:
+  sycl_relay() {
+    const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
+    // Opened already, by the library.
+    void* opened = named == nullptr ? nullptr : dlopen(named, RTLD_NOW | RTLD_NOLOAD);
+    if (opened == nullptr) return;
+    find(opened, "sycl_relay_fail_after", fail_after_);
+    find(opened, "sycl_relay_name", name_);
+    find(opened, "sycl_relay_held", held_);
+    find(opened, "sycl_relay_strangers", strangers_);
+  }
+  [[nodiscard]] bool is_there() const { return strangers_ != nullptr; }
+
+  // How many were still to come of what was asked for before; negative: it came to that.
+  long fail_after(long calls, relayed_by_sycl how) const {
+    return fail_after_(calls, static_cast<int>(how));
+  }
+  long fail_none() const { return fail_after(-1, relayed_by_sycl::gives_null); }
+  // What each call gave that was not taken back.
+  [[nodiscard]] std::map<std::string, long> held() const {
+    std::map<std::string, long> found;
+    for (std::size_t each = 0; const char* name = name_(each); ++each) {
+      if (const long count = held_(each); count != 0) found[name] = count;
+    }
+    return found;
+  }
+  // How often what had not been given was to be taken back.
+  [[nodiscard]] long strangers() const { return strangers_(); }
+
+ private:
+  template <class Function>
+  static void find(void* in, const char* name, Function*& found) {
+    found = reinterpret_cast<Function*>(dlsym(in, name));
+  }
+
+  long (*fail_after_)(long, int) = nullptr;
+  const char* (*name_)(std::size_t) = nullptr;
+  long (*held_)(std::size_t) = nullptr;
+  long (*strangers_)() = nullptr;
+};
+
+// On SYCL's device with the relay in front of it; skipped without.
+class on_sycl_relay : public leak_checked {
+ protected:
+  void SetUp() override {
+    leak_checked::SetUp();
+    const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
+    if (named == nullptr || !contains(named, "libsycl_relay"))
+      GTEST_SKIP() << "ISTHMUS_SYCL_LIBRARY does not name libsycl_relay.so";
+    device_ = find_first("sycl");
+    if (!device_ && !must_be_there("sycl"))
+      GTEST_SKIP() << "no device of SYCL's, by what ISTHMUS_TEST_SYCL_LIBRARY names";
+    ASSERT_TRUE(device_);
+    relay_ = sycl_relay();
+    ASSERT_TRUE(relay_.is_there());
+  }
+  void TearDown() override {
+    if (relay_.is_there()) {
+      relay_.fail_none();
+      EXPECT_EQ(relay_.strangers(), 0) << "something was given back twice";
+    }
+    device_ = {};
+    leak_checked::TearDown();
+  }
+
+  im::device device_;
+  sycl_relay relay_;
+};
+
+}  // namespace support

@@ -1,0 +1,230 @@
+// dpctl's C interface to SYCL in front of another one: every call goes on to the library that
+// ISTHMUS_TEST_SYCL_LIBRARY names, but for those that a test wants to fail; what was given and not
+// taken back is known. ISTHMUS_SYCL_LIBRARY names it. So failures can be had of SYCL itself.
+//
+// SYCL_RELAY_FAIL_AFTER=n: the call that gives something, after n of them, fails from the start.
+// SYCL_RELAY_WITHOUT_NATIVE=1: the one function that SYCL's own library has is not to be found.
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "../../src/backend/sycl/api.hpp"
+
+using namespace isthmus::sycl;
+
+namespace {
+
+#define RELAY_ALL(X)        \
+  ISTHMUS_SYCL_FUNCTIONS(X) \
+  X(context_native, _ZNK4sycl3_V17context9getNativeEv, std::uintptr_t(context_reference))
+
+enum call : std::size_t {
+#define RELAY_NUMBER(member, name, ...) k_##member,
+  RELAY_ALL(RELAY_NUMBER) k_calls
+};
+constexpr std::array<const char*, k_calls> k_names{
+#define RELAY_NAME(member, name, ...) #name,
+    RELAY_ALL(RELAY_NAME)};
+
+void* interface() {
+  static void* const opened = [] {
+    const char* named = std::getenv("ISTHMUS_TEST_SYCL_LIBRARY");
+    void* found = named != nullptr ? dlopen(named, RTLD_NOW | RTLD_LOCAL) : nullptr;
+    if (found == nullptr) {
+      std::fprintf(stderr, "sycl_relay: %s\n",
+                   named != nullptr ? dlerror() : "ISTHMUS_TEST_SYCL_LIBRARY names no library");
+    }
+    return found;
+  }();
+  return opened;
+}
+
+std::array<void*, k_calls> theirs{};
+
+// How a call fails: what gives something gives null; what lets exceptions out (api.hpp) throws; an
+// operation ends, and is said to have failed by who is asked for its state for the first time.
+enum class failing { gives_null, throws, ends_badly };
+
+constexpr bool is_any(call number, std::initializer_list<call> of) {
+  for (const auto each : of) {
+    if (number == each) {
+      return true;
+    }
+  }
+  return false;
+}
+constexpr bool takes_back(call number) {
+  return number == k_free || std::string_view{k_names[number]}.ends_with("_Delete");
+}
+constexpr bool lets_exceptions_out(call number) {
+  return is_any(number, {k_finish, k_wait_for_event, k_free, k_allocate_host, k_pointer_type,
+                         k_pointer_device});
+}
+
+long from_environment(const char* name) {
+  const char* given = std::getenv(name);
+  return given != nullptr ? std::atol(given) : -1;
+}
+
+// Calls that can fail in the chosen way still to come before one does; negative: none does.
+std::atomic<long> before_failure{from_environment("SYCL_RELAY_FAIL_AFTER")};
+std::atomic<failing> chosen{failing::gives_null};
+
+bool fails_now(failing how) {
+  if (how != chosen) {
+    return false;
+  }
+  auto left = before_failure.load();
+  while (left >= 0 && !before_failure.compare_exchange_weak(left, left - 1)) {
+  }
+  return left == 0;
+}
+
+// What was given and not taken back: texts, lists, references, memory. Outlives every thread.
+class register_of_all {
+ public:
+  void add(const void* given, call by) {
+    const std::lock_guard hold{lock_};
+    if (given != nullptr) {
+      all_[given] = {by, false};
+    }
+  }
+  // Before it goes: its address may be another's right after.
+  void remove(const void* taken) {
+    const std::lock_guard hold{lock_};
+    if (taken != nullptr && all_.erase(taken) == 0) {
+      ++strangers_;
+    }
+  }
+  bool is_first_question(const void* about) {
+    const std::lock_guard hold{lock_};
+    const auto found = all_.find(about);
+    return found != all_.end() && !std::exchange(found->second.was_asked, true);
+  }
+  long count(call by) {
+    const std::lock_guard hold{lock_};
+    long found = 0;
+    for (const auto& [address, what] : all_) {
+      found += what.by == by ? 1 : 0;
+    }
+    return found;
+  }
+  long strangers() {
+    const std::lock_guard hold{lock_};
+    return strangers_;
+  }
+
+ private:
+  struct one {
+    call by;
+    bool was_asked;
+  };
+
+  std::mutex lock_;
+  std::map<const void*, one> all_;
+  long strangers_ = 0;
+};
+
+register_of_all& held() {
+  static auto* const made = new register_of_all;
+  return *made;
+}
+
+template <class... Rest>
+const void* first(const void* argument, const Rest&...) {
+  return argument;
+}
+
+template <class Signature>
+Signature* real(call number) {
+  return reinterpret_cast<Signature*>(theirs[number]);
+}
+
+template <call Number, class Signature>
+struct relayed;
+
+template <call Number, class... Parameters>
+struct relayed<Number, void(Parameters...)> {
+  static void put(Parameters... arguments) {
+    if constexpr (takes_back(Number)) {
+      held().remove(first(arguments...));
+    }
+    real<void(Parameters...)>(Number)(arguments...);
+    if (lets_exceptions_out(Number) && fails_now(failing::throws)) {
+      throw std::runtime_error{k_names[Number]};
+    }
+  }
+};
+
+template <call Number, class Result, class... Parameters>
+struct relayed<Number, Result(Parameters...)> {
+  static constexpr bool k_gives = std::is_pointer_v<Result>;
+
+  static Result put(Parameters... arguments) {
+    if (lets_exceptions_out(Number) && fails_now(failing::throws)) {
+      throw std::runtime_error{k_names[Number]};
+    }
+    if ((k_gives || Number == k_context_native) && fails_now(failing::gives_null)) {
+      return Result();
+    }
+    if constexpr (Number == k_event_status) {
+      if (held().is_first_question(arguments...) && fails_now(failing::ends_badly)) {
+        real<void(Parameters...)>(k_wait_for_event)(arguments...);
+        return dp::k_status_unknown;
+      }
+    }
+    const Result result = real<Result(Parameters...)>(Number)(arguments...);
+    if constexpr (k_gives) {
+      held().add(result, Number);
+    }
+    return result;
+  }
+};
+
+// What the library lacks is not to be had here either.
+template <call Number, class Signature>
+Signature* resolve() {
+  const bool hidden =
+      Number == k_context_native && from_environment("SYCL_RELAY_WITHOUT_NATIVE") == 1;
+  theirs[Number] =
+      interface() != nullptr && !hidden ? dlsym(interface(), k_names[Number]) : nullptr;
+  return theirs[Number] != nullptr ? &relayed<Number, Signature>::put : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Has the call that can fail in that way (0: gives null, 1: throws, 2: ends badly), after that many
+// that can, do so; negative: none. Gives how many were still to come.
+long sycl_relay_fail_after(long calls, int how) {
+  chosen = static_cast<failing>(how);
+  return before_failure.exchange(calls);
+}
+// The names of all calls, and null behind the last.
+const char* sycl_relay_name(std::size_t number) {
+  return number < k_calls ? k_names[number] : nullptr;
+}
+// How much of what the call of that number gave was not taken back.
+long sycl_relay_held(std::size_t number) { return held().count(static_cast<call>(number)); }
+// How often something was to be taken back that had not been given, or been taken back before.
+long sycl_relay_strangers() { return held().strangers(); }
+
+// One name for each call, of which only the type is known: its address is asked for once.
+#define RELAY_ENTRY(member, name, ...)                                                           \
+  using member##_type = __VA_ARGS__;                                                             \
+  [[gnu::used]] member##_type* resolve_##name() { return resolve<k_##member, member##_type>(); } \
+  member##_type name __attribute__((ifunc("resolve_" #name)));
+RELAY_ALL(RELAY_ENTRY)
+
+}  // extern "C"
