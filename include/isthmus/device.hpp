@@ -94,6 +94,13 @@ class device : public detail::handle<device, isthmus_device_t, isthmus_device_re
   // OpenCL: cl_device_id. NULL where the driver has none.
   [[nodiscard]] void* native() const noexcept { return isthmus_device_native(get()); }
 
+  // The one whose handle that is: `device::of_native("opencl", id)`. Throws not_found.
+  [[nodiscard]] static device of_native(const std::string& backend, void* native) {
+    isthmus_device_t* raw = nullptr;
+    detail::check(isthmus_device_find_native(backend.c_str(), native, &raw));
+    return device(raw);
+  }
+
   friend bool operator==(const device& a, const device& b) noexcept { return a.get() == b.get(); }
 
  protected:

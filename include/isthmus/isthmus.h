@@ -206,6 +206,11 @@ ISTHMUS_API isthmus_status_t isthmus_device_memory(const isthmus_device_t* devic
 /* The driver's own handle (OpenCL: cl_device_id), NULL where it has none (CUDA: a number, which the
  * filter ends with). */
 ISTHMUS_API void* isthmus_device_native(const isthmus_device_t* device) ISTHMUS_NOEXCEPT;
+/* The device of a back-end whose handle of the driver's that is (SYCL: a DPCTLSyclDeviceRef, of any
+ * object for the same device). INVALID_ARGUMENT for no back-end, NOT_FOUND for a device that is not
+ * listed here, and where devices have no handles. Pre: `native` is a live handle of that driver. */
+ISTHMUS_API isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
+                                                        isthmus_device_t** device) ISTHMUS_NOEXCEPT;
 
 /* ---- simulated devices ----------------------------------------------------------------------- */
 

@@ -163,6 +163,15 @@ class Device:
         ValueError for a part of a device and for one without USM.
         """
 
+    @staticmethod
+    def from_handle(handle: int, backend: str) -> Device:
+        """
+        The device of a back-end whose handle of the driver's that is (OpenCL:
+        cl_device_id; SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live
+        handle. Raises DeviceNotFoundError for a device that is not listed, and where
+        devices have no handles.
+        """
+
     @property
     def name(self) -> str:
         """The driver's name for it."""
@@ -2357,6 +2366,9 @@ def _make_dpctl_classes(theirs: Any, queue: Any, allocation_error: type, alignme
     The classes of isthmus.compat.dpctl.memory, for dpctl's module of memory and its
     class of queues.
     """
+
+def _forget_dpctl_queues() -> None:
+    """For isthmus.compat.dpctl.memory: what it prepared is asked for again."""
 
 def _as_dpctl_memory(obj: object) -> Any:
     """isthmus.compat.dpctl.memory.as_usm_memory."""

@@ -138,10 +138,10 @@ const element_type& type_of_value(nb::handle value) {
   }
   const nb::object like = nb::module_::import_("numpy").attr("asarray")(value);
   if (PyLong_Check(value.ptr()) == 0 && like.attr("dtype").attr("kind").equal(nb::str("O"))) {
-    raise_python(PyExc_TypeError,
-                 "fill_value must be a number of Python's or NumPy's, not %.100s: give a dtype for "
-                 "others, or float(value)",
-                 exact->tp_name);
+    raise_python(
+        PyExc_TypeError,
+        "fill_value must be a number of Python's or NumPy's, not %.100s: pass float(value)",
+        exact->tp_name);
   }
   return to_element_type(nb::object(like.attr("dtype")));
 }

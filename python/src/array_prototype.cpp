@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "arguments.hpp"
+#include "cuda_streams.hpp"
 #include "current.hpp"
-#include "oneapi_numbers.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -39,10 +39,10 @@ model model_of_numpys(nb::handle given) {
   return made;
 }
 
-// Their stream would keep the prototype, whose it is: new memory has nothing to come behind.
+// A stream of CUDA's would keep the prototype, whose it is: new memory has nothing to come behind.
 nb::object queue_beside(const nb::object& told) {
   const auto& on = *queue_of(told);
-  return is_sycls(on) ? told : to_queue(nb::handle{}, on.device_object);
+  return cuda_number_of(on) < 0 ? told : to_queue(nb::handle{}, on.device_object);
 }
 
 model model_of_interface(told_interface told) {
@@ -50,7 +50,7 @@ model model_of_interface(told_interface told) {
   model made{{}, nullptr, told.layout.type, queue_beside(told.queue)};
   const auto kind = told.what.pointer == nullptr
                         ? ISTHMUS_KIND_UNKNOWN
-                        : kind_on(*queue_of(made.queue), told.what.pointer);
+                        : kind_on(*queue_of(told.queue), told.what.pointer);
   made.kind = kind != ISTHMUS_KIND_UNKNOWN ? kind : made.kind;
   made.lies = std::move(told.layout);
   return made;

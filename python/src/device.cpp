@@ -145,6 +145,12 @@ void bind_properties(nb::class_<device>& bound) {
           "The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.");
 }
 
+nb::object from_handle(nb::handle handle, const char* backend) {
+  device_handle found;
+  check(isthmus_device_find_native(backend, to_pointer(handle, "handle"), found.out()));
+  return wrap(std::move(found));
+}
+
 }  // namespace
 
 void bind_device(nb::module_& module) {
@@ -162,8 +168,15 @@ void bind_device(nb::module_& module) {
       "thread.");
   types.device = bound;
   bind_from_sycl(bound, &find_sycl_device, "Device", "def from_sycl(given: Any) -> Device");
-  bound.def("__init__", &init_device, nb::arg("filter") = nb::none(),
-            nb::sig("def __init__(self, filter: str | Device | None = None) -> None"));
+  bound
+      .def("__init__", &init_device, nb::arg("filter") = nb::none(),
+           nb::sig("def __init__(self, filter: str | Device | None = None) -> None"))
+      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("backend"),
+                  nb::sig("def from_handle(handle: int, backend: str) -> Device"),
+                  "The device of a back-end whose handle of the driver's that is (OpenCL:\n"
+                  "cl_device_id; SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live\n"
+                  "handle. Raises DeviceNotFoundError for a device that is not listed, and where\n"
+                  "devices have no handles.");
   bind_properties(bound);
   bind_with(bound);
   bound

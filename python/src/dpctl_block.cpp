@@ -50,13 +50,27 @@ namespace {
 
 void release_adopted(void* object) { delete static_cast<std::shared_ptr<void>*>(object); }
 
-void adopt(dpctl_block& block, const dpctl_memory& object) {
+buffer_handle adopt(const dpctl_block& block, const dpctl_memory& object) {
   const nb::object on = find_sycl_queue(object.queue);
   auto kept = std::make_unique<std::shared_ptr<void>>(block.adopted);
   const isthmus_owner_t owner{kept.release(), &release_adopted};
+  buffer_handle made;
   check(isthmus_buffer_adopt(object.pointer, static_cast<std::size_t>(object.nbytes),
-                             ISTHMUS_KIND_UNKNOWN, 0, queue_of(on)->raw.get(), owner,
-                             &block.memory));
+                             ISTHMUS_KIND_UNKNOWN, 0, queue_of(on)->raw.get(), owner, made.out()));
+  return made;
+}
+
+// Of several threads that are the first to use it, the others' goes again.
+isthmus_buffer_t* adopted_once(dpctl_block& block, const dpctl_memory& object) {
+  const std::atomic_ref memory{block.memory};
+  isthmus_buffer_t* known = memory.load(std::memory_order_acquire);
+  if (known == nullptr) {
+    auto made = adopt(block, object);
+    if (memory.compare_exchange_strong(known, made.get(), std::memory_order_acq_rel)) {
+      known = made.detach();
+    }
+  }
+  return known;
 }
 
 struct used_memory {
@@ -66,10 +80,9 @@ struct used_memory {
 
 used_memory used_now(const dpctl_memory& object) {
   auto& block = require_block(object);
-  if (block.memory == nullptr) {
-    adopt(block, object);
-  }
-  used_memory found{block.told != nullptr ? block.told : block.memory};
+  auto* const memory = adopted_once(block, object);
+  auto* const told = std::atomic_ref{block.told}.load(std::memory_order_acquire);
+  used_memory found{told != nullptr ? told : memory};
   found.info.struct_size = sizeof found.info;
   check(isthmus_buffer_info(found.raw, &found.info));
   return found;

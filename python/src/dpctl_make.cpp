@@ -164,10 +164,10 @@ nb::object make_adopted(PyTypeObject* type, const nb::object& memory, nb::object
 }
 
 nb::object make_of_object(PyTypeObject* type, isthmus_kind_t kind, const nb::object& source,
-                          const memory_arguments& asked) {
+                          const memory_arguments& asked, bool may_copy) {
   const auto& of = *buffer_of(source);
   if (of.kind != kind) {
-    if (!is_copy_asked(asked)) {
+    if (!may_copy) {
       raise_wrong_kind(of.kind, kind);
     }
     nb::object made = make_new(type, kind, of.nbytes, 0, asked.queue);
@@ -220,14 +220,14 @@ nb::object make_dpctl(PyTypeObject* type, const memory_arguments& asked) {
   const auto kind = kind_of_class(type);
   const auto alignment = alignment_in(asked.alignment);
   require_queue(asked.queue);
-  static_cast<void>(is_copy_asked(asked));  // refused in any case if it is no number
+  const bool may_copy = is_copy_asked(asked);  // refused in any case if it is no number
   if (is_integral(asked.other)) {
     return make_new(type, kind, to_positive_size(asked.other), alignment, asked.queue);
   }
   if (kind_of_theirs(asked.other) == kind) {
     return make_of_theirs(type, as_dpctl(asked.other));
   }
-  return make_of_object(type, kind, memory_in(asked.other), asked);
+  return make_of_object(type, kind, memory_in(asked.other), asked, may_copy);
 }
 
 nb::object as_dpctl_memory(nb::handle object) {
@@ -240,7 +240,7 @@ nb::object as_dpctl_memory(nb::handle object) {
   memory_arguments asked;
   asked.other = object;
   return make_of_object(reinterpret_cast<PyTypeObject*>(dpctl.classes[kind].ptr()), kind, source,
-                        asked);
+                        asked, false);
 }
 
 }  // namespace isthmus::python

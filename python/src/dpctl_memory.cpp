@@ -377,6 +377,8 @@ void bind_dpctl(nb::module_& module) {
                      "tuple[Any, Any, Any]"),
              "The classes of isthmus.compat.dpctl.memory, for dpctl's module of memory and its\n"
              "class of queues.");
+  module.def("_forget_dpctl_queues", &forget_dpctl_queues,
+             "For isthmus.compat.dpctl.memory: what it prepared is asked for again.");
   module.def("_as_dpctl_memory", &as_dpctl_memory, nb::arg("obj").none(),
              nb::sig("def _as_dpctl_memory(obj: object) -> Any"),
              "isthmus.compat.dpctl.memory.as_usm_memory.");

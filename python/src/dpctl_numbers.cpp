@@ -21,8 +21,8 @@ std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least
   int overflow = 0;
   const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0 || told < least || told > most) {
-    raise_python(PyExc_OverflowError, "%s must lie in %lld..%lld, not %R", name,
-                 static_cast<long long>(least), static_cast<long long>(most), number.ptr());
+    raise_python(PyExc_OverflowError, "%s must lie in %lld..%lld", name,
+                 static_cast<long long>(least), static_cast<long long>(most));
   }
   return told;
 }
@@ -31,13 +31,13 @@ std::size_t to_positive_size(nb::handle given) {
   const auto number = to_integer(given, "nbytes");
   int overflow = 0;
   const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (overflow < 0) {
-    raise_python(PyExc_OverflowError, "nbytes must lie in 1..2**63 - 1, not %R", number.ptr());
+  if (overflow != 0) {
+    raise_python(PyExc_OverflowError, "the number of bytes must lie in 1..2**63 - 1");
   }
-  if (overflow == 0 && told <= 0) {
+  if (told <= 0) {
     raise_python(PyExc_ValueError, "the number of bytes must be positive, not %R", number.ptr());
   }
-  return to_size(number, "nbytes");
+  return static_cast<std::size_t>(told);
 }
 
 }  // namespace isthmus::python

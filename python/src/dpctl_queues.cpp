@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "errors.hpp"
 #include "sycl_objects.hpp"
@@ -53,6 +54,11 @@ known_queue* find_recent(nb::handle queue) noexcept {
 }  // namespace
 
 void set_dpctl_preparer(nb::object prepare) { known().prepare = std::move(prepare); }
+
+void forget_dpctl_queues() {
+  const auto usual = std::exchange(known().usual, {});
+  const auto recent = std::exchange(known().recent, {});  // which go when this returns
+}
 
 // Another thread may come in between while Python prepares one: the first stays.
 dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind) {

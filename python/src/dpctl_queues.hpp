@@ -16,6 +16,9 @@ struct dpctl_source {
 // for None of dpctl's default one.
 void set_dpctl_preparer(nb::object prepare);
 
+// Those asked for last are asked about again: some of their pools are no longer the ones that count.
+void forget_dpctl_queues();
+
 // For memory of that kind on a dpctl.SyclQueue, or None. Those asked for last are kept, and so
 // their queues. May run any code.
 [[nodiscard]] dpctl_source dpctl_source_for(nb::handle queue, isthmus_kind_t kind);

@@ -99,19 +99,39 @@ class device : public ref_counted {
   // The queue on the default context that serves whoever names none; made when first asked for.
   [[nodiscard]] result<ref<queue>> default_queue();
 
-  // Bytes of a kind that went to a thread of the library to be given back, less those that were.
-  void count_late(usm_kind kind, std::int64_t nbytes) noexcept {
-    late_.at(static_cast<std::size_t>(kind)).fetch_add(nbytes, std::memory_order_relaxed);
+  // Bytes of a kind, of no pool's, that a thread of the library is to give back to the driver.
+  void count_late(usm_kind kind, std::int64_t nbytes) noexcept { of(kind).late += nbytes; }
+  // So many of these went back.
+  void count_returned(usm_kind kind, std::int64_t nbytes) noexcept {
+    of(kind).returned += static_cast<std::uint64_t>(nbytes);
+    of(kind).late -= nbytes;  // last: who sees none late sees all that were returned
   }
-  [[nodiscard]] std::int64_t late_bytes(usm_kind kind) const noexcept {
-    return late_.at(static_cast<std::size_t>(kind)).load(std::memory_order_relaxed);
+  [[nodiscard]] bool has_late(usm_kind kind) const noexcept { return of(kind).late > 0; }
+  // Since the beginning.
+  [[nodiscard]] std::uint64_t returned_bytes(usm_kind kind) const noexcept {
+    return of(kind).returned;
   }
 
  private:
   platform& home_;
   device_properties properties_;
   std::atomic<queue*> default_queue_{nullptr};
-  std::array<std::atomic<std::int64_t>, ISTHMUS_KIND_HOST + 1> late_{};
+  struct given_back {
+    std::atomic<std::int64_t> late{0};
+    std::atomic<std::uint64_t> returned{0};
+  };
+  // A kind that there is not, which is refused later, has none.
+  [[nodiscard]] static std::size_t number_of(usm_kind kind) noexcept {
+    return kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST
+               ? static_cast<std::size_t>(kind)
+               : std::size_t{ISTHMUS_KIND_UNKNOWN};
+  }
+  [[nodiscard]] given_back& of(usm_kind kind) noexcept { return given_back_[number_of(kind)]; }
+  [[nodiscard]] const given_back& of(usm_kind kind) const noexcept {
+    return given_back_[number_of(kind)];
+  }
+
+  std::array<given_back, ISTHMUS_KIND_HOST + 1> given_back_{};
 };
 
 }  // namespace isthmus

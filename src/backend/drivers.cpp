@@ -254,6 +254,18 @@ error refuse_in_child() {
               "a forked child cannot use its parent's drivers: start it with spawn");
 }
 
+result<driver*> find_driver(std::string_view backend) {
+  std::string known;
+  for (auto& each : drivers()) {
+    if (each.name() == backend) {
+      return &each;
+    }
+    known += (known.empty() ? "" : ", ") + std::string{each.name()};
+  }
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "there is no back-end '{}': use one of {}", backend,
+              known);
+}
+
 }  // namespace
 
 std::vector<ref<platform>> all_platforms() {
@@ -291,6 +303,23 @@ result<device*> find_device(std::string_view filter) {
     return refuse_in_child();
   }
   return filter.empty() ? default_device() : find_matching(filter);
+}
+
+result<device*> find_native_device(std::string_view backend, void* native) {
+  if (os::is_forked_child()) {
+    return refuse_in_child();
+  }
+  auto driver = find_driver(backend);
+  ISTHMUS_TRY(driver);
+  for (const auto& home : (*driver)->platforms()) {
+    if (auto* const found = home->device_of(native)) {
+      return found;
+    }
+  }
+  return fail(ISTHMUS_ERROR_NOT_FOUND,
+              "no device of {} that can be used here has the handle {}: isthmus_device_find takes "
+              "a filter",
+              backend, native);
 }
 
 }  // namespace isthmus

@@ -32,5 +32,7 @@ struct absent_driver {
 // The device that a filter string names, see `isthmus_device_find`. Opens only the drivers that the
 // filter allows.
 [[nodiscard]] result<device*> find_device(std::string_view filter);
+// See `isthmus_device_find_native`. Opens that driver alone.
+[[nodiscard]] result<device*> find_native_device(std::string_view backend, void* native);
 
 }  // namespace isthmus

@@ -1,5 +1,7 @@
 #include "backend/platform.hpp"
 
+#include <algorithm>
+
 #include "backend/queue.hpp"
 
 namespace isthmus {
@@ -14,6 +16,12 @@ platform::~platform() {
 
 device& platform::add(std::unique_ptr<device> found) {
   return *devices_.emplace_back(std::move(found));
+}
+
+device* platform::device_of(void* native) const noexcept {
+  const auto found = std::ranges::find_if(
+      devices_, [&](const auto& each) { return native != nullptr && each->native() == native; });
+  return found != devices_.end() ? found->get() : nullptr;
 }
 
 result<context*> platform::default_context_locked() {

@@ -37,6 +37,10 @@ class platform : public ref_counted {
     return &candidate.home() == this;
   }
 
+  // Whose handle of the driver's that is; null if it is none's of this platform. Pre: `native` is
+  // null or a live handle of a device of this driver.
+  [[nodiscard]] virtual device* device_of(void* native) const noexcept;
+
   // The context that all devices share by default; made when first asked for, always the same.
   [[nodiscard]] result<ref<context>> default_context();
   // Fills `slot` once; the queue is a part of this platform and lives as long.

@@ -4,6 +4,7 @@
 #include <bit>
 #include <chrono>
 #include <mutex>
+#include <utility>
 
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
@@ -20,25 +21,30 @@ namespace {
 // As a pool's, where nobody says otherwise.
 constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
 
-// Asks again when a thread of the library has given back as much as is wanted, or all that it was
-// to give back there: who lets go of memory faster than that thread asks the driver is not refused.
+// Asks again when a thread of the library has given back as much as is wanted since `returned`, or
+// all that it was to give back there: who lets go of memory faster than that thread asks the driver
+// is not refused.
 result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
-                                    memory_resource* from, const device& where, error refusal) {
+                                    memory_resource* from, const device& where,
+                                    std::uint64_t returned, error refusal) {
   const auto until = os::deadline_after(k_longest_wait.count());
-  auto before = where.late_bytes(wanted.kind);
-  while (before > 0) {
+  for (bool is_last = false; !is_last;) {
     const auto seen = reclaims();
-    const auto now = where.late_bytes(wanted.kind);
-    if (now <= 0 || before - now >= static_cast<std::int64_t>(wanted.nbytes)) {
-      auto made = allocation::create(on, wanted, from);
-      if (made || made.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
-        return made;
-      }
-      refusal = made.take_error();
-      before = now;
-    } else if (!wait_for_reclaim(seen, until)) {
-      break;
+    const bool more_is_late = where.has_late(wanted.kind);
+    const bool may_suffice = where.returned_bytes(wanted.kind) - returned >= wanted.nbytes;
+    if (more_is_late && !may_suffice && wait_for_reclaim(seen, until)) {
+      continue;
     }
+    const auto now = where.returned_bytes(wanted.kind);
+    if (std::exchange(returned, now) == now) {
+      return refusal;
+    }
+    is_last = os::clock::now() >= until;
+    auto made = allocation::create(on, wanted, from);
+    if (made || made.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      return made;
+    }
+    refusal = made.take_error();
   }
   return refusal;
 }
@@ -99,9 +105,10 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   ref<allocation> memory;
   if (request.nbytes != 0) {
     auto& where = from != nullptr ? from->where() : on.where();
+    const auto returned = where.returned_bytes(wanted.kind);
     auto made = allocation::create(on, wanted, from);
-    if (!made && may_wait_for(made.failure(), from)) {
-      made = create_late(on, wanted, from, where, made.take_error());
+    if (!made && may_be_had_later(made.failure(), where, wanted, from)) {
+      made = create_late(on, wanted, from, where, returned, made.take_error());
     }
     if (!made && reclaimed_for(made.failure(), where, wanted, from)) {
       made = allocation::create(on, wanted, from);

@@ -193,6 +193,19 @@ void* isthmus_device_native(const isthmus_device_t* device) noexcept {
   return device == nullptr ? nullptr : object(device)->native();
 }
 
+isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
+                                            isthmus_device_t** device) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(backend);
+    ISTHMUS_NEEDS(native);
+    ISTHMUS_NEEDS(device);
+    auto found = find_native_device(backend, native);
+    ISTHMUS_TRY(found);
+    *device = handle(ref{*found}.detach());
+    return {};
+  });
+}
+
 isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** device) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(device);

@@ -116,6 +116,7 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] ref<queue> only_user() noexcept override;
   void let_go_unused() noexcept override;
   void put_off() noexcept override { end_being_late(); }
+  void be_expected() noexcept override { begin_to_be_late(); }
 
  private:
   friend class registry;
@@ -148,8 +149,9 @@ class allocation final : public ref_counted, public reclaimable {
   // The queue in whose order the memory may go back now; null: none.
   [[nodiscard]] ref<queue> order_of_free() noexcept;
   [[nodiscard]] ref<queue> queue_known_as(std::uint64_t serial) noexcept;
-  void end() noexcept;
-  void retire();
+  // False where it goes later.
+  bool end() noexcept;
+  bool retire();
   // Who finds no memory in its pool may wait for it, till it is there or nobody can tell when.
   void begin_to_be_late() noexcept;
   void end_being_late() noexcept;
@@ -179,7 +181,7 @@ class allocation final : public ref_counted, public reclaimable {
   // Null: all that was on it when its pointer was given back is among the uses.
   ref<queue> freed_behind_;
   bool unused_ = false;              // no operation is on it any more
-  bool is_late_ = false;             // counted by its device, and by its pool
+  bool is_late_ = false;             // counted by its pool, or else by its device
   bool is_block_ = false;            // of a pool, and lies within no other; constant once known
   std::uint64_t hashed_ = 0;         // the registry's, as the next
   registry_entry* entry_ = nullptr;  // null: not in it

@@ -13,11 +13,12 @@
 namespace isthmus {
 namespace {
 
-// In a pool, and for those that are over none.
-void count_late(pool* of, device& where, usm_kind kind, std::int64_t nbytes) noexcept {
-  where.count_late(kind, nbytes);
-  if (of != nullptr) {
-    of->count_late(nbytes);
+// In the pool that it goes back to; on the device where that is the driver.
+void count_late(pool* to, device& on, usm_kind kind, std::int64_t nbytes) noexcept {
+  if (to != nullptr) {
+    to->count_late(nbytes);
+  } else {
+    on.count_late(kind, nbytes);
   }
 }
 
@@ -84,22 +85,25 @@ ref<queue> allocation::queue_known_as(std::uint64_t serial) noexcept {
   return to != nullptr ? to->slots().find(serial) : ref<queue>{};
 }
 
-void allocation::retire() {
+bool allocation::retire() {
   auto running = still_running();
   if (!running) {
     let_go_again(*this);  // somebody may still use it and nobody can tell now
-  } else if (running->empty()) {
-    reclaim();
-  } else {
-    unused_ = true;  // before it is handed over
-    begin_to_be_late();
-    undo told{[&] {
-      end_being_late();
-      unused_ = false;
-    }};
-    reclaim_after(*this, *running);
-    told.dismiss();
+    return false;
   }
+  if (running->empty()) {
+    reclaim();
+    return true;
+  }
+  unused_ = true;  // before it is handed over
+  begin_to_be_late();
+  undo told{[&] {
+    end_being_late();
+    unused_ = false;
+  }};
+  reclaim_after(*this, *running);
+  told.dismiss();
+  return false;
 }
 
 void allocation::release_last() noexcept {
@@ -144,13 +148,13 @@ void allocation::last_reference_gone() noexcept {
     begin_to_be_late();
     retire_later(*this);
   } else {
-    end();
+    static_cast<void>(end());
   }
 }
 
 void allocation::let_go() noexcept {
   if (!is_late_) {
-    end();
+    static_cast<void>(end());
     return;
   }
   const auto from = from_;  // all of these outlive this, and keep pool and device
@@ -160,8 +164,11 @@ void allocation::let_go() noexcept {
   auto& on = where();
   const auto [kind, nbytes] = std::pair{what_.kind, late_bytes()};
   is_late_ = false;
-  end();
-  count_late(below, on, kind, -nbytes);
+  if (end() && below == nullptr) {
+    on.count_returned(kind, nbytes);
+  } else {
+    count_late(below, on, kind, -nbytes);
+  }
 }
 
 ref<queue> allocation::only_user() noexcept try {
@@ -180,8 +187,10 @@ void allocation::let_go_unused() noexcept {
 }
 
 void allocation::begin_to_be_late() noexcept {
-  is_late_ = true;
-  count_late(pool_below(), where(), what_.kind, late_bytes());
+  const bool goes_back = origin_ == origin::ours && !within_;
+  if (goes_back && !std::exchange(is_late_, true)) {
+    count_late(pool_below(), where(), what_.kind, late_bytes());
+  }
 }
 
 void allocation::end_being_late() noexcept {
@@ -194,19 +203,20 @@ pool* allocation::pool_below() const noexcept {
   return from_ ? from_->giver_of(what_.base, what_.nbytes).as_pool() : nullptr;
 }
 
-void allocation::end() noexcept {
+bool allocation::end() noexcept {
   if (unused_ || nothing_runs()) {
     reclaim();
-    return;
+    return true;
   }
   if (const auto behind = order_of_free()) {
     reclaim_behind(*behind);
-    return;
+    return true;
   }
   try {
-    retire();
+    return retire();
   } catch (const std::bad_alloc&) {
     let_go_again(*this);  // no memory for a list of what to wait for
+    return false;
   }
 }
 

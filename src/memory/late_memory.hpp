@@ -9,10 +9,10 @@
 namespace isthmus {
 
 struct late_memory {
-  static constexpr int k_most_in_vain = 8;
+  static constexpr int k_most_in_vain = 4;
 
   std::atomic<std::int64_t> bytes{0};
-  std::atomic<int> waits_in_vain{0};  // since one was not
+  std::atomic<int> waits_in_vain{0};  // more than were not
 
   // No more came back since the last wait in vain, and the pool holds less than twice as much.
   [[nodiscard]] bool is_worth_a_wait(std::uint64_t reclaims, std::size_t held) const noexcept {
@@ -24,6 +24,11 @@ struct late_memory {
     held_.store(held, std::memory_order_relaxed);
     const auto waits = waits_in_vain.load(std::memory_order_relaxed);
     waits_in_vain.store(std::min(waits + 1, k_most_in_vain), std::memory_order_relaxed);
+  }
+
+  void note_served() noexcept {
+    const auto waits = waits_in_vain.load(std::memory_order_relaxed);
+    waits_in_vain.store(std::max(waits - 1, 0), std::memory_order_relaxed);
   }
 
  private:

@@ -89,7 +89,8 @@ class pool final : public memory_resource, public reclaimable {
     }
   }
 
-  // Bytes of its blocks that went to the reaper, less those that came back from it.
+  // Bytes of its blocks that went to the reaper, less those that came back from it, or of which
+  // nobody knows when they do.
   void count_late(std::int64_t nbytes) noexcept {
     late_.bytes.fetch_add(nbytes, std::memory_order_relaxed);
   }

@@ -18,8 +18,9 @@ namespace isthmus {
 
 namespace {
 
-// Many times what an idle queue's answer takes, little beside a driver's first touch of memory.
-constexpr std::chrono::nanoseconds k_soon = std::chrono::milliseconds{1};
+// As long as a thread may wait for a processor on a loaded machine: many times what an idle queue's
+// answer takes, little beside a driver's first touch of memory.
+constexpr std::chrono::nanoseconds k_soon = std::chrono::milliseconds{4};
 
 }  // namespace
 
@@ -147,12 +148,14 @@ class pool::ladder {
     while (most_is_late()) {
       const auto seen = reclaims();
       if (!wait_for_reclaim(seen, until)) {
-        of_.late_.note_in_vain(seen, held());
+        if (os::clock::now() >= until) {  // else there was nothing to wait for
+          of_.late_.note_in_vain(seen, held());
+        }
         return refusal_;
       }
       of_.settle_shared();
       if (auto found = take()) {
-        of_.late_.waits_in_vain = 0;
+        of_.late_.note_served();
         return found;
       }
     }

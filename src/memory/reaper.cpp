@@ -61,15 +61,13 @@ class reaper {
     }
     start_late();
     std::unique_lock hold{lock_};
-    const auto more = [&] { return let_go_ != seen; };
-    if (more() || expected_ == 0) {
-      return more();
-    }
+    const auto is_over = [&] { return let_go_ != seen || expected_ == 0; };
     if (until) {
-      return ended_.wait_until(hold, *until, more);
+      ended_.wait_until(hold, *until, is_over);
+    } else {
+      ended_.wait(hold, is_over);
     }
-    ended_.wait(hold, more);
-    return true;
+    return let_go_ != seen;
   }
 
  private:
@@ -114,8 +112,8 @@ class reaper {
   void tell(std::uint64_t expected, bool went) noexcept {
     const std::lock_guard hold{lock_};
     expected_ -= expected;
-    if (went) {
-      ++let_go_;
+    let_go_ += went ? 1 : 0;
+    if (went || expected_ == 0) {
       ended_.notify_all();
     }
   }
@@ -210,6 +208,10 @@ class reaper::crowd final : public reclaimable {
     const bool is_lost = !asked && asked.failure().code() == ISTHMUS_ERROR_DEVICE_LOST;
     if (!asked && !is_lost) {
       return false;
+    }
+    for (auto* each = running.empty() ? nullptr : first_; each != nullptr;
+         each = each->next_ready_) {
+      each->be_expected();
     }
     reclaim_after(*this, running);  // at once where there is none
     return true;

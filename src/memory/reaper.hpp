@@ -22,6 +22,8 @@ class reclaimable {
   virtual void let_go_unused() noexcept { let_go(); }
   // That one cannot tell now, and nobody knows when it can.
   virtual void put_off() noexcept {}
+  // That it goes once the work has ended which is known now.
+  virtual void be_expected() noexcept {}
 
  private:
   friend class reaper;

@@ -110,15 +110,15 @@ isthmus_reclaim_request_t request_for(device& where, usm_kind kind, std::size_t 
   return request;
 }
 
-bool may_wait_for(const error& refusal, memory_resource* from) noexcept {
+bool may_be_had_later(const error& refusal, device& where, const allocation_request& request,
+                      memory_resource* from) noexcept {
   return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
-         !stands_on_pool(from);
+         request.nbytes <= where.properties().max_allocation_bytes && !stands_on_pool(from);
 }
 
 bool reclaimed_for(const error& refusal, device& where, const allocation_request& request,
                    memory_resource* from) noexcept {
-  return refusal.code() == ISTHMUS_ERROR_OUT_OF_MEMORY && no_wait == 0 && !in_continuation() &&
-         request.nbytes <= where.properties().max_allocation_bytes && !stands_on_pool(from) &&
+  return may_be_had_later(refusal, where, request, from) &&
          process_reclaimers().ask(request_for(where, request.kind, request.nbytes)).bytes != 0;
 }
 

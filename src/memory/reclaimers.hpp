@@ -72,9 +72,12 @@ class reclaimers {
 
 [[nodiscard]] isthmus_reclaim_request_t request_for(device& where, usm_kind kind,
                                                     std::size_t nbytes) noexcept;
-// Whether what is on its way back may be waited for: not where a pool is below, which does that on
-// its own ladder as long as it was told to.
-[[nodiscard]] bool may_wait_for(const error& refusal, memory_resource* from) noexcept;
+// Whether what is on its way back may be waited for, or asked for: not for what never fits or is
+// another failure, where a pool is below, which does both on its own ladder, or where it is no place
+// for that.
+[[nodiscard]] bool may_be_had_later(const error& refusal, device& where,
+                                    const allocation_request& request,
+                                    memory_resource* from) noexcept;
 // Whether it is worth while to ask `from` (null: the driver) again, since the callbacks say that
 // they gave something up. Nobody is asked for what never fits or is another failure, where a pool
 // is below, which has asked on its own ladder, or where callbacks have no place. Pre: no lock of

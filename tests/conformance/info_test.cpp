@@ -113,6 +113,9 @@ TEST_P(info, native_handles_where_it_lends_them) {
 
 TEST_P(info, native_handles_come_back_as_the_same_objects) {
   if (!can(im::capability::lend_handles)) GTEST_SKIP();
+  const std::string backend(device_.info().backend);
+  void* const handle = device_.native();
+  EXPECT_TRUE(handle == nullptr || im::device::of_native(backend, handle) == device_);
   const im::context context = im::context::adopt(device_, queue_.context().native());
   EXPECT_EQ(context, queue_.context());
   const im::queue queue = im::queue::adopt(device_, queue_.native());

@@ -67,6 +67,9 @@ TEST_F(null, platforms_and_devices) {
   EXPECT_TRUE(refused(isthmus_absent_count(nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_absent_get(0, nullptr, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_find("host", nullptr), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_find_native(nullptr, &number, &found), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_find_native("host", nullptr, &found), k_invalid));
+  EXPECT_TRUE(refused(isthmus_device_find_native("host", &number, nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_info(nullptr, &device), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_info(device_.get(), nullptr), k_invalid));
   EXPECT_TRUE(refused(isthmus_device_platform(nullptr, &home), k_invalid));

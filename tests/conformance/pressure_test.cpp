@@ -212,7 +212,7 @@ TEST_P(pressure, a_request_waits_for_what_is_freed_late) {
   (void)im::fill_async(*large, 1.0F, {.on = other});
   large.reset();
   std::thread late([&] {
-    std::this_thread::sleep_for(20ms);
+    while (im::counts_of(from, im::rung::wait).tried == 0) std::this_thread::sleep_for(1ms);
     gate.complete();
   });
   const block next{from, queue_};

@@ -23,6 +23,14 @@ held_of_sycl more_than(const held_of_sycl& before, const held_of_sycl& now) {
   return more;
 }
 
+struct lent_scenario : scenario {
+  explicit lent_scenario(const im::device& device) : scenario(device, true) {}
+};
+
+// Only one has a thousand calls.
+template <class Life>
+const int k_step = every_nth(std::is_same_v<Life, lent_scenario> ? 7 : 1);
+
 template <class Life>
 class sycl_faults : public on_sycl_relay {
  protected:
@@ -38,7 +46,7 @@ class sycl_faults : public on_sycl_relay {
   }
   void fail_in_turn(relayed_by_sycl how) {
     ASSERT_EQ(run(), 0);  // what is made once and kept is there from here on
-    for (int n = 0; n < k_most_calls; n += every_nth(7)) {
+    for (int n = 0; n < k_most_calls; n += k_step<Life>) {
       const auto before = relay_.held();
       relay_.fail_after(n, how);
       const int failures = run();
@@ -55,10 +63,6 @@ class sycl_faults : public on_sycl_relay {
     }
     FAIL() << "still failing after " << k_most_calls << " calls";
   }
-};
-
-struct lent_scenario : scenario {
-  explicit lent_scenario(const im::device& device) : scenario(device, true) {}
 };
 
 using sycl_lives = ::testing::Types<scenario, lent_scenario, unified_scenario, guests>;

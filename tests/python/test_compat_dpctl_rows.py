@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from support import noise, until
 
+import isthmus
 from isthmus import Buffer, Queue
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
@@ -137,6 +138,14 @@ def test_where_a_copy_of_another_kind_is(module: Any, kind: str, to: str) -> Non
         assert there.tobytes() == source.tobytes()
 
 
+def test_the_pool_that_is_told_is_the_one_that_gives(kind: str) -> None:
+    """However many contexts were seen, whose empty pools are dropped."""
+    for _ in range(20):
+        class_of(door, kind)(1, queue=elsewhere())
+        memory = class_of(door, kind)(1)
+        assert isthmus.memory.query(memory._pointer).resource == door.pool(kind)
+
+
 @pytest.mark.parametrize("nbytes", [64, True, np.int64(100)])
 def test_a_number_has_nothing_to_copy(module: Any, kind: str, nbytes: Any) -> None:
     queue = dpctl.SyclQueue()
@@ -145,8 +154,13 @@ def test_a_number_has_nothing_to_copy(module: Any, kind: str, nbytes: Any) -> No
     assert memory.reference_obj is None
 
 
+LONG = 1 << 20_000  # whose digits Python does not write out
 NUMBERS = [0, 1.5, -1, 2**40, np.bool_(True), np.float32(1), np.array(1), np.array([1, 2])]
 NO_NUMBERS = ["x", b"1", None, [], 1j, float("nan"), Ellipsis]
+
+
+def short(number: object) -> str:
+    return "LONG" if number is LONG else repr(number)
 
 
 def refusal(call: Callable[[], object]) -> type[BaseException] | None:
@@ -163,13 +177,15 @@ def agree(use: Callable[[Any], object]) -> bool:
     return found is wanted or (None not in (found, wanted) and issubclass(found, wanted))
 
 
-@pytest.mark.parametrize("number", [*NUMBERS, *NO_NUMBERS], ids=repr)
+@pytest.mark.parametrize("number", [*NUMBERS, *NO_NUMBERS, LONG], ids=short)
 def test_what_c_makes_an_integer_of(kind: str, number: Any) -> None:
     assert agree(lambda module: class_of(module, kind)(64, copy=number))
     assert agree(lambda module: made(module, kind).memset(number))
 
 
-@pytest.mark.parametrize("size", [0, -1, -(2**63), 2**63, -(2**70), 2**70, 1.0, "64", np.int8(-1)])
+@pytest.mark.parametrize(
+    "size", [0, -1, -(2**63), 2**63, -(2**70), 2**70, 1.0, "64", np.int8(-1), LONG], ids=short
+)
 def test_what_is_no_size(kind: str, size: Any) -> None:
     assert refusal(lambda: class_of(theirs, kind)(size)) is not None
     assert agree(lambda module: class_of(module, kind)(size))

@@ -11,7 +11,7 @@ import pytest
 from support import filled, intel_device, noise, until
 
 import isthmus
-from isthmus import Buffer, Context, Queue
+from isthmus import Buffer, Context, Device, Queue
 
 cl = pytest.importorskip("pyopencl")
 
@@ -24,6 +24,25 @@ def foreign() -> Any:
     """A context of pyopencl's on our device."""
     device = cl.Device.from_int_ptr(intel_device().native_handle)
     return cl.Context([device])
+
+
+def test_a_device(foreign: Any) -> None:
+    (theirs,) = foreign.devices
+    assert Device.from_handle(theirs.int_ptr, "opencl") == intel_device()
+
+
+def test_no_device() -> None:
+    with pytest.raises(isthmus.DeviceNotFoundError, match="0x10"):
+        Device.from_handle(16, "opencl")
+    with pytest.raises(isthmus.DeviceNotFoundError, match="host"):
+        Device.from_handle(16, "host")
+    with pytest.raises(isthmus.InvalidArgumentError, match=r"'opencl:cpu'.*opencl"):
+        Device.from_handle(16, "opencl:cpu")
+    for handle in (0, -1, 1 << 64):
+        with pytest.raises((ValueError, OverflowError)):
+            Device.from_handle(handle, "opencl")
+    with pytest.raises(TypeError):
+        Device.from_handle("16", "opencl")  # type: ignore[arg-type]
 
 
 def test_a_context(foreign: Any) -> None:

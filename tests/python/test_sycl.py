@@ -80,6 +80,9 @@ def test_contexts_and_devices(theirs: Any, ours: Queue) -> None:
     assert Context.from_sycl(theirs.sycl_context) == ours.context
     assert Context.from_sycl(theirs.sycl_context._get_capsule()) == ours.context
     assert Device.from_sycl(theirs.sycl_device) == ours.device
+    assert Device.from_handle(theirs.sycl_device.addressof_ref(), "sycl") == ours.device
+    context = theirs.sycl_context
+    assert Context.from_handle(context.addressof_ref(), "sycl", context) == ours.context
     assert Queue("sycl").context == Context.from_sycl(dpctl.SyclQueue().sycl_context)
     other = Context.from_sycl(dpctl.SyclContext([theirs.sycl_device]))
     assert other != ours.context

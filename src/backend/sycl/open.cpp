@@ -20,7 +20,11 @@ class search {
   void look() {
     const auto& calls = opened_.calls;
     const owned_platforms listed{calls, calls.list_platforms()};
-    const auto count = listed ? calls.count_platforms(listed.get()) : 0;
+    if (!listed) {
+      reasons_.emplace_back(call_failed("sycl::platform::get_platforms").message());
+      return;
+    }
+    const auto count = calls.count_platforms(listed.get());
     for (std::size_t index = 0; index < count; ++index) {
       look_at(owned_platform{calls, calls.platform_at(listed.get(), index)});
     }
@@ -37,6 +41,10 @@ class search {
  private:
   void look_at(owned_platform one) {
     const auto& calls = opened_.calls;
+    if (!one) {
+      reasons_.emplace_back(call_failed("sycl::platform").message());
+      return;
+    }
     platform_properties told{.backend = "sycl",
                              .name = take_text(calls, calls.platform_name(one.get())),
                              .vendor = take_text(calls, calls.platform_vendor(one.get())),

@@ -12,15 +12,27 @@ platform::platform(platform_properties properties, const api& calls, owned_platf
                    type_numbers& numbers, std::vector<std::string>& reasons)
     : isthmus::platform{std::move(properties)}, calls_{calls}, reference_{std::move(reference)} {
   const owned_devices listed{calls_, calls_.list_devices(reference_.get(), dp::k_type_all)};
-  const auto count = listed ? calls_.count_devices(listed.get()) : 0;
-  for (std::size_t index = 0; index < count; ++index) {
+  const auto told = [&](const error& why) {
+    reasons.push_back(formatted("{}: {}", this->properties().name, why.message()));
+  };
+  if (!listed) {
+    told(call_failed("sycl::platform::get_devices"));
+    return;
+  }
+  for (std::size_t index = 0; index < calls_.count_devices(listed.get()); ++index) {
     owned_device one{calls_, calls_.device_at(listed.get(), index)};
-    if (auto found = describe(calls_, one.get(), numbers)) {
+    if (!one) {
+      told(call_failed("sycl::device"));
+    } else if (auto found = describe(calls_, one.get(), numbers)) {
       add(std::make_unique<device>(*this, calls_, *std::move(found), std::move(one)));
     } else {
-      reasons.push_back(formatted("{}: {}", this->properties().name, found.failure().message()));
+      told(found.failure());
     }
   }
+}
+
+isthmus::device* platform::device_of(void* native) const noexcept {
+  return native != nullptr ? find(static_cast<device_reference>(native)) : nullptr;
 }
 
 device* platform::find(device_reference reference) const noexcept {

@@ -18,6 +18,7 @@ class platform final : public isthmus::platform {
                                                             owner keep) override;
   [[nodiscard]] result<ref<isthmus::queue>> adopt_queue(isthmus::device& member, void* native,
                                                         owner keep) override;
+  [[nodiscard]] isthmus::device* device_of(void* native) const noexcept override;
   // One that is listed, or a part that is known. Null for others, and of another platform.
   [[nodiscard]] device* find(device_reference reference) const noexcept;
 

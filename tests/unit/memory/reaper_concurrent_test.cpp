@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <memory>
@@ -150,7 +151,8 @@ TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
       one->end_capture();
       other->end_capture();
     }
-    auto& held = *new gate;  // it outlives a test that fails: the reaper has it
+    static std::array<gate, 2> gates;  // they outlive a test that fails: the reaper has them
+    gate& held = gates.at(can_tell ? 0 : 1);
     retire_later(held);
     ASSERT_TRUE(comes_true([&] { return held.is_entered(); }));
     std::vector<std::unique_ptr<used_there>> all;

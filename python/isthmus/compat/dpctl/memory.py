@@ -38,7 +38,7 @@ class USMAllocationError(isthmus.USMAllocationError, TheirError):  # type: ignor
 
 
 class _AlignmentError(USMAllocationError, ValueError):
-    """An alignment that is no power of two."""
+    """An alignment that is no power of two, or more than the device can."""
 
 
 _KEPT = 16
@@ -51,8 +51,11 @@ def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
     with _making:
         found = _made.get((context, device))
         if found is None:
-            for each in [key for key in _made if len(_made) >= _KEPT and _is_empty(key)]:
+            unused = [key for key in _made if len(_made) >= _KEPT and _is_empty(key)]
+            for each in unused:
                 del _made[each]
+            if unused:
+                _core._forget_dpctl_queues()  # or it would go on with these pools
             own = isthmus.Queue(device, context=context)
             found = _made[context, device] = (
                 own,
