@@ -16,7 +16,7 @@ struct dpctl_source {
 // for None of dpctl's default one.
 void set_dpctl_preparer(nb::object prepare);
 
-// Those asked for last are asked about again: some of their pools are no longer the ones that count.
+// Those asked for last are asked about again: some of their pools are not those that count now.
 void forget_dpctl_queues();
 
 // For memory of that kind on a dpctl.SyclQueue, or None. Those asked for last are kept, and so

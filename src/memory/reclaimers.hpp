@@ -73,8 +73,8 @@ class reclaimers {
 [[nodiscard]] isthmus_reclaim_request_t request_for(device& where, usm_kind kind,
                                                     std::size_t nbytes) noexcept;
 // Whether what is on its way back may be waited for, or asked for: not for what never fits or is
-// another failure, where a pool is below, which does both on its own ladder, or where it is no place
-// for that.
+// another failure, nor where a pool is below, which does both on its own ladder, nor where it is no
+// place for that.
 [[nodiscard]] bool may_be_had_later(const error& refusal, device& where,
                                     const allocation_request& request,
                                     memory_resource* from) noexcept;
