@@ -400,6 +400,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_device_memory(const isthmus_device_t* device, uint64_t* free_bytes,
         uint64_t* total_bytes)
     void* isthmus_device_native(const isthmus_device_t* device)
+    isthmus_status_t isthmus_device_find_native(const char* backend, void* native,
+        isthmus_device_t** device)
     isthmus_status_t isthmus_sim_create(const char* options, isthmus_device_t** device)
     isthmus_status_t isthmus_sim_configure(isthmus_device_t* device, const char* options)
     isthmus_status_t isthmus_sim_calls(const isthmus_device_t* device, const char* kind,

@@ -3,6 +3,7 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "objects.hpp"
 #include "sycl_objects.hpp"
 
@@ -145,9 +146,19 @@ void bind_properties(nb::class_<device>& bound) {
           "The driver's handle as an integer (OpenCL: cl_device_id), 0 where it has none.");
 }
 
-nb::object from_handle(nb::handle handle, const char* backend) {
+isthmus_status_t look_for_native(const char* backend, void* native, device_handle& found) {
+  before_drivers(backend);
+  const gil_release released;
+  return isthmus_device_find_native(backend, native, found.out());
+}
+
+nb::object from_handle(nb::handle handle, nb::handle backend) {
+  if (PyUnicode_Check(backend.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "backend must be a str, not %.100s",
+                 Py_TYPE(backend.ptr())->tp_name);
+  }
   device_handle found;
-  check(isthmus_device_find_native(backend, to_pointer(handle, "handle"), found.out()));
+  check(look_for_native(nb::cast<const char*>(backend), to_pointer(handle, "handle"), found));
   return wrap(std::move(found));
 }
 
@@ -171,7 +182,7 @@ void bind_device(nb::module_& module) {
   bound
       .def("__init__", &init_device, nb::arg("filter") = nb::none(),
            nb::sig("def __init__(self, filter: str | Device | None = None) -> None"))
-      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("backend"),
+      .def_static("from_handle", &from_handle, nb::arg("handle").none(), nb::arg("backend").none(),
                   nb::sig("def from_handle(handle: int, backend: str) -> Device"),
                   "The device of a back-end whose handle of the driver's that is (OpenCL:\n"
                   "cl_device_id; SYCL: addressof_ref() of a dpctl.SyclDevice). It must be a live\n"
