@@ -67,7 +67,8 @@ function(isthmus_add_compile_fail)
   set(flags -std=c++20 -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include")
   set(first "${CMAKE_CURRENT_BINARY_DIR}/read_first.hpp")
   file(CONFIGURE OUTPUT "${first}" CONTENT "#include <isthmus/isthmus.hpp>\n")
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT ISTHMUS_SANITIZE) # which then takes this in place of the file
+  # g++ then takes this in place of the file.
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT ISTHMUS_SANITIZE)
     set(read "${first}.gch")
     add_custom_command(OUTPUT "${read}" DEPFILE "${read}.d" VERBATIM
       COMMAND "${CMAKE_CXX_COMPILER}" ${flags} -MD -MF "${read}.d" -MT "${read}" -x c++-header

@@ -1,6 +1,6 @@
 // Every call of CUDA's driver made to fail in turn: on the real one where there is a GPU.
 #include "cuda_relay.hpp"
-#include "every_nth.hpp"
+#include "in_turn.hpp"
 #include "scenario.hpp"
 #include "unified_scenario.hpp"
 
@@ -55,22 +55,14 @@ class cuda_faults : public on_cuda_relay {
   }
   void fail_in_turn(relayed what, int code, bool may_leak) {
     EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
-    for (int n = 0; n < k_most_calls; n += every_nth()) {
+    fail_each_in_turn(every_nth(), [&](int n) {
       const held_by_us before = held();
       relay_.fail_after(n, what, code);
       const int failures = run();
       const bool was_reached = relay_.fail_after(-1, what, code) < 0;
       if (!may_leak) expect_no_more_than(before);
-      if (HasFailure()) {
-        FAIL() << "after " << n << " calls";
-      }
-      if (!was_reached) {
-        EXPECT_EQ(failures, 0) << "nothing was to fail";
-        EXPECT_GT(n, 0);
-        return;
-      }
-    }
-    FAIL() << "still failing after " << k_most_calls << " calls";
+      return life_outcome{failures, was_reached};
+    });
   }
 };
 
@@ -103,17 +95,11 @@ TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
 
 // The relay loses the device, the driver does not: what was not given back stays there.
 TYPED_TEST(cuda_faults, the_device_is_lost_at_every_call) {
-  for (int n = 0; n < k_most_calls; n += every_nth()) {
+  fail_each_in_turn(every_nth(), [&](int n) {
     this->relay_.lose_after(n);
     const int failures = this->run();
-    const bool was_reached = this->relay_.lose_after(-1) == 0;
-    if (this->HasFailure()) FAIL() << "lost after " << n << " calls";
-    if (!was_reached) {
-      EXPECT_EQ(failures, 0);
-      return;
-    }
-  }
-  FAIL() << "lost after any number of calls";
+    return life_outcome{failures, this->relay_.lose_after(-1) == 0};
+  });
 }
 
 }  // namespace

@@ -1,28 +1,20 @@
 #pragma once
 // The library in front of CUDA's driver (stand_in/cuda_relay.cpp), as the tests steer it.
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <map>
-
+#include "relay.hpp"
 #include "support/backends.hpp"
 
 namespace support {
 
 enum class relayed { takes = 1, gives_back = 2 };
 
-class cuda_relay {
+class cuda_relay : public relay {
  public:
-  cuda_relay() {
-    const char* named = std::getenv("ISTHMUS_CUDA_LIBRARY");
-    // Opened already, by the library.
-    void* opened = named == nullptr ? nullptr : dlopen(named, RTLD_NOW | RTLD_NOLOAD);
-    if (opened == nullptr) return;
-    find(opened, "relay_fail_after", fail_after_);
-    find(opened, "relay_lose_after", lose_after_);
-    find(opened, "relay_name", name_);
-    find(opened, "relay_succeeded", succeeded_);
+  cuda_relay() : relay("ISTHMUS_CUDA_LIBRARY") {
+    find("relay_fail_after", fail_after_);
+    find("relay_lose_after", lose_after_);
+    find("relay_name", name_);
+    find("relay_succeeded", succeeded_);
   }
   [[nodiscard]] bool is_there() const { return succeeded_ != nullptr; }
 
@@ -33,20 +25,9 @@ class cuda_relay {
   void fail_none() const { fail_after_(-1, 1, 2); }
   long lose_after(long calls) const { return lose_after_(calls); }
   // How often each call succeeded.
-  [[nodiscard]] std::map<std::string, long> succeeded() const {
-    std::map<std::string, long> found;
-    for (std::size_t each = 0; const char* name = name_(each); ++each) {
-      found[name] = succeeded_(each);
-    }
-    return found;
-  }
+  [[nodiscard]] std::map<std::string, long> succeeded() const { return by_name(name_, succeeded_); }
 
  private:
-  template <class Function>
-  static void find(void* in, const char* name, Function*& found) {
-    found = reinterpret_cast<Function*>(dlsym(in, name));
-  }
-
   long (*fail_after_)(long, int, int) = nullptr;
   long (*lose_after_)(long) = nullptr;
   const char* (*name_)(std::size_t) = nullptr;

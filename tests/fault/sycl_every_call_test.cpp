@@ -1,7 +1,7 @@
 // Every call of dpctl's C interface to SYCL made to fail in turn, in front of the real one: nothing
 // is lost, nothing is given back twice, and what says it succeeded has the right bytes.
-#include "every_nth.hpp"
 #include "guests.hpp"
+#include "in_turn.hpp"
 #include "scenario.hpp"
 #include "sycl_relay.hpp"
 #include "unified_scenario.hpp"
@@ -46,22 +46,14 @@ class sycl_faults : public on_sycl_relay {
   }
   void fail_in_turn(relayed_by_sycl how) {
     ASSERT_EQ(run(), 0);  // what is made once and kept is there from here on
-    for (int n = 0; n < k_most_calls; n += k_step<Life>) {
+    fail_each_in_turn(k_step<Life>, [&](int n) {
       const auto before = relay_.held();
       relay_.fail_after(n, how);
       const int failures = run();
       const bool was_reached = relay_.fail_none() < 0;
       expect_no_more_than(before);
-      if (HasFailure()) {
-        FAIL() << "after " << n << " calls";
-      }
-      if (!was_reached) {
-        EXPECT_EQ(failures, 0) << "nothing was to fail";
-        EXPECT_GT(n, 0);
-        return;
-      }
-    }
-    FAIL() << "still failing after " << k_most_calls << " calls";
+      return life_outcome{failures, was_reached};
+    });
   }
 };
 

@@ -1,11 +1,7 @@
 #pragma once
 // The library in front of dpctl's C interface (stand_in/sycl_relay.cpp), as the tests steer it.
 
-#include <dlfcn.h>
-
-#include <cstdlib>
-#include <map>
-
+#include "relay.hpp"
 #include "support/backends.hpp"
 
 namespace support {
@@ -13,17 +9,13 @@ namespace support {
 // How a call fails.
 enum class relayed_by_sycl { gives_null = 0, throws = 1, ends_badly = 2 };
 
-class sycl_relay {
+class sycl_relay : public relay {
  public:
-  sycl_relay() {
-    const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
-    // Opened already, by the library.
-    void* opened = named == nullptr ? nullptr : dlopen(named, RTLD_NOW | RTLD_NOLOAD);
-    if (opened == nullptr) return;
-    find(opened, "sycl_relay_fail_after", fail_after_);
-    find(opened, "sycl_relay_name", name_);
-    find(opened, "sycl_relay_held", held_);
-    find(opened, "sycl_relay_strangers", strangers_);
+  sycl_relay() : relay("ISTHMUS_SYCL_LIBRARY") {
+    find("sycl_relay_fail_after", fail_after_);
+    find("sycl_relay_name", name_);
+    find("sycl_relay_held", held_);
+    find("sycl_relay_strangers", strangers_);
   }
   [[nodiscard]] bool is_there() const { return strangers_ != nullptr; }
 
@@ -33,22 +25,11 @@ class sycl_relay {
   }
   long fail_none() const { return fail_after(-1, relayed_by_sycl::gives_null); }
   // What each call gave that was not taken back.
-  [[nodiscard]] std::map<std::string, long> held() const {
-    std::map<std::string, long> found;
-    for (std::size_t each = 0; const char* name = name_(each); ++each) {
-      if (const long count = held_(each); count != 0) found[name] = count;
-    }
-    return found;
-  }
+  [[nodiscard]] std::map<std::string, long> held() const { return by_name(name_, held_); }
   // How often what had not been given was to be taken back.
   [[nodiscard]] long strangers() const { return strangers_(); }
 
  private:
-  template <class Function>
-  static void find(void* in, const char* name, Function*& found) {
-    found = reinterpret_cast<Function*>(dlsym(in, name));
-  }
-
   long (*fail_after_)(long, int) = nullptr;
   const char* (*name_)(std::size_t) = nullptr;
   long (*held_)(std::size_t) = nullptr;

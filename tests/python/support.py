@@ -143,6 +143,15 @@ def until(condition: Callable[[], object], seconds: float = 5.0) -> bool:
     return True
 
 
+def raised(call: Callable[[], object]) -> type[BaseException] | None:
+    """The type of its error, None where there is none."""
+    try:
+        call()
+    except BaseException as error:
+        return type(error)
+    return None
+
+
 def live_again(before: tuple[int, int]) -> bool:
     """Whether no more memory lives than before; frees may wait for work in flight."""
 

@@ -14,7 +14,8 @@ from threading import Barrier
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from support import until
+from compat_dpctl_support import Foreign
+from support import KINDS, until
 
 import isthmus
 from isthmus import Buffer, Queue
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 ROUNDS = 300
 SIZE = 4096
-KINDS = ("device", "shared", "host")
 CLASSES = {kind: getattr(door, f"MemoryUSM{kind.capitalize()}") for kind in KINDS}
 OTHER = {"device": "host", "shared": "device", "host": "shared"}
 
@@ -83,12 +83,6 @@ def nothing_is_left(no_leak: None) -> Iterator[None]:
 
 
 Lend = Callable[[str, Any], Any]
-
-
-class Foreign:
-    def __init__(self, memory: Any, **entries: Any) -> None:
-        self.memory = memory
-        self.__sycl_usm_array_interface__ = memory.__sycl_usm_array_interface__ | entries
 
 
 def ours(kind: str, queue: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from compat_rmm_support import on
-from support import python
+from support import python, raised
 
 import isthmus.compat.rmm as rmm
 from isthmus.compat.rmm import mr
@@ -223,14 +223,6 @@ def compare(mine: Any, theirs: ast.FunctionDef, where: str) -> None:
         if "overload" not in kinds and where != "BinningMemoryResource.add_bin":
             assert (found[name].default is inspect.Parameter.empty) == needed, f"{where} {name}"
     assert {one.arg for one in given.kwonlyargs} <= set(found), where
-
-
-def raised(call: Callable[[], object]) -> type[BaseException] | None:
-    try:
-        call()
-    except BaseException as error:
-        return type(error)
-    return None
 
 
 class OtherVersion:
