@@ -46,6 +46,34 @@ nb::object to_integer(nb::handle value, const char* what) {
   return index;
 }
 
+nb::object shown_integer(nb::handle integer) {
+  const nb::object bits = nb::steal(PyObject_CallMethod(integer.ptr(), "bit_length", nullptr));
+  constexpr long k_shown = 128;
+  const bool is_long = bits.is_valid() && PyLong_AsLong(bits.ptr()) > k_shown;
+  PyErr_Clear();
+  nb::object shown = nb::steal(is_long ? PyUnicode_FromFormat("an integer of %S bits", bits.ptr())
+                                       : PyObject_Repr(integer.ptr()));
+  if (!shown.is_valid()) {
+    raise_set();
+  }
+  return shown;
+}
+
+void require_text(nb::handle value, const char* what) {
+  if (PyUnicode_Check(value.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "%s must be a str, not %.100s", what,
+                 Py_TYPE(value.ptr())->tp_name);
+  }
+}
+
+const char* utf8_of(nb::handle text) {
+  const char* const chars = PyUnicode_AsUTF8(text.ptr());
+  if (chars == nullptr) {
+    raise_set();
+  }
+  return chars;
+}
+
 nb::object to_tuple_of(nb::handle given, const char* must_be) {
   nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
   if (!all.is_valid()) {
@@ -63,7 +91,8 @@ std::int64_t to_int64(nb::handle value, const char* what) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    raise_python(PyExc_OverflowError, "%s of %R does not fit in 63 bits", what, index.ptr());
+    raise_python(PyExc_OverflowError, "%s of %U does not fit in 63 bits", what,
+                 shown_integer(index).ptr());
   }
   return number;
 }
@@ -75,10 +104,12 @@ std::size_t to_size(nb::handle value, const char* what) {
   int overflow = 0;
   const long long size = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_python(PyExc_OverflowError, "%s of %R does not fit in 63 bits", what, value.ptr());
+    raise_python(PyExc_OverflowError, "%s of %U does not fit in 63 bits", what,
+                 shown_integer(value).ptr());
   }
   if (overflow < 0 || size < 0) {
-    raise_python(PyExc_ValueError, "%s must be 0 or more, not %R", what, value.ptr());
+    raise_python(PyExc_ValueError, "%s must be 0 or more, not %U", what,
+                 shown_integer(value).ptr());
   }
   return static_cast<std::size_t>(size);
 }
@@ -97,7 +128,8 @@ std::int64_t to_alignment(nb::handle value) {
   int overflow = 0;
   const long long alignment = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_python(PyExc_OverflowError, "alignment of %R does not fit in 63 bits", value.ptr());
+    raise_python(PyExc_OverflowError, "alignment of %U does not fit in 63 bits",
+                 shown_integer(value).ptr());
   }
   return overflow < 0 ? -1 : alignment;
 }
@@ -111,9 +143,9 @@ std::int64_t to_exact_alignment(nb::handle value) {
   const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0 || alignment < 0) {
     raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
-                 "alignment %R is no power of two up to the device's max_alignment, nor 0 for the "
+                 "alignment %U is no power of two up to the device's max_alignment, nor 0 for the "
                  "device's own",
-                 index.ptr());
+                 shown_integer(index).ptr());
   }
   return alignment;
 }

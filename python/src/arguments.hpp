@@ -13,6 +13,12 @@ namespace isthmus::python {
 [[nodiscard]] nb::object as_integer(nb::handle value);
 // The same with a TypeError.
 [[nodiscard]] nb::object to_integer(nb::handle value, const char* what);
+// As messages show it: one of many digits, which Python may not write at all, by its bits.
+[[nodiscard]] nb::object shown_integer(nb::handle integer);
+// TypeError for what is no str.
+void require_text(nb::handle value, const char* what);
+// Of a str, which it lives as long as; UnicodeEncodeError for what UTF-8 cannot write.
+[[nodiscard]] const char* utf8_of(nb::handle text);
 // A sequence, or what else can be gone through, as a tuple. TypeError, "`must_be`, not ...", for
 // what is none; its own error where it has another.
 [[nodiscard]] nb::object to_tuple_of(nb::handle given, const char* must_be);

@@ -207,10 +207,7 @@ isthmus_casting_t to_casting(nb::handle name) {
                  {"safe", ISTHMUS_CASTING_SAFE},
                  {"same_kind", ISTHMUS_CASTING_SAME_KIND},
                  {"unsafe", ISTHMUS_CASTING_UNSAFE}};
-  if (PyUnicode_Check(name.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "casting must be a str, not %.100s",
-                 Py_TYPE(name.ptr())->tp_name);
-  }
+  require_text(name, "casting");
   for (const auto& each : k_rules) {
     if (PyUnicode_CompareWithASCIIString(name.ptr(), each.name) == 0) {
       return each.rule;

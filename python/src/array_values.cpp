@@ -46,16 +46,8 @@ const element_type& complex128() {
   return type;
 }
 
-// A number of many digits is told by how many bits it has.
 [[noreturn]] void raise_too_wide(nb::handle value, const element_type& type) {
-  const nb::object bits = nb::steal(PyObject_CallMethod(value.ptr(), "bit_length", nullptr));
-  constexpr long k_shown = 128;
-  if (bits.is_valid() && PyLong_AsLong(bits.ptr()) > k_shown) {
-    raise_python(PyExc_OverflowError, "an integer of %S bits does not fit in %s", bits.ptr(),
-                 type.name);
-  }
-  PyErr_Clear();
-  raise_python(PyExc_OverflowError, "%R does not fit in %s", value.ptr(), type.name);
+  raise_python(PyExc_OverflowError, "%U does not fit in %s", shown_integer(value).ptr(), type.name);
 }
 [[noreturn]] void raise_no_value(nb::handle value, const element_type& type) {
   raise_python(PyExc_TypeError, "%R is no value for elements of %s", value.ptr(), type.name);

@@ -43,10 +43,7 @@ std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, ist
     }
     return to_size(value, what);
   }
-  const char* text = PyUnicode_AsUTF8(value.ptr());
-  if (text == nullptr) {
-    raise_set();
-  }
+  const char* const text = utf8_of(value);
   std::uint64_t bytes = 0;
   auto* const device = where.is_valid() ? device_of(where)->raw.get() : nullptr;
   if (isthmus_bytes_parse(text, device, kind, &bytes) != ISTHMUS_OK) {

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "arguments.hpp"
 #include "context_stack.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
@@ -24,14 +25,6 @@ auto& named_queues = *new std::vector<named_queue>;
 auto& process_queue = *new nb::object;
 
 bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, "sim") == 0; }
-
-const char* filter_text(nb::handle filter) {
-  const char* text = PyUnicode_AsUTF8(filter.ptr());
-  if (text == nullptr) {
-    raise_set();
-  }
-  return text;
-}
 
 nb::object default_queue() {
   if (process_queue.is_valid()) {
@@ -69,7 +62,7 @@ nb::object queue_for_filter(nb::handle filter) {
   if (const auto known = known_queue(filter); known.is_valid()) {
     return nb::borrow(known);
   }
-  nb::object of = wrap(find_device(filter_text(filter)));
+  nb::object of = wrap(find_device(utf8_of(filter)));
   nb::object found = default_queue_of(*device_of(of));
   if (!comes_and_goes(*device_of(of))) {
     named_queues.push_back({nb::borrow(filter), found});
@@ -161,7 +154,7 @@ nb::object to_device(nb::handle wanted) {
     }
     return adopted;
   }
-  return wrap(find_device(filter_text(wanted)));
+  return wrap(find_device(utf8_of(wanted)));
 }
 
 namespace {

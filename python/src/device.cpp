@@ -153,12 +153,9 @@ isthmus_status_t look_for_native(const char* backend, void* native, device_handl
 }
 
 nb::object from_handle(nb::handle handle, nb::handle backend) {
-  if (PyUnicode_Check(backend.ptr()) == 0) {
-    raise_python(PyExc_TypeError, "backend must be a str, not %.100s",
-                 Py_TYPE(backend.ptr())->tp_name);
-  }
+  require_text(backend, "backend");
   device_handle found;
-  check(look_for_native(nb::cast<const char*>(backend), to_pointer(handle, "handle"), found));
+  check(look_for_native(utf8_of(backend), to_pointer(handle, "handle"), found));
   return wrap(std::move(found));
 }
 

@@ -21,23 +21,20 @@ std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least
   int overflow = 0;
   const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
   if (overflow != 0 || told < least || told > most) {
-    raise_python(PyExc_OverflowError, "%s must lie in %lld..%lld", name,
-                 static_cast<long long>(least), static_cast<long long>(most));
+    raise_python(PyExc_OverflowError, "%s must lie in %lld..%lld, not %U", name,
+                 static_cast<long long>(least), static_cast<long long>(most),
+                 shown_integer(number).ptr());
   }
   return told;
 }
 
 std::size_t to_positive_size(nb::handle given) {
-  const auto number = to_integer(given, "nbytes");
-  int overflow = 0;
-  const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
-  if (overflow != 0) {
-    raise_python(PyExc_OverflowError, "the number of bytes must lie in 1..2**63 - 1");
+  const auto nbytes = to_int64(given, "nbytes");
+  if (nbytes <= 0) {
+    raise_python(PyExc_ValueError, "the number of bytes must be positive, not %lld",
+                 static_cast<long long>(nbytes));
   }
-  if (told <= 0) {
-    raise_python(PyExc_ValueError, "the number of bytes must be positive, not %R", number.ptr());
-  }
-  return static_cast<std::size_t>(told);
+  return static_cast<std::size_t>(nbytes);
 }
 
 }  // namespace isthmus::python

@@ -100,11 +100,7 @@ void fail(event& self, nb::handle message) {
   if (PyUnicode_Check(message.ptr()) == 0) {
     raise_python(PyExc_TypeError, "message must be a str, not %R", message.ptr());
   }
-  const char* text = PyUnicode_AsUTF8(message.ptr());
-  if (text == nullptr) {
-    raise_set();
-  }
-  check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, text));
+  check(isthmus_event_complete(self.raw.get(), ISTHMUS_ERROR_CALLBACK, utf8_of(message)));
 }
 
 nb::object times_of(const event& self) {

@@ -1,5 +1,6 @@
 // Simulated devices, for isthmus.testing.
 
+#include "arguments.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
@@ -8,14 +9,7 @@ namespace isthmus::python {
 namespace {
 
 const char* options_text(nb::handle options) {
-  if (options.is_none()) {
-    return nullptr;
-  }
-  const char* text = PyUnicode_AsUTF8(options.ptr());
-  if (text == nullptr) {
-    raise_set();
-  }
-  return text;
+  return options.is_none() ? nullptr : utf8_of(options);
 }
 
 nb::object create(nb::handle options) {

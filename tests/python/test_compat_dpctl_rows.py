@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import noise, until
+from compat_dpctl_support import Foreign
+from support import KINDS, noise, raised, until
 
 import isthmus
 from isthmus import Buffer, Queue
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import ModuleType
 
-KINDS = ("device", "shared", "host")
 DATA = noise(4096)
 ONEAPI, HOST = 14, (1, 0)
 
@@ -78,13 +78,6 @@ def made(module: ModuleType, kind: str, nbytes: int = 64, **named: Any) -> Any:
     memory = class_of(module, kind)(nbytes, **named)
     memory.copy_from_host(DATA[:nbytes])
     return memory
-
-
-class Foreign:
-    """What another library would hand over."""
-
-    def __init__(self, memory: Any, **entries: Any) -> None:
-        self.__sycl_usm_array_interface__ = memory.__sycl_usm_array_interface__ | entries
 
 
 class Lending:
@@ -163,17 +156,9 @@ def short(number: object) -> str:
     return "LONG" if number is LONG else repr(number)
 
 
-def refusal(call: Callable[[], object]) -> type[BaseException] | None:
-    try:
-        call()
-    except Exception as refused:
-        return type(refused)
-    return None
-
-
 def agree(use: Callable[[Any], object]) -> bool:
     """Whether both take it, or the door refuses it by dpctl's error or one below that."""
-    wanted, found = refusal(lambda: use(theirs)), refusal(lambda: use(door))
+    wanted, found = raised(lambda: use(theirs)), raised(lambda: use(door))
     return found is wanted or (None not in (found, wanted) and issubclass(found, wanted))
 
 
@@ -187,8 +172,15 @@ def test_what_c_makes_an_integer_of(kind: str, number: Any) -> None:
     "size", [0, -1, -(2**63), 2**63, -(2**70), 2**70, 1.0, "64", np.int8(-1), LONG], ids=short
 )
 def test_what_is_no_size(kind: str, size: Any) -> None:
-    assert refusal(lambda: class_of(theirs, kind)(size)) is not None
+    assert raised(lambda: class_of(theirs, kind)(size)) is not None
     assert agree(lambda module: class_of(module, kind)(size))
+
+
+def test_a_long_number_is_told_by_its_bits(kind: str) -> None:
+    with pytest.raises(OverflowError, match="nbytes of an integer of 20001 bits"):
+        class_of(door, kind)(LONG)
+    with pytest.raises(OverflowError, match=r"0\.\.65535, not an integer of 20001 bits"):
+        made(door, kind).memset(LONG)
 
 
 # -- what names the context ------------------------------------------------------------------------

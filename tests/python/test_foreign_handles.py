@@ -43,6 +43,8 @@ def test_no_device() -> None:
             Device.from_handle(handle, "opencl")
     with pytest.raises(TypeError):
         Device.from_handle("16", "opencl")  # type: ignore[arg-type]
+    with pytest.raises(UnicodeEncodeError):
+        Device.from_handle(16, "\udc80")
 
 
 def test_a_context(foreign: Any) -> None:
