@@ -62,6 +62,13 @@ driver_table& drivers() {
   return *table;
 }
 
+// Null if there is none.
+driver* driver_named(std::string_view backend) {
+  const auto found =
+      std::ranges::find_if(drivers(), [&](const driver& each) { return each.name() == backend; });
+  return found != drivers().end() ? &*found : nullptr;
+}
+
 struct device_filter {
   std::optional<std::string> backend;
   std::optional<isthmus_device_type_t> type;
@@ -100,9 +107,7 @@ std::optional<std::size_t> number_in(std::string_view word) {
 
 // Each word may only fill a part behind those already filled: back-end, type, number.
 bool take_word(device_filter& filter, const std::string& word) {
-  const bool is_backend = std::any_of(drivers().begin(), drivers().end(),
-                                      [&](const driver& known) { return known.name() == word; });
-  if (is_backend && !filter.backend && !filter.type && !filter.number) {
+  if (driver_named(word) != nullptr && !filter.backend && !filter.type && !filter.number) {
     filter.backend = word;
     return true;
   }
@@ -254,18 +259,6 @@ error refuse_in_child() {
               "a forked child cannot use its parent's drivers: start it with spawn");
 }
 
-result<driver*> find_driver(std::string_view backend) {
-  std::string known;
-  for (auto& each : drivers()) {
-    if (each.name() == backend) {
-      return &each;
-    }
-    known += (known.empty() ? "" : ", ") + std::string{each.name()};
-  }
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "there is no back-end '{}': use one of {}", backend,
-              known);
-}
-
 }  // namespace
 
 std::vector<ref<platform>> all_platforms() {
@@ -309,9 +302,14 @@ result<device*> find_native_device(std::string_view backend, void* native) {
   if (os::is_forked_child()) {
     return refuse_in_child();
   }
-  auto driver = find_driver(backend);
-  ISTHMUS_TRY(driver);
-  for (const auto& home : (*driver)->platforms()) {
+  auto* const driver = driver_named(backend);
+  if (driver == nullptr) {
+    return fail(
+        ISTHMUS_ERROR_INVALID_ARGUMENT,
+        "there is no back-end '{}': use \"cuda\", \"opencl\", \"sycl\", \"sim\" or \"host\"",
+        backend);
+  }
+  for (const auto& home : driver->platforms()) {
     if (auto* const found = home->device_of(native)) {
       return found;
     }

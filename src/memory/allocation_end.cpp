@@ -148,13 +148,13 @@ void allocation::last_reference_gone() noexcept {
     begin_to_be_late();
     retire_later(*this);
   } else {
-    static_cast<void>(end());
+    end();
   }
 }
 
 void allocation::let_go() noexcept {
   if (!is_late_) {
-    static_cast<void>(end());
+    end();
     return;
   }
   const auto from = from_;  // all of these outlive this, and keep pool and device

@@ -209,18 +209,18 @@ class reaper::crowd final : public reclaimable {
     if (!asked && !is_lost) {
       return false;
     }
-    for (auto* each = running.empty() ? nullptr : first_; each != nullptr;
-         each = each->next_ready_) {
-      each->be_expected();
+    if (!running.empty()) {
+      tell_all(&reclaimable::be_expected);
     }
     reclaim_after(*this, running);  // at once where there is none
     return true;
   } catch (const std::bad_alloc&) {
     return false;
   }
-  void put_off() noexcept override {
+  void put_off() noexcept override { tell_all(&reclaimable::put_off); }
+  void tell_all(void (reclaimable::*what)() noexcept) noexcept {
     for (auto* each = first_; each != nullptr; each = each->next_ready_) {
-      each->put_off();
+      (each->*what)();
     }
   }
   void let_all_go() noexcept;
