@@ -13,13 +13,6 @@ error failed_dependency_in(wait_list after) {
   return {};
 }
 
-ref<event> holding_queue::hold(ref<late_event> made, wait_list after,
-                               std::function<error(wait_list)> put) {
-  const std::lock_guard hold{submitting_};
-  hold_back({made, {after.begin(), after.end()}, std::move(put)});
-  return ref<event>{std::move(made)};
-}
-
 // Pre: `submitting_` is held. The first has a thread started, which serves the later ones too.
 void holding_queue::hold_back(held_operation what) {
   held_.push_back(std::move(what));

@@ -25,14 +25,20 @@ class holding_queue : public queue {
   template <class Put>
   [[nodiscard]] result<ref<event>> put_or_hold(ref<late_event> made, wait_list after, Put&& put);
 
-  // The same, always on a thread of the library: what comes after it waits till it has returned.
-  [[nodiscard]] ref<event> hold(ref<late_event> made, wait_list after,
-                                std::function<error(wait_list)> put);
+  // Two operations of which none comes between: `first` as above, and once the driver has it, what
+  // `then` does, always on a thread of the library. What comes after waits till that has returned.
+  template <class Put>
+  [[nodiscard]] result<ref<event>> put_and_hold(ref<late_event> first, wait_list after, Put&& put,
+                                                ref<late_event> made,
+                                                std::function<error(wait_list)> then);
 
   // What is foreign is waited for here.
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
 
  private:
+  template <class Put>
+  [[nodiscard]] error put_now_or_later(ref<late_event> made, wait_list after, Put&& put);
+
   // An operation that the driver has not got yet.
   struct held_operation {
     ref<late_event> made;
@@ -56,15 +62,35 @@ class holding_queue : public queue {
   std::deque<held_operation> held_;
 };
 
+// Pre: `submitting_` is held.
+template <class Put>
+error holding_queue::put_now_or_later(ref<late_event> made, wait_list after, Put&& put) {
+  if (held_.empty() &&
+      std::ranges::all_of(after, [this](const auto& before) { return is_ready(before); })) {
+    return put(after);
+  }
+  hold_back({std::move(made), {after.begin(), after.end()}, std::forward<Put>(put)});
+  return {};
+}
+
 template <class Put>
 result<ref<event>> holding_queue::put_or_hold(ref<late_event> made, wait_list after, Put&& put) {
   const std::lock_guard hold{submitting_};
-  if (!held_.empty() ||
-      !std::ranges::all_of(after, [this](const auto& before) { return is_ready(before); })) {
-    hold_back({made, {after.begin(), after.end()}, std::forward<Put>(put)});
-  } else if (auto failed = put(after)) {
+  if (auto failed = put_now_or_later(made, after, std::forward<Put>(put))) {
     return failed;
   }
+  return ref<event>{std::move(made)};
+}
+
+template <class Put>
+result<ref<event>> holding_queue::put_and_hold(ref<late_event> first, wait_list after, Put&& put,
+                                               ref<late_event> made,
+                                               std::function<error(wait_list)> then) {
+  const std::lock_guard hold{submitting_};
+  if (auto failed = put_now_or_later(first, after, std::forward<Put>(put))) {
+    return failed;
+  }
+  hold_back({made, {std::move(first)}, std::move(then)});
   return ref<event>{std::move(made)};
 }
 

@@ -103,6 +103,11 @@ class queue : public ref_counted {
   // that the driver runs: never to be done where memory is let go of, which may be in such a
   // function.
   [[nodiscard]] bool asking_may_block() const noexcept { return asking_may_block_; }
+  // Whether a thread of the library is to ask it only while one of the program is in a call of
+  // ours. Intel's OpenCL runtime for CPUs (2024.2 to 2026.2) crashes where one thread waits for an
+  // out-of-order queue while another puts anything there: a program that waits for its queue on its
+  // only thread is not to find us there.
+  [[nodiscard]] bool is_asked_on_demand() const noexcept { return is_asked_on_demand_; }
   // Whether others put work there without asking for its handle.
   [[nodiscard]] bool is_everybodys() const noexcept { return is_everybodys_; }
   [[nodiscard]] bool has_others_work() const noexcept { return lent() || is_everybodys_; }
@@ -165,6 +170,7 @@ class queue : public ref_counted {
   void mark_everybodys() noexcept { is_everybodys_ = true; }
   void mark_ordered() noexcept { keeps_order_ = true; }
   void mark_asking_may_block() noexcept { asking_may_block_ = true; }
+  void mark_asked_on_demand() noexcept { is_asked_on_demand_ = true; }
   // While something is held back that others' work may come before.
   void set_holds_back(bool whether) noexcept {
     holds_back_.store(whether, std::memory_order_release);
@@ -195,6 +201,7 @@ class queue : public ref_counted {
   bool is_everybodys_ = false;
   bool keeps_order_ = false;
   bool asking_may_block_ = false;
+  bool is_asked_on_demand_ = false;
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;
   // The last events: one, or as many as threads that submit at the same moment. All else that was

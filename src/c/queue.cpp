@@ -3,6 +3,7 @@
 #include "backend/library_threads.hpp"
 #include "c/common.hpp"
 #include "core/threads.hpp"
+#include "memory/reaper.hpp"
 #include "os/process.hpp"
 #include "transfer/ordering.hpp"
 
@@ -193,7 +194,9 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
-    return object(queue)->wait(os::deadline_after(timeout_ns));
+    ISTHMUS_TRY(object(queue)->wait(os::deadline_after(timeout_ns)));
+    let_go_on_demand();  // what waited for that
+    return {};
   });
 }
 

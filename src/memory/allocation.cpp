@@ -6,6 +6,7 @@
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
 #include "memory/provider.hpp"
+#include "memory/reaper.hpp"
 #include "memory/registry.hpp"
 
 namespace isthmus {
@@ -21,6 +22,7 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
   if (auto refused = on.refuse_allocation()) {
     return refused;
   }
+  let_go_on_demand();
   return provider_allocate(on.home(), on.where(), request);
 }
 

@@ -114,6 +114,7 @@ class allocation final : public ref_counted, public reclaimable {
   // Without a reference: what is next for memory that nobody refers to.
   void let_go() noexcept override;
   [[nodiscard]] ref<queue> only_user() noexcept override;
+  [[nodiscard]] bool goes_on_demand() noexcept override;
   void let_go_unused() noexcept override;
   void put_off() noexcept override { end_being_late(); }
   void be_expected() noexcept override { begin_to_be_late(); }

@@ -102,6 +102,7 @@ void pool::gather(lane::revoked which) noexcept {
 
 std::size_t pool::trim(std::size_t keep) noexcept {
   start_letting_go();
+  let_go_on_demand();
   const auto decayed = decay();
   gather(lane::revoked::all);
   const auto given_back = decayed + regions_.trim(keep);

@@ -44,6 +44,18 @@ class reaper {
     changed_.notify_one();
   }
 
+  void let_go_on_demand() noexcept {
+    if (on_demand_.load(std::memory_order_relaxed) == nullptr || is_reaper_ || in_continuation() ||
+        os::is_forked_child()) {
+      return;
+    }
+    start_late();
+    std::unique_lock hold{lock_};
+    const demand from_here{*this};
+    const auto has_asked = [&] { return !has_thread_ || (ready_ == nullptr && !is_at_work_); };
+    ended_.wait_for(hold, k_longest_ask, has_asked);
+  }
+
   void start_late() noexcept {
     if (lacks_thread_.load(std::memory_order_relaxed)) {
       const std::lock_guard hold{lock_};
@@ -61,6 +73,7 @@ class reaper {
     }
     start_late();
     std::unique_lock hold{lock_};
+    const demand from_here{*this};
     const auto is_over = [&] { return let_go_ != seen || expected_ == 0; };
     if (until) {
       ended_.wait_until(hold, *until, is_over);
@@ -71,6 +84,26 @@ class reaper {
   }
 
  private:
+  // One of the program's threads is in a call of ours. Pre: `lock_` is held, at both ends.
+  class demand {
+   public:
+    explicit demand(reaper& of) noexcept : of_{of} {
+      ++of_.demands_;
+      auto* first = of_.on_demand_.exchange(nullptr, std::memory_order_relaxed);
+      while (first != nullptr) {
+        auto* const next = std::exchange(first, first->next_ready_);
+        next->next_ready_ = std::exchange(of_.ready_, next);
+      }
+      of_.changed_.notify_one();
+    }
+    ~demand() { --of_.demands_; }
+    demand(const demand&) = delete;
+    demand& operator=(const demand&) = delete;
+
+   private:
+    reaper& of_;
+  };
+
   // Without a thread all waits in the lists, which is no loss but of memory, for the next try.
   void start() noexcept {
     if (has_thread_) {
@@ -88,19 +121,20 @@ class reaper {
     is_reaper_ = true;
     std::unique_lock hold{lock_};
     for (;;) {
+      is_at_work_ = false;
+      if (demands_ != 0) {
+        ended_.notify_all();
+      }
       auto* again = wait_for_work(hold);
+      is_at_work_ = true;
       auto* batch = std::exchange(ready_, nullptr);
       hold.unlock();
       std::vector<crowd*> crowds;
-      if (again != nullptr) {
-        while (again != nullptr) {
-          static_cast<void>(let_one_go(again, crowds));
-        }
-        tell(0, true);  // who waits for others may find what these gave back
+      while (again != nullptr) {
+        let_first_go(again, crowds, 0);
       }
       while (batch != nullptr) {
-        const bool went = let_one_go(batch, crowds);
-        tell(1, went);
+        let_first_go(batch, crowds, 1);
       }
       push_all(crowds);
       hold.lock();
@@ -118,18 +152,35 @@ class reaper {
     }
   }
 
-  // False where it waits with others.
-  [[nodiscard]] bool let_one_go(reclaimable*& first, std::vector<crowd*>& crowds) noexcept {
+  // `expected`: how many of each of that list are.
+  void let_first_go(reclaimable*& first, std::vector<crowd*>& crowds,
+                    std::uint64_t expected) noexcept {
     auto* const next = std::exchange(first, first->next_ready_);
+    if (!next->goes_on_demand() || !leave_for_demand(*next, expected)) {
+      tell(expected, let_one_go(*next, crowds));
+    }
+  }
+  // False where it waits with others.
+  [[nodiscard]] bool let_one_go(reclaimable& what, std::vector<crowd*>& crowds) noexcept {
     const os::driver_call call;
     if (!call) {
       return false;
     }
-    const auto user = next->only_user();
-    if (user && join(crowds, user, *next)) {
+    const auto user = what.only_user();
+    if (user && join(crowds, user, what)) {
       return false;
     }
-    next->let_go();
+    what.let_go();
+    return true;
+  }
+  // It is expected from here on: whoever waits for it demands it. False where somebody does so now.
+  [[nodiscard]] bool leave_for_demand(reclaimable& what, std::uint64_t expected) noexcept {
+    const std::lock_guard hold{lock_};
+    if (demands_ != 0) {
+      return false;
+    }
+    expected_ += 1 - expected;
+    what.next_ready_ = on_demand_.exchange(&what, std::memory_order_relaxed);
     return true;
   }
   // False where there is no memory for it.
@@ -160,11 +211,15 @@ class reaper {
   static inline thread_local bool is_reaper_ = false;  // this thread
   static constexpr std::chrono::milliseconds k_least_pause{1};
   static constexpr std::chrono::milliseconds k_longest_pause{1000};
+  static constexpr std::chrono::milliseconds k_longest_ask{4};
   std::mutex lock_;
   std::condition_variable changed_;
   std::condition_variable ended_;
   reclaimable* ready_ = nullptr;
   reclaimable* put_off_ = nullptr;
+  std::atomic<reclaimable*> on_demand_{nullptr};  // changed under `lock_` only
+  int demands_ = 0;
+  bool is_at_work_ = false;
   std::chrono::milliseconds pause_{k_least_pause};
   os::clock::time_point due_;     // of what was put off, where there is any
   bool is_trying_again_ = false;  // what is put off now was so before
@@ -189,6 +244,9 @@ class reaper::crowd final : public reclaimable {
   explicit crowd(ref<queue> user) noexcept : user_{std::move(user)} {}
 
   [[nodiscard]] bool is_of(const queue& user) const noexcept { return user_.get() == &user; }
+  [[nodiscard]] bool goes_on_demand() noexcept override {
+    return !was_asked_ && user_->is_asked_on_demand();
+  }
   void add(reclaimable& what) noexcept { what.next_ready_ = std::exchange(first_, &what); }
   void let_go() noexcept override {
     if (std::exchange(was_asked_, true)) {
@@ -292,6 +350,8 @@ void retire_later(reclaimable& what) noexcept {
 void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); }
 
 void start_letting_go() noexcept { process_reaper().start_late(); }
+
+void let_go_on_demand() noexcept { process_reaper().let_go_on_demand(); }
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 

@@ -26,6 +26,7 @@ if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
 import isthmus.compat.dpctl.memory as door  # isort: skip  # before dpctl
 import dpctl
 import dpctl.memory as theirs
+import dpnp.tensor as dpt
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -93,6 +94,10 @@ def of_dpctl(kind: str, queue: Any) -> Any:
     return getattr(theirs, f"MemoryUSM{kind.capitalize()}")(SIZE, queue=queue)
 
 
+def array(kind: str, queue: Any) -> Any:
+    return dpt.usm_ndarray(SIZE, dtype="u1", buffer=of_dpctl(kind, queue))
+
+
 def buffer(kind: str, queue: Any) -> Any:
     return Buffer(SIZE, kind=kind, queue=Queue.from_sycl(queue))
 
@@ -121,11 +126,10 @@ def by_filter_of_ours(kind: str, queue: Any) -> Any:
     return Foreign(ours(kind, queue), syclobj="cpu")
 
 
-# Not dpnp's arrays: telling of one waits for its queue, and Intel's runtime may crash in that while
-# a thread of the library puts a barrier there.
 LENDERS = (
     ours,
     of_dpctl,
+    array,
     buffer,
     by_queue,
     by_context,

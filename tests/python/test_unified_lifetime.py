@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+from support import live_again
 from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
 
 import isthmus
@@ -96,8 +97,7 @@ def test_views_outlive_it(dev: Device, tracking: str, size: int, pinned: bool) -
     part[:] = 3
     assert part.tolist() == [3] * 5
     del part
-    gc.collect()
-    assert live() <= before
+    assert live_again(before)
 
 
 @each_means
@@ -114,8 +114,7 @@ def test_dropped_without_free(dev: Device, tracking: str) -> None:
     assert (view == 2).all()
     assert (array.to_numpy() == 2).all()
     del array, view
-    gc.collect()
-    assert live() <= before
+    assert live_again(before)
 
 
 def test_exact_access_outlives_it(dev: Device) -> None:

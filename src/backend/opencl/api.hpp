@@ -69,6 +69,7 @@ inline constexpr bits k_queue_out_of_order = 1 << 0;
 inline constexpr bits k_queue_profiling = 1 << 1;
 inline constexpr number k_queue_context = 0x1090;
 inline constexpr number k_queue_device = 0x1091;
+inline constexpr number k_queue_references = 0x1092;
 inline constexpr number k_queue_properties = 0x1093;
 
 inline constexpr bits k_memory_read_write = 1 << 0;

@@ -22,15 +22,23 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
   return told;
 }
 
+bool queue::is_still_its_owners() const noexcept {
+  number references = 0;
+  return calls().get_queue_info(handle_, cl::k_queue_references, sizeof references, &references,
+                                nullptr) == cl::k_success &&
+         references > 1;
+}
+
 // Intel's CPU runtime leaves the end of an out-of-order queue that was not finished to its worker,
 // which then waits there for itself, and with it all other queues: so finish it first. That may
-// block, so not on the caller's thread.
+// block, so not on the caller's thread; nor where its owner still has it, who may wait for it
+// meanwhile, which that runtime cannot take (`is_asked_on_demand`).
 queue::~queue() {
   farewell::only().remove(*this);
   if (os::drivers_are_gone()) {
     return;
   }
-  if (!out_of_order_) {
+  if (!out_of_order_ || is_still_its_owners()) {
     calls().release_queue(handle_);
     return;
   }

@@ -45,6 +45,9 @@ class queue final : public isthmus::queue, public in_farewell {
         handle_{handle},
         out_of_order_{(properties & cl::k_queue_out_of_order) != 0} {
     mark_lent();
+    if (out_of_order_ && device_.traits().is_host) {
+      mark_asked_on_demand();
+    }
     note_farewell();
   }
   ~queue() override;
@@ -90,6 +93,8 @@ class queue final : public isthmus::queue, public in_farewell {
       farewell::only().add(*this);
     }
   }
+  // Others have a reference to it.
+  [[nodiscard]] bool is_still_its_owners() const noexcept;
   [[nodiscard]] const char* copy_name() const noexcept {
     return device_.traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
   }

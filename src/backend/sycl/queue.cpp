@@ -36,6 +36,8 @@ queue::queue(context& home, device& where, owned_queue reference, owner keep)
   mark_asking_may_block();
   if (in_order_) {
     mark_ordered();
+  } else if (where.is_host()) {
+    mark_asked_on_demand();
   }
   farewell::only().add(*this);
 }
@@ -64,7 +66,7 @@ bool queue::stand_behind_these(wait_list after) const {
       pending.push_back(static_cast<operation&>(*before).reference());
     }
   }
-  if (!in_order_ && !owned_event{calls(), calls().barrier(reference_.get())}) {
+  if (!in_order_ && !put_barrier()) {
     return false;
   }
   return pending.empty() ||
@@ -83,7 +85,7 @@ owned_event queue::put_all(std::size_t count, const Command& command) const {
     }
   }
   if (!in_order_ && count > 1) {
-    last = owned_event{calls(), calls().barrier(reference_.get())};
+    last = put_barrier();
   }
   return last;
 }
@@ -119,25 +121,26 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
 
 template <class Work>
 result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
-  auto made = make_ref<host_operation>();
   auto reached = make_ref<operation>(context_);
-  return hold(made, after,
-              [this, made, reached, what = std::forward<Work>(work)](wait_list ready) -> error {
-                const auto fence = [this](std::size_t) {
-                  return owned_event{calls(), calls().barrier(reference_.get())};
-                };
-                if (auto failed = put(*reached, "a fence", 1, ready, fence)) {
-                  return failed;
-                }
-                ISTHMUS_TRY(reached->wait(std::nullopt));
-                const call_of_any_thread counted;  // the memory is the driver's
-                if (!counted) {
-                  return process_is_ending();
-                }
-                what();
-                made->finish();
-                return {};
-              });
+  auto made = make_ref<host_operation>();
+  const auto fence = [this, reached](wait_list ready) {
+    return put(*reached, "a fence", 1, ready, [this](std::size_t) { return put_barrier(); });
+  };
+  auto in_turn = [made, reached, what = std::forward<Work>(work)](wait_list) -> error {
+    ISTHMUS_TRY(reached->wait(std::nullopt));
+    const call_of_any_thread counted;  // the memory is the driver's
+    if (!counted) {
+      return process_is_ending();
+    }
+    what();
+    made->finish();
+    return {};
+  };
+  return put_and_hold(reached, after, fence, made, std::move(in_turn));
+}
+
+owned_event queue::put_barrier() const noexcept {
+  return {calls(), calls().barrier(reference_.get())};
 }
 
 owned_event queue::copy_part(void* destination, const void* source,
@@ -270,9 +273,8 @@ result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std
 }
 
 result<ref<event>> queue::do_fence(wait_list after) {
-  return submit("sycl::queue::ext_oneapi_submit_barrier", 1, after, [this](std::size_t) {
-    return owned_event{calls(), calls().barrier(reference_.get())};
-  });
+  return submit("sycl::queue::ext_oneapi_submit_barrier", 1, after,
+                [this](std::size_t) { return put_barrier(); });
 }
 
 }  // namespace isthmus::sycl

@@ -59,6 +59,7 @@ class queue final : public holding_queue {
   template <class Work>
   result<ref<event>> do_on_host(wait_list after, Work&& work);
   [[nodiscard]] bool stand_behind_these(wait_list after) const;
+  [[nodiscard]] owned_event put_barrier() const noexcept;
   [[nodiscard]] owned_event copy_part(void* destination, const void* source,
                                       std::size_t nbytes) const noexcept;
 

@@ -63,6 +63,7 @@ class captured_queue final : public queue {
  public:
   captured_queue(context& home, device& where) : queue{home, where, false} { mark_lent(); }
   void end_capture() noexcept { captured_.store(false); }
+  using queue::mark_asked_on_demand;
   [[nodiscard]] int asked() const noexcept { return asked_.load(); }
 
  private:
@@ -91,6 +92,7 @@ class used_there final : public reclaimable {
   explicit used_there(queue& on) : on_{&on} {}
   void let_go() noexcept override { ADD_FAILURE() << "nobody asked its queue"; }
   [[nodiscard]] ref<queue> only_user() noexcept override { return on_; }
+  [[nodiscard]] bool goes_on_demand() noexcept override { return on_->is_asked_on_demand(); }
   void let_go_unused() noexcept override {
     on_ = nullptr;
     gone_.store(true);
@@ -174,6 +176,66 @@ TEST(reaper_concurrent, a_queue_is_asked_once_for_all_that_waits_for_it) {
     EXPECT_TRUE(!can_tell || (one->asked() == 1 && other->asked() == 1));
     EXPECT_TRUE(comes_true([&] { return one->unique() && other->unique(); }));
   }
+}
+
+// What Intel's OpenCL runtime for CPUs needs of out-of-order queues.
+TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) {
+  const auto host = *find_device("host");
+  const auto home = *host->home().default_context();
+  using demand = void (*)();
+  constexpr demand by_asking = [] { let_go_on_demand(); };
+  constexpr demand by_waiting = [] {
+    static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
+  };
+  for (const auto demands : {by_asking, by_waiting}) {
+    SCOPED_TRACE(demands == by_asking ? "by asking" : "by waiting");
+    const auto on = make_ref<captured_queue>(*home, *host);
+    on->mark_asked_on_demand();
+    std::vector<std::unique_ptr<used_there>> all;
+    for (int each = 0; each < 3; ++each) {
+      retire_later(*all.emplace_back(std::make_unique<used_there>(*on)));
+    }
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(on->asked(), 0);
+    EXPECT_TRUE(comes_true([&] {
+      demands();
+      return on->asked() != 0;
+    }));
+    // It cannot tell, and is tried again on demand only.
+    std::this_thread::sleep_for(50ms);
+    const auto asked = on->asked();
+    std::this_thread::sleep_for(50ms);
+    EXPECT_EQ(on->asked(), asked);
+    on->end_capture();
+    const auto all_gone = [&] {
+      return std::ranges::all_of(all, [](const auto& each) { return each->gone(); });
+    };
+    ASSERT_TRUE(comes_true([&] {
+      demands();
+      return all_gone();
+    }));
+    EXPECT_TRUE(comes_true([&] { return on->unique(); }));
+  }
+}
+
+// Whoever asks may hold what a function needs that the driver waits for (an interpreter's lock).
+TEST(reaper_concurrent, nobody_waits_long_for_a_queue_that_blocks_who_asks) {
+  const auto host = *find_device("host");
+  const auto on = make_ref<captured_queue>(**host->home().default_context(), *host);
+  on->mark_asked_on_demand();
+  on->end_capture();
+  static never_destroyed<gate> held;
+  retire_later(*held);
+  ASSERT_TRUE(comes_true([] { return (*held).is_entered(); }));
+  used_there one{*on};
+  retire_later(one);
+  let_go_on_demand();
+  EXPECT_EQ(on->asked(), 0);
+  (*held).open();
+  ASSERT_TRUE(comes_true([&] {
+    let_go_on_demand();
+    return one.gone();
+  }));
 }
 
 TEST(reaper_concurrent, what_is_freed_behind_a_captured_queue_waits_till_that_can_tell) {
