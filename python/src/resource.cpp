@@ -132,7 +132,11 @@ nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignmen
 
 nb::object live(nb::handle kind) {
   std::uint64_t count = 0, bytes = 0;
-  isthmus_live(kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind), &count, &bytes);
+  const auto of = kind.is_none() ? ISTHMUS_KIND_UNKNOWN : to_kind(kind);
+  {
+    const gil_release released;
+    isthmus_live(of, &count, &bytes);
+  }
   return nb::make_tuple(count, bytes);
 }
 

@@ -194,9 +194,8 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
-    ISTHMUS_TRY(object(queue)->wait(os::deadline_after(timeout_ns)));
-    let_go_on_demand();  // what waited for that
-    return {};
+    let_go_on_demand();  // what waits for the same
+    return object(queue)->wait(os::deadline_after(timeout_ns));
   });
 }
 
@@ -204,6 +203,7 @@ isthmus_status_t isthmus_queue_pending(isthmus_queue_t* queue, isthmus_event_t**
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
     ISTHMUS_NEEDS(event);
+    let_go_on_demand();  // what waits for the same
     return give(object(queue)->pending(), event);
   });
 }

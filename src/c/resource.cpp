@@ -11,6 +11,7 @@
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
+#include "memory/reaper.hpp"
 #include "memory/result_memory.hpp"
 #include "os/process.hpp"
 
@@ -288,6 +289,7 @@ isthmus_status_t isthmus_resource_trim(isthmus_resource_t* resource, uint64_t ke
     if (os::is_forked_child()) {
       return refuse_child();
     }
+    let_go_on_demand();
     const auto bytes = object(resource)->trim(keep_bytes);
     if (given_back != nullptr) {
       *given_back = bytes;
@@ -325,6 +327,7 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
 
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
   const bool known = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
+  let_go_on_demand();
   const auto total = known ? process_live_counts().total(kind) : live_total{};
   if (count != nullptr) {
     *count = total.count;

@@ -12,6 +12,10 @@
 namespace isthmus {
 namespace {
 
+// What memory of others is kept at most in their out-of-order queues' name, if no more is asked for:
+// asking takes some 0.1 ms.
+constexpr std::size_t k_much_of_others = std::size_t{64} << 20;
+
 result<void*> take(queue& on, const allocation_request& request, memory_resource* from) {
   if (from != nullptr) {
     auto* const of = from->as_pool();
@@ -172,6 +176,7 @@ bool allocation::follows(queue& on) noexcept try {
 
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
                                           ref<allocation> within) {
+  let_go_on_demand(k_much_of_others);
   auto made = make_ref<allocation>(on, what);
   made->lie_within(std::move(within));
   if (!made->within_) {  // else a pointer is looked up as that one's

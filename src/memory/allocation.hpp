@@ -115,6 +115,7 @@ class allocation final : public ref_counted, public reclaimable {
   void let_go() noexcept override;
   [[nodiscard]] ref<queue> only_user() noexcept override;
   [[nodiscard]] bool goes_on_demand() noexcept override;
+  [[nodiscard]] std::size_t nbytes() const noexcept override { return what_.nbytes; }
   void let_go_unused() noexcept override;
   void put_off() noexcept override { end_being_late(); }
   void be_expected() noexcept override { begin_to_be_late(); }

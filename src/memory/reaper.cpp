@@ -44,9 +44,9 @@ class reaper {
     changed_.notify_one();
   }
 
-  void let_go_on_demand() noexcept {
-    if (on_demand_.load(std::memory_order_relaxed) == nullptr || is_reaper_ || in_continuation() ||
-        os::is_forked_child()) {
+  void let_go_on_demand(std::size_t least_bytes) noexcept {
+    if (on_demand_bytes_.load(std::memory_order_relaxed) < least_bytes || is_reaper_ ||
+        in_continuation() || os::is_forked_child()) {
       return;
     }
     start_late();
@@ -89,7 +89,8 @@ class reaper {
    public:
     explicit demand(reaper& of) noexcept : of_{of} {
       ++of_.demands_;
-      auto* first = of_.on_demand_.exchange(nullptr, std::memory_order_relaxed);
+      of_.on_demand_bytes_.store(0, std::memory_order_relaxed);
+      auto* first = std::exchange(of_.on_demand_, nullptr);
       while (first != nullptr) {
         auto* const next = std::exchange(first, first->next_ready_);
         next->next_ready_ = std::exchange(of_.ready_, next);
@@ -180,7 +181,8 @@ class reaper {
       return false;
     }
     expected_ += 1 - expected;
-    what.next_ready_ = on_demand_.exchange(&what, std::memory_order_relaxed);
+    on_demand_bytes_.fetch_add(std::max(what.nbytes(), k_least_bytes), std::memory_order_relaxed);
+    what.next_ready_ = std::exchange(on_demand_, &what);
     return true;
   }
   // False where there is no memory for it.
@@ -212,12 +214,14 @@ class reaper {
   static constexpr std::chrono::milliseconds k_least_pause{1};
   static constexpr std::chrono::milliseconds k_longest_pause{1000};
   static constexpr std::chrono::milliseconds k_longest_ask{4};
+  static constexpr std::size_t k_least_bytes = std::size_t{1} << 20;
   std::mutex lock_;
   std::condition_variable changed_;
   std::condition_variable ended_;
   reclaimable* ready_ = nullptr;
   reclaimable* put_off_ = nullptr;
-  std::atomic<reclaimable*> on_demand_{nullptr};  // changed under `lock_` only
+  reclaimable* on_demand_ = nullptr;
+  std::atomic<std::size_t> on_demand_bytes_{0};
   int demands_ = 0;
   bool is_at_work_ = false;
   std::chrono::milliseconds pause_{k_least_pause};
@@ -351,7 +355,9 @@ void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); 
 
 void start_letting_go() noexcept { process_reaper().start_late(); }
 
-void let_go_on_demand() noexcept { process_reaper().let_go_on_demand(); }
+void let_go_on_demand(std::size_t least_bytes) noexcept {
+  process_reaper().let_go_on_demand(least_bytes);
+}
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 

@@ -2,6 +2,7 @@
 // Lets go, on a thread of the library, of what operations in flight still used when nobody referred
 // to it any more: a driver's callback must not call the driver.
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,6 +21,8 @@ class reclaimable {
   [[nodiscard]] virtual ref<queue> only_user() noexcept { return {}; }
   // Whether to find that out, a queue is asked that is to be asked on demand.
   [[nodiscard]] virtual bool goes_on_demand() noexcept { return false; }
+  // What stays in memory till it goes.
+  [[nodiscard]] virtual std::size_t nbytes() const noexcept { return 0; }
   // The same as `let_go` once that work has ended.
   virtual void let_go_unused() noexcept { let_go(); }
   // That one cannot tell now, and nobody knows when it can.
@@ -44,10 +47,11 @@ void let_go_again(reclaimable& what) noexcept;
 // Where there was no memory for the thread that does all this, it is started now; else a load. For
 // whoever asks for memory, or for it to go back.
 void start_letting_go() noexcept;
-// Lets go of what goes on demand, and waits till it has been asked for, at most 4 ms; without any a
-// load. For whoever is in a call of the program's that asks for memory or for it to go back, and
-// holds no lock. `wait_for_reclaim` does so too.
-void let_go_on_demand() noexcept;
+// Lets go of what goes on demand where that is so many bytes, each thing counted as 1 MiB at least,
+// and waits till it has been asked for, at most 4 ms; else a load. For whoever is in a call of the
+// program's that asks for memory or for it to go back, and holds no lock. `wait_for_reclaim` does so
+// too.
+void let_go_on_demand(std::size_t least_bytes = 1) noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Returns once more than `seen` were let go; false where no more is to come, or at `until`, and on
