@@ -12,8 +12,8 @@
 namespace isthmus {
 namespace {
 
-// What memory of others is kept at most in their out-of-order queues' name, if no more is asked for:
-// asking takes some 0.1 ms.
+// So much memory of others is kept at most till their out-of-order queues are asked, which takes
+// some 0.1 ms.
 constexpr std::size_t k_much_of_others = std::size_t{64} << 20;
 
 result<void*> take(queue& on, const allocation_request& request, memory_resource* from) {

@@ -49,8 +49,8 @@ void let_go_again(reclaimable& what) noexcept;
 void start_letting_go() noexcept;
 // Lets go of what goes on demand where that is so many bytes, each thing counted as 1 MiB at least,
 // and waits till it has been asked for, at most 4 ms; else a load. For whoever is in a call of the
-// program's that asks for memory or for it to go back, and holds no lock. `wait_for_reclaim` does so
-// too.
+// program's that asks for memory or for it to go back, and holds no lock. `wait_for_reclaim` does
+// so too.
 void let_go_on_demand(std::size_t least_bytes = 1) noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
