@@ -12,6 +12,7 @@
 #include <isthmus/array.hpp>
 #include <isthmus/array_copy.hpp>
 #include <isthmus/array_make.hpp>
+#include <isthmus/array_print.hpp>
 #include <isthmus/axes.hpp>
 #include <isthmus/batches.hpp>
 #include <isthmus/budget.hpp>

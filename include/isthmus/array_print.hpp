@@ -1,0 +1,195 @@
+// How arrays print: their elements, through a host copy of no more than what is shown.
+//
+//   std::cout << a;                                       // [[0.5   1]
+//                                                         //  [  2 3.5]]
+//   std::string text = isthmus::to_string(a, {.edge = 2});
+//   std::cout << isthmus::describe(a);      // array device (2, 2) float32, 16 bytes on cuda:0 "..."
+//
+// As NumPy: of more than `threshold` elements the first and last `edge` along each axis that has
+// more, and "..." for the rest. Floating-point numbers have the fewest digits that give them back,
+// complex ones are as streams have them. What has no memory, or was freed, is "(no memory)".
+// Blocks till the work that is pending on what is shown has ended; errors are those of its events.
+// Cost: a copy for each corner. Threads: any.
+#pragma once
+
+#include <isthmus/array_copy.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <iterator>
+#include <ostream>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace isthmus {
+inline namespace v1 {
+
+struct print_options {
+  std::size_t threshold = 1000;  // so many elements are all shown
+  std::size_t edge = 3;          // of more, so many at either end of an axis
+  std::size_t width = 75;        // characters of a line
+};
+
+namespace detail {
+
+template <class T>
+[[nodiscard]] std::string fewest_digits(T value) {
+  std::array<char, 64> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+// Of 16 bits, by way of the float of the same value.
+template <class Half>
+[[nodiscard]] std::string fewest_digits_of_half(Half value) {
+  constexpr int k_enough = 5;
+  const auto exact = static_cast<float>(value);
+  std::array<char, 64> text;
+  for (int digits = 1;; ++digits) {
+    char* const end = std::to_chars(text.data(), text.data() + text.size(), exact,
+                                    std::chars_format::general, digits)
+                          .ptr;
+    float read = 0;
+    std::from_chars(text.data(), end, read);
+    if (digits == k_enough || static_cast<float>(Half(read)) == exact) return {text.data(), end};
+  }
+}
+
+template <class T>
+[[nodiscard]] std::string text_of(T value) {
+  if constexpr (std::is_same_v<T, bool>) {
+    return value ? "true" : "false";
+  } else if constexpr (requires { value.imag(); }) {
+    return "(" + fewest_digits(value.real()) + "," + fewest_digits(value.imag()) + ")";
+  } else if constexpr (!std::is_integral_v<T> && sizeof(T) == 2) {
+    return fewest_digits_of_half(value);
+  } else {
+    return fewest_digits(value);
+  }
+}
+
+// So many of an axis, from one on.
+[[nodiscard]] inline dyn_array part_of(const dyn_array& of, std::size_t axis, std::int64_t begin,
+                                       std::int64_t count) {
+  auto where = of.layout();
+  where.offset += begin * where.strides[axis];
+  where.shape[axis] = count;
+  return {of.buffer(), of.type(), where};
+}
+
+// The corners of `from` which, together, are `to`.
+inline void copy_corners(const dyn_array& to, const dyn_array& from, std::size_t axis = 0) {
+  if (axis == to.rank()) {
+    copy(to, from);
+  } else if (to.extent(axis) == from.extent(axis)) {
+    copy_corners(to, from, axis + 1);
+  } else {
+    const auto edge = to.extent(axis) / 2;
+    copy_corners(part_of(to, axis, 0, edge), part_of(from, axis, 0, edge), axis + 1);
+    copy_corners(part_of(to, axis, edge, edge), part_of(from, axis, from.extent(axis) - edge, edge),
+                 axis + 1);
+  }
+}
+
+// The text of an array that has elements.
+class array_text {
+ public:
+  array_text(const dyn_array& of, const print_options& how) : of_(of), width_(how.width) {
+    const auto edge = static_cast<std::int64_t>(std::min<std::size_t>(how.edge, k_most_at_edge));
+    if (of.size() <= how.threshold) return;
+    for (std::size_t axis = 0; axis < shown_.size(); ++axis) {
+      shown_[axis] = std::min(shown_[axis], 2 * edge);
+    }
+  }
+  [[nodiscard]] std::string make() {
+    read();
+    for (const auto& each : elements_) longest_ = std::max(longest_, each.size());
+    put(0);
+    return std::move(text_);
+  }
+
+ private:
+  void read() {
+    const auto dense = layout<dynamic_rank>::dense(shown_, static_cast<std::int64_t>(item()));
+    const auto count = static_cast<std::size_t>(dense.count());
+    if (count == 0) return;
+    const buffer memory(count * item(), kind::host, {.on = queue::of(device("host"))});
+    const dyn_array values(memory, of_.type(), dense);
+    copy_corners(values, of_);
+    visit(of_.type(), [&]<class T>() {
+      const std::span all(static_cast<const T*>(values.pointer()), count);
+      std::ranges::transform(all, std::back_inserter(elements_), text_of<T>);
+    });
+  }
+  [[nodiscard]] std::size_t item() const { return nbytes(of_.type()); }
+
+  void put(std::size_t axis) {
+    if (axis == shown_.size()) return put_word(elements_[next_++]);
+    const bool is_cut = shown_[axis] != of_.extent(axis);
+    text_ += '[';
+    for (std::int64_t each = 0; each < shown_[axis]; ++each) {
+      if (each != 0) separate(axis);
+      if (is_cut && each == shown_[axis] / 2) {
+        text_ += "...";
+        separate(axis);
+      }
+      put(axis + 1);
+    }
+    text_ += is_cut && shown_[axis] == 0 ? "...]" : "]";
+  }
+  // Rows stand below one another, with as many empty lines between as they have axes more than one.
+  void separate(std::size_t axis) {
+    const auto inner = shown_.size() - axis - 1;
+    const bool is_full = text_.size() - line_ + 1 + longest_ >= width_;
+    if (inner == 0 && !is_full) {
+      text_ += ' ';
+      return;
+    }
+    text_.append(std::max<std::size_t>(inner, 1), '\n');
+    line_ = text_.size();
+    text_.append(axis + 1, ' ');
+  }
+  void put_word(std::string_view word) {
+    text_.append(longest_ - word.size(), ' ');
+    text_ += word;
+  }
+
+  static constexpr std::size_t k_most_at_edge = std::size_t{1} << 30;
+
+  const dyn_array& of_;
+  std::size_t width_;
+  axes<dynamic_rank> shown_ = of_.shape();
+  std::vector<std::string> elements_;  // that are shown, rows first
+  std::size_t longest_ = 0;            // of their texts
+  std::size_t next_ = 0;
+  std::string text_;
+  std::size_t line_ = 0;  // where it begins in the text
+};
+
+}  // namespace detail
+
+[[nodiscard]] inline std::string to_string(const dyn_array& of, const print_options& how = {}) {
+  if (!of) return "(no memory)";
+  return of.empty() ? "[]" : detail::array_text(of, how).make();
+}
+
+inline std::ostream& operator<<(std::ostream& out, const dyn_array& of) {
+  return out << to_string(of);
+}
+
+// What it is and where, in a line. Asks no device.
+[[nodiscard]] inline std::string describe(const dyn_array& of) {
+  std::string text = "array " + std::string(name(of.kind())) + " " + to_string(of.shape()) + " " +
+                     std::string(name(of.type()));
+  if (!of.is_contiguous()) text += ", strides " + to_string(of.strides());
+  text += ", " + std::to_string(of.nbytes()) + " bytes";
+  if (!of) return text + ", no memory";
+  const auto where = of.device().info();
+  return text + " on " + std::string(where.filter) + " \"" + std::string(where.name) + "\"" +
+         (of.read_only() ? ", read-only" : "");
+}
+
+}  // namespace v1
+}  // namespace isthmus
