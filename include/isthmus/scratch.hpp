@@ -70,8 +70,8 @@ class scratch {
   }
   // One that was made otherwise ends here too, with all others on its buffer: a view takes the
   // array that it was made of along.
-  template <class T, std::size_t N>
-  array<T, N> keep(array<T, N> made) {
+  template <any_array Array>
+  Array keep(Array made) {
     buffers_.push_back(made.buffer());
     return made;
   }

@@ -187,8 +187,12 @@ TEST_P(array_lifetime, ends_with_a_scope) {
 TEST_P(array_lifetime, ends_all_at_once_with_a_scratch) {
   const im::resource from = counted(im::kind::device);
   im::array<float, 1> outside;
+  im::dyn_array of_any_type;
   {
     im::scratch temporary(options(from));
+    of_any_type =
+        temporary.keep(im::zeros(im::dtype::int16, {2, 3}, im::kind::device, options(from)));
+    EXPECT_EQ(to_string(of_any_type), "[[0 0 0]\n [0 0 0]]");
     for (int turn = 0; turn < 100; ++turn) {
       outside = temporary.full<float>({turn + 1}, 2);
       EXPECT_EQ(im::to_vector(outside).back(), 2.0f);
@@ -197,9 +201,10 @@ TEST_P(array_lifetime, ends_all_at_once_with_a_scratch) {
     (void)temporary.empty<int>({3});
     EXPECT_EQ(im::to_vector(temporary.ones<int>(3)), (std::vector{1, 1, 1}));
     (void)temporary.keep(im::zeros<int>(3, im::kind::device, options(from)));
-    EXPECT_EQ(temporary.count(), 104u);
+    EXPECT_EQ(temporary.count(), 105u);
   }
   EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(outside, 1); }));
+  EXPECT_TRUE(throws(im::status::closed, [&] { im::fill(of_any_type, 1); }));
   EXPECT_TRUE(all_gone(from));
 }
 
