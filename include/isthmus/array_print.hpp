@@ -3,7 +3,7 @@
 //   std::cout << a;                                       // [[0.5   1]
 //                                                         //  [  2 3.5]]
 //   std::string text = isthmus::to_string(a, {.edge = 2});
-//   std::cout << isthmus::describe(a);      // array device (2, 2) float32, 16 bytes on cuda:0 "..."
+//   std::cout << isthmus::describe(a);                    // array device (2, 2) float32, 16 bytes ...
 //
 // As NumPy: of more than `threshold` elements the first and last `edge` along each axis that has
 // more, and "..." for the rest. Floating-point numbers have the fewest digits that give them back,
@@ -17,9 +17,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <iterator>
 #include <ostream>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,24 +35,27 @@ namespace detail {
 
 template <class T>
 [[nodiscard]] std::string fewest_digits(T value) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (value != value) return "nan";  // of either sign
+  }
   std::array<char, 64> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
-// Of 16 bits, by way of the float of the same value.
+// Of 16 bits: as the number of so many digits that gives it back.
 template <class Half>
 [[nodiscard]] std::string fewest_digits_of_half(Half value) {
   constexpr int k_enough = 5;
   const auto exact = static_cast<float>(value);
-  std::array<char, 64> text;
-  for (int digits = 1;; ++digits) {
-    char* const end = std::to_chars(text.data(), text.data() + text.size(), exact,
-                                    std::chars_format::general, digits)
-                          .ptr;
-    float read = 0;
-    std::from_chars(text.data(), end, read);
-    if (digits == k_enough || static_cast<float>(Half(read)) == exact) return {text.data(), end};
+  for (int digits = 1; digits < k_enough; ++digits) {
+    std::array<char, 64> text;
+    const auto told = std::to_chars(text.data(), text.data() + text.size(), exact,
+                                    std::chars_format::scientific, digits - 1);
+    double read = 0;
+    std::from_chars(text.data(), told.ptr, read);
+    if (static_cast<float>(Half(static_cast<float>(read))) == exact) return fewest_digits(read);
   }
+  return fewest_digits(exact);
 }
 
 template <class T>
@@ -68,6 +69,11 @@ template <class T>
   } else {
     return fewest_digits(value);
   }
+}
+
+// Also where its buffer was freed by another of its arrays.
+[[nodiscard]] inline bool is_to_be_seen(const dyn_array& of) noexcept {
+  return of && (of.empty() || of.pointer() != nullptr);
 }
 
 // So many of an axis, from one on.
@@ -119,8 +125,10 @@ class array_text {
     const dyn_array values(memory, of_.type(), dense);
     copy_corners(values, of_);
     visit(of_.type(), [&]<class T>() {
-      const std::span all(static_cast<const T*>(values.pointer()), count);
-      std::ranges::transform(all, std::back_inserter(elements_), text_of<T>);
+      const auto* const first = static_cast<const std::byte*>(values.pointer());
+      for (std::size_t each = 0; each < count; ++each) {
+        elements_.push_back(text_of(load<T>(first + each * sizeof(T))));
+      }
     });
   }
   [[nodiscard]] std::size_t item() const { return nbytes(of_.type()); }
@@ -171,7 +179,7 @@ class array_text {
 }  // namespace detail
 
 [[nodiscard]] inline std::string to_string(const dyn_array& of, const print_options& how = {}) {
-  if (!of) return "(no memory)";
+  if (!detail::is_to_be_seen(of)) return "(no memory)";
   return of.empty() ? "[]" : detail::array_text(of, how).make();
 }
 
@@ -185,7 +193,7 @@ inline std::ostream& operator<<(std::ostream& out, const dyn_array& of) {
                      std::string(name(of.type()));
   if (!of.is_contiguous()) text += ", strides " + to_string(of.strides());
   text += ", " + std::to_string(of.nbytes()) + " bytes";
-  if (!of) return text + ", no memory";
+  if (!detail::is_to_be_seen(of)) return text + ", no memory";
   const auto where = of.device().info();
   return text + " on " + std::string(where.filter) + " \"" + std::string(where.name) + "\"" +
          (of.read_only() ? ", read-only" : "");

@@ -77,8 +77,16 @@ TEST_P(array_print, every_type_in_the_fewest_digits) {
                              -std::numeric_limits<double>::infinity()}),
             "[ nan -inf]");
   EXPECT_EQ(text(std::vector{0.1L}), "[0.1]");
-  EXPECT_EQ(text(std::vector{im::float16(0.1f), im::float16(65504.0f)}), "[     0.1 6.55e+04]");
+  EXPECT_EQ(text(std::vector{im::float16(0.1f), im::float16(65504.0f)}), "[  0.1 65500]");
   EXPECT_EQ(text(std::vector{im::bfloat16(0.1f), im::bfloat16(3.0f)}), "[0.1   3]");
+  EXPECT_EQ(
+      text(std::vector{im::float16(10), im::float16(12), im::float16(-100), im::float16(6e-8f)}),
+      "[   10    12  -100 6e-08]");
+  EXPECT_EQ(text(std::vector{im::bfloat16(110), im::bfloat16(0)}), "[110   0]");
+  EXPECT_EQ(text(std::vector{-std::numeric_limits<float>::quiet_NaN()}), "[nan]");
+  EXPECT_EQ(
+      to_string(im::full<std::uint8_t>({2}, 2, im::kind::device, options()).reinterpret<bool>()),
+      "[true true]");
   EXPECT_EQ(text(std::vector<std::complex<float>>{{1, -2.5f}}), "[(1,-2.5)]");
   // Each reads as itself.
   for (std::uint32_t bits = 0; bits < 1u << 16; bits += 7) {
@@ -97,6 +105,9 @@ TEST_P(array_print, what_has_no_memory_says_so) {
   EXPECT_EQ(to_string(a), "(no memory)");
   EXPECT_EQ(to_string(view), "[1 2]");
   EXPECT_EQ(describe(a), "array device (3,) int32, 12 bytes, no memory");
+  view.buffer().free();
+  EXPECT_EQ(to_string(view), "(no memory)");
+  EXPECT_EQ(describe(view), "array device (2,) int32, 8 bytes, no memory");
 }
 
 TEST_P(array_print, comes_behind_the_work_that_is_pending) {
