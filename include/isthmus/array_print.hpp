@@ -3,7 +3,7 @@
 //   std::cout << a;                                       // [[0.5   1]
 //                                                         //  [  2 3.5]]
 //   std::string text = isthmus::to_string(a, {.edge = 2});
-//   std::cout << isthmus::describe(a);                    // array device (2, 2) float32, 16 bytes ...
+//   std::cout << isthmus::describe(a);                    // array device (2, 2) float32, ...
 //
 // As NumPy: of more than `threshold` elements the first and last `edge` along each axis that has
 // more, and "..." for the rest. Floating-point numbers have the fewest digits that give them back,

@@ -273,8 +273,8 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
 /* Adopts a driver's queue (OpenCL: cl_command_queue; SYCL: sycl::queue, as dpctl's reference; CUDA:
  * CUstream) of `device`'s platform. Where it is out of order, every operation of this library
  * stands behind a barrier; one that is out of order on a CPU is asked whether it still uses what
- * was freed only within a call: a wait for a queue, a trim, isthmus_live, an allocation that finds
- * no memory at hand (Intel's OpenCL runtime fails where one thread waits for such a queue while
+ * was freed only within a call: a wait for a queue, a trim, isthmus_live, a query of a resource, or
+ * once 64 MiB or 64 pieces of such memory wait, an allocation or adoption (Intel's OpenCL runtime fails where one thread waits for such a queue while
  * another puts work there). WRONG_CONTEXT for a queue of another device. One of SYCL's, however
  * often it is adopted, is one queue here. Ownership as in isthmus_context_adopt, but that CUDA
  * counts no references: a stream lives as long as its owner says, without one as long as the queue
@@ -867,7 +867,8 @@ ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
 /* ---- what is known of memory ----------------------------------------------------------------- */
 
 /* Live allocations and their bytes in the whole process, of one kind (UNKNOWN: all). Memory whose
- * free waits for work in flight counts as live. */
+ * free waits for work in flight counts as live. It is looked after first where that has to be asked
+ * for, at most for 4 ms. */
 ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,
                               uint64_t* bytes) ISTHMUS_NOEXCEPT;
 

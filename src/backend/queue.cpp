@@ -307,13 +307,17 @@ result<void> queue::unfinished(std::vector<ref<event>>& out) {
     out.push_back(*std::move(reached));
     return {};
   }
+  add_unfinished_of_ours(out);
+  return {};
+}
+
+void queue::add_unfinished_of_ours(std::vector<ref<event>>& out) {
   const std::lock_guard hold{tails_lock_};
   for (const auto& submitted : tails_) {
     if (!submitted.last->settled()) {
       out.push_back(submitted.last);
     }
   }
-  return {};
 }
 
 bool queue::idle() {

@@ -104,9 +104,9 @@ class queue : public ref_counted {
   // function.
   [[nodiscard]] bool asking_may_block() const noexcept { return asking_may_block_; }
   // Whether a thread of the library is to ask it only while one of the program is in a call of
-  // ours. Intel's OpenCL runtime for CPUs (2024.2 to 2026.2) crashes where one thread waits for an
-  // out-of-order queue while another puts anything there: a program that waits for its queue on its
-  // only thread is not to find us there.
+  // ours (which ends after 4 ms where the driver blocks who asks). Intel's OpenCL runtime for CPUs
+  // (2024.2 to 2026.2) crashes where one thread waits for an out-of-order queue while another puts
+  // anything there: a program that waits for its queue on its only thread is not to find us there.
   [[nodiscard]] bool is_asked_on_demand() const noexcept { return is_asked_on_demand_; }
   // Whether others put work there without asking for its handle.
   [[nodiscard]] bool is_everybodys() const noexcept { return is_everybodys_; }
@@ -170,6 +170,8 @@ class queue : public ref_counted {
   void mark_everybodys() noexcept { is_everybodys_ = true; }
   void mark_ordered() noexcept { keeps_order_ = true; }
   void mark_asking_may_block() noexcept { asking_may_block_ = true; }
+  // Of what came through this object alone; asks nobody.
+  void add_unfinished_of_ours(std::vector<ref<event>>& out);
   void mark_asked_on_demand() noexcept { is_asked_on_demand_ = true; }
   // While something is held back that others' work may come before.
   void set_holds_back(bool whether) noexcept {

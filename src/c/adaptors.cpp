@@ -9,6 +9,7 @@
 #include "memory/adaptors/limit_resource.hpp"
 #include "memory/adaptors/log_resource.hpp"
 #include "memory/adaptors/prefetch_resource.hpp"
+#include "memory/reaper.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
@@ -104,6 +105,7 @@ isthmus_status_t isthmus_statistics_query(isthmus_resource_t* resource,
     ISTHMUS_NEEDS(statistics);
     auto counts = counting(resource);
     ISTHMUS_TRY(counts);
+    let_go_on_demand();
     return tell((*counts)->read(), *statistics);
   });
 }

@@ -194,7 +194,9 @@ int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {
 isthmus_status_t isthmus_queue_wait(isthmus_queue_t* queue, int64_t timeout_ns) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(queue);
-    let_go_on_demand();  // what waits for the same
+    if (timeout_ns < 0) {
+      let_go_on_demand();  // what waits for the same; it may take longer than a short timeout
+    }
     return object(queue)->wait(os::deadline_after(timeout_ns));
   });
 }

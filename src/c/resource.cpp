@@ -310,6 +310,7 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
     if (os::is_forked_child()) {
       return refuse_child();
     }
+    let_go_on_demand();
     auto& from = *object(resource);
     const auto now = from.usage();
     info->kind = from.kind();

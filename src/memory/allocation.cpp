@@ -12,21 +12,20 @@
 namespace isthmus {
 namespace {
 
-// So much memory of others is kept at most till their out-of-order queues are asked, which takes
-// some 0.1 ms.
-constexpr std::size_t k_much_of_others = std::size_t{64} << 20;
-
 result<void*> take(queue& on, const allocation_request& request, memory_resource* from) {
   if (from != nullptr) {
     auto* const of = from->as_pool();
     auto* const warm =
         of != nullptr ? of->allocate_warm(request.nbytes, request.alignment, &on) : nullptr;
+    if (of == nullptr) {
+      let_go_on_demand(k_much_to_let_go);
+    }
     return warm != nullptr ? warm : from->allocate(request.nbytes, request.alignment, on);
   }
   if (auto refused = on.refuse_allocation()) {
     return refused;
   }
-  let_go_on_demand();
+  let_go_on_demand(k_much_to_let_go);
   return provider_allocate(on.home(), on.where(), request);
 }
 
@@ -176,7 +175,7 @@ bool allocation::follows(queue& on) noexcept try {
 
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
                                           ref<allocation> within) {
-  let_go_on_demand(k_much_of_others);
+  let_go_on_demand(k_much_to_let_go);
   auto made = make_ref<allocation>(on, what);
   made->lie_within(std::move(within));
   if (!made->within_) {  // else a pointer is looked up as that one's
@@ -203,7 +202,8 @@ bool allocation::outlasts_view(queue& on) {
   }
   const auto began_at = uses_.begin();
   std::vector<ref<event>> running;
-  if (in_continuation() || on.asking_may_block() || !on.unfinished(running)) {
+  if (in_continuation() || on.asking_may_block() || on.is_asked_on_demand() ||
+      !on.unfinished(running)) {
     return false;
   }
   for (const auto& each : running) {

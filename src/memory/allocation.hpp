@@ -145,8 +145,9 @@ class allocation final : public ref_counted, public reclaimable {
   }
   // Whether it has to be asked for what runs on it, by another thread than whoever lets go of it.
   [[nodiscard]] bool is_asked_elsewhere() noexcept {
-    return in_continuation() || (on_->asking_may_block() && lent());
+    return in_continuation() || (lent() && (on_->asking_may_block() || is_of_queue_on_demand()));
   }
+  [[nodiscard]] bool is_of_queue_on_demand() noexcept;
   [[nodiscard]] bool end_unused_block() noexcept;
   // The queue in whose order the memory may go back now; null: none.
   [[nodiscard]] ref<queue> order_of_free() noexcept;

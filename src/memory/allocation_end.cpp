@@ -1,7 +1,5 @@
 // How the memory of an allocation goes back: now, in the order of a queue, or when work has ended.
 
-#include <algorithm>
-
 #include "core/undo.hpp"
 #include "memory/allocation.hpp"
 #include "memory/grain.hpp"
@@ -183,12 +181,14 @@ ref<queue> allocation::only_user() noexcept try {
   return {};
 }
 
-bool allocation::goes_on_demand() noexcept try {
-  const auto is_on_demand = [](const ref<queue>& one) { return one->is_asked_on_demand(); };
-  return !unused_ && ((freed_behind_ && is_on_demand(freed_behind_)) ||
-                      std::ranges::any_of(lent_queues(), is_on_demand));
-} catch (const std::bad_alloc&) {
-  return true;
+bool allocation::goes_on_demand() noexcept {
+  return !unused_ &&
+         (is_of_queue_on_demand() || (freed_behind_ && freed_behind_->is_asked_on_demand()));
+}
+
+bool allocation::is_of_queue_on_demand() noexcept {
+  return within_ ? within_->is_of_queue_on_demand()
+                 : on_->is_asked_on_demand() || views_.any_asked_on_demand();
 }
 
 void allocation::let_go_unused() noexcept {

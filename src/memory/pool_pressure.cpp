@@ -122,6 +122,9 @@ class pool::ladder {
   // What was spared serves where the driver has no more, what this thread keeps, if it was spared
   // that, and then the least from here on.
   [[nodiscard]] result<region_heap::run> grow() {
+    if (auto found = take_on_demand()) {
+      return found;
+    }
     if (auto found = take_late()) {
       return found;
     }
@@ -135,6 +138,14 @@ class pool::ladder {
     }
     wanted_.count = wanted_.least;
     return grow_or_take();
+  }
+  // What nobody has asked about yet.
+  [[nodiscard]] result<region_heap::run> take_on_demand() {
+    if (no_wait != 0 || !let_go_on_demand(k_much_to_let_go)) {
+      return refusal_;
+    }
+    of_.settle_shared();
+    return take();
   }
   // What a thread of the library is about to give back, if that is most of what there is: else who
   // lets go of memory faster than that thread asks the driver would have more and more. Where none

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "core/never_destroyed.hpp"
@@ -44,16 +45,23 @@ class reaper {
     changed_.notify_one();
   }
 
-  void let_go_on_demand(std::size_t least_bytes) noexcept {
-    if (on_demand_bytes_.load(std::memory_order_relaxed) < least_bytes || is_reaper_ ||
-        in_continuation() || os::is_forked_child()) {
-      return;
+  // At once, so that whoever demands it next finds it here.
+  void push_or_leave(reclaimable& what) noexcept {
+    if (!what.goes_on_demand() || !leave_for_demand(what, 1)) {
+      push(what);
     }
-    start_late();
+  }
+
+  [[nodiscard]] bool let_go_on_demand(std::size_t least_bytes) noexcept {
+    if (on_demand_bytes_.load(std::memory_order_relaxed) < least_bytes || on_library_thread() ||
+        in_continuation() || os::is_forked_child()) {
+      return false;
+    }
     std::unique_lock hold{lock_};
-    const demand from_here{*this};
+    const demand from_here{*this, hold};
     const auto has_asked = [&] { return !has_thread_ || (ready_ == nullptr && !is_at_work_); };
     ended_.wait_for(hold, k_longest_ask, has_asked);
+    return true;
   }
 
   void start_late() noexcept {
@@ -73,7 +81,10 @@ class reaper {
     }
     start_late();
     std::unique_lock hold{lock_};
-    const demand from_here{*this};
+    std::optional<demand> from_here;
+    if (!on_library_thread()) {
+      from_here.emplace(*this, hold);
+    }
     const auto is_over = [&] { return let_go_ != seen || expected_ == 0; };
     if (until) {
       ended_.wait_until(hold, *until, is_over);
@@ -84,11 +95,13 @@ class reaper {
   }
 
  private:
-  // One of the program's threads is in a call of ours. Pre: `lock_` is held, at both ends.
+  // One of the program's threads is in a call of ours, and does not leave it while a queue is being
+  // asked in its name. Pre: `lock_` is held, at both ends.
   class demand {
    public:
-    explicit demand(reaper& of) noexcept : of_{of} {
+    demand(reaper& of, std::unique_lock<std::mutex>& hold) noexcept : of_{of}, hold_{hold} {
       ++of_.demands_;
+      of_.start();
       of_.on_demand_bytes_.store(0, std::memory_order_relaxed);
       auto* first = std::exchange(of_.on_demand_, nullptr);
       while (first != nullptr) {
@@ -97,12 +110,16 @@ class reaper {
       }
       of_.changed_.notify_one();
     }
-    ~demand() { --of_.demands_; }
+    ~demand() {
+      --of_.demands_;
+      of_.ended_.wait_for(hold_, k_longest_ask, [this] { return !of_.is_asking_; });
+    }
     demand(const demand&) = delete;
     demand& operator=(const demand&) = delete;
 
    private:
     reaper& of_;
+    std::unique_lock<std::mutex>& hold_;
   };
 
   // Without a thread all waits in the lists, which is no loss but of memory, for the next try.
@@ -148,7 +165,8 @@ class reaper {
     const std::lock_guard hold{lock_};
     expected_ -= expected;
     let_go_ += went ? 1 : 0;
-    if (went || expected_ == 0) {
+    const bool was_asking = std::exchange(is_asking_, false);
+    if (went || expected_ == 0 || was_asking) {
       ended_.notify_all();
     }
   }
@@ -178,6 +196,7 @@ class reaper {
   [[nodiscard]] bool leave_for_demand(reclaimable& what, std::uint64_t expected) noexcept {
     const std::lock_guard hold{lock_};
     if (demands_ != 0) {
+      is_asking_ = is_reaper_;
       return false;
     }
     expected_ += 1 - expected;
@@ -223,6 +242,7 @@ class reaper {
   reclaimable* on_demand_ = nullptr;
   std::atomic<std::size_t> on_demand_bytes_{0};
   int demands_ = 0;
+  bool is_asking_ = false;  // what goes on demand
   bool is_at_work_ = false;
   std::chrono::milliseconds pause_{k_least_pause};
   os::clock::time_point due_;     // of what was put off, where there is any
@@ -251,7 +271,11 @@ class reaper::crowd final : public reclaimable {
   [[nodiscard]] bool goes_on_demand() noexcept override {
     return !was_asked_ && user_->is_asked_on_demand();
   }
-  void add(reclaimable& what) noexcept { what.next_ready_ = std::exchange(first_, &what); }
+  void add(reclaimable& what) noexcept {
+    nbytes_ += std::max(what.nbytes(), k_least_bytes);
+    what.next_ready_ = std::exchange(first_, &what);
+  }
+  [[nodiscard]] std::size_t nbytes() const noexcept override { return nbytes_; }
   void let_go() noexcept override {
     if (std::exchange(was_asked_, true)) {
       let_all_go();
@@ -289,6 +313,7 @@ class reaper::crowd final : public reclaimable {
 
   const ref<queue> user_;
   reclaimable* first_ = nullptr;
+  std::size_t nbytes_ = 0;
   bool was_asked_ = false;
 };
 
@@ -348,15 +373,15 @@ void reclaim_after(reclaimable& what, const std::vector<ref<event>>& running) {
 
 void retire_later(reclaimable& what) noexcept {
   process_reaper().expect();
-  process_reaper().push(what);
+  process_reaper().push_or_leave(what);
 }
 
 void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); }
 
 void start_letting_go() noexcept { process_reaper().start_late(); }
 
-void let_go_on_demand(std::size_t least_bytes) noexcept {
-  process_reaper().let_go_on_demand(least_bytes);
+bool let_go_on_demand(std::size_t least_bytes) noexcept {
+  return process_reaper().let_go_on_demand(least_bytes);
 }
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }

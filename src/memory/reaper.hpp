@@ -48,10 +48,12 @@ void let_go_again(reclaimable& what) noexcept;
 // whoever asks for memory, or for it to go back.
 void start_letting_go() noexcept;
 // Lets go of what goes on demand where that is so many bytes, each thing counted as 1 MiB at least,
-// and waits till it has been asked for, at most 4 ms; else a load. For whoever is in a call of the
-// program's that asks for memory or for it to go back, and holds no lock. `wait_for_reclaim` does
-// so too.
-void let_go_on_demand(std::size_t least_bytes = 1) noexcept;
+// and waits till it has been asked for, at most 4 ms; else a load, and false, as on a thread of the
+// library. For whoever is in a call of the program's that asks for memory or for it to go back, and
+// holds no lock. `wait_for_reclaim` does so too.
+bool let_go_on_demand(std::size_t least_bytes = 1) noexcept;
+// So much is kept at most where memory is asked for again and again: asking takes some 0.1 ms.
+inline constexpr std::size_t k_much_to_let_go = std::size_t{64} << 20;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Returns once more than `seen` were let go; false where no more is to come, or at `until`, and on

@@ -38,6 +38,12 @@ bool view_queues::find_lent() noexcept {
                      [](const entry& each) { return each.on->lent(); });
 }
 
+bool view_queues::find_asked_on_demand() noexcept {
+  const std::lock_guard hold{lock_};
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const entry& each) { return each.on->is_asked_on_demand(); });
+}
+
 void view_queues::collect_lent(std::vector<ref<queue>>& out) {
   if (!some_.load(std::memory_order_acquire)) {
     return;

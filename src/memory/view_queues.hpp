@@ -21,6 +21,7 @@ class view_queues {
   [[nodiscard]] const std::atomic<bool>& some() const noexcept { return some_; }
   [[nodiscard]] bool any_lent() noexcept { return any() && find_lent(); }
   void collect_lent(std::vector<ref<queue>>& out);
+  [[nodiscard]] bool any_asked_on_demand() noexcept { return any() && find_asked_on_demand(); }
 
  private:
   struct entry {
@@ -28,6 +29,7 @@ class view_queues {
     std::size_t views;
   };
   [[nodiscard]] bool find_lent() noexcept;
+  [[nodiscard]] bool find_asked_on_demand() noexcept;
   [[nodiscard]] std::vector<entry>::iterator find(const queue& on) noexcept;
 
   std::atomic<bool> some_{false};

@@ -22,33 +22,51 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
   return told;
 }
 
-bool queue::is_still_its_owners() const noexcept {
-  number references = 0;
-  return calls().get_queue_info(handle_, cl::k_queue_references, sizeof references, &references,
-                                nullptr) == cl::k_success &&
-         references > 1;
+namespace {
+
+// Not finished where its owner still has it, who may wait for it meanwhile, which Intel's CPU
+// runtime cannot take (`is_asked_on_demand`).
+void finish_and_release(const api& calls, queue_handle handle,
+                        const std::vector<ref<event>>& running) {
+  for (const auto& each : running) {
+    static_cast<void>(each->wait(std::nullopt));
+  }
+  const os::driver_call call;
+  if (!call) {
+    return;
+  }
+  number references = 1;
+  calls.get_queue_info(handle, cl::k_queue_references, sizeof references, &references, nullptr);
+  if (references == 1) {
+    calls.finish(handle);
+  }
+  calls.release_queue(handle);
 }
+
+}  // namespace
 
 // Intel's CPU runtime leaves the end of an out-of-order queue that was not finished to its worker,
 // which then waits there for itself, and with it all other queues: so finish it first. That may
-// block, so not on the caller's thread; nor where its owner still has it, who may wait for it
-// meanwhile, which that runtime cannot take (`is_asked_on_demand`).
+// block, so not on the caller's thread.
 queue::~queue() {
   farewell::only().remove(*this);
   if (os::drivers_are_gone()) {
     return;
   }
-  if (!out_of_order_ || is_still_its_owners()) {
+  if (!out_of_order_) {
     calls().release_queue(handle_);
     return;
   }
-  const auto finish_and_release = [calls = &calls(), handle = handle_] {
-    if (const os::driver_call call; call) {
-      calls->finish(handle);
-      calls->release_queue(handle);
-    }
-  };
-  run_on_library_thread(finish_and_release, [](error) {});  // without a thread it is not given back
+  try {
+    std::vector<ref<event>> running;
+    add_unfinished_of_ours(running);
+    run_on_library_thread(
+        [calls = &calls(), handle = handle_, running = std::move(running)] {
+          finish_and_release(*calls, handle, running);
+        },
+        [](error) {});
+  } catch (const std::bad_alloc&) {  // as without a thread: it is not given back
+  }
 }
 
 std::uintptr_t queue::key() const noexcept { return address(handle_); }

@@ -93,8 +93,6 @@ class queue final : public isthmus::queue, public in_farewell {
       farewell::only().add(*this);
     }
   }
-  // Others have a reference to it.
-  [[nodiscard]] bool is_still_its_owners() const noexcept;
   [[nodiscard]] const char* copy_name() const noexcept {
     return device_.traits().usm ? "clEnqueueMemcpyINTEL" : "clEnqueueSVMMemcpy";
   }

@@ -183,7 +183,7 @@ TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) 
   const auto host = *find_device("host");
   const auto home = *host->home().default_context();
   using demand = void (*)();
-  constexpr demand by_asking = [] { let_go_on_demand(); };
+  constexpr demand by_asking = [] { static_cast<void>(let_go_on_demand()); };
   constexpr demand by_waiting = [] {
     static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
   };
@@ -215,6 +215,46 @@ TEST(reaper_concurrent, a_queue_is_asked_on_demand_while_somebody_is_in_a_call) 
       return all_gone();
     }));
     EXPECT_TRUE(comes_true([&] { return on->unique(); }));
+  }
+}
+
+TEST(reaper_concurrent, what_goes_on_demand_is_not_missed) {
+  const auto host = *find_device("host");
+  for (int turn = 0; turn < 1000; ++turn) {
+    const auto on = make_ref<captured_queue>(**host->home().default_context(), *host);
+    on->mark_asked_on_demand();
+    on->end_capture();
+    used_there one{*on};
+    retire_later(one);
+    static_cast<void>(let_go_on_demand());
+    ASSERT_TRUE(comes_true([&] { return one.gone(); }));
+  }
+}
+
+// Once it leaves the program may wait for the queue.
+TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
+  const auto host = *find_device("host");
+  const auto home = *host->home().default_context();
+  for (int turn = 0; turn < 300; ++turn) {
+    std::vector<ref<captured_queue>> queues;
+    std::vector<std::unique_ptr<used_there>> all;
+    for (int each = 0; each < 4; ++each) {
+      queues.push_back(make_ref<captured_queue>(*home, *host));
+      queues.back()->mark_asked_on_demand();
+      queues.back()->end_capture();
+      retire_later(*all.emplace_back(std::make_unique<used_there>(*queues.back())));
+    }
+    const auto asked = [&] {
+      return std::ranges::count_if(queues, [](const auto& each) { return each->asked() != 0; });
+    };
+    static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
+    const auto then = asked();
+    std::this_thread::sleep_for(1ms);
+    EXPECT_EQ(asked(), then);
+    EXPECT_TRUE(comes_true([&] {
+      static_cast<void>(let_go_on_demand());
+      return std::ranges::all_of(all, [](const auto& each) { return each->gone(); });
+    }));
   }
 }
 
