@@ -274,8 +274,8 @@ ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
  * CUstream) of `device`'s platform. Where it is out of order, every operation of this library
  * stands behind a barrier; one that is out of order on a CPU is asked whether it still uses what
  * was freed only within a call: a wait for a queue, a trim, isthmus_live, a query of a resource, or
- * once 64 MiB or 64 pieces of such memory wait, an allocation or adoption (Intel's OpenCL runtime fails where one thread waits for such a queue while
- * another puts work there). WRONG_CONTEXT for a queue of another device. One of SYCL's, however
+ * once 64 MiB or 64 pieces of such memory wait, an allocation or adoption (Intel's OpenCL runtime
+ * fails where one thread waits for such a queue while another puts work there). WRONG_CONTEXT for a queue of another device. One of SYCL's, however
  * often it is adopted, is one queue here. Ownership as in isthmus_context_adopt, but that CUDA
  * counts no references: a stream lives as long as its owner says, without one as long as the queue
  * and the memory that was used on it. A stream that the library made gives its own queue again;
