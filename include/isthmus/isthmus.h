@@ -270,20 +270,20 @@ ISTHMUS_API isthmus_status_t isthmus_queue_create(isthmus_context_t* context,
  * default device. Cheap: no device selection after the first call. */
 ISTHMUS_API isthmus_status_t isthmus_queue_default(isthmus_device_t* device,
                                                    isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
-/* Adopts a driver's queue (OpenCL: cl_command_queue; SYCL: sycl::queue, as dpctl's reference; CUDA:
- * CUstream) of `device`'s platform. Where it is out of order, every operation of this library
- * stands behind a barrier; one that is out of order on a CPU is asked whether it still uses what
- * was freed only within a call: a wait for a queue, a trim, isthmus_live, a query of a resource, or
- * once 64 MiB or 64 pieces of such memory wait, an allocation or adoption (Intel's OpenCL runtime
- * fails where one thread waits for such a queue while another puts work there). WRONG_CONTEXT for a queue of another device. One of SYCL's, however
- * often it is adopted, is one queue here. Ownership as in isthmus_context_adopt, but that CUDA
- * counts no references: a stream lives as long as its owner says, without one as long as the queue
- * and the memory that was used on it. A stream that the library made gives its own queue again;
- * CLOSED if that is gone. CU_STREAM_PER_THREAD gives the calling thread's one queue for it, which
- * needs no owner: `owner` is released at once. That queue may be used on any thread, and later than
- * its own thread: from others its operations go to the legacy default stream, which is the same
- * order. CLOSED on a thread that is ending. NULL is refused, also for CUDA's default stream: give
- * CU_STREAM_LEGACY. */
+/* Adopts a driver's queue (OpenCL: cl_command_queue; SYCL: sycl::queue, as dpctl's reference;
+ * CUDA: CUstream) of `device`'s platform. Where it is out of order, every operation of this
+ * library stands behind a barrier; one that is out of order on a CPU is asked whether it still
+ * uses what was freed only within a call: a wait for a queue, a trim, isthmus_live, a query of a
+ * resource, or once 64 MiB or 64 pieces of such memory wait, an allocation or adoption (Intel's
+ * OpenCL runtime fails where one thread waits for such a queue while another puts work there).
+ * WRONG_CONTEXT for a queue of another device. One of SYCL's, however often it is adopted, is one
+ * queue here. Ownership as in isthmus_context_adopt, but that CUDA counts no references: a stream
+ * lives as long as its owner says, without one as long as the queue and the memory that was used
+ * on it. A stream that the library made gives its own queue again; CLOSED if that is gone.
+ * CU_STREAM_PER_THREAD gives the calling thread's one queue for it, which needs no owner: `owner`
+ * is released at once. That queue may be used on any thread, and later than its own thread: from
+ * others its operations go to the legacy default stream, which is the same order. CLOSED on a
+ * thread that is ending. NULL is refused, also for CUDA's default stream: give CU_STREAM_LEGACY. */
 ISTHMUS_API isthmus_status_t isthmus_queue_adopt(isthmus_device_t* device, void* native,
                                                  isthmus_owner_t owner,
                                                  isthmus_queue_t** queue) ISTHMUS_NOEXCEPT;
