@@ -18,14 +18,14 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
     auto* const warm =
         of != nullptr ? of->allocate_warm(request.nbytes, request.alignment, &on) : nullptr;
     if (of == nullptr) {
-      let_go_on_demand(k_much_to_let_go);
+      let_much_go_on_demand();
     }
     return warm != nullptr ? warm : from->allocate(request.nbytes, request.alignment, on);
   }
   if (auto refused = on.refuse_allocation()) {
     return refused;
   }
-  let_go_on_demand(k_much_to_let_go);
+  let_much_go_on_demand();
   return provider_allocate(on.home(), on.where(), request);
 }
 
@@ -175,7 +175,7 @@ bool allocation::follows(queue& on) noexcept try {
 
 result<ref<allocation>> allocation::adopt(queue& on, const facts& what, owner keep,
                                           ref<allocation> within) {
-  let_go_on_demand(k_much_to_let_go);
+  let_much_go_on_demand();
   auto made = make_ref<allocation>(on, what);
   made->lie_within(std::move(within));
   if (!made->within_) {  // else a pointer is looked up as that one's

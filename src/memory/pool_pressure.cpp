@@ -141,7 +141,7 @@ class pool::ladder {
   }
   // What nobody has asked about yet.
   [[nodiscard]] result<region_heap::run> take_on_demand() {
-    if (no_wait != 0 || !let_go_on_demand(k_much_to_let_go)) {
+    if (no_wait != 0 || !let_much_go_on_demand()) {
       return refusal_;
     }
     of_.settle_shared();

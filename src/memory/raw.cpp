@@ -16,7 +16,7 @@ bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbyt
 
 result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t alignment,
                        queue& on) {
-  let_go_on_demand(k_much_to_let_go);
+  let_much_go_on_demand();
   auto memory = from.allocate(nbytes, alignment, on);
   if (!memory &&
       reclaimed_for(memory.failure(), from.where(), {from.kind(), nbytes, alignment}, &from)) {

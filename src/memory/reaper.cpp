@@ -10,6 +10,7 @@
 #include <optional>
 #include <utility>
 
+#include "backend/lingering.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 #include "os/process.hpp"
@@ -380,8 +381,14 @@ void let_go_again(reclaimable& what) noexcept { process_reaper().put_off(what); 
 
 void start_letting_go() noexcept { process_reaper().start_late(); }
 
-bool let_go_on_demand(std::size_t least_bytes) noexcept {
-  return process_reaper().let_go_on_demand(least_bytes);
+bool let_go_on_demand() noexcept {
+  end_lingering();
+  return process_reaper().let_go_on_demand(1);
+}
+
+bool let_much_go_on_demand() noexcept {
+  constexpr std::size_t k_much = std::size_t{64} << 20;
+  return process_reaper().let_go_on_demand(k_much);
 }
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }

@@ -47,13 +47,13 @@ void let_go_again(reclaimable& what) noexcept;
 // Where there was no memory for the thread that does all this, it is started now; else a load. For
 // whoever asks for memory, or for it to go back.
 void start_letting_go() noexcept;
-// Lets go of what goes on demand where that is so many bytes, each thing counted as 1 MiB at least,
-// and waits till it has been asked for, at most 4 ms; else a load, and false, as on a thread of the
-// library. For whoever is in a call of the program's that asks for memory or for it to go back, and
-// holds no lock. `wait_for_reclaim` does so too.
-bool let_go_on_demand(std::size_t least_bytes = 1) noexcept;
-// So much is kept at most where memory is asked for again and again: asking takes some 0.1 ms.
-inline constexpr std::size_t k_much_to_let_go = std::size_t{64} << 20;
+// Lets go of what goes on demand, and waits till it has been asked for, at most 4 ms; false where
+// there is none, and on a thread of the library. For whoever is in a call of the program's that asks
+// for memory or for it to go back, and holds no lock. `wait_for_reclaim` does so too.
+bool let_go_on_demand() noexcept;
+// The same once that is 64 MiB, each thing counted as 1 MiB at least; else a load. For what is
+// called again and again: asking takes some 0.1 ms.
+bool let_much_go_on_demand() noexcept;
 // How many were let go.
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Returns once more than `seen` were let go; false where no more is to come, or at `until`, and on

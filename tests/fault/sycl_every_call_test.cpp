@@ -1,5 +1,7 @@
 // Every call of dpctl's C interface to SYCL made to fail in turn, in front of the real one: nothing
 // is lost, nothing is given back twice, and what says it succeeded has the right bytes.
+#include <functional>
+
 #include "guests.hpp"
 #include "in_turn.hpp"
 #include "scenario.hpp"
@@ -22,6 +24,11 @@ held_of_sycl more_than(const held_of_sycl& before, const held_of_sycl& now) {
   }
   return more;
 }
+// References to out-of-order queues linger for a second.
+held_of_sycl without_queues(held_of_sycl held) {
+  held.erase("DPCTLQueue_Copy");
+  return held;
+}
 
 struct lent_scenario : scenario {
   explicit lent_scenario(const im::device& device) : scenario(device, true) {}
@@ -34,42 +41,51 @@ const int k_step = every_nth(std::is_same_v<Life, lent_scenario> ? 7 : 1);
 template <class Life>
 class sycl_faults : public on_sycl_relay {
  protected:
+  void SetUp() override {
+    on_sycl_relay::SetUp();
+    if (!IsSkipped()) {
+      EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
+      at_first_ = relay_.held();
+    }
+  }
+  void TearDown() override {
+    if (!IsSkipped()) expect_no_more_than(at_first_);
+    on_sycl_relay::TearDown();
+  }
   // The number of steps that failed.
   int run() const {
     Life life(device_);
     life.run();
     return life.failures();
   }
-  void expect_no_more_than(const held_of_sycl& before) const {
+  template <class Counted = std::identity>
+  void expect_no_more_than(const held_of_sycl& before, Counted counted = {}) const {
     const auto is_all_back = [&] {
       static_cast<void>(im::live());  // which asks out-of-order queues, too
-      return more_than(before, relay_.held()).empty();
+      return more_than(before, counted(relay_.held())).empty();
     };
     EXPECT_TRUE(patiently(is_all_back))
-        << "lost: " << ::testing::PrintToString(more_than(before, relay_.held()));
+        << "lost: " << ::testing::PrintToString(more_than(before, counted(relay_.held())));
   }
   void fail_in_turn(relayed_by_sycl how) {
-    ASSERT_EQ(run(), 0);  // what is made once and kept is there from here on
     fail_each_in_turn(k_step<Life>, [&](int n) {
-      const auto before = relay_.held();
+      const auto before = without_queues(relay_.held());
       relay_.fail_after(n, how);
       const int failures = run();
       const bool was_reached = relay_.fail_none() < 0;
-      expect_no_more_than(before);
+      expect_no_more_than(before, without_queues);
       return life_outcome{failures, was_reached};
     });
   }
+
+ private:
+  held_of_sycl at_first_;
 };
 
 using sycl_lives = ::testing::Types<scenario, lent_scenario, unified_scenario, guests>;
 TYPED_TEST_SUITE(sycl_faults, sycl_lives);
 
-TYPED_TEST(sycl_faults, runs_through_without_faults) {
-  EXPECT_EQ(this->run(), 0);
-  const auto before = this->relay_.held();
-  EXPECT_EQ(this->run(), 0);
-  this->expect_no_more_than(before);
-}
+TYPED_TEST(sycl_faults, runs_through_without_faults) { EXPECT_EQ(this->run(), 0); }
 
 TYPED_TEST(sycl_faults, null_at_every_call_that_gives_something) {
   this->fail_in_turn(relayed_by_sycl::gives_null);
@@ -108,6 +124,18 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
     EXPECT_NE(calls_of([] { static_cast<void>(im::live()); }), 0);
   }
   EXPECT_TRUE(patiently([&] { return im::live().count == before.count; }));
+}
+
+// Intel's OpenCL runtime for CPUs hangs for ever where the last reference to such a queue goes while
+// one of its threads is not quite done with a command, which may have been said to have ended: one
+// in some hundred times.
+TEST_F(sycl_asking, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
+  const im::buffer kept(5000, im::kind::device, {.on = im::queue(device_)});
+  for (int round = 0; round < 2000; ++round) {
+    const stranger theirs(device_);
+    const auto adopted = im::queue::adopt(device_, theirs.queue());
+    im::fill_async(kept.slice(3, 80), 1.25, {.on = adopted}).wait();
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "backend/opencl/gate.hpp"
+#include "backend/opencl/lingering_queue.hpp"
 #include "backend/opencl/queue.hpp"
 #include "core/never_destroyed.hpp"
 #include "os/futex.hpp"
@@ -30,6 +31,19 @@ void run_empty(const api& calls, queue_handle handle, os::clock::time_point unti
   }
 }
 
+// With a reference that stands in for the object, which may go as soon as the lock is open. It goes
+// with the process.
+template <class Queue>
+void run_empty(const Queue& open, std::unique_lock<std::mutex>& hold,
+               os::clock::time_point until) noexcept {
+  const auto& calls = open.calls();
+  auto* const handle = open.handle();
+  if (calls.retain_queue(handle) == cl::k_success) {
+    hold.unlock();
+    run_empty(calls, handle, until);
+  }
+}
+
 }  // namespace
 
 farewell& farewell::only() noexcept {
@@ -45,6 +59,8 @@ farewell& farewell::only() noexcept {
 void farewell::add(gate& closed) noexcept { append(gates_, closed); }
 
 void farewell::add(queue& open) noexcept { append(queues_, open); }
+
+void farewell::add(lingering_queue& open) noexcept { append(lingering_, open); }
 
 void farewell::append(list& to, in_farewell& member) noexcept {
   const std::lock_guard hold{lock_};
@@ -88,17 +104,20 @@ bool farewell::await_a_queue(os::clock::time_point until) noexcept {
   }
   auto& open = static_cast<queue&>(*queues_.next_);
   unlink(open);
-  if (open.quiet()) {
-    return true;
+  if (!open.quiet()) {
+    run_empty(open, hold, until);
   }
-  // A reference that stands in for the object, which may go as soon as the lock is open. It goes
-  // with the process.
-  const auto& calls = open.calls();
-  auto* const handle = open.handle();
-  if (calls.retain_queue(handle) == cl::k_success) {
-    hold.unlock();
-    run_empty(calls, handle, until);
+  return true;
+}
+
+bool farewell::await_a_lingering_queue(os::clock::time_point until) noexcept {
+  std::unique_lock hold{lock_};
+  if (lingering_.next_ == &lingering_) {
+    return false;
   }
+  auto& open = static_cast<lingering_queue&>(*lingering_.next_);
+  unlink(open);
+  run_empty(open, hold, until);
   return true;
 }
 
@@ -106,7 +125,7 @@ void farewell::run() noexcept {
   while (end_a_gate()) {
   }
   const auto until = os::clock::now() + k_longest_wait;
-  while (await_a_queue(until)) {
+  while (await_a_queue(until) || await_a_lingering_queue(until)) {
   }
 }
 

@@ -11,9 +11,10 @@
 namespace isthmus::opencl {
 
 class gate;
+class lingering_queue;
 class queue;
 
-// Stands in one of the two lists below while its owner is in use.
+// Stands in one of the lists below while its owner is in use.
 class in_farewell {
  public:
   in_farewell() = default;
@@ -37,6 +38,7 @@ class farewell {
   // Before anything can open it.
   void add(gate& closed) noexcept;
   void add(queue& open) noexcept;
+  void add(lingering_queue& open) noexcept;
   // Before it goes. Does nothing where it does not stand in a list, and in a forked child.
   void remove(in_farewell& member) noexcept;
 
@@ -49,10 +51,12 @@ class farewell {
   static void unlink(in_farewell& member) noexcept;
   [[nodiscard]] bool end_a_gate() noexcept;
   [[nodiscard]] bool await_a_queue(os::clock::time_point until) noexcept;
+  [[nodiscard]] bool await_a_lingering_queue(os::clock::time_point until) noexcept;
 
   std::mutex lock_;
   list gates_;
   list queues_;
+  list lingering_;
 };
 
 }  // namespace isthmus::opencl

@@ -1,6 +1,7 @@
 #include "backend/opencl/queue.hpp"
 
-#include "backend/library_threads.hpp"
+#include "backend/lingering.hpp"
+#include "backend/opencl/lingering_queue.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
@@ -22,51 +23,31 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
   return told;
 }
 
-namespace {
-
-// Not finished where its owner still has it, who may wait for it meanwhile, which Intel's CPU
-// runtime cannot take (`is_asked_on_demand`).
-void finish_and_release(const api& calls, queue_handle handle,
-                        const std::vector<ref<event>>& running) {
-  for (const auto& each : running) {
-    static_cast<void>(each->wait(std::nullopt));
-  }
-  const os::driver_call call;
-  if (!call) {
-    return;
-  }
-  number references = 1;
-  calls.get_queue_info(handle, cl::k_queue_references, sizeof references, &references, nullptr);
-  if (references == 1) {
-    calls.finish(handle);
-  }
-  calls.release_queue(handle);
-}
-
-}  // namespace
-
-// Intel's CPU runtime leaves the end of an out-of-order queue that was not finished to its worker,
-// which then waits there for itself, and with it all other queues: so finish it first. That may
-// block, so not on the caller's thread.
 queue::~queue() {
   farewell::only().remove(*this);
   if (os::drivers_are_gone()) {
     return;
   }
-  if (!out_of_order_) {
+  if (is_asked_on_demand() && was_put_to_) {
+    let_linger();
+  } else if (out_of_order_) {
+    finish_and_release(calls(), handle_);
+  } else {
     calls().release_queue(handle_);
-    return;
   }
+}
+
+void queue::let_linger() noexcept try {
+  std::vector<ref<event>> running;
+  add_unfinished_of_ours(running);
+  const auto held =
+      std::make_shared<lingering_queue>(calls(), handle_, device_.traits().wants_farewell);
   try {
-    std::vector<ref<event>> running;
-    add_unfinished_of_ours(running);
-    run_on_library_thread(
-        [calls = &calls(), handle = handle_, running = std::move(running)] {
-          finish_and_release(*calls, handle, running);
-        },
-        [](error) {});
-  } catch (const std::bad_alloc&) {  // as without a thread: it is not given back
+    linger(key(), std::move(running), held);
+  } catch (const std::bad_alloc&) {
+    held->abandon();
   }
+} catch (const std::bad_alloc&) {  // it is never given back
 }
 
 std::uintptr_t queue::key() const noexcept { return address(handle_); }

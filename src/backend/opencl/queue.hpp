@@ -88,6 +88,7 @@ class queue final : public isthmus::queue, public in_farewell {
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;
   }
+  void let_linger() noexcept;
   void note_farewell() noexcept {
     if (device_.traits().wants_farewell) {
       farewell::only().add(*this);
@@ -107,6 +108,7 @@ class queue final : public isthmus::queue, public in_farewell {
   device& device_;
   queue_handle handle_;
   bool out_of_order_ = false;
+  std::atomic<bool> was_put_to_{false};
   // Held while the commands of one operation are handed over, so that those of two threads do not
   // mix; the driver does not wait in these calls. Its callbacks never take it.
   std::mutex submitting_;

@@ -3,8 +3,9 @@
 #include <chrono>
 #include <thread>
 #include <utility>
+#include <vector>
 
-#include "backend/sycl/queue.hpp"
+#include "backend/sycl/held_queue.hpp"
 #include "core/never_destroyed.hpp"
 #include "os/futex.hpp"
 #include "os/process.hpp"
@@ -32,14 +33,14 @@ farewell& farewell::only() noexcept {
   return *made;
 }
 
-void farewell::add(const queue& open) {
+farewell::place farewell::add(const held_queue& open) {
   const std::lock_guard hold{lock_};
-  queues_.push_back(&open);
+  return queues_.insert(queues_.end(), &open);
 }
 
-void farewell::remove(const queue& open) noexcept {
+void farewell::remove(place of) noexcept {
   const std::lock_guard hold{lock_};
-  std::erase(queues_, &open);
+  queues_.erase(of);
 }
 
 // Barriers go to all of them first: they run side by side. References stand in for the queues,
@@ -50,7 +51,7 @@ void farewell::run() noexcept try {
     const std::lock_guard hold{lock_};
     for (const auto* open : queues_) {
       const auto& calls = open->calls();
-      known.emplace_back(&calls, owned_queue{calls, calls.copy_queue(open->reference())});
+      known.emplace_back(&calls, owned_queue{calls, calls.copy_queue(open->get())});
     }
   }
   std::vector<std::pair<const api*, event_reference>> ends;

@@ -2,28 +2,30 @@
 // What is done before SYCL is taken down, at the end of the process: Intel's CPU runtime dies there
 // where commands are in flight. The queues that are known are let run empty, some seconds at most.
 
+#include <list>
 #include <mutex>
-#include <vector>
 
 namespace isthmus::sycl {
 
-class queue;
+class held_queue;
 
 // Outlives every thread.
 class farewell {
  public:
   static farewell& only() noexcept;
 
+  using place = std::list<const held_queue*>::iterator;
+
   // Throws std::bad_alloc.
-  void add(const queue& open);
+  [[nodiscard]] place add(const held_queue& open);
   // Before it goes. Pre: this is no forked child.
-  void remove(const queue& open) noexcept;
+  void remove(place of) noexcept;
 
   void run() noexcept;
 
  private:
   std::mutex lock_;
-  std::vector<const queue*> queues_;
+  std::list<const held_queue*> queues_;
 };
 
 }  // namespace isthmus::sycl

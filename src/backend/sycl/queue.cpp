@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backend/copy_parts.hpp"
-#include "backend/sycl/farewell.hpp"
+#include "backend/lingering.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
 
@@ -19,10 +19,9 @@ queue::queue(context& home, device& where, owned_queue reference, bool part)
     : holding_queue{home, where, part},
       context_{home},
       device_{where},
-      reference_{std::move(reference)} {
+      held_{std::make_shared<held_queue>(calls(), std::move(reference))} {
   mark_ordered();
   mark_asking_may_block();
-  farewell::only().add(*this);
 }
 
 queue::queue(context& home, device& where, owned_queue reference, owner keep)
@@ -30,8 +29,8 @@ queue::queue(context& home, device& where, owned_queue reference, owner keep)
       keep_{std::move(keep)},
       context_{home},
       device_{where},
-      reference_{std::move(reference)},
-      in_order_{calls().is_in_order(reference_.get())} {
+      held_{std::make_shared<held_queue>(calls(), std::move(reference))},
+      in_order_{calls().is_in_order(held_->get())} {
   mark_lent();
   mark_asking_may_block();
   if (in_order_) {
@@ -39,19 +38,31 @@ queue::queue(context& home, device& where, owned_queue reference, owner keep)
   } else if (where.is_host()) {
     mark_asked_on_demand();
   }
-  farewell::only().add(*this);
 }
 
 queue::~queue() {
-  if (!os::is_forked_child()) {
-    farewell::only().remove(*this);
+  if (os::drivers_are_gone()) {
+    return;
   }
-  if (!is_default() && !os::drivers_are_gone()) {
+  if (!is_default()) {
     device_.known_queues().remove(key(), *this);
+  }
+  if (is_asked_on_demand() && was_put_to_) {
+    let_linger();
   }
 }
 
-std::uintptr_t queue::key() const noexcept { return calls().queue_key(reference_.get()); }
+void queue::let_linger() noexcept {
+  try {
+    std::vector<ref<event>> running;
+    add_unfinished_of_ours(running);
+    linger(key(), std::move(running), held_);
+  } catch (const std::bad_alloc&) {
+    held_->abandon();
+  }
+}
+
+std::uintptr_t queue::key() const noexcept { return calls().queue_key(reference()); }
 
 bool queue::knows(event& candidate) const noexcept {
   const auto* known = dynamic_cast<operation*>(&candidate);
@@ -70,8 +81,7 @@ bool queue::stand_behind_these(wait_list after) const {
     return false;
   }
   return pending.empty() ||
-         owned_event{calls(),
-                     calls().barrier_behind(reference_.get(), pending.data(), pending.size())};
+         owned_event{calls(), calls().barrier_behind(reference(), pending.data(), pending.size())};
 }
 
 // The event of the last, behind which an out-of-order queue has all of them.
@@ -100,10 +110,11 @@ error queue::put(operation& made, const char* call, std::size_t count, wait_list
   if (!counted) {
     return process_is_ending();
   }
+  was_put_to_.store(true, std::memory_order_relaxed);
   auto last = stand_behind_these(after) ? put_all(count, command) : owned_event{};
   if (!last) {
     // A later one was refused: leave none in flight.
-    call_safely(calls().finish, reference_.get());
+    call_safely(calls().finish, reference());
     return call_failed(call);
   }
   made.submitted(std::move(last));
@@ -139,13 +150,11 @@ result<ref<event>> queue::do_on_host(wait_list after, Work&& work) {
   return put_and_hold(reached, after, fence, made, std::move(in_turn));
 }
 
-owned_event queue::put_barrier() const noexcept {
-  return {calls(), calls().barrier(reference_.get())};
-}
+owned_event queue::put_barrier() const noexcept { return {calls(), calls().barrier(reference())}; }
 
 owned_event queue::copy_part(void* destination, const void* source,
                              std::size_t nbytes) const noexcept {
-  return {calls(), calls().copy(reference_.get(), destination, source, nbytes)};
+  return {calls(), calls().copy(reference(), destination, source, nbytes)};
 }
 
 result<ref<event>> queue::do_copy(void* destination, const void* source, std::size_t nbytes,
@@ -241,7 +250,7 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
   const auto in_middle = turned(pattern, head);
   const std::size_t is_there = middle != 0 ? 1 : 0;
   return submit("sycl::queue::fill", head + behind + is_there, after, [=, this](std::size_t index) {
-    auto* const on = reference_.get();
+    auto* const on = reference();
     if (index < is_there) {
       return owned_event{calls(),
                          fill_words(calls(), on, advance(destination, head), in_middle, middle)};
@@ -260,7 +269,7 @@ result<ref<event>> queue::do_prefetch(const void* pointer, std::size_t nbytes, b
     return do_fence(after);
   }
   return submit("sycl::queue::prefetch", 1, after, [=, this](std::size_t) {
-    return owned_event{calls(), calls().prefetch(reference_.get(), pointer, nbytes)};
+    return owned_event{calls(), calls().prefetch(reference(), pointer, nbytes)};
   });
 }
 
@@ -268,7 +277,7 @@ result<ref<event>> queue::do_advise(const void* pointer, std::size_t nbytes, std
                                     wait_list after) {
   return submit("sycl::queue::mem_advise", 1, after, [=, this](std::size_t) {
     return owned_event{calls(),
-                       calls().advise(reference_.get(), pointer, nbytes, static_cast<int>(advice))};
+                       calls().advise(reference(), pointer, nbytes, static_cast<int>(advice))};
   });
 }
 

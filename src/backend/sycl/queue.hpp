@@ -13,6 +13,7 @@
 
 #include "backend/holding_queue.hpp"
 #include "backend/sycl/event.hpp"
+#include "backend/sycl/held_queue.hpp"
 
 namespace isthmus::sycl {
 
@@ -26,7 +27,7 @@ class queue final : public holding_queue {
 
   [[nodiscard]] std::uintptr_t key() const noexcept override;
   [[nodiscard]] const api& calls() const noexcept { return context_.calls(); }
-  [[nodiscard]] queue_reference reference() const noexcept { return reference_.get(); }
+  [[nodiscard]] queue_reference reference() const noexcept { return held_->get(); }
 
  protected:
   [[nodiscard]] result<ref<event>> do_copy(void* destination, const void* source,
@@ -42,7 +43,7 @@ class queue final : public holding_queue {
                                              std::uint32_t advice, wait_list after) override;
   [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
-  [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
+  [[nodiscard]] void* native() const noexcept override { return reference(); }
 
  private:
   // Puts `count` commands in a row, one operation to everybody else, now or later: command(index)
@@ -59,6 +60,7 @@ class queue final : public holding_queue {
   template <class Work>
   result<ref<event>> do_on_host(wait_list after, Work&& work);
   [[nodiscard]] bool stand_behind_these(wait_list after) const;
+  void let_linger() noexcept;
   [[nodiscard]] owned_event put_barrier() const noexcept;
   [[nodiscard]] owned_event copy_part(void* destination, const void* source,
                                       std::size_t nbytes) const noexcept;
@@ -66,8 +68,9 @@ class queue final : public holding_queue {
   owner keep_;
   context& context_;
   device& device_;
-  owned_queue reference_;
+  std::shared_ptr<held_queue> held_;
   bool in_order_ = true;
+  mutable std::atomic<bool> was_put_to_{false};
 };
 
 }  // namespace isthmus::sycl

@@ -41,6 +41,7 @@ class owned {
     }
   }
 
+  void abandon() noexcept { handle_ = nullptr; }
   [[nodiscard]] Handle get() const noexcept { return handle_; }
   [[nodiscard]] explicit operator bool() const noexcept { return handle_ != nullptr; }
 

@@ -1,0 +1,129 @@
+#include "backend/lingering.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <list>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+
+#include "core/never_destroyed.hpp"
+#include "os/futex.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+namespace {
+
+// Far longer than a thread that may run is kept from it.
+constexpr std::chrono::seconds k_lingers{1};
+// By whoever adds one: what is over goes faster than it comes.
+constexpr std::size_t k_looks = 2;
+
+using event_list = std::list<ref<event>>;
+
+struct guest {
+  std::uintptr_t key;
+  event_list running;
+  std::shared_ptr<void> held;
+  os::clock::time_point idle_since;  // at the earliest
+  bool is_being_asked_for = false;   // what is running is with a thread that asks
+};
+
+// Those that came first are in front. Nothing is asked or let go under the lock.
+class guest_list {
+ public:
+  void add(std::uintptr_t key, const std::vector<ref<event>>& running, std::shared_ptr<void> held) {
+    std::list<guest> one;
+    one.push_back({key, {running.begin(), running.end()}, std::move(held), os::clock::now()});
+    const std::lock_guard hold{lock_};
+    const auto [place, is_new] = places_.try_emplace(key, one.begin());
+    if (is_new) {
+      guests_.splice(guests_.end(), one);
+      count_.store(guests_.size(), std::memory_order_relaxed);
+    } else {
+      renew(*place->second, one.front());
+    }
+  }  // what gave way goes here, behind the lock
+
+  void look_at_first(std::size_t count) noexcept {
+    for (auto left = std::min(count, size()); left != 0; --left) {
+      if (!look_at_first()) {
+        return;
+      }
+    }
+  }
+  [[nodiscard]] std::size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
+
+ private:
+  void renew(guest& known, guest& with) noexcept {
+    known.running.splice(known.running.end(), with.running);
+    known.held.swap(with.held);
+    put_last(known);
+  }
+  void put_last(guest& known) noexcept {
+    known.idle_since = os::clock::now();
+    guests_.splice(guests_.end(), guests_, places_.find(known.key)->second);
+  }
+
+  // False where it stays, and with it all that are idle behind it.
+  bool look_at_first() noexcept {
+    std::shared_ptr<void> over;
+    std::unique_lock hold{lock_};
+    if (guests_.empty()) {
+      return false;
+    }
+    auto& first = guests_.front();
+    if (first.is_being_asked_for) {
+      put_last(first);
+    } else if (!first.running.empty()) {
+      ask_for(first, hold);
+    } else if (os::clock::now() - first.idle_since < k_lingers) {
+      return false;
+    } else {
+      over = std::move(first.held);
+      places_.erase(first.key);
+      guests_.pop_front();
+      count_.store(guests_.size(), std::memory_order_relaxed);
+    }
+    hold.unlock();
+    return true;
+  }
+  void ask_for(guest& asked, std::unique_lock<std::mutex>& hold) noexcept {
+    event_list running;
+    running.swap(asked.running);
+    asked.is_being_asked_for = true;
+    put_last(asked);
+    hold.unlock();
+    running.remove_if([](const ref<event>& each) { return !each->pending(); });
+    hold.lock();
+    asked.running.splice(asked.running.end(), running);
+    asked.is_being_asked_for = false;
+    put_last(asked);
+  }
+
+  std::mutex lock_;
+  std::list<guest> guests_;
+  std::unordered_map<std::uintptr_t, std::list<guest>::iterator> places_;
+  std::atomic<std::size_t> count_{0};
+};
+
+guest_list& process_guests() noexcept {
+  static never_destroyed<guest_list> only;
+  return *only;
+}
+
+}  // namespace
+
+void linger(std::uintptr_t key, std::vector<ref<event>> running, std::shared_ptr<void> held) {
+  process_guests().add(key, running, std::move(held));
+  process_guests().look_at_first(k_looks);
+}
+
+void end_lingering() noexcept {
+  if (process_guests().size() != 0 && !os::is_forked_child()) {
+    process_guests().look_at_first(process_guests().size());
+  }
+}
+
+}  // namespace isthmus

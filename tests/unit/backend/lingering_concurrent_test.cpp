@@ -1,0 +1,137 @@
+#include "backend/lingering.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "support/patiently.hpp"
+
+namespace isthmus {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Tells whether what it lent lingers.
+class lender {
+ public:
+  [[nodiscard]] std::shared_ptr<void> lend() {
+    auto made = std::make_shared<int>(0);
+    lent_ = made;
+    return made;
+  }
+  [[nodiscard]] bool has_it_back() const { return lent_.expired(); }
+  [[nodiscard]] bool gets_it_back() const {
+    return support::patiently([this] {
+      end_lingering();
+      return has_it_back();
+    });
+  }
+
+ private:
+  std::weak_ptr<void> lent_;
+};
+
+TEST(lingering, goes_a_while_after_all_has_ended) {
+  lender from;
+  const auto last = make_ref<host_event>();
+  const auto begin = os::clock::now();
+  linger(1, {last}, from.lend());
+  std::this_thread::sleep_for(1200ms);
+  end_lingering();
+  end_lingering();
+  EXPECT_FALSE(from.has_it_back()) << "something is running";
+  last->finish({});
+  const auto ended = os::clock::now();
+  EXPECT_TRUE(from.gets_it_back());
+  EXPECT_GE(os::clock::now() - ended, 1s);
+  EXPECT_GE(os::clock::now() - begin, 2s);
+}
+
+TEST(lingering, gives_way_to_what_lingers_by_the_same_key) {
+  lender first;
+  lender second;
+  linger(2, {}, first.lend());
+  linger(2, {}, second.lend());
+  EXPECT_TRUE(first.has_it_back());
+  EXPECT_FALSE(second.has_it_back());
+  EXPECT_TRUE(second.gets_it_back());
+}
+
+TEST(lingering, waits_for_what_was_running_when_it_gave_way) {
+  lender first;
+  lender second;
+  const auto last = make_ref<host_event>();
+  linger(3, {last}, first.lend());
+  linger(3, {}, second.lend());
+  std::this_thread::sleep_for(1200ms);
+  end_lingering();
+  EXPECT_FALSE(second.has_it_back());
+  last->finish({});
+  EXPECT_TRUE(second.gets_it_back());
+}
+
+TEST(lingering, what_runs_for_long_keeps_nothing_else) {
+  lender of_long;
+  lender of_short;
+  const auto last = make_ref<host_event>();
+  linger(4, {last}, of_long.lend());
+  linger(5, {}, of_short.lend());
+  EXPECT_TRUE(of_short.gets_it_back());
+  EXPECT_FALSE(of_long.has_it_back());
+  last->finish({});
+  EXPECT_TRUE(of_long.gets_it_back());
+}
+
+// Let go of by an event's end, as a queue may be.
+TEST(lingering, may_begin_while_another_is_asked_for) {
+  class begins final : public continuation {
+   public:
+    explicit begins(std::shared_ptr<void> held) : held_{std::move(held)} {}
+    void run(event&) noexcept override {
+      linger(7, {}, std::move(held_));
+      delete this;
+    }
+
+   private:
+    std::shared_ptr<void> held_;
+  };
+  class ends_when_asked final : public event {
+    void refresh() noexcept override { complete({}); }
+  };
+  lender first;
+  lender second;
+  const auto last = make_ref<ends_when_asked>();
+  last->on_complete_at_leisure(*new begins{second.lend()});
+  linger(6, {last}, first.lend());
+  EXPECT_TRUE(first.gets_it_back());
+  EXPECT_TRUE(second.gets_it_back());
+}
+
+TEST(lingering, may_be_looked_at_by_many) {
+  std::vector<lender> lenders(100);
+  std::vector<ref<host_event>> last(lenders.size());
+  for (std::size_t i = 0; i < lenders.size(); ++i) {
+    last[i] = make_ref<host_event>();
+    linger(100 + i, {last[i]}, lenders[i].lend());
+  }
+  std::vector<std::thread> lookers;
+  for (int i = 0; i < 4; ++i) {
+    lookers.emplace_back([&] {
+      EXPECT_TRUE(support::patiently([&] {
+        end_lingering();
+        return std::all_of(lenders.begin(), lenders.end(),
+                           [](const lender& each) { return each.has_it_back(); });
+      }));
+    });
+  }
+  for (const auto& each : last) {
+    std::this_thread::sleep_for(1ms);
+    each->finish({});
+  }
+  for (auto& each : lookers) {
+    each.join();
+  }
+}
+
+}  // namespace
+}  // namespace isthmus
