@@ -17,8 +17,9 @@ namespace {
 
 // Far longer than a thread that may run is kept from it.
 constexpr std::chrono::seconds k_lingers{1};
-// By whoever adds one: what is over goes faster than it comes.
-constexpr std::size_t k_looks = 2;
+// By whoever adds one, which takes two of them itself: what is over goes faster than it comes.
+constexpr std::size_t k_looks_of_one = 4;
+constexpr std::size_t k_looks_of_a_call = 64;
 
 using event_list = std::list<ref<event>>;
 
@@ -26,14 +27,15 @@ struct guest {
   std::uintptr_t key;
   event_list running;
   std::shared_ptr<void> held;
-  os::clock::time_point idle_since;  // at the earliest
+  os::clock::time_point idle_since;  // at the latest, where nothing is running
   bool is_being_asked_for = false;   // what is running is with a thread that asks
 };
 
-// Those that came first are in front. Nothing is asked or let go under the lock.
+// Those that came first are in front; what is idle there may hide what has ended behind it, for as
+// long as it lingers. Nothing is asked or let go of under the lock.
 class guest_list {
  public:
-  void add(std::uintptr_t key, const std::vector<ref<event>>& running, std::shared_ptr<void> held) {
+  void add(std::uintptr_t key, wait_list running, std::shared_ptr<void> held) {
     std::list<guest> one;
     one.push_back({key, {running.begin(), running.end()}, std::move(held), os::clock::now()});
     const std::lock_guard hold{lock_};
@@ -46,12 +48,16 @@ class guest_list {
     }
   }  // what gave way goes here, behind the lock
 
+  // Not within itself: what is let go of may linger again. Nor in a driver's call, which may have
+  // let go of what lingers from now on.
   void look_at_first(std::size_t count) noexcept {
-    for (auto left = std::min(count, size()); left != 0; --left) {
-      if (!look_at_first()) {
-        return;
-      }
+    if (is_looking_ || in_continuation()) {
+      return;
     }
+    is_looking_ = true;
+    for (auto left = std::min(count, size()); left != 0 && look_at_first(); --left) {
+    }
+    is_looking_ = false;
   }
   [[nodiscard]] std::size_t size() const noexcept { return count_.load(std::memory_order_relaxed); }
 
@@ -102,6 +108,7 @@ class guest_list {
     put_last(asked);
   }
 
+  static inline thread_local bool is_looking_ = false;
   std::mutex lock_;
   std::list<guest> guests_;
   std::unordered_map<std::uintptr_t, std::list<guest>::iterator> places_;
@@ -115,14 +122,14 @@ guest_list& process_guests() noexcept {
 
 }  // namespace
 
-void linger(std::uintptr_t key, std::vector<ref<event>> running, std::shared_ptr<void> held) {
+void linger(std::uintptr_t key, wait_list running, std::shared_ptr<void> held) {
   process_guests().add(key, running, std::move(held));
-  process_guests().look_at_first(k_looks);
+  process_guests().look_at_first(k_looks_of_one);
 }
 
 void end_lingering() noexcept {
   if (process_guests().size() != 0 && !os::is_forked_child()) {
-    process_guests().look_at_first(process_guests().size());
+    process_guests().look_at_first(k_looks_of_a_call);
   }
 }
 

@@ -9,17 +9,19 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "backend/event.hpp"
 
 namespace isthmus {
 
-// Lets go of `held` a second after all of `running` have ended or later, on a thread that is in one
-// of these two functions. What lingers by the same key gives way to it. Pre: `key` is nobody else's
-// while `held` is. Throws std::bad_alloc, and then nothing is done.
-void linger(std::uintptr_t key, std::vector<ref<event>> running, std::shared_ptr<void> held);
-// Lets go of what has lingered for long enough; else a load. Pre: the caller holds no lock.
+// Lets go of `held` a second or more after all of `running` were found to have ended, on a thread
+// that is in one of these two functions: in a call of the driver's never. What lingers by the same
+// key gives way to it. `held` may linger again, by this function, when it is let go of. Pre: `key`
+// is nobody else's while `held` is; the caller holds no lock. Throws std::bad_alloc, and then
+// nothing is done.
+void linger(std::uintptr_t key, wait_list running, std::shared_ptr<void> held);
+// Looks at those that have lingered for longest, at most 64 of them; a load where there are none.
+// Pre: the caller holds no lock.
 void end_lingering() noexcept;
 
 }  // namespace isthmus

@@ -49,7 +49,8 @@ void let_go_again(reclaimable& what) noexcept;
 void start_letting_go() noexcept;
 // Lets go of what goes on demand, and waits till it has been asked for, at most 4 ms; false where
 // there is none, and on a thread of the library. For whoever is in a call of the program that asks
-// for memory or for it to go back, and holds no lock. `wait_for_reclaim` does so too.
+// for memory or for it to go back, and holds no lock. `wait_for_reclaim` does so too. Looks at what
+// lingers as well (backend/lingering.hpp).
 bool let_go_on_demand() noexcept;
 // The same once that is 64 MiB, each thing counted as 1 MiB at least; else a load. For what is
 // called again and again: asking takes some 0.1 ms.

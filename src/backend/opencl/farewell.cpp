@@ -20,7 +20,8 @@ constexpr std::chrono::microseconds k_between_looks{50};
 // What is made here goes with the process.
 void run_empty(const api& calls, queue_handle handle, os::clock::time_point until) noexcept {
   event_handle last = nullptr;
-  if (calls.enqueue_barrier(handle, 0, nullptr, &last) == cl::k_success) {
+  if (os::clock::now() < until &&
+      calls.enqueue_barrier(handle, 0, nullptr, &last) == cl::k_success) {
     calls.flush(handle);
     code reached = cl::k_complete;
     while (calls.get_event_info(last, cl::k_event_status, sizeof reached, &reached, nullptr) ==

@@ -1,31 +1,71 @@
 #include "backend/opencl/lingering_queue.hpp"
 
-#include "backend/library_threads.hpp"
-#include "os/process.hpp"
+#include <memory>
+#include <utility>
+
+#include "backend/call_of_any_thread.hpp"
+#include "backend/lingering.hpp"
+#include "backend/opencl/gate.hpp"
+#include "core/sizes.hpp"
 
 namespace isthmus::opencl {
-namespace {
 
-// Not finished where its owner still has it, who may wait for it meanwhile, which Intel's CPU
-// runtime cannot take (`is_asked_on_demand`).
-void finish_and_release_here(const api& calls, queue_handle handle) noexcept {
-  const os::driver_call call;
-  if (!call) {
-    return;
-  }
-  number references = 1;
-  calls.get_queue_info(handle, cl::k_queue_references, sizeof references, &references, nullptr);
-  if (references == 1) {
-    calls.finish(handle);
-  }
-  calls.release_queue(handle);
+void lingering_queue::begin(ref<context> home, const device& where, queue_handle handle,
+                            wait_list running) {
+  begin(std::move(home), where, handle, running, false);
 }
 
-}  // namespace
+void lingering_queue::begin(ref<context> home, const device& where, queue_handle handle,
+                            wait_list running, bool is_over) {
+  const auto held = std::make_shared<lingering_queue>(std::move(home), where, handle, is_over);
+  try {
+    linger(address(handle), running, held);
+  } catch (const std::bad_alloc&) {
+    held->handle_ = nullptr;
+    throw;
+  }
+}
 
-void finish_and_release(const api& calls, queue_handle handle) noexcept try {
-  run_on_library_thread([&calls, handle] { finish_and_release_here(calls, handle); }, [](error) {});
-} catch (const std::bad_alloc&) {  // as without a thread: it is not given back
+lingering_queue::lingering_queue(ref<context> home, const device& where, queue_handle handle,
+                                 bool is_over) noexcept
+    : home_{std::move(home)}, where_{where}, handle_{handle}, is_over_{is_over} {
+  if (where.traits().wants_farewell) {
+    farewell::only().add(*this);
+  }
+}
+
+lingering_queue::~lingering_queue() {
+  const call_of_any_thread counted;
+  if (handle_ != nullptr && counted) {
+    if (!is_over_ && is_last()) {
+      begin_again();
+    } else {
+      calls().release_queue(handle_);
+    }
+  }
+  farewell::only().remove(*this);
+}
+
+bool lingering_queue::is_last() const noexcept {
+  number references = 1;
+  calls().get_queue_info(handle_, cl::k_queue_references, sizeof references, &references, nullptr);
+  return references == 1;
+}
+
+// Its owner, who has let go of it, may have put work there that is running, and cannot be waiting
+// for it: a barrier tells its end.
+void lingering_queue::begin_again() noexcept try {
+  std::vector<ref<event>> running;
+  auto made = make_ref<operation>(home_->driver(), home_->handle(), where_, gate_list{});
+  running.reserve(1);
+  operation_events barrier;
+  if (calls().enqueue_barrier(handle_, 0, nullptr, &barrier.last) == cl::k_success) {
+    calls().flush(handle_);
+    made->submitted(barrier);
+    running.push_back(std::move(made));
+  }
+  begin(home_, where_, handle_, running, true);
+} catch (const std::bad_alloc&) {  // it is never given back
 }
 
 }  // namespace isthmus::opencl

@@ -1,39 +1,36 @@
 #pragma once
-// A reference to an out-of-order queue which nothing more is put to (backend/lingering.hpp).
+// A reference to an out-of-order queue which nothing more is put to by us (backend/lingering.hpp).
 
-#include "backend/opencl/api.hpp"
+#include "backend/opencl/context.hpp"
 #include "backend/opencl/farewell.hpp"
 
 namespace isthmus::opencl {
 
-// Gives back a reference to an out-of-order queue, on a thread of the library: what its owner has
-// put there, who has let go of it, is waited for first. Never blocks.
-void finish_and_release(const api& calls, queue_handle handle) noexcept;
-
 class lingering_queue final : public in_farewell {
  public:
-  // `wants_farewell`: commands in flight there are a matter of the process' end.
-  lingering_queue(const api& calls, queue_handle handle, bool wants_farewell) noexcept
-      : calls_{calls}, handle_{handle} {
-    if (wants_farewell) {
-      farewell::only().add(*this);
-    }
-  }
-  ~lingering_queue() {
-    farewell::only().remove(*this);
-    if (handle_ != nullptr) {
-      finish_and_release(calls_, handle_);
-    }
-  }
+  // Takes over the reference, which is given back a while after `running` have ended, and whatever
+  // others have put there who let go of the queue meanwhile. Throws std::bad_alloc, and then it is
+  // never given back.
+  static void begin(ref<context> home, const device& where, queue_handle handle, wait_list running);
 
-  [[nodiscard]] const api& calls() const noexcept { return calls_; }
+  // By `begin` alone. `is_over`: nothing is put there any more, by nobody.
+  lingering_queue(ref<context> home, const device& where, queue_handle handle,
+                  bool is_over) noexcept;
+  ~lingering_queue();
+
+  [[nodiscard]] const api& calls() const noexcept { return home_->driver().calls(); }
   [[nodiscard]] queue_handle handle() const noexcept { return handle_; }
-  // It is never given back.
-  void abandon() noexcept { handle_ = nullptr; }
 
  private:
-  const api& calls_;
+  static void begin(ref<context> home, const device& where, queue_handle handle, wait_list running,
+                    bool is_over);
+  [[nodiscard]] bool is_last() const noexcept;
+  void begin_again() noexcept;
+
+  ref<context> home_;
+  const device& where_;
   queue_handle handle_;
+  const bool is_over_;
 };
 
 }  // namespace isthmus::opencl

@@ -24,15 +24,15 @@ result<queue_facts> ask_queue(const api& calls, queue_handle handle) {
 }
 
 queue::~queue() {
-  farewell::only().remove(*this);
   if (os::drivers_are_gone()) {
+    farewell::only().remove(*this);
     return;
   }
-  if (is_asked_on_demand() && was_put_to_) {
+  if (is_asked_on_demand()) {
     let_linger();
-  } else if (out_of_order_) {
-    finish_and_release(calls(), handle_);
-  } else {
+  }
+  farewell::only().remove(*this);
+  if (!is_asked_on_demand()) {
     calls().release_queue(handle_);
   }
 }
@@ -40,13 +40,7 @@ queue::~queue() {
 void queue::let_linger() noexcept try {
   std::vector<ref<event>> running;
   add_unfinished_of_ours(running);
-  const auto held =
-      std::make_shared<lingering_queue>(calls(), handle_, device_.traits().wants_farewell);
-  try {
-    linger(key(), std::move(running), held);
-  } catch (const std::bad_alloc&) {
-    held->abandon();
-  }
+  lingering_queue::begin(ref<context>{&context_}, device_, handle_, running);
 } catch (const std::bad_alloc&) {  // it is never given back
 }
 

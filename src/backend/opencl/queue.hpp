@@ -108,7 +108,6 @@ class queue final : public isthmus::queue, public in_farewell {
   device& device_;
   queue_handle handle_;
   bool out_of_order_ = false;
-  std::atomic<bool> was_put_to_{false};
   // Held while the commands of one operation are handed over, so that those of two threads do not
   // mix; the driver does not wait in these calls. Its callbacks never take it.
   std::mutex submitting_;

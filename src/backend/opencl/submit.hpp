@@ -111,7 +111,6 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   auto made = make_ref<operation>(context_.driver(), context_.handle(), where(), std::move(gates));
   operation_events events;
   code outcome = cl::k_success;
-  was_put_to_.store(true, std::memory_order_relaxed);
   {
     const std::lock_guard hold{submitting_};
     outcome = may_be_ended ? put_between_barriers(count, waits, command, events)

@@ -47,7 +47,7 @@ queue::~queue() {
   if (!is_default()) {
     device_.known_queues().remove(key(), *this);
   }
-  if (is_asked_on_demand() && was_put_to_) {
+  if (is_asked_on_demand()) {
     let_linger();
   }
 }
@@ -56,7 +56,7 @@ void queue::let_linger() noexcept {
   try {
     std::vector<ref<event>> running;
     add_unfinished_of_ours(running);
-    linger(key(), std::move(running), held_);
+    linger(key(), running, held_);
   } catch (const std::bad_alloc&) {
     held_->abandon();
   }
@@ -110,7 +110,6 @@ error queue::put(operation& made, const char* call, std::size_t count, wait_list
   if (!counted) {
     return process_is_ending();
   }
-  was_put_to_.store(true, std::memory_order_relaxed);
   auto last = stand_behind_these(after) ? put_all(count, command) : owned_event{};
   if (!last) {
     // A later one was refused: leave none in flight.

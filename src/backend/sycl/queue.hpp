@@ -70,7 +70,6 @@ class queue final : public holding_queue {
   device& device_;
   std::shared_ptr<held_queue> held_;
   bool in_order_ = true;
-  mutable std::atomic<bool> was_put_to_{false};
 };
 
 }  // namespace isthmus::sycl
