@@ -104,8 +104,8 @@ TYPED_TEST(sycl_faults, every_operation_ends_badly) {
 
 using sycl_asking = on_sycl_relay;
 
-// Intel's OpenCL runtime for CPUs crashes where one thread waits for such a queue while another puts
-// anything there: a program that is in no call of ours may do so.
+// Intel's OpenCL runtime for CPUs crashes where one thread waits for such a queue while another
+// puts anything there: a program that is in no call of ours may do so.
 TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
   constexpr long k_many = 1'000'000;
   const auto calls_of = [&](const auto& what) {
@@ -129,9 +129,9 @@ TEST_F(sycl_asking, an_out_of_order_queue_is_asked_on_demand) {
   EXPECT_TRUE(patiently([&] { return im::live().count == before.count; }));
 }
 
-// Intel's OpenCL runtime for CPUs hangs for ever where the last reference to such a queue goes while
-// one of its threads is not quite done with a command, which may have been said to have ended, one
-// in some hundred times: so would this test.
+// Intel's OpenCL runtime for CPUs hangs for ever where the last reference to such a queue goes
+// while one of its threads is not quite done with a command, which may have been said to have
+// ended: so would this test.
 TEST_F(sycl_asking, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
   const im::buffer kept(5000, im::kind::device, {.on = im::queue(device_)});
   for (int round = 0; round < 2000; ++round) {

@@ -114,8 +114,8 @@ TEST_P(opencl_adopt, an_out_of_order_queue_that_its_owner_leaves_behind_goes_onc
   finish(line().fence({}));
 }
 
-// Intel's runtime hangs for ever where the last reference goes while one of its threads is not quite
-// done with a command that has been said to have ended: so would this test.
+// Intel's runtime hangs for ever where the last reference goes while one of its threads is not
+// quite done with a command that has been said to have ended: so would this test.
 TEST_P(opencl_adopt, an_out_of_order_queue_may_go_with_the_last_that_was_waited_for) {
   const block made{home(), where(), 1000};
   for (int round = 0; round < 1000; ++round) {
