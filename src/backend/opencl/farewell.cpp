@@ -32,19 +32,6 @@ void run_empty(const api& calls, queue_handle handle, os::clock::time_point unti
   }
 }
 
-// With a reference that stands in for the object, which may go as soon as the lock is open. It goes
-// with the process.
-template <class Queue>
-void run_empty(const Queue& open, std::unique_lock<std::mutex>& hold,
-               os::clock::time_point until) noexcept {
-  const auto& calls = open.calls();
-  auto* const handle = open.handle();
-  if (calls.retain_queue(handle) == cl::k_success) {
-    hold.unlock();
-    run_empty(calls, handle, until);
-  }
-}
-
 }  // namespace
 
 farewell& farewell::only() noexcept {
@@ -98,27 +85,25 @@ bool farewell::end_a_gate() noexcept {
   return true;
 }
 
-bool farewell::await_a_queue(os::clock::time_point until) noexcept {
+template <class Queue>
+bool farewell::await_one_of(list& queues, os::clock::time_point until) noexcept {
   std::unique_lock hold{lock_};
-  if (queues_.next_ == &queues_) {
+  if (queues.next_ == &queues) {
     return false;
   }
-  auto& open = static_cast<queue&>(*queues_.next_);
+  auto& open = static_cast<Queue&>(*queues.next_);
   unlink(open);
-  if (!open.quiet()) {
-    run_empty(open, hold, until);
+  if (open.quiet()) {
+    return true;
   }
-  return true;
-}
-
-bool farewell::await_a_lingering_queue(os::clock::time_point until) noexcept {
-  std::unique_lock hold{lock_};
-  if (lingering_.next_ == &lingering_) {
-    return false;
+  // A reference that stands in for the object, which may go as soon as the lock is open. It goes
+  // with the process.
+  const auto& calls = open.calls();
+  auto* const handle = open.handle();
+  if (calls.retain_queue(handle) == cl::k_success) {
+    hold.unlock();
+    run_empty(calls, handle, until);
   }
-  auto& open = static_cast<lingering_queue&>(*lingering_.next_);
-  unlink(open);
-  run_empty(open, hold, until);
   return true;
 }
 
@@ -126,7 +111,7 @@ void farewell::run() noexcept {
   while (end_a_gate()) {
   }
   const auto until = os::clock::now() + k_longest_wait;
-  while (await_a_queue(until) || await_a_lingering_queue(until)) {
+  while (await_one_of<queue>(queues_, until) || await_one_of<lingering_queue>(lingering_, until)) {
   }
 }
 

@@ -50,8 +50,8 @@ class farewell {
   void append(list& to, in_farewell& member) noexcept;
   static void unlink(in_farewell& member) noexcept;
   [[nodiscard]] bool end_a_gate() noexcept;
-  [[nodiscard]] bool await_a_queue(os::clock::time_point until) noexcept;
-  [[nodiscard]] bool await_a_lingering_queue(os::clock::time_point until) noexcept;
+  template <class Queue>
+  [[nodiscard]] bool await_one_of(list& queues, os::clock::time_point until) noexcept;
 
   std::mutex lock_;
   list gates_;

@@ -20,6 +20,8 @@ class lingering_queue final : public in_farewell {
 
   [[nodiscard]] const api& calls() const noexcept { return home_->driver().calls(); }
   [[nodiscard]] queue_handle handle() const noexcept { return handle_; }
+  // Whether nothing can be pending: others' work may be.
+  [[nodiscard]] static bool quiet() noexcept { return false; }
 
  private:
   static void begin(ref<context> home, const device& where, queue_handle handle, wait_list running,
