@@ -1,9 +1,14 @@
-# isthmus_add_tests(<name> SOURCES <files> [LABELS <labels>] [TIMEOUT <s>] [INTERNAL])
+# What the tests labelled `plain` need, and no more.
+add_custom_target(plain_tests)
+
+# isthmus_add_tests(<name> SOURCES <files> [LABELS <labels>] [TIMEOUT <s>] [SHARDS <n>] [INTERNAL])
 #
-# One gtest executable and one ctest of that name. It is linked with the shared library, so that it
-# sees what users see, or with INTERNAL with the objects behind it. No sources: no test.
+# One gtest executable and one ctest of that name, or SHARDS of them, name_1 to name_n, each with its
+# share of the tests, so that the processors are used to the end. It is linked with the shared library,
+# so that it sees what users see, or with INTERNAL with the objects of which that is made. No sources:
+# no test.
 function(isthmus_add_tests name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "TIMEOUT" "SOURCES;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "INTERNAL" "TIMEOUT;SHARDS" "SOURCES;LABELS")
   if(NOT arg_SOURCES)
     return()
   endif()
@@ -22,8 +27,41 @@ function(isthmus_add_tests name)
   # What the tests call is optimised; that they are not themselves takes 2/3 off their compilation.
   target_compile_options(${name} PRIVATE -O0)
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <string> <thread> <vector>)
-  add_test(NAME ${name} COMMAND ${name} --gtest_brief=1)
-  set_tests_properties(${name} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+  if(NOT arg_SHARDS)
+    set(arg_SHARDS 1)
+  endif()
+  isthmus_add_runs(${name} ${name} ${arg_SHARDS} LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT})
+endfunction()
+
+# isthmus_add_runs(<name> <executable> <n> [FILTER <filter>] [LABELS <labels>] [TIMEOUT <s>]
+#                  [ENVIRONMENT <name=value>...])
+#
+# One ctest, or n that share the tests of a gtest executable among them. FILTER chooses tests; it stands
+# before what GTEST_FILTER leaves out, as that of a preset does.
+function(isthmus_add_runs name executable shards)
+  cmake_parse_arguments(PARSE_ARGV 3 arg "" "FILTER;TIMEOUT" "LABELS;ENVIRONMENT")
+  foreach(shard RANGE 1 ${shards})
+    set(each ${name})
+    set(changes "")
+    if(shards GREATER 1)
+      set(each ${name}_${shard})
+      math(EXPR index "${shard} - 1")
+      list(APPEND changes "GTEST_TOTAL_SHARDS=set:${shards}" "GTEST_SHARD_INDEX=set:${index}")
+    endif()
+    if(arg_FILTER)
+      list(APPEND changes "GTEST_FILTER=string_prepend:${arg_FILTER}")
+    endif()
+    add_test(NAME ${each} COMMAND ${executable} --gtest_brief=1)
+    set_tests_properties(${each} PROPERTIES LABELS "${arg_LABELS}" TIMEOUT ${arg_TIMEOUT}
+      ENVIRONMENT "${arg_ENVIRONMENT}" ENVIRONMENT_MODIFICATION "${changes}")
+  endforeach()
+endfunction()
+
+# isthmus_add_plain(<name> <executable> <filter> [ENVIRONMENT ...]): those tests of it once more where
+# no sanitizer runs.
+function(isthmus_add_plain name executable filter)
+  add_dependencies(plain_tests ${executable})
+  isthmus_add_runs(plain_${name} ${executable} 1 FILTER "${filter}" LABELS plain TIMEOUT 300 ${ARGN})
 endfunction()
 
 # isthmus_glob(<variable> <pattern>...): files below tests/, looked for again at every build.
@@ -39,6 +77,7 @@ function(isthmus_add_compiled name source)
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}/include")
   isthmus_target(${name})
   target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:C>:-std=c99> -pedantic -Werror)
+  add_dependencies(plain_tests ${name})
 endfunction()
 
 # isthmus_add_headers_alone(<headers>): each must compile without another before it.
@@ -58,6 +97,7 @@ function(isthmus_add_headers_alone)
   endforeach()
   file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/alone")
   add_custom_target(headers_alone ALL DEPENDS ${stamps})
+  add_dependencies(plain_tests headers_alone)
 endfunction()
 
 # isthmus_add_compile_fail(<files>): each must not compile, and say what its first line expects.
@@ -75,13 +115,14 @@ function(isthmus_add_compile_fail)
         "${first}" -o "${read}"
       COMMENT "Reading isthmus.hpp for what must not compile")
     add_custom_target(read_first ALL DEPENDS "${read}")
+    add_dependencies(plain_tests read_first)
   endif()
   foreach(source IN LISTS ARGN)
     cmake_path(GET source STEM name)
     add_test(NAME compile_fail_${name}
       COMMAND Python3::Interpreter "${PROJECT_SOURCE_DIR}/tests/compile_fail/must_fail.py"
         "${source}" -- "${CMAKE_CXX_COMPILER}" ${flags} -fsyntax-only -include "${first}")
-    set_tests_properties(compile_fail_${name} PROPERTIES LABELS compile_fail TIMEOUT 120)
+    set_tests_properties(compile_fail_${name} PROPERTIES LABELS "compile_fail;plain" TIMEOUT 120)
   endforeach()
 endfunction()
 

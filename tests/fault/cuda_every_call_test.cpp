@@ -53,9 +53,9 @@ class cuda_faults : public on_cuda_relay {
     EXPECT_TRUE(patiently([&] { return held().no_more_than(before); }))
         << "held: " << held() << "\nbefore: " << before;
   }
-  void fail_in_turn(relayed what, int code, bool may_leak) {
+  void fail_in_turn(relayed what, int code, bool may_leak, int variant = 0) {
     EXPECT_EQ(run(), 0);  // what is made once and kept is there from here on
-    fail_each_in_turn(every_nth(), [&](int n) {
+    fail_each_in_turn(every_nth(), variant, [&](int n) {
       const held_by_us before = held();
       relay_.fail_after(n, what, code);
       const int failures = run();
@@ -85,7 +85,7 @@ TYPED_TEST(cuda_faults, out_of_memory_at_every_call) {
 }
 
 TYPED_TEST(cuda_faults, an_unknown_error_at_every_call) {
-  this->fail_in_turn(relayed::takes, k_unknown, false);
+  this->fail_in_turn(relayed::takes, k_unknown, false, 2);
 }
 
 // What the driver does not take back stays with it; nothing else may go wrong.
@@ -95,7 +95,7 @@ TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
 
 // The relay loses the device, the driver does not: what was not given back stays there.
 TYPED_TEST(cuda_faults, the_device_is_lost_at_every_call) {
-  fail_each_in_turn(every_nth(), [&](int n) {
+  fail_each_in_turn(every_nth(), 3, [&](int n) {
     this->relay_.lose_after(n);
     const int failures = this->run();
     return life_outcome{failures, this->relay_.lose_after(-1) == 0};

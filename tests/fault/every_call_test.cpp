@@ -40,8 +40,8 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
 
   // Till an n at which no call failed any more.
   template <class Life>
-  static void fail_in_turn(const std::string& kind, const std::string& more) {
-    for (int n = 1; n <= k_most_calls; n += every_nth()) {
+  static void fail_in_turn(const std::string& kind, const std::string& more, int variant = 0) {
+    for (int n = 1; n <= k_most_calls; n = next_call(n, every_nth(), variant)) {
       const std::string options = "fail=" + kind + ":" + std::to_string(n) + more;
       const im::sim_device device(options);
       const std::uint64_t before = device.calls(kind);
@@ -71,13 +71,13 @@ INSTANTIATE_TEST_SUITE_P(kinds, every_call,
 
 TEST_P(every_call, fails_in_turn) { fail_in_turn<scenario>(GetParam(), ""); }
 TEST_P(every_call, fails_in_turn_with_late_effects) {
-  fail_in_turn<scenario>(GetParam(), ",effect=late");
+  fail_in_turn<scenario>(GetParam(), ",effect=late", 2);
 }
 TEST_P(every_call, of_unified_buffers_fails_in_turn) {
   fail_in_turn<unified_scenario>(GetParam(), "");
 }
 TEST_P(every_call, of_unified_buffers_fails_in_turn_with_late_effects) {
-  fail_in_turn<unified_scenario>(GetParam(), ",effect=late");
+  fail_in_turn<unified_scenario>(GetParam(), ",effect=late", 2);
 }
 
 template <class Life>
@@ -95,7 +95,7 @@ TYPED_TEST(life_test, runs_through_without_faults) {
 }
 
 TYPED_TEST(life_test, survives_the_loss_of_the_device_at_any_call) {
-  for (int n = 0; n < k_most_calls; n += every_nth()) {
+  for (int n = 0; n < k_most_calls; n = next_call(n, every_nth(), 1)) {
     const std::string options = n == 0 ? "lost=now" : "lost=" + std::to_string(n);
     const int failures = this->run(options);
     if (this->HasFailure()) {
@@ -111,7 +111,7 @@ TYPED_TEST(life_test, survives_the_loss_of_the_device_at_any_call) {
 }
 
 TYPED_TEST(life_test, survives_two_failures_at_once) {
-  for (int n = 1; n < 60; n += every_nth()) {
+  for (int n = 1; n < 60; n = next_call(n, every_nth(), 3)) {
     const std::string step = std::to_string(n);
     this->run("effect=random,seed=" + step + ",fail=any:" + step +
               ",fail=any:" + std::to_string(n + 1));
@@ -123,7 +123,7 @@ TYPED_TEST(life_test, survives_two_failures_at_once) {
 }
 
 TYPED_TEST(life_test, survives_every_failure_beside_a_driver_that_cannot_wait_for_the_host) {
-  for (int n = 1; n < 200; n += every_nth()) {
+  for (int n = 1; n < 200; n = next_call(n, every_nth(), 1)) {
     this->run("wait_for_host=0,fail=any:" + std::to_string(n));
     if (this->HasFailure()) {
       ADD_FAILURE() << n;

@@ -16,8 +16,8 @@ struct life_outcome {
 // `run(n)` has the call after n others fail. Ends at the first that is not reached: the life got
 // through.
 template <class Run>
-void fail_each_in_turn(int step, Run&& run) {
-  for (int n = 0; n < k_most_calls; n += step) {
+void fail_each_in_turn(int step, int variant, Run&& run) {
+  for (int n = 0; n < k_most_calls; n = next_call(n, step, variant)) {
     const life_outcome seen = run(n);
     if (::testing::Test::HasFailure()) {
       FAIL() << "after " << n << " calls";

@@ -71,7 +71,7 @@ class sycl_faults : public on_sycl_relay {
         << "lost: " << ::testing::PrintToString(more_than(before, counted(relay_.held())));
   }
   void fail_in_turn(relayed_by_sycl how) {
-    fail_each_in_turn(k_step<Life>, [&](int n) {
+    fail_each_in_turn(k_step<Life>, 0, [&](int n) {
       const auto before = without_queues(relay_.held());
       relay_.fail_after(n, how);
       const int failures = run();
