@@ -226,8 +226,11 @@ TEST(reaper_concurrent, what_goes_on_demand_is_not_missed) {
     on->end_capture();
     used_there one{*on};
     retire_later(one);
-    static_cast<void>(let_go_on_demand());
-    ASSERT_TRUE(comes_true([&] { return one.gone(); }));
+    // A call waits for 4 ms at most, in which a busy machine may not run the reaper at all.
+    ASSERT_TRUE(comes_true([&] {
+      static_cast<void>(let_go_on_demand());
+      return one.gone();
+    }));
   }
 }
 
