@@ -102,7 +102,7 @@ def test_a_number_that_is_not_there(number: int) -> None:
     for call in calls:
         with pytest.raises(ValueError) as told:
             call(number)
-        message_has(told, [number, f"0 to {accelerator.device_count - 1}"])
+        message_has(told, [number, f"0-{accelerator.device_count - 1}"])
 
 
 @pytest.mark.parametrize("number", ["0", 0.0, None])

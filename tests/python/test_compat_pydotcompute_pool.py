@@ -31,12 +31,12 @@ MIB = 1 << 20
 @pytest.fixture
 def pool() -> Iterator[MemoryPool]:
     """The process's, made anew."""
-    MemoryPool._by_class.pop(MemoryPool, None)
+    MemoryPool._instance = None
     made = MemoryPool()
     yield made
     made.disable()
     made.free_all_blocks()
-    MemoryPool._by_class.pop(MemoryPool, None)
+    MemoryPool._instance = None
 
 
 def test_the_process_has_one(pool: MemoryPool) -> None:
@@ -315,13 +315,14 @@ def test_statistics_are_computed() -> None:
     assert PoolStatistics(0, 0, 0).utilization == 0.0
 
 
-def test_a_forked_child_uses_its_own() -> None:
-    python("""
+@pytest.mark.parametrize("made", ["MemoryPool()", "MemoryPool(3)"])
+def test_a_forked_child_uses_its_own(made: str) -> None:
+    python(f"""
 import os, threading, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads, since Python 3.12
 from isthmus.compat.pydotcompute import MemoryPool, UnifiedBuffer
 from isthmus.compat.pydotcompute.core._making import making
-pool = MemoryPool()
+pool = {made}
 held, done = threading.Event(), threading.Event()
 def hold():
     with pool._lock:

@@ -131,7 +131,7 @@ def test_statistics_while_buffers_are_dropped() -> None:
 
 
 def test_one_of_each_for_all_threads() -> None:
-    MemoryPool._by_class.pop(MemoryPool, None)
+    MemoryPool._instance = None
     assert len(set(map(id, at_once(lambda _: get_memory_pool())))) == 1
     assert len(set(map(id, at_once(lambda _: get_accelerator())))) == 1
 

@@ -405,7 +405,8 @@ def test_plain_data_of_every_sort(protocol: int) -> None:
     values: list[Any] = [None, True, False, 0, 1, -1, 255, 256, 65_536, 2**31, -(2**31), 2**63]
     values += [10**700, 1.5, -0.0, float("inf"), "", "é\n\\", "\ud800", "a" * 300, b"", b"x" * 300]
     values += [(), (1,), (1, 2), (1, 2, 3), (1, 2, 3, 4), [], [[]] * 5, list(range(3000)), {}]
-    values += [{n: str(n) for n in range(3000)}, {(1, "a"): 2, None: 3, b"k": 4}, {1, 2}, set()]
+    values += [{str(n): n for n in range(3000)}, {n: str(n) for n in range(256)}, {1, 2}, set()]
+    values += [{(1, "a"): 2, None: 3, b"k": 4, 2**64 - 1: 5, -(2**63): 6, (0,) * 16: 7}]
     values += [frozenset({1, (2, 3)}), {"again": [values[0]]}]
     assert readers._plain_pickle.loads(pickle.dumps(values, protocol)) == values
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 import io
 import itertools
 import zipfile
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import _plain_pickle
-from ._trace import ALLOCATE, FREE, MOST_EVENTS, Event, Trace, TraceError, from_events, shown
+from ._trace import (
+    ALLOCATE,
+    FREE,
+    MOST_EVENTS,
+    Event,
+    Trace,
+    TraceError,
+    fits_64_bits,
+    from_events,
+    key_of,
+    shown,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -31,12 +43,16 @@ def load(path: str | Path) -> Trace:
     there are streams, ``stream``. ``.csv``: the columns Action (allocate, free), Pointer, Size and,
     if there are streams, Stream, as RMM logs them; others are not looked at, failed allocations
     are left out. ``.pickle``, ``.pkl``: a memory snapshot of PyTorch
-    (``torch.cuda.memory._dump_snapshot``), the first device that has a history. Logs and snapshots
-    may begin in the midst of a program: frees of what was allocated before are left out, and
-    counted in ``frees_before``.
+    (``torch.cuda.memory._dump_snapshot``, that of ``torch.xpu`` or ``torch_npu``), the first device
+    whose history has allocations or frees. A block is freed once, by the first of
+    ``free_requested``, ``free_completed`` and ``free`` that follows its allocation. Logs and
+    snapshots may begin in the middle of a program: frees of what was allocated before are left out,
+    and counted in ``frees_before``.
 
     A file has at most 1 GiB and 16,777,216 events. Raises TraceError for one that holds no trace,
-    OSError for one that cannot be read. Safe for files of strangers.
+    OSError for one that cannot be read. Safe for untrusted files: nothing in one is run, and the
+    time and the memory that it takes are in proportion to its size, an array of an .npz file at
+    most to the events that are allowed.
     """
     file = Path(path)
     reader = _READERS.get(file.suffix.lower())
@@ -148,8 +164,8 @@ def _places(names: list[str]) -> dict[str, int]:
         if name not in at:
             raise TraceError(f"no column {name!r} in the first line")
     if len(at) != len(names):
-        again = next(name for name in names if names.count(name) > 1)
-        raise TraceError(f"{names.count(again)} columns {shown(again)} in the first line")
+        again, count = Counter(names).most_common(1)[0]
+        raise TraceError(f"{count} columns {shown(again)} in the first line")
     return at
 
 
@@ -168,25 +184,72 @@ def _of_row(
 
 
 def _snapshot(data: bytes) -> Iterator[Event]:
+    freeing = _Freeing()
+    workspace = None
     for number, entry in enumerate(_history(_plain_pickle.loads(data))):
         action = entry.get("action") if isinstance(entry, dict) else None
         if not isinstance(action, str):
             raise TraceError(f"entry {number} of the history has no action: {shown(entry)}")
-        # The program's own free; free_completed comes when other streams have passed, too.
-        if action not in ("alloc", "free_requested"):
+        if action == "workspace_snapshot":
+            workspace = _integer(entry, "addr", number)
+        if action not in _PLAYED:
             continue
         address, nbytes = (_integer(entry, key, number) for key in ("addr", "size"))
         stream = _integer(entry, "stream", number) if "stream" in entry else 0
-        yield number, ALLOCATE if action == "alloc" else FREE, address, nbytes, stream
+        if action != "alloc":
+            if freeing.is_first(address, action):
+                yield number, FREE, address, nbytes, stream
+        elif address == workspace:
+            # torch_npu puts its workspace blocks, which another allocator has and never frees,
+            # before the history; the history may have used the same addresses before.
+            workspace = None
+            yield number, ALLOCATE, f"workspace {address}", nbytes, stream
+        else:
+            freeing.allocated(address)
+            yield number, ALLOCATE, address, nbytes, stream
 
 
-def _history(snapshot: Any) -> list[Any]:
+# What each spelling of a free adds to those seen. PyTorch writes the first when the program frees
+# a block and the second when the last stream that uses it has passed. Which of them are recorded
+# is an option, and other tools that write snapshots use the third.
+_SPELLINGS = {"free_requested": 1, "free_completed": 2, "free": 4}
+_PLAYED = ("alloc", *_SPELLINGS)  # compared, as an action in a file may have no hash
+
+
+class _Freeing:
+    """Which entries of a history are the only free of their block.
+
+    The first spelling after an allocation is; another spelling reports the same free again. The
+    same spelling twice is a second free, which needs another allocation in between.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[bytes | str, int] = {}  # spellings since the last allocation
+
+    def allocated(self, address: int) -> None:
+        self._seen.pop(key_of(address), None)
+
+    def is_first(self, address: int, spelling: str) -> bool:
+        key, this = key_of(address), _SPELLINGS[spelling]
+        seen = self._seen.get(key, 0)
+        self._seen[key] = seen | this
+        return not seen or bool(seen & this)
+
+
+def _history(snapshot: Any) -> list[Any] | tuple[Any, ...]:
+    """Of the first device that has something to play; where none has, of the first that has any.
+
+    Taking a snapshot adds an entry to the history of each device, also of those never used.
+    """
     histories = snapshot.get("device_traces") if isinstance(snapshot, dict) else None
     if not isinstance(histories, (list, tuple)):
         raise TraceError("no memory snapshot of PyTorch: it has no 'device_traces'")
-    for each in histories:
-        if isinstance(each, (list, tuple)) and each:
-            return list(each)
+    each_once = {id(each): each for each in histories if isinstance(each, (list, tuple)) and each}
+    for history in each_once.values():
+        if any(isinstance(entry, dict) and entry.get("action") in _PLAYED for entry in history):
+            return history
+    for history in each_once.values():
+        return history
     raise TraceError("no history: call torch.cuda.memory._record_memory_history first")
 
 
@@ -194,6 +257,10 @@ def _integer(entry: dict[Any, Any], key: str, number: int) -> int:
     value = entry.get(key)
     if type(value) is not int:
         raise TraceError(f"entry {number} of the history: {key} {shown(value)} is no integer")
+    if not fits_64_bits(value):
+        raise TraceError(
+            f"entry {number} of the history: {key} of {value.bit_length()} bits, 64 are allowed"
+        )
     return value
 
 

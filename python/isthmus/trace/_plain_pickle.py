@@ -4,6 +4,13 @@ The standard unpickler, even one that admits no class, can be made to fill memor
 a memo that its input only names, to hash what is nested too deep for the stack, and to hand out
 what a program registered as an extension. This one has no operation that names, calls or builds an
 object, and what it makes is in proportion to what it reads.
+
+So is the time it takes. Each operation takes constant time or consumes as many bytes, or items of
+the stack, as it copies. A pickle names a key again in two bytes, so three rules keep dictionaries
+linear. A key is short: comparing two equal ones takes time in proportion to their length. Only text
+and bytes may be keys in any number: their hashes are keyed per process, while those of numbers and
+tuples can be chosen so that each key is compared with all others. The memo is a list, not a
+dictionary of numbers.
 """
 
 from __future__ import annotations
@@ -12,19 +19,29 @@ import pickletools
 import struct
 from typing import TYPE_CHECKING, Any
 
+from ._trace import fits_64_bits
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection
 
 __all__ = ["loads"]
 
+_KEYED_HASH = frozenset({str, bytes})  # keyed per process and kept by the object
 _SCALARS = frozenset({str, int, float, bool, bytes, type(None)})
+_MOST_KEY = 1 << 10  # characters or bytes of a key
+_MOST_MEMBERS = 16  # of a tuple as a key
+_MOST_OTHERS = 256  # keys of a dictionary, members of a set, that are neither text nor bytes
+_MOST_DIGITS = 1 << 12  # of a number in decimal, which takes quadratic time
 
 
 def loads(data: bytes) -> Any:
     """The object of the pickle that ``data`` begins with, of any protocol.
 
-    Keys and members of sets are scalars, or tuples of them. Raises ValueError, with the place and
-    the opcode, for all else that a pickle may hold; for what is no pickle any Exception.
+    Keys and members of sets are text and bytes of at most 1,024 elements; at most 256 in each may
+    be other scalars, integers among them of 64 bits, or tuples of at most 16 such. Memo entries
+    are numbered from 0 in the order in which they are made, as all picklers do. Raises ValueError,
+    with the place and the opcode, for all else that a pickle may hold; for what is no pickle any
+    Exception. Takes time and memory in proportion to the length of ``data``.
     """
     return _Reader(data).load()
 
@@ -35,7 +52,8 @@ class _Reader:
         self.at = 0
         self.stack: list[Any] = []
         self.marks: list[int] = []  # lengths of the stack
-        self.memo: dict[int, Any] = {}
+        self.memo: list[Any] = []
+        self.good_tuples: dict[int, Any] = {}  # by id: tuples that were found to be good keys
 
     def load(self) -> Any:
         """The commonest operations are here, since a snapshot has millions of them."""
@@ -48,7 +66,7 @@ class _Reader:
                 push(memo[data[at]])
                 at += 1
             elif opcode == 0x94:  # MEMOIZE
-                memo[len(memo)] = stack[-1]
+                memo.append(stack[-1])
             elif opcode == 0x6A:  # LONG_BINGET
                 push(memo[int.from_bytes(data[at : at + 4], "little")])
                 at += 4
@@ -100,17 +118,69 @@ class _Reader:
         self.at = end + 1
         return taken
 
+    def decimal(self) -> int:
+        """A slot of the memo, as protocol 0 writes it."""
+        return int(_short(self.line()))
+
     def put(self, slot: int) -> None:
-        self.memo[slot] = self.stack[-1]
+        if slot == len(self.memo):
+            self.memo.append(self.stack[-1])
+        elif 0 <= slot < len(self.memo):
+            self.memo[slot] = self.stack[-1]
+        else:
+            raise ValueError(f"byte {self.at - 1}: memo entry beyond the next, {len(self.memo)}")
+
+    def get(self, slot: int) -> None:
+        if slot < 0:
+            raise ValueError(f"byte {self.at - 1}: a memo entry below 0")
+        self.push(self.memo[slot])
 
     def extend(self, values: list[Any]) -> None:
         self._top(list).extend(values)
 
     def set_items(self, flat: list[Any]) -> None:
-        self._top(dict).update(_pairs(flat))
+        top, keys = self._top(dict), flat[::2]
+        self.check_keys(keys, top)
+        top.update(zip(keys, flat[1::2], strict=True))
 
     def add(self, values: list[Any]) -> None:
-        self._top(set).update(_keys(values))
+        top = self._top(set)
+        self.check_keys(values, top)
+        top.update(values)
+
+    def push_dict(self, flat: list[Any]) -> None:
+        self.push({})
+        self.set_items(flat)
+
+    def push_frozenset(self, values: list[Any]) -> None:
+        self.check_keys(values, ())
+        self.push(frozenset(values))
+
+    def check_keys(self, keys: list[Any], present: Collection[Any]) -> None:
+        """Before they are hashed, of the container that has those ``present`` already.
+
+        Counts repeated keys as often as they come, and all of those present: a container may be
+        refused that would have ended with fewer.
+        """
+        others = 0
+        for key in keys:
+            if type(key) not in _KEYED_HASH or len(key) > _MOST_KEY:
+                self._check_other_key(key)
+                others += 1
+        if others and others + len(present) > _MOST_OTHERS:
+            raise ValueError(
+                f"byte {self.at - 1}: more than {_MOST_OTHERS} keys, some neither text nor bytes"
+            )
+
+    def _check_other_key(self, key: Any) -> None:
+        if type(key) is not tuple:
+            _check_scalar(key)
+        elif self.good_tuples.get(id(key)) is not key:  # once for all uses of a memo entry
+            if len(key) > _MOST_MEMBERS:
+                raise ValueError(f"a tuple of more than {_MOST_MEMBERS} members as a key")
+            for member in key:
+                _check_scalar(member)
+            self.good_tuples[id(key)] = key
 
     def push_tuple(self, count: int) -> None:
         self.stack[-count:] = [tuple(self.stack[-count:])]
@@ -130,29 +200,26 @@ def _refused(opcode: int) -> str:
     return f"{name}: only builtin containers and scalars are read, no name and no call"
 
 
-def _check_keys(keys: Iterable[Any]) -> None:
-    """Hashing them goes no deeper than a tuple of scalars."""
-    for key in keys:
-        if type(key) not in _SCALARS and not (
-            type(key) is tuple and _SCALARS.issuperset(map(type, key))
-        ):
-            raise ValueError(f"a {type(key).__name__} as a key, or in one")
+def _check_scalar(key: Any) -> None:
+    """Hashing it, and comparing it with an equal one, takes constant time."""
+    if type(key) not in _SCALARS:
+        raise ValueError(f"a {type(key).__name__} as a key, or in one")
+    if type(key) in _KEYED_HASH and len(key) > _MOST_KEY:
+        raise ValueError(f"a key of {len(key)} characters, {_MOST_KEY} at most are read")
+    if type(key) is int and not fits_64_bits(key):
+        raise ValueError(f"an integer of {key.bit_length()} bits as a key, 64 at most are read")
 
 
-def _keys(values: list[Any]) -> list[Any]:
-    _check_keys(values)
-    return values
-
-
-def _pairs(flat: list[Any]) -> Iterable[tuple[Any, Any]]:
-    keys = flat[::2]
-    _check_keys(keys)
-    return zip(keys, flat[1::2], strict=True)
+def _short(line: bytes) -> bytes:
+    """A number of a bounded length."""
+    if len(line) > _MOST_DIGITS:
+        raise ValueError(f"a number of {len(line)} digits, {_MOST_DIGITS} at most are read")
+    return line
 
 
 def _integer(line: bytes) -> int:
     """As protocol 0 writes it, which has booleans among them."""
-    return line == b"01" if line in (b"00", b"01") else int(line.removesuffix(b"L"))
+    return line == b"01" if line in (b"00", b"01") else int(_short(line).removesuffix(b"L"))
 
 
 def _text(raw: bytes) -> str:
@@ -171,8 +238,8 @@ def _sized(count: int, decode: Callable[[bytes], Any]) -> Callable[[_Reader], No
 _OPERATIONS: dict[int, Callable[[_Reader], object]] = {
     ord(code): operation
     for code, operation in {
-        "g": lambda reader: reader.push(reader.memo[int(reader.line())]),
-        "p": lambda reader: reader.put(int(reader.line())),
+        "g": lambda reader: reader.get(reader.decimal()),
+        "p": lambda reader: reader.put(reader.decimal()),
         "q": lambda reader: reader.put(reader.number(1)),
         "r": lambda reader: reader.put(reader.number(4)),
         "M": lambda reader: reader.push(reader.number(2)),
@@ -182,7 +249,7 @@ _OPERATIONS: dict[int, Callable[[_Reader], object]] = {
         "\x8a": _sized(1, _signed),
         "\x8b": _sized(4, _signed),
         "G": lambda reader: reader.push(struct.unpack(">d", reader.take(8))[0]),
-        "F": lambda reader: reader.push(float(reader.line())),
+        "F": lambda reader: reader.push(float(_short(reader.line()))),
         "N": lambda reader: reader.push(None),
         "\x88": lambda reader: reader.push(True),
         "\x89": lambda reader: reader.push(False),
@@ -204,9 +271,9 @@ _OPERATIONS: dict[int, Callable[[_Reader], object]] = {
         "s": lambda reader: reader.set_items([reader.stack.pop(), reader.stack.pop()][::-1]),
         "\x90": lambda reader: reader.add(reader.pop_mark()),
         "l": lambda reader: reader.push(reader.pop_mark()),
-        "d": lambda reader: reader.push(dict(_pairs(reader.pop_mark()))),
+        "d": lambda reader: reader.push_dict(reader.pop_mark()),
         "t": lambda reader: reader.push(tuple(reader.pop_mark())),
-        "\x91": lambda reader: reader.push(frozenset(_keys(reader.pop_mark()))),
+        "\x91": lambda reader: reader.push_frozenset(reader.pop_mark()),
         "\x85": lambda reader: reader.push_tuple(1),
         "\x86": lambda reader: reader.push_tuple(2),
         "\x87": lambda reader: reader.push_tuple(3),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable
+    from collections.abc import Iterable
 
 __all__ = [
     "ALLOCATE",
@@ -21,7 +21,9 @@ __all__ = [
     "Event",
     "Trace",
     "TraceError",
+    "fits_64_bits",
     "from_events",
+    "key_of",
     "shown",
 ]
 
@@ -34,8 +36,10 @@ MOST_EVENTS = 1 << 24
 _MOST_QUEUES = 1024
 _MOST_BYTES = 2**63 - 1
 
+_MOST_NAME = 1 << 12  # characters; comparing two equal names costs as much
+
 # (place in the file, ALLOCATE or FREE, name of the block, bytes, name of the stream)
-Event = tuple[int, int, "Hashable", int, "Hashable"]
+Event = tuple[int, int, "int | str", int, "int | str"]
 
 
 class TraceError(ValueError):
@@ -77,7 +81,9 @@ def from_events(
     ``recorded`` may begin in the midst of a program: the first free of a block that it has never
     named is left out, and counted. Raises TraceError, with ``unit`` and place, for a block that is
     allocated while it is there, that has less than 0 bytes, or that is freed while it is not there,
-    for more than 2**63 bytes live at once, 1,024 streams or 16,777,216 events.
+    for more than 2**63 bytes live at once, 1,024 streams or 16,777,216 events, for a number of
+    more than 64 bits and a name of more than 4,096 characters. Takes linear time, whatever the
+    names are.
     """
     numbering = _Numbering(recorded)
     place = 0
@@ -91,60 +97,88 @@ def from_events(
 
 
 class _ImpossibleError(ValueError):
-    """What cannot have happened; whoever numbers the events knows where."""
+    """An event that cannot have happened, without its place in the file."""
+
+
+def fits_64_bits(value: int) -> bool:
+    """Whether it is a 64-bit integer, signed or unsigned: PyTorch writes addresses as either."""
+    return -(1 << 63) <= value < 1 << 64
+
+
+def key_of(name: int | str) -> bytes | str:
+    """The dictionary key of a block or a stream. Its hash cannot be chosen by a file.
+
+    The hash of an integer is the integer itself, so a file could make a dictionary of integers
+    compare each new key with all others. The hashes of bytes and text are keyed per process.
+    """
+    if type(name) is int and fits_64_bits(name):
+        return name.to_bytes(9, "little", signed=True)
+    if type(name) is str and len(name) <= _MOST_NAME:
+        return name
+    what = f"an integer of {name.bit_length()} bits" if type(name) is int else shown(name)
+    raise _ImpossibleError(
+        f"{what} names a block or a stream: integers of 64 bits and texts of {_MOST_NAME} "
+        f"characters do"
+    )
 
 
 class _Numbering:
-    """The events so far, and what is live after them."""
+    """The events so far, and what is live after them. Blocks and streams are kept by ``key_of``."""
 
     def __init__(self, recorded: bool) -> None:
         self.packed = bytearray()
-        self.queues: dict[Hashable, int] = {}
+        self.queues: dict[bytes | str, int] = {}
         self.frees_before = 0
         self._recorded = recorded
-        self._freed: set[Hashable] = set()  # blocks that were freed here, if recorded
-        self._live: dict[Hashable, tuple[int, int]] = {}  # id and bytes
+        self._freed: set[bytes | str] = set()  # blocks that were freed here, if recorded
+        self._live: dict[bytes | str, tuple[int, int]] = {}  # id and bytes
         self._live_bytes = 0
         self._ids = 0
 
-    def add(self, action: int, block: Hashable, nbytes: int, stream: Hashable) -> None:
+    def add(self, action: int, block: int | str, nbytes: int, stream: int | str) -> None:
+        key = key_of(block)
         if action == ALLOCATE:
             if nbytes:
-                self._emit(ALLOCATE, *self._allocate(block, nbytes), stream)
+                self._emit(ALLOCATE, *self._allocate(key, block, nbytes), stream)
         elif action != FREE:
             raise _ImpossibleError(f"op {shown(action)} is neither 1 (allocate) nor 0 (free)")
-        elif block in self._live:
-            block_id, held = self._live.pop(block)
+        elif key in self._live:
+            block_id, held = self._live.pop(key)
             self._live_bytes -= held
-            self._note_free(block)
+            self._note_free(key)
             self._emit(FREE, block_id, held, stream)
         elif nbytes:
-            if not self._recorded or block in self._freed:
+            if not self._recorded or key in self._freed:
                 raise _ImpossibleError(f"frees block {shown(block)}, which is not there")
             self.frees_before += 1
-            self._note_free(block)
+            self._note_free(key)
 
-    def _note_free(self, block: Hashable) -> None:
+    def _note_free(self, key: bytes | str) -> None:
         if self._recorded:
-            self._freed.add(block)
+            self._freed.add(key)
 
-    def _allocate(self, block: Hashable, nbytes: int) -> tuple[int, int]:
-        if block in self._live:
+    def _allocate(self, key: bytes | str, block: int | str, nbytes: int) -> tuple[int, int]:
+        if key in self._live:
             raise _ImpossibleError(f"allocates block {shown(block)}, which is there")
         if not 0 < nbytes <= _MOST_BYTES - self._live_bytes:
             raise _ImpossibleError(
-                f"allocates {shown(nbytes)} bytes, and {self._live_bytes} live: at least 0, and "
+                f"allocates {_number(nbytes)} bytes, and {self._live_bytes} live: at least 0, and "
                 f"at most 2**63 - 1 in all, can be played"
             )
-        made = self._live[block] = (self._ids, nbytes)
+        made = self._live[key] = (self._ids, nbytes)
         self._live_bytes += nbytes
         self._ids += 1
         return made
 
-    def _emit(self, action: int, block_id: int, nbytes: int, stream: Hashable) -> None:
-        queue = self.queues.setdefault(stream, len(self.queues))
+    def _emit(self, action: int, block_id: int, nbytes: int, stream: int | str) -> None:
+        queue = self.queues.setdefault(key_of(stream), len(self.queues))
         if queue >= _MOST_QUEUES:
             raise _ImpossibleError(f"stream {shown(stream)}, one more than {_MOST_QUEUES}")
         if len(self.packed) >= MOST_EVENTS * _PACKED.size:
             raise _ImpossibleError(f"one event more than {MOST_EVENTS}")
         self.packed += _PACKED.pack(nbytes, block_id, queue, action)
+
+
+def _number(value: int) -> str:
+    """In decimal, which takes quadratic time, only if it is short."""
+    return shown(value) if fits_64_bits(value) else f"(an integer of {value.bit_length()} bits)"

@@ -21,6 +21,9 @@ __all__ = [
 ]
 
 
+NOT_ALLOCATED = "Buffer has not been allocated. Call allocate() first."
+
+
 class PyDotComputeError(Exception):
     """What all of them are."""
 
@@ -30,9 +33,9 @@ class BufferError(PyDotComputeError):  # noqa: A001 (its name there)
 
 
 class BufferNotAllocatedError(BufferError):
-    """Something was told of a copy that is not there."""
+    """A copy was marked that is not there."""
 
-    def __init__(self, message: str = "the buffer has no such copy yet: allocate() it") -> None:
+    def __init__(self, message: str = NOT_ALLOCATED) -> None:
         super().__init__(message)
 
 
@@ -47,7 +50,7 @@ class BufferSyncError(BufferError):
     def __init__(self, direction: str, cause: Exception) -> None:
         self.direction = direction
         self.cause = cause
-        super().__init__(f"{direction}: {cause}")
+        super().__init__(f"Failed to sync buffer {direction}: {cause}")
 
     def __reduce__(self) -> Any:
         return sync_error, (self.direction, self.cause)
@@ -63,7 +66,7 @@ class BackendNotAvailableError(BackendError):
     def __init__(self, backend_name: str, reason: str) -> None:
         self.backend_name = backend_name
         self.reason = reason
-        super().__init__(f"{backend_name} is not there: {reason}")
+        super().__init__(f"Backend '{backend_name}' is not available: {reason}")
 
     def __reduce__(self) -> Any:
         return type(self), (self.backend_name, self.reason)

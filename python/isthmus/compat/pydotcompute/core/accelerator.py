@@ -33,11 +33,11 @@ __all__ = [
 class DeviceType(Enum):
     """What a device is."""
 
-    CPU = "cpu"
-    CUDA = "cuda"
-    METAL = "metal"
-    """None is, as Isthmus has no back-end for it."""
-    OTHER = "other"
+    CPU = 1
+    CUDA = 2
+    METAL = 3
+    """No device is, as Isthmus has no backend for it."""
+    OTHER = 4
     """A device of another driver, which PyDotCompute would not have found."""
 
 
@@ -101,14 +101,14 @@ class Accelerator:
     processor are not counted: ``isthmus.devices()`` has them. Safe for threads.
     """
 
-    _by_class: ClassVar[dict[type[Accelerator], Accelerator]] = {}
+    _instance: ClassVar[Accelerator | None] = None  # of exactly this class; None: not made yet
 
     def __new__(cls) -> Self:
         """The only one of its class."""
         with making:
-            found = Accelerator._by_class.get(cls)
+            found = vars(cls).get("_instance")
             if found is None:
-                Accelerator._by_class[cls] = found = super().__new__(cls)
+                cls._instance = found = super().__new__(cls)
             return cast("Self", found)
 
     @property
@@ -179,7 +179,7 @@ def _devices() -> list[Device]:
 def _device(device_id: int) -> Device:
     number, known = operator.index(device_id), _devices()
     if not 0 <= number < len(known):
-        raise ValueError(f"device {number} is not there: 0 to {len(known) - 1} are")
+        raise ValueError(f"Invalid device_id: {number}. Valid range: 0-{len(known) - 1}")
     return known[number]
 
 

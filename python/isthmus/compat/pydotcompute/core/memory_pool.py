@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import weakref
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
@@ -62,16 +63,18 @@ class PoolStatistics:
 class MemoryPool(BufferPool):
     """Keeps released buffers for the next ``acquire``: an ``isthmus.BufferPool``.
 
-    ``MemoryPool()`` is the process's, always the same one; of a subclass another. With
-    ``max_pool_size`` (buffers, 100 if None) or ``max_buffer_size`` (bytes, 1 GiB if None) it is one
-    of its own.
+    ``MemoryPool()`` is the process's, always the same one; of a subclass another. Set
+    ``MemoryPool._instance = None``, as tests of PyDotCompute's users do, and the next is a new one,
+    not enabled. With ``max_pool_size`` (buffers, 100 if None) or ``max_buffer_size`` (bytes, 1 GiB
+    if None) it is one of its own.
 
     ``enable()`` is about what lies below: from then on the device copies of all new buffers of
     this door come from Isthmus' pools, one for each device. Safe for threads.
     """
 
     _device_pools: _pools.DevicePools
-    _by_class: ClassVar[dict[type[MemoryPool], MemoryPool]] = {}
+    _instance: ClassVar[MemoryPool | None] = None  # of exactly this class; None: not made yet
+    _all: ClassVar[weakref.WeakSet[MemoryPool]] = weakref.WeakSet()
     _buffer_type = UnifiedBuffer
 
     def __new__(cls, max_pool_size: int | None = None, max_buffer_size: int | None = None) -> Self:
@@ -82,9 +85,9 @@ class MemoryPool(BufferPool):
                 1 << 30 if max_buffer_size is None else max_buffer_size,
             )
         with making:
-            found = MemoryPool._by_class.get(cls)
+            found = vars(cls).get("_instance")
             if found is None:
-                MemoryPool._by_class[cls] = found = cls._made(100, 1 << 30)
+                cls._instance = found = cls._made(100, 1 << 30)
             return cast("Self", found)
 
     @classmethod
@@ -92,6 +95,8 @@ class MemoryPool(BufferPool):
         made = super().__new__(cls)
         BufferPool.__init__(made, max_buffers, max_buffer_bytes)
         made._device_pools = _pools.DevicePools()
+        with making:
+            MemoryPool._all.add(made)
         return made
 
     def __init__(
@@ -189,17 +194,20 @@ class MemoryPool(BufferPool):
         limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
         self._device_pools.limit(limit or None)
 
+    @property
+    def _cuda_available(self) -> bool:
+        return default_queue().device.backend == "cuda"
+
     def __repr__(self) -> str:
-        told = self.get_stats()
-        on = default_queue().device
+        stats = self.get_stats()
         return (
-            f"MemoryPool(enabled={self.enabled}, used={told.used_mb:.2f}MB, "
-            f"total={told.total_mb:.2f}MB, cuda={on.backend == 'cuda'}, kept={self.pool_size})"
+            f"MemoryPool(enabled={self.enabled}, used={stats.used_mb:.2f}MB, "
+            f"total={stats.total_mb:.2f}MB, cuda={self._cuda_available})"
         )
 
 
 def _after_fork() -> None:
-    for pool in MemoryPool._by_class.values():
+    for pool in MemoryPool._all:
         BufferPool._after_fork(pool)
 
 

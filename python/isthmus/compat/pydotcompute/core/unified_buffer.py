@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from isthmus import BufferState, Error, InvalidArgumentError
 from isthmus._pickle import _device_or_default
 from isthmus.compat.pydotcompute.exceptions import (
+    NOT_ALLOCATED,
     BufferNotAllocatedError,
     BufferSyncError,
     MetalError,
@@ -165,7 +166,7 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
     def _no_metal(self) -> Exception:
         if not self.is_allocated:
             return BufferNotAllocatedError()
-        return MetalError("Isthmus has no back-end for Metal: use .device")
+        return MetalError("Metal not available: Isthmus has no backend for it, use .device")
 
     def to_numpy(self) -> NDArray[Any]:
         """A copy of what it holds; ``host`` is the view."""
@@ -190,7 +191,8 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         try:
             self._whole._mark(begin, end, is_device)
         except InvalidArgumentError as cause:
-            raise both(BufferNotAllocatedError, InvalidArgumentError)(str(cause)) from cause
+            error = both(BufferNotAllocatedError, InvalidArgumentError)
+            raise error(f"{NOT_ALLOCATED} ({cause})") from cause
 
     async def ensure_on_host(self) -> None:
         """Brings the host copy up to date, without blocking the loop meanwhile."""
@@ -221,6 +223,16 @@ class UnifiedBuffer(TellingBuffer, Generic[T]):
         finally:
             whole._end_write(0, nbytes, False)
         return self
+
+    @property
+    def _cuda_available(self) -> bool:
+        return self._queue.device.backend == "cuda"
+
+    def __repr__(self) -> str:
+        return (
+            f"UnifiedBuffer(shape={self.shape}, dtype={self.dtype}, state={self.state.name}, "
+            f"cuda={self._cuda_available}, metal=False)"
+        )
 
     # -- indices
 
@@ -266,6 +278,8 @@ def _is_kept(cast: Any, value: Any) -> bool:
         raise ValueError(f"{value!r} is too long for {cast.dtype}, which would cut it off")
     if kind == "V":
         return isinstance(value, tuple) and _are_kept(cast, value)
+    if isinstance(value, (str, bytes)) and kind in "iufc":  # a number in text, which NumPy reads
+        return True
     return kind in "SU" or bool(cast == value)
 
 
