@@ -37,17 +37,20 @@ def asarray(
     ``obj``: an Array, a Buffer (its bytes), a UnifiedBuffer (its device copy), an array of another
     library with ``__sycl_usm_array_interface__``, ``__dlpack__`` or ``__cuda_array_interface__``, a
     NumPy array or another object with the buffer protocol, or a number or nested sequence of them,
-    whose type is the one that NumPy gives it. What is adopted is kept alive, and read-only where it
-    was.
+    whose type is the one that NumPy gives it. What is adopted is kept alive, and read-only where
+    one of its protocols says so.
 
     ``copy`` None: a copy where one is needed, False: ValueError where one is needed, True: always
     one, in C order. ``dtype``: another type needs one, and the values are cast as by NumPy's
-    ``astype``. ``kind``, ``device`` and ``queue`` None: those of ``obj`` where it is memory that a
-    device has, else "device" and the current queue, so that what lies in plain host memory is
-    copied; with ``kind="host"`` and a queue of the host device it is taken as it is. Another queue
-    of the same context and device needs no copy. ``resource``: where a copy's memory comes from,
-    and the kind and the queue where none is named. ``fallback``: as in ``empty``, of a copy.
-    ``usm_type`` and ``sycl_queue`` are other names of ``kind`` and ``queue``.
+    ``astype``, with its ComplexWarning; Python's own numbers become elements as by NumPy's
+    ``asarray``, so that complex ones are no real ones (TypeError).
+
+    ``kind``, ``device`` and ``queue`` None: those of ``obj`` where it is memory that a device has,
+    else "device" and the current queue, so that what lies in plain host memory is copied; with
+    ``kind="host"`` and a queue of the host device it is taken as it is. Another queue of the same
+    context and device needs no copy. ``resource``: where a copy's memory comes from, and the kind
+    and the queue where none is named. ``fallback``: as in ``empty``, of a copy. ``usm_type`` and
+    ``sycl_queue`` are other names of ``kind`` and ``queue``.
 
     Raises TypeError for elements that no array has (objects, text, dates, records, another order
     of bytes) and for two names of one argument, ValueError as above and for a bad kind,
@@ -155,24 +158,50 @@ def _lent(obj: Any) -> Array | NDArray[Any] | None:
     import numpy as np
 
     try:
-        made = np.from_dlpack(obj)
+        made = np.from_dlpack(_Checked(obj))
     except (BufferError, RuntimeError):  # a type that NumPy has not, as bfloat16; 1.x's error
         return _core._array_from_dlpack(obj)
     # What comes by DLPack before 1.0, which cannot tell, NumPy takes for read-only.
-    return made if made.flags.writeable else _core._array_from_dlpack(obj)
+    return _as_strict(made, obj) if made.flags.writeable else _core._array_from_dlpack(obj)
+
+
+class _Checked:
+    """A producer whose capsules are looked through before NumPy, which does not, takes them."""
+
+    def __init__(self, producer: Any) -> None:
+        self._producer = producer
+
+    def __dlpack__(self, **request: Any) -> Any:
+        capsule = self._producer.__dlpack__(**request)
+        _core._require_sound_capsule(capsule)
+        return capsule
+
+    def __dlpack_device__(self) -> Any:
+        return self._producer.__dlpack_device__()
+
+
+def _as_strict(made: NDArray[Any], obj: Any) -> NDArray[Any]:
+    """``made``, read-only where another protocol of ``obj`` says that its memory is."""
+    if made.flags.writeable and _core._says_read_only(obj):
+        made = made.view()
+        made.flags.writeable = False
+    return made
 
 
 def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
     import numpy as np
 
     try:
-        return np.asarray(memoryview(obj))
+        made = np.asarray(memoryview(obj))
     except (TypeError, BufferError):
         pass
+    else:
+        return _as_strict(made, obj)
     made = np.asarray(obj)
-    is_told = wanted is not None and wanted.name != "bfloat16" and wanted != made.dtype
-    if made.dtype.kind in "iufO" and is_told:
-        return np.asarray(obj, wanted)  # OverflowError for 300 as uint8; 2**70 is a float
+    if made.dtype.kind in "iufcO" and wanted is not None and wanted != made.dtype:
+        # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is a float. NumPy
+        # has no bfloat16.
+        return np.asarray(obj, "float64" if wanted.name == "bfloat16" else wanted)
     if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
         raise TypeError(

@@ -1269,9 +1269,9 @@ class Buffer:
     one (isthmus.using), else the driver; its kind is then the default. What the bytes hold at
     first is not defined.
 
-    Raises ValueError for a negative size or a bad alignment or kind, OverflowError from
-    2**63 on, USMAllocationError (a MemoryError) without memory, UnsupportedError for a kind
-    the device has not.
+    Raises ValueError for a negative size or a bad alignment or kind, USMAllocationError (a
+    MemoryError) without memory, whatever the size, UnsupportedError for a kind the device has
+    not.
 
     buf[100:200] is a view that keeps `buf` alive. memoryview(buf) and numpy.asarray(buf)
     see shared and host kinds without a copy, once pending work on it has ended. Safe to use
@@ -2112,7 +2112,7 @@ def empty(shape: int | Sequence[int], dtype: Any = 'float32', *, order: str = 'C
 
     Raises TypeError for a type that no array has and for two names of one argument,
     ValueError for negative extents, more than 64 of them, a bad kind or alignment,
-    OverflowError past 63 bits, USMAllocationError without memory, UnsupportedError for a
+    USMAllocationError without memory, as for any size past 63 bits, UnsupportedError for a
     kind that the device has not. Safe to use from any thread.
     """
 
@@ -2160,6 +2160,15 @@ def _array_from_interface(obj: object, whole: object = None) -> Array | None:
 
 def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
     """An array over the memory that __dlpack__ lends, as Buffer.from_dlpack."""
+
+def _require_sound_capsule(capsule: object) -> None:
+    """BufferError where a field of DLPack's tensor in it cannot be used."""
+
+def _says_read_only(obj: object) -> bool:
+    """
+    Whether the buffer protocol or an interface of `obj` says that its memory is
+    read-only.
+    """
 
 def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue:
     """The queue, else the default one of the device, else the current one."""

@@ -18,13 +18,28 @@ def reduce(buffer: Buffer, protocol: int) -> tuple[Any, ...]:
         contents = pickle.PickleBuffer(buffer._host_copy())
     else:
         contents = pickle.PickleBuffer(buffer)
-    place = (buffer.kind, buffer.alignment, buffer.device.filter)
+    place = (buffer.kind, buffer.alignment, buffer.device.filter, buffer.nbytes)
     return load, (type(buffer), contents, *place), getattr(buffer, "__dict__", None) or None
 
 
-def load(cls: type[Buffer], contents: Any, kind: str, alignment: int, device: str) -> Buffer:
-    """Makes the buffer again, on its device if that is here, else on the default one."""
-    view = memoryview(contents).cast("B")
+def load(
+    cls: type[Buffer],
+    contents: Any,
+    kind: str,
+    alignment: int,
+    device: str,
+    nbytes: int | None = None,  # pickles of before say none
+) -> Buffer:
+    """Makes the buffer again, on its device if that is here, else on the default one.
+
+    ValueError where ``contents``, which come by another way than the pickle, are not ``nbytes``.
+    """
+    view = _bytes_of(contents)
+    if nbytes is not None and view.nbytes != nbytes:
+        raise ValueError(
+            f"the pickle is of a buffer of {nbytes} bytes, but {view.nbytes} came with it: the "
+            "out-of-band buffers must be those that its pickler gave, whole and in their order"
+        )
     made = cls.__new__(cls)
     Buffer.__init__(
         made, view.nbytes, kind=kind, alignment=alignment, device=_device_or_default(device)
@@ -41,7 +56,22 @@ def reduce_array(array: Array) -> tuple[Any, ...]:
 
 
 def load_array(buffer: Buffer, shape: tuple[int, ...], dtype: str) -> Array:
-    return Array(buffer, shape, dtype)
+    made = Array(buffer, shape, dtype)
+    if made.nbytes != buffer.nbytes:
+        raise ValueError(
+            f"the pickle is of an array of {made.nbytes} bytes, but its buffer has {buffer.nbytes}"
+        )
+    return made
+
+
+def _bytes_of(contents: Any) -> memoryview:
+    """As a row of bytes; ValueError for a view with gaps."""
+    view = memoryview(contents)
+    if view.nbytes == 0:
+        return memoryview(b"")  # with a 0 in its shape it has no other form
+    if not view.c_contiguous:
+        raise ValueError("the out-of-band buffer of a pickle has gaps: give contiguous bytes")
+    return view.cast("B")
 
 
 def _device_or_default(name: str) -> Device:

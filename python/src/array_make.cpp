@@ -11,8 +11,12 @@
 #include "array_requests.hpp"
 #include "array_sides.hpp"
 #include "current.hpp"
+#include "dlpack.hpp"
+#include "errors.hpp"
 #include "interfaces.hpp"
+#include "read_only.hpp"
 #include "resources.hpp"
+#include "sizes.hpp"
 #include "typed_array.hpp"
 
 namespace isthmus::python {
@@ -90,9 +94,10 @@ nb::object make_empty(const array_request& request, const model& like, const ele
   const auto kind = given(request.kind) ? to_kind(request.kind)
                     : from != nullptr   ? from->kind
                                         : like.kind;
-  auto layout = layout_for(request, like, type);
-  const auto nbytes = layout->nbytes;
   nb::object queue = queue_for(request, like, from);
+  auto layout = layout_to_allocate(kind, *nb::inst_ptr<python::queue>(queue),
+                                   [&] { return layout_for(request, like, type); });
+  const auto nbytes = layout->nbytes;
   nb::object chain;  // till the memory keeps it
   if (given(request.fallback)) {
     chain = with_fallback(request, kind, queue);
@@ -211,7 +216,7 @@ PyMethodDef functions[] = {
         "`sycl_queue` are other names of `kind` and `queue`.\n\n"
         "Raises TypeError for a type that no array has and for two names of one argument,\n"
         "ValueError for negative extents, more than 64 of them, a bad kind or alignment,\n"
-        "OverflowError past 63 bits, USMAllocationError without memory, UnsupportedError for a\n"
+        "USMAllocationError without memory, as for any size past 63 bits, UnsupportedError for a\n"
         "kind that the device has not. Safe to use from any thread."),
     method<k_zeros, &make_filled<0>>(
         "zeros($module, /, shape, dtype='float32', *, " ISTHMUS_WHERE
@@ -305,6 +310,13 @@ void bind_array_make(nb::module_& module) {
              nb::arg("queue") = nb::none(),
              nb::sig("def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array"),
              "An array over the memory that __dlpack__ lends, as Buffer.from_dlpack.");
+  module.def("_require_sound_capsule", &require_sound_capsule, nb::arg("capsule").none(),
+             nb::sig("def _require_sound_capsule(capsule: object) -> None"),
+             "BufferError where a field of DLPack's tensor in it cannot be used.");
+  module.def("_says_read_only", &says_read_only, nb::arg("obj").none(),
+             nb::sig("def _says_read_only(obj: object) -> bool"),
+             "Whether the buffer protocol or an interface of `obj` says that its memory is\n"
+             "read-only.");
   module.def("_queue_for", &to_queue, nb::arg("queue").none(), nb::arg("device").none(),
              nb::sig("def _queue_for(queue: Queue | None, device: Device | str | None) -> Queue"),
              "The queue, else the default one of the device, else the current one.");

@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "array_axes.hpp"
 #include "dtype.hpp"
+#include "read_only.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -39,7 +40,7 @@ std::optional<array_side> host_side(nb::handle object, access wanted, const char
     refused.emplace(take_refusal());
     return {};
   }
-  if (wanted == access::write && view.readonly != 0) {
+  if (wanted == access::write && (view.readonly != 0 || is_locked_elsewhere(object))) {
     raise_python(error_type(ISTHMUS_ERROR_READ_ONLY), "%s of type %.100s is read-only", role,
                  Py_TYPE(object.ptr())->tp_name);
   }
@@ -115,21 +116,74 @@ std::optional<array_side> find_side(nb::handle object, access wanted, const char
   return {};
 }
 
-bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
-
-// Python's own integers are read as the destination's: one that does not fit is an error then.
-nb::object numpy_array_of(nb::handle object, const element_type& into) {
-  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
-  const nb::object array = asarray(object);
-  const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
-  const nb::object kind = array.attr("dtype").attr("kind");  // one letter
-  const bool reads_again = is_pythons && is_integers(PyUnicode_READ_CHAR(kind.ptr(), 0)) &&
-                           is_integers(static_cast<unsigned char>(into.kind));
-  return reads_again ? asarray(object, require_numpy_dtype(into)) : array;
+// NumPy has moved it.
+nb::object complex_warning() {
+  const nb::object numpy = nb::module_::import_("numpy");
+  return nb::hasattr(numpy, "exceptions") ? numpy.attr("exceptions").attr("ComplexWarning")
+                                          : numpy.attr("ComplexWarning");
 }
 
-array_side numpy_side(nb::handle object, const element_type& into) {
-  const nb::object array = numpy_array_of(object, into);
+// The level of a warning by which it names the caller's line, not one of this package.
+Py_ssize_t frames_to_caller() {
+  Py_ssize_t level = 1;
+  nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame.is_valid() && !frame.is_none()) {
+    const nb::object name = frame.attr("f_globals").attr("get")("__name__", "");
+    if (!nb::isinstance<nb::str>(name) ||
+        std::strncmp(nb::cast<const char*>(name), "isthmus.", 8) != 0) {
+      break;
+    }
+    ++level;
+    frame = frame.attr("f_back");
+  }
+  return level;
+}
+
+bool is_integers(Py_UCS4 kind) { return kind == 'i' || kind == 'u'; }
+
+// Whether NumPy is to read it as the destination's type: where an integer that does not fit, or a
+// complex number, is an error then. `kind`: of the array that NumPy makes of it by itself.
+bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conversion as) {
+  if (as == conversion::cast) {
+    const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
+    return is_pythons && is_integers(kind) && is_integers(static_cast<unsigned char>(into.kind));
+  }
+  return PySequence_Check(object.ptr()) != 0 &&
+         PyObject_HasAttrString(object.ptr(), "__array__") == 0 &&
+         (kind == 'f' || kind == 'c' || kind == 'O' || is_integers(kind));
+}
+
+// What a foreign __float__ or __int__ raises is no error of the call's.
+[[noreturn]] void raise_conversion(nb::python_error& failed, const element_type& into) {
+  for (PyObject* own : {PyExc_TypeError, PyExc_ValueError, PyExc_ArithmeticError, PyExc_Warning,
+                        PyExc_MemoryError}) {
+    if (failed.matches(own) && !failed.matches(PyExc_ZeroDivisionError)) {
+      throw std::move(failed);
+    }
+  }
+  if (!failed.matches(PyExc_Exception)) {
+    throw std::move(failed);
+  }
+  nb::raise_from(failed, PyExc_TypeError, "the source has a value that is none of %s", into.name);
+}
+
+nb::object numpy_array_of(nb::handle object, const element_type& into, conversion as) {
+  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
+  const nb::object array = asarray(object);
+  const nb::object kind = array.attr("dtype").attr("kind");  // one letter
+  if (!reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), into, as)) {
+    return array;
+  }
+  try {
+    const bool has_numpys = into.dtype != ISTHMUS_BFLOAT16;  // which the package ml_dtypes adds
+    return has_numpys ? asarray(object, require_numpy_dtype(into)) : asarray(object, "float64");
+  } catch (nb::python_error& failed) {
+    raise_conversion(failed, into);
+  }
+}
+
+array_side numpy_side(nb::handle object, const element_type& into, conversion as) {
+  const nb::object array = numpy_array_of(object, into, as);
   const nb::object dtype = array.attr("dtype");
   const nb::object native = dtype.attr("newbyteorder")("=");
   static_cast<void>(to_element_type(native));  // TypeError, with the reason
@@ -167,9 +221,20 @@ array_side to_side(nb::handle object, access wanted, const char* role) {
   return std::move(*found);
 }
 
-array_side to_source(nb::handle object, const element_type& into) {
+array_side to_source(nb::handle object, const element_type& into, conversion as) {
   auto found = find_side(object, access::read, "source");
-  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, into);
+  return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, into, as);
+}
+
+void warn_of_lost_parts(const element_type& from, const element_type& to) {
+  if (from.kind != 'c' || to.kind == 'c' || to.kind == 'b') {
+    return;
+  }
+  static PyObject* const category = complex_warning().release().ptr();
+  if (PyErr_WarnEx(category, "Casting complex values to real discards the imaginary part",
+                   frames_to_caller()) != 0) {
+    raise_set();
+  }
 }
 
 void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting) {
@@ -181,6 +246,7 @@ void require_copyable(const array_layout& to, const array_layout& from, isthmus_
   if (from.shape != to.shape) {
     static_cast<void>(broadcast(from, to.shape));
   }
+  warn_of_lost_parts(*from.type, *to.type);
 }
 
 nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,

@@ -23,12 +23,21 @@ struct array_side {
 // interfaces, DLPack. TypeError for anything else and for types that no array here has,
 // ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] array_side to_side(nb::handle object, access wanted, const char* role);
+// How elements of lists, and of what else NumPy alone makes arrays of, become others.
+enum class conversion {
+  cast,   // from the type that NumPy gives them; integers must fit the destination
+  assign  // each as by float(x), int(x) or bool(x), as NumPy assigns
+};
 // The same, or else what NumPy makes an array of: nested lists, numbers, another order of bytes.
-// `into`: what it is to become. OverflowError for integers of a list that do not fit it.
-[[nodiscard]] array_side to_source(nb::handle object, const element_type& into);
+// `into`: what it is to become. OverflowError for integers of a list that do not fit it, and with
+// `assign` TypeError for complex numbers as real ones and ValueError for NaN as an integer.
+[[nodiscard]] array_side to_source(nb::handle object, const element_type& into, conversion as);
 
+// As NumPy, warns of elements that lose their imaginary part (ComplexWarning), at the caller's line
+// outside of this package; throws where the warning is an error.
+void warn_of_lost_parts(const element_type& from, const element_type& to);
 // TypeError where the rule does not allow that change of type, ValueError where the source does not
-// broadcast to the destination's shape.
+// broadcast to the destination's shape; else warns as above.
 void require_copyable(const array_layout& to, const array_layout& from, isthmus_casting_t casting);
 // Pre: the above holds.
 [[nodiscard]] nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,

@@ -115,7 +115,11 @@ element_value float_value(nb::handle number, const element_type& into, isthmus_c
   return into.kind == 'b' ? make_value(value != 0, into) : make_value(value, float64());
 }
 
-element_value complex_value(nb::handle number, const element_type& into) {
+element_value complex_value(nb::handle number, const element_type& into,
+                            isthmus_casting_t casting) {
+  if (into.kind == 'b' && casting == ISTHMUS_CASTING_UNSAFE) {
+    return make_value(is_true(number), boolean());
+  }
   if (into.kind != 'c') {
     raise_no_value(number, into);
   }
@@ -139,10 +143,7 @@ element_value numpy_value(nb::handle number, const element_type& into, isthmus_c
     raise_no_value(number, into);
   }
   const auto& type = to_element_type(number.attr("dtype"));
-  const auto rule = casting == ISTHMUS_CASTING_UNSAFE && type.kind == 'c' && into.kind != 'c'
-                        ? ISTHMUS_CASTING_SAME_KIND
-                        : casting;
-  if (isthmus_can_cast(type.dtype, into.dtype, rule) == 0) {
+  if (isthmus_can_cast(type.dtype, into.dtype, casting) == 0) {
     raise_no_value(number, into);
   }
   const nb::object bytes = number.attr("tobytes")();
@@ -150,6 +151,38 @@ element_value numpy_value(nb::handle number, const element_type& into, isthmus_c
   std::memcpy(made.bytes, PyBytes_AsString(bytes.ptr()), type.item);
   made.type = &type;
   return made;
+}
+
+// What exports elements is none, whatever else it has: arrays of any size have __index__.
+bool is_array(nb::handle object) {
+  if (PyObject_CheckBuffer(object.ptr()) != 0) {
+    return true;
+  }
+  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  for (const char* each : {"__dlpack__", "__array__", "__array_interface__",
+                           "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
+    // First of the type: properties do not run then.
+    if (PyObject_HasAttrString(type, each) != 0 ||
+        PyObject_HasAttrString(object.ptr(), each) != 0) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Not valid for what is no integer, and where its own __index__ raises: it is another's error.
+nb::object integer_of(nb::handle number) {
+  if (PyIndex_Check(number.ptr()) == 0) {
+    return {};
+  }
+  nb::object index = nb::steal(PyNumber_Index(number.ptr()));
+  if (!index.is_valid()) {
+    if (PyErr_ExceptionMatches(PyExc_Exception) == 0) {
+      raise_set();
+    }
+    PyErr_Clear();
+  }
+  return index;
 }
 
 // -- from elements --------------------------------------------------------------------------------
@@ -249,14 +282,14 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
   if (PyFloat_Check(number.ptr()) != 0) {
     return float_value(number, into, casting);
   }
-  if (PyComplex_Check(number.ptr()) != 0) {
-    return complex_value(number, into);
-  }
   const bool is_of_numpy = is_numpys(number);
-  if (PyObject_CheckBuffer(number.ptr()) != 0 && !is_of_numpy) {
-    return {};  // an array of no dimensions says that it is an integer: it keeps its type
+  if (PyComplex_Check(number.ptr()) != 0 && !is_of_numpy) {
+    return complex_value(number, into, casting);
   }
-  if (const nb::object integer = as_integer(number); integer.is_valid()) {
+  if (!is_of_numpy && is_array(number)) {
+    return {};  // of no dimensions it says that it is an integer: it keeps its type
+  }
+  if (const nb::object integer = integer_of(number); integer.is_valid()) {
     return integer_value(integer, into);
   }
   return is_of_numpy ? std::optional{numpy_value(number, into, casting)} : std::nullopt;

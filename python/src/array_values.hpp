@@ -15,8 +15,9 @@ struct element_value {
 
 // A Python or NumPy number that is to become an element of `into`; nothing for all else. An integer
 // must fit (OverflowError). Other numbers may lose what `into` has no place for with casting
-// UNSAFE, where a whole number is made of a float as by int(); else TypeError. A complex number is
-// none of another kind with either.
+// UNSAFE, where a whole number is made of a float as by int(); else TypeError. Python's complex is
+// TypeError for real numbers, NumPy's are the caller's to warn of (warn_of_lost_parts). What
+// exports elements is an array, not a number, and an __index__ that raises makes none.
 [[nodiscard]] std::optional<element_value> to_value(nb::handle number, const element_type& into,
                                                     isthmus_casting_t casting);
 // TypeError where numpy.copyto would not let the number become an element of `into`: a Python int,

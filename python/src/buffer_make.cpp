@@ -14,6 +14,7 @@
 #include "owners.hpp"
 #include "resources.hpp"
 #include "scopes.hpp"
+#include "sizes.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -154,15 +155,16 @@ void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
 }
 
 void construct_buffer(buffer* where, const buffer_request& request) {
-  const auto nbytes = to_size(request.nbytes, "nbytes");
   const auto* from = resource_or_none(request.resource);
   isthmus_kind_t kind = from != nullptr ? from->kind : ISTHMUS_KIND_DEVICE;
   if (request.kind.is_valid()) {
     kind = to_kind(request.kind);
   }
   const auto alignment = to_alignment(request.alignment);
-  construct_buffer(where, nbytes, kind, alignment, queue_for(request, from), from,
-                   kinds_allowed::any);
+  nb::object queue = queue_for(request, from);
+  const auto nbytes =
+      to_allocation_size(request.nbytes, "nbytes", kind, *nb::inst_ptr<python::queue>(queue));
+  construct_buffer(where, nbytes, kind, alignment, std::move(queue), from, kinds_allowed::any);
 }
 
 void construct_adopted(buffer* where, const adoption& what, nb::object queue, nb::object owner) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <unordered_map>
 
 #include "arguments.hpp"
@@ -92,17 +93,6 @@ dlpack::device own_device(const buffer& of) {
       "'host', or use to_numpy()%s",
       describe(*device_of(on.device_object)).c_str(),
       is_sycls(on) ? "; where dpctl is imported and its context is the default one it can be" : "");
-}
-
-// One for each device, adopted once, so that the end of a later loan takes the place of earlier
-// ones. Guarded by the interpreter's lock; never destroyed.
-queue_handle legacy_queue_of(const device_handle& on) {
-  static auto& known = *new std::unordered_map<std::uintptr_t, queue_handle>;
-  auto& found = known[device_key_of(on.get())];
-  if (!found) {
-    found = queue_of_number(on, 1, nb::handle{});
-  }
-  return queue_handle::retained(found.get());
 }
 
 // dpctl's, or ours. Without one it is the host that waits.
@@ -262,6 +252,39 @@ nb::object make_capsule(const loan& what, const char* name, PyCapsule_Destructor
   return capsule;
 }
 
+bool runs_backwards(const array_view& what) {
+  bool is_backward = false;
+  for (std::size_t i = 0; i < what.shape.size(); ++i) {
+    is_backward = is_backward || (what.strides[i] < 0 && what.shape[i] > 1);
+  }
+  return is_backward && what.nbytes != 0;
+}
+
+// Whether the Python function that calls is of PyTorch's.
+bool is_called_by_pytorch() {
+  const nb::handle frame{reinterpret_cast<PyObject*>(PyEval_GetFrame())};
+  if (!frame.is_valid()) {
+    return false;
+  }
+  const nb::object name = frame.attr("f_globals").attr("get")("__name__", "");
+  return nb::isinstance<nb::str>(name) &&
+         std::string_view{nb::cast<const char*>(name)}.substr(0, 6) == "torch.";
+}
+
+// PyTorch ends the process, or reads other elements, where strides are negative. It is known by its
+// calling function; what takes a capsule without a version is taken for it, since NumPy, which
+// handles such strides, passes a version.
+void refuse_backwards(const array_view& what, bool versioned) {
+  if (!runs_backwards(what) || (versioned && !is_called_by_pytorch())) {
+    return;
+  }
+  raise_python(PyExc_BufferError,
+               "DLPack: an array that runs backwards, of strides %R, is not exported %s: pass "
+               "copy() of it, or copy=True%s",
+               to_tuple(what.strides).ptr(), versioned ? "to PyTorch" : "without a version",
+               versioned ? "" : "; to a consumer of such strides with max_version=(1, 0)");
+}
+
 bool wants_version(nb::handle max_version) {
   if (max_version.is_none()) {
     return false;
@@ -274,6 +297,16 @@ bool wants_version(nb::handle max_version) {
 }
 
 }  // namespace
+
+// Guarded by the interpreter's lock; never destroyed.
+queue_handle legacy_queue_of(const device_handle& device) {
+  static auto& known = *new std::unordered_map<std::uintptr_t, queue_handle>;
+  auto& found = known[device_key_of(device.get())];
+  if (!found) {
+    found = queue_of_number(device, 1, nb::handle{});
+  }
+  return queue_handle::retained(found.get());
+}
 
 dlpack::device dlpack::to_device(nb::handle given) {
   const auto number = [&](int index) {
@@ -299,6 +332,9 @@ nb::object to_dlpack(const array_view& lent, nb::handle stream, nb::handle max_v
   drain_deferred();
   const bool versioned = wants_version(max_version);
   const auto what = to_loan(lent, stream, device, copy);
+  if (!what.is_copy) {
+    refuse_backwards(lent, versioned);
+  }
   if (versioned) {
     return make_capsule<dlpack::managed_versioned>(
         what, dlpack::k_versioned_name, [](PyObject* capsule) {

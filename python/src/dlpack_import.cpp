@@ -7,6 +7,7 @@
 #include "dlpack.hpp"
 #include "oneapi_numbers.hpp"
 #include "owners.hpp"
+#include "read_only.hpp"
 #include "sycl_objects.hpp"
 #include "typed_array.hpp"
 
@@ -25,29 +26,6 @@ struct borrowed_tensor final : deferred {
   Managed* managed;
 };
 
-std::size_t item_bytes(const dlpack::tensor& of) {
-  const auto bits = static_cast<std::size_t>(of.dtype.bits) * of.dtype.lanes;
-  if (bits == 0 || bits % 8 != 0) {
-    raise_python(PyExc_BufferError, "DLPack: elements of %zu bits are not whole bytes", bits);
-  }
-  return bits / 8;
-}
-
-std::size_t tensor_bytes(const dlpack::tensor& of) {
-  std::size_t bytes = item_bytes(of);
-  if (of.ndim < 0 || of.ndim > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_BufferError, "DLPack: there are 0 to %d dimensions, not %d", PyBUF_MAX_NDIM,
-                 of.ndim);
-  }
-  for (int i = 0; i < of.ndim; ++i) {
-    if (of.shape[i] < 0 ||
-        __builtin_mul_overflow(bytes, static_cast<std::size_t>(of.shape[i]), &bytes)) {
-      raise_python(PyExc_BufferError, "DLPack: a shape that cannot be");
-    }
-  }
-  return bytes;
-}
-
 void require_contiguous(const dlpack::tensor& of) {
   std::int64_t step = 1;
   for (int i = of.ndim; of.strides != nullptr && i-- > 0;) {
@@ -60,17 +38,14 @@ void require_contiguous(const dlpack::tensor& of) {
   }
 }
 
-const void* first_of(const dlpack::tensor& of) {
-  return static_cast<const char*>(of.data) + of.byte_offset;
-}
-
 // As a row of bytes.
-adoption read_bytes(const dlpack::tensor& of) {
-  const auto nbytes = tensor_bytes(of);
-  if (nbytes != 0) {
-    require_contiguous(of);
+adoption read_bytes(const dlpack::tensor& of, std::uint64_t flags) {
+  const auto nbytes = dlpack::packed_bytes(of, flags);
+  if (nbytes == 0) {
+    return {of.data, 0, ISTHMUS_KIND_HOST, false};
   }
-  return {const_cast<void*>(first_of(of)), nbytes, ISTHMUS_KIND_HOST, false};
+  require_contiguous(of);
+  return {dlpack::lowest_address(of, 0, nbytes), nbytes, ISTHMUS_KIND_HOST, false};
 }
 
 const element_type& type_of(const dlpack::data_type& told) {
@@ -84,31 +59,27 @@ const element_type& type_of(const dlpack::data_type& told) {
                told.code, told.bits, told.lanes);
 }
 
-shared_layout layout_of(const dlpack::tensor& of) {
+shared_layout layout_of(const dlpack::tensor& of, std::uint64_t flags) {
   const auto& type = type_of(of.dtype);
-  static_cast<void>(tensor_bytes(of));
+  const bool is_empty = dlpack::packed_bytes(of, flags) == 0;
   array_layout made{{of.shape, of.shape + of.ndim}, {}, type.item, &type};
-  if (of.strides == nullptr) {
-    return dense_layout(std::move(made.shape), type);
-  }
-  made.strides.assign(of.strides, of.strides + of.ndim);
-  for (auto& each : made.strides) {
-    if (__builtin_mul_overflow(each, made.item, &each)) {
-      raise_python(PyExc_BufferError, "DLPack: strides that cannot be");
-    }
-  }
   try {
+    made.strides = of.strides == nullptr ? dense_strides(made.shape, type.item)
+                                         : dlpack::byte_strides(of, type.item, is_empty);
     return std::make_shared<const typed_layout>(std::move(made));
   } catch (const too_far&) {
-    raise_python(PyExc_BufferError, "DLPack: strides that cannot be");
+    raise_python(PyExc_BufferError, "DLPack: strides that cannot be: they reach beyond 63 bits");
   }
 }
 
 // The box around all elements.
 adoption read_box(const dlpack::tensor& of, const typed_layout& layout) {
-  const auto first = reinterpret_cast<std::uintptr_t>(first_of(of));
-  require_whole_elements(first_of(of), layout, "DLPack");
-  return {reinterpret_cast<void*>(first - layout.before), layout.extent, ISTHMUS_KIND_HOST, false};
+  if (layout.size == 0) {
+    return {of.data, 0, ISTHMUS_KIND_HOST, false};
+  }
+  auto* const lowest = dlpack::lowest_address(of, layout.before, layout.extent);
+  require_whole_elements(static_cast<char*>(lowest) + layout.before, layout, "DLPack");
+  return {lowest, layout.extent, ISTHMUS_KIND_HOST, false};
 }
 
 std::uint64_t flags_of(const dlpack::managed&) { return 0; }
@@ -135,7 +106,7 @@ template <class Managed>
 nb::object adopt_tensor(nb::handle capsule, const char* name, const char* used_name,
                         nb::handle object, nb::object queue, adoption what) {
   auto* lent = static_cast<Managed*>(PyCapsule_GetPointer(capsule.ptr(), name));
-  what.read_only = (flags_of(*lent) & dlpack::k_read_only) != 0;
+  what.read_only = (flags_of(*lent) & dlpack::k_read_only) != 0 || what.read_only;
   what.kind = kind_of(what, lent->tensor.device, *queue_of(queue));
   auto kept = std::make_unique<borrowed_tensor<Managed>>(lent);
   PyCapsule_SetName(capsule.ptr(), used_name);
@@ -197,6 +168,13 @@ const dlpack::tensor& tensor_in(nb::handle capsule) {
                capsule.ptr());
 }
 
+std::uint64_t flags_in(nb::handle capsule) {
+  return PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) != 0
+             ? flags_of(*static_cast<dlpack::managed_versioned*>(
+                   PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name)))
+             : 0;
+}
+
 bool is_cudas(const dlpack::device& where) {
   return where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_host ||
          where.type == dlpack::k_cuda_managed;
@@ -221,6 +199,9 @@ nb::object default_queue_on(const dlpack::device& where) {
 
 // The queue asked for, else the current one if it is of that device, else that device's own.
 nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
+  if (where.id < 0) {
+    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is no device", where.type, where.id);
+  }
   if (where.type == dlpack::k_cpu) {
     return wanted.is_none() ? to_queue(nb::handle{}, nb::str("host"))
                             : to_queue(wanted, nb::handle{});
@@ -242,12 +223,14 @@ nb::object queue_on(const dlpack::device& where, nb::handle wanted) {
   return default_queue_on(where);
 }
 
-nb::object ask_for_capsule(nb::handle object, const dlpack::device& where, const queue& on) {
+// A stream is handed to producers of memory that a device's streams order. Pinned host memory has
+// none: PyTorch, whose pinned tensors are the CPU's to it, refuses any.
+nb::object request_capsule(nb::handle object, const dlpack::device& where, const queue& on) {
   const nb::object method = object.attr("__dlpack__");
   nb::dict arguments;
   if (where.type == dlpack::k_oneapi) {
     arguments["stream"] = loaded_dpctl().attr("SyclQueue")(sycl_capsule(on));
-  } else if (where.type != dlpack::k_cpu) {
+  } else if (where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_managed) {
     arguments["stream"] = stream_to_wait(on);
   }
   nb::object versioned = arguments.attr("copy")();
@@ -270,29 +253,43 @@ struct lent_memory {
         where{is_capsule ? tensor_in(from).device
                          : dlpack::to_device(from.attr("__dlpack_device__")())},
         queue{queue_on(where, wanted)},
-        capsule{is_capsule ? nb::borrow(from) : ask_for_capsule(from, where, *queue_of(queue))} {
+        is_locked{!is_capsule && says_read_only(from)},
+        capsule{is_capsule ? nb::borrow(from) : request_capsule(from, where, *queue_of(queue))} {
     const auto& told = tensor().device;
-    if (told != where) {
+    const bool is_same = told.type == where.type &&  // JAX numbers its devices on the CPU
+                         (told.id == where.id || told.type == dlpack::k_cpu);
+    if (!is_same) {
       raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
                    told.type, told.id, object.ptr());
     }
   }
 
   [[nodiscard]] const dlpack::tensor& tensor() const { return tensor_in(capsule); }
-  [[nodiscard]] nb::object adopt(const adoption& what) const {
+  [[nodiscard]] std::uint64_t flags() const { return flags_in(capsule); }
+  [[nodiscard]] nb::object adopt(adoption what) const {
+    what.read_only = is_locked;
     nb::object made = adopt_capsule(capsule, object, queue, what);
     if (!is_capsule && where.type != dlpack::k_cpu) {
-      // The producer's work, which the queue was put behind, is before the other queues' and the
-      // host's too.
-      check(isthmus_buffer_record_queue(buffer_of(made)->raw.get(), queue_of(queue)->raw.get()));
+      record_producer(*buffer_of(made));
     }
     return made;
+  }
+  // The producer's work comes before that of all queues and of the host: the queue was put after
+  // it, or without a stream, by the protocol, the legacy default stream was.
+  void record_producer(const buffer& made) const {
+    const auto& on = *queue_of(queue);
+    const auto& device = *device_of(on.device_object);
+    const auto producer = where.type == dlpack::k_cuda_host
+                              ? legacy_queue_of(device_handle::retained(device.raw.get()))
+                              : queue_handle::retained(on.raw.get());
+    check(isthmus_buffer_record_queue(made.raw.get(), producer.get()));
   }
 
   nb::handle object;
   bool is_capsule;
   dlpack::device where;
   nb::object queue;
+  bool is_locked;  // by another protocol of the object's
   nb::object capsule;
 };
 
@@ -301,13 +298,22 @@ struct lent_memory {
 nb::object from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
   const lent_memory lent{object, queue};
-  return lent.adopt(read_bytes(lent.tensor()));
+  return lent.adopt(read_bytes(lent.tensor(), lent.flags()));
+}
+
+void require_sound_capsule(nb::handle capsule) {
+  const auto& tensor = tensor_in(capsule);
+  if (tensor.device.id < 0) {
+    raise_python(PyExc_BufferError, "DLPack: (%d, %d) is no device", tensor.device.type,
+                 tensor.device.id);
+  }
+  dlpack::require_sound(tensor, flags_in(capsule));
 }
 
 nb::object array_from_dlpack(nb::handle object, nb::handle queue) {
   drain_deferred();
   const lent_memory lent{object, queue};
-  auto layout = layout_of(lent.tensor());
+  auto layout = layout_of(lent.tensor(), lent.flags());
   nb::object memory = lent.adopt(read_box(lent.tensor(), *layout));
   const auto before = layout->before;
   return make_typed_array(std::move(memory), std::move(layout), before);

@@ -5,6 +5,7 @@
 #include "arguments.hpp"
 #include "cuda_streams.hpp"
 #include "current.hpp"
+#include "read_only.hpp"
 #include "sycl_objects.hpp"
 
 namespace isthmus::python {
@@ -232,6 +233,9 @@ array_numbers interface_reader::to_numbers(nb::handle values, const char* what) 
                  protocol_, values.ptr());
   }
   for (nb::handle each : nb::iter(values)) {
+    if (numbers.size() > PyBUF_MAX_NDIM) {
+      break;  // of values without an end, too
+    }
     numbers.push_back(to_int64(each, what));
   }
   return numbers;
@@ -250,9 +254,8 @@ array_numbers interface_reader::read_shape() const {
     }
   }
   if (shape.size() > PyBUF_MAX_NDIM) {
-    raise_python(PyExc_ValueError,
-                 "shape of %s has %zu extents, more than the %d that there may be", protocol_,
-                 shape.size(), PyBUF_MAX_NDIM);
+    raise_python(PyExc_ValueError, "shape of %s has %zu extents or more: there may be %d at most",
+                 protocol_, shape.size(), PyBUF_MAX_NDIM);
   }
   return shape;
 }
@@ -322,7 +325,9 @@ std::optional<told_interface> read_interface(nb::handle object) {
   for (const char* each : {k_sycls, k_cudas}) {
     const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));
     if (entries.is_valid()) {
-      return interface_reader{object, each, entries}.read();
+      auto told = interface_reader{object, each, entries}.read();
+      told.what.read_only = told.what.read_only || says_read_only(object);
+      return told;
     }
     if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {
       raise_set();

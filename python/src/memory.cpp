@@ -7,6 +7,7 @@
 #include "current.hpp"
 #include "interfaces.hpp"
 #include "memory_arguments.hpp"
+#include "sizes.hpp"
 #include "transfers.hpp"
 
 namespace isthmus::python {
@@ -37,8 +38,9 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
     raise_python(PyExc_ValueError, "nbytes must be positive, not %R: isthmus.Buffer may have none",
                  nbytes.ptr());
   }
-  construct_buffer(self, to_size(nbytes, "nbytes"), kind, to_alignment(alignment),
-                   to_queue(given_or_invalid(queue), nb::handle{}), nullptr,
+  nb::object on = to_queue(given_or_invalid(queue), nb::handle{});
+  const auto size_given = to_allocation_size(nbytes, "nbytes", kind, *queue_of(on));
+  construct_buffer(self, size_given, kind, to_alignment(alignment), std::move(on), nullptr,
                    kinds_allowed::wanted_alone);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "read_only.hpp"
 #include "transfers.hpp"
 #include "typed_array.hpp"
 
@@ -20,6 +21,45 @@ bool holds_references(const Py_buffer& view) {
     }
   }
   return false;
+}
+
+// What an exporter filled in, by PyBUF_STRIDES, before anything is worked out of it.
+void require_sound(const Py_buffer& view) {
+  const bool lacks = view.ndim > 0 && (view.shape == nullptr || view.strides == nullptr);
+  if (view.ndim < 0 || view.ndim > PyBUF_MAX_NDIM || lacks || view.itemsize < 0 || view.len < 0) {
+    raise_python(PyExc_BufferError,
+                 "a view of %d dimensions, %zd bytes and items of %zd bytes%s cannot be", view.ndim,
+                 view.len, view.itemsize, lacks ? ", without shape or strides," : "");
+  }
+  Py_ssize_t nbytes = view.itemsize;
+  for (int i = 0; i < view.ndim; ++i) {
+    if (view.shape[i] < 0 || __builtin_mul_overflow(nbytes, view.shape[i], &nbytes)) {
+      raise_python(PyExc_BufferError, "a view with an extent of %zd cannot be", view.shape[i]);
+    }
+  }
+  if (nbytes != view.len || (nbytes != 0 && view.buf == nullptr)) {
+    raise_python(PyExc_BufferError, "a view of %zd bytes at %p whose elements have %zd cannot be",
+                 view.len, view.buf, nbytes);
+  }
+}
+
+// That all of its elements have one.
+void require_addresses(const Py_buffer& view, const array_layout& layout) {
+  if (is_empty(layout)) {
+    return;
+  }
+  try {
+    const auto box = box_of(layout);
+    const auto first = reinterpret_cast<std::uintptr_t>(view.buf);
+    std::uintptr_t low = 0, end = 0;
+    if (!__builtin_add_overflow(first, box.start, &low) &&
+        !__builtin_add_overflow(low, box.nbytes, &end)) {
+      return;
+    }
+  } catch (const too_far&) {
+    // refused with the others
+  }
+  raise_python(PyExc_BufferError, "a view whose strides reach beyond any address, 2**64");
 }
 
 void refuse_references(const Py_buffer& view, const char* role) {
@@ -89,6 +129,12 @@ place host_place(nb::handle object, access wanted, const char* role) {
     explain_refusal(object, wanted, role);
   }
   refuse_references(view, role);
+  if (view.len < 0 || (view.len > 0 && view.buf == nullptr)) {
+    raise_python(PyExc_BufferError, "a view of %zd bytes at %p cannot be", view.len, view.buf);
+  }
+  if (wanted == access::write && is_locked_elsewhere(object)) {
+    raise_read_only(object, role);
+  }
   made.raw.pointer = view.buf;
   made.nbytes = static_cast<std::size_t>(view.len);
   return made;
@@ -163,11 +209,13 @@ place buffer_place(const buffer& of) {
 }
 
 array_layout layout_of(const Py_buffer& view) {
+  require_sound(view);
   array_layout made;
   made.item = view.itemsize;
   made.type = element_type_of_format(view.format, view.itemsize);
   made.shape.assign(view.shape, view.shape + view.ndim);
   made.strides.assign(view.strides, view.strides + view.ndim);
+  require_addresses(view, made);
   return made;
 }
 

@@ -4,6 +4,7 @@
 #include "current.hpp"
 #include "gil.hpp"
 #include "resources.hpp"
+#include "sizes.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -124,7 +125,8 @@ nb::object allocate(const resource& self, nb::handle nbytes, nb::handle alignmen
                     nb::handle queue) {
   const nb::object on = queue.is_none() ? self.queue_object : to_queue(queue, nb::handle{});
   nb::object made = nb::inst_alloc(types.buffer);
-  construct_buffer(nb::inst_ptr<buffer>(made), to_size(nbytes, "nbytes"), self.kind,
+  construct_buffer(nb::inst_ptr<buffer>(made),
+                   to_allocation_size(nbytes, "nbytes", self.kind, *queue_of(on)), self.kind,
                    to_exact_alignment(alignment), on, &self, kinds_allowed::any);
   nb::inst_mark_ready(made);
   return made;

@@ -72,13 +72,26 @@ void drop_leading_ones(array_layout& of, std::size_t ndim) {
   }
 }
 
-nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting,
+// A number as NumPy casts or assigns it; nothing for all else.
+std::optional<element_value> number_for(nb::handle src, const element_type& into,
+                                        isthmus_casting_t casting, conversion as) {
+  // A cast may drop an imaginary part, an assignment of Python's own number not.
+  const bool drops = as == conversion::cast && casting == ISTHMUS_CASTING_UNSAFE &&
+                     PyComplex_CheckExact(src.ptr()) != 0;
+  auto made = to_value(src, drops ? to_element_type(src.type()) : into, casting);
+  if (made) {
+    warn_of_lost_parts(*made->type, into);
+  }
+  return made;
+}
+
+nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting, conversion as,
                      const operation_arguments& how) {
   require_castable(src, *to.layout.type, casting);
-  if (const auto number = to_value(src, *to.layout.type, casting)) {
+  if (const auto number = number_for(src, *to.layout.type, casting, as)) {
     return fill_side(to, *number, how);
   }
-  auto from = to_source(src, *to.layout.type);
+  auto from = to_source(src, *to.layout.type, as);
   drop_leading_ones(from.layout, to.layout.shape.size());
   require_copyable(to.layout, from.layout, casting);
   return copy_sides(to, from, casting, how);
@@ -87,7 +100,8 @@ nb::object copy_into(array_side& to, nb::handle src, isthmus_casting_t casting,
 nb::object copyto(nb::handle dst, nb::handle src, nb::handle casting, nb::handle queue,
                   nb::handle after, nb::handle blocking) {
   auto to = to_side(dst, access::write, "destination");
-  return copy_into(to, src, to_casting(casting), {queue, after, to_flag(blocking, "blocking")});
+  return copy_into(to, src, to_casting(casting), conversion::cast,
+                   {queue, after, to_flag(blocking, "blocking")});
 }
 
 void assign(PyObject* self, const typed_array& of, PyObject* key, PyObject* value) {
@@ -98,7 +112,7 @@ void assign(PyObject* self, const typed_array& of, PyObject* key, PyObject* valu
   }
   const nb::object part = element ? element_view(self, of, *element) : view_at(self, of, keys);
   auto to = to_side(part, access::write, "array");
-  static_cast<void>(copy_into(to, value, ISTHMUS_CASTING_UNSAFE,
+  static_cast<void>(copy_into(to, value, ISTHMUS_CASTING_UNSAFE, conversion::assign,
                               operation_arguments{nb::handle{}, nb::handle{}, true}));
 }
 
@@ -186,8 +200,10 @@ void bind_functions(nb::module_& module) {
       "\"safe\", \"same_kind\" or \"unsafe\", as numpy.can_cast has them. Overlapping arrays are\n"
       "copied as if the source had been set aside first. `queue`, `after` and `blocking` as in\n"
       "Buffer.copy_from.\n\n"
-      "array[key] = src does the same with casting \"unsafe\", as NumPy does, and waits; but an\n"
-      "integer must fit (OverflowError). Raises TypeError for a change of type that `casting`\n"
+      "Complex elements that become real warn (ComplexWarning). array[key] = src does the same\n"
+      "with casting \"unsafe\", as NumPy does, and waits: Python's numbers become elements as by\n"
+      "float() or int(), so that 1j is no real one (TypeError). An integer must fit\n"
+      "(OverflowError). Raises TypeError for a change of type that `casting`\n"
       "does not allow, ValueError for shapes that do not fit, ReadOnlyError.");
   module.def("shares_memory", &shares_memory, nb::arg("a").none(), nb::arg("b").none(),
              nb::sig("def shares_memory(a: object, b: object) -> bool"),
@@ -205,7 +221,7 @@ nb::object fill_array(nb::handle array, nb::handle value, const operation_argume
   if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
     return fill_side(to, *number, how);
   }
-  auto from = to_source(value, *to.layout.type);
+  auto from = to_source(value, *to.layout.type, conversion::cast);
   if (!from.layout.shape.empty()) {
     raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
                  to_tuple(from.layout.shape).ptr());

@@ -133,8 +133,9 @@ void bind_array_exchange(nb::class_<typed_array>& bound) {
                "None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) "
                "-> Any"),
            "A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,\n"
-           "waits and errors. A copy has no gaps. Strides may be negative: of consumers PyTorch\n"
-           "takes no such arrays, give it a copy().")
+           "waits and errors. A copy has no gaps. Strides may be negative in a capsule with a\n"
+           "version: without one, and where a function of PyTorch's calls, which ends the process\n"
+           "on them, BufferError: give it a copy().")
       .def(
           "__dlpack_device__",
           [](const typed_array& self) { return dlpack_device(buffer_in(self)); },

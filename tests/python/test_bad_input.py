@@ -81,7 +81,12 @@ class TestSizes:
 
     @pytest.mark.parametrize("nbytes", TOO_HUGE)
     def test_too_huge(self, q: Queue, kind: str, nbytes: int) -> None:
-        raises(OverflowError, [nbytes], lambda: Buffer(nbytes, kind=kind, queue=q))
+        for action in (
+            lambda: Buffer(nbytes, kind=kind, queue=q),
+            lambda: Buffer(nbytes, kind=kind, queue=q, alignment=4096),
+            lambda: ProviderResource(kind, q.device).allocate(nbytes),
+        ):
+            raises(USMAllocationError, [nbytes, kind, q.device.filter], action)
 
     @pytest.mark.parametrize("nbytes", [*HUGE, 101])
     def test_of_copies(self, buffer: Buffer, nbytes: int) -> None:

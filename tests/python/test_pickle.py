@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import numpy as np
 import pytest
-from support import filled, noise
+from support import filled, live_again, noise
 
 import isthmus
 from isthmus import Array, Buffer, Device, Queue, memory
@@ -72,8 +73,9 @@ def test_of_memory_classes(cls: type[Buffer], protocol: int) -> None:
 def test_on_a_device_that_is_not_here() -> None:
     source = filled(DATA, kind="host", queue=Queue("host"))
     load, arguments, *_ = source.__reduce_ex__(2)
+    cls, contents, kind, alignment, _, nbytes = arguments
     with pytest.warns(RuntimeWarning, match=r"host:gpu:7.*not here"):
-        again = load(*arguments[:-1], "host:gpu:7")
+        again = load(cls, contents, kind, alignment, "host:gpu:7", nbytes)
     assert again.tobytes() == DATA.tobytes()
     assert again.device == Device()
 
@@ -121,3 +123,75 @@ def test_arrays_out_of_band() -> None:
     assert len(head) < 1000
     assert [part.raw().nbytes for part in parts] == [40_000]
     assert (pickle.loads(head, buffers=parts).to_numpy() == 3).all()
+
+
+FRAMES: dict[str, Any] = {
+    "half": lambda frame: [frame[: len(frame) // 2]],
+    "too long": lambda frame: [frame + b"x"],
+    "one byte less": lambda frame: [frame[:-1]],
+    "split": lambda frame: [frame[:50], frame[50:]],
+    "empty": lambda _: [b""],
+    "empty, of another type": lambda _: [np.empty(0, np.float32)],
+    "without an extent": lambda _: [np.empty((5, 0))],
+    "with gaps": lambda frame: [np.frombuffer(frame * 2, np.uint8)[::2]],
+    "another": lambda frame: [np.zeros(len(frame), np.float32)],
+}
+
+
+def pickled_things() -> dict[str, Any]:
+    data = noise(400)
+    queue = Queue("opencl")
+    made: dict[str, Any] = {
+        f"Buffer of {kind}": filled(data, kind=kind, queue=queue)
+        for kind in ("device", "shared", "host")
+    }
+    for cls in (memory.MemoryUSMDevice, memory.MemoryUSMShared, memory.MemoryUSMHost):
+        made[cls.__name__] = cls(400, queue=queue)
+        made[cls.__name__].copy_from(data)
+    for kind in ("device", "shared", "host"):
+        made[f"Array of {kind}"] = isthmus.full((10, 10), 3, "f4", kind=kind, device="opencl")
+    made["a part of an Array"] = isthmus.full((20, 10), 3, "f4", kind="host")[::2]
+    made["a part of a Buffer"] = filled(noise(800), kind="host", queue=queue)[100:500]
+    unified = isthmus.UnifiedBuffer((10, 10), np.float32, device="opencl")
+    unified.host[...] = 3
+    made["UnifiedBuffer"] = unified
+    return made
+
+
+@pytest.mark.parametrize("change", FRAMES.values(), ids=FRAMES)
+def test_frames_that_are_not_the_picklers(change: Any) -> None:
+    """What came by another way has to be as large as the pickle says."""
+    for name, source in pickled_things().items():
+        parts: list[pickle.PickleBuffer] = []
+        head = pickle.dumps(source, 5, buffer_callback=parts.append)
+        frame = parts[0].raw().tobytes()
+        assert len(frame) == 400, name
+        assert pickle.loads(head, buffers=[frame]) is not None
+        before = isthmus.memory.live()
+        with pytest.raises(ValueError):
+            pickle.loads(head, buffers=change(frame))
+        assert live_again(before), name
+
+
+def test_frames_of_no_bytes() -> None:
+    for source in (Buffer(0, kind="host"), isthmus.zeros((0, 3), kind="host")):
+        parts: list[pickle.PickleBuffer] = []
+        head = pickle.dumps(source, 5, buffer_callback=parts.append)
+        assert pickle.loads(head, buffers=[b""]).nbytes == 0
+        with pytest.raises(ValueError, match="1 came with it"):
+            pickle.loads(head, buffers=[b"x"])
+
+
+def test_pickles_of_before() -> None:
+    """These say no size."""
+    source = filled(DATA, kind="host", queue=Queue("host"))
+    load, arguments, *_ = source.__reduce_ex__(2)
+    assert load(*arguments[:-1]).tobytes() == DATA.tobytes()
+
+
+def test_an_array_of_another_size_than_its_buffer() -> None:
+    from isthmus._pickle import load_array
+
+    memory_of_more = Buffer(64, kind="host", queue=Queue("host"))
+    with pytest.raises(ValueError, match="array of 32 bytes, but its buffer has 64"):
+        load_array(memory_of_more, (8,), "float32")

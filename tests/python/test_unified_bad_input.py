@@ -10,7 +10,15 @@ from support import message_has
 from unified_support import TELLS_PAGES, each_means, read_on_device, two_copies
 
 import isthmus
-from isthmus import BufferState, Device, InvalidArgumentError, OutOfRangeError, Queue, UnifiedBuffer
+from isthmus import (
+    BufferState,
+    Device,
+    InvalidArgumentError,
+    OutOfRangeError,
+    Queue,
+    UnifiedBuffer,
+    USMAllocationError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +29,7 @@ ARGUMENTS: dict[str, tuple[Any, dict[str, Any], type[Exception], list[Any]]] = {
     "text": ("ten", {}, TypeError, []),
     "fraction": (1.5, {}, TypeError, []),
     "nothing": (None, {}, TypeError, []),
-    "huge": ((1 << 40, 1 << 40), {}, ValueError, ["2**63"]),
+    "huge": ((1 << 40, 1 << 40), {}, USMAllocationError, ["2**63"]),
     "objects": (3, {"dtype": object}, TypeError, ["objects"]),
     "nested_objects": (3, {"dtype": [("a", "O")]}, TypeError, ["objects"]),
     "no_dtype": (3, {"dtype": "quux"}, TypeError, ["quux"]),

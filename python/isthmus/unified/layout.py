@@ -6,7 +6,7 @@ import math
 import operator
 from typing import TYPE_CHECKING, Any, Union
 
-from isthmus._core import OutOfRangeError
+from isthmus._core import OutOfRangeError, USMAllocationError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,10 @@ def at_least(least: int, name: str, given: int) -> int:
 
 
 def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
-    """Bytes of an array. ValueError for none, for more than addresses have, and for objects."""
+    """Bytes of an array. ValueError for none, USMAllocationError for more than addresses have.
+
+    TypeError for objects.
+    """
     if dtype.hasobject:
         raise TypeError(f"dtype {dtype} holds Python objects, which no device can have")
     nbytes: int = dtype.itemsize
@@ -52,7 +55,9 @@ def bytes_of(shape: tuple[int, ...], dtype: Any) -> int:
     if nbytes == 0:
         raise ValueError(f"shape {shape} of {dtype} has no bytes: a unified buffer needs some")
     if nbytes >= 1 << 63:
-        raise ValueError(f"shape {shape} of {dtype} has {nbytes} bytes: at most 2**63 - 1 can be")
+        raise USMAllocationError(
+            f"shape {shape} of {dtype} has {nbytes} bytes: no address space has more than 2**63 - 1"
+        )
     return nbytes
 
 

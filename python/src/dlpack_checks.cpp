@@ -1,0 +1,98 @@
+// What a producer's tensor says is checked before anything is read or worked out of it.
+
+#include "array_layout.hpp"
+#include "dlpack.hpp"
+#include "errors.hpp"
+
+namespace isthmus::python {
+namespace {
+
+std::size_t item_bytes(const dlpack::tensor& of, std::uint64_t flags) {
+  if (of.dtype.code == dlpack::k_opaque_handle) {
+    raise_python(PyExc_BufferError, "DLPack: handles mean nothing outside of their library");
+  }
+  const auto bits = static_cast<std::size_t>(of.dtype.bits) * of.dtype.lanes;
+  const bool is_padded = of.dtype.bits % 8 != 0 && (flags & dlpack::k_is_padded) != 0;
+  if (bits == 0 || bits % 8 != 0 || is_padded) {
+    raise_python(PyExc_BufferError, "DLPack: elements of %zu bits%s are not whole bytes", bits,
+                 is_padded ? ", padded," : "");
+  }
+  return bits / 8;
+}
+
+}  // namespace
+
+std::size_t dlpack::packed_bytes(const tensor& of, std::uint64_t flags) {
+  auto product = static_cast<std::int64_t>(item_bytes(of, flags));
+  if (of.ndim < 0 || of.ndim > PyBUF_MAX_NDIM) {
+    raise_python(PyExc_BufferError, "DLPack: there are 0 to %d dimensions, not %d", PyBUF_MAX_NDIM,
+                 of.ndim);
+  }
+  if (of.ndim > 0 && of.shape == nullptr) {
+    raise_python(PyExc_BufferError, "DLPack: a tensor of %d dimensions has no shape: it is NULL",
+                 of.ndim);
+  }
+  bool is_empty = false;
+  for (int i = 0; i < of.ndim; ++i) {
+    const auto extent = of.shape[i];
+    is_empty = is_empty || extent == 0;
+    if (extent < 0 || (extent > 0 && __builtin_mul_overflow(product, extent, &product))) {
+      raise_python(PyExc_BufferError,
+                   "DLPack: extent %lld of dimension %d: extents are 0 or more, and all together "
+                   "at most 2**63 - 1 bytes",
+                   static_cast<long long>(extent), i);
+    }
+  }
+  if (!is_empty && of.data == nullptr) {
+    raise_python(PyExc_BufferError, "DLPack: the address of %lld bytes is NULL",
+                 static_cast<long long>(product));
+  }
+  return is_empty ? 0 : static_cast<std::size_t>(product);
+}
+
+void* dlpack::lowest_address(const tensor& of, std::size_t before, std::size_t nbytes) {
+  const auto data = reinterpret_cast<std::uintptr_t>(of.data);
+  std::uintptr_t first = 0, end = 0;
+  if (__builtin_add_overflow(data, of.byte_offset, &first) || before > first ||
+      __builtin_add_overflow(first - before, nbytes, &end)) {
+    raise_python(PyExc_BufferError,
+                 "DLPack: %zu bytes around offset %llu of %p reach beyond any address, 2**64",
+                 nbytes, static_cast<unsigned long long>(of.byte_offset), of.data);
+  }
+  return reinterpret_cast<void*>(first - before);
+}
+
+array_numbers dlpack::byte_strides(const tensor& of, std::int64_t item, bool is_empty) {
+  array_numbers made{of.strides, of.strides + of.ndim};
+  for (int i = 0; i < of.ndim; ++i) {
+    auto& each = made[static_cast<std::size_t>(i)];
+    if (!__builtin_mul_overflow(each, item, &each)) {
+      continue;
+    }
+    if (!is_empty && of.shape[i] > 1) {
+      throw too_far{};
+    }
+    each = item;
+  }
+  return made;
+}
+
+void dlpack::require_sound(const tensor& of, std::uint64_t flags) {
+  const auto nbytes = packed_bytes(of, flags);
+  if (nbytes == 0) {
+    return;
+  }
+  const auto item = static_cast<std::int64_t>(item_bytes(of, flags));
+  array_layout made{{of.shape, of.shape + of.ndim}, {}, item, nullptr};
+  try {
+    made.strides =
+        of.strides == nullptr ? dense_strides(made.shape, item) : byte_strides(of, item, false);
+    const auto box = box_of(made);
+    static_cast<void>(lowest_address(of, static_cast<std::size_t>(-box.start),
+                                     static_cast<std::size_t>(box.nbytes)));
+  } catch (const too_far&) {
+    raise_python(PyExc_BufferError, "DLPack: strides that cannot be: they reach beyond 63 bits");
+  }
+}
+
+}  // namespace isthmus::python

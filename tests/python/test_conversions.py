@@ -1,0 +1,220 @@
+"""Values and arrays become elements as NumPy makes them: results, errors and warnings compared.
+
+Where this library is stricter on purpose, which the documentation says, there is a test of that
+alone: an integer has to fit, text is no number, NaN is no integer, and asarray takes no other
+order of bytes.
+"""
+
+from __future__ import annotations
+
+import warnings
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+import isthmus
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+try:
+    from numpy.exceptions import ComplexWarning
+except ImportError:  # before 1.25
+    from numpy import ComplexWarning
+
+HOST: dict[str, Any] = {"kind": "host", "device": "host"}
+TARGETS = ["?", "i2", "u1", "i8", "f2", "f4", "f8", "g", "F", "D", "G"]
+NUMBERS: dict[str, Any] = {
+    "True": True,
+    "3": 3,
+    "2.5": 2.5,
+    "1.5+2j": 1.5 + 2j,
+    "2+0j": 2 + 0j,
+    **{
+        f"{type(one).__name__}": one
+        for one in (
+            np.True_, np.int8(3), np.uint64(3), np.float16(2.5), np.float32(2.5), np.float64(2.5),
+            np.longdouble(2.5), np.complex64(1 + 2j), np.complex128(1 + 2j), np.clongdouble(1 + 2j),
+        )
+    },
+}  # fmt: skip
+MORE: dict[str, Any] = {
+    "mixed": [1, 2.5],
+    "mixed with complex": [1, 2.5, 3j],
+    "nested": [[1, 2], [3, 4]],
+    "nested complex": [[1, 2], [3, 4j]],
+    "range": range(1, 4),
+    "decimals": [Decimal("1.5"), Decimal(2)],
+    "fractions": [Fraction(3, 2)],
+    "a list of an array": [np.arange(3.0)],
+    "a list of a complex array": [np.arange(3) * 1j],
+    "NaN": [float("nan")],
+    "infinity": [float("inf")],
+    "an integer for floats": [2**70],
+    "other order": np.arange(3, dtype=">i4"),
+    "other order, complex": (np.arange(3) * 1j).astype(">c16"),
+}
+SOURCES: dict[str, Any] = {
+    **NUMBERS,
+    **{f"[{name}]": [one] for name, one in NUMBERS.items()},
+    **{f"({name},)": (one, one) for name, one in NUMBERS.items()},
+    **{f"array of {name}": np.array([one, one]) for name, one in NUMBERS.items()},
+    **{f"array of no dimensions of {name}": np.array(one) for name, one in NUMBERS.items()},
+    **MORE,
+}
+
+
+def outcome(call: Callable[[], Any]) -> tuple[Any, ...]:
+    """The error, or elements and whether an imaginary part was warned of."""
+    with warnings.catch_warnings(record=True) as raised:
+        warnings.simplefilter("always")
+        try:
+            got = call()
+        except Exception as error:
+            kinds = (OverflowError, TypeError, ValueError)
+            return (next((kind for kind in kinds if isinstance(error, kind)), type(error)),)
+    warned = any(issubclass(each.category, ComplexWarning) for each in raised)
+    return got.dtype, got.shape, got.tolist(), warned
+
+
+def same(ours: tuple[Any, ...], numpys: tuple[Any, ...]) -> bool:
+    return repr(ours) == repr(numpys)  # NaN is NaN
+
+
+def filled(made: Any, value: Any, key: Any) -> Any:
+    made[key] = value
+    return made
+
+
+def copied(library: Any, made: Any, value: Any, rule: Any) -> Any:
+    library.copyto(made, value, casting=rule)
+    return made
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_asarray(source: Any) -> None:
+    if isinstance(source, np.ndarray) and not source.dtype.isnative:
+        with pytest.raises(TypeError, match="order of bytes"):
+            isthmus.asarray(source, **HOST)
+        return
+    for target in TARGETS:
+        wanted = outcome(lambda target=target: np.asarray(source, target))
+        got = outcome(lambda target=target: isthmus.asarray(source, target, **HOST))
+        assert same(got, wanted), target
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_assignments(source: Any) -> None:
+    try:
+        shape = np.shape(source) or (2,)
+    except ValueError:
+        shape = (1,)
+    for target in TARGETS:
+        wanted = outcome(lambda target=target: filled(np.zeros(shape, target), source, ...))
+        got = outcome(
+            lambda target=target: filled(isthmus.zeros(shape, target, **HOST), source, ...)
+        )
+        assert same(got, wanted), target
+
+
+@pytest.mark.parametrize("source", NUMBERS.values(), ids=NUMBERS)
+def test_assignments_to_an_element(source: Any) -> None:
+    for target in TARGETS:
+        wanted = outcome(lambda target=target: filled(np.zeros(2, target), source, 0))
+        got = outcome(lambda target=target: filled(isthmus.zeros(2, target, **HOST), source, 0))
+        assert same(got, wanted), target
+
+
+@pytest.mark.parametrize("rule", ["no", "safe", "same_kind", "unsafe"])
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_copyto(source: Any, rule: Any) -> None:
+    array = np.asarray(source)
+    of_list = isinstance(source, (list, tuple))
+    if rule == "no" and not array.dtype.isnative:
+        return  # which is "equiv" here
+    shape = array.shape or (2,)
+    for target in TARGETS:
+        model = np.dtype(target)
+        if of_list and array.dtype.kind in "iu" and model.kind in "iu":
+            continue  # a list's integers are read as the destination's
+        if array.dtype.kind in "OM" or (array.dtype.kind == "f" and not np.isfinite(array).all()):
+            continue
+        wanted = outcome(lambda target=target: copied(np, np.zeros(shape, target), source, rule))
+        made = isthmus.zeros(shape, target, **HOST)
+        assert same(outcome(lambda made=made: copied(isthmus, made, source, rule)), wanted), target
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_astype(name: str) -> None:
+    model = np.arange(6).astype(name).reshape(2, 3)
+    for target in TARGETS:
+        made = isthmus.asarray(model, **HOST)
+        wanted = outcome(lambda target=target: model.astype(target))
+        assert same(outcome(lambda target=target, made=made: made.astype(target)), wanted), target
+
+
+@pytest.mark.parametrize("kind", ["host", "shared", "device"])
+def test_bfloat16(kind: str) -> None:
+    """Which NumPy has not: as float32."""
+    for source in SOURCES.values():
+        if isinstance(source, np.ndarray) and source.dtype.byteorder == ">":
+            continue
+        shape = np.shape(source) or (2,)
+        for make, model in (
+            (lambda source=source: isthmus.asarray(source, "bfloat16", kind=kind, device="host"),
+             lambda source=source: np.asarray(source, "f4")),
+            (lambda source=source, shape=shape:
+                filled(isthmus.zeros(shape, "bfloat16", kind=kind, device="host"), source, ...),
+             lambda source=source, shape=shape: filled(np.zeros(shape, "f4"), source, ...)),
+        ):  # fmt: skip
+            assert same(outcome(make)[1:], outcome(model)[1:]), source
+            assert len(outcome(make)) == len(outcome(model))
+
+
+def test_the_callers_line_is_warned_of() -> None:
+    model = np.ones(2, "D")
+    made = isthmus.asarray(model, **HOST)
+    real = isthmus.zeros(2, **HOST)
+    for call in (
+        lambda: isthmus.asarray(model, "f4", **HOST),
+        lambda: isthmus.array(made, "f4"),
+        lambda: made.astype("i4"),
+        lambda: isthmus.copyto(real, model, casting="unsafe"),
+        lambda: real.__setitem__(..., made),
+        lambda: real.__setitem__(0, model[0]),
+    ):
+        with pytest.warns(ComplexWarning, match="discards the imaginary part") as raised:
+            call()
+        assert [each.filename for each in raised] == [__file__]
+
+
+def test_a_warning_that_is_an_error_changes_nothing() -> None:
+    made = isthmus.zeros(2, **HOST)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for source in (np.ones(2, "D"), isthmus.ones(2, "D", **HOST), np.complex64(1)):
+            with pytest.raises(ComplexWarning):
+                made[...] = source
+    assert made.tolist() == [0, 0]
+
+
+STRICTER: list[tuple[str, Any, type[Exception]]] = [
+    ("u1", np.int64(300), OverflowError),
+    ("u1", np.float64(300.5), OverflowError),
+    ("i2", np.float64("nan"), ValueError),
+    ("f4", "1.5", TypeError),
+    ("f4", ["1.5"], TypeError),
+    ("f4", None, TypeError),
+]
+
+
+@pytest.mark.parametrize(("target", "source", "error"), STRICTER)
+def test_where_it_is_stricter(target: str, source: Any, error: type[Exception]) -> None:
+    made = isthmus.ones(1, target, **HOST)
+    for key in (..., 0):
+        with pytest.raises(error):
+            made[key] = source
+    assert made.tolist() == [1]
