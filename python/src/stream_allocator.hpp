@@ -59,7 +59,7 @@ class stream_allocator {
   void serve_with(isthmus_resource_t* resource);
   [[nodiscard]] isthmus_resource_t* given() const noexcept { return given_; }
 
-  // `resource` (null: a pool of its own) serves that device from here on, and from the first call on
+  // `resource` (null: a pool of its own) serves that device from here on. From the first call on
   // blocks go back to the resource that each came from, whichever serves then. Costs two locks more
   // for an allocation and one for a free. Throws std::bad_alloc.
   void follow(int device, isthmus_resource_t* resource);

@@ -113,7 +113,10 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
 
     def _stand_on(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
         if upstream_mr is None:
-            raise TypeError("Argument `upstream_mr` must not be None: give a DeviceMemoryResource")
+            raise TypeError(
+                "Argument `upstream_mr` must not be None: upstream_mr must be a "
+                "DeviceMemoryResource"
+            )
         if not isinstance(upstream_mr, DeviceMemoryResource):
             raise TypeError(
                 "Argument 'upstream_mr' has incorrect type: upstream_mr must be a "
