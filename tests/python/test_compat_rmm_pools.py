@@ -51,6 +51,8 @@ def test_sizes_as_text(on: Device, text: Any, nbytes: int) -> None:
 def test_text_that_is_no_size(on: Device, text: str) -> None:
     calls: list[Callable[[], object]] = [
         lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), 0, text),
+        lambda: mr.PoolMemoryResource(mr.CudaMemoryResource(), text),
+        lambda: mr.CudaAsyncMemoryResource(text),
         lambda: mr.ArenaMemoryResource(mr.CudaMemoryResource(), text),
         lambda: rmm.reinitialize(pool_allocator=True, maximum_pool_size=text),
     ]

@@ -57,7 +57,9 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
         enable_fabric: bool = False,
     ) -> None:
         device = _device.current()
-        initial = bytes_of(initial_pool_size or 0, "initial_pool_size")
+        initial = bytes_of(
+            0 if initial_pool_size is None else initial_pool_size, "initial_pool_size"
+        )
         threshold = release_threshold
         if threshold is not None:  # 0 would mean none: the least there is
             threshold = max(count_of(threshold, "release_threshold"), 1)
@@ -120,7 +122,7 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
 
 def pool_sizes(initial: int | str | None, maximum: int | str | None) -> tuple[int, int | None]:
     """Both in bytes, the maximum as a pool keeps to it."""
-    least = bytes_of(initial or 0, "initial_pool_size")
+    least = bytes_of(0 if initial is None else initial, "initial_pool_size")
     if maximum is None:
         return least, None
     most = bytes_of(maximum, "maximum_pool_size")
