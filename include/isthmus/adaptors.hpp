@@ -212,7 +212,7 @@ inline resource resource::aligned(const resource& upstream, std::size_t alignmen
 }
 
 // Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
-// all of one context and kind. Throws wrong_context, invalid_argument.
+// all of one context, of any kinds. Throws wrong_context, invalid_argument.
 inline resource resource::binning(const resource& upstream, const std::vector<bin>& bins) {
   std::vector<isthmus_bin_t> raw;
   for (const bin& each : bins) raw.push_back({each.most_bytes, each.from.get()});

@@ -659,8 +659,8 @@ isthmus_resource_custom(isthmus_context_t* context, isthmus_device_t* device, is
  * each once. */
 
 /* Counts what goes through it. The counts are exact, each by itself, with threads too; `nbytes` of
- * a deallocation must be what allocate was given. Buffers count till their memory goes back: when
- * the work on it has ended. */
+ * a deallocation must be what allocate was given. Buffers count until they are freed, also where
+ * their memory goes back later, when the work on it has ended. */
 ISTHMUS_API isthmus_status_t isthmus_resource_statistics(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 typedef struct isthmus_statistics_s {
@@ -693,6 +693,11 @@ ISTHMUS_API void isthmus_scope_release(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
                                                  isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
+/* The same, less memory from outside of the scope that threads freed while they were in it. Where
+ * that is more, `current_bytes` and `current_count` are below 0, as two's complement, and the peaks
+ * are those of these counts, at least 0. */
+ISTHMUS_API isthmus_status_t
+isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics) ISTHMUS_NOEXCEPT;
 
 /* Refuses with OUT_OF_MEMORY what would make more than `limit_bytes`, as requested, live at a
  * time; the message names the request, the limit and what is in use. `nbytes` of a deallocation
@@ -724,8 +729,8 @@ typedef struct isthmus_bin_s {
   isthmus_resource_t* resource;
 } isthmus_bin_t;
 /* Each request goes to the first bin, of growing sizes, that it fits in, larger ones to `upstream`;
- * all of one context and kind. `nbytes` of a deallocation must be what allocate was given: it says
- * where the memory goes back to. */
+ * all of one context, of any kinds. `nbytes` of a deallocation must be what allocate was given: it
+ * says where the memory goes back to. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_binning(isthmus_resource_t* upstream, const isthmus_bin_t* bins, size_t count,
                          isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;

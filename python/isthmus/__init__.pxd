@@ -512,6 +512,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void isthmus_scope_release(isthmus_scope_t* scope)
     isthmus_scope_t* isthmus_scope_swap(isthmus_scope_t* scope)
     isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope, isthmus_statistics_t* statistics)
+    isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope, isthmus_statistics_t* statistics)
     isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t limit_bytes,
         isthmus_resource_t** resource)
     isthmus_status_t isthmus_limit_query(isthmus_resource_t* resource, uint64_t* limit_bytes,

@@ -862,6 +862,11 @@ class StatisticsScope:
     def total_count(self) -> int:
         """Allocations so far."""
 
+    def _net(self) -> tuple[int, int, int, int, int, int]:
+        """
+        The same counts less memory from outside of the scope that was freed within it.
+        """
+
     def __enter__(self) -> Self: ...
 
     def __exit__(self, *exc: object) -> None: ...
@@ -870,8 +875,8 @@ class StatisticsResource(AdaptorResource):
     """
     Counts what goes through it: StatisticsResource(upstream).
 
-    Counts are exact, with threads too. Buffers count till their memory goes back, when the
-    work on it has ended.
+    Counts are exact, with threads too. Buffers count until they are freed, also where their
+    memory goes back later, when the work on it has ended.
     """
 
     def __init__(self, upstream: MemoryResource) -> None: ...
@@ -953,7 +958,7 @@ class BinningResource(AdaptorResource):
     Chooses by size: BinningResource(upstream, {256: small, "64KiB": medium}).
 
     Each request goes to the resource of the smallest number of bytes that it does not exceed,
-    else to upstream. All are of one context and kind: WrongContextError.
+    else to upstream. All are of one context (else WrongContextError), of any kinds.
     """
 
     def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] | dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None: ...
@@ -1237,6 +1242,12 @@ def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, sa
 
 def _torch_number(resource: MemoryResource | None) -> int:
     """Which set of functions has its memory there."""
+
+def _torch_following() -> int:
+    """Functions whose memory comes from what _torch_follow says last."""
+
+def _torch_follow(number: int, device: int, resource: MemoryResource | None) -> None:
+    """From here on it serves that device; None: a pool of its own."""
 
 def _torch_functions(number: int) -> dict[str, int]:
     """Their addresses, by the names of PyTorch's setters."""

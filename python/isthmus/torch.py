@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .memory import MemoryResource
 
 __all__ = ["Stats", "allocator", "stats", "use"]
@@ -79,6 +81,19 @@ def allocator(resource: MemoryResource | None = None) -> Any:
     way of PyTorch's own caching. At most 15 resources in a process.
     """
     return _allocator_of(_torch(), _core._torch_number(resource))
+
+
+def _following_allocator() -> tuple[Any, Callable[[int, MemoryResource | None], None]]:
+    """An allocator whose resources change, and what sets that of a device, by its number.
+
+    Blocks go back to the resource that they came from. For ``isthmus.compat``.
+    """
+    number = _core._torch_following()
+
+    def serve(device: int, resource: MemoryResource | None) -> None:
+        _core._torch_follow(number, device, resource)
+
+    return _allocator_of(_torch(), number), serve
 
 
 def stats(device: Any = None, resource: MemoryResource | None = None) -> Stats:

@@ -61,6 +61,18 @@ isthmus_statistics_t counts_of(const statistics_scope& self) {
   return counts;
 }
 
+// In the order of bind_counts, the first two with a sign.
+nb::object net_counts_of(const statistics_scope& self) {
+  isthmus_statistics_t counts{};
+  counts.struct_size = sizeof counts;
+  if (self.raw) {
+    check(isthmus_scope_query_net(self.raw.get(), &counts));
+  }
+  return nb::make_tuple(static_cast<std::int64_t>(counts.current_bytes),
+                        static_cast<std::int64_t>(counts.current_count), counts.peak_bytes,
+                        counts.peak_count, counts.total_bytes, counts.total_count);
+}
+
 template <class Class, std::uint64_t isthmus_statistics_t::*Field>
 std::uint64_t count(const Class& self) {
   return counts_of(self).*Field;
@@ -131,13 +143,16 @@ void bind_statistics(nb::module_& module) {
       "there where no scope of Python's is entered.");
   scope_type = scope;
   bind_counts<statistics_scope>(scope);
-  scope.def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
+  scope
+      .def("_net", &net_counts_of, nb::sig("def _net(self) -> tuple[int, int, int, int, int, int]"),
+           "The same counts less memory from outside of the scope that was freed within it.")
+      .def("__enter__", &enter_scope, nb::sig("def __enter__(self) -> Self"))
       .def("__exit__", &leave_scope, nb::sig("def __exit__(self, *exc: object) -> None"));
   nb::class_<statistics_resource, adaptor_resource> counted(
       module, "StatisticsResource",
       "Counts what goes through it: StatisticsResource(upstream).\n\n"
-      "Counts are exact, with threads too. Buffers count till their memory goes back, when the\n"
-      "work on it has ended.");
+      "Counts are exact, with threads too. Buffers count until they are freed, also where their\n"
+      "memory goes back later, when the work on it has ended.");
   bind_counts<statistics_resource>(counted);
   counted
       .def("__init__", &init_statistics, nb::arg("upstream").none(),
@@ -156,6 +171,17 @@ void bind_statistics(nb::module_& module) {
 }
 
 }  // namespace
+
+// An error that is set while an object ends stays what it is.
+void free_within_scope::enter() noexcept {
+  nb::error_scope kept;
+  try {
+    scope_ = current_scope();
+    outer_ = scope_ ? isthmus_scope_swap(scope_.get()) : nullptr;
+  } catch (const std::exception&) {
+    PyErr_Clear();
+  }
+}
 
 scope_handle current_scope() { return scope_handle::retained(raw_scope(scopes.top())); }
 

@@ -98,6 +98,7 @@ buffer::~buffer() {
       queue_of_buffer(*this).device_key == collected.device_key) {
     collected.bytes += nbytes;
   }
+  const free_within_scope counted;
   const gil_release released{is_slow_to_free ||
                              (nbytes >= k_slow_release_bytes && !base.is_valid())};
   raw = buffer_handle{};
@@ -107,6 +108,7 @@ void free_buffer(const buffer& self) noexcept {
   if (self.counted_by.is_valid()) {
     tell_of_free(self.counted_by);
   }
+  const free_within_scope counted;
   const gil_release released{self.is_slow_to_free};
   isthmus_buffer_free(self.raw.get());
 }

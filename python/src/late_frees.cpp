@@ -40,6 +40,7 @@ void late_frees::free(const freed_block& gone) {
     auto& in = waiting();
     const std::lock_guard hold{in.lock};
     in.all.push_back(gone);
+    isthmus_resource_retain(gone.to);  // until it is tried again
     count().fetch_add(1, std::memory_order_relaxed);
   }
 }
@@ -67,6 +68,7 @@ void late_frees::try_again(std::size_t most) noexcept {
       std::fprintf(stderr, "isthmus: %zu bytes at %p were not freed: %s\n", next.nbytes,
                    next.pointer, problem.what());
     }
+    isthmus_resource_release(next.to);
   }
 }
 

@@ -95,7 +95,7 @@ void bind_request_adaptors(nb::module_& module) {
       module, "BinningResource",
       "Chooses by size: BinningResource(upstream, {256: small, \"64KiB\": medium}).\n\n"
       "Each request goes to the resource of the smallest number of bytes that it does not exceed,\n"
-      "else to upstream. All are of one context and kind: WrongContextError.")
+      "else to upstream. All are of one context (else WrongContextError), of any kinds.")
       .def("__init__", &init_binning, nb::arg("upstream").none(), nb::arg("bins").none(),
            nb::sig("def __init__(self, upstream: MemoryResource, bins: dict[int, MemoryResource] "
                    "| dict[str, MemoryResource] | dict[int | str, MemoryResource]) -> None"))

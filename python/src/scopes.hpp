@@ -46,4 +46,28 @@ class within_scope {
   const char* const before_;
 };
 
+// The same of a free, for the scope alone. Never fails: where the scope cannot be found the free
+// counts as one outside of all scopes.
+class free_within_scope {
+ public:
+  free_within_scope() noexcept {
+    if (scopes_in_use) [[unlikely]] {
+      enter();
+    }
+  }
+  free_within_scope(const free_within_scope&) = delete;
+  free_within_scope& operator=(const free_within_scope&) = delete;
+  ~free_within_scope() {
+    if (scope_) [[unlikely]] {
+      isthmus_scope_swap(outer_);
+    }
+  }
+
+ private:
+  void enter() noexcept;
+
+  scope_handle scope_{};
+  isthmus_scope_t* outer_ = nullptr;
+};
+
 }  // namespace isthmus::python

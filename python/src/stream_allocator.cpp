@@ -110,7 +110,20 @@ std::uint64_t bytes_of(isthmus_device_t* device) {
   return info.memory_bytes;
 }
 
+struct let_resource_go {
+  void operator()(isthmus_resource_t* resource) const noexcept {
+    isthmus_resource_release(resource);
+  }
+};
+using resource_reference = std::unique_ptr<isthmus_resource_t, let_resource_go>;
+
 }  // namespace
+
+struct followed_resources {
+  std::mutex lock;
+  std::array<resource_reference, stream_allocator::k_most_devices> serving;
+  std::unordered_map<void*, resource_reference> owners;  // of live blocks
+};
 
 void throw_last_failure(const char* what) {
   throw allocator_failure(std::string(what) + isthmus_error_message());
@@ -142,6 +155,76 @@ void stream_allocator::serve_with(isthmus_resource_t* resource) {
   isthmus_resource_retain(resource);
   given_ = resource;
   given_device_ = number_of_cuda_device(info_of(resource).device);
+}
+
+void stream_allocator::follow(int device, isthmus_resource_t* resource) {
+  if (device < 0 || device >= k_most_devices) {
+    return;
+  }
+  if (followed_.load(std::memory_order_acquire) == nullptr) {
+    auto made = std::make_unique<followed_resources>();
+    followed_resources* none = nullptr;
+    if (followed_.compare_exchange_strong(none, made.get(), std::memory_order_acq_rel)) {
+      static_cast<void>(made.release());
+    }
+  }
+  if (resource != nullptr) {
+    isthmus_resource_retain(resource);
+  }
+  resource_reference next{resource};
+  auto& known = *followed_.load(std::memory_order_acquire);
+  const std::lock_guard hold{known.lock};
+  std::swap(known.serving[static_cast<std::size_t>(device)], next);  // the former ends unlocked
+}
+
+isthmus_resource_t* stream_allocator::followed(int device) noexcept {
+  auto* const known = followed_.load(std::memory_order_acquire);
+  if (known == nullptr || device < 0 || device >= k_most_devices) {
+    return nullptr;
+  }
+  const std::lock_guard hold{known->lock};
+  auto* const found = known->serving[static_cast<std::size_t>(device)].get();
+  if (found != nullptr) {
+    isthmus_resource_retain(found);
+  }
+  return found;
+}
+
+void* stream_allocator::allocate_followed(std::size_t nbytes, int device, cuda_stream stream) {
+  auto at = find(device, stream);
+  resource_reference serving{followed(device)};
+  if (serving) {
+    at.resource = serving.get();
+  } else {
+    isthmus_resource_retain(at.resource);
+    serving.reset(at.resource);
+  }
+  void* const made = allocate_from(at, nbytes);
+  auto& known = *followed_.load(std::memory_order_acquire);
+  try {
+    const std::lock_guard hold{known.lock};
+    known.owners.insert_or_assign(made, std::move(serving));
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(isthmus_resource_deallocate(at.resource, made, nbytes, 0, at.queue));
+    throw allocator_failure("no memory of the host's to note a block");
+  }
+  return made;
+}
+
+void stream_allocator::deallocate_followed(void* pointer, std::size_t nbytes, cuda_stream stream,
+                                           int device) {
+  auto& known = *followed_.load(std::memory_order_acquire);
+  resource_reference owner;
+  {
+    const std::lock_guard hold{known.lock};
+    if (const auto found = known.owners.find(pointer); found != known.owners.end()) {
+      owner = std::move(found->second);
+      known.owners.erase(found);
+    }
+  }
+  const auto [resource, queue] = find(device, stream);
+  late_frees::try_one();
+  late_frees::free({owner ? owner.get() : resource, queue, pointer, nbytes});
 }
 
 void stream_allocator::make_pool(served& of, int device) const {
@@ -201,13 +284,12 @@ stream_allocator::place stream_allocator::find(int device, cuda_stream stream) {
   return found;
 }
 
-void* stream_allocator::allocate(std::size_t nbytes, int device, cuda_stream stream) {
-  const auto [resource, queue] = find(device, stream);
+void* stream_allocator::allocate_from(const place& at, std::size_t nbytes) {
   late_frees::try_one();
   void* made = nullptr;
-  auto status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
+  auto status = isthmus_resource_allocate(at.resource, nbytes, 0, at.queue, &made);
   if (status == ISTHMUS_ERROR_OUT_OF_MEMORY && late_frees::try_all()) {
-    status = isthmus_resource_allocate(resource, nbytes, 0, queue, &made);
+    status = isthmus_resource_allocate(at.resource, nbytes, 0, at.queue, &made);
   }
   if (status != ISTHMUS_OK) [[unlikely]] {
     // By these words programs know it, whatever the class.
@@ -216,9 +298,20 @@ void* stream_allocator::allocate(std::size_t nbytes, int device, cuda_stream str
   return made;
 }
 
+void* stream_allocator::allocate(std::size_t nbytes, int device, cuda_stream stream) {
+  if (followed_.load(std::memory_order_acquire) != nullptr) [[unlikely]] {
+    return allocate_followed(nbytes, device, stream);
+  }
+  return allocate_from(find(device, stream), nbytes);
+}
+
 void stream_allocator::deallocate(void* pointer, std::size_t nbytes, int device,
                                   cuda_stream stream) noexcept try {
   if (pointer == nullptr || is_forked_child()) {
+    return;
+  }
+  if (followed_.load(std::memory_order_acquire) != nullptr) [[unlikely]] {
+    deallocate_followed(pointer, nbytes, stream, device);
     return;
   }
   const auto [resource, queue] = find(device, stream);
@@ -231,6 +324,11 @@ void stream_allocator::deallocate(void* pointer, std::size_t nbytes, int device,
 
 void stream_allocator::trim() {
   late_frees::try_all();
+  for (int device = 0; device < k_most_devices; ++device) {
+    if (const resource_reference serving{followed(device)}) {
+      check(isthmus_resource_trim(serving.get(), 0, nullptr));
+    }
+  }
   for (auto& slot : devices_) {
     if (const auto* const serving = slot.load(std::memory_order_acquire)) {
       check(isthmus_resource_trim(serving->counted, 0, nullptr));

@@ -45,6 +45,8 @@ struct allocator_usage {
   bool knows_peak;
 };
 
+struct followed_resources;
+
 class stream_allocator {
  public:
   static constexpr int k_most_devices = 64;
@@ -56,6 +58,11 @@ class stream_allocator {
   // What serves its device from here on, in place of a pool of its own. Before the first request.
   void serve_with(isthmus_resource_t* resource);
   [[nodiscard]] isthmus_resource_t* given() const noexcept { return given_; }
+
+  // `resource` (null: a pool of its own) serves that device from here on. From the first call on
+  // blocks go back to the resource that each came from, whichever serves then. Costs two locks more
+  // for an allocation and one for a free. Throws std::bad_alloc.
+  void follow(int device, isthmus_resource_t* resource);
 
   // All throw allocator_failure, but for `deallocate`, which says on the standard error stream what
   // it could not do.
@@ -83,6 +90,11 @@ class stream_allocator {
 
  private:
   [[nodiscard]] place find(int device, cuda_stream stream);
+  // Of `follow`: retained. Null where none serves that device.
+  [[nodiscard]] isthmus_resource_t* followed(int device) noexcept;
+  [[nodiscard]] void* allocate_followed(std::size_t nbytes, int device, cuda_stream stream);
+  void deallocate_followed(void* pointer, std::size_t nbytes, cuda_stream stream, int device);
+  [[nodiscard]] void* allocate_from(const place& at, std::size_t nbytes);
   [[nodiscard]] const served& serve(int device);
   [[nodiscard]] const served* make(int device) const;
   void make_pool(served& of, int device) const;
@@ -92,6 +104,7 @@ class stream_allocator {
   int given_device_ = -1;
   std::array<std::optional<double>, k_most_devices> shares_{};
   std::array<std::atomic<const served*>, k_most_devices> devices_{};
+  std::atomic<followed_resources*> followed_{nullptr};  // made by the first `follow`, for good
 };
 
 // The block is used on that stream too: what frees it waits for all that the stream has then. For

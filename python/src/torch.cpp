@@ -47,6 +47,21 @@ unsigned torch_number(nb::handle chosen) {
   return number_for(wanted);
 }
 
+// A set of functions of its own, whose resources change: see `stream_allocator::follow`.
+unsigned torch_following() {
+  if (next_number == k_torch_allocators) {
+    raise_python(PyExc_RuntimeError, "PyTorch has memory of %u resources already",
+                 k_torch_allocators - 1);
+  }
+  return next_number++;
+}
+
+void torch_follow(unsigned number, int device, nb::handle chosen) {
+  auto* const raw = chosen.is_none() ? nullptr : require_resource(chosen, "resource").raw.get();
+  const gil_release released;
+  torch_allocator(number).follow(device, raw);
+}
+
 nb::object torch_functions(unsigned number) {
   nb::dict functions;
   for (const auto& hook : hooks_of(number)) {
@@ -111,6 +126,13 @@ void bind_torch(nb::module_& module) {
   module.def("_torch_number", &torch_number, nb::arg("resource").none(),
              nb::sig("def _torch_number(resource: MemoryResource | None) -> int"),
              "Which set of functions has its memory there.");
+  module.def("_torch_following", &torch_following, nb::sig("def _torch_following() -> int"),
+             "Functions whose memory comes from what _torch_follow says last.");
+  module.def("_torch_follow", &torch_follow, nb::arg("number"), nb::arg("device"),
+             nb::arg("resource").none(),
+             nb::sig("def _torch_follow(number: int, device: int, resource: MemoryResource | None) "
+                     "-> None"),
+             "From here on it serves that device; None: a pool of its own.");
   module.def("_torch_functions", &torch_functions, nb::arg("number"),
              nb::sig("def _torch_functions(number: int) -> dict[str, int]"),
              "Their addresses, by the names of PyTorch's setters.");

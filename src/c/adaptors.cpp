@@ -156,6 +156,15 @@ isthmus_status_t isthmus_scope_query(isthmus_scope_t* scope,
   });
 }
 
+isthmus_status_t isthmus_scope_query_net(isthmus_scope_t* scope,
+                                         isthmus_statistics_t* statistics) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(scope);
+    ISTHMUS_NEEDS(statistics);
+    return tell(object(scope)->read_net(), *statistics);
+  });
+}
+
 isthmus_status_t isthmus_resource_limit(isthmus_resource_t* upstream, uint64_t limit_bytes,
                                         isthmus_resource_t** resource) noexcept {
   return guarded([&]() -> result<void> {

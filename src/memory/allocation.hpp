@@ -155,6 +155,8 @@ class allocation final : public ref_counted, public reclaimable {
   // False where it goes later.
   bool end() noexcept;
   bool retire();
+  // To the resource, whose memory goes back later.
+  void notify_freed() noexcept;
   // Who finds no memory in its pool may wait for it, till it is there or nobody can tell when.
   void begin_to_be_late() noexcept;
   void end_being_late() noexcept;

@@ -2,6 +2,7 @@
 
 #include "core/undo.hpp"
 #include "memory/allocation.hpp"
+#include "memory/free_listener.hpp"
 #include "memory/grain.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
@@ -32,6 +33,12 @@ void allocation::give_back(const facts& what, queue& on, memory_resource* from,
     static_cast<void>(from->deallocate(what.base, what.nbytes, behind));
   } else {
     provider_deallocate(on.home(), on.where(), what.kind, what.base, what.nbytes);
+  }
+}
+
+void allocation::notify_freed() noexcept {
+  if (origin_ == origin::ours && from_) {
+    isthmus::notify_freed(*from_, what_.base, what_.nbytes);
   }
 }
 
@@ -87,13 +94,14 @@ ref<queue> allocation::queue_known_as(std::uint64_t serial) noexcept {
 
 bool allocation::retire() {
   auto running = still_running();
+  if (running && running->empty()) {
+    reclaim();
+    return true;
+  }
+  notify_freed();
   if (!running) {
     let_go_again(*this);  // somebody may still use it and nobody can tell now
     return false;
-  }
-  if (running->empty()) {
-    reclaim();
-    return true;
   }
   unused_ = true;  // before it is handed over
   begin_to_be_late();
@@ -145,6 +153,7 @@ void allocation::last_reference_gone() noexcept {
     registry::mark_dying(*this);
   }
   if (is_asked_elsewhere()) {
+    notify_freed();
     begin_to_be_late();
     retire_later(*this);
   } else {
@@ -225,6 +234,7 @@ bool allocation::end() noexcept {
   try {
     return retire();
   } catch (const std::bad_alloc&) {
+    notify_freed();
     let_go_again(*this);  // no memory for a list of what to wait for
     return false;
   }

@@ -95,8 +95,9 @@ def test_what_a_failure_callback_raises(on: Device) -> None:
 
     limited = mr.LimitingResourceAdaptor(mr.CudaMemoryResource(), 10)
     resource = mr.FailureCallbackResourceAdaptor(limited, refuse)
-    with pytest.raises(Told, match="11"):
+    with pytest.raises(RuntimeError, match="11") as told:
         DeviceBuffer(size=11, mr=resource)
+    assert isinstance(told.value.__cause__, Told)
 
 
 def test_callback(on: Device, stream: Stream) -> None:
@@ -128,9 +129,10 @@ def test_callback(on: Device, stream: Stream) -> None:
 
 
 def test_what_callbacks_raise(on: Device) -> None:
-    for error in (MemoryError, RuntimeError, Told, KeyError):
+    for error in (MemoryError, RuntimeError, Told, KeyError, BaseException, SystemExit):
+        wanted = MemoryError if error is MemoryError else RuntimeError
 
-        def allocate(nbytes: int, on_stream: Any, error: type[Exception] = error) -> int:
+        def allocate(nbytes: int, on_stream: Any, error: type[BaseException] = error) -> int:
             raise error("no memory here")
 
         resource = mr.CallbackMemoryResource(allocate, lambda *_: None)
@@ -138,8 +140,40 @@ def test_what_callbacks_raise(on: Device) -> None:
             lambda made=resource: DeviceBuffer(size=10, mr=made),
             lambda made=resource: made.allocate(10),
         ):
-            with pytest.raises(error, match="no memory here"):
+            with pytest.raises(wanted, match="no memory here"):
                 call()
+
+
+@pytest.mark.parametrize("bad", [None, "address", 1.5, -1, 1 << 64])
+def test_what_callbacks_return(on: Device, bad: Any) -> None:
+    resource = mr.CallbackMemoryResource(lambda *_: bad, lambda *_: None)
+    with pytest.raises(RuntimeError, match="what allocate_func returned"):
+        DeviceBuffer(size=10, mr=resource)
+
+
+@pytest.mark.parametrize(
+    "name", ["CudaMemoryResource", "ManagedMemoryResource", "PinnedHostMemoryResource"]
+)
+@pytest.mark.every_place
+def test_callbacks_that_return_memory_of_any_kind(on: Device, name: str) -> None:
+    """Each block is of the kind that its memory has, also under and over other resources."""
+    try:
+        base = getattr(mr, name)()
+    except RuntimeError:
+        pytest.skip(f"no such memory on {on.filter}")
+    resource = mr.CallbackMemoryResource(base.allocate, base.deallocate)
+    for over in (
+        resource,
+        mr.StatisticsResourceAdaptor(resource),
+        mr.PoolMemoryResource(mr.TrackingResourceAdaptor(resource)),
+        mr.FixedSizeMemoryResource(resource, 4096, 4),
+        mr.BinningMemoryResource(resource, 10, 12),
+    ):
+        made = DeviceBuffer(size=1000, mr=over)
+        made.copy_from_host(bytes(range(250)) * 4)
+        assert made.buffer.kind == base.resource.kind
+        assert made.tobytes() == bytes(range(250)) * 4
+        made.free()
 
 
 @pytest.mark.parametrize("bad", [None, 3, "f"])

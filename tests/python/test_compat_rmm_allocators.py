@@ -5,48 +5,96 @@
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from compat_rmm_support import on
 from support import has_cuda, python
 
-from isthmus.compat.rmm import mr
+from isthmus import Queue
+from isthmus.compat.rmm import DeviceBuffer, mr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from isthmus import Device
-    from isthmus.memory import MemoryResource
 
 __all__ = ["on"]
 
 
 def test_cupy_has_the_resource_of_now(on: Device, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose bins may be others than at its first allocation."""
-    made: list[MemoryResource] = []
+    """Whose bins may be others than at its first allocation; a DeviceBuffer owns the memory."""
+    own = Queue(on)
+    made: list[tuple[int, int, DeviceBuffer, int]] = []
+    stand_in = SimpleNamespace(
+        cuda=SimpleNamespace(
+            get_current_stream=lambda: own,
+            device=SimpleNamespace(get_device_id=lambda: 7),
+            UnownedMemory=lambda *given: made.append(given),
+            MemoryPointer=lambda memory, offset: memory,
+        )
+    )
+    from isthmus.compat.rmm.allocators import cupy as module
 
-    def allocator_of(resource: MemoryResource) -> Callable[[int], MemoryResource]:
-        made.append(resource)
-        return lambda nbytes: resource
-
-    stand_in = ModuleType("isthmus.cupy")
-    stand_in.allocator_of = allocator_of  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "isthmus.cupy", stand_in)
-    from isthmus.compat.rmm.allocators.cupy import rmm_cupy_allocator
-
+    monkeypatch.setattr(module, "cupy", stand_in)
     bins = mr.BinningMemoryResource(mr.CudaMemoryResource())
     mr.set_current_device_resource(bins)
-    for _ in range(2):
-        first = bins.resource
-        assert rmm_cupy_allocator(10) is first
-        assert rmm_cupy_allocator(10) is first
+    for nbytes in (42, 0, 42):
+        module.rmm_cupy_allocator(nbytes)
         bins.add_bin(1024)
-        assert bins.resource is not first
-    assert rmm_cupy_allocator(10) is bins.resource
-    assert len(made) == 3
+        address, size, owner, device = made[-1]
+        assert isinstance(owner, DeviceBuffer)
+        assert (address, size, owner.size) == (owner.ptr, nbytes, nbytes)
+        assert (address != 0, device) == ((True, -1) if nbytes else (False, 7))
+        assert owner.mr is bins
+        assert owner.stream.queue == own
+    monkeypatch.setattr(module, "cupy", None)
+    with pytest.raises(ModuleNotFoundError, match="cupy"):
+        module.rmm_cupy_allocator(10)
+
+
+FOLLOWED = """
+import ctypes
+import isthmus.compat.rmm as rmm
+from isthmus import Device, _core
+from isthmus.compat.rmm import mr
+from isthmus.compat.rmm.pylibrmm.memory_resource._current import follow
+number = _core._torch_following()
+functions = _core._torch_functions(number)
+allocate = ctypes.CFUNCTYPE(
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)(functions["alloc"])
+free = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)(functions["free"])
+device = Device("cuda:0")
+def live(counted):
+    return counted.allocation_counts.current_bytes
+with device:
+    follow(lambda of, resource: _core._torch_follow(number, 0, resource), [device])
+    first = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
+    second = mr.StatisticsResourceAdaptor(mr.PoolMemoryResource(mr.CudaMemoryResource()))
+    mr.set_current_device_resource(first)
+    one = allocate(1000, 0, None)
+    assert live(first) == 1000
+    mr.set_current_device_resource(second)
+    two = allocate(2000, 0, None)
+    assert (live(first), live(second)) == (1000, 2000)
+    bins = mr.BinningMemoryResource(second)
+    mr.set_current_device_resource(bins)
+    bins.add_bin(4096, first)
+    three = allocate(3000, 0, None)
+    assert (live(first), live(second)) == (4000, 2000)
+    rmm.reinitialize()
+    four = allocate(10, 0, None)
+    for block, size in ((one, 1000), (two, 2000), (three, 3000), (four, 10)):
+        free(block, size, 0, None)
+    assert live(first) == live(second) == 0
+    assert first.allocation_counts.total_bytes == 4000
+"""
+
+
+@pytest.mark.skipif(not has_cuda(), reason="no CUDA device")
+def test_pytorch_has_the_resource_of_now() -> None:
+    """By the functions that PyTorch calls: blocks go back to where they came from."""
+    python(FOLLOWED)
 
 
 NUMBA = """

@@ -106,10 +106,16 @@ def test_cuda_array_interface(on: Device) -> None:
     if on.backend != "cuda":
         assert not hasattr(made, "__cuda_array_interface__")
         return
-    told = made.__cuda_array_interface__
-    assert (told["data"], told["shape"], told["typestr"]) == ((made.ptr, False), (3,), "|u1")
-    assert told["strides"] is None
-    assert DeviceBuffer().__cuda_array_interface__["data"] == (0, False)
+    for size in range(6):
+        made = DeviceBuffer(size=size)
+        assert made.__cuda_array_interface__ == {
+            "data": (made.ptr, False),
+            "shape": (size,),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 0,
+        }
+        assert (made.ptr != 0) == (size != 0)
 
 
 @pytest.mark.every_place

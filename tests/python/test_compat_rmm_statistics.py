@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from compat_rmm_support import on
+from support import live_again
 
+import isthmus
 from isthmus.compat.rmm import DeviceBuffer, mr
 from isthmus.compat.rmm import statistics as module
+from isthmus.compat.rmm.pylibrmm.stream import Stream
 from isthmus.compat.rmm.statistics import (
     ProfilerRecords,
     Statistics,
@@ -25,7 +28,7 @@ from isthmus.compat.rmm.statistics import (
 )
 
 if TYPE_CHECKING:
-    from isthmus import Device
+    from isthmus import Device, Event
 
 __all__ = ["on"]
 pytestmark = pytest.mark.two_places
@@ -95,13 +98,55 @@ def test_the_stack(counted: None) -> None:
         pop_statistics()
 
 
-def test_what_was_there_before_is_not_counted(counted: None) -> None:
-    """RMM's counters go below zero here."""
-    before = DeviceBuffer(size=10)
+def test_the_end_of_older_memory_is_counted(counted: None) -> None:
+    """What is live goes below zero, as RMM's does, and the peaks are those of these counts."""
+    before = [DeviceBuffer(size=10), DeviceBuffer(size=20)]
     push_statistics()
-    del before
+    push_statistics()
+    before.pop(0)
+    assert now() == counts(-10, -1, 0, 0, 0, 0)
+    DeviceBuffer(size=7)
+    assert pop_statistics() == counts(-10, -1, 0, 0, 7, 1)
+    DeviceBuffer(size=15)
+    assert now() == counts(-10, -1, 5, 0, 22, 2)
+    before.clear()
+    assert pop_statistics() == counts(-30, -2, 5, 0, 22, 2)
+    assert now() == counts(0, 0, 35, 2, 52, 4)
+
+
+def test_older_memory_that_another_thread_frees(on: Device, counted: None) -> None:
+    before = [DeviceBuffer(size=10)]
+    push_statistics()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(before.clear).result()
     assert pop_statistics() == counts(0, 0, 0, 0, 0, 0)
     assert now() == counts(0, 0, 10, 1, 10, 1)
+
+
+@pytest.mark.every_place
+def test_counts_fall_when_the_caller_frees(on: Device, gate: Event) -> None:
+    """Not when the memory goes back to the driver, which is after the work that uses it."""
+    own, before = Stream(), isthmus.memory.live()
+    counted = mr.StatisticsResourceAdaptor(mr.CudaMemoryResource())
+    tracked = mr.TrackingResourceAdaptor(counted)
+    limited = mr.LimitingResourceAdaptor(tracked, 1 << 20)
+    made = DeviceBuffer(size=1000, mr=limited, stream=own)
+    address = limited.allocate(500, own)
+    own.queue.fence(after=gate)
+    made.buffer.record(own.queue)
+    limited.deallocate(address, 500, own)
+    assert tracked.get_allocated_bytes() == limited.get_allocated_bytes() == 1000
+    counted.push_counters()
+    del made
+    assert counted.pop_counters() == counts(-1000, -1, 0, 0, 0, 0)
+    assert counted.allocation_counts == counts(0, 0, 1500, 2, 1500, 2)
+    assert tracked.get_outstanding_allocations_str() == ""
+    assert tracked.get_allocated_bytes() == limited.get_allocated_bytes() == 0
+    gate.complete()
+    own.synchronize()
+    assert live_again(before)
+    assert counted.allocation_counts == counts(0, 0, 1500, 2, 1500, 2)
+    assert limited.get_allocated_bytes() == 0
 
 
 def test_pushed_counters_are_the_threads(on: Device, counted: None) -> None:

@@ -86,7 +86,7 @@ def test_a_new_stream(on: Device) -> None:
 def test_flags(on: Device, flags: Any) -> None:
     made = Stream(flags=flags)
     assert DeviceBuffer.to_device(b"abc", made).tobytes(made) == b"abc"
-    with pytest.raises(ValueError, match="flags"):
+    with pytest.raises(ValueError, match="flags may only be specified when obj is None"):
         Stream(made, flags=flags)
 
 
@@ -139,7 +139,7 @@ def test_what_is_no_stream(on: Device, bad: Any) -> None:
 
 
 def test_another_version_of_the_protocol(on: Device) -> None:
-    with pytest.raises(NotImplementedError, match="version 1"):
+    with pytest.raises(NotImplementedError, match="version: '1'"):
         Stream(Handle(0, version=1))
 
 

@@ -57,8 +57,8 @@ def test_binning(q: Queue, kind: str) -> None:
         BinningResource(large, {-1: small})
     for other in q.device.kinds:
         if other != kind:
-            with pytest.raises(isthmus.WrongContextError):
-                BinningResource(large, {1: ProviderResource(other, q.device)})
+            bins = BinningResource(large, {100: ProviderResource(other, q.device)})
+            assert [bins.allocate(n, queue=q).kind for n in (100, 101)] == [other, kind]
             mixed = FallbackResource(LimitResource(small, 0), PoolResource(other, q.device))
             assert BinningResource(large, {100: mixed}).allocate(10, queue=q).kind == other
 

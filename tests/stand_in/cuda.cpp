@@ -17,6 +17,7 @@
 #include "../../src/backend/cuda/api.hpp"
 #include "cuda_kernels.hpp"
 #include "cuda_memory.hpp"
+#include "cuda_pools.hpp"
 #include "cuda_streams.hpp"
 
 using namespace isthmus::cuda;
@@ -30,7 +31,12 @@ stand_in::memory& memory() {
   static auto* const only = new stand_in::memory;
   return *only;
 }
+stand_in::memory_pools& pools() {
+  static auto* const only = new stand_in::memory_pools;
+  return *only;
+}
 constexpr int k_devices = stand_in::memory::k_devices;
+constexpr number k_attribute_pool_handle_types = 119;
 
 std::array<char, k_devices> primary_contexts;
 context_handle primary(ordinal of) {
@@ -188,6 +194,9 @@ code cuDeviceGetAttribute(int* value, number what, ordinal) {
   switch (what) {
     case cu::k_attribute_compute_mode:
     case cu::k_attribute_host_node: *value = 0; break;
+    case k_attribute_pool_handle_types:
+      *value = std::getenv("STAND_IN_WITH_FABRIC") != nullptr ? 1 | 8 : 1;
+      break;
     case cu::k_attribute_max_pitch: *value = 1 << 20; break;  // small, so that tests go beyond it
     default: *value = 1;
   }
@@ -263,6 +272,57 @@ code cuMemFreeHost(void* at) {
     stand_in::stream::wait_for_all();
   }
   return cuMemFree_v2(place_of(at));
+}
+
+// Pools of the driver's, which programs make and the library does not.
+struct pool_properties {
+  int type, handle_types;
+  struct {
+    int type, id;
+  } where;
+};
+code cuMemPoolCreate(stand_in::memory_pool** made, const pool_properties* what) {
+  if (const auto outcome = may_begin(); outcome != cu::k_success) {
+    return outcome;
+  }
+  const bool is_managed = what->type == 2;
+  *made =
+      pools().add(what->where.id, is_managed ? stand_in::sort::managed : stand_in::sort::device);
+  return cu::k_success;
+}
+code cuMemPoolDestroy(stand_in::memory_pool* gone) { return if_true(pools().remove(gone)); }
+code cuDeviceGetDefaultMemPool(stand_in::memory_pool** found, ordinal of) {
+  *found = pools().default_of(of, stand_in::sort::device);
+  return cu::k_success;
+}
+code cuMemGetDefaultMemPool(stand_in::memory_pool** found, const int* where, int type) {
+  *found =
+      pools().default_of(where[1], type == 2 ? stand_in::sort::managed : stand_in::sort::device);
+  return cu::k_success;
+}
+code cuMemPoolSetAttribute(stand_in::memory_pool* of, int what, void* value) {
+  auto* const known = pools().find(of);
+  if (known == nullptr || what != 4) {
+    return cu::k_error_INVALID_VALUE;
+  }
+  known->release_threshold = *static_cast<std::uint64_t*>(value);
+  return cu::k_success;
+}
+code cuMemPoolGetAttribute(stand_in::memory_pool* of, int what, void* value) {
+  auto* const known = pools().find(of);
+  if (known == nullptr || what != 4) {
+    return cu::k_error_INVALID_VALUE;
+  }
+  *static_cast<std::uint64_t*>(value) = known->release_threshold;
+  return cu::k_success;
+}
+code cuMemAllocFromPoolAsync(place* at, std::size_t nbytes, stand_in::memory_pool* from,
+                             stream_handle) {
+  auto* const known = pools().find(from);
+  return known == nullptr ? cu::k_error_INVALID_VALUE : allocate(at, nbytes, known->of);
+}
+code cuMemFreeAsync(place at, stream_handle on) {
+  return push(on, [at] { static_cast<void>(memory().free(at)); });
 }
 
 code cuPointerGetAttributes(number count, number* what, void** answers, place of) {

@@ -5,6 +5,7 @@
 // counter. Warm paths are those of the pool at the bottom, with a virtual call for each resource
 // over the lowest one.
 
+#include "memory/free_listener.hpp"
 #include "memory/pool.hpp"
 
 namespace isthmus {
@@ -23,7 +24,7 @@ namespace isthmus {
                            : to.deallocate_warm(pointer, nbytes, on);
 }
 
-class adaptor : public memory_resource {
+class adaptor : public memory_resource, public free_listener {
  public:
   explicit adaptor(memory_resource& upstream)
       : adaptor{upstream, {upstream.orders_frees(), upstream.kinds()}} {}
@@ -43,6 +44,9 @@ class adaptor : public memory_resource {
   }
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override {
     return upstream_->deallocate(pointer, nbytes, behind);
+  }
+  void freed(const void* pointer, std::size_t nbytes) noexcept override {
+    notify_freed(*upstream_, pointer, nbytes);
   }
   [[nodiscard]] bool may_take_back() const noexcept override { return upstream_->may_take_back(); }
   [[nodiscard]] memory_usage usage() noexcept override { return upstream_->usage(); }

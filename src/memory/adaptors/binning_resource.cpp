@@ -9,12 +9,11 @@ result<ref<binning_resource>> binning_resource::create(memory_resource& upstream
                                                        std::vector<bin> bins) {
   for (std::size_t each = 0; each < bins.size(); ++each) {
     const auto& [most, from] = bins[each];
-    if (from->home().key() != upstream.home().key() || from->kind() != upstream.kind()) {
+    if (from->home().key() != upstream.home().key()) {
       return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
-                  "bin {} gives {} memory on {}, and what is behind the bins {} memory on {}: all "
-                  "must be of one context and kind",
-                  each, kind_name(from->kind()), from->where().properties().filter,
-                  kind_name(upstream.kind()), upstream.where().properties().filter);
+                  "bin {} gives memory on {}, and the resource for larger requests memory on {}: "
+                  "all must be of one context",
+                  each, from->where().properties().filter, upstream.where().properties().filter);
     }
     if (each != 0 && most <= bins[each - 1].most_bytes) {
       return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,

@@ -1,6 +1,6 @@
 #pragma once
-// Sends a request to a resource by its size. A search among the bins; no lock, no note of blocks:
-// a block goes back by the size that it was asked for with.
+// Sends a request to a resource by its size; these may be of different kinds. A search among the
+// bins; no lock, no note of blocks: a block goes back by the size that it was asked for with.
 
 #include <vector>
 
@@ -15,8 +15,8 @@ class binning_resource final : public adaptor {
     std::size_t most_bytes;
     ref<memory_resource> resource;
   };
-  // `upstream` has what is larger than every bin. WRONG_CONTEXT for a bin of another context or
-  // kind, INVALID_ARGUMENT where bins do not grow.
+  // `upstream` has what is larger than every bin. WRONG_CONTEXT for a bin of another context,
+  // INVALID_ARGUMENT where bins do not grow.
   [[nodiscard]] static result<ref<binning_resource>> create(memory_resource& upstream,
                                                             std::vector<bin> bins);
   // For `create`.
@@ -30,6 +30,9 @@ class binning_resource final : public adaptor {
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  void freed(const void* pointer, std::size_t nbytes) noexcept override {
+    notify_freed(resource_for(nbytes), pointer, nbytes);
+  }
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override {
     return take_warm(resource_for(nbytes), nbytes, alignment, on);

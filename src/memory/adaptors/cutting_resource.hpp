@@ -21,6 +21,8 @@ class cutting_resource : public adaptor, public reclaimable {
 
   [[nodiscard]] bool cuts() const noexcept final { return true; }
   [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept final { return *this; }
+  // Upstream has chunks, not blocks.
+  void freed(const void*, std::size_t) noexcept final {}
 
  protected:
   using chunk = ref<allocation>;

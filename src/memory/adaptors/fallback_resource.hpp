@@ -21,6 +21,9 @@ class fallback_resource final : public adaptor {
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  void freed(const void* pointer, std::size_t nbytes) noexcept override {
+    notify_freed(from_second_.has(pointer) ? *second_ : upstream(), pointer, nbytes);
+  }
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override {
     return take_warm(upstream(), nbytes, alignment, on);

@@ -58,11 +58,27 @@ void* limit_resource::allocate_warm(std::size_t nbytes, std::size_t alignment, q
 }
 
 result<void> limit_resource::deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept {
+  auto late = late_.take(pointer);
   auto freed = adaptor::deallocate(pointer, nbytes, behind);
-  if (freed) {
-    give_back(nbytes);
+  if (!freed) {
+    late_.put_back(std::move(late));
+    return freed;
+  }
+  give_back(nbytes);
+  if (!late.empty()) {
+    late_bytes_.fetch_sub(late.mapped(), std::memory_order_relaxed);
   }
   return freed;
+}
+
+void limit_resource::freed(const void* pointer, std::size_t nbytes) noexcept try {
+  adaptor::freed(pointer, nbytes);
+  if (!late_.has(pointer)) {
+    late_.put(pointer, nbytes);
+    late_bytes_.fetch_add(nbytes, std::memory_order_relaxed);
+  }
+} catch (const std::bad_alloc&) {
+  // It counts until it has gone back.
 }
 
 bool limit_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {

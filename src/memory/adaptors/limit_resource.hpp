@@ -2,9 +2,11 @@
 // Refuses what would make more live than a limit, as requested. Costs two atomic operations on one
 // shared counter for an allocation with its free.
 
+#include <algorithm>
 #include <atomic>
 
 #include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/pointer_table.hpp"
 
 namespace isthmus {
 
@@ -14,14 +16,18 @@ class limit_resource final : public adaptor {
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  void freed(const void* pointer, std::size_t nbytes) noexcept override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override;
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
                                      queue* on) noexcept override;
 
   [[nodiscard]] std::uint64_t most() const noexcept { return most_; }
+  // Without what was freed and has not gone back yet, which still counts against the limit.
   [[nodiscard]] std::uint64_t in_use() const noexcept {
-    return in_use_.load(std::memory_order_relaxed);
+    const auto late = late_bytes_.load(std::memory_order_relaxed);
+    const auto held = in_use_.load(std::memory_order_relaxed);
+    return held - std::min(held, late);
   }
 
  private:
@@ -33,6 +39,8 @@ class limit_resource final : public adaptor {
 
   const std::uint64_t most_;
   std::atomic<std::uint64_t> in_use_{0};
+  std::atomic<std::uint64_t> late_bytes_{0};
+  pointer_table<std::uint64_t> late_;  // blocks that were freed and have not gone back
 };
 
 }  // namespace isthmus

@@ -45,18 +45,41 @@ bool statistics_scope::thread_is_in_any() noexcept { return thread_scope != null
 void statistics_scope::add(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.add(nbytes);
+    each->net_.add(nbytes);
   }
 }
 
 void statistics_scope::remove(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.remove(nbytes);
+    each->net_.remove(nbytes);
   }
 }
 
 void statistics_scope::restore(std::size_t nbytes) noexcept {
   for (auto* each = this; each != nullptr; each = each->next_) {
     each->counter_.restore(nbytes);
+    each->net_.restore(nbytes);
+  }
+}
+
+bool statistics_scope::encloses(const statistics_scope* inner) const noexcept {
+  while (inner != nullptr && inner != this) {
+    inner = inner->next_;
+  }
+  return inner != nullptr;
+}
+
+// As deep as scopes are nested, which is seldom more than a few.
+void statistics_scope::remove_foreign(std::size_t nbytes, const statistics_scope* noted) noexcept {
+  for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
+    each->net_.remove(nbytes);
+  }
+}
+
+void statistics_scope::restore_foreign(std::size_t nbytes, const statistics_scope* noted) noexcept {
+  for (auto* each = this; each != nullptr && !each->encloses(noted); each = each->next_) {
+    each->net_.restore(nbytes);
   }
 }
 
@@ -79,20 +102,50 @@ result<void*> statistics_resource::allocate(std::size_t nbytes, std::size_t alig
 
 result<void> statistics_resource::deallocate(void* pointer, std::size_t nbytes,
                                              queue* behind) noexcept {
-  auto noted = scopes_.take(pointer);
-  counter_.remove(nbytes);
-  if (!noted.empty()) {
-    noted.mapped()->remove(nbytes);
-  }
+  auto late = late_.take(pointer);
+  auto counted = late.empty() ? count_free(pointer, nbytes) : counted_free{};
   auto freed = adaptor::deallocate(pointer, nbytes, behind);
-  if (!freed) {
-    counter_.restore(nbytes);
-    if (!noted.empty()) {
-      noted.mapped()->restore(nbytes);
-    }
-    scopes_.put_back(std::move(noted));
+  if (!freed && late.empty()) {
+    undo(std::move(counted), nbytes);
+  } else if (!freed) {
+    late_.put_back(std::move(late));
   }
   return freed;
+}
+
+// Noted before it is counted: a count is never taken back.
+void statistics_resource::freed(const void* pointer, std::size_t nbytes) noexcept try {
+  adaptor::freed(pointer, nbytes);
+  if (!late_.has(pointer)) {
+    late_.put(pointer, {});
+    static_cast<void>(count_free(pointer, nbytes));
+  }
+} catch (const std::bad_alloc&) {
+  // It counts until it has gone back.
+}
+
+auto statistics_resource::count_free(const void* pointer,
+                                     std::size_t nbytes) noexcept -> counted_free {
+  counted_free of{scopes_.take(pointer), statistics_scope::current_of(*this)};
+  counter_.remove(nbytes);
+  if (!of.noted.empty()) {
+    of.noted.mapped()->remove(nbytes);
+  }
+  if (of.within) {
+    of.within->remove_foreign(nbytes, of.noted.empty() ? nullptr : of.noted.mapped().get());
+  }
+  return of;
+}
+
+void statistics_resource::undo(counted_free of, std::size_t nbytes) noexcept {
+  counter_.restore(nbytes);
+  if (!of.noted.empty()) {
+    of.noted.mapped()->restore(nbytes);
+  }
+  if (of.within) {
+    of.within->restore_foreign(nbytes, of.noted.empty() ? nullptr : of.noted.mapped().get());
+  }
+  scopes_.put_back(std::move(of.noted));
 }
 
 // Warm paths over a pool call nothing that they return from, and save no registers: what is longer
@@ -130,7 +183,7 @@ void* statistics_resource::finish(void* block, std::size_t nbytes,
 }
 
 bool statistics_resource::deallocate_warm(void* pointer, std::size_t nbytes, queue* on) noexcept {
-  if (!scopes_.is_empty()) [[unlikely]] {
+  if (!scopes_.is_empty() || statistics_scope::thread_is_in_any()) [[unlikely]] {
     return false;
   }
   auto* const lowest = upstream_pool();

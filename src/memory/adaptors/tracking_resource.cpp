@@ -66,6 +66,13 @@ result<void*> tracking_resource::allocate(std::size_t nbytes, std::size_t alignm
 
 result<void> tracking_resource::deallocate(void* pointer, std::size_t nbytes,
                                            queue* behind) noexcept {
+  if (auto late = late_.take(pointer); !late.empty()) {
+    auto freed = adaptor::deallocate(pointer, nbytes, behind);
+    if (!freed) {
+      late_.put_back(std::move(late));
+    }
+    return freed;
+  }
   block_note noted;
   if (!take_note(pointer, nbytes, noted)) {
     return unknown(pointer);
@@ -75,6 +82,19 @@ result<void> tracking_resource::deallocate(void* pointer, std::size_t nbytes,
     put_back(noted);
   }
   return freed;
+}
+
+void tracking_resource::freed(const void* pointer, std::size_t nbytes) noexcept {
+  adaptor::freed(pointer, nbytes);
+  block_note noted;
+  if (late_.has(pointer) || !take_note(pointer, nbytes, noted)) {
+    return;
+  }
+  try {
+    late_.put(pointer, noted);
+  } catch (const std::bad_alloc&) {
+    put_back(noted);  // it counts until it has gone back
+  }
 }
 
 void* tracking_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,

@@ -14,6 +14,7 @@
 #include "core/owner.hpp"
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/adaptors/note_table.hpp"
+#include "memory/adaptors/pointer_table.hpp"
 #include "memory/adaptors/stack_table.hpp"
 #include "memory/adaptors/tag_usage.hpp"
 #include "memory/tags.hpp"
@@ -36,6 +37,7 @@ class tracking_resource final : public adaptor {
                                        queue& on) override;
   // INVALID_ARGUMENT for what it does not know.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  void freed(const void* pointer, std::size_t nbytes) noexcept override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override;
   [[nodiscard]] bool deallocate_warm(void* pointer, std::size_t nbytes,
@@ -111,6 +113,7 @@ class tracking_resource final : public adaptor {
   note_table notes_;
   stack_table stacks_;
   tag_usage by_tag_;
+  pointer_table<block_note> late_;  // of blocks that were freed and have not gone back
   std::atomic<std::uint64_t> since_{0};
 };
 

@@ -217,13 +217,19 @@ std::uint64_t usage_counter::all_in(flow slot::*of) noexcept {
   return all;
 }
 
-usage_counter::counts usage_counter::read() noexcept {
+auto usage_counter::read() noexcept -> counts { return read_from(0); }
+
+auto usage_counter::read_signed() noexcept -> counts {
+  return read_from(std::numeric_limits<difference>::min());
+}
+
+auto usage_counter::read_from(difference least) noexcept -> counts {
   return locked([&] {
     close_all();
     bytes_.raise_peak();
     count_.raise_peak();
-    const auto live = [](const sum& of) {
-      return static_cast<std::uint64_t>(std::max<difference>(of.live(), 0));
+    const auto live = [least](const sum& of) {
+      return static_cast<std::uint64_t>(std::max(of.live(), least));
     };
     return counts{
         {live(bytes_), live(count_)},

@@ -71,6 +71,8 @@ class usage_counter {
   void restore(std::size_t nbytes) noexcept;
 
   [[nodiscard]] counts read() noexcept;
+  // What is live may be below 0, as two's complement: where more was removed than added.
+  [[nodiscard]] counts read_signed() noexcept;
   // The peaks become what is live, the totals 0.
   void reset() noexcept;
 
@@ -164,6 +166,7 @@ class usage_counter {
   void open(slot& own) noexcept;
   void close_all() noexcept;
   [[nodiscard]] std::uint64_t all_in(flow slot::*of) noexcept;
+  [[nodiscard]] counts read_from(difference least) noexcept;
   template <class Body>
   auto locked(Body&& body) noexcept;
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import reprlib
 from fractions import Fraction
+from math import isfinite
 from operator import index
 
 _UNITS = ("", "k", "m", "g", "t", "p")
@@ -13,7 +15,8 @@ _FACTORS = {"": 1, "b": 1} | {
     if unit
     for tail, base in (("b", 1000), ("ib", 1024))
 }
-_TEXT = re.compile(r"([0-9]{1,32}(?:\.[0-9]{0,32})?)[\t ]*([A-Za-z]*)\Z")
+_TEXT = re.compile(r"([0-9]+(?:\.[0-9]*)?)[\t ]*([A-Za-z]*)$")
+_MOST_DIGITS = 400  # a finite number has fewer before its point
 _WORD = 1 << 64
 
 
@@ -35,15 +38,16 @@ def count_of(value: object, name: str) -> int:
 def bytes_of(value: object, name: str) -> int:
     """The same, or text with a unit: "1GiB", "2 kib", "1.5MB". ValueError for other text.
 
-    Exact; part of a byte is left out.
+    Exact; part of a byte is left out. OverflowError from 2**64 on.
     """
     if not isinstance(value, str):
         return count_of(value, name)
     found = _TEXT.match(value)
     factor = _FACTORS.get(found[2].lower()) if found else None
-    if found is None or factor is None:
+    if found is None or factor is None or not isfinite(float(found[1])):
         raise ValueError(
-            f"{name}: {value!r} is no number of bytes: up to 32 digits, then nothing, or one of B, "
-            "kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
+            f"{name}: Could not parse {reprlib.repr(value)} as a byte specification: a number, "
+            "then nothing, or one of B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
         )
-    return count_of(int(Fraction(found[1]) * factor), name)
+    digits = found[1].lstrip("0")[:_MOST_DIGITS]  # past these are parts of a byte
+    return count_of(int(Fraction(f"0{digits}") * factor), name)

@@ -199,7 +199,7 @@ class ProfilerContext:
 
     def __call__(self, func: Callable[P, T]) -> Callable[P, T]:
         """The function, which adds to the record of its name each time that it is called."""
-        block = ProfilerContext(self._records, self._name or _place_of(func))
+        block = ProfilerContext(self._records, self._name or _get_descriptive_name_of_object(func))
 
         @wraps(func)
         def wrapper(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -247,7 +247,8 @@ def _counting() -> StatisticsResourceAdaptor | None:
     return current if isinstance(current, StatisticsResourceAdaptor) else None
 
 
-def _place_of(function: Any) -> str:
+def _get_descriptive_name_of_object(function: Any) -> str:
+    """By RMM's name, which its tests use."""
     inner = unwrap(function)
     code = getattr(inner, "__code__", None)
     name = getattr(inner, "__qualname__", repr(inner))

@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
+from typing import Any
 
-from isthmus.compat.rmm.mr import DeviceMemoryResource, get_current_device_resource
+from isthmus.compat.rmm.pylibrmm.device_buffer import DeviceBuffer
+from isthmus.compat.rmm.pylibrmm.stream import Stream
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from isthmus.memory import MemoryResource
+try:
+    import cupy
+except ImportError:
+    cupy = None
 
 __all__ = ["rmm_cupy_allocator"]
-
-# Of each the resource behind it, too: add_bin() puts another in its place.
-_allocators: WeakKeyDictionary[
-    DeviceMemoryResource, tuple[MemoryResource, Callable[[int], Any]]
-] = WeakKeyDictionary()
 
 
 def rmm_cupy_allocator(nbytes: int) -> Any:
     """For ``cupy.cuda.set_allocator``: memory of the resource that is current then.
 
-    On CuPy's current stream. ImportError where there is no CuPy, MemoryError where there is no
-    memory left.
+    On CuPy's current stream; a ``DeviceBuffer`` owns it. ModuleNotFoundError where there is no
+    CuPy, MemoryError where there is no memory left. ``isthmus.cupy`` is faster.
     """
-    current = get_current_device_resource()
-    resource = current.resource
-    known = _allocators.get(current)
-    if known is None or known[0] is not resource:
-        from isthmus.cupy import allocator_of
-
-        known = _allocators[current] = resource, allocator_of(resource)
-    return known[1](nbytes)
+    if cupy is None:
+        raise ModuleNotFoundError("No module named 'cupy'", name="cupy")
+    buffer = DeviceBuffer(size=nbytes, stream=Stream(cupy.cuda.get_current_stream()))
+    address = buffer.ptr
+    # CuPy finds the device of an address by itself, and none of 0.
+    device = -1 if address else cupy.cuda.device.get_device_id()
+    memory = cupy.cuda.UnownedMemory(address, nbytes, buffer, device)
+    return cupy.cuda.MemoryPointer(memory, 0)

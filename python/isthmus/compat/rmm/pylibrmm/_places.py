@@ -11,6 +11,7 @@ from isthmus.memory import query
 __all__ = [
     "CUDAS",
     "bytes_in_one_piece",
+    "first_version_of",
     "host_bytes",
     "interface_of",
     "is_pinned",
@@ -79,7 +80,21 @@ def interface_of(array: Any) -> tuple[str, dict[str, Any]]:
         interface = getattr(array, name, None)
         if interface is not None:
             return name, interface
-    raise ValueError(f"{array!r} has neither {CUDAS} nor __sycl_usm_array_interface__")
+    raise ValueError(
+        f"Expected object to support `{CUDAS}` protocol, or __sycl_usm_array_interface__, not "
+        f"{array!r}"
+    )
+
+
+def first_version_of(interface: dict[str, Any]) -> dict[str, Any]:
+    """CUDA's interface of bytes as it was in version 0, which has no stream and no offset."""
+    return {
+        "data": interface["data"],
+        "shape": interface["shape"],
+        "strides": None,
+        "typestr": "|u1",
+        "version": 0,
+    }
 
 
 def bytes_in_one_piece(name: str, interface: dict[str, Any]) -> int:
@@ -91,7 +106,13 @@ def bytes_in_one_piece(name: str, interface: dict[str, Any]) -> int:
     # Bytes in the one interface, elements in the other.
     step = itemsize if name == CUDAS else 1
     if len(shape) > 1:
-        raise ValueError(f"cuda_ary must be of one dimension, not of shape {tuple(shape)}")
+        raise ValueError(
+            f"Only 1-D contiguous arrays are supported, got {len(shape)}-D array: cuda_ary must be "
+            f"of one dimension, not of shape {tuple(shape)}"
+        )
     if strides is not None and shape and shape[0] > 1 and strides[0] != step:
-        raise ValueError(f"cuda_ary must be contiguous, not with strides {tuple(strides)}")
+        raise ValueError(
+            "Only 1-D contiguous arrays are supported, got a non-contiguous array: cuda_ary must "
+            f"be contiguous, not with strides {tuple(strides)}"
+        )
     return int((shape[0] if shape else 1) * itemsize)

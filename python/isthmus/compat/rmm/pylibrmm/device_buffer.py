@@ -13,6 +13,7 @@ from isthmus.compat.rmm._sizes import count_of
 from ._places import (
     CUDAS,
     bytes_in_one_piece,
+    first_version_of,
     host_bytes,
     interface_of,
     is_pinned,
@@ -188,7 +189,7 @@ class DeviceBuffer:
         view = host_bytes(ary, "ary", writable=True)
         if len(view) < self._size:
             raise ValueError(
-                f"ary has {len(view)} bytes, and this buffer {self._size}: give at least as many"
+                f"Argument `ary` is too small. Need space for {self._size} bytes, not {len(view)}"
             )
         blocking = _ends_here(view, stream, queue)
         self._memory.copy_to(view, nbytes=self._size, queue=queue, blocking=blocking)
@@ -290,7 +291,12 @@ class DeviceBuffer:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        return self.buffer.__cuda_array_interface__
+        """Of version 0, as RMM's: without a stream, which is the caller's to order.
+
+        AttributeError where the memory is not CUDA's.
+        """
+        self._mr._lend()
+        return first_version_of(self.buffer.__cuda_array_interface__)
 
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
@@ -323,7 +329,10 @@ class DeviceBuffer:
 
     def _must_hold(self, nbytes: int, name: str) -> None:
         if nbytes > self._size:
-            raise ValueError(f"{name} has {nbytes} bytes, and this buffer room for {self._size}")
+            raise ValueError(
+                f"Argument `{name}` is too large. Need space for {nbytes} bytes, and this buffer "
+                f"has {self._size}"
+            )
 
     def _move(self, capacity: int, queue: Queue) -> None:
         memory = self._mr._buffer(capacity, queue)

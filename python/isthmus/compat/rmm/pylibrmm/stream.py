@@ -53,7 +53,8 @@ class Stream:
             self._queue = _new_queue(_device.current(), chosen)
         elif flags is not None:
             raise ValueError(
-                f"flags ({flags!r}) are for a new stream: leave them out, or obj, which exists"
+                f"flags may only be specified when obj is None; flags ({flags!r}) cannot be "
+                "applied to an existing stream"
             )
         elif isinstance(obj, Stream):
             self._number, self._queue = obj._number, obj._queue
@@ -147,7 +148,7 @@ def as_stream(given: object) -> Stream:
     if isinstance(given, Stream):
         return given
     if given is None:
-        raise TypeError("stream argument cannot be None: leave it out for the default stream")
+        raise TypeError("stream argument cannot be None. Leave it out for the default stream")
     return Stream(given)
 
 
@@ -157,7 +158,8 @@ def _handle_of(stream: Any) -> int | None:
         version, handle = stream.__cuda_stream__()
         if version != 0:
             raise NotImplementedError(
-                f"version {version} of the CUDA stream protocol is not known here: 0 is"
+                f"the CUDA stream protocol is not supported in version: '{version}', but in "
+                "version 0"
             )
         return int(handle)
     if type(stream).__module__.startswith("numba") and hasattr(stream, "__int__"):

@@ -17,6 +17,7 @@ from isthmus.memory import (
 )
 
 from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
+from ._callback import as_runtime_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,7 +85,8 @@ def log_name(given: str | os.PathLike[str] | None) -> str:
     name = os.environ.get("RMM_LOG_FILE") if given is None else os.fspath(given)
     if not name:
         raise ValueError(
-            "a log needs a file: give log_file_name, or set the environment variable RMM_LOG_FILE"
+            "RMM log file must be specified either using log_file_name= argument or RMM_LOG_FILE "
+            "environment variable"
         )
     return name
 
@@ -119,11 +121,20 @@ def _line_of(block: TrackedBlock) -> str:
 class FailureCallbackResourceAdaptor(UpstreamResourceAdaptor):
     """Where there is no memory ``callback(nbytes)`` says whether to try again.
 
-    What it raises ends the allocation, whatever it is. TypeError for what cannot be called.
+    What it raises ends the allocation: as a RuntimeError with the same text, but for MemoryError.
+    TypeError for what cannot be called.
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource, callback: Callable[[int], bool]) -> None:
-        self._use(FailureCallbackResource(self._stand_on(upstream_mr), callback))
+        upstream = self._stand_on(upstream_mr)
+        if not callable(callback):
+            raise TypeError(f"callback must be callable, not {callback!r}")
+
+        def ask(nbytes: int) -> bool:
+            with as_runtime_errors():
+                return bool(callback(nbytes))
+
+        self._use(FailureCallbackResource(upstream, ask))
 
 
 class PrefetchResourceAdaptor(UpstreamResourceAdaptor):

@@ -7,6 +7,8 @@ from isthmus.compat.rmm._sizes import count_of
 from isthmus.compat.rmm.pylibrmm.stream import DEFAULT_STREAM, Stream, as_stream, lent_queue
 from isthmus.memory import MemoryResource
 
+from ._any_kind import of_one_kind
+
 __all__ = ["DeviceMemoryResource", "UpstreamResourceAdaptor"]
 
 # What allocate() handed out: it lives until it is given back, even if the resource is dropped
@@ -23,6 +25,7 @@ class DeviceMemoryResource:
 
     _is_lent = False
     _is_below = False  # another resource stands on this one
+    _is_mixed = False  # its memory may be of several kinds
 
     def __init__(self, resource: MemoryResource) -> None:
         if not isinstance(resource, MemoryResource):
@@ -109,10 +112,26 @@ class UpstreamResourceAdaptor(DeviceMemoryResource):
         self._use(self._stand_on(upstream_mr))
 
     def _stand_on(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
+        if upstream_mr is None:
+            raise TypeError(
+                "Argument `upstream_mr` must not be None: upstream_mr must be a "
+                "DeviceMemoryResource"
+            )
         if not isinstance(upstream_mr, DeviceMemoryResource):
-            raise TypeError(f"upstream_mr must be a DeviceMemoryResource, not {upstream_mr!r}")
+            raise TypeError(
+                "Argument 'upstream_mr' has incorrect type: upstream_mr must be a "
+                f"DeviceMemoryResource, not {upstream_mr!r}"
+            )
         self._upstream_mr = upstream_mr
+        self._is_mixed = upstream_mr._is_mixed
         return upstream_mr.resource
+
+    def _cut_from(self, upstream_mr: DeviceMemoryResource) -> MemoryResource:
+        """The same for what cuts blocks out of larger ones: all are of one kind."""
+        upstream = self._stand_on(upstream_mr)
+        if self._is_mixed:
+            self._is_mixed, upstream = False, of_one_kind(upstream)
+        return upstream
 
     def _use(self, resource: MemoryResource) -> None:
         super()._use(resource)

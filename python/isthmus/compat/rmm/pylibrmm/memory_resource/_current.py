@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -18,11 +19,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from isthmus import Device
+    from isthmus.memory import MemoryResource
+
+    Follower = Callable[[Device, MemoryResource], object]
 
 __all__ = [
     "available_device_memory",
     "disable_logging",
     "enable_logging",
+    "follow",
     "get_current_device_resource",
     "get_log_filenames",
     "get_per_device_resource",
@@ -35,6 +40,9 @@ __all__ = [
 
 _PATIENCE = 0.5  # seconds for work that is in flight
 _resources: dict[Device, DeviceMemoryResource] = {}
+# What is called whenever a device's resource is another one, and of which devices.
+_followers: list[tuple[Follower, list[Device]]] = []
+_following = threading.RLock()  # calls of these are in the order of the changes
 
 
 def get_current_device_resource() -> DeviceMemoryResource:
@@ -158,6 +166,8 @@ def initialization(
             _resources.clear()
             _resources.update(former)
             raise
+        finally:
+            _call_followers()
 
     return initialize
 
@@ -196,6 +206,26 @@ def _log_over(below: DeviceMemoryResource, name: str) -> DeviceMemoryResource:
             time.sleep(0.001)
 
 
+def follow(follower: Follower, devices: list[Device]) -> None:
+    """Calls it with each device's resource now, and from here on with each that takes its place."""
+    with _following:
+        _followers.append((follower, devices))
+        _call_followers()
+
+
+def changed(mr: DeviceMemoryResource) -> None:
+    """Another resource of Isthmus is behind it."""
+    if mr in _resources.values():
+        _call_followers()
+
+
+def _call_followers() -> None:
+    with _following:
+        for follower, devices in _followers:
+            for device in devices:
+                follower(device, resource_of(device).resource)
+
+
 def _first_of(device: Device) -> DeviceMemoryResource:
     made: DriverMemoryResource = CudaMemoryResource.of_device(device)
     return _resources.setdefault(device, made)
@@ -209,4 +239,6 @@ def _set(device: Device, mr: DeviceMemoryResource) -> None:
             f"{mr!r} gives memory of {mr.device.filter}, and is to serve {device.filter}: make it "
             "while that device is the current one"
         )
-    _resources[device] = mr
+    with _following:
+        _resources[device] = mr
+        _call_followers()

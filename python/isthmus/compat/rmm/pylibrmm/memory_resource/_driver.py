@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from isthmus import Buffer, Device
+from isthmus import Buffer, Device, UnsupportedError
 from isthmus.compat.rmm import _device
-from isthmus.compat.rmm._cuda import ForeignPool
-from isthmus.compat.rmm._sizes import count_of
+from isthmus.compat.rmm._cuda.pools import DriverPool
+from isthmus.compat.rmm._sizes import RefusedError, count_of
 from isthmus.memory import CustomResource, MemoryResource, ProviderResource
 
+from ._any_kind import any_kind
 from ._base import DeviceMemoryResource
 
 if TYPE_CHECKING:
@@ -114,18 +115,26 @@ class _Headroom:
 
 
 class CudaAsyncViewMemoryResource(DeviceMemoryResource):
-    """A CUDA memory pool of somebody else's, which must outlive it.
+    """A CUDA memory pool of the caller's, which must outlive it.
 
-    ``pool_handle``: a ``cudaMemPool_t`` or ``CUmemoryPool`` of cuda.bindings, else ValueError.
+    ``pool_handle``: a ``cudaMemPool_t`` or ``CUmemoryPool`` of cuda.bindings, else ValueError;
+    RuntimeError for a null one, and where the current device is not CUDA's. Its memory may be of
+    any kind. MemoryError of the pool's allocations, whatever the driver's reason.
     """
+
+    _is_mixed = True
 
     def __init__(self, pool_handle: Any) -> None:
         if type(pool_handle).__name__ not in ("cudaMemPool_t", "CUmemoryPool"):
             raise ValueError(
-                f"pool_handle must be a cudaMemPool_t or a CUmemoryPool, not {pool_handle!r}"
+                f"pool_handle must be a cudaMemPool_t or CUmemoryPool, not {pool_handle!r}"
             )
         self._handle, device = int(pool_handle), _device.current()
-        self._use(CustomResource(ForeignPool(self._handle, device), "device", device))
+        if self._handle == 0:
+            raise RefusedError("Unexpected null pool handle.")
+        if device.backend != "cuda":
+            raise UnsupportedError(f"pool_handle is CUDA's, and {device.filter} is not its device")
+        self._use(any_kind(DriverPool(self._handle, device), "device", device))
 
     def pool_handle(self) -> int:
         """The pool's handle."""

@@ -6,22 +6,27 @@ from typing import TYPE_CHECKING
 
 from isthmus import UnsupportedError
 from isthmus.compat.rmm import _device
+from isthmus.compat.rmm._cuda.pools import FABRIC, KEEP_ALL, POSIX_FILE, made_pool
 from isthmus.compat.rmm._sizes import RefusedError, bytes_of, count_of
 from isthmus.compat.rmm.pylibrmm.logger import level_enum, log
 from isthmus.memory import (
     ArenaResource,
     BinningResource,
+    CustomResource,
     FailureCallbackResource,
     FixedSizeResource,
     MemoryResource,
     PoolResource,
 )
 
+from ._any_kind import of_one_kind
 from ._base import DeviceMemoryResource, UpstreamResourceAdaptor
 from ._driver import DriverMemoryResource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from isthmus import Device
 
 __all__ = [
     "ArenaMemoryResource",
@@ -39,8 +44,9 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
 
     ``initial_pool_size``: bytes that are taken at once. ``release_threshold``: beyond it what is
     free goes back before the pool grows; None: never by itself. ``enable_ipc``: memory that
-    ``isthmus.Buffer.ipc_handle()`` can be asked for. Raises UnsupportedError, a RuntimeError, for
-    ``enable_fabric`` and on devices without the capability "ipc".
+    ``isthmus.Buffer.ipc_handle()`` can export; UnsupportedError, a RuntimeError, on devices without
+    the capability "ipc". ``enable_fabric``: a pool of CUDA's driver whose memory has fabric
+    handles; UnsupportedError where the driver has no such pools.
     """
 
     def __init__(
@@ -51,14 +57,21 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
         enable_fabric: bool = False,
     ) -> None:
         device = _device.current()
-        if enable_fabric:
-            raise UnsupportedError("enable_fabric: Isthmus exports no fabric handles; leave it out")
-        if enable_ipc and "ipc" not in device.capabilities:
-            raise UnsupportedError(f"enable_ipc: {device.filter} has not the capability 'ipc'")
-        initial = bytes_of(initial_pool_size or 0, "initial_pool_size")
+        initial = bytes_of(
+            0 if initial_pool_size is None else initial_pool_size, "initial_pool_size"
+        )
         threshold = release_threshold
         if threshold is not None:  # 0 would mean none: the least there is
             threshold = max(count_of(threshold, "release_threshold"), 1)
+        if enable_fabric:
+            types = FABRIC | POSIX_FILE if enable_ipc else FABRIC
+            self._use(_of_driver(device, types, initial, threshold))
+            return
+        if enable_ipc and "ipc" not in device.capabilities:
+            raise UnsupportedError(
+                f"enable_ipc: {device.filter} has not the capability 'ipc': "
+                "Requested IPC memory handle type not supported"
+            )
         self._use(
             PoolResource(
                 "device",
@@ -68,6 +81,18 @@ class CudaAsyncMemoryResource(DeviceMemoryResource):
                 remap=not enable_ipc,
             )
         )
+
+
+def _of_driver(device: Device, types: int, initial: int, threshold: int | None) -> MemoryResource:
+    if device.backend != "cuda":
+        raise UnsupportedError(
+            f"enable_fabric: {device.filter} is not CUDA's: "
+            "Requested IPC memory handle type not supported"
+        )
+    pool = made_pool(device, types)
+    pool.keep(KEEP_ALL if threshold is None else threshold)
+    pool.prime(initial, device.default_queue)
+    return CustomResource(pool, "device", device)
 
 
 class PoolMemoryResource(UpstreamResourceAdaptor):
@@ -86,7 +111,7 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
         initial_pool_size: int | str | None = None,
         maximum_pool_size: int | str | None = None,
     ) -> None:
-        upstream = self._stand_on(upstream_mr)
+        upstream = self._cut_from(upstream_mr)
         initial, most = pool_sizes(initial_pool_size, maximum_pool_size)
         self._use(_pool_over(upstream_mr, upstream, initial, most))
 
@@ -97,14 +122,17 @@ class PoolMemoryResource(UpstreamResourceAdaptor):
 
 def pool_sizes(initial: int | str | None, maximum: int | str | None) -> tuple[int, int | None]:
     """Both in bytes, the maximum as a pool keeps to it."""
-    least = bytes_of(initial or 0, "initial_pool_size")
+    least = bytes_of(0 if initial is None else initial, "initial_pool_size")
     if maximum is None:
         return least, None
     most = bytes_of(maximum, "maximum_pool_size")
     if most == 0:
         raise RefusedError("maximum_pool_size must be 1 or more, or None for no limit, not 0")
     if least > most:
-        raise RefusedError(f"initial_pool_size {least} exceeds maximum_pool_size {most}")
+        raise RefusedError(
+            "Initial pool size exceeds the maximum pool size: initial_pool_size is "
+            f"{least}, maximum_pool_size {most}"
+        )
     return least, -(-most // _GRANULE) * _GRANULE
 
 
@@ -133,7 +161,7 @@ class ArenaMemoryResource(UpstreamResourceAdaptor):
         arena_size: int | str | None = None,
         dump_log_on_failure: bool = False,
     ) -> None:
-        upstream = self._stand_on(upstream_mr)
+        upstream = self._cut_from(upstream_mr)
         limit = 0 if arena_size is None else bytes_of(arena_size, "arena_size")
         if limit == 0 and arena_size is not None:
             raise RefusedError("arena_size must be 1 or more, or None for no limit, not 0")
@@ -169,7 +197,7 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
     ) -> None:
         self._use(
             FixedSizeResource(
-                self._stand_on(upstream_mr),
+                self._cut_from(upstream_mr),
                 count_of(block_size, "block_size"),
                 count_of(blocks_to_preallocate, "blocks_to_preallocate"),
             )
@@ -179,6 +207,7 @@ class FixedSizeMemoryResource(UpstreamResourceAdaptor):
 class BinningMemoryResource(UpstreamResourceAdaptor):
     """Chooses a bin by size; what exceeds all of them goes to ``upstream_mr``.
 
+    Bins may be of other kinds of memory than ``upstream_mr``.
     With both exponents there is a bin of fixed-size blocks for each power of two from
     ``2**min_size_exponent`` to ``2**max_size_exponent``.
     """
@@ -197,8 +226,9 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         self._bins: dict[int, MemoryResource] = {}
         self._bin_mrs: list[DeviceMemoryResource] = []
         if least != -1 and most != -1:
+            cut = self._cut()
             for exponent in range(least, most + 1):
-                self._bins[1 << exponent] = FixedSizeResource(upstream, 1 << exponent)
+                self._bins[1 << exponent] = FixedSizeResource(cut, 1 << exponent)
         self._use(BinningResource(upstream, self._bins))
 
     def add_bin(
@@ -214,7 +244,7 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
             raise RefusedError(f"another resource stands on {self!r} already: add bins before that")
         size = count_of(allocation_size, "allocation_size")
         if bin_resource is None:
-            chosen: MemoryResource = FixedSizeResource(self._upstream_mr.resource, size)
+            chosen: MemoryResource = FixedSizeResource(self._cut(), size)
         else:
             chosen = self._bin_of(bin_resource)
         bins = self._bins | {size: chosen}
@@ -222,12 +252,21 @@ class BinningMemoryResource(UpstreamResourceAdaptor):
         self._bins = bins
         if bin_resource is not None:
             bin_resource._is_below = True
+            is_other = bin_resource.resource.kind != self._upstream_mr.resource.kind
+            self._is_mixed = self._is_mixed or bin_resource._is_mixed or is_other
             self._bin_mrs.append(bin_resource)
+        from ._current import changed  # which stands on this module
+
+        changed(self)
 
     @property
     def bin_mrs(self) -> list[DeviceMemoryResource]:
         """The resources that were given for bins, as a new list."""
         return list(self._bin_mrs)
+
+    def _cut(self) -> MemoryResource:
+        below = self._upstream_mr
+        return of_one_kind(below.resource) if below._is_mixed else below.resource
 
     def _bin_of(self, given: DeviceMemoryResource) -> MemoryResource:
         if not isinstance(given, DeviceMemoryResource):

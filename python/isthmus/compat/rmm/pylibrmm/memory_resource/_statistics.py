@@ -37,8 +37,9 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
 
     ``push_counters`` begins counters at 0, for the calling thread or asyncio task and the tasks
     that it starts meanwhile; ``pop_counters`` ends them there. They nest. They count what is
-    allocated between the two, and that memory's end, wherever it comes; what other threads
-    allocate meanwhile counts in the resource's own counters alone.
+    allocated between the two, that memory's end, wherever it comes, and the end of older memory
+    that is freed there: where that is more, what is live is below 0. What other threads allocate
+    meanwhile counts in the resource's own counters alone.
     """
 
     def __init__(self, upstream_mr: DeviceMemoryResource) -> None:
@@ -100,6 +101,8 @@ class StatisticsResourceAdaptor(UpstreamResourceAdaptor):
 
 
 def _read(counts: StatisticsResource | StatisticsScope) -> Statistics:
+    if isinstance(counts, StatisticsScope):
+        return Statistics(*counts._net())
     return Statistics(
         current_bytes=counts.current_bytes,
         current_count=counts.current_count,

@@ -1,0 +1,103 @@
+"""RMM's questions about CUDA's devices, which programs and RMM's own tests ask by these names.
+
+They are those of CUDA's run-time, by cuda.bindings: ImportError without that package.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from cuda.bindings import driver, runtime
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = [
+    "CUDADriverError",
+    "CUDARuntimeError",
+    "deviceGetName",
+    "driverGetVersion",
+    "getDevice",
+    "getDeviceAttribute",
+    "getDeviceCount",
+    "getDeviceProperties",
+    "runtimeGetVersion",
+    "setDevice",
+]
+
+
+class CUDARuntimeError(RuntimeError):
+    """A call of CUDA's run-time failed with ``status``."""
+
+    def __init__(self, status: Any) -> None:
+        self.status = status
+        super().__init__(_described(status, runtime.cudaGetErrorName, runtime.cudaGetErrorString))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status,)
+
+
+class CUDADriverError(RuntimeError):
+    """A call of CUDA's driver failed with ``status``."""
+
+    def __init__(self, status: Any) -> None:
+        self.status = status
+        super().__init__(_described(status, driver.cuGetErrorName, driver.cuGetErrorString))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.status,)
+
+
+def driverGetVersion() -> int:  # noqa: N802 (RMM's names, as the next)
+    """The newest CUDA that the driver knows: 13000 for 13.0. Raises CUDARuntimeError, as all."""
+    return int(_answer(runtime.cudaDriverGetVersion()))
+
+
+def runtimeGetVersion() -> int:  # noqa: N802
+    """The version of CUDA's run-time, in the same form."""
+    return int(_answer(runtime.getLocalRuntimeVersion()))
+
+
+def getDevice() -> int:  # noqa: N802
+    """The number of the thread's current device."""
+    return int(_answer(runtime.cudaGetDevice()))
+
+
+def setDevice(device: int) -> None:  # noqa: N802
+    """Makes a device the thread's current one."""
+    _answer(runtime.cudaSetDevice(device))
+
+
+def getDeviceCount() -> int:  # noqa: N802
+    """How many devices there are."""
+    return int(_answer(runtime.cudaGetDeviceCount()))
+
+
+def getDeviceAttribute(attr: Any, device: int) -> int:  # noqa: N802
+    """An attribute, a ``cudaDeviceAttr``, of a device."""
+    return int(_answer(runtime.cudaDeviceGetAttribute(attr, device)))
+
+
+def getDeviceProperties(device: int) -> Any:  # noqa: N802
+    """The ``cudaDeviceProp`` of a device."""
+    return _answer(runtime.cudaGetDeviceProperties(device))
+
+
+def deviceGetName(device: int) -> str:  # noqa: N802
+    """The name of a device. Raises CUDADriverError."""
+    status, name = driver.cuDeviceGetName(256, driver.CUdevice(device))
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise CUDADriverError(status)
+    return str(name.decode().rstrip("\0"))
+
+
+def _answer(answer: tuple[Any, ...]) -> Any:
+    status, *values = answer
+    if status != runtime.cudaError_t.cudaSuccess:
+        raise CUDARuntimeError(status)
+    return values[0] if values else None
+
+
+def _described(status: Any, name: Callable[[Any], Any], text: Callable[[Any], Any]) -> str:
+    (_, called), (_, meaning) = name(status), text(status)
+    return f"{called.decode()}: {meaning.decode()}"

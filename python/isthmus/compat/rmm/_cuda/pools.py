@@ -1,0 +1,157 @@
+"""Memory pools of CUDA's driver: the caller's, the default managed one, and our own."""
+
+from __future__ import annotations
+
+from ctypes import (
+    Structure,
+    byref,
+    c_int,
+    c_size_t,
+    c_ubyte,
+    c_uint64,
+    c_ushort,
+    c_void_p,
+)
+from typing import TYPE_CHECKING
+
+from isthmus import UnsupportedError, USMAllocationError
+
+from . import check, driver_of, primary
+
+if TYPE_CHECKING:
+    from isthmus import Device, Queue
+
+__all__ = ["DriverPool", "default_managed_pool", "made_pool"]
+
+FABRIC, POSIX_FILE = 8, 1  # CUmemAllocationHandleType
+_PINNED, _MANAGED = 1, 2  # CUmemAllocationType
+_ON_DEVICE = 1  # CU_MEM_LOCATION_TYPE_DEVICE
+_CONCURRENT_MANAGED_ACCESS, _POOL_HANDLE_TYPES = 89, 119  # CUdevice_attribute
+_RELEASE_THRESHOLD = 4  # CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+_FIRST_WITH_MANAGED_POOLS = 13000
+KEEP_ALL = (1 << 64) - 1
+
+
+class _Location(Structure):
+    _fields_ = (("type", c_int), ("id", c_int))
+
+
+class _Properties(Structure):
+    """CUmemPoolProps."""
+
+    _fields_ = (
+        ("alloc_type", c_int),
+        ("handle_types", c_int),
+        ("location", _Location),
+        ("security_attributes", c_void_p),
+        ("max_size", c_size_t),
+        ("usage", c_ushort),
+        ("reserved", c_ubyte * 54),
+    )
+
+
+class DriverPool:
+    """An allocator for ``CustomResource`` over a ``cudaMemPool_t``, which outlives it."""
+
+    def __init__(self, handle: int, device: Device) -> None:
+        self._driver = driver_of(device)
+        self._pool, self._device = c_void_p(handle), device
+
+    @property
+    def handle(self) -> int:
+        """The pool's."""
+        return self._pool.value or 0
+
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:  # noqa: ARG002
+        """In the order of the queue's stream, aligned to 256 bytes.
+
+        MemoryError whatever the driver's reason is, also for a pool that was destroyed.
+        """
+        made = c_uint64()
+        with primary(self._device):
+            outcome = self._driver.cuMemAllocFromPoolAsync(
+                byref(made), c_size_t(nbytes), self._pool, c_void_p(queue.native_handle)
+            )
+        if outcome != 0:
+            raise USMAllocationError(
+                f"cannot allocate {nbytes} bytes from the CUDA memory pool {self.handle:#x}: "
+                f"cuMemAllocFromPoolAsync failed with {outcome}"
+            )
+        return made.value
+
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
+        """No work uses it any more: any stream will do."""
+        stream = c_void_p(queue.native_handle if queue is not None else None)
+        with primary(self._device):
+            check("cuMemFreeAsync", self._driver.cuMemFreeAsync(c_uint64(pointer), stream))
+
+    def keep(self, nbytes: int) -> None:
+        """From here on up to so many free bytes stay in the pool when streams are synchronized."""
+        with primary(self._device):
+            outcome = self._driver.cuMemPoolSetAttribute(
+                self._pool, c_int(_RELEASE_THRESHOLD), byref(c_uint64(nbytes))
+            )
+        check("cuMemPoolSetAttribute", outcome)
+
+    def prime(self, nbytes: int, queue: Queue) -> None:
+        """Has the pool take so many bytes of the driver's."""
+        if nbytes:
+            self.deallocate(self.allocate(nbytes, 0, queue), nbytes, queue)
+
+
+class _OwnPool(DriverPool):
+    def __del__(self) -> None:
+        with primary(self._device):
+            self._driver.cuMemPoolDestroy(self._pool)
+
+
+def made_pool(device: Device, handle_types: int) -> DriverPool:
+    """A new one of device memory, which ends with its last reference and its last memory.
+
+    UnsupportedError, a RuntimeError, where it cannot export handles of all these types.
+    """
+    driver, made = driver_of(device), c_void_p()
+    ordinal = device.platform.devices.index(device)
+    wanted = _Properties(
+        alloc_type=_PINNED, handle_types=handle_types, location=_Location(_ON_DEVICE, ordinal)
+    )
+    known = _attribute(device, _POOL_HANDLE_TYPES)
+    outcome = -1
+    if known & handle_types == handle_types:
+        with primary(device):
+            outcome = driver.cuMemPoolCreate(byref(made), byref(wanted))
+    if outcome != 0:
+        raise UnsupportedError(
+            f"enable_fabric: {device.filter} has no memory pool of handle types {handle_types} "
+            f"(it has {known}): Requested IPC memory handle type not supported"
+        )
+    return _OwnPool(made.value or 0, device)
+
+
+def default_managed_pool(device: Device) -> DriverPool | None:
+    """CUDA's own, which keeps what is free; None where there is none, before CUDA 13 say."""
+    driver, found = driver_of(device), c_void_p()
+    version = c_int()
+    if (
+        not hasattr(driver, "cuMemGetDefaultMemPool")
+        or driver.cuDriverGetVersion(byref(version)) != 0
+        or version.value < _FIRST_WITH_MANAGED_POOLS
+        or not _attribute(device, _CONCURRENT_MANAGED_ACCESS)
+    ):
+        return None
+    here = _Location(_ON_DEVICE, device.platform.devices.index(device))
+    with primary(device):
+        outcome = driver.cuMemGetDefaultMemPool(byref(found), byref(here), c_int(_MANAGED))
+    if outcome != 0:
+        return None
+    pool = DriverPool(found.value or 0, device)
+    pool.keep(KEEP_ALL)
+    return pool
+
+
+def _attribute(device: Device, number: int) -> int:
+    driver, value, handle = driver_of(device), c_int(), c_int()
+    ordinal = device.platform.devices.index(device)
+    check("cuDeviceGet", driver.cuDeviceGet(byref(handle), c_int(ordinal)))
+    outcome = driver.cuDeviceGetAttribute(byref(value), c_int(number), handle)
+    return value.value if outcome == 0 else 0

@@ -1,0 +1,98 @@
+"""Resources whose memory may be of several kinds, and of such ones the memory of one kind."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from threading import local
+from typing import TYPE_CHECKING, Protocol
+
+from isthmus import Buffer
+from isthmus.memory import CustomResource, FallbackResource, MemoryResource, query
+
+if TYPE_CHECKING:
+    from isthmus import Device, Queue
+
+__all__ = ["any_kind", "of_one_kind"]
+
+_PROBED = 2 << 20  # bytes, as many as pools ask for at a time
+
+
+class _Allocator(Protocol):
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int: ...
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None: ...
+
+
+def any_kind(allocator: _Allocator, kind: str, device: Device) -> MemoryResource:
+    """A custom resource for each kind that the device has, one after the other.
+
+    The first calls the allocator. Memory of another kind it leaves to that one's, in the same
+    request and thread, so that each block has the kind that it is of.
+    """
+    left = local()
+    made: MemoryResource = CustomResource(_First(allocator, kind, left), kind, device)
+    for other in ("device", "shared", "host"):
+        if other != kind and other in device.kinds:
+            taker = _Taker(allocator, other, left)
+            made = FallbackResource(made, CustomResource(taker, other, device))
+    return made
+
+
+def of_one_kind(resource: MemoryResource) -> MemoryResource:
+    """The same memory for what cuts blocks out of it, which must be of one kind.
+
+    It is that of a block of 2 MiB, which is allocated and freed here, where there is one.
+    """
+    kind = resource.kind
+    with suppress(MemoryError), Buffer(_PROBED, resource=resource) as probe:
+        kind = probe.kind
+    return CustomResource(_Through(resource), kind, resource.device)
+
+
+class _Through:
+    def __init__(self, resource: MemoryResource) -> None:
+        self._resource = resource
+        self._buffers: dict[int, Buffer] = {}
+
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
+        # The program's functions know of no alignment; what they return begins anywhere.
+        made = Buffer(nbytes + alignment, queue=queue, resource=self._resource)
+        pointer = -(-made.ptr // alignment) * alignment
+        self._buffers[pointer] = made
+        return pointer
+
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:  # noqa: ARG002
+        self._buffers.pop(pointer).free()
+
+
+class _First:
+    def __init__(self, allocator: _Allocator, kind: str, left: local) -> None:
+        self._allocator, self._kind, self._left = allocator, kind, left
+
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
+        self._left.__dict__.clear()
+        pointer = self._allocator.allocate(nbytes, alignment, queue)
+        kind = query(pointer, context=queue.context).kind if pointer else self._kind
+        if kind in (self._kind, "unknown") or kind not in queue.device.kinds:
+            return pointer
+        self._left.kind, self._left.pointer = kind, pointer
+        raise MemoryError(f"the memory at {pointer:#x} is of kind {kind!r}")
+
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
+        self._allocator.deallocate(pointer, nbytes, queue)
+
+
+class _Taker:
+    """Has what the first left, if that is of its kind."""
+
+    def __init__(self, allocator: _Allocator, kind: str, left: local) -> None:
+        self._allocator, self._kind, self._left = allocator, kind, left
+
+    def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:  # noqa: ARG002
+        if getattr(self._left, "kind", None) != self._kind:
+            raise MemoryError(f"there is none of kind {self._kind!r} either")
+        pointer: int = self._left.pointer
+        self._left.__dict__.clear()
+        return pointer
+
+    def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
+        self._allocator.deallocate(pointer, nbytes, queue)

@@ -1,0 +1,55 @@
+#pragma once
+// Memory pools of the stand-in's driver: which there are, and of what their memory is. They keep no
+// free memory.
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "cuda_memory.hpp"
+
+namespace stand_in {
+
+struct memory_pool {
+  int device;
+  sort of;
+  std::uint64_t release_threshold = 0;
+};
+
+class memory_pools {
+ public:
+  memory_pool* add(int device, sort of) {
+    auto made = std::make_unique<memory_pool>(memory_pool{device, of});
+    auto* const raw = made.get();
+    const std::lock_guard hold{lock_};
+    pools_[raw] = std::move(made);
+    return raw;
+  }
+  bool remove(memory_pool* gone) {
+    const std::lock_guard hold{lock_};
+    return pools_.erase(gone) != 0;
+  }
+  // Null for one that there is not, or not any more.
+  memory_pool* find(memory_pool* wanted) {
+    const std::lock_guard hold{lock_};
+    return pools_.contains(wanted) ? wanted : nullptr;
+  }
+  memory_pool* default_of(int device, sort of) {
+    {
+      const std::lock_guard hold{lock_};
+      if (auto* const found = defaults_[{device, of}]) {
+        return found;
+      }
+    }
+    auto* const made = add(device, of);
+    const std::lock_guard hold{lock_};
+    return defaults_[{device, of}] = made;
+  }
+
+ private:
+  std::mutex lock_;
+  std::map<memory_pool*, std::unique_ptr<memory_pool>> pools_;
+  std::map<std::pair<int, sort>, memory_pool*> defaults_;
+};
+
+}  // namespace stand_in
