@@ -574,7 +574,8 @@ enum {
   ISTHMUS_RUNG_GROW = 2,        /* the driver is asked for more */
   ISTHMUS_RUNG_TRIM = 3,        /* all that is free goes back to the driver, with what any thread
                                    keeps, and the driver is asked again */
-  ISTHMUS_RUNG_BUDGET = 4,      /* other pools of its budget give back what they have free */
+  ISTHMUS_RUNG_BUDGET = 4,      /* other pools of its budget give back what they have free; where
+                                   the driver refused, so do all pools of that memory */
   ISTHMUS_RUNG_DEVICE_WAIT = 5, /* the request's queue waits, on the device, for work of others:
                                    with ISTHMUS_POOL_DEVICE_WAIT */
   ISTHMUS_RUNG_RECLAIM = 6,     /* reclaim callbacks give memory up */

@@ -9,6 +9,7 @@
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
+#include "memory/other_pools.hpp"
 #include "memory/pooled.hpp"
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
@@ -106,7 +107,13 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   if (request.nbytes != 0) {
     auto& where = from != nullptr ? from->where() : on.where();
     const auto returned = where.returned_bytes(wanted.kind);
+    const auto refusals = driver_refusals;
     auto made = allocation::create(on, wanted, from);
+    if (is_short(made)) {
+      made = with_all_pools(
+          {where, wanted.kind, wanted.nbytes, from != nullptr ? from->as_pool() : nullptr},
+          refusals, [&] { return allocation::create(on, wanted, from); }, std::move(made));
+    }
     if (!made && may_be_had_later(made.failure(), where, wanted, from)) {
       made = create_late(on, wanted, from, where, returned, made.take_error());
     }

@@ -4,6 +4,7 @@
 #include "core/threads.hpp"
 #include "memory/adaptors/users_error.hpp"
 #include "memory/facts.hpp"
+#include "memory/other_pools.hpp"
 
 namespace isthmus {
 namespace {
@@ -65,6 +66,7 @@ result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignmen
   const auto told =
       how_.allocate(keep_.object(), nbytes, asked.alignment, handle_of(&on), &pointer, &message);
   if (told != ISTHMUS_OK) {
+    driver_refusals += told == ISTHMUS_ERROR_OUT_OF_MEMORY ? 1U : 0U;
     return users_error("a custom resource", told, message);
   }
   auto checked = check(pointer, asked);
