@@ -9,6 +9,8 @@
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
+#include "memory/default_pools.hpp"
+#include "memory/other_pools.hpp"
 #include "memory/pooled.hpp"
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
@@ -82,8 +84,19 @@ buffer::~buffer() {
   }
 }
 
-result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
-                                   memory_resource* from) {
+result<ref<buffer>> buffer::create(queue& on, const buffer_request& request) {
+  if (request.nbytes == 0 || on.closed() || os::is_forked_child() ||
+      driver_serves_thread::is_on()) {
+    return create_from(on, request, nullptr);
+  }
+  auto from =
+      default_pools::only().find(on.home(), on.where(), request.kind, default_pools::use::buffers);
+  ISTHMUS_TRY(from);
+  return create_from(on, request, from->get());
+}
+
+result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request,
+                                        memory_resource* from) {
   if (from != nullptr && (!from->home().is_same_as(on.home()) || from->kind() != request.kind)) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,
@@ -106,7 +119,13 @@ result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
   if (request.nbytes != 0) {
     auto& where = from != nullptr ? from->where() : on.where();
     const auto returned = where.returned_bytes(wanted.kind);
+    const auto refusals = driver_refusals;
     auto made = allocation::create(on, wanted, from);
+    if (is_short(made)) {
+      made = with_all_pools(
+          {where, wanted.kind, wanted.nbytes, from != nullptr ? from->as_pool() : nullptr},
+          refusals, [&] { return allocation::create(on, wanted, from); }, std::move(made));
+    }
     if (!made && may_be_had_later(made.failure(), where, wanted, from)) {
       made = create_late(on, wanted, from, where, returned, made.take_error());
     }

@@ -26,7 +26,7 @@ result<void*> take(queue& on, const allocation_request& request, memory_resource
     return refused;
   }
   let_much_go_on_demand();
-  return provider_allocate(on.home(), on.where(), request);
+  return provider_allocate_or_trim(on.home(), on.where(), request);
 }
 
 }  // namespace

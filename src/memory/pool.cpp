@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "memory/other_pools.hpp"
 #include "memory/pooled.hpp"
 #include "memory/raw.hpp"
 #include "memory/registry.hpp"
@@ -56,6 +57,7 @@ result<ref<pool>> pool::create(context& home, device& where, usm_kind kind, cons
   table.common().home.store(&home, k_relaxed);
   table.common().knows_live.store(how.checks, k_relaxed);
   table.set_owner(made.get());
+  process_pools().join(*made);
   if (how.shared) {
     how.shared->members().join(*made);
   }
@@ -98,6 +100,7 @@ void pool::last_reference_gone() noexcept {
     shared->members().leave(*this);
   }
   decaying_pools::only().leave(*this);
+  process_pools().leave(*this);
   lane::detach_all(*this);
   if (in_continuation()) {
     retire_later(*this);  // which calls the driver

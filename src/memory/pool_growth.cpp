@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
+#include "memory/other_pools.hpp"
 #include "memory/pool.hpp"
 #include "memory/reaper.hpp"
 
 namespace isthmus {
-namespace {
-
-template <class Value>
-bool is_short(const result<Value>& of) noexcept {
-  return !of && of.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
-}
-
-}  // namespace
 
 // With what is free in the other pools of the budget, if that refused. Others may take what they
 // gave back, so more than once; not for ever, as these may grow as fast as they give.
@@ -32,7 +25,14 @@ auto pool::with_siblings(std::size_t needed, Grow&& grow) -> decltype(grow()) {
 }
 
 result<void> pool::begin_with(std::size_t nbytes) {
-  auto begun = with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
+  const auto refusals = driver_refusals;
+  const auto try_it = [&] {
+    return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
+  };
+  auto begun = try_it();
+  if (is_short(begun) && driver_refusals != refusals) {
+    begun = with_other_pools({where(), kind(), nbytes, this}, try_it, std::move(begun));
+  }
   return !is_short(begun) ? begun
                           : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
                                  begun.failure().message(), source_.remedy(nbytes, 0));
@@ -103,10 +103,13 @@ void pool::gather(lane::revoked which) noexcept {
 std::size_t pool::trim(std::size_t keep) noexcept {
   start_letting_go();
   let_go_on_demand();
-  const auto decayed = decay();
-  gather(lane::revoked::all);
-  const auto given_back = decayed + regions_.trim(keep);
+  const auto given_back = decay() + trim_free(keep);
   return std::max(given_back, source_.upstream().trim(keep));
+}
+
+std::size_t pool::trim_free(std::size_t keep) noexcept {
+  gather(lane::revoked::all);
+  return regions_.trim(keep);
 }
 
 std::size_t pool::decay(decay_window::clock::time_point now) noexcept {

@@ -16,12 +16,12 @@ void pool_list::leave(pool& member) noexcept {
   std::erase(members_, &member);
 }
 
-std::vector<ref<pool>> pool_list::alive() {
+std::vector<ref<pool>> pool_list::alive(const std::function<bool(const pool&)>& fits) {
   std::vector<ref<pool>> found;
   const std::lock_guard hold{lock_};
   found.reserve(members_.size());
   for (auto* each : members_) {
-    if (each->try_retain()) {
+    if ((!fits || fits(*each)) && each->try_retain()) {
       found.push_back(ref<pool>::adopt(each));
     }
   }

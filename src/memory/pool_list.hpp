@@ -2,6 +2,7 @@
 // Pools that somebody looks after while others make them and let them go.
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <vector>
 
@@ -18,8 +19,11 @@ class pool_list {
   void join(pool& member);
   // A pool that never joined too.
   void leave(pool& member) noexcept;
-  // Those that somebody refers to. Throws std::bad_alloc.
-  [[nodiscard]] std::vector<ref<pool>> alive();
+  // Those that somebody refers to, and that `fits` accepts where it is given, which is called under
+  // the lock: no reference is taken to another one, so none of these ends here. Throws
+  // std::bad_alloc.
+  [[nodiscard]] std::vector<ref<pool>> alive(
+      const std::function<bool(const pool&)>& fits = nullptr);
 
   // Calls `look` with each, which must not let go of one: under the lock.
   template <class Look>

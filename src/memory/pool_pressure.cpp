@@ -8,6 +8,7 @@
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "memory/holders.hpp"
+#include "memory/other_pools.hpp"
 #include "memory/pool.hpp"
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
@@ -64,7 +65,7 @@ class pool::ladder {
     if ((step == rung::wait && of_.longest_wait_ <= of_.longest_wait_.zero()) ||
         (step == rung::device_wait &&
          (!of_.device_wait_ || wanted_.whom == queue_slots::k_quiet)) ||
-        (step == rung::budget && of_.source_.shared() == nullptr)) {
+        (step == rung::budget && of_.source_.shared() == nullptr && !is_drivers_refusal())) {
       return false;
     }
     return step <= rung::grow || !(no_wait != 0 || in_continuation());
@@ -90,12 +91,28 @@ class pool::ladder {
       case rung::revoke: return revoke();
       case rung::grow: return grow();
       case rung::trim: return trim();
-      case rung::budget: return of_.grow_with_siblings(wanted_);
+      case rung::budget: return budget();
       case rung::device_wait: return wait_on_device();
       case rung::reclaim: return reclaim();
       case rung::wait: return wait();
     }
     return refusal_;
+  }
+
+  // Not a limit's or a budget's alone, which pools outside of it cannot change.
+  [[nodiscard]] bool is_drivers_refusal() const noexcept {
+    return driver_refusals != refusals_before_;
+  }
+  [[nodiscard]] driver_shortage shortage_of_driver() const noexcept {
+    return {of_.where(), of_.kind(), needed(), &of_};
+  }
+  [[nodiscard]] result<region_heap::run> budget() {
+    auto found = of_.grow_with_siblings(wanted_);
+    return is_drivers_refusal()
+               ? with_other_pools(
+                     shortage_of_driver(), [&] { return of_.grow_with_siblings(wanted_); },
+                     std::move(found))
+               : std::move(found);
   }
 
   [[nodiscard]] result<region_heap::run> take(region_heap::cut from = region_heap::cut::any) {
@@ -255,6 +272,9 @@ class pool::ladder {
         --others;
       } else if (of_.late_.bytes.load(std::memory_order_relaxed) <= 0 ||
                  !wait_for_reclaim(seen, until)) {
+        if (is_drivers_refusal()) {
+          trim_after_work(shortage_of_driver(), until);
+        }
         return again();  // one may have come back just now
       }
     }
@@ -342,6 +362,7 @@ class pool::ladder {
   wanted_run wanted_;
   queue& on_;
   error refusal_ = error::no_memory();
+  const std::uint64_t refusals_before_ = driver_refusals;
   unsigned tried_ = 0;
   bool spared_lanes_ = false;
   std::size_t trimmed_ = 0;

@@ -2,10 +2,17 @@
 
 #include "memory/host_memory.hpp"
 #include "memory/live_counts.hpp"
+#include "memory/other_pools.hpp"
+#include "memory/pressure.hpp"
 #include "memory/reaper.hpp"
 
 namespace isthmus {
 namespace {
+
+template <class Value>
+void note_refusal(const result<Value>& of) noexcept {
+  driver_refusals += is_short(of) ? 1U : 0U;
+}
 
 // What `ask` gets of the driver, counted in the host's memory if it lies there.
 template <class Ask>
@@ -13,15 +20,19 @@ auto promised(context& home, device& where, const allocation_request& request,
               Ask&& ask) -> decltype(ask()) {
   start_letting_go();
   if (!host_memory::holds(where, request.kind)) {
-    return ask();
+    auto given = ask();
+    note_refusal(given);
+    return given;
   }
   if (auto taken = host_memory::only().take(where, request); !taken) {
+    note_refusal(taken);
     // A bad kind or alignment is told first, as for a size that fits.
     auto would = home.check(where, request);
     return would ? std::move(would) : taken.take_error();
   }
   auto given = ask();
   if (!given) {
+    note_refusal(given);
     host_memory::only().give_back(where, request.nbytes);
   }
   return given;
@@ -42,6 +53,18 @@ result<void*> provider_allocate(context& home, device& where, const allocation_r
     process_live_counts().add(*pointer, request.kind, request.nbytes);
   }
   return pointer;
+}
+
+result<void*> provider_allocate_or_trim(context& home, device& where,
+                                        const allocation_request& request) {
+  auto pointer = provider_allocate(home, where, request);
+  if (!is_short(pointer) || request.nbytes > where.properties().max_allocation_bytes ||
+      no_wait != 0 || in_continuation()) {
+    return pointer;
+  }
+  return with_other_pools(
+      {where, request.kind, request.nbytes},
+      [&] { return provider_allocate(home, where, request); }, std::move(pointer));
 }
 
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
@@ -80,7 +103,8 @@ result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queu
   if (auto refused = on.refuse_allocation()) {
     return refused;
   }
-  auto pointer = provider_allocate(home(), where(), {kind(), nbytes, alignment, write_combined_});
+  auto pointer =
+      provider_allocate_or_trim(home(), where(), {kind(), nbytes, alignment, write_combined_});
   if (pointer) {
     counts_.took(nbytes);
   }

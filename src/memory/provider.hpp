@@ -12,6 +12,10 @@ namespace isthmus {
 // than there is: drivers do, and the kernel then kills the process on the first touch.
 [[nodiscard]] result<void*> provider_allocate(context& home, device& where,
                                               const allocation_request& request);
+// The same for a request that is no pool's: where the driver has none, all pools of that memory
+// give back what they have free first. Calls no other resource, so their locks may be held.
+[[nodiscard]] result<void*> provider_allocate_or_trim(context& home, device& where,
+                                                      const allocation_request& request);
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
                          std::size_t nbytes) noexcept;
 

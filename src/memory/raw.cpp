@@ -1,5 +1,6 @@
 #include "memory/raw.hpp"
 
+#include "memory/other_pools.hpp"
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
 #include "memory/registry.hpp"
@@ -17,10 +18,16 @@ bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbyt
 result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t alignment,
                        queue& on) {
   let_much_go_on_demand();
-  auto memory = from.allocate(nbytes, alignment, on);
+  const auto refusals = driver_refusals;
+  const auto ask = [&] { return from.allocate(nbytes, alignment, on); };
+  auto memory = ask();
+  if (is_short(memory)) {
+    memory = with_all_pools({from.where(), from.kind(), nbytes, from.as_pool()}, refusals, ask,
+                            std::move(memory));
+  }
   if (!memory &&
       reclaimed_for(memory.failure(), from.where(), {from.kind(), nbytes, alignment}, &from)) {
-    memory = from.allocate(nbytes, alignment, on);
+    memory = ask();
   }
   if (!memory || goes_back_bare(from, *memory, nbytes)) {
     return memory;

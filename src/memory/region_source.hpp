@@ -53,6 +53,7 @@ class region_source {
                 ref<memory_resource> upstream, bool remaps) noexcept;
 
   [[nodiscard]] pool_upstream& upstream() noexcept { return upstream_; }
+  [[nodiscard]] const pool_upstream& upstream() const noexcept { return upstream_; }
   // Whether its regions are chunks.
   [[nodiscard]] bool moves() const noexcept { return chunks_ != nullptr; }
   // Bytes that a chunk is a multiple of. Pre: it moves.

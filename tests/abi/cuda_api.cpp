@@ -116,6 +116,8 @@ static_assert(cu::k_attribute_host_virtual_memory ==
               CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
 static_assert(cu::k_attribute_rdma_of_virtual_memory ==
               CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+static_assert(cu::k_handle_posix_file == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+static_assert(cu::k_pointer_handle_types == CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES);
 static_assert(cu::k_pointer_is_for_rdma == CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE);
 static_assert(cu::k_open_for_peers == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS);
 static_assert(cu::k_mode_prohibited == CU_COMPUTEMODE_PROHIBITED);

@@ -135,6 +135,9 @@ def test_bench_json_has_every_direction_and_kind(capsys: pytest.CaptureFixture[s
     for what in ("host memory -> buffer", "buffer -> host memory", "buffer -> buffer"):
         for kind in ("device", "shared", "host"):
             assert {(what, kind, 64), (what, kind, 4096)} <= seen
+    for what in ("Buffer(n)", "empty(n)", "MemoryUSMDevice(n)"):
+        assert {(what, "device", 1 << 10), (what, "device", 1 << 20)} <= seen
+        assert all("NumPy" in row["seconds"] for row in told["rows"] if row["what"] == what)
     assert all(row["seconds"]["isthmus"] > 0 for row in told["rows"])
     assert all(row["ratio"] > 0 for row in told["rows"] if len(row["seconds"]) > 1)
 

@@ -98,6 +98,7 @@ stand_in::event& event_of(event_handle handle) {
 code in_context() { return current != nullptr ? cu::k_success : cu::k_error_INVALID_CONTEXT; }
 std::atomic<long> calls_before_failure{-1};
 std::atomic<bool> node_is_full{false};
+std::atomic<bool> exports_are_refused{false};
 
 code may_begin() {
   if (in_context() != cu::k_success) {
@@ -167,6 +168,12 @@ long stand_in_fail_after(long calls) { return calls_before_failure.exchange(call
 void stand_in_refuse_maps(long count) { memory().refuse_maps(count); }
 // Has the node of the host's memory that is near the device no room.
 void stand_in_fill_node(int is_full) { node_is_full = is_full != 0; }
+// Has the driver make no memory that can be exported.
+void stand_in_refuse_exports(int refuses) { exports_are_refused = refuses != 0; }
+// Has each device reach the other's memory where it is let in.
+void stand_in_let_peers(int may) { memory().let_peers(may != 0); }
+// The devices that may use what is mapped there: a bit for each.
+unsigned stand_in_users(const void* at) { return memory().users_of(place_of(at)); }
 // Ranges of callers' memory that are registered.
 std::size_t stand_in_registered() { return memory().registered(); }
 int stand_in_is_write_combined(const void* at) {
@@ -341,6 +348,9 @@ code cuPointerGetAttributes(number count, number* what, void** answers, place of
         break;
       case cu::k_pointer_on_device: *static_cast<place*>(answers[index]) = known ? of : 0; break;
       case cu::k_pointer_device: *static_cast<ordinal*>(answers[index]) = found.where; break;
+      case cu::k_pointer_handle_types:
+        *static_cast<number*>(answers[index]) = known ? found.handle_types : 0;
+        break;
       case cu::k_pointer_is_for_rdma:
         *static_cast<number*>(answers[index]) =
             known && (found.of == stand_in::sort::device || found.for_rdma);
@@ -531,7 +541,11 @@ code cuMemCreate(memory_handle* made, std::size_t nbytes, const allocation_prope
   if (where.type == cu::k_location_host_node && node_is_full) {
     return cu::k_error_OUT_OF_MEMORY;
   }
-  const int file = memory().create(nbytes, of_host, what->gpu_direct != 0, where.id);
+  if (what->handle_types != 0 && (exports_are_refused || of_host)) {
+    return cu::k_error_NOT_SUPPORTED;
+  }
+  const int file =
+      memory().create(nbytes, of_host, what->gpu_direct != 0, where.id, what->handle_types);
   *made = static_cast<memory_handle>(file);
   return file >= 0 ? cu::k_success : cu::k_error_OUT_OF_MEMORY;
 }
@@ -552,6 +566,10 @@ code cuMemSetAccess(place at, std::size_t nbytes, const access_rights* users, st
   });
   return if_true(
       memory().open(at, nbytes, devices, host, users[0].who.type == cu::k_location_device));
+}
+code cuDeviceCanAccessPeer(int* can, ordinal, ordinal) {
+  *can = memory().peers() ? 1 : 0;
+  return cu::k_success;
 }
 code cuMemGetAllocationGranularity(std::size_t* nbytes, const allocation_properties*, number) {
   *nbytes = stand_in::memory::k_granularity;

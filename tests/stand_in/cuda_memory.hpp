@@ -42,6 +42,7 @@ struct block {
   bool device_came_first = false;  // when it was opened
   int file = -1;                   // that is mapped there
   bool for_rdma = false;
+  unsigned handle_types = 0;
 };
 
 class memory {
@@ -231,7 +232,8 @@ class memory {
     return true;
   }
   // A descriptor, or -1.
-  [[nodiscard]] int create(std::size_t nbytes, bool of_host, bool for_rdma, int where) {
+  [[nodiscard]] int create(std::size_t nbytes, bool of_host, bool for_rdma, int where,
+                           unsigned handle_types = 0) {
     const std::lock_guard hold{lock_};
     if (!of_host && nbytes > k_device_bytes - used(where)) {
       return -1;
@@ -239,7 +241,7 @@ class memory {
     const int file = memfd_create("stand-in", MFD_CLOEXEC);
     if (file >= 0 && ftruncate(file, static_cast<off_t>(nbytes)) == 0) {
       used(where) += of_host ? 0 : nbytes;
-      handles_[file] = {nbytes, where, of_host, for_rdma};
+      handles_[file] = {nbytes, where, of_host, for_rdma, handle_types};
     }
     return file;
   }
@@ -272,19 +274,36 @@ class memory {
                    .where = handles_[file].where,
                    .users = 0,
                    .file = file,
-                   .for_rdma = handles_[file].for_rdma};
+                   .for_rdma = handles_[file].for_rdma,
+                   .handle_types = handles_[file].handle_types};
     ++handles_[file].maps;
     return true;
   }
-  // Of the host's memory both have to be let in; of a device's neither the host nor another one can
-  // be.
+  // Whether a device reaches memory of another one's.
+  void let_peers(bool may) {
+    const std::lock_guard hold{lock_};
+    peers_ = may;
+  }
+  [[nodiscard]] bool peers() {
+    const std::lock_guard hold{lock_};
+    return peers_;
+  }
+  // The devices that may use what is mapped there.
+  [[nodiscard]] device_set users_of(std::uintptr_t at) {
+    const std::lock_guard hold{lock_};
+    std::uintptr_t base = 0;
+    block found;
+    return find_in(mapped_, at, base, found) ? found.users : 0;
+  }
+  // Of the host's memory both have to be let in; of a device's the host cannot be, and another
+  // device only where peers may.
   bool open(std::uintptr_t at, std::size_t nbytes, device_set users, bool to_host,
             bool device_came_first) {
     const std::lock_guard hold{lock_};
     std::uintptr_t base = 0;
     block found;
     if (!find_in(mapped_, at, base, found) ||
-        (found.of == sort::mapped && (to_host || (users & ~only(found.where)) != 0))) {
+        (found.of == sort::mapped && (to_host || (!peers_ && (users & ~only(found.where)) != 0)))) {
       return false;
     }
     mapped_[base].device_came_first = device_came_first;
@@ -318,6 +337,7 @@ class memory {
     int where = 0;
     bool of_host = false;
     bool for_rdma = false;
+    unsigned handle_types = 0;
     int maps = 0;
     bool is_released = false;
   };
@@ -386,6 +406,7 @@ class memory {
   std::map<int, handle> handles_;
   std::map<std::uintptr_t, opening> opened_;
   long maps_to_refuse_ = 0;
+  bool peers_ = false;
   std::array<std::size_t, k_devices> used_{k_used_by_context, k_used_by_context};
 };
 

@@ -69,7 +69,8 @@ constexpr sort sort_of(std::string_view name) {
   if (name.starts_with("cuDeviceGet") || name.starts_with("cuCtx") ||
       is_any(name, {"cuInit", "cuDriverGetVersion", "cuDeviceTotalMem_v2", "cuEventQuery",
                     "cuStreamSynchronize", "cuPointerGetAttributes", "cuMemGetInfo_v2",
-                    "cuThreadExchangeStreamCaptureMode", "cuMemGetAllocationGranularity"})) {
+                    "cuThreadExchangeStreamCaptureMode", "cuMemGetAllocationGranularity",
+                    "cuDeviceCanAccessPeer"})) {
     return sort::asks;
   }
   return is_any(name, {"cuMemFree_v2", "cuMemFreeHost", "cuStreamDestroy_v2", "cuEventDestroy_v2",

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _HELP = "bandwidth and latency of every direction and kind, and what an allocation costs"
 _UNITS = {"": 1, "b": 1, "kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30}
 _SIZES = [64, 4 << 10, 1 << 20, 64 << 20]
+_DEFAULT_SIZES = [1 << 10, 1 << 20]
 _QUICK_SIZES = [4 << 10, 4 << 20]
 
 
@@ -70,7 +71,7 @@ def run(chosen: argparse.Namespace) -> int:
             f"--sizes: {too_large[0]} bytes are more than the largest allocation on "
             f"{device.filter}, {device.max_allocation} bytes"
         )
-    with progress("bench") as tell:
+    with device, progress("bench") as tell:
         rows = measure(device, contestants, wanted, 0.1 if chosen.quick else 0.5, tell)
     told = {
         "version": isthmus.__version__,
@@ -104,23 +105,32 @@ def measure(
 
 
 def _cases(device: isthmus.Device, wanted: list[int]) -> Iterator[Case]:
-    from .contestants import ALLOCATE, DIRECTIONS, FENCE, Case
+    from .contestants import ALLOCATE, DEFAULTS, DIRECTIONS, FENCE, Case
 
     for what in (*DIRECTIONS, ALLOCATE):
         for kind in device.kinds:
             for nbytes in wanted:
                 yield Case(what, kind, nbytes)
     yield Case(FENCE, "", 0)
+    for what in DEFAULTS:
+        for nbytes in _DEFAULT_SIZES:
+            yield Case(what, "device", nbytes)
 
 
 def _row(case: Case, contestants: list[Contestant], budget: float) -> dict[str, Any]:
     import numpy as np
 
+    from .contestants import DEFAULTS
     from .measure import interleaved
 
     source = np.full(case.nbytes, 7, np.uint8)
     destination = np.zeros(case.nbytes, np.uint8)
-    works = {each.name: each.work(case, source, destination) for each in contestants}
+    works = {
+        each.name: each.default(case)
+        if case.what in DEFAULTS
+        else each.work(case, source, destination)
+        for each in contestants
+    }
     seconds = interleaved({name: work for name, work in works.items() if work}, budget=budget)
     peers = [taken for name, taken in seconds.items() if name != contestants[0].name]
     return {

@@ -14,6 +14,8 @@ from isthmus._optional import made_or_why_not
 
 UPLOAD, DOWNLOAD, BETWEEN = "host memory -> buffer", "buffer -> host memory", "buffer -> buffer"
 ALLOCATE, FENCE = "allocate and free", "fence and wait"
+# Made and dropped without arguments, on the current device: from its default pools.
+DEFAULTS = ("Buffer(n)", "empty(n)", "MemoryUSMDevice(n)")
 DIRECTIONS = (UPLOAD, DOWNLOAD, BETWEEN)
 
 Work = Callable[[], object]
@@ -40,6 +42,10 @@ class Contestant(ABC):
     def work(self, case: Case, source: Any, destination: Any) -> Work | None:
         """``source`` and ``destination`` are host memory, NumPy arrays of ``case.nbytes`` bytes."""
 
+    def default(self, case: Case) -> Work | None:  # noqa: ARG002 (a peer has none)
+        """The same for a case of ``DEFAULTS``."""
+        return None
+
 
 class Isthmus(Contestant):
     """Blocking calls on a queue of its own."""
@@ -64,6 +70,14 @@ class Isthmus(Contestant):
         other = isthmus.Buffer(nbytes, kind=kind, queue=queue)
         return lambda: other.copy_from(buffer)
 
+    def default(self, case: Case) -> Work | None:
+        nbytes = case.nbytes
+        if case.what == "Buffer(n)":
+            return lambda: isthmus.Buffer(nbytes)
+        if case.what == "empty(n)":
+            return lambda: isthmus.empty(nbytes, "u1")
+        return lambda: isthmus.MemoryUSMDevice(nbytes)
+
 
 class NumPy(Contestant):
     """Host memory to host memory: what the processor itself can do."""
@@ -78,6 +92,11 @@ class NumPy(Contestant):
         if case.what == ALLOCATE:
             return lambda: np.empty(case.nbytes, np.uint8)
         return lambda: np.copyto(destination, source)
+
+    def default(self, case: Case) -> Work | None:
+        import numpy as np
+
+        return lambda: np.empty(case.nbytes, np.uint8)
 
 
 def import_dpctl() -> None:

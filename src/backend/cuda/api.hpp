@@ -113,6 +113,7 @@ inline constexpr number k_pointer_device = 9;
 inline constexpr number k_pointer_base = 11;
 inline constexpr number k_pointer_bytes = 12;
 
+inline constexpr number k_pointer_handle_types = 14;
 inline constexpr number k_pointer_is_for_rdma = 15;
 
 inline constexpr number k_memory_host = 1;
@@ -136,6 +137,7 @@ inline constexpr number k_location_device = 1;
 inline constexpr number k_location_host = 2;
 inline constexpr number k_location_host_node = 3;
 inline constexpr number k_allocation_pinned = 1;
+inline constexpr number k_handle_posix_file = 1;  // of memory, for another process
 inline constexpr number k_access_read_write = 3;
 inline constexpr number k_granularity_minimum = 0;
 inline constexpr number k_open_for_peers = 1;
@@ -253,6 +255,7 @@ struct copy_2d_parameters {
   X(map, cuMemMap, code(place, std::size_t, std::size_t, memory_handle, flags))              \
   X(unmap, cuMemUnmap, code(place, std::size_t))                                             \
   X(set_access, cuMemSetAccess, code(place, std::size_t, const access_rights*, std::size_t)) \
+  X(can_access_peer, cuDeviceCanAccessPeer, code(int*, ordinal, ordinal))                    \
   X(granularity, cuMemGetAllocationGranularity,                                              \
     code(std::size_t*, const allocation_properties*, number))
 

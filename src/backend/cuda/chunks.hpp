@@ -2,6 +2,9 @@
 // Memory that can move, of a device or pinned on the host: handles of memory, mapped where it is
 // needed.
 //
+// A device's chunks are made so that they can be exported as descriptors, if the driver does that,
+// and mapped for the peers of the device that are in use.
+//
 // A chunk is one handle, whatever its size: mapping costs by the handle, about 45 us with access;
 // of pinned memory 0.2 ms for 2 MiB, 0.3 for 8, and to make it 0.2 and 0.9 (H100). The calls do not
 // wait for the device, as the end of what cuMemHostAlloc gave does.
@@ -53,12 +56,17 @@ class chunks final : public chunk_source {
       : where_{where}, of_{std::move(of)}, granularity_{granularity} {}
   [[nodiscard]] const api& calls() const noexcept { return where_.calls(); }
   [[nodiscard]] code obtain(memory_handle& made, std::size_t nbytes) const noexcept;
+  [[nodiscard]] code obtain_at(memory_handle& made, std::size_t nbytes,
+                               const location& where) const noexcept;
+  // To the device, or devices, and to peers of the device's.
+  [[nodiscard]] code open(void* at, std::size_t nbytes) const noexcept;
   [[nodiscard]] result<void> map(void* at, std::size_t nbytes, memory_handle handle) noexcept;
 
   const device& where_;
   const what of_;
   std::size_t granularity_;
   std::atomic<bool> works_{false};
+  mutable std::atomic<bool> refuses_export_{false};
   std::mutex lock_;                                   // never held over a driver call
   std::unordered_map<void*, memory_handle> handles_;  // by where they are mapped
 };

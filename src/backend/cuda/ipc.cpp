@@ -54,8 +54,9 @@ result<shared_place> context::share_memory(const void* pointer) {
   if (outcome == cu::k_error_INVALID_VALUE) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED,
                 "CUDA shares only device memory of cuMemAlloc with other processes, and that at {} "
-                "is not: cuIpcGetMemHandle: {} ({}); memory of a pool can move, unless it was made "
-                "with remap=False (ISTHMUS_POOL_NO_REMAP): take such a pool, or none",
+                "is not: cuIpcGetMemHandle: {} ({}); memory of arrays and of a pool can move, "
+                "unless the pool was made with remap=False (ISTHMUS_POOL_NO_REMAP): make the "
+                "buffer without a resource, or with such a pool",
                 pointer, code_name(outcome), outcome);
   }
   if (outcome != cu::k_success) {

@@ -192,5 +192,63 @@ TEST_P(cuda_chunks, may_be_registered_with_network_cards) {
   chunks_->destroy(base_, unit_);
 }
 
+// The switch of the driver that stands in; null on a real one.
+template <class Function>
+Function* stand_ins(const std::string& path, const char* name) {
+  auto* const library = *os::open_library(path.c_str());
+  return reinterpret_cast<Function*>(os::find_symbol(library, name));
+}
+
+TEST_P(cuda_chunks, are_exportable_where_the_driver_makes_them_so) {
+  if (GetParam() != ISTHMUS_KIND_DEVICE) {
+    GTEST_SKIP() << "of a device alone";
+  }
+  const auto handle_types = [&] {
+    const cuda::made_current here{calls(), primary()};
+    cuda::number what = cuda::cu::k_pointer_handle_types;
+    std::uint64_t types = 0;
+    void* answer = &types;
+    EXPECT_EQ(calls().pointer_attributes(1, &what, &answer, cuda::place_of(base_)), 0U);
+    return types;
+  };
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  EXPECT_EQ(handle_types(), cuda::cu::k_handle_posix_file);
+  chunks_->destroy(base_, unit_);
+  auto* const refuse =
+      stand_ins<void(int)>(where().home().properties().library, "stand_in_refuse_exports");
+  if (refuse == nullptr) {
+    return;
+  }
+  refuse(1);
+  EXPECT_TRUE(chunks_->create(base_, unit_)) << "others serve as well";
+  refuse(0);
+  EXPECT_EQ(handle_types(), 0U);
+  chunks_->destroy(base_, unit_);
+}
+
+TEST_P(cuda_chunks, are_open_to_peers_in_use) {
+  const auto& library = where().home().properties().library;
+  auto* const let_peers = stand_ins<void(int)>(library, "stand_in_let_peers");
+  auto* const users = stand_ins<unsigned(const void*)>(library, "stand_in_users");
+  if (GetParam() != ISTHMUS_KIND_DEVICE || let_peers == nullptr) {
+    GTEST_SKIP() << "a driver whose access cannot be read";
+  }
+  const auto all = where().home().devices();
+  auto& peer = static_cast<cuda::device&>(*all[1]);
+  ASSERT_TRUE(peer.primary());
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  EXPECT_EQ(users(base_), 1U) << "the driver lets no peer in";
+  chunks_->destroy(base_, unit_);
+  let_peers(1);
+  ASSERT_TRUE(chunks_->create(base_, unit_));
+  EXPECT_EQ(users(base_), 3U);
+  bool lost = true;
+  ASSERT_TRUE(chunks_->move(base_, base_ + unit_, unit_, lost));
+  EXPECT_EQ(users(base_ + unit_), 3U);
+  let_peers(0);
+  chunks_->leave(base_, unit_);
+  chunks_->destroy(base_ + unit_, unit_);
+}
+
 }  // namespace
 }  // namespace isthmus::cuda_test

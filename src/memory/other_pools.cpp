@@ -1,0 +1,82 @@
+#include "memory/other_pools.hpp"
+
+#include <algorithm>
+#include <new>
+
+#include "core/never_destroyed.hpp"
+#include "memory/host_memory.hpp"
+#include "memory/pool.hpp"
+
+namespace isthmus {
+namespace {
+
+struct candidate {
+  std::size_t free_bytes;
+  ref<pool> which;
+};
+
+// Whether what a pool gives back can serve: memory of the host is of one process, all other memory
+// of one device.
+bool can_serve(const driver_shortage& of, const pool& one) noexcept {
+  const bool from_host = host_memory::holds(of.where, of.kind);
+  return (from_host && host_memory::holds(one.where(), one.kind())) || &one.where() == &of.where;
+}
+
+// Those of the same kind first, and of these those with the most free memory. Throws
+// std::bad_alloc.
+std::vector<candidate> candidates(const driver_shortage& of) {
+  std::vector<candidate> found;
+  const auto fits = [&](const pool& one) {
+    return &one != of.asker && (one.is_plain() || !of.plain_only) && can_serve(of, one);
+  };
+  for (auto& each : process_pools().alive(fits)) {
+    const auto free_bytes = each->usage().free_bytes;
+    found.push_back({free_bytes, std::move(each)});
+  }
+  std::sort(found.begin(), found.end(), [&](const candidate& a, const candidate& b) {
+    const bool first = a.which->kind() == of.kind;
+    const bool second = b.which->kind() == of.kind;
+    return first != second ? first : a.free_bytes > b.free_bytes;
+  });
+  return found;
+}
+
+std::size_t trim_one(const driver_shortage& of, pool& one, std::size_t keep) noexcept {
+  return of.plain_only ? one.trim_free(keep) : one.trim(keep);
+}
+
+}  // namespace
+
+pool_list& process_pools() noexcept {
+  static never_destroyed<pool_list> only;
+  return *only;
+}
+
+std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept try {
+  std::size_t given = 0;
+  for (const auto& each : candidates(of)) {
+    if (all || given < of.nbytes) {
+      const auto held = each.which->usage().held_bytes;
+      const auto missing = of.nbytes - std::min(given, of.nbytes);
+      given += trim_one(of, *each.which, all || held < missing ? 0 : held - missing);
+    }
+  }
+  return given;
+} catch (const std::bad_alloc&) {
+  return 0;
+}
+
+std::size_t trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept try {
+  std::size_t given = 0;
+  for (const auto& each : candidates(of)) {
+    for (const auto& running : each.which->slots().running()) {
+      static_cast<void>(running->wait(until));  // its own event reports how it ended
+    }
+    given += trim_one(of, *each.which, 0);
+  }
+  return given;
+} catch (const std::bad_alloc&) {
+  return 0;
+}
+
+}  // namespace isthmus

@@ -1,0 +1,78 @@
+#pragma once
+// What the pools of a process have free, for a request that the driver refused.
+//
+// A pool keeps what is freed, so a driver may have no memory while none is in use. Every request
+// that a driver refuses has all pools of that memory give back what they have free: a pool's own
+// and a request to the driver without one, by way of other resources too.
+
+#include <cstddef>
+
+#include "core/tls.hpp"
+#include "memory/memory_resource.hpp"
+#include "memory/pool_list.hpp"
+#include "memory/pressure.hpp"
+#include "os/futex.hpp"
+
+namespace isthmus {
+
+// All pools that somebody refers to. Never destroyed; safe for threads.
+[[nodiscard]] pool_list& process_pools() noexcept;
+
+// How often a driver, or a resource of the program's, had no memory for this thread: differs where
+// a refusal was theirs, and not that of a limit which other pools' memory does not change.
+ISTHMUS_TLS_MODEL inline thread_local constinit std::uint64_t driver_refusals = 0;
+
+struct driver_shortage {
+  device& where;
+  usm_kind kind;
+  std::size_t nbytes;
+  const pool* asker = nullptr;  // which gives back nothing; null: no pool
+  // Those alone whose memory is the driver's own: the locks of other resources may be held.
+  bool plain_only = true;
+};
+
+// Bytes given back: as much as is missing if there is as much, and with `all` whatever is free.
+// Calls the driver: outside all locks but those of resources, and then plain pools alone.
+std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept;
+// The same after the work has ended that freed memory waits for, or at `until`.
+std::size_t trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept;
+
+template <class Value>
+[[nodiscard]] bool is_short(const result<Value>& of) noexcept {
+  return !of && of.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
+}
+
+// `refused`, or what `retry` gives where other pools gave something back. What they give may lie in
+// pieces that are too small, or be taken by another thread: then all of it goes.
+template <class Retry>
+[[nodiscard]] auto with_other_pools(const driver_shortage& of, Retry&& retry,
+                                    decltype(retry()) refused) -> decltype(retry()) {
+  for (const bool all : {false, true}) {
+    if (is_short(refused) && trim_other_pools(of, all) != 0) {
+      refused = retry();
+    }
+  }
+  return refused;
+}
+
+// For a request of a caller's that was refused, `refusals` being their number before it: pools
+// whose memory is another resource's give back too, and what work still uses is waited for, a
+// second at most, where no pool was asked, which waits itself. Pre: no lock of the library's is
+// held.
+template <class Retry>
+[[nodiscard]] auto with_all_pools(driver_shortage of, std::uint64_t refusals, Retry&& retry,
+                                  decltype(retry()) refused) -> decltype(retry()) {
+  constexpr std::int64_t k_longest_wait_ns = 1'000'000'000;
+  if (!is_short(refused) || driver_refusals == refusals || no_wait != 0 || in_continuation()) {
+    return refused;
+  }
+  of.plain_only = false;
+  refused = with_other_pools(of, retry, std::move(refused));
+  const bool waits = is_short(refused) && of.asker == nullptr;
+  if (waits && trim_after_work(of, os::deadline_after(k_longest_wait_ns)) != 0) {
+    return retry();
+  }
+  return refused;
+}
+
+}  // namespace isthmus
