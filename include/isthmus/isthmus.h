@@ -1471,7 +1471,7 @@ ISTHMUS_API isthmus_status_t isthmus_unified_mark_host(isthmus_unified_t* unifie
                                                        size_t nbytes) ISTHMUS_NOEXCEPT;
 ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unified, size_t offset,
                                                          size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Whatever was written in that range, the winner's bytes count: the other's are dropped. */
+/* The winner's bytes count in that range, wherever its copy ever held any; the other's do not. */
 ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
                                                      isthmus_winner_t winner, size_t offset,
                                                      size_t nbytes) ISTHMUS_NOEXCEPT;

@@ -58,6 +58,9 @@ class event : public ref_counted {
   [[nodiscard]] bool succeeded() const noexcept {
     return state_.load(std::memory_order_acquire) == k_succeeded;
   }
+  // Whether somebody outside of the library has got its failure: then nobody else must report it.
+  void note_reported() noexcept { reported_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool reported() const noexcept { return reported_.load(std::memory_order_relaxed); }
   // Runs it at once if the event has completed. The event need not outlive the call.
   void on_complete(continuation& what) noexcept;
   // The same for what only lets go of something: it may come as late as when somebody next looks at
@@ -100,6 +103,7 @@ class event : public ref_counted {
 
   std::atomic<std::uint32_t> state_{k_pending};
   std::atomic<std::uint32_t> sleepers_{0};
+  std::atomic<bool> reported_{false};
   // A stack of what is to run; `k_closed` once it has been run.
   std::atomic<continuation*> continuations_{nullptr};
   error error_;

@@ -34,6 +34,11 @@ class holding_queue : public queue {
 
   // What is foreign is waited for here.
   [[nodiscard]] result<ref<event>> import(event& foreign) override { return ref<event>{&foreign}; }
+  // What the driver has cannot fail what waits for it; what is held back yet may be refused.
+  [[nodiscard]] result<ref<event>> end_of_known(const ref<event>& known,
+                                                const ref<event>& end) override {
+    return known->is_put() && !known->settled() ? known : end;
+  }
 
  private:
   template <class Put>

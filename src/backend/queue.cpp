@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "backend/library_threads.hpp"
+#include "backend/order_only.hpp"
 #include "backend/platform.hpp"
 #include "core/sizes.hpp"
 #include "os/process.hpp"
@@ -74,27 +75,31 @@ error queue::refuse() const {
 }
 
 // Leaves what is still pending, as events that this driver can wait for. Where it cannot wait for
-// the host, the caller's thread waits here instead.
+// the host, the caller's thread waits here instead. Of what only orders the failure is dropped.
 result<std::vector<ref<event>>> queue::translate(wait_list after) {
   std::vector<ref<event>> pending;
-  for (const auto& before : after) {
+  for (const auto& given : after) {
+    const auto* const only = order_only_event::waited_by(*given);
+    const auto& before = only != nullptr ? *only : given;
     if (!before->settled() && !knows(*before) && !where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
       static_cast<void>(before->wait(std::nullopt));
     }
     // Not asked: the driver orders what is still pending, and asking counts as a look on a
     // simulation.
     const auto state = before->settled() ? before->poll() : ISTHMUS_PENDING;
-    if (state == ISTHMUS_OK) {
+    if (state == ISTHMUS_OK || (only != nullptr && state != ISTHMUS_PENDING)) {
       continue;
     }
     if (state != ISTHMUS_PENDING) {
       return failed_dependency(before->outcome());
     }
     if (knows(*before)) {
-      pending.push_back(before);
+      auto stands_for = only != nullptr ? end_of_known(before, given) : result<ref<event>>{before};
+      ISTHMUS_TRY(stands_for);
+      pending.push_back(*std::move(stands_for));
       continue;
     }
-    auto imported = import(*before);
+    auto imported = import(*given);
     if (!imported) {
       return imported.take_error();
     }
@@ -202,12 +207,10 @@ result<void> queue::stand_behind(wait_list before) {
   if (before.empty()) {
     return {};
   }
-  auto reached = fence(before);
-  if (!reached && reached.failure().code() != ISTHMUS_ERROR_DEPENDENCY) {
-    return reached.take_error();
-  }
+  auto reached = fence(order_only(before));
+  ISTHMUS_TRY(reached);
   const bool is_behind =
-      reached && (*reached)->is_put() && ((*reached)->succeeded() || !(*reached)->settled());
+      (*reached)->is_put() && ((*reached)->succeeded() || !(*reached)->settled());
   if (!is_behind) {  // held back, or refused when it was to be put
     let_end(before);
   }

@@ -44,7 +44,8 @@ class queue : public ref_counted {
 
   // Pre: the ranges are memory of this context that is no other device's own, or plain host memory,
   // and stay so till the event has completed; nbytes > 0. Post: on failure nothing was submitted.
-  // An event in `after` that failed makes this operation fail with DEPENDENCY.
+  // An event in `after` that failed makes this operation fail with DEPENDENCY, unless it is there
+  // as `order_only`.
   [[nodiscard]] result<ref<event>> copy(void* destination, const void* source, std::size_t nbytes,
                                         wait_list after);
   [[nodiscard]] result<ref<event>> copy_2d(const copy_2d_shape& shape, wait_list after);
@@ -161,6 +162,13 @@ class queue : public ref_counted {
   // What the `do_` functions take in place of `foreign`: an event that completes as it does. Only
   // with ISTHMUS_CAN_WAIT_FOR_HOST.
   [[nodiscard]] virtual result<ref<event>> import(event& foreign);
+  // What the `do_` functions take for the end of `known`, whatever its outcome; `end` is an event
+  // of ours that ends with it. The default suits a driver that takes `end` as it is.
+  [[nodiscard]] virtual result<ref<event>> end_of_known(const ref<event>& known,
+                                                        const ref<event>& end) {
+    static_cast<void>(known);
+    return end;
+  }
   [[nodiscard]] virtual void* native() const noexcept { return nullptr; }
 
   // An adopted queue may have work of its owner's from the start.

@@ -33,6 +33,14 @@ class farewell final : public continuation {
   owner told_;
 };
 
+// The outcome of an event that has completed, for its caller.
+error reported(event& completed) {
+  if (!completed.succeeded()) {
+    completed.note_reported();
+  }
+  return completed.outcome();
+}
+
 }  // namespace
 
 void isthmus_event_retain(isthmus_event_t* event) noexcept {
@@ -58,7 +66,7 @@ isthmus_status_t isthmus_event_status(isthmus_event_t* event) noexcept {
       return refuse_child();
     }
     pending = object(event)->poll() == ISTHMUS_PENDING;
-    return pending ? error{} : object(event)->outcome();
+    return pending ? error{} : reported(*object(event));
   });
   return pending ? ISTHMUS_PENDING : code;
 }
@@ -69,7 +77,8 @@ isthmus_status_t isthmus_event_wait(isthmus_event_t* event, int64_t timeout_ns) 
     if (os::is_forked_child()) {
       return refuse_child();
     }
-    return object(event)->wait(os::deadline_after(timeout_ns));
+    auto ended = object(event)->wait(os::deadline_after(timeout_ns));
+    return object(event)->settled() ? reported(*object(event)) : ended.take_error();
   });
 }
 

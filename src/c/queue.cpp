@@ -92,14 +92,17 @@ struct function_sides {
 result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner keep,
                                    function_sides given, std::vector<ref<event>> after) {
   std::vector<touched_memory> touched(given.sides.size());
+  transfer_options options;
+  options.after = std::move(after);
   for (std::size_t index = 0; index < touched.size(); ++index) {
-    touched[index].add(given.sides[index], given.sizes[index], true);
-    touched[index].collect(&on, after);
+    touched[index].add_read_and_written(given.sides[index], given.sizes[index]);
+    touched[index].add_contents(options);
+    ISTHMUS_TRY(touched[index].order_after_conflicts(&on, options.after));
   }
   auto sides = given.sides;
   auto ended = on.run(std::make_unique<user_function>(call, std::move(keep), std::move(sides),
                                                       std::move(given.sizes)),
-                      after);
+                      options.after);
   if (ended) {
     for (auto& each : touched) {
       each.publish(&on, *ended);

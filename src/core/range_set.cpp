@@ -79,6 +79,18 @@ bool range_set::overlaps(const byte_range& range) const noexcept {
   return range.begin < range.end && next != end() && next->overlaps(range);
 }
 
+bool range_set::covers(const range_set& others) const noexcept {
+  auto mine = begin();
+  for (const auto& each : others) {
+    for (; mine != end() && mine->end < each.end; ++mine) {
+    }
+    if (mine == end() || !mine->covers(each)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 range_set range_set::common(const range_set& other) const {
   range_set found;
   auto mine = begin();

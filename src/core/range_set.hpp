@@ -37,6 +37,8 @@ class range_set {
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t nbytes() const noexcept;
   [[nodiscard]] bool overlaps(const byte_range& range) const noexcept;
+  // Whether all of `others` is here too.
+  [[nodiscard]] bool covers(const range_set& others) const noexcept;
   // What both have.
   [[nodiscard]] range_set common(const range_set& other) const;
   // The same with gaps of up to so many bytes filled.

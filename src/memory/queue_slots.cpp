@@ -4,6 +4,7 @@
 #include <mutex>
 #include <new>
 
+#include "backend/order_only.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -354,7 +355,7 @@ result<void> queue_slots::wait_behind(ticket of, queue& on) {
   if (on.has_others_work()) {
     return on.stand_behind(ends);  // which may come before what is held back
   }
-  auto reached = on.fence(ends);
+  auto reached = on.fence(order_only(ends));
   ISTHMUS_TRY(reached);
   return {};
 }

@@ -16,6 +16,7 @@
 #include "backend/event.hpp"
 #include "core/range_set.hpp"
 #include "core/spin_lock.hpp"
+#include "memory/content_list.hpp"
 
 namespace isthmus {
 
@@ -54,6 +55,8 @@ class use_list {
   [[nodiscard]] std::optional<std::uint64_t> only_queue() noexcept;
   // All that is pending there, on whichever queue.
   [[nodiscard]] std::vector<ref<event>> pending(const byte_range& where);
+  // The copies that are to fill some of the bytes.
+  [[nodiscard]] content_list& contents() noexcept { return contents_; }
 
  private:
   struct entry {
@@ -77,6 +80,7 @@ class use_list {
   std::vector<entry> entries_;
   std::size_t next_look_ = 2 * k_longest;  // at that length
   std::uint64_t next_number_ = 0;
+  content_list contents_;
 };
 
 }  // namespace isthmus

@@ -35,6 +35,9 @@ struct transfer_options {
   std::vector<ref<event>> after;
   std::vector<owner> owners;
   bool blocking = true;
+  // Whether it depends on the copies that are to fill what it reads (memory/content_list.hpp), or
+  // only comes after them.
+  bool reads_contents = true;
 };
 
 }  // namespace isthmus

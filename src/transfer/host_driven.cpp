@@ -87,6 +87,7 @@ submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>&
 
 submitted carry_out(queue* on, const std::shared_ptr<host_driven>& what, transfer_options options) {
   ISTHMUS_TRY(what->collect(on));
+  what->touched_.add_contents(options);
   what->after_ = std::move(options.after);
   what->owners_ = std::move(options.owners);
   if (!options.blocking && (on == nullptr || on->where().can(ISTHMUS_CAN_WAIT_FOR_HOST))) {

@@ -11,8 +11,8 @@ namespace isthmus {
 
 // `on_host()` is the whole copy, and owns what it needs besides the two places.
 template <class Effect>
-submitted make_copy(queue* on, const movement& what, transfer_options options,
-                    const Effect& on_host) {
+submitted make_checked_copy(queue* on, const movement& what, transfer_options options,
+                            const Effect& on_host) {
   touched_memory touched;
   touched.add(what.destination, what.destination_bytes, true);
   touched.add(what.source, what.source_bytes, false);
@@ -35,6 +35,17 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
                     [&](wait_list after) { return what.put_to(**carrying, after); });
   }
   return copy_staged(*on, what, std::move(options));
+}
+
+template <class Effect>
+submitted make_copy(queue* on, const movement& what, transfer_options options,
+                    const Effect& on_host) {
+  auto made = make_checked_copy(on, what, std::move(options), on_host);
+  ISTHMUS_TRY(made);
+  if (what.nbytes == what.destination_bytes) {  // without gaps
+    note_overwritten(what.destination, what.nbytes);
+  }
+  return made;
 }
 
 }  // namespace isthmus

@@ -1,5 +1,6 @@
 #include "transfer/ordering.hpp"
 
+#include "backend/order_only.hpp"
 #include "backend/queue.hpp"
 
 namespace isthmus {
@@ -25,7 +26,31 @@ byte_range endpoint::range(std::size_t nbytes) const noexcept {
 
 void touched_memory::add(const endpoint& side, std::size_t nbytes, bool writes) {
   if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, 0};
+    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes, 0};
+  }
+}
+
+void touched_memory::add_read_and_written(const endpoint& side, std::size_t nbytes) {
+  if (side.memory) {
+    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true, 0};
+  }
+}
+
+void touched_memory::add_contents(transfer_options& options) {
+  if (!options.reads_contents) {
+    return;
+  }
+  for (std::size_t index = 0; index < count_; ++index) {
+    const auto& each = touches_.at(index);
+    if (each.reads) {
+      each.memory->uses().contents().collect(each.range, options.after);
+    }
+  }
+}
+
+void note_overwritten(const endpoint& side, std::size_t nbytes) {
+  if (side.memory && side.memory->uses().contents().any()) {
+    side.memory->uses().contents().forget({side.range(nbytes)});
   }
 }
 
@@ -47,6 +72,17 @@ result<void> touched_memory::collect_queues(queue* on, std::vector<ref<event>>& 
 result<void> touched_memory::collect_lent(const queue* on, std::vector<ref<event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
     ISTHMUS_TRY(touches_.at(index).memory->unfinished_on_lent(on, after));
+  }
+  return {};
+}
+
+result<void> touched_memory::order_after_conflicts(const queue* on,
+                                                   std::vector<ref<event>>& after) {
+  std::vector<ref<event>> conflicts;
+  collect(on, conflicts);
+  ISTHMUS_TRY(collect_lent(on, conflicts));
+  for (const auto& each : conflicts) {
+    after.push_back(order_only(each));
   }
   return {};
 }

@@ -13,13 +13,19 @@ namespace isthmus {
 // The memory that one operation touches: at most a destination and a source.
 class touched_memory {
  public:
+  // What is not written is read.
   void add(const endpoint& side, std::size_t nbytes, bool writes);
+  void add_read_and_written(const endpoint& side, std::size_t nbytes);
 
   // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so
   // everything.
   void collect(const queue* on, std::vector<ref<event>>& after);
   // The same of what the callers put themselves on the lent queues of the memory, but for `on`.
   [[nodiscard]] result<void> collect_lent(const queue* on, std::vector<ref<event>>& after);
+  // Both of these, as dependencies that order and do not propagate failure: for a wait list.
+  [[nodiscard]] result<void> order_after_conflicts(const queue* on, std::vector<ref<event>>& after);
+  // The copies that an operation with these options depends on, for what it reads.
+  void add_contents(transfer_options& options);
   // For the host's direct access, in the order of `on` (may be null): what is unfinished there, and
   // on every lent queue of the memory, where work of the caller's own may run.
   [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
@@ -33,11 +39,16 @@ class touched_memory {
     allocation* memory = nullptr;
     byte_range range;
     bool writes = false;
+    bool reads = false;
     std::uint64_t began_at = 0;
   };
   std::array<touch, 2> touches_{};
   std::size_t count_ = 0;
 };
+
+// All of these bytes are written by an operation that was submitted: no copy before it decides what
+// is in them. Throws std::bad_alloc where there are such copies.
+void note_overwritten(const endpoint& side, std::size_t nbytes);
 
 // Keeps owners till an event has completed. Made before the submission, since nothing may fail
 // after it.

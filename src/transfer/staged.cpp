@@ -129,6 +129,7 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
   std::vector<ref<event>> before;
   read.collect(nullptr, before);
   ISTHMUS_TRY(read.collect_queues(nullptr, before));
+  read.add_contents(options);
   ISTHMUS_TRY(wait_for_all(options.after));
   let_end(before);
   const auto whole = what.cut(SIZE_MAX);
@@ -143,8 +144,7 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
   touched_memory written;
   written.add(what.destination, what.destination_bytes, true);
   std::vector<ref<event>> after;
-  written.collect(&on, after);
-  ISTHMUS_TRY(written.collect_lent(&on, after));
+  ISTHMUS_TRY(written.order_after_conflicts(&on, after));
   auto given = whole->write(on, 0, bytes, after);
   ISTHMUS_TRY(given);
   written.publish(&on, *given);

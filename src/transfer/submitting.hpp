@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "backend/order_only.hpp"
 #include "backend/queue.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/movement.hpp"
@@ -76,6 +77,7 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
   if (on == nullptr) {
     return in_no_queue(options, effect);
   }
+  touched.add_contents(options);
   std::vector<ref<event>> before;
   touched.collect(nullptr, before);
   ISTHMUS_TRY(touched.collect_queues(on, before));
@@ -96,10 +98,10 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     if (!before) {
       return before;
     }
-    options.after.push_back(*std::move(before));
+    options.after.push_back(order_only(*before));
   }
-  touched.collect(&carrying, options.after);
-  ISTHMUS_TRY(touched.collect_lent(&carrying, options.after));
+  touched.add_contents(options);
+  ISTHMUS_TRY(touched.order_after_conflicts(&carrying, options.after));
   owner_keeper keeper{std::move(options.owners)};
   submitted given = call(wait_list{options.after});
   if (!given) {
@@ -112,7 +114,8 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     return ref<event>{};
   }
   if (elsewhere) {
-    if (auto gate = on.fence(std::span{&*given, 1}); !gate) {
+    const auto ended = order_only(*given);
+    if (auto gate = on.fence(std::span{&ended, 1}); !gate) {
       let_end(std::span{&*given, 1});  // nothing is half done
       return gate.take_error();
     }

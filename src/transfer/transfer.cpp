@@ -92,16 +92,22 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
   touched_memory touched;
   touched.add(destination, nbytes, true);
   if (destination.host_can_copy() && host_does_it(on, touched, options, nbytes)) {
-    return directly(on, touched, options, [to = destination.pointer, pattern, nbytes] {
+    auto done = directly(on, touched, options, [to = destination.pointer, pattern, nbytes] {
       fill_bytes(to, pattern, nbytes);
     });
+    ISTHMUS_TRY(done);
+    note_overwritten(destination, nbytes);
+    return done;
   }
   auto carrying = carrier(*on, destination, destination);
   ISTHMUS_TRY(carrying);
   keep_pinned(**carrying, destination, nbytes, options.owners);
-  return on_queue(*on, **carrying, touched, options, [&](wait_list after) {
+  auto filled = on_queue(*on, **carrying, touched, options, [&](wait_list after) {
     return (*carrying)->fill(destination.pointer, pattern, nbytes, after);
   });
+  ISTHMUS_TRY(filled);
+  note_overwritten(destination, nbytes);
+  return filled;
 }
 
 namespace {
@@ -117,6 +123,7 @@ submitted tell_of(queue* asked, const endpoint& place, std::size_t nbytes, trans
   }
   touched_memory touched;
   touched.add(place, nbytes, false);
+  options.reads_contents = false;
   auto carrying = carrier(**chosen, place, place);
   ISTHMUS_TRY(carrying);
   return on_queue(**chosen, **carrying, touched, options,

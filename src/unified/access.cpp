@@ -21,7 +21,7 @@ result<const std::byte*> unified_buffer::updated_host(const byte_range& range) {
   if (auto bad = refuse(range)) {
     return bad;
   }
-  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty()) {
+  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || failed_) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
   }
   return host_->view() + range.begin;
@@ -54,10 +54,7 @@ result<std::byte*> unified_buffer::begin_host_write(const byte_range& range, boo
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
   } else {
     ISTHMUS_TRY(need_host());
-    if (!host_is_there_ && device_is_there_) {
-      owed_host_ = {all()};
-    }
-    host_is_there_ = true;
+    begin_host();
     ISTHMUS_TRY(let_land(range));
   }
   writing_.reserve(writing_.size() + 1);
@@ -83,8 +80,9 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
     let_host_go();
     return bad;
   }
-  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(land_all());  // a failed copy is for the next call: the write must end
   const range_set written{range};
+  host_has_.add(written);
   if (!kept || one_memory_) {
     owed_host_.remove(written);
   }

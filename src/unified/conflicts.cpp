@@ -4,6 +4,7 @@
 
 #include "core/undo.hpp"
 #include "os/process.hpp"
+#include "transfer/ordering.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
@@ -83,7 +84,11 @@ result<void> unified_buffer::take_in_found() {
   return {};
 }
 
+// Writes are found by granules: the host did not write what of them it was never given.
 result<void> unified_buffer::take_in(range_set written) {
+  if (!host_has_.covers(written)) {
+    written = written.common(host_has_);
+  }
   if (written.empty()) {
     return {};
   }
@@ -150,12 +155,23 @@ result<void> unified_buffer::mark_host(const byte_range& range) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "there is no host copy yet that could have been written");
   }
-  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(look());
   if (one_memory_) {
     owed_host_.remove({range});
   }
-  return take_in({range});
+  host_has_.add(range);
+  ISTHMUS_TRY(take_in({range}));
+  return report_failed();  // the mark is made all the same
+}
+
+// What the device holds there is its own, whatever became of copies to it.
+void unified_buffer::note_device_wrote(const range_set& ranges) {
+  for (const auto& each : ranges) {
+    if (auto place = device_->at(each.begin, each.nbytes(), false)) {
+      note_overwritten(*place, each.nbytes());
+    }
+  }
 }
 
 result<void> unified_buffer::mark_device(const byte_range& range) {
@@ -170,22 +186,22 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   if (!host_is_there_) {
     return {};  // the device's copy is the only one
   }
-  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(look());
   const range_set told{range};
   for (auto& each : flights_) {
     each.outdated.add(told);
   }
+  device_has_.add(told);
+  note_device_wrote(told);
   const auto both = owed_device_.common(told);
-  if (one_memory_ || wanted_.on_conflict == winner::device) {
-    owed_host_.add(told);
-    return drop_host_writes(one_memory_ ? told : both);
-  }
   owed_host_.add(told);
-  if (wanted_.on_conflict == winner::host) {
+  if (one_memory_ || wanted_.on_conflict == winner::device) {
+    ISTHMUS_TRY(drop_host_writes(one_memory_ ? told : both));
+  } else if (wanted_.on_conflict == winner::host) {
     owed_host_.remove(both);
   }
-  return {};
+  return report_failed();  // the mark is made all the same
 }
 
 result<void> unified_buffer::resolve(winner which, const byte_range& range) {
@@ -197,16 +213,20 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a conflict is settled for the host or the device");
   }
   ISTHMUS_TRY(let_land(range));  // else what is on its way would come over the winner's
+  if (which == winner::device) {
+    ISTHMUS_TRY(finish_uploads(range));  // what is on its way the device has, or never had
+  }
   ISTHMUS_TRY(look());
-  const auto& losing = which == winner::host ? owed_host_ : owed_device_;
-  const auto lost = losing.common({range});
   if (which == winner::host) {
+    const auto lost = owed_host_.common({range}).common(host_has_);
     owed_host_.remove(lost);
     owed_device_.add(lost);
     return {};
   }
+  const auto lost = owed_device_.common({range}).common(device_has_);
   ISTHMUS_TRY(drop_host_writes(lost));
   owed_host_.add(lost);
+  note_device_wrote(lost);
   ISTHMUS_TRY(download({range, nullptr, waiting::here}));
   return {};
 }
@@ -223,6 +243,13 @@ result<void> unified_buffer::forget() {
   }
   owed_device_.clear();
   owed_host_.clear();
+  if (host_is_there_) {
+    host_has_ = {all()};
+  }
+  if (device_is_there_) {
+    device_has_ = {all()};
+    note_device_wrote({all()});
+  }
   return {};
 }
 

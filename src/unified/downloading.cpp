@@ -12,10 +12,7 @@ submitted unified_buffer::download(const sync_request& wanted) {
   ISTHMUS_TRY(settle());
   ISTHMUS_TRY(need_host());
   const bool is_first = !host_is_there_;
-  if (is_first && device_is_there_) {
-    owed_host_ = {all()};
-  }
-  host_is_there_ = true;
+  begin_host();
   if (!device_is_there_) {
     return ref<event>{};
   }
@@ -45,6 +42,7 @@ submitted unified_buffer::download(const sync_request& wanted) {
   if (!got && is_first) {
     host_is_there_ = false;
     owed_host_.clear();
+    host_has_.clear();
   }
   return got;
 }
@@ -57,7 +55,8 @@ error tell_what_is_missing(const error& failure, const range_set& ranges) {
   }
   return fail(ISTHMUS_ERROR_DEVICE_LOST,
               "{}: the host copy is whole but for what the device wrote in {} of {} to {}, and has "
-              "there what was last the same; resolve() for the host goes on with that",
+              "there what was last the same, or a part of what the device wrote; resolve() for the "
+              "host goes on with that",
               failure.message(), describe_bytes(ranges.nbytes()), ranges.begin()->begin,
               std::prev(ranges.end())->end);
 }
@@ -78,14 +77,20 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
     }
     return *std::move(ended);
   }
+  if (!device_has_.covers(ranges)) {
+    return fail(ISTHMUS_ERROR_INTERNAL, "bytes that the device copy never held are to be copied");
+  }
   auto list = same_places(ranges);
   auto source = device_->at(list.source_begin, list.source_bytes, false);
   ISTHMUS_TRY(source);
   endpoint destination{host_->library() + list.destination_begin, nullptr, nullptr};
   transfer_options options;
   options.blocking = wanted.who == waiting::here;
+  options.reads_contents = false;  // it fetches what the device wrote since
   options.owners.push_back(owner_of(host_));
-  if (!options.blocking && !host_->is_one_memory()) {  // a look may need `library` meanwhile
+  // By way of a block where a look may need `library` meanwhile, and where what differs from it is
+  // a write: a download that fails half way must not leave any.
+  if ((!options.blocking && !host_->is_one_memory()) || host_->by() == tracking::means::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);
     made.block = *std::move(block);
@@ -104,6 +109,9 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
     made.ended = *got;
     flights_.push_back(std::move(made));
     return got;
+  }
+  if (made.block) {
+    scatter(host_->library(), ranges, made.block.get(), ranges);
   }
   ISTHMUS_TRY(host_->publish(ranges, who_writes()));
   ISTHMUS_TRY(came_home(ranges));

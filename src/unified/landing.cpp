@@ -1,31 +1,42 @@
 // What was on its way and has ended.
 
-#include <cstring>
-
 #include "core/undo.hpp"
 #include "os/process.hpp"
+#include "unified/places.hpp"
 #include "unified/unified_buffer.hpp"
 
 namespace isthmus {
 namespace {
 
-// What is wanted of the ranges that the block has. Pre: some of these.
-void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
-             const range_set& wanted) noexcept {
-  auto part = wanted.begin();
-  for (const auto& each : ranges) {
-    for (; part != wanted.end() && part->begin < each.end; ++part) {
-      std::memcpy(to + part->begin, block + (part->begin - each.begin), part->nbytes());
-    }
-    block += each.nbytes();
-  }
+// Of a copy whose failure goes to a later call.
+error describe_failed(const event& ended, bool to_device) {
+  return fail(ended.outcome().code(),
+              "a copy of this unified buffer to the {} failed after the call that began it had "
+              "returned: {}; what it was to copy is still to be copied, by the next call that "
+              "needs it",
+              to_device ? "device" : "host", ended.outcome().message());
 }
 
 }  // namespace
 
+result<void> unified_buffer::settle() {
+  ISTHMUS_TRY(land_all());
+  return report_failed();
+}
+
+result<void> unified_buffer::report_failed() {
+  if (!failed_) {
+    return {};
+  }
+  const auto more = std::exchange(more_failed_, 0);
+  const auto cause = std::exchange(failed_, {});
+  return fail(cause.code(), "{}{}", cause.message(),
+              more == 0 ? "" : fmt::format(" (and so did {} more copies of it)", more));
+}
+
 // Downloads are looked at for writes that came in their way before they count as landed. One that
 // cannot be counted now is in flight still.
-result<void> unified_buffer::settle() {
+result<void> unified_buffer::land_all() {
   if (flights_.empty() || os::is_forked_child()) {
     return {};
   }
@@ -35,18 +46,36 @@ result<void> unified_buffer::settle() {
       continue;
     }
     ISTHMUS_TRY(land(*each));
+    if (!each->ended->succeeded() && !each->ended->reported()) {
+      if (failed_) {
+        ++more_failed_;
+      } else {
+        failed_ = describe_failed(*each->ended, each->to_device);
+      }
+    }
     each = flights_.erase(each);
   }
   return {};
 }
 
-// A flight that failed leaves all owed that it had: its event tells of that.
+// What a later write of the device, or a later upload, has replaced is not owed again: the first
+// would be a conflict that nobody made.
+void unified_buffer::give_back_upload(const flight& failed) {
+  auto back = failed.ranges;
+  back.remove(failed.outdated);
+  for (auto later = &failed + 1; later < flights_.data() + flights_.size(); ++later) {
+    if (later->to_device) {
+      back.remove(later->ranges);
+    }
+  }
+  owed_device_.add(back);
+}
+
+// A flight that failed leaves all owed that it had.
 result<void> unified_buffer::land(flight& done) {
   const bool went_well = done.ended->poll() == ISTHMUS_OK;
   if (done.to_device) {
-    if (!went_well) {
-      owed_device_.add(done.ranges);
-    }
+    went_well ? device_has_.add(done.ranges) : give_back_upload(done);
     return {};
   }
   if (!went_well) {
@@ -70,11 +99,21 @@ result<void> unified_buffer::land(flight& done) {
 
 result<void> unified_buffer::came_home(const range_set& ranges) {
   owed_host_.remove(ranges);
+  host_has_.add(ranges);
   undo not_seen{[this] { unseen_.store(true, std::memory_order_seq_cst); }};
   host_->coarsen(owed_host_, found_);
   ISTHMUS_TRY(take_in_found());
   not_seen.dismiss();
   return {};
+}
+
+result<void> unified_buffer::finish_uploads(const byte_range& range) {
+  for (const auto& each : flights_) {
+    if (each.to_device && each.ranges.overlaps(range)) {
+      let_end(std::span{&each.ended, 1});
+    }
+  }
+  return settle();
 }
 
 result<void> unified_buffer::let_land(const byte_range& range) {

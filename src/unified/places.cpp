@@ -1,5 +1,6 @@
 #include "unified/places.hpp"
 
+#include <cstring>
 #include <utility>
 
 #include "memory/result_memory.hpp"
@@ -40,6 +41,17 @@ range_list into_one_block(const range_set& ranges) {
   std::swap(list.destination_begin, list.source_begin);
   std::swap(list.destination_bytes, list.source_bytes);
   return list;
+}
+
+void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
+             const range_set& wanted) noexcept {
+  auto part = wanted.begin();
+  for (const auto& each : ranges) {
+    for (; part != wanted.end() && part->begin < each.end; ++part) {
+      std::memcpy(to + part->begin, block + (part->begin - each.begin), part->nbytes());
+    }
+    block += each.nbytes();
+  }
 }
 
 result<std::shared_ptr<std::byte>> block_for(const range_set& ranges) {

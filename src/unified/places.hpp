@@ -18,5 +18,8 @@ namespace isthmus {
 [[nodiscard]] range_list into_one_block(const range_set& ranges);
 
 [[nodiscard]] result<std::shared_ptr<std::byte>> block_for(const range_set& ranges);
+// Out of a block that has `ranges`, what is wanted of them. Pre: `wanted` is some of these.
+void scatter(std::byte* to, const range_set& ranges, const std::byte* block,
+             const range_set& wanted) noexcept;
 
 }  // namespace isthmus

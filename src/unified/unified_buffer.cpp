@@ -195,7 +195,7 @@ result<buffer_state> unified_buffer::state() {
   if (auto bad = refuse(all())) {
     return bad;
   }
-  ISTHMUS_TRY(settle());
+  ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(look());
   return state_now();
 }

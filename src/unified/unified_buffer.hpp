@@ -7,6 +7,14 @@
 // ended well: an upload under way takes it along, and gives it back if it fails. The same bytes in
 // both sets are a conflict: nothing moves there till it is settled.
 //
+// Invariants:
+//  - No byte is copied from a side that never held it. Two more sets say what each copy has held
+//    since it was made; `send` and `fetch` refuse what is not in them (INTERNAL).
+//  - Every failed copy is reported: by the call that waits for it, by its event, or else once by
+//    the next call that moves, marks or hands out bytes of the buffer. Queries do not report.
+//  - What reads bytes of the device copy that an upload was to fill depends on that upload
+//    (memory/content_list.hpp).
+//
 // Where the device reaches host memory at full speed one memory is both copies: the sets are kept
 // all the same, but nothing moves, and as nothing can be lost the side that is told of last is the
 // newer one.
@@ -110,7 +118,8 @@ class unified_buffer final : public ref_counted {
 
   [[nodiscard]] result<void> mark_host(const byte_range& range);
   [[nodiscard]] result<void> mark_device(const byte_range& range);
-  // Settles conflicts in the range.
+  // Settles conflicts in the range: what the losing side has newer there counts no more. Bytes that
+  // the winner's copy never held stay owed to it.
   [[nodiscard]] result<void> resolve(winner which, const byte_range& range);
   // Both copies count as the same, whatever they hold: for who writes all of it next.
   [[nodiscard]] result<void> forget();
@@ -158,10 +167,16 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> check_conflict(const byte_range& range) const;
   [[nodiscard]] range_set conflict() const { return owed_device_.common(owed_host_); }
   [[nodiscard]] result<void> drop_host_writes(const range_set& which);
+  void note_device_wrote(const range_set& ranges);
   [[nodiscard]] buffer_state state_now() const noexcept;
 
   // landing.cpp
+  // Counts what has landed, then reports a copy that failed and whose event nobody has asked.
   [[nodiscard]] result<void> settle();
+  [[nodiscard]] result<void> land_all();
+  [[nodiscard]] result<void> report_failed();
+  [[nodiscard]] result<void> finish_uploads(const byte_range& range);
+  void give_back_upload(const flight& failed);
   [[nodiscard]] result<void> land(flight& done);
   // What the device had newer is in the host copy.
   [[nodiscard]] result<void> came_home(const range_set& ranges);
@@ -180,6 +195,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> upload_part(const part_of_host& part, queue& on,
                                          std::vector<ref<event>>& sent);
   void begin_device();
+  void begin_host();
   [[nodiscard]] static result<void> end_all(std::span<const ref<event>> sent);
   // Pre: settled, and looked at.
   [[nodiscard]] submitted upload_known(const sync_request& wanted);
@@ -220,7 +236,14 @@ class unified_buffer final : public ref_counted {
   ref<buffer> device_;
   bool host_is_there_ = false;    // asked for, so that its bytes count
   bool device_is_there_ = false;  // the same
-  range_set found_;               // by looks, and not yet in the next
+  // What each copy has held since it was made: all of it where it was the first, else what was
+  // copied to it or written there.
+  range_set host_has_;
+  range_set device_has_;
+  // The first copy that failed unreported, and how many more did since.
+  error failed_;
+  std::size_t more_failed_ = 0;
+  range_set found_;  // by looks, and not yet in the next
   range_set owed_device_;
   range_set owed_host_;
   std::vector<flight> flights_;

@@ -73,14 +73,15 @@ std::uint64_t unified_buffer::give_up_device() {
   if (!held || !device_ || !device_is_there_ || one_memory_ || !host_is_there_) {
     return 0;
   }
-  if (!device_->unique() || device_->exports() != 0 || !settle() || !flights_.empty() || !look() ||
-      !owed_host_.empty()) {
+  if (!device_->unique() || device_->exports() != 0 || !land_all() || !flights_.empty() ||
+      !look() || !owed_host_.empty()) {
     return 0;
   }
   if (!owed_device_.empty() && !drop_host_writes(range_set{owed_device_})) {
     return 0;
   }
   owed_device_.clear();
+  device_has_.clear();
   device_is_there_ = false;
   device_ = {};
   return wanted_.nbytes;

@@ -22,6 +22,23 @@ result<std::shared_ptr<std::byte>> gather(const std::byte* from, const range_set
   return block;
 }
 
+// Ranges of the copy, as the memory that `first` begins with the first of them counts.
+range_set in_memory(const endpoint& first, const range_set& ranges) {
+  const auto begin = first.range(0).begin;
+  const auto shift = ranges.begin()->begin;
+  range_set shifted;
+  for (const auto& each : ranges) {
+    shifted.add(byte_range{each.begin - shift + begin, each.end - shift + begin});
+  }
+  return shifted;
+}
+
+void note_reported(std::span<const ref<event>> sent) noexcept {
+  for (const auto& each : sent) {
+    each->note_reported();
+  }
+}
+
 // Whether a copy on `on` would wait for work that is there now, or on any other queue with this
 // memory.
 result<bool> stands_behind_work(queue& on, buffer& memory) {
@@ -44,6 +61,7 @@ result<void> unified_buffer::end_all(std::span<const ref<event>> sent) {
   result<void> outcome;
   for (const auto& each : sent) {
     if (auto ended = each->wait(std::nullopt); !ended && outcome) {
+      each->note_reported();
       outcome = ended.take_error();
     }
   }
@@ -87,7 +105,10 @@ submitted unified_buffer::upload_in_parts(queue& on) {
     need_library_pin();
   }
   std::vector<ref<event>> sent;
-  undo not_waited{[&] { let_end(sent); }};
+  undo not_waited{[&] {
+    let_end(sent);
+    note_reported(sent);
+  }};
   ISTHMUS_TRY(host_->take_in_parts(
       writers, [&](const byte_range& part, range_set&& found, const std::byte* from) {
         found_ = std::move(found);
@@ -96,7 +117,8 @@ submitted unified_buffer::upload_in_parts(queue& on) {
   not_seen.dismiss();
   not_waited.dismiss();
   auto outcome = end_all(sent);
-  ISTHMUS_TRY(settle());
+  note_reported(sent);  // one failure stands for all of this copy's
+  ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(outcome);
   return ref<event>{};
 }
@@ -126,10 +148,31 @@ result<void> unified_buffer::upload_part(const part_of_host& part, queue& on,
 }
 
 void unified_buffer::begin_device() {
-  if (host_is_there_ && !one_memory_ && !device_is_there_) {
+  if (device_is_there_) {
+    return;
+  }
+  if (host_is_there_ && !one_memory_) {
     owed_device_ = {all()};
+    device_has_.clear();
+  } else {
+    device_has_ = {all()};
   }
   device_is_there_ = true;
+}
+
+void unified_buffer::begin_host() {
+  if (host_is_there_) {
+    return;
+  }
+  if (device_is_there_) {
+    owed_host_ = {all()};
+  }
+  if (device_is_there_ && !one_memory_) {
+    host_has_.clear();
+  } else {
+    host_has_ = {all()};
+  }
+  host_is_there_ = true;
 }
 
 submitted unified_buffer::upload_known(const sync_request& wanted) {
@@ -169,6 +212,9 @@ submitted unified_buffer::send(const range_set& ranges, const sync_request& want
 // One operation, out of memory that begins at `from`, or of a block made of it.
 submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byte* from,
                                          bool is_direct, transfer_options options, queue& on) {
+  if (!host_has_.covers(ranges)) {
+    return fail(ISTHMUS_ERROR_INTERNAL, "bytes that the host copy never held are to be copied");
+  }
   auto list = is_direct ? same_places(ranges) : from_one_block(ranges);
   endpoint source{const_cast<std::byte*>(from) + list.source_begin, nullptr, nullptr};
   if (is_direct) {
@@ -186,14 +232,22 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   flight made{{}, ranges, true, on.serial()};
   auto left = owed_device_;
   left.remove(ranges);
+  auto has = device_has_;
+  has.add(ranges);
+  const auto filled = in_memory(*destination, ranges);
+  auto& contents = destination->memory->uses().contents();
+  contents.reserve();
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
   ISTHMUS_TRY(sent);
   owed_device_ = std::move(left);
   counts_.bytes_to_device += ranges.nbytes();
   counts_.copies += 1;
   if (!*sent) {
+    device_has_ = std::move(has);
+    contents.forget(filled);
     return ref<event>{};
   }
+  contents.await(filled, *sent);
   made.ended = *sent;
   flights_.push_back(std::move(made));
   return sent;

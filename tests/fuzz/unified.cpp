@@ -52,7 +52,7 @@ class machine {
   }
 
   void step() {
-    switch (from_.byte() % 18) {
+    switch (from_.byte() % 20) {
       case 0: return create();
       case 1: return drop();
       case 2: return view_host();
@@ -70,6 +70,8 @@ class machine {
       case 14: return forget();
       case 15: return wait();
       case 16: return tracking();
+      case 17: return move_after_a_failure();
+      case 18: return press();
       default: return look();
     }
   }
@@ -210,6 +212,34 @@ class machine {
     is_ok(bring(of.handle, queue(), it.offset, it.nbytes, waits ? nullptr : &event), it, of);
     keep(event);
   }
+  // Another library's work on the device copy, which fails once a copy comes after it.
+  void move_after_a_failure() {
+    const made of = any();
+    const range it = part(of);
+    isthmus_buffer_t* memory = nullptr;
+    isthmus_queue_t* const on = queue();
+    if (!is_ok(isthmus_unified_device(of.handle, on, 0, 0, &memory), {0, 0}, of)) return;
+    isthmus_event_t* work = nullptr;
+    isthmus_event_t* event = nullptr;
+    require(isthmus_event_create(&work) == ISTHMUS_OK);
+    expect_documented(isthmus_buffer_record_event(memory, work));
+    isthmus_buffer_release(memory);
+    const auto bring = from_.byte() % 2 == 0 ? isthmus_unified_to_device : isthmus_unified_to_host;
+    is_ok(bring(of.handle, queue(), it.offset, it.nbytes, &event), it, of);
+    require(isthmus_event_complete(work, ISTHMUS_ERROR_CALLBACK, "it failed") == ISTHMUS_OK);
+    isthmus_event_release(work);
+    // The copy only comes after it.
+    if (event != nullptr) require(isthmus_event_wait(event, -1) != ISTHMUS_ERROR_DEPENDENCY);
+    keep(event);
+  }
+  // Another owner's request, for which device copies may be given up.
+  void press() {
+    isthmus_buffer_t* memory = nullptr;
+    const std::size_t nbytes = (std::size_t{1} + from_.byte()) * 256;
+    expect_documented(
+        isthmus_buffer_create(nbytes, ISTHMUS_KIND_DEVICE, 0, queues_[0], nullptr, &memory));
+    isthmus_buffer_release(memory);
+  }
   void synchronize() {
     std::vector<isthmus_unified_t*> some;
     for (int i = from_.byte() % 6; i > 0; --i) some.push_back(any().handle);
@@ -280,11 +310,12 @@ class machine {
     return count != 0;
   }
   // A driver without memory may keep the copies apart.
-  static void expect_same(const made& of) {
+  void expect_same(const made& of) {
     isthmus_unified_t* const it = of.handle;
     const void* host = nullptr;
     isthmus_buffer_t* device = nullptr;
-    if (isthmus_unified_resolve(it, ISTHMUS_WINNER_HOST, 0, of.nbytes) != ISTHMUS_OK ||
+    const auto wins = from_.byte() % 2 == 0 ? ISTHMUS_WINNER_HOST : ISTHMUS_WINNER_DEVICE;
+    if (isthmus_unified_resolve(it, wins, 0, of.nbytes) != ISTHMUS_OK ||
         isthmus_unified_read_host(it, 0, of.nbytes, &host) != ISTHMUS_OK ||
         isthmus_unified_device(it, nullptr, 0, of.nbytes, &device) != ISTHMUS_OK) {
       return;

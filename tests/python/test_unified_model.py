@@ -217,22 +217,58 @@ class Machine(RuleBasedStateMachine):
     def conflict(self, at: float, winner: str) -> None:
         self.sync_to_device((0, len(self.merged)), blocking=True)
         row = int(at * len(self.merged))
-        value, other = self.new(), self.new()
+        value = self.new()
         self.views[-1][row] = value
         self.buf.mark_device_dirty((row, row + 1))
         with pytest.raises(ConflictError):
             self.buf.sync_to_host()
         assert self.buf.state is BufferState.DEVICE_DIRTY
-        self.buf.resolve("host", (row, row + 1))
-        self.merged[row] = value
-        if winner == "device":
-            self.buf.sync_to_device()
-            write_on_device(self.buf, other, (row, row + 1))
-            self.merged[row] = other
-            self.stale.add(row)
+        self.buf.resolve(winner, (row, row + 1))
+        if winner == "host":
+            self.merged[row] = value
+            self.fresh.add(row)
+        assert np.array_equal(self.views[-1][row], self.merged[row])  # the device's, where it wins
+
+    @precondition(lambda self: self.host_is_there and not self.device_is_there)
+    @rule(rows=ROWS)
+    def the_device_wins_what_it_has(self, rows: tuple[int, int]) -> None:
+        """Its copy is made for these rows, and never held the others."""
+        start, stop = self.rows_of(rows)
+        write_on_device(self.buf, self.new(), (start, stop))
+        self.merged[start:stop] = self.value
+        self.touch_device((start, stop))
+        self.buf.resolve("device")
+        self.stale.clear()
+        with self.buf.host_read() as array:
+            assert np.array_equal(array, self.merged)
+
+    @precondition(lambda self: self.device_is_there and not self.host_is_there)
+    @rule(rows=ROWS)
+    def the_host_wins_what_it_has(self, rows: tuple[int, int]) -> None:
+        rows = self.rows_of(rows)
+        self.write_exactly(rows)
+        self.buf.resolve("host")
+        with self.buf.device_read() as array:
+            assert np.array_equal(array.to_numpy(), self.merged)
+        self.touch_device()
+
+    @precondition(lambda self: self.host_is_there or self.device_is_there)
+    @rule(rows=ROWS, together=st.booleans())
+    def send_after_work_that_fails(self, rows: tuple[int, int], together: bool) -> None:
+        self.write_exactly(rows)  # fetches what the next one would wait for
+        with self.buf.device_read() as array:
+            self.touch_device()
+            work = isthmus.Event()
+            array.record(work)
+        self.write_exactly(rows)
+        if together:
+            isthmus.synchronize([self.buf])
             self.touch_device()
         else:
-            self.fresh.add(row)
+            rows = self.rows_of(rows)
+            self.buf.sync_to_device(rows, blocking=True)
+            self.touch_device(rows)
+        work.fail("another library's work failed")
 
     @rule()
     def drop_views(self) -> None:

@@ -103,4 +103,11 @@ result<ref<event>> queue::import(event& foreign) {
   return ref<event>{*std::move(made)};
 }
 
+// What stands behind no gate that may fail can itself fail by the device's fault alone.
+result<ref<event>> queue::end_of_known(const ref<event>& known, const ref<event>& end) {
+  gate_list gates;
+  static_cast<driver_event&>(*known).add_gates(gates);
+  return gates.empty() ? result<ref<event>>{known} : import(*end);
+}
+
 }  // namespace isthmus::opencl

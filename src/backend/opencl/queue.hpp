@@ -71,6 +71,8 @@ class queue final : public isthmus::queue, public in_farewell {
   [[nodiscard]] result<ref<event>> do_fence(wait_list after) override;
   [[nodiscard]] bool knows(event& candidate) const noexcept override;
   [[nodiscard]] result<ref<event>> import(event& foreign) override;
+  [[nodiscard]] result<ref<event>> end_of_known(const ref<event>& known,
+                                                const ref<event>& end) override;
   [[nodiscard]] void* native() const noexcept override { return handle_; }
 
  private:

@@ -142,8 +142,8 @@ ref<event> engine::submit(const std::shared_ptr<lane>& on, work todo, wait_list 
     enqueue(made, after, from);
   }
   for (const auto& before : after) {
-    if (auto* simulated = dynamic_cast<operation*>(before.get())) {
-      simulated->home().depend(*simulated, made, next);
+    if (const auto awaited = awaited_event::of(*before); awaited.simulated != nullptr) {
+      awaited.simulated->home().depend(*awaited.simulated, {made, awaited.order_only}, next);
     } else {
       before->on_complete(*new foreign_passed{made});
     }

@@ -73,7 +73,7 @@ class engine : public std::enable_shared_from_this<engine> {
   void hurry(const demanded& order, agenda& next);
   void pass_event(const release& passed, agenda& next);
   void run(const std::shared_ptr<lane>& on, agenda& next);
-  void depend(operation& on, const ref<operation>& waiting, agenda& next);
+  void depend(operation& on, dependent later, agenda& next);
 
   // With the lock held.
   [[nodiscard]] bool is_early();

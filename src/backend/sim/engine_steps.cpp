@@ -60,7 +60,7 @@ void engine::enqueue(const ref<operation>& submitted, wait_list after, isthmus::
   made.number_ = on.next_number++;
   for (const auto& before : after) {
     ++made.blockers_;
-    if (auto* simulated = dynamic_cast<operation*>(before.get())) {
+    if (auto* simulated = awaited_event::of(*before).simulated) {
       made.waits_.emplace_back(simulated);
     } else {
       ++made.foreign_;
@@ -80,19 +80,21 @@ void engine::enqueue(const ref<operation>& submitted, wait_list after, isthmus::
 }
 
 // Called on the engine of the event that is waited for.
-void engine::depend(operation& on, const ref<operation>& waiting, agenda& next) {
+void engine::depend(operation& on, dependent later, agenda& next) {
   const std::lock_guard hold{lock_};
   if (!on.passed_) {
-    on.dependents_.push_back(waiting);
+    on.dependents_.push_back(std::move(later));
     return;
   }
+  auto& waiting = later.waiting;
   if (&waiting->home() != this) {
     // Devices have clocks of their own: another one begins only once this one's time has come.
     timeline_.reach(on.times_.ended_ns);
     retire_due(next);
   }
   const auto ended = &waiting->home() == this ? on.times_.ended_ns : 0;
-  next.releases.push_back({waiting, false, ended, on.failure_});
+  next.releases.push_back(
+      {std::move(waiting), false, ended, later.order_only ? error{} : on.failure_});
 }
 
 void engine::pass_event(const release& passed, agenda& next) {
@@ -193,11 +195,12 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) {
   done->failure_ = std::move(failure);
   std::move(done->waits_.begin(), done->waits_.end(), std::back_inserter(next.dropped));
   done->waits_.clear();
-  for (auto& waiting : std::exchange(done->dependents_, {})) {
-    const bool here = &waiting->home() == this;
+  for (auto& later : std::exchange(done->dependents_, {})) {
+    const bool here = &later.waiting->home() == this;
     done->awaited_ = done->awaited_ || !here;
     const auto ended = here ? done->times_.ended_ns : 0;
-    next.releases.push_back({std::move(waiting), false, ended, done->failure_});
+    next.releases.push_back(
+        {std::move(later.waiting), false, ended, later.order_only ? error{} : done->failure_});
   }
   if (done->awaited_) {
     timeline_.reach(done->times_.ended_ns);

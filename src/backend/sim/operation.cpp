@@ -1,8 +1,14 @@
 #include "backend/sim/operation.hpp"
 
+#include "backend/order_only.hpp"
 #include "backend/sim/engine.hpp"
 
 namespace isthmus::sim {
+
+awaited_event awaited_event::of(event& listed) noexcept {
+  const auto* const only = order_only_event::waited_by(listed);
+  return {dynamic_cast<operation*>(only != nullptr ? only->get() : &listed), only != nullptr};
+}
 
 void perform(const work& todo) noexcept {
   switch (todo.what) {

@@ -39,6 +39,21 @@ struct work {
 // Moves the bytes.
 void perform(const work& todo) noexcept;
 
+class operation;
+
+// An operation that another one waits for, as a wait list names it.
+struct awaited_event {
+  operation* simulated = nullptr;  // null: of none of these devices
+  bool order_only = false;         // its failure is not the other's
+
+  [[nodiscard]] static awaited_event of(event& listed) noexcept;
+};
+
+struct dependent {
+  ref<operation> waiting;
+  bool order_only = false;
+};
+
 class operation final : public event {
  public:
   operation(std::shared_ptr<engine> home, std::shared_ptr<lane> on, work todo)
@@ -75,9 +90,9 @@ class operation final : public event {
   std::uint64_t ready_ns_ = 0;
   event_times times_;
   error failure_;
-  error broken_;                            // an event that it waits for had failed
-  std::vector<ref<operation>> waits_;       // simulated ones, needed while it has not passed
-  std::vector<ref<operation>> dependents_;  // waiting for it to pass
+  error broken_;                       // an event that it waits for had failed
+  std::vector<ref<operation>> waits_;  // simulated ones, needed while it has not passed
+  std::vector<dependent> dependents_;  // waiting for it to pass
   // While it waits for the host, which nothing here can hurry, its device must not go.
   ref<isthmus::queue> keep_;
 };

@@ -23,7 +23,7 @@ bool queue::knows(event& candidate) const noexcept {
   if (where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return true;
   }
-  const auto* simulated = dynamic_cast<operation*>(&candidate);
+  const auto* simulated = awaited_event::of(candidate).simulated;
   return simulated != nullptr && &simulated->home() == engine_.get();
 }
 
@@ -45,7 +45,7 @@ result<void> queue::begin(call kind, wait_list after) {
   ISTHMUS_TRY(engine_->begin(kind));
   for (const auto& before : after) {
     // The driver needs an event of its own for each that it did not make.
-    if (dynamic_cast<operation*>(before.get()) == nullptr) {
+    if (awaited_event::of(*before).simulated == nullptr) {
       ISTHMUS_TRY(engine_->begin(call::event));
     }
   }

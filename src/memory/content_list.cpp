@@ -1,0 +1,71 @@
+#include "memory/content_list.hpp"
+
+#include <mutex>
+#include <new>
+
+namespace isthmus {
+
+void content_list::reserve() {
+  const std::lock_guard hold{lock_};
+  entries_.reserve(entries_.size() + 1);
+}
+
+// Without memory an entry stays longer than it should: its readers fail that need not.
+void content_list::remove(const range_set& ranges, std::vector<entry>& gone) noexcept try {
+  gone.reserve(entries_.size());
+  std::size_t kept = 0;
+  for (auto& each : entries_) {
+    if (each.filled->succeeded()) {
+      each.ranges.clear();
+    } else if (!ranges.empty()) {
+      each.ranges.remove(ranges);
+    }
+    if (each.ranges.empty()) {
+      gone.push_back(std::move(each));
+    } else if (&entries_[kept++] != &each) {
+      entries_[kept - 1] = std::move(each);
+    }
+  }
+  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(kept), entries_.end());
+} catch (const std::bad_alloc&) {
+  // Moved from are only entries that have left.
+  std::erase_if(entries_, [](const entry& each) { return !each.filled; });
+}
+
+void content_list::await(range_set ranges, const ref<event>& filled) noexcept try {
+  std::vector<entry> gone;
+  const std::lock_guard hold{lock_};
+  remove(ranges, gone);
+  entries_.push_back({std::move(ranges), filled});
+  any_.store(true, std::memory_order_release);
+} catch (const std::bad_alloc&) {
+  // Another thread took what was reserved. What reads the bytes next finds the copy ended.
+  let_end(wait_list{&filled, 1});
+}
+
+void content_list::forget(const range_set& ranges) noexcept {
+  if (!any()) {
+    return;
+  }
+  std::vector<entry> gone;
+  const std::lock_guard hold{lock_};
+  remove(ranges, gone);
+  any_.store(!entries_.empty(), std::memory_order_release);
+}
+
+void content_list::collect(const byte_range& range, std::vector<ref<event>>& after) {
+  if (!any()) {
+    return;
+  }
+  std::vector<entry> gone;
+  const std::lock_guard hold{lock_};
+  remove({}, gone);
+  any_.store(!entries_.empty(), std::memory_order_release);
+  for (const auto& each : entries_) {
+    if (each.ranges.overlaps(range)) {
+      after.push_back(each.filled);
+    }
+  }
+}
+
+}  // namespace isthmus

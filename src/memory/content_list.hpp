@@ -1,0 +1,45 @@
+#pragma once
+// Bytes of an allocation that copies in flight, or copies that failed, were to fill.
+//
+// What reads such bytes depends on that copy: it fails with DEPENDENCY if the copy does, whether
+// that was known when the reader was submitted or not. That is apart from the conflicts of a
+// use_list, which order and do not propagate. An entry leaves when its copy succeeded, or when its
+// bytes are to be filled in another way. Costs where there are none: one load.
+
+#include <atomic>
+#include <vector>
+
+#include "backend/event.hpp"
+#include "core/range_set.hpp"
+#include "core/spin_lock.hpp"
+
+namespace isthmus {
+
+// Ranges count from the allocation's start_of_uses(). Safe for threads.
+class content_list {
+ public:
+  [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
+  // Before a copy is submitted, so that `await` needs no memory for its entry. Throws
+  // std::bad_alloc.
+  void reserve();
+  // `filled` fills the ranges, in place of what was awaited for them before.
+  void await(range_set ranges, const ref<event>& filled) noexcept;
+  // The ranges have contents that no copy in this list decides about.
+  void forget(const range_set& ranges) noexcept;
+  // Adds the copies that one who reads the range depends on. Throws std::bad_alloc.
+  void collect(const byte_range& range, std::vector<ref<event>>& after);
+
+ private:
+  struct entry {
+    range_set ranges;
+    ref<event> filled;
+  };
+  // Pre: the lock is held. What leaves the list goes to `gone`, to be released without the lock.
+  void remove(const range_set& ranges, std::vector<entry>& gone) noexcept;
+
+  std::atomic<bool> any_{false};
+  spin_lock lock_;
+  std::vector<entry> entries_;
+};
+
+}  // namespace isthmus

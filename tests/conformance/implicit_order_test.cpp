@@ -1,0 +1,139 @@
+// What only comes after an operation on the same bytes runs whatever became of that operation,
+// whether it failed before, or after, the follower was submitted; what names it in `after` fails.
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_bytes = 100'000;
+
+// When the predecessor fails: before its follower is submitted, or after.
+enum class fails { before, after };
+
+class implicit_order : public on_backend {
+ protected:
+  void SetUp() override {
+    on_backend::SetUp();
+    if (!IsSkipped() && !HasFatalFailure() && !can(im::capability::wait_for_host)) {
+      GTEST_SKIP() << "nothing can be held up";
+    }
+  }
+  // `follow(buffer)` submits an operation on all of a buffer that a failing operation of another
+  // queue uses, and returns its event, which must end well.
+  template <class Follow>
+  void follow_a_failure(im::kind kind, Follow follow) {
+    for (const auto when : {fails::before, fails::after}) {
+      const im::buffer buffer = make(k_bytes, kind);
+      im::fill(buffer, std::byte{1});
+      const im::queue other(device_);
+      const im::host_event gate;
+      const im::event failing = im::fill_async(buffer, std::byte{9}, {.on = other, .after = gate});
+      const auto fail = [&] {
+        gate.fail("the pump is broken");
+        EXPECT_TRUE(throws(im::status::dependency, [&] { failing.wait(); }));
+        ran_ = ran_ || ran_all_the_same();
+      };
+      if (when == fails::before) fail();
+      const im::event done = follow(buffer);
+      if (when == fails::after) fail();
+      EXPECT_NO_THROW(done.wait());
+      EXPECT_TRUE(throws(im::status::dependency, [&] { queue_.fence({failing}).wait(); }));
+      queue_.wait();
+    }
+  }
+  // Kinds of memory that functions may touch.
+  std::vector<im::kind> touchable() const {
+    std::vector<im::kind> result;
+    for (const im::kind one : kinds()) {
+      if (one != im::kind::device || can(im::capability::run_functions)) result.push_back(one);
+    }
+    return result;
+  }
+
+  bool ran_ = false;  // the driver cannot stop what fails
+};
+INSTANTIATE_ON_BACKENDS(implicit_order);
+
+TEST_P(implicit_order, copies_from_the_host_follow_a_failure) {
+  for (const im::kind kind : kinds()) {
+    const bytes data = noise(k_bytes);
+    im::buffer last;
+    follow_a_failure(kind, [&](const im::buffer& buffer) {
+      last = buffer;
+      return im::copy_async(buffer, std::span(data), {.on = queue_});
+    });
+    EXPECT_TRUE(same(read(last), data));
+  }
+}
+
+TEST_P(implicit_order, fills_follow_a_failure) {
+  for (const im::kind kind : kinds()) {
+    im::buffer last;
+    follow_a_failure(kind, [&](const im::buffer& buffer) {
+      last = buffer;
+      return im::fill_async(buffer, std::byte{7}, {.on = queue_});
+    });
+    EXPECT_TRUE(same(read(last), bytes(k_bytes, std::byte{7})));
+  }
+}
+
+TEST_P(implicit_order, copies_to_the_host_and_to_another_buffer_follow_a_failure) {
+  const im::kind kind = kinds().front();
+  bytes got(k_bytes);
+  follow_a_failure(kind, [&](const im::buffer& buffer) {
+    return im::copy_async(std::span(got), buffer, {.on = queue_});
+  });
+  const im::buffer to = make(k_bytes, kind);
+  follow_a_failure(
+      kind, [&](const im::buffer& buffer) { return im::copy_async(to, buffer, {.on = queue_}); });
+  if (!ran_) {
+    EXPECT_TRUE(same(got, bytes(k_bytes, std::byte{1})));
+    EXPECT_TRUE(same(read(to), bytes(k_bytes, std::byte{1})));
+  }
+}
+
+TEST_P(implicit_order, functions_follow_a_failure) {
+  if (touchable().empty()) GTEST_SKIP();
+  im::buffer last;
+  follow_a_failure(touchable().front(), [&](const im::buffer& buffer) {
+    last = buffer;
+    return queue_.submit([](std::span<std::byte> all) { std::ranges::fill(all, std::byte{5}); },
+                         buffer);
+  });
+  EXPECT_TRUE(same(read(last), bytes(k_bytes, std::byte{5})));
+}
+
+// What a recorded event stands for is the caller's, and so is its failure.
+TEST_P(implicit_order, a_recorded_event_that_fails_orders_only) {
+  for (const auto when : {fails::before, fails::after}) {
+    const im::buffer buffer = make(k_bytes, kinds().front());
+    im::fill(buffer, std::byte{1});
+    const im::host_event work;
+    buffer.record(work);
+    if (when == fails::before) work.fail("the caller's work failed");
+    const im::event done = im::fill_async(buffer, std::byte{3});
+    if (when == fails::after) work.fail("the caller's work failed");
+    EXPECT_NO_THROW(done.wait());
+    EXPECT_TRUE(same(read(buffer), bytes(k_bytes, std::byte{3})));
+  }
+}
+
+// The first dependency that fails must not let what comes next overtake another one.
+TEST_P(implicit_order, an_order_holds_beside_a_failure) {
+  const im::buffer buffer = make(k_bytes, kinds().front());
+  im::fill(buffer, std::byte{1});
+  const im::host_event fails_soon, ends_late;
+  buffer.record(fails_soon);
+  buffer.record(ends_late);
+  const im::event done = im::fill_async(buffer, std::byte{4});
+  fails_soon.fail("the caller's work failed");
+  std::this_thread::sleep_for(2ms);
+  EXPECT_EQ(done.status(), im::status::pending);
+  ends_late.complete();
+  EXPECT_NO_THROW(done.wait());
+  EXPECT_TRUE(same(read(buffer), bytes(k_bytes, std::byte{4})));
+}
+
+}  // namespace

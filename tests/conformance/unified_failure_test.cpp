@@ -1,0 +1,145 @@
+// No byte of a unified buffer is copied from a side that never held it, and work of others that fails
+// takes nothing from it.
+#include "support/unified.hpp"
+
+namespace {
+
+using namespace support;
+
+class unified_failure : public on_unified {
+ protected:
+  // A buffer of ones, which both sides have.
+  unified same_on_both(std::size_t nbytes, im::unified_options how) const {
+    unified it(nbytes, how);
+    std::ranges::fill(it.host(), std::byte{1});
+    it.sync_to_device();
+    queue_.wait();
+    return it;
+  }
+  static bytes filled(std::size_t nbytes, int value) {
+    return bytes(nbytes, static_cast<std::byte>(value));
+  }
+};
+ISTHMUS_ON_UNIFIED(unified_failure);
+
+// An upload comes after other work on its bytes, and does not depend on it.
+TEST_P(unified_failure, uploads_after_work_that_fails) {
+  if (one_memory() || !device_.can(im::capability::wait_for_host)) GTEST_SKIP();
+  for (int path = 0; path < 4; ++path) {
+    const unified it = same_on_both(4096, options());
+    const im::host_event busy;
+    it.device().record(busy);
+    std::ranges::fill(it.host(), std::byte{2});
+    if (path == 0) it.sync_to_device();
+    if (path == 1) im::synchronize(it);
+    if (path == 2) (void)it.sync_to_device_async(it.all());
+    const im::buffer there = it.device();
+    busy.fail("another library's work failed");
+    EXPECT_TRUE(same(read(there), filled(4096, 2))) << path;
+    EXPECT_EQ(it.state(), im::unified_state::synchronized);
+    EXPECT_TRUE(same(it.host_read(), filled(4096, 2)));
+  }
+}
+
+TEST_P(unified_failure, downloads_after_work_that_fails) {
+  if (one_memory() || !device_.can(im::capability::wait_for_host)) GTEST_SKIP();
+  const unified it = same_on_both(4096, options());
+  write_on_device(it, 0, filled(4096, 3));
+  const im::host_event busy;
+  it.device().record(busy);
+  const im::event got = it.sync_to_host_async(it.all());
+  busy.fail("another library's work failed");
+  if (got) {
+    EXPECT_NO_THROW(got.wait());
+  }
+  EXPECT_TRUE(same(it.host_read(), filled(4096, 3)));
+}
+
+// The device copy was made for a part, and has nothing else.
+TEST_P(unified_failure, the_device_wins_only_what_it_has) {
+  for (const std::size_t nbytes : {std::size_t{5000}, k_mib}) {
+    const unified it = make(nbytes);
+    std::ranges::fill(it.host(), std::byte{5});
+    it.device_write({0, 10},
+                    [&](const im::buffer& all) { im::fill(all.slice(0, 10), std::byte{9}); });
+    it.resolve(im::winner::device);
+    auto want = filled(nbytes, 5);
+    std::fill_n(want.begin(), 10, std::byte{9});
+    EXPECT_TRUE(same(it.host_read(), want));
+    it.sync_to_device();
+    EXPECT_TRUE(same(read_on_device(it), want));
+    EXPECT_EQ(it.state(), im::unified_state::synchronized);
+  }
+}
+
+// What the host wrote since loses where the device has an older version of it.
+TEST_P(unified_failure, the_device_wins_over_later_writes) {
+  if (one_memory()) GTEST_SKIP();
+  const unified it = same_on_both(5000, options());
+  it.host_write({100, 200},
+                [](std::span<std::byte> part) { std::ranges::fill(part, std::byte{7}); });
+  it.resolve(im::winner::device, {100, 200});
+  EXPECT_TRUE(same(it.host_read(), filled(5000, 1)));
+  EXPECT_EQ(it.state(), im::unified_state::synchronized);
+}
+
+// A pool's pressure may take the device copy at any time: what is resolved is the same.
+TEST_P(unified_failure, the_device_wins_the_same_after_it_gave_its_copy_up) {
+  if (one_memory()) GTEST_SKIP();
+  const im::resource pool =
+      im::resource::pool(queue_.context(), im::kind::device, {.limit_bytes = 4 * k_mib}, device_);
+  for (const bool pressed : {false, true}) {
+    auto how = options();
+    how.from = pool;
+    const unified it = same_on_both(k_mib, how);
+    if (pressed) {
+      const im::buffer all(3 * k_mib + k_mib / 2, im::kind::device, {.on = queue_, .from = pool});
+      EXPECT_EQ(it.state(), im::unified_state::host_only);
+    }
+    it.device_write({0, 10},
+                    [&](const im::buffer& all) { im::fill(all.slice(0, 10), std::byte{9}); });
+    it.resolve(im::winner::device);
+    auto want = filled(k_mib, 1);
+    std::fill_n(want.begin(), 10, std::byte{9});
+    EXPECT_TRUE(same(it.host_read(), want)) << pressed;
+    EXPECT_TRUE(same(read_on_device(it), want)) << pressed;
+  }
+}
+
+// The host copy was made for a part, and has nothing else.
+TEST_P(unified_failure, the_host_wins_only_what_it_has) {
+  if (one_memory()) GTEST_SKIP();
+  for (const std::size_t nbytes : {std::size_t{5000}, k_mib}) {
+    const unified it = make(nbytes);
+    im::fill(it.device(), std::byte{6});
+    const auto view = it.host({0, 10});
+    it.host_write({20, 30},
+                  [](std::span<std::byte> part) { std::ranges::fill(part, std::byte{8}); });
+    it.resolve(im::winner::host);
+    auto want = filled(nbytes, 6);
+    std::fill(want.begin() + 20, want.begin() + 30, std::byte{8});
+    it.sync_to_device();
+    EXPECT_TRUE(same(read_on_device(it), want));
+    EXPECT_TRUE(same(it.host_read(), want));
+  }
+}
+
+// A granule is told as written whole: what of it the host was never given is not its write.
+TEST_P(unified_failure, a_host_that_wins_takes_no_bytes_that_it_never_had) {
+  if (one_memory()) GTEST_SKIP();
+  auto how = options();
+  how.on_conflict = im::winner::host;
+  const unified it(100'000, how);
+  im::fill(it.device(), std::byte{6});
+  {
+    const auto view = it.host({0, 10});
+    view[3] = std::byte{8};
+  }
+  it.sync_to_device();
+  auto want = filled(100'000, 6);
+  want[3] = std::byte{8};
+  EXPECT_TRUE(same(read_on_device(it), want));
+  EXPECT_TRUE(same(it.host_read(), want));
+}
+
+}  // namespace

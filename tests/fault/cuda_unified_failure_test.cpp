@@ -1,0 +1,229 @@
+// Copies of a unified buffer that the driver refuses, when they are submitted or once a held queue
+// comes to them. After each of them: a retry gives the right bytes, there is no conflict that nobody
+// made, and the failure was reported, once.
+#include <array>
+
+#include "cuda_relay.hpp"
+#include "support/bytes.hpp"
+#include "support/unified.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr int k_unknown = 999;
+constexpr std::size_t k_bytes = 50'000;
+constexpr long k_most_failing = 40;
+
+enum class path { device, blocking, together, with_event };
+constexpr std::array k_paths{path::device, path::blocking, path::together, path::with_event};
+
+class cuda_unified_failure : public on_cuda_relay {
+ protected:
+  void SetUp() override {
+    on_cuda_relay::SetUp();
+    if (device_) queue_ = im::queue(device_);
+  }
+  void TearDown() override {
+    relay_.is_there() ? relay_.fail_none() : void();
+    queue_ = {};
+    on_cuda_relay::TearDown();
+  }
+  unified make(im::tracking_means means, im::winner wins = im::winner::none,
+               std::size_t nbytes = k_bytes) const {
+    im::unified_options how;
+    how.on = queue_;
+    how.separate = true;
+    how.tracking = means;
+    how.on_conflict = wins;
+    return unified(nbytes, how);
+  }
+  static std::vector<im::tracking_means> all_means() {
+    std::vector all{im::tracking_means::bytes, im::tracking_means::hashes};
+    if (tells_pages()) all.push_back(im::tracking_means::pages);
+    return all;
+  }
+  // Whether the call after `n` others was there to fail.
+  bool reached() const { return relay_.fail_after(-1, relayed::takes, k_unknown) < 0; }
+
+  im::queue queue_;
+};
+
+bytes of_value(int value, std::size_t nbytes = k_bytes) {
+  return bytes(nbytes, static_cast<std::byte>(value));
+}
+
+// The status of what a call throws; ok if it does not.
+template <class Call>
+im::status status_of(Call&& call) {
+  try {
+    call();
+    return im::status::ok;
+  } catch (const im::error& problem) {
+    return problem.status();
+  }
+}
+
+TEST_F(cuda_unified_failure, of_an_upload_is_reported_and_fails_what_depends_on_it) {
+  for (const auto means : all_means()) {
+    for (const auto way : k_paths) {
+      int uploads_failed = 0;
+      for (long n = 0; n < k_most_failing; ++n) {
+        SCOPED_TRACE(name_of(means) + ", path " + std::to_string(static_cast<int>(way)) +
+                     ", call " + std::to_string(n));
+        const unified it = make(means);
+        const auto view = it.host();
+        std::ranges::fill(view, std::byte{1});
+        const im::buffer there = it.device();
+        queue_.wait();
+        const im::host_event gate;
+        (void)queue_.fence({gate});
+        std::ranges::fill(view, std::byte{2});
+        im::event sent;
+        if (way == path::device) (void)it.device();
+        if (way == path::blocking) it.sync_to_device();
+        if (way == path::together) im::synchronize(it);
+        if (way == path::with_event) sent = it.sync_to_device_async(it.all());
+        bytes got(k_bytes), late(k_bytes);
+        const im::event read = im::copy_async(std::span(got), there);
+        relay_.fail_after(n, relayed::takes, k_unknown);
+        gate.complete();
+        const auto outcome = status_of([&] { read.wait(); });
+        queue_.wait();
+        const bool was_reached = reached();
+        const bool failed = it.state() == im::unified_state::host_dirty;
+        if (failed) {
+          ++uploads_failed;
+          // Whether it was submitted before the copy failed, or after.
+          EXPECT_EQ(outcome, im::status::dependency);
+          EXPECT_EQ(status_of([&] { im::copy(std::span(late), there); }), im::status::dependency);
+          if (sent) {
+            EXPECT_EQ(status_of([&] { sent.wait(); }), im::status::driver);
+          } else {
+            EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
+          }
+        } else {
+          EXPECT_TRUE(outcome == im::status::ok || outcome == im::status::driver);
+        }
+        EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok) << "reported once";
+        EXPECT_TRUE(same(support::read(there), of_value(2)));
+        EXPECT_TRUE(same(it.host_read(), of_value(2)));
+        EXPECT_EQ(it.state(), im::unified_state::synchronized);
+        if (HasFailure()) return;
+        if (!was_reached) break;
+      }
+      EXPECT_GT(uploads_failed, 0) << name_of(means);
+    }
+  }
+}
+
+// A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
+TEST_F(cuda_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
+  for (const auto means : all_means()) {
+    int uploads_failed = 0;
+    for (long n = 0; n < 8; ++n) {
+      SCOPED_TRACE(name_of(means) + ", call " + std::to_string(n));
+      const unified it = make(means);
+      const auto view = it.host();
+      std::ranges::fill(view, std::byte{1});
+      (void)it.device();
+      queue_.wait();
+      const im::host_event gate;
+      (void)queue_.fence({gate});
+      std::ranges::fill(view, std::byte{2});
+      const im::buffer there = it.device();
+      im::event kernel = im::fill_async(there.slice(100, 50), std::byte{9});
+      it.mark_device({100, 150});
+      relay_.fail_after(n, relayed::takes, k_unknown);
+      gate.complete();
+      queue_.wait();
+      (void)reached();
+      if (status_of([&] { kernel.wait(); }) != im::status::ok) {
+        im::fill(there.slice(100, 50), std::byte{9});
+      }
+      const auto reported = status_of([&] { it.sync_to_host(); });
+      uploads_failed += reported == im::status::driver ? 1 : 0;
+      EXPECT_TRUE(reported == im::status::ok || reported == im::status::driver);
+      it.sync_to_host();
+      it.sync_to_device();
+      auto want = of_value(2);
+      std::fill_n(want.begin() + 100, 50, std::byte{9});
+      EXPECT_TRUE(same(view.span(), want));
+      EXPECT_TRUE(same(read(there), want));
+      if (HasFailure()) return;
+    }
+    EXPECT_GT(uploads_failed, 0);
+  }
+}
+
+// Bytes that are written anew do not wait for the upload that failed; the rest does.
+TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritten) {
+  const unified it = make(im::tracking_means::bytes);
+  int uploads_failed = 0;
+  for (long n = 0; n < 8; ++n) {
+    std::ranges::fill(it.host(), std::byte{1});
+    const im::buffer there = it.device();
+    queue_.wait();
+    const im::host_event gate;
+    (void)queue_.fence({gate});
+    std::ranges::fill(it.host(), static_cast<std::byte>(2 + n));
+    (void)it.device();
+    relay_.fail_after(n, relayed::takes, k_unknown);
+    gate.complete();
+    queue_.wait();
+    (void)reached();
+    if (it.state() == im::unified_state::host_dirty) {
+      ++uploads_failed;
+      im::fill(there.slice(0, 100), std::byte{7});
+      EXPECT_TRUE(same(read(there.slice(0, 100)), of_value(7, 100)));
+      EXPECT_EQ(status_of([&] { (void)read(there); }), im::status::dependency);
+      EXPECT_EQ(status_of([&] { (void)it.device(); }), im::status::driver);
+    }
+    EXPECT_TRUE(same(read(it.device()), of_value(static_cast<int>(2 + n))));
+  }
+  EXPECT_GT(uploads_failed, 0);
+}
+
+// What a failed download leaves behind is no write of the host's, whoever wins.
+TEST_F(cuda_unified_failure, of_a_download_invents_no_writes_of_the_host) {
+  for (const auto means : all_means()) {
+    for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
+      for (const bool waits : {true, false}) {
+        int failures = 0;
+        for (long n = 0; n < k_most_failing; ++n) {
+          SCOPED_TRACE(name_of(means) + ", winner " + std::to_string(static_cast<int>(wins)) +
+                       ", call " + std::to_string(n));
+          const unified it = make(means, wins);
+          const auto view = it.host();
+          std::ranges::fill(view, std::byte{1});
+          const im::buffer there = it.device();
+          auto want = of_value(1);
+          for (const std::size_t at : {std::size_t{100}, std::size_t{30'000}}) {
+            im::fill(there.slice(at, 100), std::byte{9});
+            it.mark_device({at, at + 100});
+            std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(at), 100, std::byte{9});
+          }
+          queue_.wait();
+          relay_.fail_after(n, relayed::takes, k_unknown);
+          const auto outcome = status_of([&] {
+            if (waits) return it.sync_to_host();
+            const im::event got = it.sync_to_host_async(it.all());
+            if (got) got.wait();
+          });
+          const bool was_reached = reached();
+          failures += outcome == im::status::driver ? 1 : 0;
+          EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "a retry";
+          EXPECT_TRUE(same(view.span(), want));
+          it.sync_to_device();
+          EXPECT_TRUE(same(read(there), want));
+          EXPECT_EQ(it.state(), im::unified_state::synchronized);
+          if (HasFailure()) return;
+          if (!was_reached) break;
+        }
+        EXPECT_GT(failures, 0);
+      }
+    }
+  }
+}
+
+}  // namespace
