@@ -1903,8 +1903,9 @@ class Array:
     def __dlpack__(self, *, stream: Any = None, max_version: tuple[int, int] | None = None, dl_device: tuple[int, int] | None = None, copy: bool | None = None) -> Any:
         """
         A DLPack capsule of its type, shape and strides, with Buffer.__dlpack__'s arguments,
-        waits and errors. A copy has no gaps. Strides may be negative: of consumers PyTorch
-        takes no such arrays, give it a copy().
+        waits and errors. A copy has no gaps. Strides may be negative in a capsule with a
+        version: without one, and where a function of PyTorch's calls, which ends the process
+        on them, BufferError: give it a copy().
         """
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -2097,8 +2098,10 @@ def copyto(dst: object, src: object, *, casting: str = 'same_kind', queue: Queue
     copied as if the source had been set aside first. `queue`, `after` and `blocking` as in
     Buffer.copy_from.
 
-    array[key] = src does the same with casting "unsafe", as NumPy does, and waits; but an
-    integer must fit (OverflowError). Raises TypeError for a change of type that `casting`
+    Complex elements that become real warn (ComplexWarning). array[key] = src does the same
+    with casting "unsafe", as NumPy does, and waits: Python's numbers become elements as by
+    float() or int(), so that 1j is no real one (TypeError). An integer must fit
+    (OverflowError). Raises TypeError for a change of type that `casting`
     does not allow, ValueError for shapes that do not fit, ReadOnlyError.
     """
 
