@@ -234,7 +234,9 @@ TEST_P(stacked, blocks_in_use_above_are_refused_below) {
           } else {
             // The block is the lower one's as well: one of the two frees it.
             upper.deallocate(block, k_bytes, 0, queue_);
-            EXPECT_THROW(lower.deallocate(block, k_bytes, 0, queue_), im::invalid_argument);
+            if (two.name != "custom") {  // whose function may be called later
+              EXPECT_THROW(lower.deallocate(block, k_bytes, 0, queue_), im::invalid_argument);
+            }
           }
           EXPECT_THROW(upper.deallocate(block, k_bytes, 0, queue_), im::invalid_argument);
         }
