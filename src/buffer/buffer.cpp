@@ -10,6 +10,7 @@
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
 #include "memory/default_pools.hpp"
+#include "memory/innermost.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/pooled.hpp"
 #include "memory/reaper.hpp"
@@ -150,10 +151,10 @@ result<ref<buffer>> buffer::adopt(queue& on, const foreign_memory& what, owner k
     return kind.take_error();
   }
   const auto alignment = std::size_t{1} << std::min(std::countr_zero(address(what.pointer)), 30);
-  auto within = allocation_at(what.pointer);
+  auto within = innermost_at(what.pointer);
   ISTHMUS_TRY(within);
   auto memory = allocation::adopt(on, {what.pointer, what.nbytes, alignment, *kind, true},
-                                  std::move(keep), *std::move(within));
+                                  std::move(keep), std::move(within->memory));
   if (!memory) {
     return memory.take_error();
   }

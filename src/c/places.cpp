@@ -1,7 +1,7 @@
 #include "c/places.hpp"
 
 #include "core/sizes.hpp"
-#include "memory/pooled.hpp"
+#include "memory/innermost.hpp"
 
 namespace isthmus::c {
 namespace {
@@ -19,16 +19,16 @@ bool is_in_address_space(const void* start, const bytes_at& what) noexcept {
          what.nbytes <= UINTPTR_MAX - (address(start) + what.offset - what.before);
 }
 
-error refuse_end(const allocation::facts& known, const void* pointer, const bytes_at& what) {
+error refuse_end(const block_extent& known, const void* pointer, const bytes_at& what) {
   if (what.before != 0) {
     return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
                 "{} bytes around {}, {} of them before it, leave their allocation, {} bytes at {}",
-                what.nbytes, pointer, what.before, known.nbytes, known.base);
+                what.nbytes, pointer, what.before, known.nbytes, static_cast<void*>(known.base));
   }
   return fail(ISTHMUS_ERROR_OUT_OF_RANGE,
               "{} bytes from {} run past the end of their allocation, {} bytes "
               "at {}",
-              what.nbytes, pointer, known.nbytes, known.base);
+              what.nbytes, pointer, known.nbytes, static_cast<void*>(known.base));
 }
 
 result<endpoint> endpoint_at(void* start, const bytes_at& what) {
@@ -42,16 +42,17 @@ result<endpoint> endpoint_at(void* start, const bytes_at& what) {
   if (what.nbytes == 0) {
     return side;
   }
-  auto found = allocation_at(pointer);
+  auto found = innermost_at(pointer);
   ISTHMUS_TRY(found);
-  if (!*found) {
+  if (!found->memory) {
     return side;
   }
-  side.memory = *std::move(found);
+  side.memory = found->memory;
   side.preferred = &side.memory->on();
-  const auto& known = side.memory->what();
+  const auto& known = *found;
   const auto inside = address(pointer) - address(known.base);
-  if (what.before <= inside && known.is_told && side.memory->home().takes_host_memory()) {
+  if (what.before <= inside && side.memory->what().is_told &&
+      side.memory->home().takes_host_memory()) {
     return side;  // ordered with what is known of it; the rest is any memory of the host's
   }
   if (what.before > inside || !lies_within(inside - what.before, what.nbytes, known.nbytes)) {

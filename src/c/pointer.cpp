@@ -5,6 +5,7 @@
 #include "c/common.hpp"
 #include "memory/adaptors/tracking_resource.hpp"
 #include "memory/facts.hpp"
+#include "memory/innermost.hpp"
 #include "memory/pooled.hpp"
 #include "os/process.hpp"
 
@@ -124,9 +125,9 @@ isthmus_status_t isthmus_pointer_origin(const void* pointer, isthmus_context_t**
 
 namespace {
 
-result<ref<allocation>> known_memory_at(const void* pointer) {
-  auto known = allocation_at(pointer);
-  if (known && !*known) {
+result<block_extent> known_memory_at(const void* pointer) {
+  auto known = innermost_at(pointer);
+  if (known && !known->memory) {
     return fail(ISTHMUS_ERROR_NOT_FOUND, "{} is no memory of the library's", pointer);
   }
   return known;
@@ -142,9 +143,8 @@ isthmus_status_t isthmus_record_event(const void* pointer, isthmus_event_t* even
     ISTHMUS_NEEDS(event);
     auto known = known_memory_at(pointer);
     ISTHMUS_TRY(known);
-    auto& uses = (*known)->uses();
-    uses.add({0, {0, (*known)->what().nbytes}, true}, ref<isthmus::event>{object(event)},
-             uses.begin());
+    auto& uses = known->memory->uses();
+    uses.add({0, known->range(), true}, ref<isthmus::event>{object(event)}, uses.begin());
     return {};
   });
 }
@@ -157,6 +157,6 @@ isthmus_status_t isthmus_record_queue(const void* pointer, isthmus_queue_t* queu
     }
     auto known = known_memory_at(pointer);
     ISTHMUS_TRY(known);
-    return (*known)->note_use(*object(queue), {0, (*known)->what().nbytes});
+    return known->memory->note_use(*object(queue), known->range());
   });
 }

@@ -1,5 +1,7 @@
 #include "memory/allocation.hpp"
 
+#include <atomic>
+
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
 #include "memory/page_map.hpp"
@@ -11,6 +13,8 @@
 
 namespace isthmus {
 namespace {
+
+constinit std::atomic<bool> any_lies_within{false};
 
 result<void*> take(queue& on, const allocation_request& request, memory_resource* from) {
   if (from != nullptr) {
@@ -138,7 +142,25 @@ void allocation::lie_within(ref<allocation> outer) {
   if (outer) {
     outer->view_began(*on_);
     within_ = std::move(outer);
+    any_lies_within.store(true, std::memory_order_relaxed);
+    note_part();
   }
+}
+
+bool allocation::any_within() noexcept { return any_lies_within.load(std::memory_order_relaxed); }
+
+// In the record that look-ups find.
+void allocation::note_part() noexcept {
+  if (within_) {
+    within_->note_part();
+  } else if (!has_parts_.exchange(true, std::memory_order_relaxed)) {
+    registry::mark_divided(*this);
+  }
+}
+
+void allocation::become_chunk() noexcept {
+  is_chunk_.store(true, std::memory_order_relaxed);
+  note_part();
 }
 
 ref<allocation> allocation::record(queue& on, const facts& what, memory_resource& from) {

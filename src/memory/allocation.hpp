@@ -75,6 +75,15 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] bool is_block() const noexcept { return is_block_; }
   // Of an allocation that the library knows too.
   [[nodiscard]] bool lies_within() const noexcept { return static_cast<bool>(within_); }
+  // Of an allocation that lies within no other: whether others lie, or lay, in it.
+  [[nodiscard]] bool has_parts() const noexcept {
+    return has_parts_.load(std::memory_order_relaxed);
+  }
+  // A resource cuts it into blocks: it is nobody's own block from here on.
+  void become_chunk() noexcept;
+  [[nodiscard]] bool is_chunk() const noexcept { return is_chunk_.load(std::memory_order_relaxed); }
+  // Whether any allocation of the process lies, or lay, in another.
+  [[nodiscard]] static bool any_within() noexcept;
 
   // While all of these are false nothing can be pending on it: operations of ours, and of others on
   // queues that were lent, its own and those of views.
@@ -130,6 +139,7 @@ class allocation final : public ref_counted, public reclaimable {
                                                           memory_resource* from) noexcept;
   void enter(memory_resource* from);
   void lie_within(ref<allocation> outer);
+  void note_part() noexcept;
   [[nodiscard]] result<void> lie_within_known();
   [[nodiscard]] bool outlasts_view(queue& on);
   [[nodiscard]] bool follows(queue& on) noexcept;
@@ -185,8 +195,10 @@ class allocation final : public ref_counted, public reclaimable {
   std::atomic<bool> held_by_pointer_{false};
   // Null: all that was on it when its pointer was given back is among the uses.
   ref<queue> freed_behind_;
-  bool unused_ = false;              // no operation is on it any more
-  bool is_late_ = false;             // counted by its pool, or else by its device
+  bool unused_ = false;   // no operation is on it any more
+  bool is_late_ = false;  // counted by its pool, or else by its device
+  std::atomic<bool> has_parts_{false};
+  std::atomic<bool> is_chunk_{false};
   bool is_block_ = false;            // of a pool, and lies within no other; constant once known
   std::uint64_t hashed_ = 0;         // the registry's, as the next
   registry_entry* entry_ = nullptr;  // null: not in it

@@ -1,5 +1,7 @@
 #include "memory/facts.hpp"
 
+#include "memory/cut_areas.hpp"
+#include "memory/innermost.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
@@ -27,6 +29,12 @@ struct found_place {
     return has_record ? process_registry().look_block(block.start) : std::nullopt;
   }
   [[nodiscard]] bool is_dying() const noexcept { return known && known->is_dying; }
+  // Of memory that is divided further, or that no record is of: what is known of the innermost.
+  [[nodiscard]] std::optional<inner_part> part(const void* pointer) const noexcept {
+    const bool is_divided =
+        known ? known->has_parts && !is_dying() : in == nullptr && is_cut(pointer);
+    return is_divided ? inner_part_at(pointer, in != nullptr) : std::nullopt;
+  }
   [[nodiscard]] grain_table& table() const noexcept { return grain_table::of(in); }
   [[nodiscard]] std::uintptr_t context_key() const noexcept {
     return known ? known->home_key : table().common().context_key.load(k_relaxed);
@@ -64,6 +72,24 @@ pointer_record record_in_pool(const found_place& at) noexcept {
       request_of(at)};
 }
 
+// The memory around it has a record where the part is live: `at.known`.
+pointer_record record_of_part(const found_place& at, const inner_part& part) noexcept {
+  if (part.now != inner_part::state::live || !at.known) {
+    const auto state =
+        part.now == inner_part::state::waiting ? ISTHMUS_MEMORY_WAITING : ISTHMUS_MEMORY_FREE;
+    return {{}, nullptr, nullptr, state, {}};
+  }
+  auto what = at.known->what;
+  what.base = part.base;
+  what.nbytes = part.nbytes;
+  request_facts request;
+  if (part.record) {
+    what.kind = part.record->known.what.kind;
+    request = {part.nbytes, part.record->known.queue_key};
+  }
+  return {what, at.known->home, part.from, ISTHMUS_MEMORY_LIVE, request};
+}
+
 // Of memory that no record of ours is of: what the driver knows, if there is one to ask.
 pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dying) {
   pointer_record known{
@@ -82,16 +108,34 @@ pointer_record record_elsewhere(context* asked, const void* pointer, bool is_dyi
   return known;
 }
 
+pointer_origin origin_of_part(const void* pointer, const found_place& at,
+                              const inner_part& part) noexcept {
+  if (part.now != inner_part::state::live) {
+    return {};
+  }
+  if (part.record) {
+    const auto& held = *part.record->held;
+    return {ref<context>{&held.home()}, ref<memory_resource>{held.from()}};
+  }
+  auto cutter = process_cut_areas().cutter_at(pointer, at.in != nullptr);
+  return cutter ? pointer_origin{ref<context>{&cutter->home()}, std::move(cutter)}
+                : pointer_origin{};
+}
+
 }  // namespace
 
 pointer_record record_of(context* asked, const void* pointer) {
   const found_place at{pointer};
-  if (at.in == nullptr && (!at.known || at.is_dying())) {
+  const auto part = at.part(pointer);
+  if (at.in == nullptr && !part && (!at.known || at.is_dying())) {
     return record_elsewhere(asked, pointer, at.is_dying());
   }
   // Drivers take another context's pointer without a word (Intel's OpenCL runtime does): refuse it.
-  if (asked != nullptr && at.context_key() != asked->key()) {
+  if (asked != nullptr && (at.known || at.in != nullptr) && at.context_key() != asked->key()) {
     return {};
+  }
+  if (part) {
+    return record_of_part(at, *part);
   }
   return at.known && !at.is_dying() ? record_in(at) : record_in_pool(at);
 }
@@ -102,6 +146,9 @@ pointer_facts facts_of(context& home, const void* pointer) {
 
 pointer_origin origin_of(const void* pointer) {
   const found_place at{pointer};
+  if (const auto part = at.part(pointer)) {
+    return origin_of_part(pointer, at, *part);
+  }
   if (at.known) {
     auto& all = process_registry();
     const auto held = at.in == nullptr ? all.find(pointer) : all.find_block(at.block.start);

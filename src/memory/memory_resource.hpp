@@ -6,6 +6,7 @@
 
 #include "backend/context.hpp"
 #include "backend/queue.hpp"
+#include "memory/cut_block.hpp"
 
 namespace isthmus {
 
@@ -64,6 +65,11 @@ class memory_resource : public ref_counted {
   }
   // Whether what it gives may be a piece of an allocation that the library knows.
   [[nodiscard]] virtual bool cuts() const noexcept { return false; }
+  // The block at an address in a piece that it entered into the table of such areas
+  // (cut_areas.hpp), under whose lock it is called: calls no driver, takes its own locks alone.
+  [[nodiscard]] virtual cut_block block_at([[maybe_unused]] const void* pointer) noexcept {
+    return {};
+  }
 
   // Whether blocks that nobody freed may go all the same.
   [[nodiscard]] virtual bool may_take_back() const noexcept { return false; }

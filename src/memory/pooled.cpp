@@ -41,13 +41,15 @@ pooled_block run_block(grain& in, const void* pointer) noexcept {
           first->span.load(k_relaxed) * k_grain_bytes};
 }
 
-error not_allocated(const void* pointer) {
-  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-              "{} lies in a pool's memory that is not allocated: it was freed, or never given out",
-              pointer);
-}
-
 }  // namespace
+
+error not_allocated(const void* pointer) {
+  return fail(
+      ISTHMUS_ERROR_INVALID_ARGUMENT,
+      "{} lies in memory of a pool or another resource that is not allocated: it was freed, "
+      "or never given out",
+      pointer);
+}
 
 pooled_block block_holding(grain& in, const void* pointer) noexcept {
   return in.is_slab() ? slab_block(in, pointer) : run_block(in, pointer);

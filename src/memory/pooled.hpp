@@ -46,6 +46,8 @@ struct bare_block {
 // The allocation that holds `pointer`, pooled memory or other. A pooled block that was handed out
 // as a bare pointer gets its record here: from now on what is done with it is ordered as with any
 // other allocation. Null: none of ours. INVALID_ARGUMENT: in a pool, but not allocated.
+// What other allocations lie in is the answer for these: `innermost_at` tells them apart.
 [[nodiscard]] result<ref<allocation>> allocation_at(const void* pointer);
+[[nodiscard]] error not_allocated(const void* pointer);
 
 }  // namespace isthmus

@@ -1,6 +1,8 @@
 #include "memory/raw.hpp"
 
+#include "memory/cut_areas.hpp"
 #include "memory/other_pools.hpp"
+#include "memory/page_map.hpp"
 #include "memory/reaper.hpp"
 #include "memory/reclaimers.hpp"
 #include "memory/registry.hpp"
@@ -11,6 +13,32 @@ namespace {
 // Whether that memory goes back as it is, without a record.
 bool goes_back_bare(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
   return from.orders_frees() || from.giver_of(pointer, nbytes).orders_frees();
+}
+
+error is_in_use(const void* pointer) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "{} is in use by a buffer, or by a resource that stands on this one: free it there",
+              pointer);
+}
+
+// Whether the block that begins there is no bare pointer's: a resource above cut it into blocks of
+// its own, or it has a record, a buffer's say. `pointer` is what a caller wants to free.
+bool is_used_above(memory_resource& from, const void* pointer, std::size_t nbytes) noexcept {
+  auto& giver = from.giver_of(pointer, nbytes);
+  const auto* const in = process_page_map.find(pointer);
+  auto& areas = process_cut_areas();
+  if (giver.as_pool() != nullptr) {
+    return in != nullptr && areas.look(pointer, true).has_value();
+  }
+  switch (areas.place_of(pointer, giver, in != nullptr)) {
+    case cut_areas::place::outside: return false;
+    case cut_areas::place::below_another: return true;
+    case cut_areas::place::innermost: break;
+  }
+  const auto found = areas.look(pointer, in != nullptr);
+  const auto record = process_registry().innermost_part(pointer);
+  return found && record && found->block.holds(record->known.what.base) &&
+         record->known.what.nbytes <= found->block.nbytes;
 }
 
 }  // namespace
@@ -40,6 +68,9 @@ result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t al
 
 result<void> take_back(memory_resource& from, void* pointer, std::size_t nbytes, queue* behind) {
   if (goes_back_bare(from, pointer, nbytes)) {
+    if (allocation::any_within() && is_used_above(from, pointer, nbytes)) {
+      return is_in_use(pointer);
+    }
     return from.deallocate(pointer, nbytes, behind);
   }
   const auto known = process_registry().find(pointer, from);

@@ -6,6 +6,64 @@
 #include "core/sizes.hpp"
 
 namespace isthmus {
+namespace {
+
+using index = run_heap::index;
+
+// The head of the free run that ends right before; k_none if none does.
+index free_run_before(grain_table& table, index first) noexcept {
+  const auto& last = table[first - 1];
+  const auto is = last.is.load(k_relaxed);
+  if (is == grain::state::free_head) {
+    return first - 1;
+  }
+  return is == grain::state::free_last ? first - 1 - last.span.load(k_relaxed) : run_heap::k_none;
+}
+
+bool is_free_at(grain_table& table, index first) noexcept {
+  return table[first].is.load(k_relaxed) == grain::state::free_head;
+}
+
+struct neighbours {
+  index first = run_heap::k_none;
+  index count = 0;
+};
+
+// Free runs side by side that are good for `whom` and come to `wanted` grains; none if none do.
+// Each free run is visited at most twice, whatever is live between them.
+neighbours find_neighbours(grain_table& table, const run_heap& runs, const queue_slots& slots,
+                           index wanted, queue_slots::slot whom) noexcept {
+  neighbours found;
+  const auto is_good = [&](index head) { return slots.good(runs.ticket_of(head), whom); };
+  runs.visit_free(1, [&](index first, index, ticket) {
+    const auto before = free_run_before(table, first);
+    const bool begins = before == run_heap::k_none || !is_good(before);
+    if (found.count != 0 || !begins || !is_good(first)) {
+      return;
+    }
+    auto end = first;
+    while (is_free_at(table, end) && is_good(end)) {
+      end += runs.length_of(end);
+    }
+    if (end - first >= wanted) {
+      found = {first, end - first};
+    }
+  });
+  return found;
+}
+
+// Whether free neighbours can be joined that could not be when they were freed. Visits free runs
+// alone.
+bool has_joinable(grain_table& table, const run_heap& runs, const queue_slots& slots) noexcept {
+  bool found = false;
+  runs.visit_free(1, [&](index first, index count, ticket until) {
+    const auto next = first + count;
+    found = found || (is_free_at(table, next) && slots.joins(until, runs.ticket_of(next)));
+  });
+  return found;
+}
+
+}  // namespace
 
 result<void> region_heap::open() {
   auto table = grain_table::take();
@@ -57,18 +115,19 @@ region_heap::run region_heap::take(index count, std::size_t alignment, queue_slo
   const auto slack =
       alignment > k_grain_bytes ? static_cast<index>(alignment / k_grain_bytes) - 1 : 0;
   const std::lock_guard hold{lock_};
-  const auto unite = [&](index row, index grains) {
-    return runs_.unite(row, grains, count + slack, whom);
-  };
+  const auto wanted = count + slack;
   thrift_ = std::min(thrift_ + (from == cut::sparing ? 1 : 0), k_most_thrift);
-  auto first = runs_.find(count + slack, whom);
-  if (first == run_heap::k_none && any_row(unite)) {
-    first = runs_.find(count + slack, whom);
+  auto first = runs_.find(wanted, whom);
+  if (first == run_heap::k_none && runs_.free_grains() >= wanted) {
+    const auto all = find_neighbours(*table_, runs_, slots_, wanted, whom);
+    if (all.count != 0 && runs_.unite(all.first, all.count, wanted, whom)) {
+      first = runs_.find(wanted, whom);
+    }
   }
-  if (first == run_heap::k_none || is_spared(first, count + slack, from)) {
+  if (first == run_heap::k_none || is_spared(first, wanted, from)) {
     return {};
   }
-  runs_.take(first, count + slack);
+  runs_.take(first, wanted);
   auto* base = address_of(first);
   if (slack != 0) {
     const auto skip = round_up(address(base), alignment) - address(base);
@@ -108,10 +167,12 @@ void region_heap::give(index first, ticket freed) noexcept {
 void region_heap::settle() noexcept {
   const std::lock_guard hold{lock_};
   put_poison_where_work_ended();
-  any_row([&](index first, index count) {
-    runs_.settle(first, count);
-    return false;
-  });
+  if (has_joinable(*table_, runs_, slots_)) {
+    any_row([&](index first, index count) {
+      runs_.settle(first, count);
+      return false;
+    });
+  }
 }
 
 // The first number of `count` free ones, with one of no region on either side. Pre: under the lock.
@@ -248,10 +309,10 @@ region region_heap::take_whole(std::size_t room) noexcept {
   if (fresh_.load(std::memory_order_relaxed) != 0) {
     return {};
   }
-  auto found = regions_.end();
+  auto found = regions_.cend();
   auto inside = run_heap::k_none;
   runs_.visit_free(1, [&](index first, index count, ticket until) {
-    for (auto at = regions_.begin(); at != regions_.end(); ++at) {
+    for (auto at = region_of(first); at != regions_.end() && at->first < first + count; ++at) {
       if (at->first >= first && at->first + at->count <= first + count &&
           at->driver_bytes <= room && slots_.passed(until) && !is_elsewhere_too(*at) &&
           (found == regions_.end() || at->count < found->count)) {

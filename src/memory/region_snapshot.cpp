@@ -25,14 +25,14 @@ void region_heap::count_free(snapshot& seen) const {
 // The grains from `number` on that lie in one region; none if there is no more.
 region_heap::span_of_grains region_heap::grains_from(index number) const noexcept {
   const std::lock_guard hold{lock_};
-  for (const auto& each : regions_) {
-    const auto end = each.first + each.count;
-    if (number < end) {
-      const auto first = std::max(number, each.first);
-      return {first, end - first};
-    }
+  const auto found = std::upper_bound(
+      regions_.begin(), regions_.end(), number,
+      [](index wanted, const region& each) { return wanted < each.first + each.count; });
+  if (found == regions_.end()) {
+    return {};
   }
-  return {};
+  const auto first = std::max(number, found->first);
+  return {first, found->first + found->count - first};
 }
 
 std::size_t region_heap::live_in(slab& in) const noexcept {

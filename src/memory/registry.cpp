@@ -114,6 +114,12 @@ void registry::mark_dying(allocation& record) noexcept {
                std::memory_order_release);
 }
 
+void registry::mark_divided(allocation& record) noexcept {
+  if (record.entry_ != nullptr) {
+    record.entry_->extent.fetch_or(registry_entry::k_has_parts, std::memory_order_acq_rel);
+  }
+}
+
 template <class Visit>
 bool registry::visit_places(const void* pointer, Visit&& visit) noexcept {
   for (auto left = hints_.about(pointer); left != 0; left &= left - 1) {
@@ -248,6 +254,28 @@ ref<allocation> registry::find(const void* pointer, const memory_resource& from)
 
 ref<allocation> registry::find_block(const void* base) noexcept {
   return holder(place_of_block(base), base, [](const allocation&) { return true; });
+}
+
+// References are dropped once no lock is held, as the last one's end takes them.
+std::optional<registry::part> registry::innermost_part(const void* pointer) noexcept {
+  std::array<part, 16> found;  // allocations do not nest as deep
+  std::size_t count = 0;
+  visit_places(pointer, [&](std::uint64_t hashed) {
+    return visit_holders(hashed, pointer, [&](allocation& each) {
+      if (each.lies_within() && !each.is_chunk()) {
+        auto& next = found.at(count++);
+        next.known = each.entry_->tell();
+        next.known.is_dying = !each.try_retain();
+        next.held = ref<allocation>::adopt(next.known.is_dying ? nullptr : &each);
+      }
+      return count == found.size();
+    });
+  });
+  const auto end = found.begin() + static_cast<std::ptrdiff_t>(count);
+  const auto smallest = std::min_element(found.begin(), end, [](const part& a, const part& b) {
+    return a.known.what.nbytes < b.known.what.nbytes;
+  });
+  return smallest == end ? std::nullopt : std::optional<part>{std::move(*smallest)};
 }
 
 bool registry::is_dying(const void* pointer) noexcept {

@@ -35,6 +35,8 @@ class registry {
   bool remove_if(allocation& record, Condition&& is_wanted) noexcept;
   // Nobody refers to it any more; it stays in the table.
   static void mark_dying(allocation& record) noexcept;
+  // Other allocations lie in it from here on. Pre: the caller refers to it.
+  static void mark_divided(allocation& record) noexcept;
 
   // Of the record whose [base, base + nbytes) holds `pointer`, none that lies within another and no
   // pool's block; of a dying one where there is no other. Takes no lock but where others change the
@@ -50,6 +52,13 @@ class registry {
   // in may have a record too.
   [[nodiscard]] std::optional<known_memory> look_block(const void* base) noexcept;
   [[nodiscard]] ref<allocation> find_block(const void* base) noexcept;
+  // Of the smallest allocation with a record that holds `pointer`, lies within another and is not
+  // cut into blocks. Takes locks.
+  struct part {
+    ref<allocation> held;  // null where it is dying
+    known_memory known;
+  };
+  [[nodiscard]] std::optional<part> innermost_part(const void* pointer) noexcept;
   [[nodiscard]] bool is_dying_block(const void* base) noexcept;
 
  private:

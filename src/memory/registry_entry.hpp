@@ -18,7 +18,8 @@ struct known_memory {
   std::uintptr_t home_key = 0;
   memory_resource* from = nullptr;
   std::uintptr_t queue_key = 0;
-  bool is_dying = false;  // nobody refers to it any more, and its memory has not gone back yet
+  bool is_dying = false;   // nobody refers to it any more, and its memory has not gone back yet
+  bool has_parts = false;  // other allocations lie in it
 };
 
 struct alignas(64) registry_entry {
@@ -37,6 +38,7 @@ struct alignas(64) registry_entry {
   static constexpr std::uint64_t k_is_within = 0x8;
   static constexpr std::uint64_t k_is_dying = 0x10;
   static constexpr std::uint64_t k_is_block = 0x20;
+  static constexpr std::uint64_t k_has_parts = 0x40;
 
   // Stores release and loads acquire, so that who sees anything of a change sees the version that
   // was set before, and none of this moves past the version read after. Pre: under the lock, in a
@@ -48,7 +50,7 @@ struct alignas(64) registry_entry {
     base.store(address(what.base), k_release);
     extent.store(std::uint64_t{what.nbytes} << k_extent_shift |
                      static_cast<std::uint64_t>(what.kind) | (of.lies_within() ? k_is_within : 0) |
-                     (of.is_block() ? k_is_block : 0),
+                     (of.is_block() ? k_is_block : 0) | (of.has_parts() ? k_has_parts : 0),
                  k_release);
     where.store(&of.where(), k_release);
     home.store(&of.home(), k_release);
@@ -74,7 +76,8 @@ struct alignas(64) registry_entry {
             home_key.load(k_acquire),
             from.load(k_acquire),
             queue_key.load(k_acquire),
-            (seen & k_is_dying) != 0};
+            (seen & k_is_dying) != 0,
+            (seen & k_has_parts) != 0};
   }
 };
 

@@ -78,9 +78,25 @@ std::byte* arena::take(std::size_t nbytes, std::size_t alignment, queue_slots::s
   return taken.begin;
 }
 
-result<arena::blocks::iterator> arena::begin_free(const void* pointer) noexcept {
+arena::blocks::iterator arena::find(const void* pointer) noexcept {
   auto at = blocks_.upper_bound(address(pointer));
-  if (at == blocks_.begin() || address(pointer) - (--at)->first >= at->second.nbytes) {
+  return at == blocks_.begin() || address(pointer) - (--at)->first >= at->second.nbytes
+             ? blocks_.end()
+             : at;
+}
+
+cut_block arena::block_at(const void* pointer) noexcept {
+  const auto at = find(pointer);
+  if (at == blocks_.end()) {
+    return {};
+  }
+  const auto& found = at->second;
+  return {found.begin, found.nbytes, found.state == block::live};
+}
+
+result<arena::blocks::iterator> arena::begin_free(const void* pointer) noexcept {
+  const auto at = find(pointer);
+  if (at == blocks_.end()) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "{} is no memory of this resource: free it where it came from", pointer);
   }

@@ -11,7 +11,7 @@
 #include <mutex>
 #include <set>
 
-#include "memory/allocation.hpp"
+#include "memory/cut_areas.hpp"
 #include "memory/queue_slots.hpp"
 
 namespace isthmus {
@@ -19,7 +19,7 @@ namespace isthmus {
 class alignas(64) arena {
  public:
   struct superblock {
-    ref<allocation> memory;
+    cut_chunk memory;
     arena* home = nullptr;
     std::size_t out = 0;  // bytes that are in no free block
 
@@ -57,6 +57,8 @@ class alignas(64) arena {
   [[nodiscard]] std::byte* take(std::size_t nbytes, std::size_t alignment, queue_slots::slot whom,
                                 const queue_slots& slots);
   [[nodiscard]] bool has_free() const noexcept { return !free_.empty(); }
+  // The block that holds `pointer`; of no bytes where none does.
+  [[nodiscard]] cut_block block_at(const void* pointer) noexcept;
   // INVALID_ARGUMENT for what is no live block of these.
   [[nodiscard]] result<blocks::iterator> begin_free(const void* pointer) noexcept;
   void end_free(blocks::iterator gone, ticket freed, queue_slots& slots) noexcept;
@@ -66,6 +68,8 @@ class alignas(64) arena {
   [[nodiscard]] bool remove(superblock& whole, const queue_slots& slots) noexcept;
 
  private:
+  // The end of the table where no block holds it.
+  [[nodiscard]] blocks::iterator find(const void* pointer) noexcept;
   void split(blocks::iterator whole, std::size_t first);
   [[nodiscard]] bool can_join(blocks::iterator first, blocks::iterator second,
                               const queue_slots& slots) const noexcept;

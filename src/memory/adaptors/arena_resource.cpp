@@ -139,6 +139,15 @@ result<void> arena_resource::deallocate(void* pointer, std::size_t, queue* behin
   return {};
 }
 
+cut_block arena_resource::block_at(const void* pointer) noexcept {
+  auto* const in = arena_at(pointer);
+  if (in == nullptr) {
+    return {};
+  }
+  const std::lock_guard hold{in->lock};
+  return in->block_at(pointer);
+}
+
 // What is taken out goes back once no lock is held.
 void arena_resource::give_back_whole() noexcept {
   decltype(superblocks_) gone;

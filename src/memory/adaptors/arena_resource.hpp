@@ -32,6 +32,7 @@ class arena_resource final : public keeping_resource {
                                        queue& on) override;
   // INVALID_ARGUMENT for what is no block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
 
  private:
   // Bytes of the limit that a superblock has.

@@ -34,6 +34,13 @@ result<std::size_t> cutting_resource::alignment_of(std::size_t nbytes,
   return alignment != 0 ? alignment : where().properties().base_alignment;
 }
 
+result<cutting_resource::chunk> cutting_resource::take_chunk(std::size_t nbytes,
+                                                             std::size_t alignment, queue& on) {
+  auto memory = allocation::create(on, {kind(), nbytes, alignment}, &upstream());
+  ISTHMUS_TRY(memory);
+  return chunk{*std::move(memory), *this};
+}
+
 // Its end may have to ask a driver what still runs.
 void cutting_resource::last_reference_gone() noexcept {
   if (os::drivers_are_gone()) {

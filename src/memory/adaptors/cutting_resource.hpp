@@ -5,7 +5,7 @@
 // on them that the library knows of. What else may still use it is told by `hold_behind`.
 
 #include "memory/adaptors/adaptor.hpp"
-#include "memory/allocation.hpp"
+#include "memory/cut_areas.hpp"
 #include "memory/queue_slots.hpp"
 #include "memory/reaper.hpp"
 
@@ -25,11 +25,10 @@ class cutting_resource : public adaptor, public reclaimable {
   void freed(const void*, std::size_t) noexcept final {}
 
  protected:
-  using chunk = ref<allocation>;
+  using chunk = cut_chunk;
 
-  [[nodiscard]] result<chunk> take_chunk(std::size_t nbytes, std::size_t alignment, queue& on) {
-    return allocation::create(on, {kind(), nbytes, alignment}, &upstream());
-  }
+  // Pre of this, and of the end of what it gives: no lock is held. Throws std::bad_alloc.
+  [[nodiscard]] result<chunk> take_chunk(std::size_t nbytes, std::size_t alignment, queue& on);
   // All that is on `behind` now may use the chunk, which goes back no sooner than it has ended;
   // waits for it where there is no memory to note it. False where nobody can tell: then nobody may
   // ever have the chunk.

@@ -7,6 +7,7 @@
 
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
+#include "core/undo.hpp"
 #include "memory/pressure.hpp"
 
 namespace isthmus {
@@ -60,7 +61,10 @@ debug_resource::~debug_resource() {
   let_go(0);
   live_.visit([this](const note& left) {
     if (left.is_damaged) {
-      static_cast<void>(adaptor::deallocate(left.base(), left.all_bytes(), nullptr));
+      auto gone = left;
+      static_cast<void>(give_back(gone, nullptr));
+    } else {
+      process_cut_areas().remove(left.area);
     }
   });
 }
@@ -85,20 +89,39 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
   }
   auto base = take(nbytes + 2 * zone, alignment, on);
   ISTHMUS_TRY(base);
-  const auto made =
-      is_over(on) ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
+  auto made = is_over(on) ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
   if (made.zone != 0) {  // before anybody finds the note
     fill(made.base(), k_zone, zone);
     fill(made.start, k_never_written, nbytes);
     fill(made.start + nbytes, k_zone, zone);
   }
   try {
-    live_.put(made.start, made);
+    enter(made);
   } catch (const std::bad_alloc&) {
     static_cast<void>(adaptor::deallocate(*base, made.all_bytes(), &on));
     throw;
   }
   return static_cast<void*>(made.start);
+}
+
+// Throws std::bad_alloc, and then nothing is done.
+void debug_resource::enter(note& made) {
+  auto& areas = process_cut_areas();
+  made.area =
+      areas.add({made.base(), made.all_bytes(), this, cut_block{made.start, made.nbytes, true}});
+  undo forget{[&] { areas.remove(made.area); }};
+  live_.put(made.start, made);
+  forget.dismiss();
+}
+
+result<void> debug_resource::give_back(note& gone, queue* behind) noexcept {
+  auto& areas = process_cut_areas();
+  auto area = areas.take(gone.area);
+  auto done = adaptor::deallocate(gone.base(), gone.all_bytes(), behind);
+  if (!done) {
+    gone.area = areas.put_back(std::move(area));
+  }
+  return done;
 }
 
 result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noexcept {
@@ -117,8 +140,9 @@ result<void> debug_resource::deallocate(void* pointer, std::size_t, queue*) noex
     tell(done.failure());
     noted.mapped().is_damaged = true;
   } else if (block.zone == 0) {
-    done = adaptor::deallocate(block.base(), block.all_bytes(), nullptr);
+    done = give_back(noted.mapped(), nullptr);
   } else {
+    process_cut_areas().end_block(block.area);
     fill(block.start, k_freed, block.nbytes);
     keep(std::move(noted));
     let_go(most_kept_);
@@ -179,12 +203,14 @@ debug_resource::note* debug_resource::take_oldest(std::size_t most) noexcept {
 
 void debug_resource::let_go(std::size_t most) noexcept {
   while (auto* const oldest = take_oldest(most)) {
-    const auto gone = freed_.take(oldest->start);
-    const auto& block = gone.mapped();
+    auto gone = freed_.take(oldest->start);
+    auto& block = gone.mapped();
     if (const auto bad = damage_of_freed(block)) {
       tell(bad);
     }
-    static_cast<void>(adaptor::deallocate(block.base(), block.all_bytes(), nullptr));
+    if (!give_back(block, nullptr)) {
+      process_cut_areas().remove(block.area);
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/adaptors/pointer_table.hpp"
+#include "memory/cut_areas.hpp"
 
 namespace isthmus {
 
@@ -54,6 +55,7 @@ class debug_resource final : public adaptor {
     std::size_t zone;      // 0: it passes unchecked
     note* next = nullptr;  // freed after it
     bool is_damaged = false;
+    cut_areas::entry area = {};  // of all its bytes
 
     [[nodiscard]] std::byte* base() const noexcept { return start - zone; }
     [[nodiscard]] std::size_t all_bytes() const noexcept { return nbytes + 2 * zone; }
@@ -68,7 +70,9 @@ class debug_resource final : public adaptor {
   void tell(const error& what) noexcept;
   void keep(pointer_table<note>::entry freed) noexcept;
   void let_go(std::size_t most) noexcept;
-  void give_back(const note& freed) noexcept;
+  void enter(note& made);
+  // To upstream; on failure it is known as before.
+  result<void> give_back(note& gone, queue* behind) noexcept;
   [[nodiscard]] note* take_oldest(std::size_t most) noexcept;
 
   const std::size_t most_kept_;

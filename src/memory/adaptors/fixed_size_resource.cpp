@@ -181,6 +181,17 @@ result<void> fixed_size_resource::deallocate(void* pointer, std::size_t, queue* 
   return {};
 }
 
+cut_block fixed_size_resource::block_at(const void* pointer) noexcept {
+  const std::lock_guard hold{lock_};
+  auto* const in = slab_of(pointer);
+  if (in == nullptr) {
+    return {};
+  }
+  auto* const base = static_cast<std::byte*>(in->memory->what().base);
+  const auto number = (address(pointer) - address(base)) / block_bytes_;
+  return {base + number * block_bytes_, block_bytes_, in->blocks[number].live};
+}
+
 bool fixed_size_resource::is_whole(const slab& of) const noexcept {
   return of.out == 0 && std::all_of(of.blocks.begin(), of.blocks.end(),
                                     [&](const block& each) { return slots().passed(each.freed); });

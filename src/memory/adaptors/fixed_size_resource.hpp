@@ -30,6 +30,7 @@ class fixed_size_resource final : public keeping_resource {
                                        queue& on) override;
   // INVALID_ARGUMENT for what is no block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
 
  private:
   struct slab;

@@ -1,25 +1,27 @@
 #include "memory/adaptors/monotonic_resource.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <mutex>
 
 #include "core/sizes.hpp"
 
 namespace isthmus {
 
-void* monotonic_resource::cut_of(piece& from, std::size_t nbytes, std::size_t alignment) noexcept {
+void* monotonic_resource::cut_of(piece& from, std::size_t nbytes, std::size_t alignment) {
   const auto& whole = from.memory->what();
   const auto base = address(whole.base);
   const auto begin = ((base + from.used + alignment - 1) & ~(alignment - 1)) - base;
   if (begin > whole.nbytes || nbytes > whole.nbytes - begin) {
     return nullptr;
   }
+  from.blocks.push_back({begin, nbytes, true});
   from.used = begin + nbytes;
   return static_cast<std::byte*>(whole.base) + begin;
 }
 
 // A few are looked at: a queue whose chunk lies behind those of others has one of its own soon.
-void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const queue& on) noexcept {
+void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const queue& on) {
   constexpr int k_most_looks = 8;
   int looks = 0;
   for (auto each = pieces_.rbegin(); each != pieces_.rend() && looks < k_most_looks; ++each) {
@@ -50,7 +52,7 @@ bool monotonic_resource::try_note(queue& on) noexcept try {
 }
 
 void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignment,
-                                        queue* on) noexcept {
+                                        queue* on) noexcept try {
   if (nbytes == 0 || !is_plain(alignment, on)) {
     return nullptr;
   }
@@ -58,6 +60,8 @@ void* monotonic_resource::allocate_warm(std::size_t nbytes, std::size_t alignmen
   return knows(*on)
              ? cut(nbytes, alignment != 0 ? alignment : where().properties().base_alignment, *on)
              : nullptr;
+} catch (const std::bad_alloc&) {
+  return nullptr;
 }
 
 // The lock is held over no call of upstream's: threads that need a chunk at once take one each, and
@@ -82,22 +86,64 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
   ISTHMUS_TRY(made);
   auto until = on.quiet() ? result<ref<event>>{ref<event>{}} : on.pending();
   ISTHMUS_TRY(until);
+  piece next{*std::move(made), *std::move(until), &on};
+  void* const first = cut_of(next, nbytes, *checked);
   const std::lock_guard hold{lock_};
-  pieces_.push_back({*std::move(made), *std::move(until), &on, 0});
+  pieces_.reserve(pieces_.size() + 1);  // a piece must not end under the lock
+  pieces_.push_back(std::move(next));
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
-  return cut_of(pieces_.back(), nbytes, *checked);
+  return first;
+}
+
+// The last pieces are the largest, and most blocks lie in them.
+monotonic_resource::place monotonic_resource::place_of(const void* pointer) noexcept {
+  const auto in = std::find_if(pieces_.rbegin(), pieces_.rend(), [&](const piece& each) {
+    return address(pointer) - address(each.memory->what().base) < each.used;
+  });
+  if (in == pieces_.rend()) {
+    return {};
+  }
+  const auto offset = address(pointer) - address(in->memory->what().base);
+  const auto next =
+      std::upper_bound(in->blocks.begin(), in->blocks.end(), offset,
+                       [](std::size_t wanted, const block& each) { return wanted < each.begin; });
+  const bool is_in_one =
+      next != in->blocks.begin() && offset - std::prev(next)->begin < std::prev(next)->nbytes;
+  return {&*in, is_in_one ? &*std::prev(next) : nullptr};
+}
+
+cut_block monotonic_resource::block_at(const void* pointer) noexcept {
+  const std::lock_guard hold{lock_};
+  const auto found = place_of(pointer);
+  if (found.at == nullptr) {
+    return {};
+  }
+  auto* const base = static_cast<std::byte*>(found.in->memory->what().base);
+  return {base + found.at->begin, found.at->nbytes, found.at->live};
+}
+
+result<void> monotonic_resource::end_block(const void* pointer) noexcept {
+  const auto found = place_of(pointer);
+  if (found.at == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} is no memory of this resource's, or was released", pointer);
+  }
+  if (address(found.in->memory->what().base) + found.at->begin != address(pointer)) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "{} lies inside a block of this resource: free the pointer that was allocated",
+                pointer);
+  }
+  if (!found.at->live) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
+  }
+  found.at->live = false;
+  return {};
 }
 
 result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
   {
     const std::lock_guard hold{lock_};
-    const auto found = std::find_if(pieces_.rbegin(), pieces_.rend(), [&](const piece& each) {
-      return address(pointer) - address(each.memory->what().base) < each.used;
-    });
-    if (found == pieces_.rend()) {
-      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                  "{} is no memory of this resource's, or was released", pointer);
-    }
+    ISTHMUS_TRY(end_block(pointer));
     if (behind == nullptr || try_note(*behind)) {
       return {};
     }
@@ -119,7 +165,7 @@ void monotonic_resource::release_all() noexcept {
       return hold_behind(*each.memory, *on);
     });
     if (!told) {
-      static_cast<void>(each.memory.detach());  // lost memory, not lost data
+      each.memory.lose();  // lost memory, not lost data
     }
   }
 }

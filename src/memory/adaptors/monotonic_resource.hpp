@@ -2,8 +2,8 @@
 // Cuts blocks off chunks one behind the other, and gives all chunks back together.
 //
 // Choose it for what is allocated bit by bit and ends at once: a batch, a request, a parse. A block
-// costs a lock of a few instructions, and its free a look for its chunk. Chunks double, so there
-// are few of them.
+// costs a lock of a few instructions and 24 bytes of the host's, its free two searches. Chunks
+// double, so there are few of them.
 
 #include <vector>
 
@@ -25,28 +25,45 @@ class monotonic_resource final : public cutting_resource {
                                        queue& on) override;
   [[nodiscard]] void* allocate_warm(std::size_t nbytes, std::size_t alignment,
                                     queue* on) noexcept override;
-  // Gives nothing back. INVALID_ARGUMENT for what lies in no chunk.
+  // Gives nothing back, but the block is not live from here on. INVALID_ARGUMENT for what is no
+  // block, lies inside one, or was freed before.
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] cut_block block_at(const void* pointer) noexcept override;
 
   [[nodiscard]] bool may_take_back() const noexcept override { return true; }
   // All chunks go back, behind what was on their blocks' queues.
   void release_all() noexcept;
 
  private:
+  // In a piece, in the order of their addresses.
+  struct block {
+    std::size_t begin;  // from the piece's base
+    std::size_t nbytes;
+    bool live;
+  };
   struct piece {
     chunk memory;
     // What upstream had it behind, on the queue that it was taken for; null: nothing.
     ref<event> until;
     const queue* taken_on = nullptr;
     std::size_t used = 0;
+    std::vector<block> blocks = {};
   };
 
   ~monotonic_resource() override { release_all(); }
   void let_go() noexcept override { delete this; }
   // Pre for these: `lock_` is held. Null where there is no room that is good for the queue.
-  [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const queue& on) noexcept;
-  [[nodiscard]] static void* cut_of(piece& from, std::size_t nbytes,
-                                    std::size_t alignment) noexcept;
+  // Throws std::bad_alloc, and then nothing is done.
+  [[nodiscard]] void* cut(std::size_t nbytes, std::size_t alignment, const queue& on);
+  [[nodiscard]] static void* cut_of(piece& from, std::size_t nbytes, std::size_t alignment);
+  // Null where no piece, or no block, holds the address.
+  struct place {
+    piece* in = nullptr;
+    block* at = nullptr;
+  };
+  [[nodiscard]] place place_of(const void* pointer) noexcept;
+  // Ends the block that begins there. INVALID_ARGUMENT.
+  [[nodiscard]] result<void> end_block(const void* pointer) noexcept;
   void note(queue& on);
   [[nodiscard]] bool try_note(queue& on) noexcept;
   [[nodiscard]] bool knows(const queue& on) const noexcept;

@@ -1,0 +1,80 @@
+#include "memory/innermost.hpp"
+
+#include <utility>
+
+#include "core/sizes.hpp"
+#include "memory/cut_areas.hpp"
+#include "memory/page_map.hpp"
+#include "memory/pooled.hpp"
+
+namespace isthmus {
+namespace {
+
+bool is_inside(const known_memory& part, const cut_block& block) noexcept {
+  return part.what.nbytes <= block.nbytes && block.holds(part.what.base);
+}
+
+inner_part of_record(registry::part found) noexcept {
+  const auto now = found.held ? inner_part::state::live : inner_part::state::waiting;
+  const auto what = found.known.what;
+  auto* const from = found.known.from;
+  return {now, static_cast<std::byte*>(what.base), what.nbytes, from, std::move(found)};
+}
+
+}  // namespace
+
+std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexcept {
+  const auto cut = process_cut_areas().look(pointer, in_pool);
+  if (!cut) {
+    auto record = process_registry().innermost_part(pointer);
+    return record ? std::optional{of_record(std::move(*record))} : std::nullopt;
+  }
+  const auto& block = cut->block;
+  if (!block.is_live) {
+    return inner_part{};
+  }
+  // A block's record is that of all of it, also of what lies past the bytes that were requested.
+  auto record = process_registry().innermost_part(block.base);
+  if (record && is_inside(record->known, block)) {
+    return of_record(std::move(*record));
+  }
+  return inner_part{inner_part::state::live, block.base, block.nbytes, cut->cutter, std::nullopt};
+}
+
+bool is_cut(const void* pointer) noexcept {
+  return process_cut_areas().look(pointer, false).has_value();
+}
+
+byte_range block_extent::range() const noexcept {
+  const auto begin = address(base) - address(memory->start_of_uses());
+  return {begin, begin + nbytes};
+}
+
+result<block_extent> innermost_at(const void* pointer) {
+  auto around = allocation_at(pointer);
+  ISTHMUS_TRY(around);
+  auto memory = *std::move(around);
+  const bool in_pool = process_page_map.find(pointer) != nullptr;
+  if (!memory && process_registry().is_dying(pointer)) {
+    return not_allocated(pointer);
+  }
+  const bool is_divided = memory ? memory->has_parts() : is_cut(pointer);
+  auto part = is_divided ? inner_part_at(pointer, in_pool) : std::nullopt;
+  if (part && part->now != inner_part::state::live) {
+    return not_allocated(pointer);
+  }
+  if (!memory) {
+    return block_extent{};
+  }
+  if (!part) {
+    auto* const base = static_cast<std::byte*>(memory->what().base);
+    const auto nbytes = memory->what().nbytes;
+    return block_extent{std::move(memory), base, nbytes};
+  }
+  if (part->record) {
+    memory = std::move(part->record->held);
+  }
+  return block_extent{std::move(memory), part->base, part->nbytes};
+}
+
+}  // namespace isthmus
