@@ -89,6 +89,7 @@ class model {
     EXPECT_TRUE(same(it_.host_read(), host_.data));
     EXPECT_TRUE(same(patiently_read(), host_.data));
   }
+
  private:
   using range = im::element_range;
 
