@@ -101,7 +101,7 @@ void construct_alias(buffer* where, nb::handle source, nb::handle queue);
 
 extern PyType_Slot buffer_slots[];
 
-// Whether freeing it, or ending an export or its object, may wait for the device, or take long: that
+// Whether freeing it, or ending an export or its object, may wait for the device or take long: that
 // is done without the interpreter's lock.
 [[nodiscard]] bool free_may_wait(const buffer& of) noexcept;
 // Lets other threads run meanwhile where that takes long.
