@@ -119,6 +119,14 @@ typedef struct isthmus_owner_s {
 
 /* ---- platforms and devices ------------------------------------------------------------------- */
 
+/* The library to be opened for "cuda", "opencl" or "sycl", by its path, several of OpenCL joined by
+ * ':'; "" for the standard one. To be called before devices are first queried: a driver is opened
+ * once. ISTHMUS_CUDA_LIBRARY, ISTHMUS_OPENCL_LIBRARY and ISTHMUS_SYCL_LIBRARY in the environment
+ * come first, except in programs that run with more rights than their caller. INVALID_ARGUMENT for
+ * another backend. */
+ISTHMUS_API isthmus_status_t isthmus_driver_library(const char* backend,
+                                                    const char* path) ISTHMUS_NOEXCEPT;
+
 typedef struct isthmus_platform_info_s {
   size_t struct_size;
   const char* backend; /* "host", "sim", "cuda", "opencl" */
@@ -1000,6 +1008,11 @@ ISTHMUS_API void isthmus_buffer_release(isthmus_buffer_t* buffer) ISTHMUS_NOEXCE
  * as in release, with the last export at the latest. Freeing twice does nothing. A slice's free
  * affects only the slice. */
 ISTHMUS_API void isthmus_buffer_free(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
+/* Whether isthmus_buffer_free, or the end of the last export or reference, may call the driver,
+ * whose frees wait for all work on the device, or a resource of the caller's. A caller that holds a
+ * lock which such work may need, as Python's, releases it first. 0: the memory returns to a pool.
+ * Costs some nanoseconds. */
+ISTHMUS_API int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 
 typedef struct isthmus_buffer_info_s {
   size_t struct_size;
@@ -1458,6 +1471,20 @@ ISTHMUS_API isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unifie
 ISTHMUS_API isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified,
                                                      isthmus_queue_t* queue, size_t offset,
                                                      size_t nbytes,
+                                                     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
+/* What a call on the range would wait for beside its own copy, as an event to be waited for first,
+ * in steps if need be: the calls themselves cannot be interrupted, and hold up other threads' calls
+ * on the buffer. `event` becomes NULL where that is nothing; an event of several operations cannot
+ * fail. In a forked child it is always NULL. Errors as isthmus_unified_to_host. */
+typedef int32_t isthmus_arrival_t;
+enum {
+  ISTHMUS_ARRIVAL_BEGUN = 0, /* copies to the host that are on their way into the range */
+  ISTHMUS_ARRIVAL_FETCH = 1, /* the same; begins those that have to wait for work on the device */
+  ISTHMUS_ARRIVAL_WORK = 2   /* as BEGUN, and the work on the device copy and on `queue` so far */
+};
+ISTHMUS_API isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified,
+                                                     isthmus_queue_t* queue, size_t offset,
+                                                     size_t nbytes, isthmus_arrival_t mode,
                                                      isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* The device copies of many, with one look for writes; a failure of one does not keep the others
  * back, the first is told. `queue` NULL: each one's own. */

@@ -2466,6 +2466,13 @@ class _UnifiedMemory:
         """
 
     @property
+    def __array_interface__(self) -> Any:
+        """
+        There is none: NumPy asks for it after a wait for the host copy that was interrupted,
+        whose exception it dropped, and then gets that again.
+        """
+
+    @property
     def device(self) -> Any:
         """
         The device copy, brought up to date: an Array, or on the host platform, where one

@@ -15,17 +15,22 @@ _OPENCL = "libintelocl.so"
 _SYCL = "libDPCTLSyclInterface.so"
 
 
-def prepare() -> None:
-    """Tells the library where Intel's OpenCL runtime and dpctl lie, unless the user told it."""
-    _tell("ISTHMUS_OPENCL_LIBRARY", _opencl())
-    _tell("ISTHMUS_SYCL_LIBRARY", _sycl())
+def libraries() -> list[tuple[str, str]]:
+    """Where Intel's OpenCL runtime and dpctl lie, unless the environment names them.
 
-
-def _tell(variable: str, candidates: Iterator[str]) -> None:
-    if variable not in os.environ:
-        found = next(filter(os.path.exists, candidates), None)
-        if found is not None:
-            os.environ[variable] = found
+    Pairs of a backend and a path. The environment itself stays as it is: children inherit it.
+    """
+    searches = (
+        ("opencl", "ISTHMUS_OPENCL_LIBRARY", _opencl),
+        ("sycl", "ISTHMUS_SYCL_LIBRARY", _sycl),
+    )
+    found = []
+    for backend, variable, search in searches:
+        if not os.environ.get(variable):
+            path = next(filter(os.path.exists, search()), None)
+            if path is not None:
+                found.append((backend, path))
+    return found
 
 
 def _opencl() -> Iterator[str]:

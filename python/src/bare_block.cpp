@@ -16,7 +16,8 @@ class bare_block {
   bare_block(const resource& from, const queue& on, std::size_t nbytes)
       : from_{resource_handle::retained(from.raw.get())},
         on_{queue_handle::retained(on.raw.get())},
-        nbytes_{nbytes} {
+        nbytes_{nbytes},
+        is_pooled_{from.is_pool} {
     const carrying exceptions;
     isthmus_status_t status;
     {
@@ -28,6 +29,7 @@ class bare_block {
   bare_block(const bare_block&) = delete;
   bare_block& operator=(const bare_block&) = delete;
   ~bare_block() {
+    const gil_release released{!is_pooled_};  // else the driver may wait for its device
     if (isthmus_resource_deallocate(from_.get(), pointer_, nbytes_, 0, on_.get()) != ISTHMUS_OK &&
         !is_forked_child()) {
       std::fprintf(stderr, "isthmus: %zu bytes at %p were not freed: %s\n", nbytes_, pointer_,
@@ -39,9 +41,10 @@ class bare_block {
   }
 
  private:
-  resource_handle from_;
-  queue_handle on_;
+  owned_handle<isthmus_resource_t> from_;
+  owned_handle<isthmus_queue_t> on_;
   std::size_t nbytes_;
+  bool is_pooled_;
   void* pointer_ = nullptr;
 };
 

@@ -51,6 +51,11 @@ void* export_to_host(const buffer& of) {
   return pointer;
 }
 
+void end_export(const buffer& of) noexcept {
+  const gil_release released{free_may_wait(of)};
+  isthmus_buffer_unexport(of.raw.get());
+}
+
 nb::handle part_type(const buffer& of, nb::handle object) noexcept {
   const bool memory = instance_of<buffer>(types.memory[0], object) != nullptr;
   return memory ? types.memory[of.kind] : types.buffer;
@@ -138,15 +143,13 @@ int get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   }
   if (PyBuffer_FillInfo(view, self, pointer, static_cast<Py_ssize_t>(of.nbytes),
                         of.read_only ? 1 : 0, flags) != 0) {
-    isthmus_buffer_unexport(of.raw.get());
+    end_export(of);
     return -1;
   }
   return 0;
 }
 
-void release_view(PyObject* self, Py_buffer*) noexcept {
-  isthmus_buffer_unexport(buffer_of(self)->raw.get());
-}
+void release_view(PyObject* self, Py_buffer*) noexcept { end_export(*buffer_of(self)); }
 
 nb::object buffer_repr(nb::handle self) {
   const auto& of = require_buffer(self);
@@ -183,6 +186,7 @@ constexpr const char* k_owner_capsule = "isthmus_owner_t";
 
 void release_owner(PyObject* capsule) noexcept {
   auto* owner = static_cast<isthmus_owner_t*>(PyCapsule_GetPointer(capsule, k_owner_capsule));
+  const gil_release released;
   owner->release(owner->object);
   delete owner;
 }
@@ -193,7 +197,10 @@ nb::object disown(const buffer& self) {
   check(isthmus_buffer_disown(self.raw.get(), &pointer, owner.get()));
   const nb::object capsule = nb::steal(PyCapsule_New(owner.get(), k_owner_capsule, &release_owner));
   if (!capsule.is_valid()) {
-    owner->release(owner->object);
+    {
+      const gil_release released;
+      owner->release(owner->object);
+    }
     raise_set();
   }
   static_cast<void>(owner.release());  // the capsule's

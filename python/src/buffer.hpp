@@ -29,7 +29,6 @@ struct buffer {
   std::size_t nbytes;
   isthmus_kind_t kind;
   bool read_only;
-  bool is_slow_to_free = false;  // as it waits for the device
   // As a number, once it was asked for: it never changes, and making a number of it costs as much
   // as all the rest of asking. Guarded by the interpreter's lock.
   mutable nb::object address{};
@@ -61,9 +60,10 @@ extern collected_garbage collected;
 [[nodiscard]] isthmus_buffer_info_t info_of(const buffer& of);
 [[nodiscard]] nb::object address_of(const buffer& self);
 // Waits for what is pending, which Ctrl-C interrupts, and gives the host's pointer; to be followed
-// by isthmus_buffer_unexport. The library's errors.
+// by `end_export`. The library's errors.
 [[nodiscard]] void* export_to_host(const buffer& of);
-// For the buffer protocol, the host's pointer, to be followed by isthmus_buffer_unexport; nullptr
+void end_export(const buffer& of) noexcept;
+// For the buffer protocol, the host's pointer, to be followed by `end_export`; nullptr
 // with Python's error set: BufferError for device kind, ReadOnlyError.
 [[nodiscard]] void* export_view(const buffer& of, int flags) noexcept;
 // The class that parts of `of` have: Buffer, or the one of isthmus.memory.
@@ -101,6 +101,9 @@ void construct_alias(buffer* where, nb::handle source, nb::handle queue);
 
 extern PyType_Slot buffer_slots[];
 
+// Whether freeing it, or ending an export or its object, may wait for the device or take long: that
+// is done without the interpreter's lock.
+[[nodiscard]] bool free_may_wait(const buffer& of) noexcept;
 // Lets other threads run meanwhile where that takes long.
 void free_buffer(const buffer& self) noexcept;
 

@@ -22,7 +22,7 @@ namespace {
 
 // What takes no longer than letting go of the lock would.
 constexpr std::size_t k_quick_bytes = 64 * 1024;
-// Giving back so much takes the system a while.
+// Freeing so much takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
 
 isthmus_kind_t kind_of(const isthmus_buffer_t* made) {
@@ -100,9 +100,15 @@ buffer::~buffer() {
     collected.bytes += nbytes;
   }
   const free_within_scope counted;
-  const gil_release released{is_slow_to_free ||
-                             (nbytes >= k_slow_release_bytes && !base.is_valid())};
+  const gil_release released{free_may_wait(*this)};
   raw = buffer_handle{};
+}
+
+bool free_may_wait(const buffer& of) noexcept {
+  if (queue_of_buffer(of).on_host && of.nbytes < k_slow_release_bytes) {
+    return false;
+  }
+  return isthmus_buffer_free_may_wait(of.raw.get()) != 0;
 }
 
 void free_buffer(const buffer& self) noexcept {
@@ -110,7 +116,7 @@ void free_buffer(const buffer& self) noexcept {
     tell_of_free(self.counted_by);
   }
   const free_within_scope counted;
-  const gil_release released{self.is_slow_to_free};
+  const gil_release released{free_may_wait(self)};
   isthmus_buffer_free(self.raw.get());
 }
 

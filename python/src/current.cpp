@@ -109,7 +109,11 @@ void before_drivers(const char* filter) {
   if (prepared || opens_none) {
     return;
   }
-  nb::module_::import_("isthmus._drivers").attr("prepare")();
+  // Handed to the library and not to the environment, which is our children's too.
+  const nb::object found = nb::module_::import_("isthmus._drivers").attr("libraries")();
+  for (const nb::handle each : found) {
+    check(isthmus_driver_library(nb::cast<const char*>(each[0]), nb::cast<const char*>(each[1])));
+  }
   prepared = true;
 }
 

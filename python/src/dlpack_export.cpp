@@ -32,7 +32,9 @@ struct lent_tensor {
 
   ~lent_tensor() {
     if (exported) {
+      const held_gil_release released{isthmus_buffer_free_may_wait(exported.get()) != 0};
       isthmus_buffer_unexport(exported.get());
+      exported = buffer_handle{};
     }
     isthmus_result_free(result);
   }

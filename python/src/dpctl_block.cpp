@@ -2,11 +2,14 @@
 
 #include "buffer.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 #include "sycl_objects.hpp"
 
 namespace isthmus::python {
 
+// Called by dpctl, with the interpreter's lock or without.
 void dpctl_block::operator()(void*) noexcept {
+  const held_gil_release released{memory != nullptr && isthmus_buffer_free_may_wait(memory) != 0};
   if (told != nullptr) {
     isthmus_buffer_release(told);
   }

@@ -47,6 +47,19 @@ class gil_release {
   PyThreadState* state_;
 };
 
+// The same where the caller may be without the lock, or the interpreter gone: in destructors that
+// other libraries call.
+class held_gil_release : public gil_release {
+ public:
+  explicit held_gil_release(bool wanted = true) : gil_release{wanted && is_held()} {}
+
+ private:
+  [[nodiscard]] static bool is_held() noexcept {
+    return Py_IsInitialized() != 0 && PyGILState_GetThisThreadState() != nullptr &&
+           PyGILState_Check() != 0;
+  }
+};
+
 // While it lives a request neither waits nor calls functions, which may need the interpreter's
 // lock. With `at_hand` it does not call the driver either: a driver that runs a function of the
 // program's may hold locks of its own till that has the interpreter's.

@@ -78,10 +78,8 @@ nb::object open(nb::handle given, nb::handle device, nb::handle queue) {
   }
   check(status);
   nb::object made = nb::inst_alloc(types.buffer);
-  auto* const self = nb::inst_ptr<buffer>(made);
-  new (self) buffer{std::move(opened),   std::move(on),     nb::object{},
-                    ISTHMUS_KIND_DEVICE, handle.raw.nbytes, false};
-  self->is_slow_to_free = true;
+  new (nb::inst_ptr<buffer>(made)) buffer{std::move(opened),   std::move(on),     nb::object{},
+                                          ISTHMUS_KIND_DEVICE, handle.raw.nbytes, false};
   nb::inst_mark_ready(made);
   return made;
 }

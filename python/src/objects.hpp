@@ -5,6 +5,7 @@
 // object. All of it is guarded by the interpreter's lock.
 
 #include "common.hpp"
+#include "gil.hpp"
 
 #include <memory>
 #include <string>
@@ -12,6 +13,23 @@
 namespace isthmus::python {
 
 class device_pools;
+
+// The reference that a Python object has. Releases it without the interpreter's lock: with the last
+// one drivers free what it stands for, and wait for their device.
+template <class Noun>
+class owned_handle : public counted_handle<Noun> {
+ public:
+  owned_handle() noexcept = default;
+  owned_handle(counted_handle<Noun>&& owned) noexcept : counted_handle<Noun>{std::move(owned)} {}
+  owned_handle(owned_handle&&) noexcept = default;
+  owned_handle& operator=(owned_handle&&) noexcept = default;
+  ~owned_handle() {
+    if (auto* const raw = this->detach()) {
+      const held_gil_release released;
+      counted<Noun>::release(raw);
+    }
+  }
+};
 
 struct platform {
   platform_handle raw;
@@ -22,7 +40,7 @@ struct device {
   ~device();
   device(const device&) = delete;
   device& operator=(const device&) = delete;
-  device_handle raw;
+  owned_handle<isthmus_device_t> raw;
   std::uintptr_t key;  // of `device_key_of`
   // Once it was asked for; it never changes. Not of simulated devices, which come and go: a queue
   // holds its device.
@@ -35,7 +53,7 @@ struct context {
   ~context();
   context(const context&) = delete;
   context& operator=(const context&) = delete;
-  context_handle raw;
+  owned_handle<isthmus_context_t> raw;
 };
 
 struct queue {
@@ -43,7 +61,7 @@ struct queue {
   ~queue();
   queue(const queue&) = delete;
   queue& operator=(const queue&) = delete;
-  queue_handle raw;
+  owned_handle<isthmus_queue_t> raw;
   nb::object device_object;
   nb::object context_object;
   std::uintptr_t device_key;  // the keys of these
@@ -80,7 +98,7 @@ class known_resource {
 };
 
 struct resource {
-  resource_handle raw;
+  owned_handle<isthmus_resource_t> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;
   nb::object queue_object;        // where it is used without one being named
   bool stands_on_others = false;  // and may give memory of other kinds too

@@ -96,7 +96,7 @@ void call_with_views(const function_call& call, const isthmus_view_t* views, std
   for (const auto& view : lent.views) {
     arguments.push_back(view.ptr());
   }
-  const nb::object given = nb::steal(
+  nb::object given = nb::steal(
       PyObject_Vectorcall(call.function.ptr(), arguments.data(), arguments.size(), nullptr));
   if (!given.is_valid()) {
     nb::python_error failed;
@@ -107,6 +107,7 @@ void call_with_views(const function_call& call, const isthmus_view_t* views, std
     }
     throw failed;
   }
+  given.reset();  // nobody gets it: what it refers to is not kept
   take_all_back(lent);
 }
 

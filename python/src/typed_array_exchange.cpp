@@ -74,7 +74,7 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
     return -1;
   }
   if (const char* why = refusal(layout, layout.is_c_dense, flags)) {
-    isthmus_buffer_unexport(of.raw.get());
+    end_export(of);
     PyErr_SetString(PyExc_BufferError, why);
     return -1;
   }
@@ -99,8 +99,10 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
 }
 
 void array_release_view(PyObject*, Py_buffer* view) noexcept {
-  const buffer_handle exported{static_cast<isthmus_buffer_t*>(view->internal)};
-  isthmus_buffer_unexport(exported.get());
+  auto* const exported = static_cast<isthmus_buffer_t*>(view->internal);
+  const gil_release released{isthmus_buffer_free_may_wait(exported) != 0};
+  isthmus_buffer_unexport(exported);
+  isthmus_buffer_release(exported);
 }
 
 void bind_array_exchange(nb::class_<typed_array>& bound) {

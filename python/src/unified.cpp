@@ -20,12 +20,14 @@ nb::object move(unified& self, std::size_t begin, std::size_t end, nb::handle qu
   nb::object kept;
   auto* const on = raw_queue(queue, kept);
   event_handle ended;
-  call_without_lock(
-      [&] { return call(raw, on, begin, end - begin, blocking ? nullptr : ended.out()); });
-  if (blocking || !ended) {
+  if (blocking && call == &isthmus_unified_to_host) {
+    call_after_arrival(raw, on, begin, end, ISTHMUS_ARRIVAL_FETCH,
+                       [&] { return call(raw, on, begin, end - begin, nullptr); });
     return nb::none();
   }
-  return wrap(std::move(ended));
+  call_without_lock(
+      [&] { return call(raw, on, begin, end - begin, blocking ? nullptr : ended.out()); });
+  return ended ? wrap(std::move(ended)) : nb::none();
 }
 
 nb::object to_device(unified& self, std::size_t begin, std::size_t end, nb::handle queue,
@@ -102,12 +104,14 @@ void mark(unified& self, std::size_t begin, std::size_t end, bool device_wrote) 
 
 void resolve(unified& self, std::int32_t winner, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
-  call_without_lock([&] { return isthmus_unified_resolve(raw, winner, begin, end - begin); });
+  call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_WORK,
+                     [&] { return isthmus_unified_resolve(raw, winner, begin, end - begin); });
 }
 
 void forget(unified& self) {
   auto* const raw = raw_of(self);
-  call_without_lock([&] { return isthmus_unified_forget(raw); });
+  call_after_arrival(raw, nullptr, 0, self.nbytes, ISTHMUS_ARRIVAL_BEGUN,
+                     [&] { return isthmus_unified_forget(raw); });
 }
 
 void free_unified(unified& self) {

@@ -6,6 +6,7 @@
 #include "errors.hpp"
 #include "gil.hpp"
 #include "objects.hpp"
+#include "waiting.hpp"
 
 namespace isthmus::python {
 
@@ -20,12 +21,7 @@ using unified_handle = counted_handle<isthmus_unified_t>;
 // again: whether somebody else has it, or a view of it, its reference count tells, and while nobody
 // has the library need not look for writes.
 struct unified {
-  ~unified() {
-    const gil_release released;
-    raw = unified_handle{};
-  }
-
-  unified_handle raw;
+  owned_handle<isthmus_unified_t> raw;
   nb::object queue_object;
   nb::object shape;  // a tuple
   nb::object dtype;  // NumPy's
@@ -53,6 +49,28 @@ void call_without_lock(Call call) {
     status = call();
   }
   check(status);
+}
+
+// The same of a call that waits for device work or for copies on their way: these are waited for
+// first, which Ctrl-C interrupts. They then go on, and the buffer is as if it had not been called.
+template <class Call>
+void call_after_arrival(isthmus_unified_t* raw, isthmus_queue_t* queue, std::size_t begin,
+                        std::size_t end, isthmus_arrival_t mode, Call call) {
+  for (isthmus_status_t arrived = ISTHMUS_OK;;) {
+    event_handle coming;
+    call_without_lock([&] {
+      // What failed fails again, or is reported, in the call itself.
+      const auto asked =
+          arrived == ISTHMUS_OK
+              ? isthmus_unified_arrival(raw, queue, begin, end - begin, mode, coming.out())
+              : ISTHMUS_OK;
+      return asked != ISTHMUS_OK || coming ? asked : call();
+    });
+    if (!coming) {
+      return;
+    }
+    arrived = wait_for_event(coming.get(), -1);
+  }
 }
 
 extern PyType_Slot unified_slots[];

@@ -10,7 +10,7 @@ namespace {
 
 // What the host array lies on: bytes of the host copy, for as long as anybody refers to it.
 struct host_memory {
-  unified_handle raw;
+  owned_handle<isthmus_unified_t> raw;
   void* start;
   std::size_t nbytes;
   bool read_only = false;
@@ -46,6 +46,7 @@ unified& require_unified(nb::handle object) {
 isthmus_unified_t* raw_of(unified& self) noexcept {
   if (self.is_out && !others_have_host_array(self)) {
     self.is_out = false;
+    const gil_release released;  // it frees the copies of a buffer that was freed
     isthmus_unified_end_host(self.raw.get());
   }
   return self.raw.get();
@@ -72,19 +73,24 @@ nb::object host_of(unified& self, std::size_t begin, std::size_t end) {
   if (self.is_out) {
     nb::object array = self.host_array;  // meanwhile the last that others have may go
     const void* start = nullptr;
-    call_without_lock([&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
+    call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
+                       [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
     return array;
   }
   void* start = nullptr;
-  call_without_lock([&] { return isthmus_unified_host(raw, begin, end - begin, &start); });
+  call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
+                     [&] { return isthmus_unified_host(raw, begin, end - begin, &start); });
   if (self.is_out) {  // another thread was quicker
+    nb::object array = self.host_array;
+    const gil_release released;
     isthmus_unified_end_host(raw);
-    return self.host_array;
+    return array;
   }
   if (!self.host_array.is_valid()) {
     try {
       make_host_array(self, static_cast<std::byte*>(start) - begin);
     } catch (...) {
+      const gil_release released;
       isthmus_unified_end_host(raw);
       throw;
     }
@@ -105,7 +111,8 @@ int get_array_view(PyObject* self, Py_buffer* view, int flags) noexcept {
 nb::object read_bytes(unified& self, std::size_t begin, std::size_t end) {
   auto* const raw = raw_of(self);
   const void* start = nullptr;
-  call_without_lock([&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
+  call_after_arrival(raw, nullptr, begin, end, ISTHMUS_ARRIVAL_FETCH,
+                     [&] { return isthmus_unified_read_host(raw, begin, end - begin, &start); });
   return make_instance<host_memory>(
       host_memory_type,
       host_memory{unified_handle::retained(raw), const_cast<void*>(start), end - begin, true});
@@ -172,7 +179,8 @@ nb::object device_of_unified(nb::handle object) {
 nb::object begin_write(unified& self, std::size_t begin, std::size_t end, bool keeps) {
   auto* const raw = raw_of(self);
   void* start = nullptr;
-  call_without_lock(
+  call_after_arrival(
+      raw, nullptr, begin, end, keeps ? ISTHMUS_ARRIVAL_FETCH : ISTHMUS_ARRIVAL_BEGUN,
       [&] { return isthmus_unified_begin_write(raw, begin, end - begin, keeps ? 1 : 0, &start); });
   return make_instance<host_memory>(host_memory_type,
                                     host_memory{unified_handle::retained(raw), start, end - begin});
@@ -211,6 +219,15 @@ void bind_unified_arrays(nb::module_& module, nb::class_<unified>& bound) {
           "The host copy as a NumPy array of `shape` and `dtype`, brought up to date: waits for\n"
           "what the device wrote. Writes through it, and through what is made of it, are found\n"
           "whenever they come. ConflictError where both sides wrote the same; ClosedError.")
+      .def_prop_ro(
+          "__array_interface__",
+          [](const unified&) -> nb::object {
+            raise_remembered_interrupt();
+            raise_python(PyExc_AttributeError, "a UnifiedBuffer has no __array_interface__");
+          },
+          nb::sig("def __array_interface__(self) -> Any"),
+          "There is none: NumPy asks for it after a wait for the host copy that was interrupted,\n"
+          "whose exception it dropped, and then gets that again.")
       .def_prop_ro(
           "device", [](nb::handle self) { return device_of_unified(self); },
           nb::sig("def device(self) -> Any"),

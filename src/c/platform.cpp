@@ -1,11 +1,20 @@
 // Platforms, devices and what is absent.
 
+#include "backend/driver_library.hpp"
 #include "backend/simulation.hpp"
 #include "c/common.hpp"
 #include "os/process.hpp"
 
 using namespace isthmus;
 using namespace isthmus::c;
+
+isthmus_status_t isthmus_driver_library(const char* backend, const char* path) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(backend);
+    ISTHMUS_NEEDS(path);
+    return set_driver_library(backend, path);
+  });
+}
 
 isthmus_status_t isthmus_platform_count(size_t* count) noexcept {
   return guarded([&]() -> result<void> {

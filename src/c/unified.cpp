@@ -281,6 +281,19 @@ isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_que
   });
 }
 
+isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_queue_t* queue,
+                                         size_t offset, size_t nbytes, isthmus_arrival_t mode,
+                                         isthmus_event_t** event) noexcept {
+  return in_range(unified, offset, nbytes, [&](const byte_range& range) -> result<void> {
+    ISTHMUS_NEEDS(event);
+    if (mode < ISTHMUS_ARRIVAL_BEGUN || mode > ISTHMUS_ARRIVAL_WORK) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no mode of arrival: use 0 to 2", mode);
+    }
+    return give_event(
+        object(unified)->arrival({range, object(queue)}, static_cast<before_arrival>(mode)), event);
+  });
+}
+
 isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t* const* unified, size_t count,
                                              isthmus_queue_t* queue) noexcept {
   return guarded([&]() -> result<void> {

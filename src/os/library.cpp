@@ -18,6 +18,8 @@ result<void*> open_library(const char* name) {
   return opened;
 }
 
+const char* trusted_variable(const char* name) noexcept { return secure_getenv(name); }
+
 bool is_loaded(const char* soname) noexcept {
   void* const known = dlopen(soname, RTLD_LAZY | RTLD_NOLOAD);
   if (known != nullptr) {

@@ -12,6 +12,9 @@ namespace isthmus::os {
 [[nodiscard]] result<void*> open_library(const char* name);
 // Whether the process has loaded a library of that soname.
 [[nodiscard]] bool is_loaded(const char* soname) noexcept;
+// An environment variable that names code to be loaded; null where it is not set, and in a program
+// that runs with more rights than its caller, whose environment must not choose its code.
+[[nodiscard]] const char* trusted_variable(const char* name) noexcept;
 // Null if there is no such symbol.
 [[nodiscard]] void* find_symbol(void* library, const char* name) noexcept;
 // The file that the library was loaded from.

@@ -65,6 +65,13 @@ struct unified_facts {
 // its caller, by the event that he gets, or whoever uses the copy next.
 enum class waiting : std::uint8_t { here, by_caller, nobody };
 
+// Beside downloads that are on their way.
+enum class before_arrival {
+  nothing,
+  fetch,  // begins those that would have to wait for work on the device
+  work,   // waits for the work on the device copy and on the queue too
+};
+
 // What moves, and how.
 struct sync_request {
   byte_range range;
@@ -113,6 +120,10 @@ class unified_buffer final : public ref_counted {
   // copies, and then all that is owed still is.
   [[nodiscard]] submitted to_device(const sync_request& wanted);
   [[nodiscard]] submitted to_host(const sync_request& wanted);
+  // The end of what a call on the range would wait for; null: of nothing but its own copy. A caller
+  // who waits for it first does so outside the buffer's lock, and may stop. Errors as `to_host`; an
+  // event of several operations does not fail.
+  [[nodiscard]] submitted arrival(const sync_request& wanted, before_arrival mode);
   // All of them to their devices, found with one look and copied side by side.
   [[nodiscard]] static result<void> to_device(std::span<unified_buffer* const> each, queue* on);
 
@@ -201,6 +212,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] submitted upload_known(const sync_request& wanted);
   [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
   [[nodiscard]] submitted download(const sync_request& wanted);
+  [[nodiscard]] result<bool> would_wait(const sync_request& wanted);
   [[nodiscard]] submitted send(const range_set& ranges, const sync_request& wanted);
   [[nodiscard]] submitted put_on_its_way(const range_set& ranges, const std::byte* from,
                                          bool is_direct, transfer_options options, queue& on);

@@ -5,6 +5,7 @@
 
 #include "core/undo.hpp"
 #include "os/process.hpp"
+#include "unified/arriving.hpp"
 #include "unified/places.hpp"
 #include "unified/unified_buffer.hpp"
 
@@ -37,21 +38,6 @@ void note_reported(std::span<const ref<event>> sent) noexcept {
   for (const auto& each : sent) {
     each->note_reported();
   }
-}
-
-// Whether a copy on `on` would wait for work that is there now, or on any other queue with this
-// memory.
-result<bool> stands_behind_work(queue& on, buffer& memory) {
-  std::vector<ref<event>> there;
-  ISTHMUS_TRY(on.unfinished(there));
-  if (std::ranges::any_of(there, [](const ref<event>& each) { return each->pending(); })) {
-    return true;
-  }
-  auto ended = memory.wait(os::clock::now());
-  if (!ended && ended.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
-    return ended.take_error();
-  }
-  return !ended;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import isthmus
-from isthmus import Buffer, Device, _core
+from isthmus import Buffer, Device, _core, _drivers
 from isthmus.memory import PoolResource, ProviderResource, live
 
 if TYPE_CHECKING:
@@ -66,6 +66,27 @@ def has_cuda() -> bool:
 def has_gpu() -> bool:
     """A CUDA device that is no stand-in."""
     return has_cuda() and "stand-in" not in Device("cuda").name
+
+
+def opencl_library() -> str:
+    """Intel's runtime, as Isthmus finds it; empty if it is not installed."""
+    named = os.environ.get("ISTHMUS_OPENCL_LIBRARY")
+    return named or dict(_drivers.libraries()).get("opencl", "")
+
+
+def cuda_relay() -> dict[str, str]:
+    """The environment of a program whose calls of CUDA's driver go through the relay.
+
+    To the stand-in, or to the driver where there is a GPU. Skips where they were not built.
+    """
+    named = os.environ.get("ISTHMUS_CUDA_LIBRARY")
+    folders = [Path(named).parent] if named else []
+    for folder in [*folders, ROOT / "build" / "dev" / "tests"]:
+        relay, stand_in = folder / "libcuda_relay.so", folder / "libcuda_stand_in.so"
+        if relay.exists() and stand_in.exists():
+            driver = "libcuda.so.1" if has_gpu() else str(stand_in)
+            return {"ISTHMUS_CUDA_LIBRARY": str(relay), "ISTHMUS_TEST_CUDA_DRIVER": driver}
+    pytest.skip("the stand-in of CUDA's driver is not built")
 
 
 def has_pocl() -> bool:

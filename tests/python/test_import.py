@@ -124,3 +124,46 @@ def test_errors_derive_from_pythons_own() -> None:
         assert issubclass(getattr(isthmus, name), isthmus.Error), name
         assert issubclass(getattr(isthmus, name), base), name
     assert issubclass(isthmus.ReadOnlyError, ValueError)
+
+
+ENVIRONMENT = """
+import subprocess, sys
+
+def of_a_child():
+    # Without os.environ, which does not see what native code sets.
+    told = subprocess.run(["env", "-0"], capture_output=True, check=True).stdout
+    return dict(each.split(b"=", 1) for each in told.split(b"\\0") if each)
+
+before = of_a_child()
+import isthmus, isthmus.memory
+assert of_a_child() == before
+isthmus.Buffer(8, device="host").fill(1)
+assert of_a_child() == before
+isthmus.devices()
+isthmus.absent()
+for backend in sys.argv[1:]:
+    isthmus.devices(backend)
+added = of_a_child().items() - before.items()
+names = {name for name, _ in added}
+# The one exception: loaders of OpenCL take drivers of no other place. SYCL sets one of its own.
+assert names <= {b"OCL_ICD_FILENAMES", b"ZES_ENABLE_SYSMAN"}, added
+assert of_a_child().keys() >= before.keys()
+"""
+
+
+@pytest.mark.parametrize("backends", [(), ("opencl",), ("opencl", "sycl")])
+def test_the_environment_of_children_stays(backends: tuple[str, ...]) -> None:
+    unset = ("OCL_ICD_FILENAMES", "ISTHMUS_OPENCL_LIBRARY", "ISTHMUS_SYCL_LIBRARY")
+    code = f"import os\nfor name in {unset}: os.environ.pop(name, None)\n" + ENVIRONMENT
+    python(code, *backends)
+
+
+def test_a_named_library_comes_before_those_that_are_found() -> None:
+    named = {"ISTHMUS_OPENCL_LIBRARY": "/nowhere.so", "ISTHMUS_SYCL_LIBRARY": "/nowhere.so"}
+    python(
+        "import isthmus\n"
+        "from isthmus import _drivers\n"
+        "assert _drivers.libraries() == []\n"
+        "assert '/nowhere.so' in dict(isthmus.absent()).get('opencl', '/nowhere.so')\n",
+        **named,
+    )

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from support import program_environment, python, until
+from unified_support import TELLS_PAGES
 
 PROGRAM = """
 import sys
@@ -85,6 +86,114 @@ def interrupt_until_it_ends(program: subprocess.Popen[str]) -> None:
 
     assert until(lambda: sleeps() and not time.sleep(0.05) and sleeps(), 30)
     program.send_signal(signal.SIGINT)
+
+
+UNIFIED = """
+import copy
+import pickle
+import sys
+import warnings
+import numpy as np
+import isthmus
+from isthmus import Event, Queue, UnifiedBuffer
+from support import open_backend
+
+warnings.simplefilter("ignore")  # a simulated device is not there for a pickle
+backend, tracking, name, n = *sys.argv[1:4], 200_000
+queue, gate = Queue(open_backend(backend)), Event()
+u = UnifiedBuffer(n, np.uint8, queue=queue, separate=True, tracking=tracking)
+u.host[:] = 1
+u.device.fill(7, after=[gate], blocking=False)
+u.mark_device_dirty()
+target = isthmus.empty(n, "uint8", device="host")
+
+def read(entered):
+    with entered as array:
+        return array
+
+def resolve():
+    u.mark_host_dirty()
+    u.resolve("device")
+    return u.host
+
+def twice():
+    try:
+        u.host
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    return u.host
+
+def pipeline():
+    def fn(array):
+        array.fill(7, after=[gate], blocking=False)
+    return next(isthmus.pipeline([np.ones(n, np.uint8)], fn, queue=queue))
+
+waits = {
+    "host": lambda: u.host,
+    "twice": twice,
+    "to_numpy": lambda: u.to_numpy(),
+    "asarray": lambda: np.asarray(u),
+    "view": lambda: np.array(memoryview(u)),
+    "sync_to_host": lambda: u.sync_to_host() or u.host,
+    "sync_on_another_queue": lambda: u.sync_to_host(queue=Queue(queue.device)) or u.host,
+    "synchronize": lambda: u.synchronize() or u.host,
+    "item": lambda: (u[3], u.host)[1],
+    "part": lambda: u[3:].host,
+    "host_read": lambda: read(u.host_read()),
+    "host_write": lambda: read(u.host_write()),
+    "copy_to": lambda: (u.copy_to(got := np.empty(n, np.uint8)), got)[1],
+    "pickle": lambda: pickle.loads(pickle.dumps(u)).host,
+    "copy": lambda: copy.copy(u).host,
+    "copyto": lambda: (isthmus.copyto(target, u), target.to_numpy())[1],
+    "asarray of it": lambda: isthmus.asarray(u, device="host").to_numpy(),
+    "resolve": resolve,
+    "accelerator": lambda: (queue.wait(), u.host)[1],
+    "pipeline": pipeline,
+}
+try:
+    print("ready", flush=True)
+    waits[name]()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+if gate.done:
+    sys.exit("it waited for the work")
+gate.complete()
+assert (waits[name]() == 7).all(), "the same call again gives the bytes of the device"
+assert (u.host == 7).all()
+assert (u.device.to_numpy() == 7).all()
+u.host[5] = 9
+assert u.device.to_numpy()[5] == 9
+queue.wait()
+print("end", flush=True)
+"""
+LISTED = UNIFIED.partition("waits = {\n")[2].partition("\n}")[0]
+UNIFIED_WAITS = [line.split('"')[1] for line in LISTED.splitlines()]
+UNIFIED_CASES = [
+    *itertools.product(["host", "late", "opencl"], ["bytes"], UNIFIED_WAITS),
+    *itertools.product(["late"], ["hashes", "pages"] if TELLS_PAGES else ["hashes"], UNIFIED_WAITS),
+]
+
+
+@pytest.mark.parametrize(("backend", "tracking", "wait"), UNIFIED_CASES)
+def test_ctrl_c_where_the_device_has_newer_bytes(backend: str, tracking: str, wait: str) -> None:
+    program = subprocess.Popen(
+        [sys.executable, "-c", UNIFIED, backend, tracking, wait],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=program_environment(),
+    )
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        interrupt_until_it_ends(program)
+        if wait == "twice":
+            assert program.stdout.readline() == "interrupted\n"
+            interrupt_until_it_ends(program)
+        out, err = program.communicate(timeout=30)
+    finally:
+        program.kill()
+    assert (out, err, program.returncode) == ("interrupted\nend\n", "", 0)
 
 
 OUT_OF_MEMORY = """

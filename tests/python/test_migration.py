@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support import has_gpu
+from support import has_gpu, opencl_library
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 PEERS = {"from-dpctl": "dpctl", "from-pydotcompute": "pydotcompute", "from-rmm": "rmm"}
@@ -20,7 +20,7 @@ NEEDS_A_CARD = {"from-rmm"}
 
 def run(script: Path) -> str:
     environment = dict(os.environ)
-    library = environment.get("ISTHMUS_OPENCL_LIBRARY")
+    library = opencl_library()
     if library:  # dpctl alone does not know where pip puts the driver
         environment["OCL_ICD_FILENAMES"] = library
     done = subprocess.run(

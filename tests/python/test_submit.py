@@ -41,6 +41,23 @@ def test_views(q: Queue, run_kind: str) -> None:
     assert buffer.tobytes() == bytes(4096)
 
 
+@pytest.mark.parametrize(
+    "result",
+    [
+        lambda view: view,
+        memoryview,
+        lambda view: np.frombuffer(view, np.uint8),
+        lambda view: {"part": [np.frombuffer(view, np.uint8)[::2]]},
+    ],
+    ids=["view", "memoryview", "array", "nested"],
+)
+def test_a_result_that_nobody_gets_may_refer_to_a_view(q: Queue, run_kind: str, result) -> None:  # type: ignore[no-untyped-def]
+    buffer = filled(DATA, kind=run_kind, queue=q)
+    event = q.submit(result, buffer)
+    event.wait()
+    assert buffer.tobytes() == DATA.tobytes()
+
+
 def test_several_buffers(q: Queue, run_kind: str) -> None:
     one, other = filled(DATA, kind=run_kind, queue=q), Buffer(100, kind=run_kind, queue=q)
     empty = Buffer(0, kind=run_kind, queue=q)

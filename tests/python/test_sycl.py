@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import filled, noise, until
+from support import filled, noise, opencl_library, until
 
 import isthmus
 from isthmus import Buffer, Context, Device, Event, Queue, low_level
@@ -364,7 +364,7 @@ def run(code: str, **environment: str) -> str:
 
 
 # In this process the drivers were opened, which shows them to those that come later.
-SET_BY_ISTHMUS = {"OCL_ICD_FILENAMES", "ISTHMUS_OPENCL_LIBRARY", "ISTHMUS_SYCL_LIBRARY"}
+SET_BY_ISTHMUS = {"OCL_ICD_FILENAMES"}
 
 USE = """
 buffer = isthmus.Buffer(4096, kind="shared", queue=isthmus.Queue("sycl"))
@@ -377,7 +377,7 @@ def test_import_orders() -> None:
     first = "import isthmus; isthmus.devices('opencl'); import dpctl, dpctl.memory\n"
     by_variable = "import dpctl, dpctl.memory, isthmus\n"
     beside = "import isthmus; isthmus.devices('sycl'); import dpnp, dpctl, dpctl.memory, pyopencl\n"
-    library = os.environ["ISTHMUS_OPENCL_LIBRARY"]
+    library = opencl_library()
     assert run(first + USE) == ""
     assert run(by_variable + USE, OCL_ICD_FILENAMES=library) == ""
     assert run(beside + USE) == ""

@@ -30,8 +30,8 @@ TELLING_IMPORTED = [
     ("dpctl", "isthmus", "dpnp", "pyopencl"),
     ("pyopencl", "dpnp", "dpctl", "isthmus"),
 ]
-# In a process that opened the drivers they are set, which shows them to those that come later.
-SET_BY_ISTHMUS = ("OCL_ICD_FILENAMES", "ISTHMUS_OPENCL_LIBRARY", "ISTHMUS_SYCL_LIBRARY")
+# In a process that opened the drivers it is set, which shows them to those that come later.
+SET_BY_ISTHMUS = ("OCL_ICD_FILENAMES",)
 
 if os.environ.get("ISTHMUS_ALLOW_NO_OPENCL") == "1":
     for _name in LIBRARIES:

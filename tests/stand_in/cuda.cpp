@@ -270,16 +270,14 @@ code cuMemHostUnregister(void* at) {
   }
   return memory().remove(place_of(at)) ? cu::k_success : cu::k_error_HOST_MEMORY_NOT_REGISTERED;
 }
+// As the driver does these wait for all work on the device.
 code cuMemFree_v2(place at) {
-  return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
-}
-// As the driver does it waits for all work on the device.
-code cuMemFreeHost(void* at) {
   if (in_context() == cu::k_success) {
     stand_in::stream::wait_for_all();
   }
-  return cuMemFree_v2(place_of(at));
+  return in_context() == cu::k_success ? if_true(memory().free(at)) : in_context();
 }
+code cuMemFreeHost(void* at) { return cuMemFree_v2(place_of(at)); }
 
 // Pools of the driver's, which programs make and the library does not.
 struct pool_properties {

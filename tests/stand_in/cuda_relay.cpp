@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "../../src/backend/cuda/api.hpp"
+#include "interpreter.hpp"
 
 using namespace isthmus::cuda;
 
@@ -52,6 +53,7 @@ void* driver() {
 std::array<void*, k_calls> theirs{};
 std::array<std::atomic<long>, k_calls> succeeded{};
 std::array<std::atomic<long>, k_calls> taken{};  // ns
+std::array<std::atomic<long>, k_calls> under_interpreter{};
 
 // What a call is to a program whose calls fail.
 enum class sort { asks, takes, gives_back };
@@ -77,6 +79,17 @@ constexpr sort sort_of(std::string_view name) {
                        "cuMemAddressFree", "cuMemRelease", "cuMemUnmap", "cuIpcCloseMemHandle"})
              ? sort::gives_back
              : sort::takes;
+}
+
+// Calls that the driver may answer only when work on the device has ended: frees by their contract,
+// allocations and mappings where it has to synchronize, copies from or to memory that is not pinned.
+constexpr bool may_wait(std::string_view name) {
+  return is_any(
+      name, {"cuMemFree_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuMemUnmap", "cuMemRelease",
+             "cuIpcCloseMemHandle", "cuStreamSynchronize", "cuCtxSynchronize", "cuMemAlloc_v2",
+             "cuMemAllocManaged", "cuMemHostAlloc", "cuMemHostRegister_v2", "cuMemCreate",
+             "cuMemMap", "cuMemSetAccess", "cuIpcOpenMemHandle_v2", "cuModuleLoadData",
+             "cuMemcpyAsync", "cuMemcpy2DAsync_v2"});
 }
 
 // Calls of the chosen sort still to come before one fails; negative: none does.
@@ -141,6 +154,9 @@ template <call Number, class... Parameters>
 struct relayed<Number, code(Parameters...)> {
   static code put(Parameters... arguments) {
     constexpr auto what = sort_of(k_names[Number]);
+    if (may_wait(k_names[Number]) && stand_in::interpreter_is_held()) {
+      ++under_interpreter[Number];
+    }
     count_towards_loss(what);
     const std::shared_lock hold{losing};
     if (const auto refused = refuse(k_names[Number], what); refused != cu::k_success) {
@@ -183,6 +199,10 @@ const char* relay_name(std::size_t number) {
 }
 // How often the driver's call of that number succeeded.
 long relay_succeeded(std::size_t number) { return succeeded[number]; }
+// Whether a call of that number may wait for the device.
+int relay_may_wait(std::size_t number) { return may_wait(k_names[number]) ? 1 : 0; }
+// How many calls of that number, if they may wait, a thread made that held the interpreter's lock.
+long relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
 // The time that all calls of that number took, in nanoseconds.
 long relay_taken(std::size_t number) { return taken[number]; }
 

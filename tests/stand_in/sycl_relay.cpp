@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "../../src/backend/sycl/api.hpp"
+#include "interpreter.hpp"
 
 using namespace isthmus::sycl;
 
@@ -74,6 +75,19 @@ constexpr bool lets_exceptions_out(call number) {
 long from_environment(const char* name) {
   const char* given = std::getenv(name);
   return given != nullptr ? std::atol(given) : -1;
+}
+
+// Calls that return only when work has ended, or may do so: frees and allocations as the runtime
+// sees fit.
+constexpr bool may_wait(call number) {
+  return is_any(number, {k_finish, k_wait_for_event, k_free, k_allocate_device, k_allocate_shared,
+                         k_allocate_host});
+}
+std::array<std::atomic<long>, k_calls> under_interpreter{};
+void note_interpreter(call number) {
+  if (may_wait(number) && stand_in::interpreter_is_held()) {
+    ++under_interpreter[number];
+  }
 }
 
 // Calls that can fail in the chosen way still to come before one does; negative: none does.
@@ -156,6 +170,7 @@ struct relayed;
 template <call Number, class... Parameters>
 struct relayed<Number, void(Parameters...)> {
   static void put(Parameters... arguments) {
+    note_interpreter(Number);
     if constexpr (takes_back(Number)) {
       held().remove(first(arguments...));
     }
@@ -171,6 +186,7 @@ struct relayed<Number, Result(Parameters...)> {
   static constexpr bool k_gives = std::is_pointer_v<Result>;
 
   static Result put(Parameters... arguments) {
+    note_interpreter(Number);
     if (lets_exceptions_out(Number) && fails_now(failing::throws)) {
       throw std::runtime_error{k_names[Number]};
     }
@@ -215,6 +231,10 @@ long sycl_relay_fail_after(long calls, int how) {
 const char* sycl_relay_name(std::size_t number) {
   return number < k_calls ? k_names[number] : nullptr;
 }
+// Whether a call of that number may wait for work.
+int sycl_relay_may_wait(std::size_t number) { return may_wait(static_cast<call>(number)) ? 1 : 0; }
+// How many calls of that number, if they may wait, a thread made that held the interpreter's lock.
+long sycl_relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
 // How much of what the call of that number gave was not taken back.
 long sycl_relay_held(std::size_t number) { return held().count(static_cast<call>(number)); }
 // How often something was to be taken back that had not been given, or been taken back before.

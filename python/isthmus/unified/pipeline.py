@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Sized
 from contextlib import suppress
@@ -103,6 +104,7 @@ class _Run:
         self._launched: deque[_Launched] = deque()
         self._failure: BaseException | None = None  # raised once what was launched is delivered
         self._ended = False
+        self._is_interrupted = False
 
     def results(self, progress: bool, total: int | None) -> Generator[Any, None, None]:
         from isthmus.cli.output import progress as bar
@@ -121,6 +123,9 @@ class _Run:
                     tell(f"{number}{of}", min(number / total, 1.0) if total else 0.0)
             if self._failure is not None:
                 raise self._failure
+        except KeyboardInterrupt:
+            self._is_interrupted = True
+            raise
         finally:
             self._failure = None  # its frames refer to this
             self._end(reader, upload, pool)
@@ -198,19 +203,49 @@ class _Run:
             reader.give_back(launched.buf)
 
     def _end(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
+        ended: list[Event] = []
         try:
             reader.stop()
             if reader.taken:  # after an error, or an early end: work may use them still
                 for queue in (upload, self._work, self._download):
                     with suppress(Error):
-                        queue.fence().wait()
+                        ended.append(queue.fence())
+            if not self._is_interrupted:
+                _wait_for(ended, None)
         finally:
-            self._launched.clear()
-            for buf in list(reader.taken.values()):
-                buf.free()
-            pool.clear()
-            upload.close()
-            self._download.close()
+            # An interrupt does not wait for the work, which keeps its memory until it has ended.
+            if self._is_interrupted and not _wait_for(ended, _INTERRUPTED_SECONDS):
+                later = threading.Thread(
+                    target=self._free_after, args=(ended, reader, upload, pool), daemon=True
+                )
+                later.start()
+            else:
+                self._free(reader, upload, pool)
+
+    def _free_after(
+        self, ended: list[Event], reader: Reader, upload: Queue, pool: BufferPool
+    ) -> None:
+        _wait_for(ended, None)
+        self._free(reader, upload, pool)
+
+    def _free(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
+        self._launched.clear()
+        for buf in list(reader.taken.values()):
+            buf.free()
+        pool.clear()
+        upload.close()
+        self._download.close()
+
+
+_INTERRUPTED_SECONDS = 0.1
+
+
+def _wait_for(events: list[Event], timeout: float | None) -> bool:
+    """Whether all of them have ended, however; waits so long for each."""
+    for event in events:
+        with suppress(Error):
+            event.wait(timeout)
+    return all(event.done for event in events)
 
 
 def _interface_of(made: Any) -> dict[str, Any] | None:

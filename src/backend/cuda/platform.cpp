@@ -1,7 +1,6 @@
 #include "backend/cuda/platform.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "backend/cuda/context.hpp"
 #include "backend/cuda/current.hpp"
@@ -10,6 +9,7 @@
 #include "backend/cuda/open.hpp"
 #include "backend/cuda/queue.hpp"
 #include "backend/cuda/thread_queues.hpp"
+#include "backend/driver_library.hpp"
 #include "core/sizes.hpp"
 #include "core/text.hpp"
 
@@ -120,8 +120,8 @@ result<ref<isthmus::queue>> platform::adopt_queue(isthmus::device& member, void*
 }
 
 result<std::vector<ref<isthmus::platform>>> open() {
-  const char* named = std::getenv("ISTHMUS_CUDA_LIBRARY");
-  auto opened = open_library(named == nullptr || *named == '\0' ? "libcuda.so.1" : named);
+  const auto named = driver_library("cuda");
+  auto opened = open_library(named.empty() ? "libcuda.so.1" : named.c_str());
   ISTHMUS_TRY(opened);
   int version = 0;
   static_cast<void>(opened->calls.driver_version(&version));

@@ -1,10 +1,10 @@
 #include "backend/opencl/open.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "backend/driver_library.hpp"
 #include "backend/opencl/event.hpp"
 #include "backend/opencl/library.hpp"
 #include "backend/opencl/platform.hpp"
@@ -14,16 +14,16 @@
 namespace isthmus::opencl {
 namespace {
 
-// The paths that the environment names; the Python package sets it to what pip installed.
+// The Python package sets them to what pip installed.
 std::vector<std::string> named_libraries() {
-  const char* names = std::getenv("ISTHMUS_OPENCL_LIBRARY");
-  if (names == nullptr || *names == '\0') {
+  const auto all = driver_library("opencl");
+  if (all.empty()) {
     return {};
   }
-  // So that a Khronos loader that is opened later, dpctl's or pyopencl's, finds the same drivers.
-  os::set_environment_default("OCL_ICD_FILENAMES", names);
+  // So that a Khronos loader that is opened later, dpctl's or pyopencl's, finds the same drivers:
+  // it takes them from nowhere else.
+  os::set_environment_default("OCL_ICD_FILENAMES", all.c_str());
   std::vector<std::string> found;
-  const std::string all = names;
   for (std::size_t from = 0; from <= all.size();) {
     const auto colon = std::min(all.find(':', from), all.size());
     if (colon > from) {

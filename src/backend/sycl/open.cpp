@@ -1,7 +1,6 @@
 #include "backend/sycl/open.hpp"
 
-#include <cstdlib>
-
+#include "backend/driver_library.hpp"
 #include "backend/sycl/event.hpp"
 #include "backend/sycl/library.hpp"
 #include "backend/sycl/platform.hpp"
@@ -67,27 +66,27 @@ class search {
 bool is_in_process() noexcept { return os::is_loaded(k_soname); }
 
 result<std::vector<ref<isthmus::platform>>> open() {
-  const char* named = std::getenv("ISTHMUS_SYCL_LIBRARY");
-  const char* drivers = std::getenv("ISTHMUS_OPENCL_LIBRARY");
+  const auto named = driver_library("sycl");
+  const auto drivers = driver_library("opencl");
   const bool was_loaded = is_in_process();
   const bool was_shown = os::is_set_by_others("OCL_ICD_FILENAMES");
-  if (drivers != nullptr && *drivers != '\0') {
-    os::set_environment_default("OCL_ICD_FILENAMES", drivers);
+  if (!drivers.empty()) {
+    os::set_environment_default("OCL_ICD_FILENAMES", drivers.c_str());
   }
-  auto opened = open_library(named == nullptr || *named == '\0' ? k_soname : named);
+  auto opened = open_library(named.empty() ? k_soname : named.c_str());
   ISTHMUS_TRY(opened);
   search looking{*std::move(opened)};
   looking.look();
   if (!looking.found().empty()) {
     return std::move(looking.found());
   }
-  const bool came_too_late = was_loaded && !was_shown && drivers != nullptr;
+  const bool came_too_late = was_loaded && !was_shown && !drivers.empty();
   return fail(ISTHMUS_ERROR_NOT_FOUND, "{}{}{}", looking.reasons(),
               came_too_late
                   ? "; dpctl was used before it could be shown the OpenCL driver: ask isthmus "
                     "for its devices before that, or set OCL_ICD_FILENAMES="
                   : "",
-              came_too_late ? drivers : "");
+              came_too_late ? drivers : std::string{});
 }
 
 bool made(event& candidate) noexcept { return dynamic_cast<operation*>(&candidate) != nullptr; }

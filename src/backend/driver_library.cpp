@@ -1,0 +1,59 @@
+#include "backend/driver_library.hpp"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+
+#include "os/library.hpp"
+
+namespace isthmus {
+namespace {
+
+struct known_library {
+  std::string_view backend;
+  const char* variable;
+  std::string set;
+};
+
+// Outlives every thread: never destroyed.
+struct known_libraries {
+  std::mutex lock;
+  std::array<known_library, 3> all{{{"cuda", "ISTHMUS_CUDA_LIBRARY", {}},
+                                    {"opencl", "ISTHMUS_OPENCL_LIBRARY", {}},
+                                    {"sycl", "ISTHMUS_SYCL_LIBRARY", {}}}};
+
+  [[nodiscard]] known_library* find(std::string_view backend) noexcept {
+    const auto found = std::ranges::find(all, backend, &known_library::backend);
+    return found != all.end() ? &*found : nullptr;
+  }
+};
+
+known_libraries& known() {
+  static auto* const only = new known_libraries;
+  return *only;
+}
+
+}  // namespace
+
+result<void> set_driver_library(std::string_view backend, std::string paths) {
+  auto& libraries = known();
+  const std::lock_guard hold{libraries.lock};
+  auto* const found = libraries.find(backend);
+  if (found == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+                "the library of '{}' cannot be chosen: only those of cuda, opencl and sycl",
+                backend);
+  }
+  found->set = std::move(paths);
+  return {};
+}
+
+std::string driver_library(std::string_view backend) {
+  auto& libraries = known();
+  const std::lock_guard hold{libraries.lock};
+  const auto& found = *libraries.find(backend);
+  const char* const named = os::trusted_variable(found.variable);
+  return named != nullptr && *named != '\0' ? std::string{named} : found.set;
+}
+
+}  // namespace isthmus

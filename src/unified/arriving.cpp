@@ -1,0 +1,77 @@
+// Downloads as something to wait for outside the buffer's lock.
+
+#include "unified/arriving.hpp"
+
+#include <algorithm>
+
+#include "os/process.hpp"
+#include "unified/unified_buffer.hpp"
+
+namespace isthmus {
+namespace {
+
+// Copying less takes no longer than anybody minds to wait for.
+constexpr std::size_t k_in_one_go_bytes = std::size_t{1} << 30;
+
+}  // namespace
+
+result<bool> stands_behind_work(queue& on, buffer& memory) {
+  std::vector<ref<event>> there;
+  ISTHMUS_TRY(on.unfinished(there));
+  if (std::ranges::any_of(there, [](const ref<event>& each) { return each->pending(); })) {
+    return true;
+  }
+  auto ended = memory.wait(os::clock::now());
+  if (!ended && ended.failure().code() != ISTHMUS_ERROR_TIMEOUT) {
+    return ended.take_error();
+  }
+  return !ended;
+}
+
+// Whether a download would wait for more than a copy of some time at most.
+result<bool> unified_buffer::would_wait(const sync_request& wanted) {
+  if (!device_is_there_ || (host_is_there_ && !owed_host_.overlaps(wanted.range))) {
+    return false;
+  }
+  return wanted.range.nbytes() > k_in_one_go_bytes ? result<bool>{true}
+                                                   : stands_behind_work(chosen(wanted), *device_);
+}
+
+submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mode) {
+  const auto held = enter();
+  if (auto bad = refuse(wanted.range)) {
+    return bad;
+  }
+  if (os::is_forked_child() || (flights_.empty() && owed_host_.empty() && host_is_there_)) {
+    return ref<event>{};
+  }
+  ISTHMUS_TRY(settle());
+  auto waits = mode == before_arrival::fetch ? would_wait(wanted) : result<bool>{false};
+  ISTHMUS_TRY(waits);
+  if (*waits) {
+    auto begun = download({wanted.range, wanted.on, waiting::nobody});
+    // Of the memory that it lands in; a call that waits needs none.
+    if (!begun && begun.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      return begun;
+    }
+  }
+  std::vector<ref<event>> coming;
+  if (mode == before_arrival::work && device_is_there_) {
+    ISTHMUS_TRY(chosen(wanted).unfinished(coming));
+    auto ended = device_->pending();
+    ISTHMUS_TRY(ended);
+    coming.push_back(*std::move(ended));
+    std::erase_if(coming, [](const ref<event>& each) { return !each->pending(); });
+  }
+  for (const auto& each : flights_) {
+    if (!each.to_device && each.ranges.overlaps(wanted.range) && each.ended->pending()) {
+      coming.push_back(each.ended);
+    }
+  }
+  if (coming.size() < 2) {
+    return coming.empty() ? ref<event>{} : coming.front();
+  }
+  return end_of_all(coming);
+}
+
+}  // namespace isthmus

@@ -1,0 +1,61 @@
+"""A program with more rights than its caller loads no code that the environment names."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from support import cuda_relay
+
+from isthmus import _core
+
+NOBODY = 65534
+
+PROGRAM = """
+import ctypes, sys
+AT_SECURE = 23
+libc = ctypes.CDLL(None)
+libc.getauxval.restype, libc.getauxval.argtypes = ctypes.c_ulong, [ctypes.c_ulong]
+library = ctypes.CDLL(sys.argv[1])
+device = ctypes.c_void_p()
+found = library.isthmus_device_find(b"cuda", ctypes.byref(device)) == 0
+print(libc.getauxval(AT_SECURE), found)
+"""
+
+
+def found_by(interpreter: Path) -> str:
+    """Whether the program is a secure one, and whether it opened the library that was named."""
+    stand_in = cuda_relay()["ISTHMUS_TEST_CUDA_DRIVER"]
+    done = subprocess.run(
+        [interpreter, "-S", "-c", PROGRAM, os.path.realpath(_core._library_path())],
+        env={"ISTHMUS_CUDA_LIBRARY": stand_in, "PYTHONHOME": sys.base_prefix},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_set_group_id() -> None:
+    original = Path(sys.executable).resolve()
+    assert found_by(original) == "0 True"
+    if os.geteuid() != 0:
+        pytest.skip("only root makes a program that runs with another group's rights")
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        copy = Path(folder, "python")
+        shutil.copy(original, copy)
+        os.chown(copy, -1, NOBODY)
+        copy.chmod(stat.S_ISGID | 0o755)
+        told = found_by(copy)
+    if told.startswith("0"):
+        pytest.skip("the file system takes no set-group-ID programs")
+    assert told == "1 False"
