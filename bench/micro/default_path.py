@@ -47,7 +47,7 @@ def compare(report: Report, most: float) -> None:
     names: dict[str, Any] = {
         "Buffer": isthmus.Buffer,
         "empty": isthmus.empty,
-        "MemoryUSMDevice": isthmus.MemoryUSMDevice,
+        "MemoryUSMDevice": isthmus.memory.MemoryUSMDevice,
         "numpy": np,
     }
     for nbytes in SIZES:

@@ -68,10 +68,8 @@ submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mod
       coming.push_back(each.ended);
     }
   }
-  if (coming.size() < 2) {
-    return coming.empty() ? ref<event>{} : coming.front();
-  }
-  return end_of_all(coming);
+  // An event of its own: to see a failure by it must not count as a report of that failure.
+  return coming.empty() ? submitted{ref<event>{}} : end_of_all(coming);
 }
 
 }  // namespace isthmus

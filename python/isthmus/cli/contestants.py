@@ -76,7 +76,7 @@ class Isthmus(Contestant):
             return lambda: isthmus.Buffer(nbytes)
         if case.what == "empty(n)":
             return lambda: isthmus.empty(nbytes, "u1")
-        return lambda: isthmus.MemoryUSMDevice(nbytes)
+        return lambda: isthmus.memory.MemoryUSMDevice(nbytes)
 
 
 class NumPy(Contestant):
