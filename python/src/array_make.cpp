@@ -30,7 +30,7 @@ nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, std::int64
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
   }
   if (from == nullptr) {
-    from = &default_pool(kind, on, pool_use::arrays);
+    from = &default_pool(kind, on);
   }
   nb::object made = nb::inst_alloc(types.buffer);
   if (!made.is_valid()) {

@@ -6,7 +6,6 @@
 #include <string_view>
 
 #include "arguments.hpp"
-#include "array_pools.hpp"
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
@@ -42,7 +41,7 @@ struct creation {
   isthmus_kind_t kind;
   std::int64_t alignment;
   const queue& on;
-  const resource* from;  // null: for 0 bytes, and in a function that a resource calls
+  const resource* from;  // null: the driver
 
   [[nodiscard]] isthmus_status_t operator()(buffer_handle& made) const noexcept {
     auto* raw = from != nullptr ? from->raw.get() : nullptr;
@@ -127,9 +126,6 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
   if (from == nullptr && resources_in_use) {
     chosen = current_resource(kind, on);
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
-  }
-  if (from == nullptr && nbytes != 0 && !using_the_driver::is_on()) {
-    from = &default_pool(kind, on, pool_use::buffers);
   }
   buffer_handle made;
   {

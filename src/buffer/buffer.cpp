@@ -9,7 +9,6 @@
 #include "backend/queue.hpp"
 #include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
-#include "memory/default_pools.hpp"
 #include "memory/innermost.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/pooled.hpp"
@@ -85,19 +84,8 @@ buffer::~buffer() {
   }
 }
 
-result<ref<buffer>> buffer::create(queue& on, const buffer_request& request) {
-  if (request.nbytes == 0 || on.closed() || os::is_forked_child() ||
-      driver_serves_thread::is_on()) {
-    return create_from(on, request, nullptr);
-  }
-  auto from =
-      default_pools::only().find(on.home(), on.where(), request.kind, default_pools::use::buffers);
-  ISTHMUS_TRY(from);
-  return create_from(on, request, from->get());
-}
-
-result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request,
-                                        memory_resource* from) {
+result<ref<buffer>> buffer::create(queue& on, const buffer_request& request,
+                                   memory_resource* from) {
   if (from != nullptr && (!from->home().is_same_as(on.home()) || from->kind() != request.kind)) {
     return fail(
         ISTHMUS_ERROR_WRONG_CONTEXT,

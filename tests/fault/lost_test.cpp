@@ -96,10 +96,9 @@ TEST_F(full, an_allocation_waits_for_frees_in_flight_or_says_no) {
 TEST_F(full, one_failed_allocation_is_one) {
   const im::sim_device device("fail=allocate:2");
   const im::queue queue(device);
-  const im::resource from = im::resource::provider(queue.context(), im::kind::device);
-  const im::buffer first(10, im::kind::device, {.on = queue, .from = from});
-  EXPECT_THROW(im::buffer(10, im::kind::device, {.on = queue, .from = from}), im::out_of_memory);
-  const im::buffer third(10, im::kind::device, {.on = queue, .from = from});
+  const im::buffer first(10, im::kind::device, {.on = queue});
+  EXPECT_THROW(im::buffer(10, im::kind::device, {.on = queue}), im::out_of_memory);
+  const im::buffer third(10, im::kind::device, {.on = queue});
   EXPECT_EQ(device.calls("allocate"), 3u);
   device.configure("fail=copy:1");
   bytes data(10);
