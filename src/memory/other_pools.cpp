@@ -6,6 +6,7 @@
 #include "core/never_destroyed.hpp"
 #include "memory/host_memory.hpp"
 #include "memory/pool.hpp"
+#include "os/available_memory.hpp"
 
 namespace isthmus {
 namespace {
@@ -41,6 +42,13 @@ std::vector<candidate> candidates(const driver_shortage& of) {
   return found;
 }
 
+// What neither the device nor the host could serve if they were empty costs no pool what it keeps.
+// Throws std::bad_alloc.
+bool can_ever_be_served(const driver_shortage& of) {
+  return of.nbytes <= of.where.properties().memory_bytes ||
+         of.nbytes <= os::physical_memory().total;
+}
+
 std::size_t trim_one(const driver_shortage& of, pool& one, std::size_t keep) noexcept {
   return of.plain_only ? one.trim_free(keep) : one.trim(keep);
 }
@@ -53,6 +61,9 @@ pool_list& process_pools() noexcept {
 }
 
 std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept try {
+  if (!can_ever_be_served(of)) {
+    return 0;
+  }
   std::size_t given = 0;
   for (const auto& each : candidates(of)) {
     if (all || given < of.nbytes) {
@@ -67,6 +78,9 @@ std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept try {
 }
 
 std::size_t trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept try {
+  if (!can_ever_be_served(of)) {
+    return 0;
+  }
   std::size_t given = 0;
   for (const auto& each : candidates(of)) {
     for (const auto& running : each.which->slots().running()) {

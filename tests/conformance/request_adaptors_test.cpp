@@ -71,9 +71,18 @@ TEST_P(request_adaptors, choose_by_size) {
     }
   }
   if (kinds().size() < 2) return;
-  EXPECT_THROW(
-      (void)im::resource::binning(upstreams(kinds()[0])[0], {{1, upstreams(kinds()[1])[0]}}),
-      im::wrong_context);
+  // Bins of any kind: each block is of its bin's.
+  const im::resource mixed =
+      im::resource::binning(upstreams(kinds()[0])[0], {{100, upstreams(kinds()[1])[0]}});
+  for (const auto& [nbytes, kind] : {std::pair{std::size_t{100}, kinds()[1]}, {101, kinds()[0]}}) {
+    void* const block = mixed.allocate(nbytes, 0, queue_);
+    EXPECT_EQ(im::query(block).kind, kind);
+    mixed.deallocate(block, nbytes, 0, queue_);
+  }
+  const im::context other({device_});
+  EXPECT_THROW((void)im::resource::binning(upstreams(kinds()[0])[0],
+                                           {{100, im::resource::provider(other, kinds()[0])}}),
+               im::wrong_context);
 }
 
 // A log's rows; the file is gone afterwards.
