@@ -1,5 +1,7 @@
 // Events.
 
+#include <memory>
+
 #include "backend/drivers.hpp"
 #include "c/common.hpp"
 #include "os/notify.hpp"
@@ -13,14 +15,14 @@ namespace {
 // Tells an event loop by its descriptor.
 class notification final : public continuation {
  public:
-  explicit notification(int descriptor) : descriptor_{descriptor} {}
+  void own(int descriptor) noexcept { descriptor_ = descriptor; }
   void run(event&) noexcept override {
     os::notify_and_close(descriptor_);
     delete this;
   }
 
  private:
-  int descriptor_;
+  int descriptor_ = -1;
 };
 
 // Lets go of an owner: what the caller wanted to be told.
@@ -88,9 +90,11 @@ isthmus_status_t isthmus_event_notify(isthmus_event_t* event, int fd) noexcept {
     if (os::is_forked_child()) {
       return refuse_child();
     }
+    auto told = std::make_unique<notification>();  // before there is a descriptor to lose
     auto own = os::duplicate_descriptor(fd);
     ISTHMUS_TRY(own);
-    object(event)->on_complete(*new notification{*own});
+    told->own(*own);
+    object(event)->on_complete(*told.release());
     return {};
   });
 }

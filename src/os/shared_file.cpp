@@ -31,13 +31,21 @@ bool may_be_as_long(std::size_t nbytes) noexcept {
          (getrlimit(RLIMIT_FSIZE, &limit) != 0 || nbytes <= limit.rlim_cur);
 }
 
+// Not executable: without saying so it is refused where vm.memfd_noexec is 2. Kernels before 6.3 do
+// not know the flag.
+int create_file() noexcept {
+  constexpr unsigned k_noexec_seal = 8;
+  const int made = memfd_create("isthmus", MFD_CLOEXEC | k_noexec_seal);
+  return made >= 0 || errno != EINVAL ? made : memfd_create("isthmus", MFD_CLOEXEC);
+}
+
 }  // namespace
 
 result<shared_file> shared_file::open(std::size_t nbytes) {
   if (!may_be_as_long(nbytes)) {
     return no_shared("memfd", nbytes, EFBIG);
   }
-  shared_file made{memfd_create("isthmus", MFD_CLOEXEC)};
+  shared_file made{create_file()};
   if (made.number_ < 0 || ftruncate(made.number_, static_cast<off_t>(nbytes)) != 0) {
     return no_shared("memfd", nbytes, errno);
   }
@@ -71,18 +79,27 @@ void shared_file::map_privately(void* at, std::size_t offset, std::size_t nbytes
   }
 }
 
-// Who gets them next must find zeros, so where the kernel takes none back they are written.
-void shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
+// Their next user must find zeros, so where the kernel takes none back they are written.
+bool shared_file::clear(std::size_t offset, std::size_t nbytes) const noexcept {
   static constexpr std::array<std::byte, std::size_t{64} << 10> k_zeros{};
   if (fallocate(number_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                 static_cast<off_t>(nbytes)) == 0) {
-    return;
+    return true;
   }
   for (const auto end = offset + nbytes; offset < end;) {
     const auto piece = std::min(k_zeros.size(), end - offset);
     const auto written = pwrite(number_, k_zeros.data(), piece, static_cast<off_t>(offset));
-    offset += written > 0 ? static_cast<std::size_t>(written) : piece;  // a hole is zero already
+    if (written < 0 && errno == EINTR) {
+      continue;
+    }
+    // There is no memory for a page that the file lacks, and that reads as zeros. Any other failure
+    // may leave what was there.
+    if (written <= 0 && errno != ENOSPC) {
+      return false;
+    }
+    offset += written > 0 ? static_cast<std::size_t>(written) : piece;
   }
+  return true;
 }
 
 result<void> populate_shared(void* at, std::size_t nbytes) {

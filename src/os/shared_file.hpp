@@ -22,8 +22,9 @@ class shared_file {
   // The same for a forked child: pages that either writes from now on are its own. Where the kernel
   // cannot, any access there faults. What follows a fork may call it.
   void map_privately(void* at, std::size_t offset, std::size_t nbytes) const noexcept;
-  // They are zero again and take no memory, in whatever mapping. Pre: whole pages.
-  void clear(std::size_t offset, std::size_t nbytes) const noexcept;
+  // They are zero again and take no memory, in whatever mapping. False where that is not certain:
+  // they are not to be used again then. Pre: whole pages.
+  [[nodiscard]] bool clear(std::size_t offset, std::size_t nbytes) const noexcept;
 
  private:
   explicit shared_file(int number) noexcept : number_{number} {}

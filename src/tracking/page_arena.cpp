@@ -135,12 +135,13 @@ result<void> page_arena::map_both(std::size_t offset, std::size_t nbytes) {
   return {};
 }
 
-// The addresses first: who still touches them faults, and sees nobody else's bytes.
+// The addresses first: a late access faults, and sees no other buffer's bytes. What could not be
+// cleared is not used again.
 void page_arena::give_large(std::size_t offset, std::size_t nbytes) noexcept {
   os::decommit_pages(all_.view + offset, nbytes);
   os::decommit_pages(all_.library + offset, nbytes);
-  if (!is_parents()) {
-    file_.clear(offset, nbytes);
+  if (!is_parents() && !file_.clear(offset, nbytes)) {
+    return;
   }
   const std::lock_guard lock{lock_};
   large_.give({offset, offset + round_up(nbytes, k_huge_page)});
@@ -155,7 +156,9 @@ void page_arena::give_back(const room& unused) noexcept {
   if (is_parents()) {
     return;  // the file is the parent's, and nothing is made here any more
   }
-  file_.clear(offset, unused.nbytes);
+  if (!file_.clear(offset, unused.nbytes)) {
+    return;
+  }
   const std::lock_guard lock{lock_};
   small_.give({offset, offset + unused.nbytes});
 }
