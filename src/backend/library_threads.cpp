@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <deque>
+#include <memory>
 #include <mutex>
+#include <type_traits>
+#include <utility>
 
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
@@ -11,10 +13,37 @@
 namespace isthmus {
 namespace {
 
+struct work_item {
+  std::function<void()> work;
+  work_item* next = nullptr;
+};
+
+// A list of its own: the state's first user may have no memory, and the standard containers that
+// fit allocate when they are made.
+class work_list {
+ public:
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  void push_back(std::unique_ptr<work_item> added) noexcept {
+    auto*& end = first_ == nullptr ? first_ : last_->next;
+    last_ = end = added.release();
+    ++size_;
+  }
+  [[nodiscard]] std::unique_ptr<work_item> pop_front() noexcept {
+    --size_;
+    return std::unique_ptr<work_item>{std::exchange(first_, first_->next)};
+  }
+
+ private:
+  work_item* first_ = nullptr;
+  work_item* last_ = nullptr;  // where there is a first
+  std::size_t size_ = 0;
+};
+
 struct function_state {
   std::mutex lock;
   std::condition_variable changed;
-  std::deque<std::function<void()>> waiting;
+  work_list waiting;
   std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
@@ -22,6 +51,8 @@ struct function_state {
   idle_work when_idle = nullptr;
   os::clock::time_point due = os::clock::time_point::max();  // of `when_idle`
 };
+
+static_assert(std::is_nothrow_default_constructible_v<function_state>);
 
 // Outlives every thread: never destroyed.
 function_state& state() noexcept {
@@ -63,11 +94,10 @@ void serve() {
       work_idly(shared, hold);
       continue;
     }
-    auto work = std::move(shared.waiting.front());
-    shared.waiting.pop_front();
+    auto next = shared.waiting.pop_front();
     hold.unlock();
-    work();
-    work = nullptr;
+    next->work();
+    next = nullptr;
     hold.lock();
   }
 }
@@ -89,11 +119,12 @@ void run_on_library_thread(std::function<void()> work,
                            const std::function<void(error)>& refuse) noexcept {
   auto& shared = state();
   try {
+    auto item = std::make_unique<work_item>(std::move(work));
     const std::lock_guard hold{shared.lock};
     if (shared.idle_threads <= shared.waiting.size()) {
       add_thread(shared);
     }
-    shared.waiting.push_back(std::move(work));
+    shared.waiting.push_back(std::move(item));
     shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
     return;
   } catch (const std::exception& cause) {
