@@ -41,7 +41,9 @@ bool passes_elsewhere(const char* test, const im::ipc_handle& handle) {
   std::string disabled = "--gtest_also_run_disabled_tests";
   std::array<char*, 4> arguments{program.data(), filter.data(), disabled.data(), nullptr};
   setenv(k_handle, as_text(handle).c_str(), 1);
-  unsetenv("GTEST_TOTAL_SHARDS");  // else the one test may be another process' share
+  for (const char* share : {"GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"}) {
+    unsetenv(share);  // else the one test may be another process' share
+  }
   pid_t child = 0;
   const bool started =
       posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, arguments.data(), environ) == 0;
