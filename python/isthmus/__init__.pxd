@@ -18,6 +18,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     ctypedef int32_t isthmus_tracking_t
     ctypedef int32_t isthmus_memory_state_t
     ctypedef int32_t isthmus_device_type_t
+    ctypedef int32_t isthmus_arrival_t
 
     enum:
         ISTHMUS_OK
@@ -45,6 +46,11 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_KIND_DEVICE
         ISTHMUS_KIND_SHARED
         ISTHMUS_KIND_HOST
+
+    enum:
+        ISTHMUS_ARRIVAL_BEGUN
+        ISTHMUS_ARRIVAL_FETCH
+        ISTHMUS_ARRIVAL_WORK
 
     enum:
         ISTHMUS_MEMORY_UNKNOWN
@@ -380,6 +386,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     uint32_t isthmus_abi_version()
     const char* isthmus_error_message()
     const char* isthmus_status_name(isthmus_status_t status)
+    isthmus_status_t isthmus_driver_library(const char* backend, const char* path)
     isthmus_status_t isthmus_platform_count(size_t* count)
     isthmus_status_t isthmus_platform_get(size_t index, isthmus_platform_t** platform)
     void isthmus_platform_retain(isthmus_platform_t* platform)
@@ -570,6 +577,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     void isthmus_buffer_retain(isthmus_buffer_t* buffer)
     void isthmus_buffer_release(isthmus_buffer_t* buffer)
     void isthmus_buffer_free(isthmus_buffer_t* buffer)
+    int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer)
     isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer, isthmus_buffer_info_t*
         info)
     void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer)
@@ -697,6 +705,8 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_queue_t* queue, size_t offset, size_t nbytes, isthmus_buffer_t** device)
     isthmus_status_t isthmus_unified_to_device(isthmus_unified_t* unified, isthmus_queue_t*
         queue, size_t offset, size_t nbytes, isthmus_event_t** event)
+    isthmus_status_t isthmus_unified_arrival(isthmus_unified_t* unified, isthmus_queue_t* queue,
+        size_t offset, size_t nbytes, isthmus_arrival_t mode, isthmus_event_t** event)
     isthmus_status_t isthmus_unified_to_host(isthmus_unified_t* unified, isthmus_queue_t* queue,
         size_t offset, size_t nbytes, isthmus_event_t** event)
     isthmus_status_t isthmus_unified_synchronize(isthmus_unified_t** unified, size_t count,

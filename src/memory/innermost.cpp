@@ -55,9 +55,6 @@ result<block_extent> innermost_at(const void* pointer) {
   ISTHMUS_TRY(around);
   auto memory = *std::move(around);
   const bool in_pool = process_page_map.find(pointer) != nullptr;
-  if (!memory && process_registry().is_dying(pointer)) {
-    return not_allocated(pointer);
-  }
   const bool is_divided = memory ? memory->has_parts() : is_cut(pointer);
   auto part = is_divided ? inner_part_at(pointer, in_pool) : std::nullopt;
   if (part && part->now != inner_part::state::live) {

@@ -21,7 +21,7 @@ result<const std::byte*> unified_buffer::updated_host(const byte_range& range) {
   if (auto bad = refuse(range)) {
     return bad;
   }
-  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || failed_) {
+  if (!host_is_there_ || !owed_host_.empty() || !flights_.empty() || !failed_.empty()) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
   }
   return host_->view() + range.begin;

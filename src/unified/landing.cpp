@@ -24,14 +24,17 @@ result<void> unified_buffer::settle() {
   return report_failed();
 }
 
+// One error for all of them. A caller may have seen a failure by the copy's own event meanwhile.
 result<void> unified_buffer::report_failed() {
-  if (!failed_) {
+  std::erase_if(failed_, [](const failed_copy& each) { return each.ended->reported(); });
+  if (failed_.empty()) {
     return {};
   }
-  const auto more = std::exchange(more_failed_, 0);
-  const auto cause = std::exchange(failed_, {});
-  return fail(cause.code(), "{}{}", cause.message(),
-              more == 0 ? "" : fmt::format(" (and so did {} more copies of it)", more));
+  const auto all = std::exchange(failed_, {});
+  const auto cause = describe_failed(*all.front().ended, all.front().to_device);
+  return fail(
+      cause.code(), "{}{}", cause.message(),
+      all.size() == 1 ? "" : fmt::format(" (and so did {} more copies of it)", all.size() - 1));
 }
 
 // Downloads are looked at for writes that came in their way before they count as landed. One that
@@ -45,13 +48,10 @@ result<void> unified_buffer::land_all() {
       ++each;
       continue;
     }
+    failed_.reserve(failed_.size() + 1);
     ISTHMUS_TRY(land(*each));
-    if (!each->ended->succeeded() && !each->ended->reported()) {
-      if (failed_) {
-        ++more_failed_;
-      } else {
-        failed_ = describe_failed(*each->ended, each->to_device);
-      }
+    if (!each->ended->succeeded()) {
+      failed_.push_back({each->ended, each->to_device});
     }
     each = flights_.erase(each);
   }

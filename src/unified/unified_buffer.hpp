@@ -153,6 +153,11 @@ class unified_buffer final : public ref_counted {
     range_set outdated{};  // of a download: what the device wrote since it began
   };
 
+  struct failed_copy {
+    ref<event> ended;
+    bool to_device;
+  };
+
   ~unified_buffer() override;
   // A forked child has no other thread, and the lock may be held by one of the parent's.
   [[nodiscard]] lock enter();
@@ -252,9 +257,8 @@ class unified_buffer final : public ref_counted {
   // copied to it or written there.
   range_set host_has_;
   range_set device_has_;
-  // The first copy that failed unreported, and how many more did since.
-  error failed_;
-  std::size_t more_failed_ = 0;
+  // Copies that failed, which the next call reports, but for those whose event was waited for.
+  std::vector<failed_copy> failed_;
   range_set found_;  // by looks, and not yet in the next
   range_set owed_device_;
   range_set owed_host_;

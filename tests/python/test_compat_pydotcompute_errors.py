@@ -236,7 +236,7 @@ BAD: dict[str, tuple[Callable[[], Any], type[Exception], list[Any]]] = {
     "fraction": (lambda: UnifiedBuffer(1.5), TypeError, []),  # type: ignore[arg-type]
     "objects": (lambda: UnifiedBuffer(3, object), TypeError, ["objects"]),
     "dtype": (lambda: UnifiedBuffer(3, "quux"), TypeError, ["quux"]),
-    "huge": (lambda: UnifiedBuffer((1 << 40, 1 << 40)), ValueError, ["2**63"]),
+    "huge": (lambda: UnifiedBuffer((1 << 40, 1 << 40)), MemoryError, ["2**63"]),
     "device": (lambda: UnifiedBuffer(3, device="quantum"), ValueError, ["quantum"]),
     "unknown": (lambda: UnifiedBuffer(3, colour="red"), TypeError, ["colour"]),
     "positional": (lambda: UnifiedBuffer(3, "f4", True), TypeError, []),  # type: ignore[misc]
