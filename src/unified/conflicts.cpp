@@ -227,7 +227,12 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
   ISTHMUS_TRY(drop_host_writes(lost));
   owed_host_.add(lost);
   note_device_wrote(lost);
-  ISTHMUS_TRY(download({range, nullptr, waiting::here}));
+  if (!host_is_there_ || !device_is_there_) {
+    ISTHMUS_TRY(download({range, nullptr, waiting::here}));
+    return {};
+  }
+  // No second look: where a granule is hashed, what was dropped of a part of it would be found again.
+  ISTHMUS_TRY(download_known({range, nullptr, waiting::here}, false));
   return {};
 }
 

@@ -17,6 +17,11 @@ submitted unified_buffer::download(const sync_request& wanted) {
     return ref<event>{};
   }
   ISTHMUS_TRY(look());
+  return download_known(wanted, is_first);
+}
+
+// Of what is known now, with no look for the host's writes. `is_first`: the host copy begins here.
+submitted unified_buffer::download_known(const sync_request& wanted, bool is_first) {
   ISTHMUS_TRY(check_conflict(wanted.range));
   if (wanted.who == waiting::here) {
     ISTHMUS_TRY(let_land(wanted.range));

@@ -217,6 +217,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] submitted upload_known(const sync_request& wanted);
   [[nodiscard]] static result<void> upload_all(std::span<unified_buffer* const> each, queue* on);
   [[nodiscard]] submitted download(const sync_request& wanted);
+  [[nodiscard]] submitted download_known(const sync_request& wanted, bool is_first);
   [[nodiscard]] result<bool> would_wait(const sync_request& wanted);
   [[nodiscard]] submitted send(const range_set& ranges, const sync_request& wanted);
   [[nodiscard]] submitted put_on_its_way(const range_set& ranges, const std::byte* from,
