@@ -231,7 +231,7 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
     ISTHMUS_TRY(download({range, nullptr, waiting::here}));
     return {};
   }
-  // No second look: where a granule is hashed, what was dropped of a part of it would be found again.
+  // No second look: where a granule is hashed, it would find again what was dropped of a part.
   ISTHMUS_TRY(download_known({range, nullptr, waiting::here}, false));
   return {};
 }

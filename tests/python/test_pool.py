@@ -114,7 +114,11 @@ def test_bad_options(options: dict[str, object], error: type[Exception]) -> None
 
 def test_bad_requests(q: Queue, kind: str) -> None:
     pool = PoolResource(kind, q.device)
-    for nbytes, error in ((-1, ValueError), (2**63, USMAllocationError), (2**62, USMAllocationError)):
+    for nbytes, error in (
+        (-1, ValueError),
+        (2**63, USMAllocationError),
+        (2**62, USMAllocationError),
+    ):
         with pytest.raises(error):
             pool.allocate(nbytes, queue=q)
     with pytest.raises(ValueError, match="24"):

@@ -36,7 +36,7 @@ TEST_F(shared_file_test, is_one_memory_in_all_mappings) {
   ASSERT_TRUE(populate_shared(one, 2 * page_));
   one[page_] = std::byte{5};
   EXPECT_EQ(other[page_], std::byte{5});
-  file->clear(2 * page_, page_);
+  EXPECT_TRUE(file->clear(2 * page_, page_));
   EXPECT_EQ(one[page_], std::byte{0});
   EXPECT_EQ(other[page_], std::byte{0});
   unmap(one);
