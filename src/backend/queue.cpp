@@ -6,9 +6,7 @@
 #include "backend/library_threads.hpp"
 #include "backend/order_only.hpp"
 #include "backend/platform.hpp"
-#include "core/promised_room.hpp"
 #include "core/sizes.hpp"
-#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -110,38 +108,30 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
   return pending;
 }
 
-std::uint64_t queue::begin_submission() {
-  return promise_room(tails_, tails_lock_, promised_, next_number_);
-}
-
-void queue::give_up_submission() noexcept {
+std::uint64_t queue::begin_submission() noexcept {
   const std::lock_guard hold{tails_lock_};
-  --promised_;
+  return next_number_;
 }
 
 // What was remembered before this submission began lies before it in the queue's order: its end
 // implies theirs. What other threads submitted meanwhile stays.
-// References are dropped outside the lock, one at a time: there is one tail, but for those of
-// threads that submit at the same moment.
-void queue::remember(ref<event> submitted, std::uint64_t began_at) noexcept {
-  const auto lies_before = [=](const tail& earlier) { return earlier.number < began_at; };
-  for (bool added = false; !added;) {
-    ref<event> dropped;
-    const std::lock_guard hold{tails_lock_};
-    const auto first = std::find_if(tails_.begin(), tails_.end(), lies_before);
-    added = first == tails_.end() || std::none_of(first + 1, tails_.end(), lies_before);
-    if (first == tails_.end()) {
-      tails_.push_back({next_number_++, std::move(submitted)});
-    } else {
-      dropped = std::move(first->last);
-      if (added) {
-        *first = {next_number_++, std::move(submitted)};
-      } else {
-        tails_.erase(first);
-      }
-    }
-    promised_ -= added ? 1 : 0;
+void queue::remember(const ref<event>& submitted, std::uint64_t began_at) noexcept try {
+  tail dropped{0, submitted};
+  std::vector<tail> left;
+  const std::lock_guard hold{tails_lock_};
+  if (tails_.size() == 1 && tails_.front().number < began_at) {
+    tails_.front().number = next_number_++;
+    std::swap(tails_.front().last, dropped.last);
+    return;
   }
+  left.reserve(tails_.size() + 1);  // nothing fails from here on
+  std::copy_if(tails_.begin(), tails_.end(), std::back_inserter(left),
+               [=](const tail& earlier) { return earlier.number >= began_at; });
+  left.push_back({next_number_++, submitted});
+  left.swap(tails_);
+} catch (const std::bad_alloc&) {
+  // What cannot be remembered must not be in flight.
+  static_cast<void>(submitted->wait(std::nullopt));
 }
 
 template <class Lock, class Submit>
@@ -159,10 +149,8 @@ result<ref<event>> queue::submit(wait_list after, Submit&& call) {
   }
   const Lock together{handing_over_};
   const auto began_at = begin_submission();
-  undo given_up{[&] { give_up_submission(); }};
   result<ref<event>> submitted = call(wait_list{pending});
   if (submitted) {
-    given_up.dismiss();
     remember(*submitted, began_at);
   }
   return submitted;
@@ -271,14 +259,13 @@ class function_turn final : public continuation {
 
  private:
   void finish(error outcome) noexcept {
-    // Counted to the end, so that the end of the process waits for all of it: what the function
-    // owns and the context's last reference may call the driver as they go.
-    const os::driver_call calls;
-    function_.reset();
-    // The queue goes on even if the function failed: that failure is its own event's. It goes on
-    // first: a thread that waits for `ended_` may end the process.
-    gate_->finish({});
+    {
+      const os::driver_call calls;  // as what it owns goes; counted, so that the end waits for it
+      function_.reset();
+    }
     ended_->finish(std::move(outcome));
+    // The queue goes on even if the function failed: that failure is its own event's.
+    gate_->finish({});
     delete this;
   }
 

@@ -191,10 +191,8 @@ class queue : public ref_counted {
   result<ref<event>> submit(wait_list after, Submit&& call);
   [[nodiscard]] error refuse() const;
   [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
-  // Makes room for what `remember` adds, so that nothing can fail once an operation is in flight.
-  [[nodiscard]] std::uint64_t begin_submission();
-  void give_up_submission() noexcept;
-  void remember(ref<event> submitted, std::uint64_t began_at) noexcept;
+  [[nodiscard]] std::uint64_t begin_submission() noexcept;
+  void remember(const ref<event>& submitted, std::uint64_t began_at) noexcept;
 
   struct tail {
     std::uint64_t number;
@@ -219,7 +217,6 @@ class queue : public ref_counted {
   // The last events: one, or as many as threads that submit at the same moment. All else that was
   // submitted comes before them in the queue's order.
   spin_lock tails_lock_;
-  std::uint32_t promised_ = 0;  // submissions that have begun and are not in `tails_` yet
   std::vector<tail> tails_;
   std::uint64_t next_number_ = 0;
 };

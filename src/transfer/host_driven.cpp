@@ -55,15 +55,13 @@ error host_driven::run_to_the_end() noexcept {
 
 void host_driven::forget() noexcept {
   let_go();
-  touched_.give_up();
   destination_ = nullptr;
   source_ = nullptr;
   after_.clear();
   before_.clear();
 }
 
-// It waits on a thread of its own; later work on `on` waits for it. Nothing fails, nor waits,
-// between the fence and the start of that thread: `done` may come after events of the caller's.
+// It waits on a thread of its own; later work on `on` waits for it.
 submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>& what) {
   const ref<event> done{what->done_};
   // Made before the fence: once that waits for `done`, nothing may keep it from ending.
@@ -76,11 +74,11 @@ submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>&
   const std::function<void(error)> refuse = [what](error refused) {
     what->done_->finish(std::move(refused));
   };
-  what->touched_.reserve();
   if (on != nullptr) {
-    undo released{[&] { what->done_->finish({}); }};
-    ISTHMUS_TRY(on->fence(std::span{&done, 1}));
-    released.dismiss();
+    if (auto gate = on->fence(std::span{&done, 1}); !gate) {
+      what->done_->finish({});
+      return gate;
+    }
   }
   what->touched_.publish(nullptr, done);
   run_on_library_thread(std::move(work), refuse);

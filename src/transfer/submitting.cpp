@@ -76,14 +76,10 @@ void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owne
 }
 
 submitted nothing_to_do(queue* on, transfer_options& options) {
-  if (on == nullptr) {
+  if (options.blocking || on == nullptr) {
     return in_no_queue(options, [] {});
   }
-  touched_memory nothing;
-  if (options.blocking) {
-    return directly(on, nothing, options, [] {});
-  }
-  if (options.after.empty() && on->quiet()) {
+  if (options.after.empty()) {
     return completed_event();
   }
   owner_keeper keeper{std::move(options.owners)};
@@ -93,38 +89,5 @@ submitted nothing_to_do(queue* on, transfer_options& options) {
   }
   return ended;
 }
-
-class later_work::releasing final : public continuation {
- public:
-  void run(event&) noexcept override {
-    gate->finish({});
-    delete this;
-  }
-
-  const ref<library_event> gate = make_ref<library_event>();
-};
-
-later_work::~later_work() {
-  if (held_) {
-    held_->gate->finish({});
-  }
-}
-
-result<void> later_work::hold(queue& on) {
-  held_.reset(new releasing);
-  const ref<event> gate{held_->gate};
-  ISTHMUS_TRY(on.fence(std::span{&gate, 1}));
-  return {};
-}
-
-bool later_work::release_after(event& ended) noexcept {
-  if (!held_) {
-    return false;
-  }
-  ended.on_complete(*held_.release());
-  return true;
-}
-
-void later_work::deleter::operator()(releasing* unused) const noexcept { delete unused; }
 
 }  // namespace isthmus

@@ -6,7 +6,6 @@
 
 #include "backend/order_only.hpp"
 #include "backend/queue.hpp"
-#include "core/undo.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/movement.hpp"
 #include "transfer/ordering.hpp"
@@ -40,31 +39,8 @@ void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
                  std::vector<owner>& owners);
 void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owners);
 
-// Of an operation that moves nothing: it has its place in the queue's order all the same, and fails
-// as others do where an event that it waits for failed.
+// Nothing to move, but what it should wait for still is.
 [[nodiscard]] submitted nothing_to_do(queue* on, transfer_options& options);
-
-// What comes next on `on` comes after an operation that goes to another queue. Made before that one
-// is submitted, since nothing may fail, nor wait, once it is in flight.
-class later_work {
- public:
-  later_work() = default;
-  later_work(const later_work&) = delete;
-  later_work& operator=(const later_work&) = delete;
-  ~later_work();
-
-  // Holds back what comes next on `on`. Pre: the device of `on` can wait for the host.
-  [[nodiscard]] result<void> hold(queue& on);
-  // It goes on when `ended` has. False if nothing is held back.
-  bool release_after(event& ended) noexcept;
-
- private:
-  class releasing;
-  struct deleter {
-    void operator()(releasing* unused) const noexcept;
-  };
-  std::unique_ptr<releasing, deleter> held_;
-};
 
 template <class Effect>
 class plain_effect final : public host_driven {
@@ -117,8 +93,6 @@ template <class Call>
 submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
                    Call&& call) {
   const bool elsewhere = on.key() != carrying.key();
-  touched.reserve();
-  const bool may_wait = elsewhere && (!options.after.empty() || !on.quiet() || !touched.quiet());
   if (elsewhere) {
     auto before = on.fence({});
     if (!before) {
@@ -128,12 +102,6 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
   }
   touched.add_contents(options);
   ISTHMUS_TRY(touched.order_after_conflicts(&carrying, options.after));
-  // Once all that it waits for is known: an adopted queue of the memory is one that it waits for as
-  // far as it is now, and that may be `on`.
-  later_work later;
-  if (may_wait && !options.blocking && on.where().can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-    ISTHMUS_TRY(later.hold(on));
-  }
   owner_keeper keeper{std::move(options.owners)};
   submitted given = call(wait_list{options.after});
   if (!given) {
@@ -145,11 +113,12 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     ISTHMUS_TRY((*given)->wait(std::nullopt));
     return ref<event>{};
   }
-  if (elsewhere && !later.release_after(**given)) {
-    undo not_half_done{[&] { let_end(std::span{&*given, 1}); }};
+  if (elsewhere) {
     const auto ended = order_only(*given);
-    ISTHMUS_TRY(on.fence(std::span{&ended, 1}));
-    not_half_done.dismiss();
+    if (auto gate = on.fence(std::span{&ended, 1}); !gate) {
+      let_end(std::span{&*given, 1});  // nothing is half done
+      return gate.take_error();
+    }
   }
   return given;
 }
