@@ -364,11 +364,15 @@ def compat_pydotcompute():
 
 @way
 def low_level():
-    import isthmus.low_level as low
     from isthmus.low_level import device_alloc, free, host_alloc, shared_alloc
-    for make in (device_alloc, host_alloc, shared_alloc):
-        block = make(isthmus.Device("cuda"), 1 << 20)
-        free(block)
+    device = isthmus.Device("cuda")
+    context = Queue(device).context
+    for block in (
+        device_alloc(context, device, 1 << 20),
+        shared_alloc(context, device, 1 << 20),
+        host_alloc(context, 1 << 20),
+    ):
+        free(context, block)
 
 @way
 def the_end():
