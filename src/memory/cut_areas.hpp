@@ -62,7 +62,7 @@ class cut_areas {
   }
 
   struct found {
-    memory_resource* cutter = nullptr;  // borrowed from whoever has the memory
+    memory_resource* cutter = nullptr;  // borrowed from the owner of the memory
     cut_block block;                    // not live: no caller has the address
   };
   // In the innermost area that holds `pointer`; none: it lies in none. `above_pool`: of those that

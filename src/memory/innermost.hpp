@@ -13,7 +13,7 @@ struct inner_part {
   enum class state { live, waiting, free } now = state::free;
   std::byte* base = nullptr;  // of live memory, as all that follows
   std::size_t nbytes = 0;
-  memory_resource* from = nullptr;       // borrowed from whoever has the block
+  memory_resource* from = nullptr;       // borrowed from the owner of the block
   std::optional<registry::part> record;  // none: it was handed out as a bare pointer
 };
 // None: nothing is known but what is known of all the memory there. `in_pool`: the page map knows

@@ -184,7 +184,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritte
   EXPECT_GT(uploads_failed, 0);
 }
 
-// What a failed download leaves behind is no write of the host's, whoever wins.
+// What a failed download leaves behind is no write of the host's, whichever side wins.
 TEST_F(cuda_unified_failure, of_a_download_invents_no_writes_of_the_host) {
   for (const auto means : all_means()) {
     for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {

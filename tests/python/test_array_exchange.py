@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dlpack_support import Tensor
 from support import filled
 
 import isthmus
@@ -33,20 +34,6 @@ class Foreign:
 
     def __init__(self, name: str, dictionary: dict[str, Any]) -> None:
         setattr(self, name, dictionary)
-
-
-class Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p),
-        ("device", ctypes.c_int32 * 2),
-        ("ndim", ctypes.c_int32),
-        ("code", ctypes.c_uint8),
-        ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )
 
 
 def tensor_in(capsule: object) -> Tensor:
