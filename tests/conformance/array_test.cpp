@@ -22,7 +22,7 @@ isthmus_operation_t with_owner(const isthmus_owner_t& owner) {
 }
 
 // A thread of the library may be who lets go.
-isthmus_owner_t counts(std::atomic<int>& released) {
+isthmus_owner_t counting_owner(std::atomic<int>& released) {
   return {&released, [](void* one) { ++*static_cast<std::atomic<int>*>(one); }};
 }
 
@@ -63,7 +63,7 @@ class arrays : public on_backend {
   }
   isthmus_status_t copy(const isthmus_array_t& to, const isthmus_array_t& from, bool blocking) {
     std::atomic<int> released = 0;
-    const isthmus_owner_t owner = counts(released);
+    const isthmus_owner_t owner = counting_owner(released);
     const isthmus_operation_t how = with_owner(owner);
     isthmus_event_t* event = nullptr;
     const isthmus_status_t begun =
@@ -354,7 +354,7 @@ TEST_P(arrays, wait_for_what_they_must_come_behind) {
   const im::host_event gate;
   isthmus_event_t* const after = gate.get();
   std::atomic<int> released = 0;
-  const isthmus_owner_t owner = counts(released);
+  const isthmus_owner_t owner = counting_owner(released);
   isthmus_operation_t how = with_owner(owner);
   how.after = &after;
   how.after_count = 1;
@@ -411,7 +411,7 @@ TEST_P(arrays, behind_what_fails) {
     const im::host_event gate;
     isthmus_event_t* const after = gate.get();
     std::atomic<int> released = 0;
-    const isthmus_owner_t owner = counts(released);
+    const isthmus_owner_t owner = counting_owner(released);
     isthmus_operation_t how = with_owner(owner);
     how.after = &after;
     how.after_count = 1;
@@ -507,7 +507,7 @@ TEST_P(arrays, bad_input) {
     const auto start = from.at({nullptr, here.data(), 0});
     for (const bool blocking : {true, false}) {
       std::atomic<int> released = 0;
-      const isthmus_owner_t owner = counts(released);
+      const isthmus_owner_t owner = counting_owner(released);
       const isthmus_operation_t how = with_owner(owner);
       isthmus_event_t* event = nullptr;
       EXPECT_TRUE(refused(isthmus_copy_array(queue_.get(), &target, &start, casting, &how,

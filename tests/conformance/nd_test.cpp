@@ -9,25 +9,25 @@
 namespace {
 
 using namespace support;
-using numbers = std::vector<std::size_t>;
+using sizes = std::vector<std::size_t>;
 
 struct nd_block {
-  numbers shape, to, from;
+  sizes shape, to, from;
   std::size_t item = 1;
 };
 
-std::size_t reach(const numbers& shape, const numbers& strides, std::size_t item) {
+std::size_t reach(const sizes& shape, const sizes& strides, std::size_t item) {
   std::size_t end = item;
   for (std::size_t i = 0; i < shape.size(); ++i) end += (shape[i] - 1) * strides[i];
   return end;
 }
 
 // The dimensions in any order of nesting, with gaps between their elements.
-numbers random_strides(std::mt19937_64& random, const numbers& shape, std::size_t item) {
-  numbers order(shape.size());
+sizes random_strides(std::mt19937_64& random, const sizes& shape, std::size_t item) {
+  sizes order(shape.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), random);
-  numbers strides(shape.size());
+  sizes strides(shape.size());
   std::size_t inside = item;
   for (const std::size_t i : order) {
     strides[i] = inside + random() % 3 % 2 * (random() % 20);
@@ -46,7 +46,7 @@ nd_block random_block(std::mt19937_64& random, std::size_t rank, std::size_t lon
 }
 
 bytes modelled(bytes into, const bytes& from, const nd_block& what) {
-  numbers at(what.shape.size());
+  sizes at(what.shape.size());
   for (;;) {
     std::size_t to = 0, start = 0;
     for (std::size_t i = 0; i < at.size(); ++i) {
@@ -217,12 +217,12 @@ TEST_P(nd, bad_input) {
   refuses(im::status::invalid_argument, {"overlap", "12 bytes"}, {{5, 4}, {12, 4}, {16, 4}, 4});
   refuses(im::status::invalid_argument, {"1 strides", "2 dimensions"}, {{5, 4}, {16, 4}, {16}, 4});
   refuses(im::status::invalid_argument, {"9 dimensions", "8"},
-          {numbers(9, 1), numbers(9, 1), numbers(9, 1), 1});
+          {sizes(9, 1), sizes(9, 1), sizes(9, 1), 1});
   EXPECT_TRUE(throws(im::status::invalid_argument, {"overlap"}, [&] {
     im::copy_nd({there, {100, 10, 1}}, {im::at(there, 3), {1, 10, 100}}, {3, 4, 5}, 1);
   }));
   const isthmus_place_t device{there.get(), nullptr, 0};
-  const numbers many(9, 1);
+  const sizes many(9, 1);
   EXPECT_TRUE(refused(isthmus_copy_nd(nullptr, &device, many.data(), &device, many.data(),
                                       many.data(), 9, 1, nullptr, nullptr),
                       ISTHMUS_ERROR_INVALID_ARGUMENT, {"9 dimensions", "8"}));

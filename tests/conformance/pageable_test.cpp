@@ -13,11 +13,11 @@ class pageable : public on_backend {};
 INSTANTIATE_ON_BACKENDS(pageable);
 
 // Around the sizes of pieces and of what all threads together have in flight.
-constexpr std::size_t k_sizes[] = {32 * k_kib,    128 * k_kib + 1, k_mib - 3,
-                                   5 * k_mib + 7, 17 * k_mib + 13, 40 * k_mib};
+constexpr std::size_t k_copy_sizes[] = {32 * k_kib,    128 * k_kib + 1, k_mib - 3,
+                                        5 * k_mib + 7, 17 * k_mib + 13, 40 * k_mib};
 
 TEST_P(pageable, every_byte_goes_there_and_back) {
-  for (const std::size_t nbytes : k_sizes) {
+  for (const std::size_t nbytes : k_copy_sizes) {
     const bytes data = noise(nbytes + 3);
     const im::buffer there = make(nbytes + 1, im::kind::device);
     bytes sent = data;

@@ -27,7 +27,7 @@ class pools_over_others : public on_backend {
 INSTANTIATE_ON_BACKENDS(pools_over_others);
 
 // What a source of the test's has given out, to whoever asks meanwhile.
-struct journal {
+struct upstream_journal {
   std::mutex lock;
   std::map<void*, std::size_t> live;
   int given = 0;
@@ -43,7 +43,7 @@ struct journal {
 // Passes a provider's memory on, up to `most` bytes.
 struct lender {
   im::resource from;
-  std::shared_ptr<journal> log = std::make_shared<journal>();
+  std::shared_ptr<upstream_journal> log = std::make_shared<upstream_journal>();
   std::size_t most = SIZE_MAX;
   std::function<void()> meanwhile = {};
 

@@ -35,9 +35,10 @@ auto at(Container& all, std::size_t index) {
   return all.begin() + static_cast<std::ptrdiff_t>(index);
 }
 
-class model {
+class sides_model {
  public:
-  model(unified it, const im::resource& pool, const im::queue& on, unsigned seed, bool can_hold)
+  sides_model(unified it, const im::resource& pool, const im::queue& on, unsigned seed,
+              bool can_hold)
       : it_(std::move(it)),
         pool_(pool),
         queue_(on),
@@ -343,7 +344,7 @@ TEST_P(unified_sides, random_operations) {
                                                    {.limit_bytes = 4 * k_mib}, device_);
       auto how = options();
       how.from = pool;
-      model run(unified(nbytes, how), pool, queue_, seed, can_hold);
+      sides_model run(unified(nbytes, how), pool, queue_, seed, can_hold);
       for (int i = 0; i < 60 && !HasFailure(); ++i) {
         SCOPED_TRACE("step " + std::to_string(i));
         if (seed % 2 == 0 && i % 3 == 0) refuse(1 + static_cast<std::size_t>(i) / 3 % 5);

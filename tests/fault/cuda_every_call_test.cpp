@@ -9,7 +9,6 @@ namespace {
 using namespace support;
 
 constexpr int k_out_of_memory = 2;
-constexpr int k_unknown = 999;
 
 // What the driver has given and not got back.
 struct held_by_us {

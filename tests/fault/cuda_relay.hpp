@@ -8,6 +8,8 @@ namespace support {
 
 enum class relayed { takes = 1, gives_back = 2 };
 
+inline constexpr int k_unknown = 999;  // CUDA_ERROR_UNKNOWN
+
 class cuda_relay : public relay {
  public:
   cuda_relay() : relay("ISTHMUS_CUDA_LIBRARY") {

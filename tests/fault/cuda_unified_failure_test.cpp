@@ -11,7 +11,6 @@ namespace {
 
 using namespace support;
 
-constexpr int k_unknown = 999;
 constexpr std::size_t k_bytes = 50'000;
 constexpr long k_most_failing = 40;
 
