@@ -13,7 +13,7 @@ namespace {
 using namespace support;
 
 // Around the sizes from which they go by way of pinned memory, and of its pieces.
-constexpr std::size_t k_sizes[] = {1, 1000, 600 * k_kib + 1, 2 * k_mib - 1, 9 * k_mib + 11};
+constexpr std::size_t k_peer_sizes[] = {1, 1000, 600 * k_kib + 1, 2 * k_mib - 1, 9 * k_mib + 11};
 
 std::vector<float> part_of(const std::vector<float>& all, std::size_t first, std::size_t count) {
   const auto start = all.begin() + static_cast<std::ptrdiff_t>(first);
@@ -79,7 +79,7 @@ TEST_P(two_devices, elements_that_lie_apart_are_filled) {
 }
 
 TEST_P(two_devices, every_byte_arrives) {
-  for (const std::size_t nbytes : k_sizes) {
+  for (const std::size_t nbytes : k_peer_sizes) {
     const bytes data = noise(nbytes + 5);
     both_ways([&](const im::queue& to, const im::queue& from) {
       for (const im::queue& order : {to, from}) {

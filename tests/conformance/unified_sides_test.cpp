@@ -23,8 +23,8 @@ ISTHMUS_ON_UNIFIED(unified_sides);
 constexpr unsigned k_host = 1;
 constexpr unsigned k_device = 2;
 
-struct side {
-  explicit side(std::size_t nbytes) : data(nbytes), has(nbytes) {}
+struct model_side {
+  explicit model_side(std::size_t nbytes) : data(nbytes), has(nbytes) {}
   bytes data;
   std::vector<bool> has;
   bool is_there = false;
@@ -169,7 +169,7 @@ class sides_model {
     patiently([&] { im::copy(it_.device({0, 0}), std::span(data)); });
     device_.data = data;
   }
-  void take(side& to, const side& from, unsigned newer, range part) {
+  void take(model_side& to, const model_side& from, unsigned newer, range part) {
     for (auto i = part.begin; i < part.end; ++i) {
       if (newer_[i] != newer) continue;
       EXPECT_TRUE(from.has[i]) << "byte " << i << " is to come from a side that never held it";
@@ -178,7 +178,7 @@ class sides_model {
       newer_[i] = 0;
     }
   }
-  void put(side& to, unsigned newer, range part, const bytes& data) {
+  void put(model_side& to, unsigned newer, range part, const bytes& data) {
     std::copy(data.begin(), data.end(), at(to.data, part.begin));
     std::fill(at(to.has, part.begin), at(to.has, part.end), true);
     for (auto i = part.begin; i < part.end; ++i) newer_[i] |= newer;
@@ -328,8 +328,8 @@ class sides_model {
   im::queue queue_;
   std::mt19937_64 random_;
   bool can_hold_;
-  side host_;
-  side device_;
+  model_side host_;
+  model_side device_;
   std::vector<unsigned> newer_;
 };
 

@@ -4,7 +4,7 @@
 namespace {
 
 using namespace support;
-using state = im::unified_state;
+using im::unified_state;
 
 constexpr std::size_t k_unified_sizes[] = {1, 1000, 64 * k_kib, 300 * k_kib + 7, 5 * k_mib + 11};
 
@@ -20,23 +20,23 @@ TEST_P(unified_buffer, the_states_of_the_table) {
     SCOPED_TRACE(nbytes);
     const unified it = make(nbytes);
     const bytes data = noise(nbytes);
-    EXPECT_EQ(it.state(), state::uninitialized);
+    EXPECT_EQ(it.state(), unified_state::uninitialized);
     {
       const auto view = it.host();
-      EXPECT_EQ(it.state(), state::host_only);
+      EXPECT_EQ(it.state(), unified_state::host_only);
       put(view, 0, data);
-      EXPECT_EQ(it.state(), state::host_dirty);
+      EXPECT_EQ(it.state(), unified_state::host_dirty);
     }
     EXPECT_TRUE(same(read_on_device(it), data));
-    EXPECT_EQ(it.state(), state::synchronized);
+    EXPECT_EQ(it.state(), unified_state::synchronized);
     it.host()[nbytes / 2] ^= std::byte{1};
-    EXPECT_EQ(it.state(), state::host_dirty);
+    EXPECT_EQ(it.state(), unified_state::host_dirty);
     it.sync_to_device();
-    EXPECT_EQ(it.state(), state::synchronized);
+    EXPECT_EQ(it.state(), unified_state::synchronized);
     write_on_device(it, 0, noise(nbytes, 2));
-    EXPECT_EQ(it.state(), state::device_dirty);
+    EXPECT_EQ(it.state(), unified_state::device_dirty);
     EXPECT_TRUE(same(it.host_read(), noise(nbytes, 2)));
-    EXPECT_EQ(it.state(), state::synchronized);
+    EXPECT_EQ(it.state(), unified_state::synchronized);
   }
 }
 
@@ -44,19 +44,19 @@ TEST_P(unified_buffer, the_device_first) {
   const unified it = make(70'000);
   const bytes data = noise(70'000);
   im::copy(it.device(), std::span(data));
-  EXPECT_EQ(it.state(), state::device_only);
+  EXPECT_EQ(it.state(), unified_state::device_only);
   it.mark_device();
-  EXPECT_EQ(it.state(), state::device_only);
+  EXPECT_EQ(it.state(), unified_state::device_only);
   EXPECT_TRUE(same(it.host_read(), data));
-  EXPECT_EQ(it.state(), state::synchronized);
+  EXPECT_EQ(it.state(), unified_state::synchronized);
 }
 
 TEST_P(unified_buffer, a_host_copy_that_nobody_wrote_goes_whole) {
   const unified it = make(100'000);
   EXPECT_TRUE(same(it.host_read(), bytes(100'000)));
-  EXPECT_EQ(it.state(), state::host_only);
+  EXPECT_EQ(it.state(), unified_state::host_only);
   EXPECT_TRUE(same(read_on_device(it), bytes(100'000)));
-  EXPECT_EQ(it.state(), state::synchronized);
+  EXPECT_EQ(it.state(), unified_state::synchronized);
 }
 
 TEST_P(unified_buffer, an_old_view_is_written_and_shows_what_is_new) {
@@ -65,10 +65,10 @@ TEST_P(unified_buffer, an_old_view_is_written_and_shows_what_is_new) {
   it.sync_to_device();
   for (unsigned round = 1; round < 6; ++round) {
     put(kept, 3 * k_mib + round, noise(4000, round));
-    EXPECT_EQ(it.state(), state::host_dirty) << round;
+    EXPECT_EQ(it.state(), unified_state::host_dirty) << round;
     bytes got = read_on_device(it);
     EXPECT_TRUE(same(std::span(got).subspan(3 * k_mib + round, 4000), noise(4000, round)));
-    EXPECT_EQ(it.state(), state::synchronized) << round;
+    EXPECT_EQ(it.state(), unified_state::synchronized) << round;
     write_on_device(it, round, noise(100, 50 + round));
     it.sync_to_host();
     EXPECT_TRUE(same(kept.span().subspan(round, 100), noise(100, 50 + round)));
@@ -100,7 +100,7 @@ TEST_P(unified_buffer, exact_writes_are_exact) {
   });
   EXPECT_EQ(it.dirty_on_host(), (std::vector<im::element_range>{{1000, 1100}}));
   write_on_device(it, 1100, noise(50, 3));
-  EXPECT_EQ(it.state(), state::device_dirty);
+  EXPECT_EQ(it.state(), unified_state::device_dirty);
   const auto got = read_on_device(it);
   const auto host = it.host_read();
   EXPECT_TRUE(same(got, host));
@@ -151,12 +151,12 @@ TEST_P(unified_buffer, both_sides_of_disjoint_ranges_are_merged) {
     im::copy(im::at(all, 5 * k_mib + 100), std::span<const std::byte>(noise(100, 4)));
   });
   put(view, k_mib, noise(1000, 5));
-  EXPECT_EQ(it.state(), state::device_dirty);
+  EXPECT_EQ(it.state(), unified_state::device_dirty);
   EXPECT_FALSE(it.dirty_on_host().empty());
   EXPECT_FALSE(it.dirty_on_device().empty());
   it.sync_to_host();
   const auto got = read_on_device(it);
-  EXPECT_EQ(it.state(), state::synchronized);
+  EXPECT_EQ(it.state(), unified_state::synchronized);
   EXPECT_TRUE(same(got, view.span()));
   EXPECT_TRUE(same(std::span(got).subspan(5 * k_mib + 100, 100), noise(100, 4)));
   EXPECT_TRUE(same(std::span(got).subspan(k_mib, 1000), noise(1000, 5)));
@@ -170,7 +170,7 @@ TEST_P(unified_buffer, overlapping_writes_are_a_conflict_until_resolved) {
     it.sync_to_device();
     write_on_device(it, 1000, noise(500, 6));
     put(view, 1200, noise(500, 7));
-    EXPECT_EQ(it.state(), state::device_dirty);
+    EXPECT_EQ(it.state(), unified_state::device_dirty);
     EXPECT_THROW(it.sync_to_host(), im::error);
     EXPECT_TRUE(contains(isthmus_error_message(), "both wrote")) << isthmus_error_message();
     EXPECT_THROW((void)it.device(), im::error);
@@ -182,7 +182,7 @@ TEST_P(unified_buffer, overlapping_writes_are_a_conflict_until_resolved) {
                                                  : std::span(by_device).subspan(200, 300);
     EXPECT_TRUE(same(std::span(got).subspan(1200, 300), want));
     it.sync_to_device();
-    EXPECT_EQ(it.state(), state::synchronized);
+    EXPECT_EQ(it.state(), unified_state::synchronized);
   }
 }
 
@@ -214,7 +214,7 @@ TEST_P(unified_buffer, moves_that_are_not_waited_for) {
   EXPECT_TRUE(same(read_on_device(it), noise(4 * k_mib + 5)));
   write_on_device(it, 77, noise(2 * k_mib, 2));
   if (auto got = it.sync_to_host_async(it.all())) got.wait();
-  EXPECT_EQ(it.state(), state::synchronized);
+  EXPECT_EQ(it.state(), unified_state::synchronized);
   EXPECT_TRUE(same(it.host_read().subspan(77, 2 * k_mib), noise(2 * k_mib, 2)));
 }
 
@@ -313,7 +313,7 @@ TEST_P(unified_buffer, many_at_once) {
   for (std::size_t i = 0; i < 60; i += 7) put(all[i].host(), 500, noise(10, 99));
   im::detail::check(isthmus_unified_synchronize(raw.data(), raw.size(), nullptr));
   for (std::size_t i = 0; i < 60; ++i) {
-    EXPECT_EQ(all[i].state(), state::synchronized) << i;
+    EXPECT_EQ(all[i].state(), unified_state::synchronized) << i;
     EXPECT_TRUE(same(read(all[i].device()), all[i].host_read())) << i;
   }
 }
@@ -328,7 +328,7 @@ TEST_P(unified_buffer, a_view_after_many_failed_is_watched) {
   EXPECT_EQ(isthmus_unified_synchronize(both, 2, nullptr), ISTHMUS_ERROR_CLOSED);
   const auto view = it.host();
   put(view, 70'000, noise(10, 2));
-  EXPECT_EQ(it.state(), state::host_dirty);
+  EXPECT_EQ(it.state(), unified_state::host_dirty);
   EXPECT_TRUE(same(read_on_device(it), view.span()));
 }
 
@@ -352,14 +352,14 @@ TEST_P(unified_buffer, bad_input_is_refused_and_nothing_changes) {
   const unified it = make(1000);
   EXPECT_THROW(it.mark_host(), im::error);
   EXPECT_THROW(it.mark_device(), im::error);
-  EXPECT_EQ(it.state(), state::uninitialized);
+  EXPECT_EQ(it.state(), unified_state::uninitialized);
   EXPECT_THROW((void)it.host({0, 1001}), im::error);
   EXPECT_THROW((void)it.host({5, 4}), im::error);
   EXPECT_THROW(it.copy_from(noise(999)), im::error);
   EXPECT_THROW(it.resolve(im::winner::none), im::error);
   EXPECT_EQ(isthmus_unified_mark_host(it.get(), 8, SIZE_MAX), ISTHMUS_ERROR_OUT_OF_RANGE);
   EXPECT_EQ(isthmus_unified_host(nullptr, 0, 0, nullptr), ISTHMUS_ERROR_INVALID_ARGUMENT);
-  EXPECT_EQ(it.state(), state::uninitialized);
+  EXPECT_EQ(it.state(), unified_state::uninitialized);
 }
 
 }  // namespace
