@@ -11,6 +11,7 @@
 #include "core/sizes.hpp"
 #include "core/stream_copy.hpp"
 #include "core/undo.hpp"
+#include "os/random.hpp"
 #include "os/virtual_memory.hpp"
 #include "tracking/unwatched.hpp"
 
@@ -39,10 +40,23 @@ void each_part(const range_set& ranges, const Visit& visit) {
   }
 }
 
+// Of this process, so that whoever supplies the data cannot choose two contents of equal hash, of
+// which the second would not be found. Children by fork() keep it: they keep the hashes too.
+class hash_secret {
+ public:
+  static constexpr std::size_t k_nbytes = 192;  // as long as XXH3's own
+  hash_secret() noexcept { os::fill_random(bytes_); }
+  [[nodiscard]] const std::byte* data() const noexcept { return bytes_.data(); }
+
+ private:
+  alignas(64) std::array<std::byte, k_nbytes> bytes_;
+};
+
 }  // namespace
 
 hash_memory::hash hash_memory::hash_of(const std::byte* bytes, std::size_t nbytes) noexcept {
-  const auto found = XXH3_128bits(bytes, nbytes);
+  static const hash_secret secret;
+  const auto found = XXH3_128bits_withSecret(bytes, nbytes, secret.data(), hash_secret::k_nbytes);
   return {found.low64, found.high64};
 }
 

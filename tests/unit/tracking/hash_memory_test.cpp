@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "making.hpp"
 #include "tracking/hash_memory.hpp"
 
@@ -57,6 +59,29 @@ TEST_F(hash_memory_test, what_others_write_beside_it_is_found) {
   const range_set first{{0, k_hashed}};
   EXPECT_EQ(taken(*memory_), first);
   ASSERT_TRUE(memory_->end_write(across_, at, writers::some));
+  EXPECT_EQ(taken(*memory_), first);
+}
+
+// XXH3 multiplies the halves of each word, xored with its secret, and adds the word itself. With a
+// lower half equal to the secret's the product is 0, and only the sum over the words of a lane counts.
+// The first two words of the published secret: xxhash.h, XXH3_kSecret.
+TEST_F(hash_memory_test, finds_contents_that_collide_under_the_published_secret) {
+  constexpr std::uint32_t k_secret[] = {0x396cfeb8, 0x2c81017c};
+  constexpr std::size_t k_lane = 64;  // bytes from a word to the next one of its lane
+  const auto write = [&](std::uint32_t first, std::uint32_t second) {
+    auto* const view = memory_->view();
+    std::memcpy(view, &k_secret[0], 4);
+    std::memcpy(view + 4, &first, 4);
+    std::memcpy(view + k_lane, &k_secret[1], 4);
+    std::memcpy(view + k_lane + 4, &second, 4);
+  };
+  const range_set first{{0, k_hashed}};
+  memory_->expect_writers();
+  write(1000, 2000);
+  EXPECT_EQ(taken(*memory_), first);
+  ASSERT_TRUE(memory_->snapshot(first, writers::some));
+  EXPECT_TRUE(taken(*memory_).empty());
+  write(1001, 1999);
   EXPECT_EQ(taken(*memory_), first);
 }
 
