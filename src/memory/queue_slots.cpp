@@ -68,11 +68,8 @@ void queue_slots::pass(slot of, std::uint64_t number) noexcept {
 }
 
 queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
-  const auto used = used_.load(std::memory_order_acquire);
-  for (slot each = k_several + 1; each < used; ++each) {
-    if (entries_[each].serial.load(std::memory_order_acquire) == on.serial()) {
-      return each;
-    }
+  if (const auto known = entries_.find(on.serial()); known != k_quiet) {
+    return known;
   }
   // What queues that have gone left behind waits for fences that nobody else may ask for. A free
   // leaves it to the next allocation to ask the driver for them.
@@ -94,25 +91,34 @@ bool queue_slots::is_over(const entry& in) noexcept {
          in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
 }
 
-// A new queue lets go of one that is over, so that as many are kept as are in use.
+// Goes on where it ended the last time. Pre: under the lock.
+queue_slots::slot queue_slots::find_over(slot most_looks) noexcept {
+  const auto used = entries_.used();
+  for (auto left = std::min(used - (k_several + 1), most_looks); left != 0; --left) {
+    oldest_ = oldest_ + 1 < used ? oldest_ + 1 : k_several + 1;
+    if (is_over(entries_[oldest_])) {
+      return oldest_;
+    }
+  }
+  return k_quiet;
+}
+
+// A new queue takes the slot of one that is over, so that about as many are kept as are in use. It
+// looks at a few, so that it costs the same beside any number of others.
 queue_slots::slot queue_slots::enter(queue& on) noexcept {
   ref<queue> gone;  // after the lock
   ref<event> gone_fence;
   const std::lock_guard hold{lock_};
-  const auto used = used_.load(std::memory_order_relaxed);
-  slot found = k_quiet;
-  for (slot each = k_several + 1; each < used; ++each) {
-    const auto& in = entries_[each];
-    if (in.serial.load(std::memory_order_relaxed) == on.serial()) {
-      return each;
-    }
-    if (found == k_quiet && is_over(in)) {
-      found = each;
-    }
+  if (const auto known = entries_.find(on.serial()); known != k_quiet) {
+    return known;
   }
-  if (found == k_quiet && used < k_most) {
-    found = used;
-    used_.store(used + 1, std::memory_order_release);
+  constexpr slot k_few = 64;
+  auto found = find_over(k_few);
+  if (found == k_quiet) {
+    found = entries_.add();
+  }
+  if (found == k_quiet) {
+    found = find_over(entries_.used());
   }
   if (found != k_quiet) {
     auto& in = entries_[found];
@@ -122,7 +128,7 @@ queue_slots::slot queue_slots::enter(queue& on) noexcept {
     if (gone) {
       gone->forget_pool();
     }
-    in.serial.store(on.serial(), std::memory_order_release);
+    entries_.assign(found, on.serial());
   }
   return found;
 }
@@ -133,14 +139,12 @@ queue_slots::slot queue_slots::find(queue* on) noexcept {
 
 ref<queue> queue_slots::find(std::uint64_t serial) noexcept {
   const std::lock_guard hold{lock_};
-  const auto used = used_.load(std::memory_order_relaxed);
-  for (slot each = k_several + 1; each < used; ++each) {
-    const auto& in = entries_[each];
-    if (in.serial.load(std::memory_order_relaxed) == serial) {
-      return in.on->retain_if_known() ? ref<queue>::adopt(in.on.get()) : ref<queue>{};
-    }
+  const auto known = entries_.find(serial);
+  if (known == k_quiet) {
+    return {};
   }
-  return {};
+  auto* const on = entries_[known].on.get();
+  return on->retain_if_known() ? ref<queue>::adopt(on) : ref<queue>{};
 }
 
 // Counting up comes before the driver is asked, so that what is freed later than that gets a later
@@ -262,7 +266,7 @@ void queue_slots::fence() noexcept {
       raise_to(several.wanted, number + 1);
     }
   }
-  const auto used = used_.load(std::memory_order_acquire);
+  const auto used = entries_.used();
   for (slot each = k_several + 1; each < used; ++each) {
     const auto& in = entries_[each];
     if (in.wanted.load(std::memory_order_acquire) > in.issued.load(std::memory_order_acquire)) {
@@ -312,7 +316,7 @@ ticket queue_slots::behind(queue* on) noexcept {
 // a processor, and who asks again and again would give up before it does.
 std::vector<ref<event>> queue_slots::running(slot whom) {
   std::vector<ref<event>> found;
-  const auto used = used_.load(std::memory_order_acquire);
+  const auto used = entries_.used();
   const bool all = is_waited_for(entries_[k_several]);
   const auto of_several = entries_[k_several].issued.load(std::memory_order_acquire);
   bool all_ended = all;
@@ -339,7 +343,7 @@ std::vector<ref<event>> queue_slots::running(slot whom) {
 
 result<void> queue_slots::wait_behind(ticket of, queue& on) {
   std::vector<ref<event>> ends;
-  const auto used = used_.load(std::memory_order_acquire);
+  const auto used = entries_.used();
   for (slot each = k_several + 1; each < used; ++each) {
     const bool matters =
         (of.slot() == each || of.slot() == k_several) && is_waited_for(entries_[each]);
@@ -361,7 +365,7 @@ result<void> queue_slots::wait_behind(ticket of, queue& on) {
 }
 
 void queue_slots::forget_queues() noexcept {
-  const auto used = used_.load(std::memory_order_acquire);
+  const auto used = entries_.used();
   for (slot each = k_several + 1; each < used; ++each) {
     const auto gone = std::exchange(entries_[each].on, nullptr);
     gone->forget_pool();

@@ -7,13 +7,13 @@
 // passed, which is a plain load. A free submits nothing: fences are submitted where somebody found
 // too little memory that is good for him (`fence`).
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "backend/queue.hpp"
 #include "core/spin_lock.hpp"
+#include "memory/queue_slot_table.hpp"
 
 namespace isthmus {
 
@@ -46,8 +46,8 @@ class queue_slots final : public ref_counted {
   using slot = unsigned;
   static constexpr slot k_quiet = 0;    // no queue's
   static constexpr slot k_several = 1;  // of memory behind more than one queue: all of the pool's
-  static constexpr slot k_most = 1024;
-  static constexpr slot k_anybody = k_most;  // who waits himself, whatever the memory is behind
+  static constexpr slot k_anybody =
+      queue_slot_table::k_max;  // the caller waits for the work itself
 
   // k_quiet for none and for queues that are not `in_one_order`: there too memory is good only when
   // its fence has passed. Also where all slots are in use.
@@ -98,17 +98,7 @@ class queue_slots final : public ref_counted {
 
  private:
   static constexpr slot k_fence_every = 64;
-  struct alignas(64) entry {
-    std::atomic<std::uint64_t> serial{0};  // the queue's
-    std::atomic<std::uint64_t> wanted{0};  // the highest number given out
-    std::atomic<std::uint64_t> issued{0};
-    std::atomic<std::uint64_t> done{0};
-    std::atomic<std::uint32_t> lanes{0};
-    ref<queue> on;
-    // Under the lock: the fence submitted last, and its number.
-    ref<event> fence;
-    std::uint64_t fence_number = 0;
-  };
+  using entry = queue_slot;
   struct fenced {
     ref<event> end;
     std::uint64_t number = 0;
@@ -118,6 +108,7 @@ class queue_slots final : public ref_counted {
 
   ~queue_slots() override = default;
   [[nodiscard]] slot enter(queue& on) noexcept;
+  [[nodiscard]] slot find_over(slot most_looks) noexcept;
   [[nodiscard]] static bool is_over(const entry& in) noexcept;
   [[nodiscard]] static bool is_waited_for(const entry& in) noexcept;
   [[nodiscard]] slot entry_of(queue& on) noexcept;
@@ -133,9 +124,9 @@ class queue_slots final : public ref_counted {
   void pass(slot of, std::uint64_t number) noexcept;
 
   spin_lock lock_;  // over entering a queue
-  std::atomic<slot> used_{k_several + 1};
   std::atomic<bool> fence_is_due_{false};
-  std::array<entry, k_most> entries_{};
+  queue_slot_table entries_{k_several + 1};
+  slot oldest_ = k_several + 1;  // where to look for a slot whose queue is over; under the lock
 };
 
 constexpr ticket ticket::never() noexcept {

@@ -71,9 +71,9 @@ result<fixed_size_resource::block*> fixed_size_resource::live_block_at(
 }
 
 void fixed_size_resource::put(block& freed) noexcept {
-  const auto slot = freed.freed.slot();
-  auto& to = lists_.at(slot);
-  used_lists_ = std::max<std::size_t>(used_lists_, slot + 1);
+  const auto number = list_of(freed.freed.slot());
+  auto& to = lists_.at(number);
+  used_lists_ = std::max(used_lists_, number + 1);
   freed.previous = nullptr;
   freed.next = std::exchange(to.first, &freed);
   (freed.next != nullptr ? freed.next->previous : to.last) = &freed;
@@ -82,7 +82,7 @@ void fixed_size_resource::put(block& freed) noexcept {
 }
 
 void fixed_size_resource::remove(block& gone) noexcept {
-  auto& from = lists_.at(gone.freed.slot());
+  auto& from = lists_.at(list_of(gone.freed.slot()));
   (gone.previous != nullptr ? gone.previous->next : from.first) = gone.next;
   (gone.next != nullptr ? gone.next->previous : from.last) = gone.previous;
   ++gone.in->out;
@@ -91,7 +91,10 @@ void fixed_size_resource::remove(block& gone) noexcept {
 
 // Its own queue's last one, which is in the processor's caches, else one that any may have.
 fixed_size_resource::block* fixed_size_resource::take(queue_slots::slot whom) noexcept {
-  auto* found = lists_.at(whom).first;
+  auto* found = lists_.at(list_of(whom)).first;
+  if (found != nullptr && !slots().good(found->freed, whom)) {
+    found = nullptr;
+  }
   for (std::size_t each = 0; found == nullptr && each < used_lists_; ++each) {
     auto* oldest = lists_.at(each).last;
     found = oldest != nullptr && slots().passed(oldest->freed) ? oldest : nullptr;

@@ -46,7 +46,9 @@ class fixed_size_resource final : public keeping_resource {
     std::vector<block> blocks;
     std::size_t out = 0;  // of them, in no list
   };
-  // Free blocks of one slot, the last one that was freed first.
+  // Free blocks of one slot, the last one that was freed first. The last list is of all slots from
+  // there on.
+  static constexpr std::size_t k_lists = 1024;
   struct list {
     block* first = nullptr;
     block* last = nullptr;
@@ -65,6 +67,9 @@ class fixed_size_resource final : public keeping_resource {
   // Pre for these: `lock_` is held.
   [[nodiscard]] slab* slab_of(const void* pointer) noexcept;
   [[nodiscard]] result<block*> live_block_at(const void* pointer) noexcept;
+  [[nodiscard]] static std::size_t list_of(queue_slots::slot slot) noexcept {
+    return std::min<std::size_t>(slot, k_lists - 1);
+  }
   [[nodiscard]] block* take(queue_slots::slot whom) noexcept;
   void put(block& freed) noexcept;
   void remove(block& gone) noexcept;
@@ -78,7 +83,7 @@ class fixed_size_resource final : public keeping_resource {
   const std::size_t alignment_;
   std::mutex lock_;
   slabs slabs_;  // by address
-  std::array<list, queue_slots::k_most> lists_{};
+  std::array<list, k_lists> lists_{};
   std::size_t used_lists_ = 0;  // those behind were never put into
   std::size_t free_ = 0;        // blocks in lists
 };

@@ -257,6 +257,25 @@ TEST_F(pool_order, more_queues_than_there_are_slots_come_and_go_without_a_wait) 
   finish(*on);
 }
 
+// The frees return while the work that they come after still waits.
+TEST_F(pool_order, frees_on_two_thousand_busy_queues_wait_for_none) {
+  const auto from = make();
+  const auto gate = make_ref<host_event>();
+  std::vector<ref<queue>> busy;
+  for (int each = 0; each < 2000; ++each) {
+    busy.push_back(another_queue());
+    hold_up(*busy.back(), gate);
+    take_and_give(*from, *busy.back(), 128);
+    take_and_give(*from, *busy.back(), std::size_t{64} << 10);
+    EXPECT_NE(from->slots().find(busy.back().get()), queue_slots::k_quiet);
+  }
+  EXPECT_EQ(from->slots().find(busy.front()->serial()).get(), busy.front().get());
+  gate->finish({});
+  for (const auto& each : busy) {
+    finish(*each);
+  }
+}
+
 struct sent {
   std::size_t offset;
   std::size_t nbytes;

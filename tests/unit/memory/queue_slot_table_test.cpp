@@ -1,0 +1,51 @@
+#include "memory/queue_slot_table.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <unordered_map>
+
+namespace isthmus {
+namespace {
+
+constexpr queue_slot_table::index k_reserved = 2;
+
+class queue_slot_tables : public testing::Test {
+ protected:
+  std::unique_ptr<queue_slot_table> table_ = std::make_unique<queue_slot_table>(k_reserved);
+};
+
+TEST_F(queue_slot_tables, find_what_was_assigned_last_and_nothing_else) {
+  std::mt19937_64 random{1};
+  std::unordered_map<queue_slot_table::index, std::uint64_t> model;
+  std::uint64_t last_serial = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    last_serial += 1 + random() % 3 * 512;  // many in one chain
+    auto slot = static_cast<queue_slot_table::index>(k_reserved + random() % (model.size() + 1));
+    if (slot == table_->used()) {
+      slot = table_->add();
+    }
+    table_->assign(slot, last_serial);
+    model[slot] = last_serial;
+    if (model.size() > 5000) {
+      break;
+    }
+  }
+  for (const auto& [slot, serial] : model) {
+    ASSERT_EQ(table_->find(serial), slot);
+  }
+  EXPECT_EQ(table_->find(last_serial + 1), queue_slot_table::k_none);
+  EXPECT_EQ(table_->find(0), queue_slot_table::k_none);
+}
+
+TEST_F(queue_slot_tables, have_as_many_slots_as_tickets_can_name) {
+  for (auto expected = k_reserved; expected < queue_slot_table::k_max; ++expected) {
+    ASSERT_EQ(table_->add(), expected);
+  }
+  EXPECT_EQ(table_->add(), queue_slot_table::k_none);
+  EXPECT_EQ(table_->used(), queue_slot_table::k_max);
+}
+
+}  // namespace
+}  // namespace isthmus
