@@ -16,14 +16,6 @@ std::size_t element_move::elements() const noexcept {
   return all;
 }
 
-namespace {
-
-std::ptrdiff_t signed_of(std::size_t number) noexcept {
-  return static_cast<std::ptrdiff_t>(number);
-}
-
-}  // namespace
-
 element_move joined(element_move what) noexcept {
   std::size_t kept = 0;
   for (const auto next : what.dimensions) {  // a copy: some are written over

@@ -12,10 +12,6 @@ namespace {
 constexpr std::size_t k_block = 256;
 using block = std::array<std::byte, k_block * k_largest_element>;
 
-bool is_packed(std::ptrdiff_t stride, std::size_t nbytes) noexcept {
-  return stride == static_cast<std::ptrdiff_t>(nbytes);
-}
-
 // Of at most a block.
 void convert_block(const element_row& row, const conversion& how, std::size_t to_bytes) noexcept {
   alignas(64) block one;

@@ -5,10 +5,6 @@
 namespace isthmus {
 namespace {
 
-std::ptrdiff_t signed_of(std::size_t number) noexcept {
-  return static_cast<std::ptrdiff_t>(number);
-}
-
 std::size_t distance(std::ptrdiff_t stride) noexcept {
   return static_cast<std::size_t>(stride < 0 ? -stride : stride);
 }

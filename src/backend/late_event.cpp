@@ -14,7 +14,7 @@ namespace {
 // would ask for ever.
 constexpr std::chrono::milliseconds k_ask_before_sleeping{1};
 constexpr int k_sleeps = 128;
-constexpr std::chrono::milliseconds k_longest_sleep{1};
+constexpr std::chrono::milliseconds k_longest_poll_sleep{1};
 
 }  // namespace
 
@@ -74,7 +74,8 @@ void late_event::block(const os::deadline& until) noexcept {
     if (now - began < k_ask_before_sleeping) {
       std::this_thread::yield();
     } else {
-      const auto sleep = std::min((now - began) / k_sleeps, os::clock::duration{k_longest_sleep});
+      const auto sleep =
+          std::min((now - began) / k_sleeps, os::clock::duration{k_longest_poll_sleep});
       std::this_thread::sleep_until(std::min(until.value_or(now + sleep), now + sleep));
     }
   }

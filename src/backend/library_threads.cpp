@@ -83,7 +83,7 @@ void work_idly(function_state& shared, std::unique_lock<std::mutex>& hold) {
   shared.due = std::min(shared.due, next.value_or(os::clock::time_point::max()));
 }
 
-void serve() {
+void serve_functions() {
   auto& shared = state();
   std::unique_lock hold{shared.lock};
   for (;;) {
@@ -104,7 +104,7 @@ void serve() {
 
 // Pre: under the lock. Throws std::system_error where none can be had.
 void add_thread(function_state& shared) {
-  start_thread(serve).detach();
+  start_thread(serve_functions).detach();
   ++shared.threads;
 }
 

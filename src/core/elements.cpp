@@ -74,10 +74,6 @@ void copy_any(const element_row& row, std::size_t nbytes) noexcept {
   }
 }
 
-bool is_packed(std::ptrdiff_t stride, std::size_t nbytes) noexcept {
-  return stride == static_cast<std::ptrdiff_t>(nbytes);
-}
-
 }  // namespace
 
 void copy_elements(const element_row& row, std::size_t nbytes) noexcept {

@@ -20,8 +20,16 @@ namespace isthmus {
   return offset <= limit && nbytes <= limit - offset;
 }
 
+// Of an address of a process: AArch64 gives 48 of them, x86-64 47.
+inline constexpr unsigned k_address_bits = 48;
+
 [[nodiscard]] inline std::uintptr_t address(const void* pointer) noexcept {
   return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+// Pre: at most half of all sizes, as every object's is.
+[[nodiscard]] constexpr std::ptrdiff_t signed_of(std::size_t number) noexcept {
+  return static_cast<std::ptrdiff_t>(number);
 }
 
 [[nodiscard]] inline std::byte* advance(void* start, std::size_t nbytes) noexcept {

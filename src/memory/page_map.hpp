@@ -76,8 +76,6 @@ static_assert(sizeof(map_entry) == 16, "0.024 % of the memory it describes");
 
 class page_map {
  public:
-  static constexpr unsigned k_address_bits = 47;  // of a process on x86-64 and AArch64
-
   [[nodiscard]] const map_entry& at(const void* pointer) const noexcept {
     const auto number = address(pointer) >> k_grain_bits;
     if (number >> (k_leaf_bits + k_root_bits) != 0) [[unlikely]] {

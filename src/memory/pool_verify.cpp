@@ -10,12 +10,12 @@
 
 namespace isthmus {
 
-using state = grain::state;
+using grain_state = grain::state;
 
 bool run_heap::is_sound_free(index first) const noexcept {
   const auto count = length_of(first);
   const auto& last = table_[first + count - 1];
-  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != state::free_last ||
+  if (count == 0 || (count > 1 && (last.is.load(k_relaxed) != grain_state::free_last ||
                                    last.span.load(k_relaxed) != count - 1))) {
     return false;
   }
@@ -31,7 +31,7 @@ bool run_heap::is_sound_taken(index first) const noexcept {
   const auto count = length_of(first);
   for (index back = 1; back < count; ++back) {
     const auto& body = table_[first + back];
-    if (body.is.load(k_relaxed) != state::body || body.span.load(k_relaxed) != back) {
+    if (body.is.load(k_relaxed) != grain_state::body || body.span.load(k_relaxed) != back) {
       return false;
     }
   }
@@ -42,7 +42,7 @@ run_heap::finding run_heap::look_for_damage(index first, index count) const noex
   finding seen{k_none};
   for (auto at = first; at < first + count;) {
     const auto& record = table_[at];
-    const bool is_free = record.is.load(k_relaxed) == state::free_head;
+    const bool is_free = record.is.load(k_relaxed) == grain_state::free_head;
     const bool is_slab = record.is_slab() && record.in_slab() != nullptr;
     if (!is_slab && !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_taken(at))) {
       return {at};

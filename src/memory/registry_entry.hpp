@@ -111,7 +111,6 @@ class registry_chain {
   }
 
  private:
-  static constexpr unsigned k_address_bits = 48;
   static constexpr std::uint64_t k_marks = ~std::uint64_t{0} << k_address_bits;
 
   // Of bits that choose neither shard nor chain.

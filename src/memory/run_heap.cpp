@@ -6,7 +6,7 @@
 namespace isthmus {
 namespace {
 
-using state = grain::state;
+using grain_state = grain::state;
 
 }  // namespace
 
@@ -32,9 +32,9 @@ void run_heap::link(index first, index count) noexcept {
   doublings_ |= 1U << doubling;
   if (count > 1) {
     table_[first + count - 1].span.store(count - 1, k_relaxed);
-    table_[first + count - 1].is.store(state::free_last, k_relaxed);
+    table_[first + count - 1].is.store(grain_state::free_last, k_relaxed);
   }
-  head.is.store(state::free_head, k_relaxed);
+  head.is.store(grain_state::free_head, k_relaxed);
   free_ += count;
 }
 
@@ -58,8 +58,8 @@ void run_heap::unlink(index first) noexcept {
     }
   }
   // What looks a stale pointer up must not take it for the beginning of anything.
-  table_[first].is.store(state::none, k_relaxed);
-  table_[first + count - 1].is.store(state::none, k_relaxed);
+  table_[first].is.store(grain_state::none, k_relaxed);
+  table_[first + count - 1].is.store(grain_state::none, k_relaxed);
   free_ -= count;
 }
 
@@ -67,10 +67,10 @@ void run_heap::unlink(index first) noexcept {
 void run_heap::mark_taken(index first, index count) noexcept {
   for (index back = 1; back < count; ++back) {
     table_[first + back].span.store(back, k_relaxed);
-    table_[first + back].is.store(state::body, k_relaxed);
+    table_[first + back].is.store(grain_state::body, k_relaxed);
   }
   table_[first].span.store(count, k_relaxed);
-  table_[first].is.store(state::live, k_relaxed);
+  table_[first].is.store(grain_state::live, k_relaxed);
 }
 
 // Among the first few of a list.
@@ -162,10 +162,10 @@ run_heap::index run_heap::keep(index first, index skip, index count) noexcept {
 run_heap::index run_heap::first_before(index first) const noexcept {
   const auto& last = table_[first - 1];
   const auto is = last.is.load(k_relaxed);
-  if (is == state::free_head) {
+  if (is == grain_state::free_head) {
     return first - 1;
   }
-  return is == state::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
+  return is == grain_state::free_last ? first - 1 - last.span.load(k_relaxed) : k_none;
 }
 
 // A free run that is in no list, with the neighbours that it can be joined with, into its list.
@@ -173,7 +173,7 @@ run_heap::index run_heap::join(index first) noexcept {
   auto count = table_[first].span.load(k_relaxed);
   auto when = tickets_[first];
   const auto behind = first + count;
-  if (table_[behind].is.load(k_relaxed) == state::free_head &&
+  if (table_[behind].is.load(k_relaxed) == grain_state::free_head &&
       slots_->joins(when, tickets_[behind])) {
     when = slots_->joined(when, tickets_[behind]);
     count += table_[behind].span.load(k_relaxed);
@@ -192,7 +192,7 @@ run_heap::index run_heap::join(index first) noexcept {
 }
 
 void run_heap::give(index first, ticket freed) noexcept {
-  table_[first].is.store(state::none, k_relaxed);
+  table_[first].is.store(grain_state::none, k_relaxed);
   tickets_[first] = freed;
   static_cast<void>(join(first));
 }
@@ -200,13 +200,13 @@ void run_heap::give(index first, ticket freed) noexcept {
 // Where what begins at a record ends: a run, or a record that is in none.
 run_heap::index run_heap::behind(index first) const noexcept {
   const auto& at = table_[first];
-  const bool begins = at.is.load(k_relaxed) == state::free_head || at.begins_run();
+  const bool begins = at.is.load(k_relaxed) == grain_state::free_head || at.begins_run();
   return first + (begins ? at.span.load(k_relaxed) : 1);
 }
 
 void run_heap::settle(index first, index count) noexcept {
   const auto is_free = [this](index at) {
-    return table_[at].is.load(k_relaxed) == state::free_head;
+    return table_[at].is.load(k_relaxed) == grain_state::free_head;
   };
   const auto end = first + count;
   for (auto at = first; at < end;) {
@@ -227,7 +227,7 @@ bool run_heap::any_good(index first, index count, queue_slots::slot whom, Visit&
   auto begin = first;
   for (auto at = first; at < first + count;) {
     const auto next = behind(at);
-    const bool is_free = table_[at].is.load(k_relaxed) == state::free_head;
+    const bool is_free = table_[at].is.load(k_relaxed) == grain_state::free_head;
     if (!is_free || !slots_->good(tickets_[at], whom)) {
       begin = next;
     } else if (visit(begin, at, next)) {

@@ -13,17 +13,17 @@ namespace isthmus {
 namespace {
 
 // Large enough that a driver's fixed cost a copy vanishes, small enough to stay in the caches.
-constexpr std::size_t k_piece_bytes = std::size_t{4} << 20;
+constexpr std::size_t k_staged_bytes = std::size_t{4} << 20;
 
 using slot = staging_ring::slot;
 
 // Plain memory that a piece goes by way of. It does not go before what was submitted on it has
 // ended, whatever is thrown.
-struct stage final : slot {
-  explicit stage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
-  stage(const stage&) = delete;
-  stage& operator=(const stage&) = delete;
-  ~stage() {
+struct own_stage final : slot {
+  explicit own_stage(std::size_t nbytes) { memory = new std::byte[nbytes]; }
+  own_stage(const own_stage&) = delete;
+  own_stage& operator=(const own_stage&) = delete;
+  ~own_stage() {
     static_cast<void>(end());
     give_back(memory);
   }
@@ -70,14 +70,14 @@ class staged_copy : public host_driven {
 class plainly_staged final : public staged_copy {
  public:
   plainly_staged(const movement& what, ref<queue> reading, ref<queue> writing)
-      : staged_copy{what, k_piece_bytes},
+      : staged_copy{what, k_staged_bytes},
         reading_{std::move(reading)},
         writing_{std::move(writing)} {}
 
  protected:
   [[nodiscard]] result<void> move() override {
-    stage first{largest()};
-    stage second{largest()};
+    own_stage first{largest()};
+    own_stage second{largest()};
     return move_by_way_of(first, second, *reading_, *writing_);
   }
   void let_go() noexcept override {
@@ -139,7 +139,7 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
   ISTHMUS_TRY(taken);
   ISTHMUS_TRY((*taken)->wait(std::nullopt));
   options.owners.reserve(options.owners.size() + 1);
-  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &stage::give_back});
+  options.owners.emplace_back(isthmus_owner_t{snapshot.release(), &own_stage::give_back});
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;
   written.add(what.destination, what.destination_bytes, true);

@@ -24,7 +24,7 @@ open_logs& process_logs() {
   return *only;
 }
 
-std::uint32_t thread_number() noexcept {
+std::uint32_t logged_thread() noexcept {
   static std::atomic<std::uint32_t> threads{0};
   thread_local const auto mine = threads.fetch_add(1, std::memory_order_relaxed) + 1;
   return mine;
@@ -79,7 +79,7 @@ void log_resource::flush_all() noexcept {
 
 log_resource::row log_resource::row_of(action what, const void* pointer, std::size_t nbytes,
                                        const queue* on) noexcept {
-  row made{{}, thread_number(), what, pointer, nbytes, on == nullptr ? 0 : on->key()};
+  row made{{}, logged_thread(), what, pointer, nbytes, on == nullptr ? 0 : on->key()};
   std::timespec_get(&made.time, TIME_UTC);
   return made;
 }

@@ -125,7 +125,6 @@ class note_table {
   };
   static_assert(sizeof(cell) == 64);
 
-  static constexpr unsigned k_address_bits = 47;
   static constexpr unsigned k_leaf_bits = 20;       // cells in a leaf
   static constexpr unsigned k_page_cells_bits = 6;  // cells in a page
   static constexpr unsigned k_smallest_bits = 6;

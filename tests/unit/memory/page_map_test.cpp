@@ -46,6 +46,16 @@ TEST_F(page_maps, lead_from_any_address_to_the_record_of_its_grain) {
   EXPECT_EQ(map_->find(at(2)), nullptr);
 }
 
+// AArch64 gives a process 48 bits of address space, and maps from the top.
+TEST_F(page_maps, reach_to_the_last_address_of_a_process) {
+  const auto end = std::uintptr_t{1} << k_address_bits;
+  EXPECT_EQ(k_address_bits, 48U);
+  EXPECT_TRUE(map_->prepare(reinterpret_cast<const void*>(end - k_grain_bytes), 1));
+  const auto beyond = map_->prepare(reinterpret_cast<const void*>(end - k_grain_bytes), 2);
+  ASSERT_FALSE(beyond);
+  EXPECT_EQ(beyond.failure().code(), ISTHMUS_ERROR_UNSUPPORTED);
+}
+
 TEST_F(page_maps, know_nothing_of_other_addresses) {
   EXPECT_EQ(map_->find(nullptr), nullptr);
   EXPECT_EQ(map_->find(at(k_mapped_grains)), nullptr);
