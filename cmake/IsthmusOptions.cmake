@@ -57,7 +57,6 @@ endif()
 
 function(isthmus_target target)
   target_compile_options(${target} PRIVATE
-    $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess> # without it ccache cannot cache what uses a precompiled header
     ${isthmus_warnings} $<$<COMPILE_LANGUAGE:CXX>:${isthmus_cxx_warnings}>
     $<$<BOOL:${ISTHMUS_WERROR}>:-Werror> ${isthmus_sanitizers}
     $<$<STREQUAL:${ISTHMUS_TLS},descriptors>:${isthmus_descriptors}>
