@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
     free_bytes: int
     """For any buffer."""
     largest_free_bytes: int
-    """Of these and what is cached: what one buffer can get."""
+    """Piece of these: what one buffer can have at most."""
     holders: tuple[TagHolder, ...] = ()
     """Who has most of what is live, as far as tracking resources know: at most 8, largest first."""
     device: str | None = None
@@ -49,9 +49,7 @@ class Snapshot(NamedTuple):
     @property
     def fragmentation(self) -> float:
         """Which part of the free memory cannot serve one request: 0 if it lies in one piece."""
-        if self.free_bytes <= self.largest_free_bytes:
-            return 0.0
-        return 1 - self.largest_free_bytes / self.free_bytes
+        return 1 - self.largest_free_bytes / self.free_bytes if self.free_bytes else 0.0
 
 
 class TagUsage(NamedTuple):

@@ -6,6 +6,7 @@
 #include "array/placed_move.hpp"
 #include "array/set_aside.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 
 namespace isthmus {
 namespace {
@@ -72,18 +73,19 @@ submitted fill_rows(queue& on, const array_side& destination, const element_move
     const auto elements = run_of(what);
     const std::span outer{what.dimensions.begin(), what.dimensions.size() - 1};
     row_walk<k_most_array_dimensions> row{outer, 0};
-    part_failure failure;
-    ref<event> last;
-    for (auto left = what.elements(); left != 0; left -= elements, row.next()) {
-      auto next = without_throwing([&] {
-        return (*carrying)->fill(what.to + row.to(), pattern, elements * pattern.nbytes,
-                                 last ? wait_list{&last, 1} : after);
-      });
-      if (!next) {
-        return last ? failure.after(*last, next.take_error()) : next;
+    submitted last = ref<event>{};
+    undo in_flight{[&] {
+      if (*last) {
+        let_end(wait_list{&*last, 1});
       }
-      last = *std::move(next);
+    }};
+    for (auto left = what.elements(); left != 0; left -= elements, row.next()) {
+      auto next = (*carrying)->fill(what.to + row.to(), pattern, elements * pattern.nbytes,
+                                    *last ? wait_list{&*last, 1} : after);
+      ISTHMUS_TRY(next);
+      last = std::move(next);
     }
+    in_flight.dismiss();
     return last;
   });
 }

@@ -14,24 +14,19 @@ error failed_dependency_in(wait_list after) {
 }
 
 // Pre: `submitting_` is held. The first has a thread started, which serves the later ones too.
-error holding_queue::hold_back(held_operation what, held_operation& refused) {
-  add_unfinished_of_ours(what.earlier);
+void holding_queue::hold_back(held_operation what) {
   held_.push_back(std::move(what));
   if (held_.size() != 1) {
-    return {};
+    return;
   }
   set_holds_back(true);
-  error failed;
   try {
     run_on_library_thread([this, keep = ref<queue>{this}] { put_what_is_held(); },
-                          [&failed](error why) { failed = std::move(why); });
+                          [this](const error& why) { refuse_what_is_held(why); });
   } catch (const std::bad_alloc&) {
-    failed = error::no_memory();
+    drop_first_held();
+    throw;
   }
-  if (failed) {
-    refused = drop_first_held();
-  }
-  return failed;
 }
 
 void holding_queue::put_what_is_held() noexcept {
@@ -44,27 +39,22 @@ void holding_queue::put_what_is_held() noexcept {
     put_late(*next);
     held_operation done;  // what it refers to goes outside the lock
     const std::lock_guard hold{submitting_};
-    done = drop_first_held();
+    std::swap(done, *next);
+    drop_first_held();
     more = !held_.empty();
   }
 }
 
-// One that is refused ends after all that it comes after, too: for what uses the memory next, and
-// for what comes next on the queue, its end stands for theirs.
 void holding_queue::put_late(held_operation& what) const noexcept {
   for (const auto& before : what.after) {
     wait_till_ready(*before);
   }
-  error failed;
   try {
-    failed = what.put(what.after);
+    if (auto failed = what.put(what.after)) {
+      what.made->refuse(std::move(failed));
+    }
   } catch (const std::bad_alloc&) {
-    failed = error::no_memory();
-  }
-  if (failed) {
-    let_end(what.after);
-    let_end(what.earlier);
-    what.made->refuse(std::move(failed));
+    what.made->refuse(error::no_memory());
   }
 }
 
@@ -78,11 +68,15 @@ void holding_queue::wait_till_ready(event& before) const noexcept {
 }
 
 // Pre: `submitting_` is held, and there is one.
-holding_queue::held_operation holding_queue::drop_first_held() noexcept {
-  auto first = std::move(held_.front());
+void holding_queue::refuse_what_is_held(const error& why) noexcept {
+  held_.front().made->refuse(why);
+  drop_first_held();
+}
+
+// Pre: `submitting_` is held.
+void holding_queue::drop_first_held() noexcept {
   held_.pop_front();
   set_holds_back(!held_.empty());
-  return first;
 }
 
 }  // namespace isthmus

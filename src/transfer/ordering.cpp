@@ -1,8 +1,5 @@
 #include "transfer/ordering.hpp"
 
-#include <new>
-#include <utility>
-
 #include "backend/order_only.hpp"
 #include "backend/queue.hpp"
 
@@ -29,29 +26,13 @@ byte_range endpoint::range(std::size_t nbytes) const noexcept {
 
 void touched_memory::add(const endpoint& side, std::size_t nbytes, bool writes) {
   if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes};
+    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes, 0};
   }
 }
 
 void touched_memory::add_read_and_written(const endpoint& side, std::size_t nbytes) {
   if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true};
-  }
-}
-
-void touched_memory::reserve() {
-  for (std::size_t index = 0; index < count_; ++index) {
-    auto& each = touches_.at(index);
-    each.began_at = each.memory->uses().begin();
-    each.is_reserved = true;
-  }
-}
-
-void touched_memory::give_up() noexcept {
-  for (auto& each : touches_) {
-    if (std::exchange(each.is_reserved, false)) {
-      each.memory->uses().give_up();
-    }
+    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true, 0};
   }
 }
 
@@ -67,17 +48,16 @@ void touched_memory::add_contents(transfer_options& options) {
   }
 }
 
-void note_overwritten(const endpoint& side, std::size_t nbytes) noexcept try {
+void note_overwritten(const endpoint& side, std::size_t nbytes) {
   if (side.memory && side.memory->uses().contents().any()) {
     side.memory->uses().contents().forget({side.range(nbytes)});
   }
-} catch (const std::bad_alloc&) {
-  // What was submitted is in flight: its caller must not take it for refused.
 }
 
 void touched_memory::collect(const queue* on, std::vector<ref<event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
-    const auto& each = touches_.at(index);
+    auto& each = touches_.at(index);
+    each.began_at = each.memory->uses().begin();
     each.memory->uses().collect({serial_of(on), each.range, each.writes}, after);
   }
 }
@@ -117,10 +97,9 @@ bool touched_memory::quiet() {
   return true;
 }
 
-void touched_memory::publish(const queue* on, const ref<event>& ended) noexcept {
+void touched_memory::publish(const queue* on, const ref<event>& ended) {
   for (std::size_t index = 0; index < count_; ++index) {
-    auto& each = touches_.at(index);
-    each.is_reserved = false;
+    const auto& each = touches_.at(index);
     each.memory->uses().add({serial_of(on), each.range, each.writes}, ended, each.began_at);
   }
 }

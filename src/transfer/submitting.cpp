@@ -76,14 +76,10 @@ void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owne
 }
 
 submitted nothing_to_do(queue* on, transfer_options& options) {
-  if (on == nullptr) {
+  if (options.blocking || on == nullptr) {
     return in_no_queue(options, [] {});
   }
-  touched_memory nothing;
-  if (options.blocking) {
-    return directly(on, nothing, options, [] {});
-  }
-  if (options.after.empty() && on->quiet()) {
+  if (options.after.empty()) {
     return completed_event();
   }
   owner_keeper keeper{std::move(options.owners)};
