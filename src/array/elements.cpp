@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/sizes.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -20,9 +22,8 @@ void convert_block(const element_row& row, const conversion& how, std::size_t to
   auto* free = one.data();
   auto* next = other.data();
   if (!is_packed(row.from_stride, how.read_bytes)) {
-    copy_elements(
-        {free, static_cast<std::ptrdiff_t>(how.read_bytes), from, row.from_stride, row.count},
-        how.read_bytes);
+    copy_elements({free, signed_of(how.read_bytes), from, row.from_stride, row.count},
+                  how.read_bytes);
     from = free;
     std::swap(free, next);
   }
@@ -38,8 +39,7 @@ void convert_block(const element_row& row, const conversion& how, std::size_t to
     std::swap(free, next);
   }
   if (!ends_packed) {
-    copy_elements({row.to, row.to_stride, from, static_cast<std::ptrdiff_t>(to_bytes), row.count},
-                  to_bytes);
+    copy_elements({row.to, row.to_stride, from, signed_of(to_bytes), row.count}, to_bytes);
   }
 }
 
@@ -58,7 +58,7 @@ void convert_elements(const element_row& row, const conversion& how,
     return;
   }
   for (std::size_t done = 0; done < row.count; done += k_block) {
-    const auto at = static_cast<std::ptrdiff_t>(done);
+    const auto at = signed_of(done);
     convert_block({row.to + at * row.to_stride, row.to_stride, row.from + at * row.from_stride,
                    row.from_stride, std::min(k_block, row.count - done)},
                   how, to_bytes);

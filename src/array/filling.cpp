@@ -5,6 +5,7 @@
 #include "array/copying.hpp"
 #include "array/placed_move.hpp"
 #include "array/set_aside.hpp"
+#include "core/elements.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 
@@ -25,14 +26,14 @@ std::size_t run_of(const element_move& what) noexcept {
     return 1;
   }
   const auto& inner = what.dimensions.back();
-  return inner.to == static_cast<std::ptrdiff_t>(what.to_item()) ? inner.count : 1;
+  return is_packed(inner.to, what.to_item()) ? inner.count : 1;
 }
 
 bool is_one_run(const element_move& what) noexcept { return run_of(what) == what.elements(); }
 
 // As some drivers want what they fill.
 bool is_aligned(const element_move& what) noexcept {
-  const auto item = static_cast<std::ptrdiff_t>(what.to_item());
+  const auto item = signed_of(what.to_item());
   return address(what.to) % what.to_item() == 0 &&
          std::ranges::all_of(what.dimensions,
                              [=](const move_dimension& each) { return each.to % item == 0; });

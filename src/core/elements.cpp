@@ -56,7 +56,7 @@ void gather(const element_row& row) noexcept {
 
 template <std::size_t Bytes>
 void copy_of(const element_row& row) noexcept {
-  if (row.to_stride == static_cast<std::ptrdiff_t>(Bytes)) {
+  if (is_packed(row.to_stride, Bytes)) {
     gather<Bytes>(row);
   } else {
     copy_four_each<Bytes>(row, any_stride<Bytes>{row.to_stride},

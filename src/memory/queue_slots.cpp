@@ -86,7 +86,7 @@ queue_slots::slot queue_slots::entry_of(queue& on) noexcept {
 
 // Only pools still know the queue, and nothing waits for it. In this order: who had the queue may
 // have got a lane or a ticket just before he let go of it.
-bool queue_slots::is_over(const entry& in) noexcept {
+bool queue_slots::is_over(const queue_slot& in) noexcept {
   return in.on->known_to_pools_alone() && in.lanes.load(std::memory_order_acquire) == 0 &&
          in.wanted.load(std::memory_order_acquire) <= in.done.load(std::memory_order_acquire);
 }
@@ -251,7 +251,7 @@ void queue_slots::follow(slot of, passing_of_several& also) noexcept {
 }
 
 // Where no memory waits for it a queue is not asked: its stream may have gone with its owner.
-bool queue_slots::is_waited_for(const entry& in) noexcept {
+bool queue_slots::is_waited_for(const queue_slot& in) noexcept {
   return in.wanted.load(std::memory_order_acquire) > in.done.load(std::memory_order_acquire);
 }
 

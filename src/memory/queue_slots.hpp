@@ -43,11 +43,11 @@ class ticket {
 // Safe for threads. Counted, since fences on their way outlive their pool.
 class queue_slots final : public ref_counted {
  public:
-  using slot = unsigned;
-  static constexpr slot k_quiet = 0;    // no queue's
+  using slot = queue_slot_table::index;
+  static constexpr slot k_quiet = queue_slot_table::k_none;  // no queue's
   static constexpr slot k_several = 1;  // of memory behind more than one queue: all of the pool's
-  static constexpr slot k_anybody =
-      queue_slot_table::k_max;  // the caller waits for the work itself
+  // The caller waits for the work itself.
+  static constexpr slot k_anybody = queue_slot_table::k_max;
 
   // k_quiet for none and for queues that are not `in_one_order`: there too memory is good only when
   // its fence has passed. Also where all slots are in use.
@@ -98,7 +98,6 @@ class queue_slots final : public ref_counted {
 
  private:
   static constexpr slot k_fence_every = 64;
-  using entry = queue_slot;
   struct fenced {
     ref<event> end;
     std::uint64_t number = 0;
@@ -109,8 +108,8 @@ class queue_slots final : public ref_counted {
   ~queue_slots() override = default;
   [[nodiscard]] slot enter(queue& on) noexcept;
   [[nodiscard]] slot find_over(slot most_looks) noexcept;
-  [[nodiscard]] static bool is_over(const entry& in) noexcept;
-  [[nodiscard]] static bool is_waited_for(const entry& in) noexcept;
+  [[nodiscard]] static bool is_over(const queue_slot& in) noexcept;
+  [[nodiscard]] static bool is_waited_for(const queue_slot& in) noexcept;
   [[nodiscard]] slot entry_of(queue& on) noexcept;
   [[nodiscard]] ref<queue> queue_of(slot of) noexcept;
   void submit(slot of, passing_of_several* also) noexcept;

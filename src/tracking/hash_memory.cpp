@@ -40,8 +40,8 @@ void each_part(const range_set& ranges, const Visit& visit) {
   }
 }
 
-// Of this process, so that whoever supplies the data cannot choose two contents of equal hash, of
-// which the second would not be found. Children by fork() keep it: they keep the hashes too.
+// Of this process, so that no data can be crafted in which a change keeps the hash and is not
+// found. Children by fork() keep it: they keep the hashes too.
 class hash_secret {
  public:
   static constexpr std::size_t k_nbytes = 192;  // as long as XXH3's own

@@ -205,7 +205,7 @@ TEST_P(lanes, of_many_queues_keep_no_more_than_those_of_few) {
   from.verify();
 }
 
-// A pool can tell a thousand queues apart, and a free must not wait for another to go.
+// New queues take their slots, and a free must not wait for another queue to go.
 TEST_P(lanes, of_queues_that_have_gone_are_in_nobodys_way) {
   const im::resource from = make_pool(queue_);
   const auto come_and_go = [&] {

@@ -8,6 +8,7 @@
 // no call of upstream's; a free finds its slab by a search among their addresses and needs no
 // memory.
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <mutex>
