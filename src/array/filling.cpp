@@ -7,7 +7,6 @@
 #include "array/set_aside.hpp"
 #include "core/elements.hpp"
 #include "core/sizes.hpp"
-#include "core/undo.hpp"
 
 namespace isthmus {
 namespace {
@@ -74,19 +73,18 @@ submitted fill_rows(queue& on, const array_side& destination, const element_move
     const auto elements = run_of(what);
     const std::span outer{what.dimensions.begin(), what.dimensions.size() - 1};
     row_walk<k_most_array_dimensions> row{outer, 0};
-    submitted last = ref<event>{};
-    undo in_flight{[&] {
-      if (*last) {
-        let_end(wait_list{&*last, 1});
-      }
-    }};
+    part_failure failure;
+    ref<event> last;
     for (auto left = what.elements(); left != 0; left -= elements, row.next()) {
-      auto next = (*carrying)->fill(what.to + row.to(), pattern, elements * pattern.nbytes,
-                                    *last ? wait_list{&*last, 1} : after);
-      ISTHMUS_TRY(next);
-      last = std::move(next);
+      auto next = without_throwing([&] {
+        return (*carrying)->fill(what.to + row.to(), pattern, elements * pattern.nbytes,
+                                 last ? wait_list{&last, 1} : after);
+      });
+      if (!next) {
+        return last ? failure.after(*last, next.take_error()) : next;
+      }
+      last = *std::move(next);
     }
-    in_flight.dismiss();
     return last;
   });
 }

@@ -2,7 +2,6 @@
 // Elements on their way between two places, no byte of which is on both sides.
 
 #include "array/element_move.hpp"
-#include "core/undo.hpp"
 #include "transfer/movement.hpp"
 #include "transfer/submitting.hpp"
 
@@ -50,8 +49,8 @@ submitted move_by_host(queue* on, const placed_move& move, transfer_options opti
 }
 
 // Two operations as one, the second behind the first: `first(options)` and `second(options)` submit
-// them. What the caller keeps alive lives till both have ended; where the second is refused nothing
-// is in flight.
+// them. What the caller keeps alive lives until both have ended. Where the second is refused while
+// the first is in flight, the event of both fails once the first has ended.
 template <class First, class Second>
 submitted one_after_other(transfer_options options, const First& first, const Second& second) {
   const auto kept = std::make_shared<std::vector<owner>>(std::move(options.owners));
@@ -61,19 +60,16 @@ submitted one_after_other(transfer_options options, const First& first, const Se
   behind.owners.push_back(owner_of(kept));
   behind.after.reserve(1);
   options.owners.clear();
+  part_failure failure;
+  failure.keep(kept);
   submitted begun = first(std::move(options));
   ISTHMUS_TRY(begun);
-  undo in_flight{[&] {
-    if (*begun) {
-      let_end(std::span{&*begun, 1});
-    }
-  }};
   if (*begun) {
     behind.after.push_back(*begun);
   }
-  submitted ended = second(std::move(behind));
-  if (ended) {
-    in_flight.dismiss();
+  submitted ended = without_throwing([&] { return second(std::move(behind)); });
+  if (!ended && *begun) {
+    return failure.after(**begun, ended.take_error());
   }
   return ended;
 }

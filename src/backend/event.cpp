@@ -3,6 +3,7 @@
 #include <memory>
 #include <vector>
 
+#include "backend/event_watcher.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/tls.hpp"
 
@@ -101,6 +102,7 @@ result<void> event::wait(const os::deadline& until) {
 }
 
 void event::block(const os::deadline& until) noexcept {
+  start_watching_again();  // this one may come after one that is watched
   arm();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!settled()) {

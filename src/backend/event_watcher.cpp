@@ -1,13 +1,13 @@
 #include "backend/event_watcher.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <exception>
-#include <iterator>
 #include <mutex>
-#include <new>
-#include <vector>
+#include <type_traits>
+#include <utility>
 
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
@@ -18,12 +18,60 @@ namespace {
 constexpr std::chrono::microseconds k_shortest_sleep{20};
 constexpr std::chrono::microseconds k_longest_sleep{1000};
 
+}  // namespace
+
+// Linked by the events themselves, so that watching one needs no memory. Holds a reference to each.
+class watch_list {
+ public:
+  watch_list() noexcept = default;
+  watch_list(const watch_list&) = delete;
+  watch_list& operator=(const watch_list&) = delete;
+  ~watch_list() = default;  // of threads that do not end
+
+  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
+  void add(late_event& pending) noexcept {
+    pending.retain();
+    pending.next_watched_ = std::exchange(first_, &pending);
+  }
+  void take_over(watch_list& other) noexcept {
+    auto** end = &other.first_;
+    while (*end != nullptr) {
+      end = &(*end)->next_watched_;
+    }
+    *end = first_;
+    first_ = std::exchange(other.first_, nullptr);
+  }
+  // Queries each, and drops those that have completed. Whether any had.
+  bool look() noexcept {
+    bool any = false;
+    for (auto** link = &first_; *link != nullptr;) {
+      auto* const each = *link;
+      if (each->pending()) {
+        link = &each->next_watched_;
+      } else {
+        *link = each->next_watched_;
+        each->release();
+        any = true;
+      }
+    }
+    return any;
+  }
+
+ private:
+  late_event* first_ = nullptr;
+};
+
+namespace {
+
 struct watched_events {
   std::mutex lock;
   std::condition_variable changed;
-  std::vector<ref<event>> given;
+  watch_list given;
   bool started = false;
+  std::atomic<bool> lacks_thread{false};
 };
+
+static_assert(std::is_nothrow_default_constructible_v<watched_events>);
 
 // Outlives every thread: never destroyed.
 watched_events& shared() noexcept {
@@ -31,27 +79,11 @@ watched_events& shared() noexcept {
   return *only;
 }
 
-// Asked outside the lock: an event that completes may run anything, this thread's
+// Queried outside the lock: an event that completes may run anything, this thread's
 // `watch_till_complete` too.
-bool look_at(std::vector<ref<event>>& watched) noexcept {
-  const auto ended = std::remove_if(watched.begin(), watched.end(),
-                                    [](const ref<event>& each) { return !each->pending(); });
-  const bool any = ended != watched.end();
-  watched.erase(ended, watched.end());
-  return any;
-}
-
-// Without memory for it they stay where they are, and are taken later.
-void take(std::vector<ref<event>>& given, std::vector<ref<event>>& watched) noexcept try {
-  watched.reserve(watched.size() + given.size());
-  std::move(given.begin(), given.end(), std::back_inserter(watched));
-  given.clear();
-} catch (const std::bad_alloc&) {
-}
-
 void serve() {
   auto& from = shared();
-  std::vector<ref<event>> watched;
+  watch_list watched;
   auto sleep = k_shortest_sleep;
   const auto something_new = [&] { return !from.given.empty(); };
   for (;;) {
@@ -63,26 +95,39 @@ void serve() {
         from.changed.wait_for(hold, sleep, something_new);
       }
       sleep = something_new() ? k_shortest_sleep : sleep;
-      take(from.given, watched);
+      watched.take_over(from.given);
     }
-    sleep = look_at(watched) ? k_shortest_sleep : std::min(sleep + sleep / 8, k_longest_sleep);
+    sleep = watched.look() ? k_shortest_sleep : std::min(sleep + sleep / 8, k_longest_sleep);
   }
 }
 
-}  // namespace
-
-bool watch_till_complete(event& pending) noexcept try {
-  auto& to = shared();
-  const std::lock_guard hold{to.lock};
+// Pre: the lock is held.
+void start(watched_events& to) noexcept try {
   if (!to.started) {
     start_thread(serve).detach();
     to.started = true;
   }
-  to.given.emplace_back(&pending);
-  to.changed.notify_one();
-  return true;
+  to.lacks_thread.store(false, std::memory_order_relaxed);
 } catch (const std::exception&) {
-  return false;
+  to.lacks_thread.store(true, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+void watch_till_complete(late_event& pending) noexcept {
+  auto& to = shared();
+  const std::lock_guard hold{to.lock};
+  to.given.add(pending);
+  start(to);
+  to.changed.notify_one();
+}
+
+void start_watching_again() noexcept {
+  auto& to = shared();
+  if (to.lacks_thread.load(std::memory_order_relaxed)) {
+    const std::lock_guard hold{to.lock};
+    start(to);
+  }
 }
 
 }  // namespace isthmus

@@ -6,12 +6,14 @@
 // some 0.1 ms late, or an eighth of the time that it took, at most 1 ms. It sleeps for good when
 // there is nothing to look at.
 
-#include "backend/event.hpp"
+#include "backend/late_event.hpp"
 
 namespace isthmus {
 
-// Till it has completed. Takes a reference; false, and then nothing is done, if no thread can be
-// had for it or no memory.
-[[nodiscard]] bool watch_till_complete(event& pending) noexcept;
+// Until it has completed; once for each event. Takes a reference, needs no memory, never waits.
+// Where no thread can be had now it is started by a later call of one of these two.
+void watch_till_complete(late_event& pending) noexcept;
+// Starts the thread where an earlier attempt failed. One load where none did.
+void start_watching_again() noexcept;
 
 }  // namespace isthmus

@@ -14,19 +14,24 @@ error failed_dependency_in(wait_list after) {
 }
 
 // Pre: `submitting_` is held. The first has a thread started, which serves the later ones too.
-void holding_queue::hold_back(held_operation what) {
+error holding_queue::hold_back(held_operation what, held_operation& refused) {
+  add_unfinished_of_ours(what.earlier);
   held_.push_back(std::move(what));
   if (held_.size() != 1) {
-    return;
+    return {};
   }
   set_holds_back(true);
+  error failed;
   try {
     run_on_library_thread([this, keep = ref<queue>{this}] { put_what_is_held(); },
-                          [this](const error& why) { refuse_what_is_held(why); });
+                          [&failed](error why) { failed = std::move(why); });
   } catch (const std::bad_alloc&) {
-    drop_first_held();
-    throw;
+    failed = error::no_memory();
   }
+  if (failed) {
+    refused = drop_first_held();
+  }
+  return failed;
 }
 
 void holding_queue::put_what_is_held() noexcept {
@@ -39,22 +44,27 @@ void holding_queue::put_what_is_held() noexcept {
     put_late(*next);
     held_operation done;  // what it refers to goes outside the lock
     const std::lock_guard hold{submitting_};
-    std::swap(done, *next);
-    drop_first_held();
+    done = drop_first_held();
     more = !held_.empty();
   }
 }
 
+// One that is refused ends after all that it comes after, too: for what uses the memory next, and
+// for what comes next on the queue, its end stands for theirs.
 void holding_queue::put_late(held_operation& what) const noexcept {
   for (const auto& before : what.after) {
     wait_till_ready(*before);
   }
+  error failed;
   try {
-    if (auto failed = what.put(what.after)) {
-      what.made->refuse(std::move(failed));
-    }
+    failed = what.put(what.after);
   } catch (const std::bad_alloc&) {
-    what.made->refuse(error::no_memory());
+    failed = error::no_memory();
+  }
+  if (failed) {
+    let_end(what.after);
+    let_end(what.earlier);
+    what.made->refuse(std::move(failed));
   }
 }
 
@@ -68,15 +78,11 @@ void holding_queue::wait_till_ready(event& before) const noexcept {
 }
 
 // Pre: `submitting_` is held, and there is one.
-void holding_queue::refuse_what_is_held(const error& why) noexcept {
-  held_.front().made->refuse(why);
-  drop_first_held();
-}
-
-// Pre: `submitting_` is held.
-void holding_queue::drop_first_held() noexcept {
+holding_queue::held_operation holding_queue::drop_first_held() noexcept {
+  auto first = std::move(held_.front());
   held_.pop_front();
   set_holds_back(!held_.empty());
+  return first;
 }
 
 }  // namespace isthmus

@@ -41,25 +41,28 @@ class holding_queue : public queue {
   }
 
  private:
-  template <class Put>
-  [[nodiscard]] error put_now_or_later(ref<late_event> made, wait_list after, Put&& put);
-
   // An operation that the driver has not got yet.
   struct held_operation {
     ref<late_event> made;
     std::vector<ref<event>> after;
     std::function<error(wait_list)> put;
+    std::vector<ref<event>> earlier{};  // what the queue had when it was held back
   };
+
+  // On failure the operation, where it was held back already, is in `refused`, which goes once
+  // `submitting_` is released: what it owns may submit to this queue as it ends.
+  template <class Put>
+  [[nodiscard]] error put_now_or_later(ref<late_event> made, wait_list after, Put&& put,
+                                       held_operation& refused);
 
   [[nodiscard]] bool is_ready(const ref<event>& before) const noexcept {
     return before->settled() || (knows(*before) && before->is_put());
   }
-  void hold_back(held_operation what);
+  [[nodiscard]] error hold_back(held_operation what, held_operation& refused);
   void put_what_is_held() noexcept;
   void put_late(held_operation& what) const noexcept;
   void wait_till_ready(event& before) const noexcept;
-  void refuse_what_is_held(const error& why) noexcept;
-  void drop_first_held() noexcept;
+  [[nodiscard]] held_operation drop_first_held() noexcept;
 
   // Held while an operation is put, but for those that were held back: there is one thread for
   // these, and nothing else is put while there are any.
@@ -69,19 +72,21 @@ class holding_queue : public queue {
 
 // Pre: `submitting_` is held.
 template <class Put>
-error holding_queue::put_now_or_later(ref<late_event> made, wait_list after, Put&& put) {
+error holding_queue::put_now_or_later(ref<late_event> made, wait_list after, Put&& put,
+                                      held_operation& refused) {
   if (held_.empty() &&
       std::ranges::all_of(after, [this](const auto& before) { return is_ready(before); })) {
     return put(after);
   }
-  hold_back({std::move(made), {after.begin(), after.end()}, std::forward<Put>(put)});
-  return {};
+  return hold_back({std::move(made), {after.begin(), after.end()}, std::forward<Put>(put)},
+                   refused);
 }
 
 template <class Put>
 result<ref<event>> holding_queue::put_or_hold(ref<late_event> made, wait_list after, Put&& put) {
+  held_operation refused;
   const std::lock_guard hold{submitting_};
-  if (auto failed = put_now_or_later(made, after, std::forward<Put>(put))) {
+  if (auto failed = put_now_or_later(made, after, std::forward<Put>(put), refused)) {
     return failed;
   }
   return ref<event>{std::move(made)};
@@ -91,11 +96,14 @@ template <class Put>
 result<ref<event>> holding_queue::put_and_hold(ref<late_event> first, wait_list after, Put&& put,
                                                ref<late_event> made,
                                                std::function<error(wait_list)> then) {
+  held_operation refused;
   const std::lock_guard hold{submitting_};
-  if (auto failed = put_now_or_later(first, after, std::forward<Put>(put))) {
+  if (auto failed = put_now_or_later(first, after, std::forward<Put>(put), refused)) {
     return failed;
   }
-  hold_back({made, {std::move(first)}, std::move(then)});
+  if (auto failed = hold_back({made, {std::move(first)}, std::move(then)}, refused)) {
+    return failed;
+  }
   return ref<event>{std::move(made)};
 }
 

@@ -18,6 +18,8 @@ constexpr std::chrono::milliseconds k_longest_poll_sleep{1};
 
 }  // namespace
 
+late_event::late_event() noexcept { start_watching_again(); }
+
 // What had come to pass before.
 std::uint32_t late_event::end_holding() noexcept {
   const auto before = progress_.fetch_or(k_put, std::memory_order_acq_rel);
@@ -55,11 +57,7 @@ void late_event::arm() noexcept {
   }
 }
 
-void late_event::watch() noexcept {
-  if (!watch_till_complete(*this)) {
-    block(std::nullopt);  // no thread for it
-  }
-}
+void late_event::watch() noexcept { watch_till_complete(*this); }
 
 void late_event::block(const os::deadline& until) noexcept {
   if (!wait_till_put(until)) {

@@ -8,6 +8,8 @@ namespace isthmus {
 
 class late_event : public event {
  public:
+  late_event() noexcept;
+
   // Or it failed before the driver got it.
   [[nodiscard]] bool is_put() const noexcept override {
     return (progress_.load(std::memory_order_acquire) & k_put) != 0;
@@ -25,12 +27,14 @@ class late_event : public event {
   void block(const os::deadline& until) noexcept override;
 
  private:
+  friend class watch_list;
   enum progress : std::uint32_t { k_put = 1, k_armed = 2, k_awaited = 4 };
 
   std::uint32_t end_holding() noexcept;
   void watch() noexcept;
 
   std::atomic<std::uint32_t> progress_{0};
+  late_event* next_watched_ = nullptr;  // of the list that it is in, which holds a reference
 };
 
 }  // namespace isthmus

@@ -4,6 +4,8 @@
 #include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -11,12 +13,13 @@
 #include "core/threads.hpp"
 
 namespace isthmus {
-namespace {
 
 struct work_item {
   std::function<void()> work;
   work_item* next = nullptr;
 };
+
+namespace {
 
 // A list of its own: the state's first user may have no memory, and the standard containers that
 // fit allocate when they are made.
@@ -44,6 +47,7 @@ struct function_state {
   std::mutex lock;
   std::condition_variable changed;
   work_list waiting;
+  std::size_t reserved = 0;  // work that will be added to `waiting`
   std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
@@ -117,19 +121,50 @@ error functions_are_stopped() {
 
 void run_on_library_thread(std::function<void()> work,
                            const std::function<void(error)>& refuse) noexcept {
-  auto& shared = state();
   try {
-    auto item = std::make_unique<work_item>(std::move(work));
-    const std::lock_guard hold{shared.lock};
-    if (shared.idle_threads <= shared.waiting.size()) {
-      add_thread(shared);
+    auto made = reserved_work::make(std::move(work));
+    if (made) {
+      made->start();
+    } else {
+      refuse(made.take_error());
     }
-    shared.waiting.push_back(std::move(item));
-    shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
-    return;
-  } catch (const std::exception& cause) {
-    refuse(fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a function: {}", cause.what()));
+  } catch (const std::bad_alloc&) {
+    refuse(error::no_memory());
   }
+}
+
+reserved_work::reserved_work(std::function<void()> work)
+    : item_{std::make_unique<work_item>(std::move(work))} {
+  auto& shared = state();
+  const std::lock_guard hold{shared.lock};
+  if (shared.idle_threads <= shared.waiting.size() + shared.reserved) {
+    add_thread(shared);
+  }
+  ++shared.reserved;
+}
+
+result<reserved_work> reserved_work::make(std::function<void()> work) try {
+  return reserved_work{std::move(work)};
+} catch (const std::system_error& cause) {
+  return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread for a function: {}", cause.what());
+}
+
+reserved_work::reserved_work(reserved_work&& other) noexcept = default;
+
+reserved_work::~reserved_work() {
+  if (item_) {
+    auto& shared = state();
+    const std::lock_guard hold{shared.lock};
+    --shared.reserved;
+  }
+}
+
+void reserved_work::start() noexcept {
+  auto& shared = state();
+  const std::lock_guard hold{shared.lock};
+  --shared.reserved;
+  shared.waiting.push_back(std::move(item_));
+  shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
 }
 
 void do_when_idle(idle_work what, os::clock::time_point when) noexcept {

@@ -5,16 +5,38 @@
 // that have nothing to do are kept for the next.
 
 #include <functional>
+#include <memory>
 
 #include "core/status.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus {
 
+struct work_item;
+
 // Runs `work` on a thread of its own. If no thread can be had, calls `refuse` with the reason, on
 // the calling thread. Never blocks.
 void run_on_library_thread(std::function<void()> work,
                            const std::function<void(error)>& refuse) noexcept;
+
+// Work whose thread is reserved, so that starting it cannot fail.
+class reserved_work {
+ public:
+  // OUT_OF_MEMORY where no thread can be had. Throws std::bad_alloc.
+  [[nodiscard]] static result<reserved_work> make(std::function<void()> work);
+  reserved_work(reserved_work&& other) noexcept;
+  reserved_work& operator=(reserved_work&&) = delete;
+  // Gives the thread up where the work was not started.
+  ~reserved_work();
+
+  // Once. Never blocks.
+  void start() noexcept;
+
+ private:
+  explicit reserved_work(std::function<void()> work);
+
+  std::unique_ptr<work_item> item_;
+};
 
 // Does what is due, and tells when more will be; none: not before somebody asks for it.
 using idle_work = os::deadline (*)() noexcept;

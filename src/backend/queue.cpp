@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend/library_threads.hpp"
 #include "backend/order_only.hpp"
 #include "backend/platform.hpp"
+#include "core/promised_room.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -108,36 +109,106 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
   return pending;
 }
 
-std::uint64_t queue::begin_submission() noexcept {
+std::uint64_t queue::begin_submission() {
+  return promise_room(tails_, tails_lock_, promised_, next_number_);
+}
+
+void queue::give_up_submission() noexcept {
   const std::lock_guard hold{tails_lock_};
-  return next_number_;
+  --promised_;
+}
+
+void queue::reserve_place() { static_cast<void>(begin_submission()); }
+
+void queue::take_place(const ref<event>& elsewhere) noexcept {
+  {
+    const std::lock_guard hold{tails_lock_};
+    --promised_;
+    tails_.push_back({next_number_++, elsewhere, true});
+    waits_elsewhere_.store(true, std::memory_order_release);
+  }
+  bool is_put = false;
+  try {
+    is_put = bool{fence({})};
+  } catch (const std::bad_alloc&) {
+    // As where the driver refuses it.
+  }
+  if (!is_put && has_others_work()) {
+    let_end(wait_list{&elsewhere, 1});
+  }
+}
+
+std::uint64_t queue::add_from_elsewhere(std::vector<ref<event>>& after) {
+  if (!waits_elsewhere_.load(std::memory_order_acquire)) [[likely]] {
+    return 0;
+  }
+  std::vector<ref<event>> found;
+  const auto below = [&] {
+    const std::lock_guard hold{tails_lock_};
+    for (const auto& each : tails_) {
+      if (each.is_elsewhere) {
+        found.push_back(each.last);
+      }
+    }
+    return next_number_;
+  }();
+  for (const auto& each : found) {
+    after.push_back(order_only(each));
+  }
+  return below;
 }
 
 // What was remembered before this submission began lies before it in the queue's order: its end
-// implies theirs. What other threads submitted meanwhile stays.
-void queue::remember(const ref<event>& submitted, std::uint64_t began_at) noexcept try {
-  tail dropped{0, submitted};
-  std::vector<tail> left;
-  const std::lock_guard hold{tails_lock_};
-  if (tails_.size() == 1 && tails_.front().number < began_at) {
-    tails_.front().number = next_number_++;
-    std::swap(tails_.front().last, dropped.last);
-    return;
+// implies theirs. What other threads submitted meanwhile stays, and so does what it did not wait
+// for elsewhere. References are dropped outside the lock, one at a time: there is one tail, but for
+// those of threads that submit at the same moment.
+void queue::remember(ref<event> submitted, std::uint64_t began_at,
+                     std::uint64_t elsewhere_below) noexcept {
+  const auto lies_before = [=](const tail& earlier) {
+    return earlier.number < (earlier.is_elsewhere ? elsewhere_below : began_at);
+  };
+  {
+    const std::lock_guard hold{tails_lock_};
+    if (tails_.size() == 1 && elsewhere_below == 0 && lies_before(tails_.front())) [[likely]] {
+      tails_.front().number = next_number_++;
+      std::swap(tails_.front().last, submitted);
+      --promised_;
+      return;
+    }
   }
-  left.reserve(tails_.size() + 1);  // nothing fails from here on
-  std::copy_if(tails_.begin(), tails_.end(), std::back_inserter(left),
-               [=](const tail& earlier) { return earlier.number >= began_at; });
-  left.push_back({next_number_++, submitted});
-  left.swap(tails_);
-} catch (const std::bad_alloc&) {
-  // What cannot be remembered must not be in flight.
-  static_cast<void>(submitted->wait(std::nullopt));
+  for (bool added = false; !added;) {
+    ref<event> dropped;
+    const std::lock_guard hold{tails_lock_};
+    const auto first = std::find_if(tails_.begin(), tails_.end(), lies_before);
+    added = first == tails_.end() || std::none_of(first + 1, tails_.end(), lies_before);
+    if (first == tails_.end()) {
+      tails_.push_back({next_number_++, std::move(submitted)});
+    } else {
+      dropped = std::move(first->last);
+      if (added) {
+        *first = {next_number_++, std::move(submitted)};
+      } else {
+        tails_.erase(first);
+      }
+    }
+    promised_ -= added ? 1 : 0;
+    if (added && elsewhere_below != 0) [[unlikely]] {
+      waits_elsewhere_.store(std::ranges::any_of(tails_, &tail::is_elsewhere),
+                             std::memory_order_release);
+    }
+  }
 }
 
 template <class Lock, class Submit>
 result<ref<event>> queue::submit(wait_list after, Submit&& call) {
   if (auto refused = refuse()) {
     return refused;
+  }
+  std::vector<ref<event>> elsewhere;
+  const auto elsewhere_below = add_from_elsewhere(elsewhere);
+  if (elsewhere_below != 0) {
+    elsewhere.insert(elsewhere.end(), after.begin(), after.end());
+    after = elsewhere;
   }
   std::vector<ref<event>> pending;
   if (!after.empty()) {
@@ -149,9 +220,11 @@ result<ref<event>> queue::submit(wait_list after, Submit&& call) {
   }
   const Lock together{handing_over_};
   const auto began_at = begin_submission();
+  undo given_up{[&] { give_up_submission(); }};
   result<ref<event>> submitted = call(wait_list{pending});
   if (submitted) {
-    remember(*submitted, began_at);
+    given_up.dismiss();
+    remember(*submitted, began_at, elsewhere_below);
   }
   return submitted;
 }
@@ -236,79 +309,14 @@ result<ref<event>> queue::import(event&) {
               where_.properties().filter);
 }
 
-namespace {
-
-// Runs a function on a thread of the library once the queue has come to it, then lets the queue go
-// on.
-class function_turn final : public continuation {
- public:
-  function_turn(std::unique_ptr<host_function> function, context& home, ref<library_event> ended,
-                ref<library_event> gate)
-      : function_{std::move(function)},
-        home_{&home},
-        ended_{std::move(ended)},
-        gate_{std::move(gate)} {}
-
-  void run(event& reached) noexcept override {
-    // Not run, it is let go of there too: what it owns may call the driver as it goes.
-    failed_ = reached.poll() != ISTHMUS_OK;
-    before_ = reached.outcome();
-    run_on_library_thread([this] { finish(failed_ ? before_ : function_->run(*home_)); },
-                          [this](error refused) { finish(std::move(refused)); });
-  }
-
- private:
-  void finish(error outcome) noexcept {
-    {
-      const os::driver_call calls;  // as what it owns goes; counted, so that the end waits for it
-      function_.reset();
-    }
-    ended_->finish(std::move(outcome));
-    // The queue goes on even if the function failed: that failure is its own event's.
-    gate_->finish({});
-    delete this;
-  }
-
-  std::unique_ptr<host_function> function_;
-  ref<context> home_;
-  ref<library_event> ended_;
-  ref<library_event> gate_;
-  bool failed_ = false;
-  error before_;
-};
-
-}  // namespace
-
-result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_list after) {
-  if (!where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
-    return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for functions of the host",
-                where_.properties().filter);
-  }
-  auto ended = make_ref<library_event>();
-  auto gate = make_ref<library_event>();
-  auto turn = std::make_unique<function_turn>(std::move(function), home_, ended, gate);
-  auto reached = do_fence(after);
-  if (!reached) {
-    return reached.take_error();
-  }
-  auto held = knows(*gate) ? result<ref<event>>{ref<event>{gate}} : import(*gate);
-  if (held) {
-    held = do_fence(std::span{&*held, 1});
-  }
-  if (!held) {
-    gate->finish({});
-    return held.take_error();
-  }
-  (*reached)->on_complete(*turn.release());
-  return ref<event>{ended};
-}
-
 result<void> queue::unfinished(std::vector<ref<event>>& out) {
   if (lent()) {
     auto reached = do_fence({});
     ISTHMUS_TRY(reached);
     out.push_back(*std::move(reached));
-    return {};
+    if (!waits_elsewhere_.load(std::memory_order_acquire)) [[likely]] {
+      return {};
+    }
   }
   add_unfinished_of_ours(out);
   return {};

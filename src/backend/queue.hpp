@@ -72,6 +72,14 @@ class queue : public ref_counted {
   // queue too. Asks the driver only where the queue is lent, and can fail only there.
   [[nodiscard]] result<void> unfinished(std::vector<ref<event>>& out);
   [[nodiscard]] result<ref<event>> run(std::unique_ptr<host_function> function, wait_list after);
+  // For an operation that is carried out elsewhere but has its place in the order of this queue:
+  // `reserve_place` before it is submitted, then one of the others. Throws std::bad_alloc.
+  void reserve_place();
+  void give_up_place() noexcept { give_up_submission(); }
+  // What is submitted here from now on runs after `elsewhere`, whatever its outcome. Needs neither
+  // memory nor the driver: without them the next submission waits for `elsewhere` instead. Waits
+  // only where others put work to the driver's queue, which nothing else would hold back.
+  void take_place(const ref<event>& elsewhere) noexcept;
 
   // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
   // lent may be recorded only, to be run again and again: whoever gets the memory later would find
@@ -191,12 +199,19 @@ class queue : public ref_counted {
   result<ref<event>> submit(wait_list after, Submit&& call);
   [[nodiscard]] error refuse() const;
   [[nodiscard]] result<std::vector<ref<event>>> translate(wait_list after);
-  [[nodiscard]] std::uint64_t begin_submission() noexcept;
-  void remember(const ref<event>& submitted, std::uint64_t began_at) noexcept;
+  // Makes room for what `remember` adds, so that nothing can fail once an operation is in flight.
+  [[nodiscard]] std::uint64_t begin_submission();
+  void give_up_submission() noexcept;
+  // Adds the events of other queues that what is submitted now comes after. Returns the number that
+  // all of them are below; 0 where there are none.
+  [[nodiscard]] std::uint64_t add_from_elsewhere(std::vector<ref<event>>& after);
+  void remember(ref<event> submitted, std::uint64_t began_at,
+                std::uint64_t elsewhere_below) noexcept;
 
   struct tail {
     std::uint64_t number;
     ref<event> last;
+    bool is_elsewhere = false;  // not in the driver's queue: the next submission waits for it
   };
 
   context& home_;
@@ -214,11 +229,14 @@ class queue : public ref_counted {
   bool is_asked_on_demand_ = false;
   spin_lock pools_lock_;
   std::uint32_t pools_ = 0;
-  // The last events: one, or as many as threads that submit at the same moment. All else that was
-  // submitted comes before them in the queue's order.
+  // The last events: one, or as many as threads that submit at the same moment, and those from
+  // elsewhere that nothing has come after yet. All else that was submitted comes before them in the
+  // queue's order.
   spin_lock tails_lock_;
+  std::uint32_t promised_ = 0;  // submissions that have begun and are not in `tails_` yet
   std::vector<tail> tails_;
   std::uint64_t next_number_ = 0;
+  std::atomic<bool> waits_elsewhere_{false};  // whether one of `tails_` is elsewhere
 };
 
 }  // namespace isthmus

@@ -96,6 +96,7 @@ result<ref<event>> submit_function(queue& on, isthmus_function_t call, owner kee
   options.after = std::move(after);
   for (std::size_t index = 0; index < touched.size(); ++index) {
     touched[index].add_read_and_written(given.sides[index], given.sizes[index]);
+    touched[index].reserve();
     touched[index].add_contents(options);
     ISTHMUS_TRY(touched[index].order_after_conflicts(&on, options.after));
   }

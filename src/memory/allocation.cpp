@@ -4,6 +4,7 @@
 
 #include "backend/queue.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool.hpp"
 #include "memory/pooled.hpp"
@@ -104,20 +105,19 @@ result<void> allocation::follow(queue& on) {
   if (on.quiet()) {
     return {};
   }
-  const auto began_at = uses().begin();
   std::vector<ref<event>> running;
   ISTHMUS_TRY(unfinished_on(on, running));
   const auto begin = address(what_.base) - address(start_of_uses());
-  for (const auto& each : running) {
-    uses().insert({on.serial(), {begin, begin + what_.nbytes}, true, true}, each, began_at);
-  }
+  uses().add_all({on.serial(), {begin, begin + what_.nbytes}, true, true}, running);
   return {};
 }
 
 result<void> allocation::note_use(queue& on, const byte_range& where) {
   const auto began_at = uses().begin();
+  undo given_up{[&] { uses().give_up(); }};
   auto reached = on.fence({});
   ISTHMUS_TRY(reached);
+  given_up.dismiss();
   uses().add({on.serial(), where, true}, *reached, began_at);
   return {};
 }
@@ -222,15 +222,12 @@ bool allocation::outlasts_view(queue& on) {
   if (!on.lent()) {
     return true;
   }
-  const auto began_at = uses_.begin();
   std::vector<ref<event>> running;
   if (in_continuation() || on.asking_may_block() || on.is_asked_on_demand() ||
       !on.unfinished(running)) {
     return false;
   }
-  for (const auto& each : running) {
-    uses_.add({on.serial(), {0, what_.nbytes}, true}, each, began_at);
-  }
+  uses_.add_all({on.serial(), {0, what_.nbytes}, true}, running);
   return true;
 }
 

@@ -3,11 +3,15 @@
 #include <mutex>
 #include <new>
 
+#include "core/promised_room.hpp"
+
 namespace isthmus {
 
-void content_list::reserve() {
+void content_list::reserve() { static_cast<void>(promise_room(entries_, lock_, promised_, 0)); }
+
+void content_list::give_up() noexcept {
   const std::lock_guard hold{lock_};
-  entries_.reserve(entries_.size() + 1);
+  --promised_;
 }
 
 // Without memory an entry stays longer than it should: its readers fail that need not.
@@ -32,15 +36,13 @@ void content_list::remove(const range_set& ranges, std::vector<entry>& gone) noe
   std::erase_if(entries_, [](const entry& each) { return !each.filled; });
 }
 
-void content_list::await(range_set ranges, const ref<event>& filled) noexcept try {
+void content_list::await(range_set ranges, const ref<event>& filled) noexcept {
   std::vector<entry> gone;
   const std::lock_guard hold{lock_};
   remove(ranges, gone);
   entries_.push_back({std::move(ranges), filled});
+  --promised_;
   any_.store(true, std::memory_order_release);
-} catch (const std::bad_alloc&) {
-  // Another thread took what was reserved. What reads the bytes next finds the copy ended.
-  let_end(wait_list{&filled, 1});
 }
 
 void content_list::forget(const range_set& ranges) noexcept {

@@ -7,6 +7,7 @@
 // bytes are to be filled in another way. Costs where there are none: one load.
 
 #include <atomic>
+#include <cstdint>
 #include <vector>
 
 #include "backend/event.hpp"
@@ -19,10 +20,12 @@ namespace isthmus {
 class content_list {
  public:
   [[nodiscard]] bool any() const noexcept { return any_.load(std::memory_order_acquire); }
-  // Before a copy is submitted, so that `await` needs no memory for its entry. Throws
-  // std::bad_alloc.
+  // Before a copy is submitted: `await`, which follows once, or `give_up`, then needs no memory for
+  // its entry. Throws std::bad_alloc, and then neither follows.
   void reserve();
-  // `filled` fills the ranges, in place of what was awaited for them before.
+  // Nothing was submitted, or it has ended already.
+  void give_up() noexcept;
+  // `filled` fills the ranges, in place of what was awaited for them before. Pre: `reserve`.
   void await(range_set ranges, const ref<event>& filled) noexcept;
   // The ranges have contents that no copy in this list decides about.
   void forget(const range_set& ranges) noexcept;
@@ -39,6 +42,7 @@ class content_list {
 
   std::atomic<bool> any_{false};
   spin_lock lock_;
+  std::uint32_t promised_ = 0;  // entries that were reserved and are not in `entries_` yet
   std::vector<entry> entries_;
 };
 

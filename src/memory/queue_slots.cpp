@@ -169,7 +169,14 @@ ticket queue_slots::joined(ticket a, ticket b) noexcept {
   if (passed(a)) {
     return passed(b) ? ticket{} : b;
   }
-  return passed(b) ? a : next(k_several);
+  if (passed(b)) {
+    return a;
+  }
+  // Pairs with the one in `fence`: the numbers that a and b wait for were raised before this reads
+  // `issued` of several, and there `issued` is raised before they are read. One of the two must see
+  // the other, or the ticket of both would pass with fences that do not cover them.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return next(k_several);
 }
 
 void queue_slots::submit(slot of, passing_of_several* also) noexcept {
@@ -261,6 +268,7 @@ void queue_slots::fence() noexcept {
   if (several.wanted.load(std::memory_order_acquire) >
       several.issued.load(std::memory_order_relaxed)) {
     const auto number = several.issued.fetch_add(1, std::memory_order_acq_rel) + 1;
+    std::atomic_thread_fence(std::memory_order_seq_cst);  // see `joined`
     also = new (std::nothrow) passing_of_several{*this, number};
     if (also == nullptr) {
       raise_to(several.wanted, number + 1);

@@ -1,27 +1,19 @@
 #include "memory/use_list.hpp"
 
 #include <algorithm>
+#include <array>
 #include <mutex>
+#include <utility>
+
+#include "core/promised_room.hpp"
 
 namespace isthmus {
-namespace {
 
-// Moves what `leaves` says to the end of `gone`: references are dropped by the caller, outside the
-// lock.
-template <class Entry, class Leaves>
-void move_out(std::vector<Entry>& entries, std::vector<Entry>& gone, Leaves&& leaves) {
-  auto first = std::stable_partition(entries.begin(), entries.end(),
-                                     [&](const Entry& each) { return !leaves(each); });
-  gone.reserve(gone.size() + static_cast<std::size_t>(entries.end() - first));
-  std::move(first, entries.end(), std::back_inserter(gone));
-  entries.erase(first, entries.end());
-}
+std::uint64_t use_list::begin() { return promise_room(entries_, lock_, promised_, next_number_); }
 
-}  // namespace
-
-std::uint64_t use_list::begin() noexcept {
+void use_list::give_up() noexcept {
   const std::lock_guard hold{lock_};
-  return next_number_;
+  --promised_;
 }
 
 // The newer one's end implies the older one's: same queue, submitted before, and whoever conflicts
@@ -32,74 +24,178 @@ bool use_list::superseded(const entry& older, const use& newer, std::uint64_t be
           newer.range.covers(older.what.range) && (newer.writes || !older.what.writes));
 }
 
-void use_list::join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone) {
-  if (newest.what.on == 0) {
+// Afterwards `newest` supersedes all earlier ones of its queue. Pre: the lock is held.
+void use_list::cover_own(use& newest, std::uint64_t began_at) const noexcept {
+  if (newest.on == 0) {
     return;
   }
   for (const auto& older : entries_) {
-    if (older.what.on == newest.what.on && older.number < began_at) {
-      newest.what.range.begin = std::min(newest.what.range.begin, older.what.range.begin);
-      newest.what.range.end = std::max(newest.what.range.end, older.what.range.end);
-      newest.what.writes = newest.what.writes || older.what.writes;
+    if (older.what.on == newest.on && older.number < began_at) {
+      newest.range.begin = std::min(newest.range.begin, older.what.range.begin);
+      newest.range.end = std::max(newest.range.end, older.what.range.end);
+      newest.writes = newest.writes || older.what.writes;
     }
   }
-  move_out(entries_, gone, [&](const entry& older) {
-    return older.what.on == newest.what.on && older.number < began_at;
-  });
 }
 
-void use_list::insert(const use& what, const ref<event>& ended, std::uint64_t began_at) {
-  std::vector<entry> gone;
-  entry newest{what, ended, 0};
+// Moves those that `leaves` accepts to `gone`, as many as it takes: the caller drops the references
+// outside the lock. Those that stay for lack of space cost waits that are not needed, and leave
+// with a later use. Returns how many were moved. Pre: the lock is held.
+template <class Leaves>
+std::size_t use_list::take_out(std::span<entry> gone, Leaves&& leaves) noexcept {
+  std::size_t count = 0;
+  auto left = entries_.begin();
+  for (auto& each : entries_) {
+    if (count < gone.size() && leaves(std::as_const(each))) {
+      gone[count++] = std::move(each);
+    } else {
+      if (&*left != &each) {
+        *left = std::move(each);
+      }
+      ++left;
+    }
+  }
+  entries_.erase(left, entries_.end());
+  return count;
+}
+
+use_list::growth use_list::insert(use& what, const ref<event>& ended,
+                                  std::uint64_t began_at) noexcept {
+  entry newest{what, ended};
   ever_used_.store(true, std::memory_order_release);
+  {
+    const std::lock_guard hold{lock_};
+    may_run_.store(true, std::memory_order_release);
+    if (entries_.size() == 1 && superseded(entries_.front(), what, began_at)) [[likely]] {
+      newest.number = next_number_++;
+      --promised_;
+      std::swap(entries_.front(), newest);
+      return {};
+    }
+  }
+  std::array<entry, 4> gone;
   const std::lock_guard hold{lock_};
   may_run_.store(true, std::memory_order_release);
   newest.number = next_number_++;
-  if (entries_.size() == 1 && superseded(entries_.front(), what, began_at)) {
-    std::swap(entries_.front(), newest);
-    return;
+  --promised_;
+  take_out(gone, [&](const entry& older) { return superseded(older, what, began_at); });
+  const bool is_widened = entries_.size() >= k_longest;
+  if (is_widened) {
+    cover_own(what, began_at);
+    newest.what = what;
   }
-  move_out(entries_, gone, [&](const entry& older) { return superseded(older, what, began_at); });
-  if (entries_.size() >= k_longest) {
-    join_ranges(newest, began_at, gone);
-  }
-  entries_.push_back(newest);
+  entries_.push_back(std::move(newest));
+  return {is_widened, entries_.size() >= next_look_};
 }
 
-std::vector<ref<event>> use_list::what_may_have_ended() {
+void use_list::drop_superseded(const use& by, std::uint64_t began_at) noexcept {
+  std::array<entry, k_longest> gone;
   const std::lock_guard hold{lock_};
-  std::vector<ref<event>> found;
-  if (entries_.size() >= next_look_) {
-    found.reserve(entries_.size());
-    for (const auto& each : entries_) {
-      found.push_back(each.ended);
-    }
+  take_out(gone, [&](const entry& older) { return superseded(older, by, began_at); });
+}
+
+// Copies, so that drivers are queried, and events joined, outside the lock.
+std::vector<use_list::entry> use_list::what_may_have_ended() {
+  std::vector<entry> found;
+  std::size_t length = 0;
+  {
+    const std::lock_guard hold{lock_};
+    length = entries_.size() >= next_look_ ? entries_.size() : 0;
   }
+  found.reserve(length);
+  const std::lock_guard hold{lock_};
+  length = std::min(length, entries_.size());
+  found.assign(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(length));
   return found;
 }
 
-// Drivers are asked outside the lock.
-void use_list::look_for_ended() noexcept try {
-  const auto looked_at = what_may_have_ended();
-  if (looked_at.empty() || in_continuation()) {
+void use_list::shorten() noexcept try {
+  auto found = what_may_have_ended();
+  if (found.empty() || in_continuation()) {
     return;
   }
-  for (const auto& each : looked_at) {
-    static_cast<void>(each->pending());
+  std::vector<entry> gone(found.size());
+  std::erase_if(found, [](const entry& each) { return !each.ended->pending(); });
+  {
+    const std::lock_guard hold{lock_};
+    take_out(gone, [](const entry& each) { return each.ended->settled(); });
   }
-  std::vector<entry> gone;
+  if (found.size() >= k_many) {
+    join(std::move(found));
+  }
   const std::lock_guard hold{lock_};
-  move_out(entries_, gone, [](const entry& each) { return each.ended->settled(); });
-  next_look_ = 2 * std::max(k_longest, entries_.size());
+  next_look_ = entries_.size() < k_many / 2 ? 2 * std::max(k_longest, entries_.size())
+                                            : entries_.size() + k_many / 2;
 } catch (const std::bad_alloc&) {
   // It stays long.
 }
 
-void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept try {
-  insert(what, ended, began_at);
-  look_for_ended();
-} catch (const std::bad_alloc&) {
-  static_cast<void>(ended->wait(std::nullopt));
+// Neighbours, so that the ranges grow little; and only such as were joined equally often, so that
+// the events which stand for others form a tree of logarithmic depth.
+void use_list::join(std::vector<entry> found) {
+  for (unsigned joins = 0; !found.empty(); ++joins) {
+    const auto others = std::partition(found.begin(), found.end(),
+                                       [=](const entry& each) { return each.joins == joins; });
+    std::sort(found.begin(), others, [](const entry& one, const entry& other) {
+      return one.what.range.begin < other.what.range.begin;
+    });
+    std::vector<entry> made;
+    const std::span<const entry> alike{found.begin(), others};
+    for (std::size_t at = 0; at + k_joined <= alike.size(); at += k_joined) {
+      made.push_back(join_few(alike.subspan(at, k_joined)));
+    }
+    found.erase(found.begin(), others);
+    found.insert(found.end(), made.begin(), made.end());
+  }
+}
+
+// One that was dropped meanwhile has ended, or a later use of its queue stands for it. It takes the
+// place of one of those that it stands for.
+use_list::entry use_list::join_few(std::span<const entry> few) {
+  std::vector<ref<event>> ends;
+  std::vector<std::uint64_t> numbers;
+  entry whole{{0, few.front().what.range, false, true}, nullptr, 0, few.front().joins + 1};
+  for (const auto& each : few) {
+    ends.push_back(each.ended);
+    numbers.push_back(each.number);
+    whole.what.range.begin = std::min(whole.what.range.begin, each.what.range.begin);
+    whole.what.range.end = std::max(whole.what.range.end, each.what.range.end);
+    whole.what.writes = whole.what.writes || each.what.writes;
+    whole.what.is_of_others = whole.what.is_of_others && each.what.is_of_others;
+  }
+  std::ranges::sort(numbers);
+  whole.ended = end_of_all(ends);
+  std::array<entry, k_joined> gone;
+  const std::lock_guard hold{lock_};
+  const auto is_joined = [&](const entry& each) {
+    return std::ranges::binary_search(numbers, each.number);
+  };
+  if (take_out(gone, is_joined) != 0) {
+    whole.number = next_number_++;
+    entries_.push_back(whole);
+  }
+  return whole;
+}
+
+void use_list::add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept {
+  auto widened = what;
+  const auto now = insert(widened, ended, began_at);
+  if (now.is_widened) {
+    drop_superseded(widened, began_at);
+  }
+  if (now.is_due) {
+    shorten();
+  }
+}
+
+// All with the number of the first: a later one must not replace an earlier one.
+void use_list::add_all(const use& what, const std::vector<ref<event>>& ends) {
+  std::optional<std::uint64_t> first;
+  for (const auto& each : ends) {
+    const auto began_at = begin();
+    add(what, each, first.value_or(began_at));
+    first = first.value_or(began_at);
+  }
 }
 
 void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {

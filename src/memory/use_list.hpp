@@ -5,12 +5,16 @@
 // the same queue the queue's own order is enough. Adding costs a lock of a few instructions; the
 // list is as long as there are queues and disjoint ranges in flight, at most `k_longest` a queue
 // before ranges are joined (which waits for more than needed, never for less). Where it grows
-// longer all the same, as each use is of another queue, those that have ended are looked for.
+// longer all the same, as each use is of another queue or an event of the caller's, the drivers are
+// queried for those that have ended; what is left of a list of `k_many` is joined, `k_joined` uses
+// into one, and such uses again. So n uses cost n log n, and the lock is held for a few hundred
+// entries at most.
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "backend/event.hpp"
@@ -33,14 +37,19 @@ struct use {
 class use_list {
  public:
   // Call before the operation is submitted, and pass what it gives to `add`: of two threads that
-  // submit to one queue at once neither may think itself the later one.
-  [[nodiscard]] std::uint64_t begin() noexcept;
+  // submit to one queue at once neither may think itself the later one. Makes room for the use, so
+  // that `add`, which follows once, or `give_up`, cannot fail. Throws std::bad_alloc, and then
+  // neither follows.
+  [[nodiscard]] std::uint64_t begin();
+  // Nothing was submitted.
+  void give_up() noexcept;
   // Adds to `out` what an operation like `wanted` must wait for.
   void collect(const use& wanted, std::vector<ref<event>>& out);
-  // Throws std::bad_alloc; what was there may then be gone that comes before `ended` on its queue.
-  void insert(const use& what, const ref<event>& ended, std::uint64_t began_at);
-  // Never fails: without memory for its list it waits for `ended`.
+  // Needs no memory. Pre: `begin`.
   void add(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
+  // The same of the last operations on one queue, of which none comes before another. Throws
+  // std::bad_alloc; some may have been added then.
+  void add_all(const use& what, const std::vector<ref<event>>& ends);
   [[nodiscard]] bool ever_used() const noexcept {
     return ever_used_.load(std::memory_order_acquire);
   }
@@ -62,21 +71,35 @@ class use_list {
   struct entry {
     use what;
     ref<event> ended;
-    std::uint64_t number;
+    std::uint64_t number = 0;
+    unsigned joins = 0;  // how often what it stands for was joined
   };
   [[nodiscard]] bool have_ended() noexcept;
   [[nodiscard]] static bool superseded(const entry& older, const use& newer,
                                        std::uint64_t began_at) noexcept;
-  void join_ranges(entry& newest, std::uint64_t began_at, std::vector<entry>& gone);
-  // Nothing while the list is short, or was looked at when it was not much shorter.
-  [[nodiscard]] std::vector<ref<event>> what_may_have_ended();
-  void look_for_ended() noexcept;
+  struct growth {
+    bool is_widened = false;  // the use that was inserted supersedes more than was taken out
+    bool is_due = false;      // for `shorten`
+  };
+  growth insert(use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
+  void drop_superseded(const use& by, std::uint64_t began_at) noexcept;
+  void cover_own(use& newest, std::uint64_t began_at) const noexcept;
+  template <class Leaves>
+  std::size_t take_out(std::span<entry> gone, Leaves&& leaves) noexcept;
+  // Nothing while the list is short, or was inspected when it was not much shorter.
+  [[nodiscard]] std::vector<entry> what_may_have_ended();
+  void shorten() noexcept;
+  void join(std::vector<entry> found);
+  [[nodiscard]] entry join_few(std::span<const entry> few);
 
   static constexpr std::size_t k_longest = 32;
+  static constexpr std::size_t k_many = 256;
+  static constexpr std::size_t k_joined = 32;
   // Most memory is never in an operation that the host did not do itself: no lock for that.
   std::atomic<bool> ever_used_{false};
   std::atomic<bool> may_run_{false};  // some of what was added; false again once it is seen ended
   spin_lock lock_;
+  std::uint32_t promised_ = 0;  // uses that have begun and are not in `entries_` yet
   std::vector<entry> entries_;
   std::size_t next_look_ = 2 * k_longest;  // at that length
   std::uint64_t next_number_ = 0;

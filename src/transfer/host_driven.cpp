@@ -38,10 +38,15 @@ error host_driven::run_guarded() noexcept try {
   return fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "no host memory for what a copy goes by way of");
 }
 
-// On a thread of the library. Nothing of a driver's is left when it is told to have ended: the end
-// of the process may follow at once.
+// On a thread of the library. Nothing of a driver's is left when it is reported to have ended: the
+// end of the process may follow at once. It ends after all that it comes after, even where it
+// fails: for what uses the memory next its end stands for theirs.
 error host_driven::run_to_the_end() noexcept {
   auto outcome = await_turn().take_error();
+  if (outcome) {
+    let_end(after_);
+    let_end(before_);
+  }
   const os::driver_call calls;
   if (!calls) {
     return fail(ISTHMUS_ERROR_FORKED, "the process is ending");
@@ -55,33 +60,32 @@ error host_driven::run_to_the_end() noexcept {
 
 void host_driven::forget() noexcept {
   let_go();
+  touched_.give_up();
   destination_ = nullptr;
   source_ = nullptr;
   after_.clear();
   before_.clear();
 }
 
-// It waits on a thread of its own; later work on `on` waits for it.
+// It waits on a thread of its own; later work on `on` waits for it. Nothing fails, nor waits, once
+// the fence is submitted: `done` may come after events that the caller has yet to complete.
 submitted host_driven::run_behind(queue* on, const std::shared_ptr<host_driven>& what) {
   const ref<event> done{what->done_};
-  // Made before the fence: once that waits for `done`, nothing may keep it from ending.
-  std::function<void()> work = [what] {
+  auto work = reserved_work::make([what] {
     auto outcome = what->run_to_the_end();
     const auto ended = what->done_;
     what->owners_.clear();
     ended->finish(std::move(outcome));
-  };
-  const std::function<void(error)> refuse = [what](error refused) {
-    what->done_->finish(std::move(refused));
-  };
+  });
+  ISTHMUS_TRY(work);
+  what->touched_.reserve();
   if (on != nullptr) {
-    if (auto gate = on->fence(std::span{&done, 1}); !gate) {
-      what->done_->finish({});
-      return gate;
-    }
+    undo released{[&] { what->done_->finish({}); }};
+    ISTHMUS_TRY(on->fence(std::span{&done, 1}));
+    released.dismiss();
   }
   what->touched_.publish(nullptr, done);
-  run_on_library_thread(std::move(work), refuse);
+  work->start();
   return done;
 }
 

@@ -36,9 +36,9 @@ class host_driven {
   void forget() noexcept;
   [[nodiscard]] static submitted run_behind(queue* on, const std::shared_ptr<host_driven>& what);
 
-  touched_memory touched_;
   ref<allocation> destination_;
   ref<allocation> source_;
+  touched_memory touched_;  // goes before what it touches
   std::vector<ref<event>> after_;
   std::vector<ref<event>> before_;  // in order, but not its concern whether it failed
   std::vector<owner> owners_;

@@ -1,5 +1,8 @@
 #include "transfer/ordering.hpp"
 
+#include <new>
+#include <utility>
+
 #include "backend/order_only.hpp"
 #include "backend/queue.hpp"
 
@@ -26,13 +29,29 @@ byte_range endpoint::range(std::size_t nbytes) const noexcept {
 
 void touched_memory::add(const endpoint& side, std::size_t nbytes, bool writes) {
   if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes, 0};
+    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), writes, !writes};
   }
 }
 
 void touched_memory::add_read_and_written(const endpoint& side, std::size_t nbytes) {
   if (side.memory) {
-    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true, 0};
+    touches_.at(count_++) = {side.memory.get(), side.range(nbytes), true, true};
+  }
+}
+
+void touched_memory::reserve() {
+  for (std::size_t index = 0; index < count_; ++index) {
+    auto& each = touches_.at(index);
+    each.began_at = each.memory->uses().begin();
+    each.is_reserved = true;
+  }
+}
+
+void touched_memory::give_up() noexcept {
+  for (auto& each : touches_) {
+    if (std::exchange(each.is_reserved, false)) {
+      each.memory->uses().give_up();
+    }
   }
 }
 
@@ -48,16 +67,17 @@ void touched_memory::add_contents(transfer_options& options) {
   }
 }
 
-void note_overwritten(const endpoint& side, std::size_t nbytes) {
+void note_overwritten(const endpoint& side, std::size_t nbytes) noexcept try {
   if (side.memory && side.memory->uses().contents().any()) {
     side.memory->uses().contents().forget({side.range(nbytes)});
   }
+} catch (const std::bad_alloc&) {
+  // What was submitted is in flight: its caller must not take it for refused.
 }
 
 void touched_memory::collect(const queue* on, std::vector<ref<event>>& after) {
   for (std::size_t index = 0; index < count_; ++index) {
-    auto& each = touches_.at(index);
-    each.began_at = each.memory->uses().begin();
+    const auto& each = touches_.at(index);
     each.memory->uses().collect({serial_of(on), each.range, each.writes}, after);
   }
 }
@@ -97,9 +117,10 @@ bool touched_memory::quiet() {
   return true;
 }
 
-void touched_memory::publish(const queue* on, const ref<event>& ended) {
+void touched_memory::publish(const queue* on, const ref<event>& ended) noexcept {
   for (std::size_t index = 0; index < count_; ++index) {
-    const auto& each = touches_.at(index);
+    auto& each = touches_.at(index);
+    each.is_reserved = false;
     each.memory->uses().add({serial_of(on), each.range, each.writes}, ended, each.began_at);
   }
 }

@@ -13,9 +13,20 @@ namespace isthmus {
 // The memory that one operation touches: at most a destination and a source.
 class touched_memory {
  public:
+  touched_memory() = default;
+  touched_memory(const touched_memory&) = delete;
+  touched_memory& operator=(const touched_memory&) = delete;
+  ~touched_memory() { give_up(); }
+
   // What is not written is read.
   void add(const endpoint& side, std::size_t nbytes, bool writes);
   void add_read_and_written(const endpoint& side, std::size_t nbytes);
+
+  // Before the submission of what is to be published, and before `collect`: `publish` then needs no
+  // memory. Throws std::bad_alloc.
+  void reserve();
+  // Nothing was submitted. Pre: what was reserved for is still held.
+  void give_up() noexcept;
 
   // Adds to `after` what an operation on queue `on` must wait for; null: of no queue, so
   // everything.
@@ -31,8 +42,8 @@ class touched_memory {
   [[nodiscard]] result<void> collect_queues(queue* on, std::vector<ref<event>>& after);
   // Whether nothing at all is in flight on the memory, as far as is known without asking a driver.
   [[nodiscard]] bool quiet();
-  // The operation that `ended` stands for is in flight. Pre: `collect` came before its submission.
-  void publish(const queue* on, const ref<event>& ended);
+  // The operation that `ended` stands for is in flight. Pre: `reserve`.
+  void publish(const queue* on, const ref<event>& ended) noexcept;
 
  private:
   struct touch {
@@ -40,6 +51,7 @@ class touched_memory {
     byte_range range;
     bool writes = false;
     bool reads = false;
+    bool is_reserved = false;
     std::uint64_t began_at = 0;
   };
   std::array<touch, 2> touches_{};
@@ -47,8 +59,8 @@ class touched_memory {
 };
 
 // All of these bytes are written by an operation that was submitted: no copy before it decides what
-// is in them. Throws std::bad_alloc where there are such copies.
-void note_overwritten(const endpoint& side, std::size_t nbytes);
+// is in them. Without memory one may still count: its readers fail that need not.
+void note_overwritten(const endpoint& side, std::size_t nbytes) noexcept;
 
 // Keeps owners till an event has completed. Made before the submission, since nothing may fail
 // after it.

@@ -143,6 +143,7 @@ submitted write_snapshot(queue& on, queue& reading, const movement& what,
   owner_keeper keeper{std::move(options.owners)};
   touched_memory written;
   written.add(what.destination, what.destination_bytes, true);
+  written.reserve();
   std::vector<ref<event>> after;
   ISTHMUS_TRY(written.order_after_conflicts(&on, after));
   auto given = whole->write(on, 0, bytes, after);

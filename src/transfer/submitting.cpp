@@ -76,10 +76,14 @@ void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owne
 }
 
 submitted nothing_to_do(queue* on, transfer_options& options) {
-  if (options.blocking || on == nullptr) {
+  if (on == nullptr) {
     return in_no_queue(options, [] {});
   }
-  if (options.after.empty()) {
+  touched_memory nothing;
+  if (options.blocking) {
+    return directly(on, nothing, options, [] {});
+  }
+  if (options.after.empty() && on->quiet()) {
     return completed_event();
   }
   owner_keeper keeper{std::move(options.owners)};

@@ -3,9 +3,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
+#include <utility>
 
 #include "backend/order_only.hpp"
 #include "backend/queue.hpp"
+#include "core/undo.hpp"
 #include "transfer/host_driven.hpp"
 #include "transfer/movement.hpp"
 #include "transfer/ordering.hpp"
@@ -39,8 +42,45 @@ void keep_pinned(const queue& on, const endpoint& side, std::size_t nbytes,
                  std::vector<owner>& owners);
 void keep_pinned(const queue& on, const movement& what, std::vector<owner>& owners);
 
-// Nothing to move, but what it should wait for still is.
+// Of an operation that moves nothing: it has its place in the queue's order all the same, and fails
+// as others do where an event that it waits for failed.
 [[nodiscard]] submitted nothing_to_do(queue* on, transfer_options& options);
+
+// `call()`, where std::bad_alloc is one more error.
+template <class Call>
+submitted without_throwing(const Call& call) noexcept try {
+  return call();
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
+// The outcome of an operation in parts of which a later one is refused while an earlier one is in
+// flight. The call does not wait for that one: it may come after an event that the caller has yet
+// to complete. Made before the first part is submitted.
+class part_failure {
+ public:
+  // Fails with `why` once `part` has ended. Call at most once.
+  [[nodiscard]] ref<event> after(event& part, error why) noexcept {
+    ref<event> ended{ending_->ended};
+    ending_->why = std::move(why);
+    part.on_complete(*ending_.release());
+    return ended;
+  }
+  // What lives until then.
+  void keep(std::shared_ptr<void> kept) noexcept { ending_->kept = std::move(kept); }
+
+ private:
+  struct ending final : continuation {
+    void run(event&) noexcept override {
+      ended->finish(std::move(why));
+      delete this;
+    }
+    const ref<library_event> ended = make_ref<library_event>();
+    error why;
+    std::shared_ptr<void> kept;
+  };
+  std::unique_ptr<ending> ending_ = std::make_unique<ending>();
+};
 
 template <class Effect>
 class plain_effect final : public host_driven {
@@ -87,19 +127,24 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
   return options.blocking ? ref<event>{} : completed_event();
 }
 
-// Submits `call` to `carrying`, in the order of `on`, behind what conflicts with it, and makes it
-// known.
+// Submits `call` to `carrying`, in the order of `on`, after what conflicts with it, and publishes
+// it. All that may fail comes before the submission.
 template <class Call>
 submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
                    Call&& call) {
   const bool elsewhere = on.key() != carrying.key();
+  touched.reserve();
   if (elsewhere) {
     auto before = on.fence({});
-    if (!before) {
-      return before;
-    }
+    ISTHMUS_TRY(before);
     options.after.push_back(order_only(*before));
+    on.reserve_place();
   }
+  undo no_place{[&] {
+    if (elsewhere) {
+      on.give_up_place();
+    }
+  }};
   touched.add_contents(options);
   ISTHMUS_TRY(touched.order_after_conflicts(&carrying, options.after));
   owner_keeper keeper{std::move(options.owners)};
@@ -114,11 +159,8 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
     return ref<event>{};
   }
   if (elsewhere) {
-    const auto ended = order_only(*given);
-    if (auto gate = on.fence(std::span{&ended, 1}); !gate) {
-      let_end(std::span{&*given, 1});  // nothing is half done
-      return gate.take_error();
-    }
+    no_place.dismiss();
+    on.take_place(*given);
   }
   return given;
 }

@@ -220,9 +220,10 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   left.remove(ranges);
   auto has = device_has_;
   has.add(ranges);
-  const auto filled = in_memory(*destination, ranges);
+  auto filled = in_memory(*destination, ranges);
   auto& contents = destination->memory->uses().contents();
   contents.reserve();
+  undo not_awaited{[&] { contents.give_up(); }};
   auto sent = copy_ranges(&on, *destination, source, std::move(list), std::move(options));
   ISTHMUS_TRY(sent);
   owed_device_ = std::move(left);
@@ -233,7 +234,8 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
     contents.forget(filled);
     return ref<event>{};
   }
-  contents.await(filled, *sent);
+  not_awaited.dismiss();
+  contents.await(std::move(filled), *sent);
   made.ended = *sent;
   flights_.push_back(std::move(made));
   return sent;

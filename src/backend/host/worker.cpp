@@ -21,6 +21,9 @@ task::task(std::function<error()> effect, wait_list after)
 
 void task::execute() noexcept {
   error outcome = wait_for_all(after_).take_error();
+  if (outcome) {
+    let_end(after_);  // its end stands for theirs
+  }
   times_.started_ns = now_ns();
   if (!outcome) {
     outcome = effect_();

@@ -86,7 +86,9 @@ class queue final : public isthmus::queue, public in_farewell {
                     Command& command, operation_events& made);
   template <class Command>
   code put_between_barriers(std::size_t count, std::span<const event_handle> waits,
-                            Command& command, operation_events& made);
+                            std::span<const event_handle> earlier, Command& command,
+                            operation_events& made);
+
   [[nodiscard]] bool ends_dependents() const noexcept {
     return device_.traits().ends_dependents && !out_of_order_;
   }

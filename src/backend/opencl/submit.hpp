@@ -75,12 +75,15 @@ code queue::put_in_order(std::size_t count, std::span<const event_handle> waits,
 }
 
 // Commands that a failed gate may end stand between two barriers: Intel's runtime ends them while
-// what is in front of them still runs, and would let what is behind them begin.
+// what is in front of them, or else what they wait for (`earlier`), still runs, and would go on to
+// what comes after them.
 template <class Command>
 code queue::put_between_barriers(std::size_t count, std::span<const event_handle> waits,
-                                 Command& command, operation_events& made) {
+                                 std::span<const event_handle> earlier, Command& command,
+                                 operation_events& made) {
   event_handle front = nullptr;
-  auto outcome = calls().enqueue_barrier(handle_, 0, nullptr, &front);
+  auto outcome = calls().enqueue_barrier(handle_, static_cast<number>(earlier.size()),
+                                         earlier.empty() ? nullptr : earlier.data(), &front);
   if (outcome != cl::k_success) {
     return outcome;
   }
@@ -107,13 +110,14 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
     gates = {*std::move(joint)};
   }
   const auto waits = handles_of(after, gates);
+  const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<event_handle>{};
   // Made first: once the driver has the operation nothing may fail.
   auto made = make_ref<operation>(context_.driver(), context_.handle(), where(), std::move(gates));
   operation_events events;
   code outcome = cl::k_success;
   {
     const std::lock_guard hold{submitting_};
-    outcome = may_be_ended ? put_between_barriers(count, waits, command, events)
+    outcome = may_be_ended ? put_between_barriers(count, waits, earlier, command, events)
                            : put_in_order(count, waits, false, command, events);
   }
   made->submitted(events);

@@ -1,32 +1,57 @@
 #include "backend/sim/agenda.hpp"
 
+#include <utility>
+
 #include "backend/sim/engine.hpp"
 
 namespace isthmus::sim {
-namespace {
 
-template <class T>
-T take_first(std::deque<T>& from) {
-  T first = std::move(from.front());
-  from.pop_front();
-  return first;
+void ended_list::push_back(ref<operation> added) noexcept {
+  auto* const one = added.detach();
+  (first_ == nullptr ? first_ : last_->next_) = one;
+  last_ = one;
 }
 
-}  // namespace
+ref<operation> ended_list::pop_front() noexcept {
+  auto* const one = first_;
+  first_ = std::exchange(one->next_, nullptr);
+  return ref<operation>::adopt(one);
+}
+
+void agenda::go_on(engine& home, const std::shared_ptr<lane>& on) noexcept {
+  if (on->keeps_home) {
+    return;
+  }
+  on->keeps_home = home.shared_from_this();
+  (first_lane_ == nullptr ? first_lane_ : last_lane_->next) = on;
+  last_lane_ = on.get();
+}
+
+// Its engine is kept until it has run: an operation that it ends may hold the last reference.
+void agenda::run_first_lane() noexcept {
+  const auto on = std::exchange(first_lane_, nullptr);
+  first_lane_ = std::exchange(on->next, nullptr);
+  const auto home = on->keeps_home;
+  home->run(on, *this);
+}
 
 // Demands go first: all that is wanted is known before any of it runs.
-bool agenda::step() {
-  if (!demands.empty()) {
-    auto order = take_first(demands);
+bool agenda::step() noexcept {
+  if (demand) {
+    const auto order = *std::exchange(demand, std::nullopt);
     order.wanted->home().hurry(order, *this);
+  } else if (!demands.empty()) {
+    auto order = demands.pop_front();
+    order->wanted->home().hurry(*order, *this);
+    dropped.push_back(std::move(order));
   } else if (!releases.empty()) {
-    auto passed = take_first(releases);
-    passed.waiting->home().pass_event(passed, *this);
-  } else if (!lanes.empty()) {
-    const auto next = take_first(lanes);
-    next.home->run(next.on, *this);
+    auto passed = releases.pop_front();
+    passed->waiting->home().pass_event(*passed, *this);
+    spent.push_back(std::move(passed));
+  } else if (first_lane_ != nullptr) {
+    run_first_lane();
   } else if (!ended.empty()) {
-    take_first(ended)->end();
+    ended.pop_front()->end();
   } else {
     return false;
   }
@@ -36,9 +61,8 @@ bool agenda::step() {
 void agenda::work_off() noexcept {
   while (step()) {
   }
-  spent.clear();
   dropped.clear();
-  kept.clear();
+  spent.clear();
 }
 
 }  // namespace isthmus::sim

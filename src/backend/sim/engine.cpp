@@ -2,28 +2,58 @@
 #include "backend/sim/engine.hpp"
 
 #include <utility>
+#include <vector>
 
 #include "core/sizes.hpp"
 
 namespace isthmus::sim {
 namespace {
 
-// Tells an operation that something which is not simulated has completed.
+// Passes on to an operation that something which is not simulated has completed. An event that only
+// orders completes with success.
 class foreign_passed final : public continuation {
  public:
-  explicit foreign_passed(ref<operation> waiting) noexcept : waiting_{std::move(waiting)} {}
+  explicit foreign_passed(std::unique_ptr<passed_event> waiting) noexcept
+      : waiting_{std::move(waiting)} {}
 
   void run(event& completed) noexcept override {
     {
       agenda next;
-      next.releases.push_back({waiting_, true, 0, completed.outcome()});
+      waiting_->foreign = true;
+      waiting_->failure = completed.outcome();
+      next.releases.push_back(std::move(waiting_));
     }
     delete this;
   }
 
  private:
-  ref<operation> waiting_;
+  std::unique_ptr<passed_event> waiting_;
 };
+
+// How an operation learns that an event which it waits for has passed.
+struct dependency {
+  event* before = nullptr;
+  operation* simulated = nullptr;           // the same, where it is
+  std::unique_ptr<passed_event> waiting;    // for one that is
+  std::unique_ptr<foreign_passed> foreign;  // for one that is not
+};
+
+std::vector<dependency> dependencies(const ref<operation>& of, wait_list after) {
+  std::vector<dependency> all;
+  all.reserve(after.size());
+  for (const auto& before : after) {
+    auto& each = all.emplace_back();
+    each.before = before.get();
+    const auto awaited = awaited_event::of(*before);
+    each.simulated = awaited.simulated;
+    each.waiting = std::make_unique<passed_event>(of);
+    each.waiting->order_only = awaited.order_only;
+    if (each.simulated == nullptr) {
+      each.foreign = std::make_unique<foreign_passed>(std::move(each.waiting));
+    }
+  }
+  return all;
+}
 
 }  // namespace
 
@@ -36,14 +66,11 @@ engine::engine(std::string filter, const options& chosen)
   change(chosen);
 }
 
-// An agenda that is declared before the lock is worked off after it was given back. Made only where
-// there is something to do: a free needs no memory.
+// An agenda that is declared before the lock is worked off after it was given back.
 result<void> engine::begin(call kind) {
-  std::optional<agenda> next;
+  agenda next;
   const std::lock_guard hold{lock_};
-  if (log_.lost() && !lost_) {
-    heed_loss(next.emplace());
-  }
+  heed_loss(next);
   if (lost_ && kind != call::free) {
     return lost_error();
   }
@@ -137,18 +164,28 @@ ref<event> engine::submit(const std::shared_ptr<lane>& on, work todo, wait_list 
                           isthmus::queue& from) {
   agenda next;
   const auto made = make_ref<operation>(shared_from_this(), on, std::move(todo));
-  {
-    const std::lock_guard hold{lock_};
-    enqueue(made, after, from);
-  }
-  for (const auto& before : after) {
-    if (const auto awaited = awaited_event::of(*before); awaited.simulated != nullptr) {
-      awaited.simulated->home().depend(*awaited.simulated, {made, awaited.order_only}, next);
-    } else {
-      before->on_complete(*new foreign_passed{made});
+  // Nothing fails once it stands in its lane: what comes after it would wait indefinitely.
+  auto waits = dependencies(made, after);
+  auto begun = std::make_unique<passed_event>(made);
+  std::uint32_t foreign = 0;
+  for (const auto& each : waits) {
+    foreign += each.simulated == nullptr ? 1 : 0;
+    if (each.simulated != nullptr) {
+      made->waits_.push_back(std::make_unique<demanded>(ref<operation>{each.simulated}));
     }
   }
-  next.releases.push_back({made, false, 0, {}});
+  {
+    const std::lock_guard hold{lock_};
+    enqueue(made, waits.size(), foreign, from);
+  }
+  for (auto& each : waits) {
+    if (each.simulated != nullptr) {
+      each.simulated->home().depend(*each.simulated, std::move(each.waiting), next);
+    } else {
+      each.before->on_complete(*each.foreign.release());
+    }
+  }
+  next.releases.push_back(std::move(begun));
   return made;
 }
 
@@ -159,7 +196,7 @@ void engine::look(operation& at) noexcept {
   timeline_.pass(k_call_ns);
   // The first look at what nobody waits for finds it unfinished: who looks once must not assume.
   if (!at.passed_ && ++at.looks_ > 1) {
-    next.demands.push_back({ref<operation>{&at}, false});
+    next.demand = {ref<operation>{&at}, false};
   }
   retire_due(next);
 }
@@ -168,7 +205,7 @@ void engine::demand(operation& wanted) noexcept {
   agenda next;
   const std::lock_guard hold{lock_};
   heed_loss(next);
-  next.demands.push_back({ref<operation>{&wanted}, true});
+  next.demand = {ref<operation>{&wanted}, true};
 }
 
 void engine::drain(const void* context) noexcept {
@@ -181,21 +218,21 @@ void engine::drain(const void* context) noexcept {
     for (const auto& on : lanes_) {
       if (concerned(*on)) {
         want(*on, on->next_number, next);
-        next.lanes.push_back({shared_from_this(), on});
+        next.go_on(*this, on);
       }
     }
   }
   agenda next;
   const std::lock_guard hold{lock_};
-  const error abandoned{
-      ISTHMUS_ERROR_ABANDONED,
-      filter_ + " went while this operation waited for an event of another device"};
+  const auto abandoned =
+      fail(ISTHMUS_ERROR_ABANDONED,
+           "{} went while this operation waited for an event of another device", filter_);
   for (const auto& on : lanes_) {
     if (concerned(*on) && !on->busy) {
       fail_waiting(*on, abandoned, next);
     }
   }
-  for (const auto& done : ending_) {
+  for (const auto* done = ending_; done != nullptr; done = done->next_) {
     if (concerned(*done->lane_)) {
       timeline_.reach(done->times_.ended_ns);
     }

@@ -25,6 +25,8 @@ namespace isthmus::sim {
 
 // The operations of one queue whose effect has not happened yet, oldest first. Guarded by the
 // engine's lock.
+class engine;
+
 struct lane {
   const void* context = nullptr;
   std::deque<ref<operation>> waiting;
@@ -33,6 +35,9 @@ struct lane {
   std::uint64_t end_ns = 0;        // when the last effect's operation ends
   bool busy = false;
   bool orphan = false;  // its queue is gone
+  // While it is in an agenda, whose `next` is: the engine.
+  std::shared_ptr<engine> keeps_home;
+  std::shared_ptr<lane> next;
 };
 
 class engine : public std::enable_shared_from_this<engine> {
@@ -70,22 +75,24 @@ class engine : public std::enable_shared_from_this<engine> {
   friend class agenda;
   using lanes = std::vector<std::shared_ptr<lane>>;
   // Called by an agenda, without the lock.
-  void hurry(const demanded& order, agenda& next);
-  void pass_event(const release& passed, agenda& next);
-  void run(const std::shared_ptr<lane>& on, agenda& next);
-  void depend(operation& on, dependent later, agenda& next);
+  void hurry(const demanded& order, agenda& next) noexcept;
+  void pass_event(passed_event& passed, agenda& next) noexcept;
+  void run(const std::shared_ptr<lane>& on, agenda& next) noexcept;
+  void depend(operation& on, std::unique_ptr<passed_event> waiting, agenda& next) noexcept;
 
   // With the lock held.
   [[nodiscard]] bool is_early();
   [[nodiscard]] error verdict(operation& head) const;
   [[nodiscard]] bool may_run(const lane& on) const;
-  void enqueue(const ref<operation>& submitted, wait_list after, isthmus::queue& from);
-  void want(lane& on, std::uint64_t below, agenda& next);
-  void pass(const ref<operation>& done, error failure, agenda& next);
-  void retire(ref<operation> done, agenda& next);
-  void retire_due(agenda& next);
-  void heed_loss(agenda& next);
-  void fail_waiting(lane& on, const error& why, agenda& next);
+  void enqueue(const ref<operation>& submitted, std::size_t blockers, std::uint32_t foreign,
+               isthmus::queue& from);
+  void want(lane& on, std::uint64_t below, agenda& next) noexcept;
+  void pass(const ref<operation>& done, error failure, agenda& next) noexcept;
+  void end_in_order(const ref<operation>& done) noexcept;
+  void retire(const ref<operation>& done, agenda& next) noexcept;
+  void retire_due(agenda& next) noexcept;
+  void heed_loss(agenda& next) noexcept;
+  void fail_waiting(lane& on, const error& why, agenda& next) noexcept;
   [[nodiscard]] error lost_error() const;
 
   const std::string filter_;
@@ -100,8 +107,9 @@ class engine : public std::enable_shared_from_this<engine> {
   bool lost_ = false;
   lanes lanes_;
   // Passed, not ended: by their end on the virtual clock, those with one end by their order of
-  // passing.
-  std::deque<ref<operation>> ending_;
+  // passing. Linked by themselves, and each holds a reference.
+  operation* ending_ = nullptr;
+  operation* ending_last_ = nullptr;  // where there is one
 };
 
 }  // namespace isthmus::sim

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "backend/sim/engine.hpp"
+#include "core/undo.hpp"
 
 namespace isthmus::sim {
 namespace {
@@ -39,9 +40,9 @@ void end_use(const place& end) noexcept {
 }  // namespace
 
 error engine::lost_error() const {
-  return {ISTHMUS_ERROR_DEVICE_LOST, filter_ +
-                                         " is lost, as the option 'lost' asked: nothing but frees "
-                                         "can be done with it"};
+  return fail(ISTHMUS_ERROR_DEVICE_LOST,
+              "{} is lost, as the option 'lost' asked: nothing but frees can be done with it",
+              filter_);
 }
 
 bool engine::is_early() {
@@ -51,59 +52,54 @@ bool engine::is_early() {
   return when_ == effect::early || lost_;
 }
 
-void engine::enqueue(const ref<operation>& submitted, wait_list after, isthmus::queue& from) {
+// Where it throws nothing has changed.
+void engine::enqueue(const ref<operation>& submitted, std::size_t blockers, std::uint32_t foreign,
+                     isthmus::queue& from) {
   auto& made = *submitted;
   auto& on = *made.lane_;
+  on.waiting.push_back(submitted);
+  undo taken_out{[&] { on.waiting.pop_back(); }};
+  begin_use(made.work_.destination);
+  undo unused{[&] { end_use(made.work_.destination); }};
+  begin_use(made.work_.source);
+  unused.dismiss();
+  taken_out.dismiss();
   timeline_.pass(k_call_ns);
   made.times_.submitted_ns = timeline_.now();
   made.early_ = is_early();
   made.number_ = on.next_number++;
-  for (const auto& before : after) {
-    ++made.blockers_;
-    if (auto* simulated = awaited_event::of(*before).simulated) {
-      made.waits_.emplace_back(simulated);
-    } else {
-      ++made.foreign_;
-    }
-  }
+  made.blockers_ += static_cast<std::uint32_t>(blockers);
+  made.foreign_ = foreign;
   if (made.foreign_ != 0) {
     made.keep_ = ref<isthmus::queue>{&from};
   }
-  begin_use(made.work_.destination);
-  try {
-    begin_use(made.work_.source);
-  } catch (const std::bad_alloc&) {
-    end_use(made.work_.destination);
-    throw;
-  }
-  on.waiting.push_back(submitted);
 }
 
 // Called on the engine of the event that is waited for.
-void engine::depend(operation& on, dependent later, agenda& next) {
+void engine::depend(operation& on, std::unique_ptr<passed_event> waiting, agenda& next) noexcept {
   const std::lock_guard hold{lock_};
   if (!on.passed_) {
-    on.dependents_.push_back(std::move(later));
+    on.dependents_.push_back(std::move(waiting));
     return;
   }
-  auto& waiting = later.waiting;
-  if (&waiting->home() != this) {
+  const bool here = &waiting->waiting->home() == this;
+  if (!here) {
     // Devices have clocks of their own: another one begins only once this one's time has come.
     timeline_.reach(on.times_.ended_ns);
     retire_due(next);
   }
-  const auto ended = &waiting->home() == this ? on.times_.ended_ns : 0;
-  next.releases.push_back(
-      {std::move(waiting), false, ended, later.order_only ? error{} : on.failure_});
+  waiting->not_before_ns = here ? on.times_.ended_ns : 0;
+  waiting->failure = waiting->order_only ? error{} : on.failure_;
+  next.releases.push_back(std::move(waiting));
 }
 
-void engine::pass_event(const release& passed, agenda& next) {
+void engine::pass_event(passed_event& passed, agenda& next) noexcept {
   auto& waiting = *passed.waiting;
   const std::lock_guard hold{lock_};
   if (passed.foreign) {
     waiting.ready_ns_ = std::max(waiting.ready_ns_, timeline_.now());
     if (--waiting.foreign_ == 0) {
-      next.kept.push_back(std::move(waiting.keep_));
+      passed.kept = std::move(waiting.keep_);
     }
   }
   waiting.ready_ns_ = std::max(waiting.ready_ns_, passed.not_before_ns);
@@ -111,17 +107,17 @@ void engine::pass_event(const release& passed, agenda& next) {
     waiting.broken_ = failed_dependency(passed.failure);
   }
   if (--waiting.blockers_ == 0 && !waiting.passed_) {
-    next.lanes.push_back({shared_from_this(), waiting.lane_});
+    next.go_on(*this, waiting.lane_);
   }
 }
 
-void engine::hurry(const demanded& order, agenda& next) {
+void engine::hurry(const demanded& order, agenda& next) noexcept {
   auto& wanted = *order.wanted;
   const std::lock_guard hold{lock_};
   wanted.awaited_ = wanted.awaited_ || order.to_the_end;
   if (!wanted.passed_) {
     want(*wanted.lane_, wanted.number_ + 1, next);
-    next.lanes.push_back({shared_from_this(), wanted.lane_});
+    next.go_on(*this, wanted.lane_);
   } else if (order.to_the_end) {
     timeline_.reach(wanted.times_.ended_ns);
     retire_due(next);
@@ -129,15 +125,13 @@ void engine::hurry(const demanded& order, agenda& next) {
 }
 
 // What stands before it in the lane is wanted with it, and all that these wait for.
-void engine::want(lane& on, std::uint64_t below, agenda& next) {
+void engine::want(lane& on, std::uint64_t below, agenda& next) noexcept {
   const auto is_wanted = [&](const ref<operation>& held) {
     return held->number_ < on.wanted_below;
   };
   auto at = std::partition_point(on.waiting.begin(), on.waiting.end(), is_wanted);
   for (; at != on.waiting.end() && (*at)->number_ < below; ++at) {
-    for (const auto& before : (*at)->waits_) {
-      next.demands.push_back({before, false});
-    }
+    next.demands.splice((*at)->waits_);
   }
   on.wanted_below = std::max(on.wanted_below, below);
 }
@@ -160,8 +154,9 @@ error engine::verdict(operation& head) const {
   return any_freed(head.work_) ? used_after_free() : error{};
 }
 
-void engine::run(const std::shared_ptr<lane>& on, agenda& next) {
+void engine::run(const std::shared_ptr<lane>& on, agenda& next) noexcept {
   std::unique_lock hold{lock_};
+  on->keeps_home = nullptr;
   while (may_run(*on)) {
     const auto head = on->waiting.front();
     auto failure = verdict(*head);
@@ -185,7 +180,7 @@ void engine::run(const std::shared_ptr<lane>& on, agenda& next) {
   retire_due(next);
 }
 
-void engine::pass(const ref<operation>& done, error failure, agenda& next) {
+void engine::pass(const ref<operation>& done, error failure, agenda& next) noexcept {
   auto& on = *done->lane_;
   const auto ready = std::max(done->ready_ns_, on.end_ns);
   const auto over = failure ? route::none : done->work_.over;
@@ -193,26 +188,37 @@ void engine::pass(const ref<operation>& done, error failure, agenda& next) {
   on.end_ns = done->times_.ended_ns;
   done->passed_ = true;
   done->failure_ = std::move(failure);
-  std::move(done->waits_.begin(), done->waits_.end(), std::back_inserter(next.dropped));
-  done->waits_.clear();
-  for (auto& later : std::exchange(done->dependents_, {})) {
-    const bool here = &later.waiting->home() == this;
+  next.dropped.splice(done->waits_);
+  while (!done->dependents_.empty()) {
+    auto waiting = done->dependents_.pop_front();
+    const bool here = &waiting->waiting->home() == this;
     done->awaited_ = done->awaited_ || !here;
-    const auto ended = here ? done->times_.ended_ns : 0;
-    next.releases.push_back(
-        {std::move(later.waiting), false, ended, later.order_only ? error{} : done->failure_});
+    waiting->not_before_ns = here ? done->times_.ended_ns : 0;
+    waiting->failure = waiting->order_only ? error{} : done->failure_;
+    next.releases.push_back(std::move(waiting));
   }
   if (done->awaited_) {
     timeline_.reach(done->times_.ended_ns);
   }
-  const auto later = [](std::uint64_t end, const ref<operation>& other) {
-    return end < other->times_.ended_ns;
-  };
-  ending_.insert(std::upper_bound(ending_.begin(), ending_.end(), done->times_.ended_ns, later),
-                 done);
+  end_in_order(done);
 }
 
-void engine::retire(ref<operation> done, agenda& next) {
+// Most end last.
+void engine::end_in_order(const ref<operation>& done) noexcept {
+  auto* const added = ref<operation>{done}.detach();
+  const auto end = added->times_.ended_ns;
+  auto** link = &ending_;
+  if (ending_ != nullptr && ending_last_->times_.ended_ns <= end) {
+    link = &ending_last_->next_;
+  }
+  while (*link != nullptr && (*link)->times_.ended_ns <= end) {
+    link = &(*link)->next_;
+  }
+  added->next_ = std::exchange(*link, added);
+  ending_last_ = added->next_ == nullptr ? added : ending_last_;
+}
+
+void engine::retire(const ref<operation>& done, agenda& next) noexcept {
   if (lost_) {
     auto& times = done->times_;
     times.ended_ns = std::min(times.ended_ns, timeline_.now());
@@ -225,30 +231,30 @@ void engine::retire(ref<operation> done, agenda& next) {
   }
   end_use(done->work_.destination);
   end_use(done->work_.source);
-  next.spent.push_back(std::exchange(done->work_, {}));
-  next.ended.push_back(std::move(done));
+  done->kept_ = std::exchange(done->keep_, nullptr);
+  next.ended.push_back(done);
 }
 
 // A lost device's operations end at once.
-void engine::retire_due(agenda& next) {
-  while (!ending_.empty() && (lost_ || ending_.front()->times_.ended_ns <= timeline_.now())) {
-    auto due = std::move(ending_.front());
-    ending_.pop_front();
-    retire(std::move(due), next);
+void engine::retire_due(agenda& next) noexcept {
+  while (ending_ != nullptr && (lost_ || ending_->times_.ended_ns <= timeline_.now())) {
+    const auto due = ref<operation>::adopt(ending_);
+    ending_ = std::exchange(due->next_, nullptr);
+    retire(due, next);
   }
 }
 
 // Pre: the lane is not busy.
-void engine::fail_waiting(lane& on, const error& why, agenda& next) {
-  for (const auto& waiting : std::exchange(on.waiting, {})) {
-    next.kept.push_back(std::move(waiting->keep_));
+void engine::fail_waiting(lane& on, const error& why, agenda& next) noexcept {
+  while (!on.waiting.empty()) {
+    const auto waiting = std::move(on.waiting.front());
+    on.waiting.pop_front();
     pass(waiting, why, next);
-    next.dropped.push_back(waiting);
   }
 }
 
 // A busy lane learns of it once its bytes have moved: what stands behind them must not end before.
-void engine::heed_loss(agenda& next) {
+void engine::heed_loss(agenda& next) noexcept {
   if (lost_ || !log_.lost()) {
     return;
   }

@@ -1,5 +1,7 @@
 #include "backend/sim/operation.hpp"
 
+#include <utility>
+
 #include "backend/order_only.hpp"
 #include "backend/sim/engine.hpp"
 
@@ -29,6 +31,14 @@ result<event_times> operation::times() {
     return fail(ISTHMUS_PENDING, "the operation has not ended: its times are not known");
   }
   return times_;
+}
+
+void operation::end() noexcept {
+  {
+    const auto spent = std::exchange(work_, work{});
+    const auto kept = std::exchange(kept_, nullptr);
+  }
+  complete(failure_);
 }
 
 void operation::refresh() noexcept { home_->look(*this); }

@@ -11,6 +11,7 @@
 
 #include "backend/event.hpp"
 #include "backend/queue.hpp"
+#include "backend/sim/chain.hpp"
 #include "backend/sim/memory.hpp"
 #include "backend/sim/timeline.hpp"
 
@@ -41,17 +42,31 @@ void perform(const work& todo) noexcept;
 
 class operation;
 
+// The effect of an operation is wanted, and with it all that it waits for; `to_the_end`: its end as
+// well.
+struct demanded {
+  ref<operation> wanted;
+  bool to_the_end = false;
+  demanded* next = nullptr;
+};
+
+// An operation has one event less to wait for. Made for each when the operation is submitted.
+struct passed_event {
+  ref<operation> waiting;
+  bool foreign = false;
+  bool order_only = false;          // the event's failure is not the operation's
+  std::uint64_t not_before_ns = 0;  // on its own device's clock
+  error failure;                    // of the event
+  ref<isthmus::queue> kept;         // dropped with it
+  passed_event* next = nullptr;
+};
+
 // An operation that another one waits for, as a wait list names it.
 struct awaited_event {
   operation* simulated = nullptr;  // null: of none of these devices
   bool order_only = false;         // its failure is not the other's
 
   [[nodiscard]] static awaited_event of(event& listed) noexcept;
-};
-
-struct dependent {
-  ref<operation> waiting;
-  bool order_only = false;
 };
 
 class operation final : public event {
@@ -72,8 +87,9 @@ class operation final : public event {
  private:
   friend class engine;
   friend class agenda;
+  friend class ended_list;
   // Makes it complete as an event; called once, with no lock held.
-  void end() noexcept { complete(failure_); }
+  void end() noexcept;
 
   const std::shared_ptr<engine> home_;
   const std::shared_ptr<lane> lane_;
@@ -90,11 +106,13 @@ class operation final : public event {
   std::uint64_t ready_ns_ = 0;
   event_times times_;
   error failure_;
-  error broken_;                       // an event that it waits for had failed
-  std::vector<ref<operation>> waits_;  // simulated ones, needed while it has not passed
-  std::vector<dependent> dependents_;  // waiting for it to pass
+  error broken_;                    // an event that it waits for had failed
+  chain<demanded> waits_;           // simulated ones, up to the moment when they are wanted
+  chain<passed_event> dependents_;  // waiting for it to pass
   // While it waits for the host, which nothing here can hurry, its device must not go.
   ref<isthmus::queue> keep_;
+  ref<isthmus::queue> kept_;   // by one that ends before the host came: dropped outside the lock
+  operation* next_ = nullptr;  // of the list that it is in: those that end, or have ended
 };
 
 }  // namespace isthmus::sim

@@ -30,6 +30,12 @@ class pointer_table {
       count_.fetch_add(1, std::memory_order_relaxed);
     }
   }
+  // For `put_back`. Throws std::bad_alloc.
+  [[nodiscard]] static entry make(const void* pointer, Note note) {
+    std::map<const void*, Note> only;
+    only.emplace(pointer, std::move(note));
+    return only.extract(only.begin());
+  }
   // Empty if there is none.
   [[nodiscard]] entry take(const void* pointer) noexcept {
     if (is_empty()) [[likely]] {

@@ -37,25 +37,26 @@ result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignm
   return memory;
 }
 
-// A hint: what comes of it is no error of the request.
-void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept {
-  ref<event> ended;
-  try {
-    auto asked = on.prefetch(pointer, nbytes, false, {});
-    if (!asked || (*asked)->settled()) {
-      return;
-    }
-    ended = *std::move(asked);
-    if (orders_frees()) {
-      asked_.put(pointer, {ended, on.serial()});
-      return;
-    }
-  } catch (const std::bad_alloc&) {
-    // Nobody would know of it.
+// A hint: its failure is no error of the request, and it is left out where it would have to be
+// waited for after other work, which may come after an event of the caller's.
+void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept try {
+  const bool is_noted = orders_frees();
+  if (!is_noted && !on.quiet()) {
+    return;
   }
-  if (ended) {
-    static_cast<void>(ended->wait(std::nullopt));
+  auto note = pointer_table<submitted>::make(pointer, {nullptr, on.serial()});
+  auto asked = on.prefetch(pointer, nbytes, false, {});
+  if (!asked || (*asked)->settled()) {
+    return;
   }
+  if (is_noted) {
+    note.mapped().ended = *std::move(asked);
+    asked_.put_back(std::move(note));
+  } else {
+    static_cast<void>((*asked)->wait(std::nullopt));
+  }
+} catch (const std::bad_alloc&) {
+  // Nothing was submitted.
 }
 
 result<void> prefetch_resource::deallocate(void* pointer, std::size_t nbytes,

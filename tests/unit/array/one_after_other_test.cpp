@@ -1,6 +1,10 @@
 // Two operations as one: what the caller keeps alive outlives the first, whatever becomes of the
 // second.
+#include <atomic>
+#include <memory>
+
 #include "array/placed_move.hpp"
+#include "support/patiently.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace {
@@ -8,46 +12,57 @@ namespace {
 using namespace isthmus;
 using namespace isthmus::sim_test;
 
-// Whether the first had ended when what it needs was let go of.
+enum class released { not_yet, early, in_time };
+
+// What the first needs: records whether that had ended when it was released.
 struct keeper {
   ref<event> first;
-  bool* let_go_in_time;
+  std::shared_ptr<std::atomic<released>> outcome;
 
-  keeper(ref<event> of, bool* told) : first{std::move(of)}, let_go_in_time{told} {}
+  keeper(ref<event> of, std::shared_ptr<std::atomic<released>> to)
+      : first{std::move(of)}, outcome{std::move(to)} {}
   keeper(const keeper&) = delete;
   keeper& operator=(const keeper&) = delete;
-  ~keeper() { *let_go_in_time = first->settled(); }
+  ~keeper() { *outcome = first->settled() ? released::in_time : released::early; }
 };
 
+// The call does not wait for the first, which may come after an event of the caller's: its event
+// fails once that has ended.
 template <class Second>
-bool lets_go_in_time(const Second& second) {
+void expect_failure_after_the_first(const Second& second, status code) {
   rig with{"effect=late"};
   auto* const memory = with.make(1000);
   const auto data = counted(1000);
-  bool in_time = false;
+  const auto outcome = std::make_shared<std::atomic<released>>(released::not_yet);
   transfer_options options;
   options.blocking = false;
-  auto submitted = with.copy(memory, data.data(), data.size());
-  options.owners.push_back(owner_of(std::make_shared<keeper>(submitted, &in_time)));
-  try {
-    auto both = one_after_other(
-        std::move(options), [&](transfer_options) -> isthmus::submitted { return submitted; },
-        second);
-    EXPECT_FALSE(both);
-  } catch (const std::bad_alloc&) {
-  }
+  const auto gate = make_ref<host_event>();
+  auto submitted = with.copy(memory, data.data(), data.size(), {gate});
+  options.owners.push_back(owner_of(std::make_shared<keeper>(submitted, outcome)));
+  const auto both = one_after_other(
+      std::move(options), [&](transfer_options) -> isthmus::submitted { return submitted; },
+      second);
+  ASSERT_TRUE(both);
+  EXPECT_FALSE((*both)->settled());
+  EXPECT_EQ(*outcome, released::not_yet);
+  gate->finish({});
+  const auto ended = (*both)->wait({});
   EXPECT_TRUE(submitted->settled());
+  EXPECT_EQ((*both)->outcome().code(), code) << bool{ended};
+  EXPECT_TRUE(support::patiently([&] { return *outcome != released::not_yet; }));
+  EXPECT_EQ(*outcome, released::in_time);
   with.free(memory, 1000);
-  return in_time;
 }
 
 TEST(one_after_other, where_the_second_is_refused) {
-  EXPECT_TRUE(lets_go_in_time(
-      [](transfer_options) -> submitted { return fail(ISTHMUS_ERROR_CLOSED, "on purpose"); }));
+  expect_failure_after_the_first(
+      [](transfer_options) -> submitted { return fail(ISTHMUS_ERROR_CLOSED, "on purpose"); },
+      ISTHMUS_ERROR_CLOSED);
 }
 
 TEST(one_after_other, where_the_second_throws) {
-  EXPECT_TRUE(lets_go_in_time([](transfer_options) -> submitted { throw std::bad_alloc{}; }));
+  expect_failure_after_the_first([](transfer_options) -> submitted { throw std::bad_alloc{}; },
+                                 ISTHMUS_ERROR_OUT_OF_MEMORY);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Operations of a simulated queue: what they do to bytes, and what they wait for.
 
+#include "backend/order_only.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
@@ -109,6 +110,27 @@ TEST_P(sim_effects, waits_for_other_queues_and_devices) {
   EXPECT_TRUE(after->wait({}));
   sim.free(memory, 1);
   other.free(theirs, 1);
+}
+
+TEST_P(sim_effects, what_comes_only_after_a_failed_event_succeeds) {
+  rig other{GetParam()};
+  const auto gate = make_ref<host_event>();
+  unsigned char from = 1;
+  unsigned char to = 0;
+  const auto failed = sim.copy(&to, &from, 1, {gate});
+  const auto second = expect_value(sim.home->create_queue(*sim.where));
+  const auto here = expect_value(second->fence(std::vector{order_only(failed)}));
+  const auto there = expect_value(other.on->fence(std::vector{order_only(failed)}));
+  const auto foreign = expect_value(second->fence(std::vector{order_only(ref<event>{gate})}));
+  EXPECT_FALSE(here->settled());
+  EXPECT_FALSE(there->settled());
+  EXPECT_FALSE(foreign->settled());
+  gate->finish(fail(ISTHMUS_ERROR_CALLBACK, "the tap ran dry"));
+  EXPECT_TRUE(here->wait({}));
+  EXPECT_TRUE(there->wait({}));
+  EXPECT_TRUE(foreign->wait({}));
+  expect_failure(failed->wait({}), ISTHMUS_ERROR_DEPENDENCY, "the tap ran dry");
+  EXPECT_TRUE(expect_value(other.on->fence(std::vector{order_only(failed)}))->wait({}));
 }
 
 TEST_P(sim_effects, a_failed_event_fails_what_waits_for_it_and_nothing_else) {

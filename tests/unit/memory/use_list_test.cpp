@@ -118,5 +118,34 @@ TEST(use_list, does_not_grow_by_what_ended_unseen) {
   EXPECT_TRUE(uses.pending({0, 8}).empty());
 }
 
+// Many events of the caller's that are pending: the list stays short, and every one is waited for.
+TEST(use_list, joins_many_events_of_the_callers) {
+  use_list uses;
+  constexpr std::size_t k_pending = 20'000;
+  std::vector<ref<host_event>> all;
+  for (std::size_t each = 0; each < k_pending; ++each) {
+    all.push_back(make_ref<host_event>());
+    uses.add({0, {0, 8}, true}, all.back(), uses.begin());
+  }
+  std::vector<ref<event>> waited;
+  uses.collect({1, {0, 8}, true}, waited);
+  EXPECT_LT(waited.size(), 600U);
+  const auto last = end_of_all(waited);
+  for (std::size_t each = 0; each < k_pending; ++each) {
+    ASSERT_TRUE(last->pending()) << each;
+    all[(each * 7919) % k_pending]->finish({});  // in another order
+  }
+  EXPECT_FALSE(last->pending());
+  EXPECT_TRUE(uses.pending({0, 8}).empty());
+}
+
+TEST(use_list, a_use_that_is_given_up_leaves_nothing) {
+  use_list uses;
+  static_cast<void>(uses.begin());
+  uses.give_up();
+  EXPECT_TRUE(uses.pending({0, 8}).empty());
+  EXPECT_FALSE(uses.ever_used());
+}
+
 }  // namespace
 }  // namespace isthmus

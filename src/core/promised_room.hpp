@@ -1,0 +1,45 @@
+#pragma once
+// Room in a list that a lock guards, made before it is needed: adding what must not be lost then
+// needs no memory.
+
+#include <algorithm>
+#include <cstddef>
+#include <iterator>
+#include <mutex>
+#include <vector>
+
+namespace isthmus {
+
+// Afterwards `list` takes one entry more than the `promised` ones before, without memory, and
+// `promised` counts it. Returns what `number` is at that moment. Throws std::bad_alloc, and then
+// nothing has changed. Pre: `lock`, which guards all three, is not held. Memory is allocated
+// outside of it.
+template <class Entry, class Lock, class Count, class Number>
+Number promise_room(std::vector<Entry>& list, Lock& lock, Count& promised, const Number& number) {
+  {
+    const std::lock_guard hold{lock};
+    if (list.capacity() > list.size() + promised) [[likely]] {
+      ++promised;
+      return number;
+    }
+  }
+  std::vector<Entry> wider;
+  for (;;) {
+    std::size_t needed = 0;
+    {
+      const std::lock_guard hold{lock};
+      needed = list.size() + promised + 1;
+      if (list.capacity() < needed && wider.capacity() >= needed) {
+        std::move(list.begin(), list.end(), std::back_inserter(wider));
+        list.swap(wider);
+      }
+      if (list.capacity() >= needed) {
+        ++promised;
+        return number;
+      }
+    }
+    wider.reserve(needed == 1 ? 1 : 2 * needed);
+  }
+}
+
+}  // namespace isthmus

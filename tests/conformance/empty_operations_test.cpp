@@ -1,0 +1,220 @@
+// Operations that move nothing stand in their queue's order, and wait for what they are to wait for.
+#include <functional>
+#include <utility>
+
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_beside_nothing = 4096;
+
+// What all forms work on, and what each gets.
+struct empty_call {
+  isthmus_queue_t* queue = nullptr;
+  isthmus_place_t here{};
+  isthmus_place_t there{};
+  isthmus_place_t plain{};
+  isthmus_buffer_t* nothing = nullptr;
+  isthmus_operation_t operation{};
+  isthmus_event_t** event = nullptr;
+};
+
+isthmus_status_t does_nothing_to_nothing(void*, const isthmus_view_t*, std::size_t, const char**) {
+  return ISTHMUS_OK;
+}
+
+using empty_form = std::function<isthmus_status_t(const empty_call&)>;
+
+const std::vector<std::pair<const char*, empty_form>>& empty_forms() {
+  static constexpr std::size_t k_strides[] = {64, 4};
+  static constexpr std::size_t k_no_rows[] = {0, 4};
+  static constexpr isthmus_range_t k_empty[] = {{0, 8, 0}, {16, 0, 0}};
+  static const std::vector<std::pair<const char*, empty_form>> all{
+      {"copy",
+       [](const empty_call& to) {
+         return isthmus_copy(to.queue, &to.here, &to.there, 0, &to.operation, to.event);
+       }},
+      {"copy from the host",
+       [](const empty_call& to) {
+         return isthmus_copy(to.queue, &to.here, &to.plain, 0, &to.operation, to.event);
+       }},
+      {"copy to the host",
+       [](const empty_call& to) {
+         return isthmus_copy(to.queue, &to.plain, &to.here, 0, &to.operation, to.event);
+       }},
+      {"rows of no bytes",
+       [](const empty_call& to) {
+         return isthmus_copy_2d(to.queue, &to.here, 8, &to.there, 8, 0, 4, &to.operation, to.event);
+       }},
+      {"no rows",
+       [](const empty_call& to) {
+         return isthmus_copy_2d(to.queue, &to.here, 8, &to.there, 8, 8, 0, &to.operation, to.event);
+       }},
+      {"no ranges",
+       [](const empty_call& to) {
+         return isthmus_copy_ranges(to.queue, &to.here, &to.there, nullptr, 0, &to.operation,
+                                    to.event);
+       }},
+      {"empty ranges",
+       [](const empty_call& to) {
+         return isthmus_copy_ranges(to.queue, &to.here, &to.there, k_empty, 2, &to.operation,
+                                    to.event);
+       }},
+      {"an array of no rows",
+       [](const empty_call& to) {
+         return isthmus_copy_nd(to.queue, &to.here, k_strides, &to.there, k_strides, k_no_rows, 2,
+                                4, &to.operation, to.event);
+       }},
+      {"fill",
+       [](const empty_call& to) {
+         return isthmus_fill(to.queue, &to.here, "x", 1, 0, &to.operation, to.event);
+       }},
+      {"prefetch",
+       [](const empty_call& to) {
+         return isthmus_prefetch(to.queue, &to.here, 0, 0, &to.operation, to.event);
+       }},
+      {"advise",
+       [](const empty_call& to) {
+         return isthmus_advise(to.queue, &to.here, 0, 0, &to.operation, to.event);
+       }},
+      {"a function on nothing",
+       [](const empty_call& to) {
+         return isthmus_queue_submit(to.queue, &does_nothing_to_nothing, {}, &to.nothing, 1,
+                                     to.operation.after, to.operation.after_count, to.event);
+       }},
+  };
+  return all;
+}
+
+class empty_operations : public on_backend {
+ protected:
+  void SetUp() override {
+    on_backend::SetUp();
+    if (!IsSkipped() && !can(im::capability::wait_for_host))
+      GTEST_SKIP() << "the device cannot wait for an event of the host";
+  }
+  void TearDown() override {
+    here_ = {};
+    there_ = {};
+    nothing_ = {};
+    on_backend::TearDown();
+  }
+  // One empty_form, after `after` where there is one.
+  isthmus_status_t call(const empty_form& what, isthmus_event_t** event,
+                        const im::host_event* after = nullptr) {
+    empty_call to;
+    isthmus_event_t* const before = after != nullptr ? after->get() : nullptr;
+    to.queue = queue_.get();
+    to.here.buffer = here_.get();
+    to.there.buffer = there_.get();
+    to.plain.pointer = plain_.data();
+    to.nothing = nothing_.get();
+    to.operation.struct_size = sizeof to.operation;
+    to.operation.after = &before;
+    to.operation.after_count = after != nullptr ? 1 : 0;
+    to.event = event;
+    return what(to);
+  }
+  void make_buffers(im::kind of) {
+    here_ = make(k_beside_nothing, of);
+    there_ = make(k_beside_nothing, of);
+    nothing_ = make(0, kinds().back());
+  }
+
+  im::buffer here_;
+  im::buffer there_;
+  im::buffer nothing_;
+  bytes plain_ = bytes(64);
+};
+INSTANTIATE_ON_BACKENDS(empty_operations);
+
+bool is_offered(isthmus_status_t made) { return made != ISTHMUS_ERROR_UNSUPPORTED; }
+
+TEST_P(empty_operations, come_after_what_is_on_their_queue) {
+  for (const im::kind kind : kinds()) {
+    make_buffers(kind);
+    for (const auto& [name, what] : empty_forms()) {
+      SCOPED_TRACE(name);
+      const im::host_event gate;
+      const im::event before = im::fill_async(here_, std::byte{7}, {.after = {gate}});
+      isthmus_event_t* made = nullptr;
+      const auto status = call(what, &made);
+      if (is_offered(status)) {
+        ASSERT_EQ(status, ISTHMUS_OK) << isthmus_error_message();
+        for (int look = 0; look < 10; ++look) {
+          EXPECT_EQ(isthmus_event_status(made), ISTHMUS_PENDING);
+        }
+      }
+      gate.complete();
+      EXPECT_EQ(made == nullptr ? ISTHMUS_OK : isthmus_event_wait(made, -1), ISTHMUS_OK)
+          << isthmus_error_message();
+      EXPECT_TRUE(made == nullptr || before.done());
+      before.wait();
+      isthmus_event_release(made);
+    }
+  }
+}
+
+TEST_P(empty_operations, wait_for_what_they_are_to_wait_for) {
+  for (const im::kind kind : kinds()) {
+    make_buffers(kind);
+    for (const auto& [name, what] : empty_forms()) {
+      SCOPED_TRACE(name);
+      const im::host_event gate;
+      isthmus_event_t* made = nullptr;
+      const auto status = call(what, &made, &gate);
+      if (is_offered(status)) {
+        ASSERT_EQ(status, ISTHMUS_OK) << isthmus_error_message();
+        EXPECT_EQ(isthmus_event_status(made), ISTHMUS_PENDING);
+      }
+      gate.complete();
+      EXPECT_EQ(made == nullptr ? ISTHMUS_OK : isthmus_event_wait(made, -1), ISTHMUS_OK);
+      isthmus_event_release(made);
+    }
+  }
+}
+
+TEST_P(empty_operations, fail_with_what_they_wait_for) {
+  for (const im::kind kind : kinds()) {
+    make_buffers(kind);
+    for (const auto& [name, what] : empty_forms()) {
+      SCOPED_TRACE(name);
+      const im::host_event gate;
+      isthmus_event_t* made = nullptr;
+      const auto status = call(what, &made, &gate);
+      isthmus_event_complete(gate.get(), ISTHMUS_ERROR_INTERNAL, "the gate's own failure");
+      if (is_offered(status)) {
+        ASSERT_EQ(status, ISTHMUS_OK) << isthmus_error_message();
+        EXPECT_EQ(isthmus_event_wait(made, -1), ISTHMUS_ERROR_DEPENDENCY);
+      }
+      isthmus_event_release(made);
+    }
+  }
+  queue_.wait();
+}
+
+// The call that waits itself returns in the queue's order too.
+TEST_P(empty_operations, that_block_come_after_what_is_on_their_queue) {
+  make_buffers(kinds().front());
+  for (const auto& [name, what] : empty_forms()) {
+    SCOPED_TRACE(name);
+    const im::host_event gate;
+    const im::event before = im::fill_async(here_, std::byte{7}, {.after = {gate}});
+    std::thread opens{[&] {
+      std::this_thread::sleep_for(2ms);
+      gate.complete();
+    }};
+    const auto status = call(what, nullptr);
+    if (is_offered(status) && std::string_view{name} != "a function on nothing") {
+      EXPECT_EQ(status, ISTHMUS_OK) << isthmus_error_message();
+      EXPECT_TRUE(before.done());
+    }
+    opens.join();
+    before.wait();
+  }
+}
+
+}  // namespace

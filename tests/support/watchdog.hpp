@@ -1,0 +1,45 @@
+// Ends the program where a call does not come back: nothing else can.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "support/sizes.hpp"
+
+namespace support {
+
+class watchdog {
+ public:
+  explicit watchdog(std::string guarded, std::chrono::seconds patience = std::chrono::seconds{20})
+      : guarded_{std::move(guarded)}, patience_{patience * k_slower} {}
+  watchdog(const watchdog&) = delete;
+  watchdog& operator=(const watchdog&) = delete;
+  ~watchdog() {
+    ended_.store(true);
+    guard_.join();
+  }
+
+ private:
+  void guard() const {
+    const auto until = std::chrono::steady_clock::now() + patience_;
+    while (!ended_.load()) {
+      if (std::chrono::steady_clock::now() > until) {
+        std::fprintf(stderr, "no end: %s\n", guarded_.c_str());
+        std::abort();
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+  }
+
+  const std::string guarded_;
+  const std::chrono::seconds patience_;
+  std::atomic<bool> ended_{false};
+  std::thread guard_{[this] { guard(); }};
+};
+
+}  // namespace support

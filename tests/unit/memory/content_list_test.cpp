@@ -1,0 +1,61 @@
+// The copies that are to fill bytes of an allocation.
+
+#include "memory/content_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+#include "support/no_memory.hpp"
+
+namespace isthmus {
+namespace {
+
+std::size_t copies_of(content_list& list, const byte_range& range) {
+  std::vector<ref<event>> after;
+  list.collect(range, after);
+  return after.size();
+}
+
+TEST(content_list, awaits_without_memory_what_two_threads_reserved) {
+  content_list list;
+  const auto first = make_ref<host_event>();
+  const auto second = make_ref<host_event>();
+  second->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
+  range_set begin{{0, 8}};
+  range_set end{{8, 16}};
+  list.reserve();
+  list.reserve();
+  {
+    const support::without_memory now;
+    list.await(std::move(begin), first);
+    list.await(std::move(end), second);
+  }
+  EXPECT_EQ(copies_of(list, {0, 8}), 1U);
+  EXPECT_EQ(copies_of(list, {8, 16}), 1U);
+  EXPECT_EQ(copies_of(list, {0, 16}), 2U);
+}
+
+TEST(content_list, gives_up_what_was_reserved) {
+  content_list list;
+  list.reserve();
+  list.give_up();
+  EXPECT_FALSE(list.any());
+}
+
+TEST(content_list, forgets_what_is_filled_in_another_way) {
+  content_list list;
+  const auto copy = make_ref<host_event>();
+  list.reserve();
+  list.await({{0, 16}}, copy);
+  list.forget({{0, 8}});
+  EXPECT_EQ(copies_of(list, {0, 8}), 0U);
+  EXPECT_EQ(copies_of(list, {8, 16}), 1U);
+  copy->finish({});
+  EXPECT_EQ(copies_of(list, {8, 16}), 0U);
+  EXPECT_FALSE(list.any());
+}
+
+}  // namespace
+}  // namespace isthmus
