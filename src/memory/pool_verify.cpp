@@ -50,6 +50,9 @@ run_heap::finding run_heap::look_for_damage(index first, index count) const noex
     const auto length = is_slab ? 1 : length_of(at);
     seen.free += is_free ? length : 0;
     at += length;
+    const bool has_next =
+        at < first + count && table_[at].is.load(k_relaxed) == grain_state::free_head;
+    seen.neighbours += is_free && has_next ? 1 : 0;
   }
   return seen;
 }
@@ -57,10 +60,12 @@ run_heap::finding run_heap::look_for_damage(index first, index count) const noex
 result<void> region_heap::verify() noexcept {
   const std::lock_guard hold{lock_};
   std::uint64_t free = 0;
+  std::uint64_t neighbours = 0;
   auto damaged = run_heap::k_none;
   any_row([&](index first, index count) {
     const auto seen = runs_.look_for_damage(first, count);
     free += seen.free;
+    neighbours += seen.neighbours;
     damaged = seen.at;
     return damaged != run_heap::k_none;
   });
@@ -73,6 +78,11 @@ result<void> region_heap::verify() noexcept {
     return fail(ISTHMUS_ERROR_INTERNAL, "{} are free, and {} are counted",
                 describe_bytes(free * k_grain_bytes),
                 describe_bytes(runs_.free_grains() * k_grain_bytes));
+  }
+  if (neighbours != runs_.neighbours()) {
+    return fail(ISTHMUS_ERROR_INTERNAL,
+                "{} pairs of free runs lie side by side, and {} are counted", neighbours,
+                runs_.neighbours());
   }
   return {};
 }

@@ -118,7 +118,7 @@ region_heap::run region_heap::take(index count, std::size_t alignment, queue_slo
   const auto wanted = count + slack;
   thrift_ = std::min(thrift_ + (from == cut::sparing ? 1 : 0), k_most_thrift);
   auto first = runs_.find(wanted, whom);
-  if (first == run_heap::k_none && runs_.free_grains() >= wanted) {
+  if (first == run_heap::k_none && runs_.neighbours() != 0 && runs_.free_grains() >= wanted) {
     const auto all = find_neighbours(*table_, runs_, slots_, wanted, whom);
     if (all.count != 0 && runs_.unite(all.first, all.count, wanted, whom)) {
       first = runs_.find(wanted, whom);
@@ -167,7 +167,7 @@ void region_heap::give(index first, ticket freed) noexcept {
 void region_heap::settle() noexcept {
   const std::lock_guard hold{lock_};
   put_poison_where_work_ended();
-  if (has_joinable(*table_, runs_, slots_)) {
+  if (runs_.neighbours() != 0 && has_joinable(*table_, runs_, slots_)) {
     any_row([&](index first, index count) {
       runs_.settle(first, count);
       return false;

@@ -18,6 +18,14 @@ run_heap::list run_heap::list_for(index count) noexcept {
   return {last_bit - k_lists_bits + 1, (count >> (last_bit - k_lists_bits)) & (k_lists - 1)};
 }
 
+// Of a run that is free or about to be: the free runs that end or begin where it does.
+unsigned run_heap::free_neighbours(index first, index count) const noexcept {
+  const auto before = table_[first - 1].is.load(k_relaxed);
+  const auto after = table_[first + count].is.load(k_relaxed);
+  return (before == grain_state::free_head || before == grain_state::free_last ? 1U : 0U) +
+         (after == grain_state::free_head ? 1U : 0U);
+}
+
 void run_heap::link(index first, index count) noexcept {
   auto& head = table_[first];
   const auto [doubling, part] = list_for(count);
@@ -36,6 +44,7 @@ void run_heap::link(index first, index count) noexcept {
   }
   head.is.store(grain_state::free_head, k_relaxed);
   free_ += count;
+  neighbours_ += free_neighbours(first, count);
 }
 
 void run_heap::unlink(index first) noexcept {
@@ -61,6 +70,7 @@ void run_heap::unlink(index first) noexcept {
   table_[first].is.store(grain_state::none, k_relaxed);
   table_[first + count - 1].is.store(grain_state::none, k_relaxed);
   free_ -= count;
+  neighbours_ -= free_neighbours(first, count);
 }
 
 // What is in it was checked against the head's span, so what an earlier run left needs no clearing.

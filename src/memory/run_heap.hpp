@@ -59,12 +59,15 @@ class run_heap {
   void unite_all(index first, index count, queue_slots::slot whom) noexcept;
 
   struct finding {
-    index at;                // k_none: all is as it must be
-    std::uint64_t free = 0;  // grains
+    index at;                      // k_none: all is as it must be
+    std::uint64_t free = 0;        // grains
+    std::uint64_t neighbours = 0;  // free runs that end where another begins
   };
   // The first record in a row of regions that contradicts those around it or its list.
   [[nodiscard]] finding look_for_damage(index first, index count) const noexcept;
   [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
+  // Pairs of free runs that lie side by side, since they could not be joined when they were freed.
+  [[nodiscard]] std::uint64_t neighbours() const noexcept { return neighbours_; }
 
  private:
   static constexpr unsigned k_lists_bits = 4;
@@ -82,6 +85,7 @@ class run_heap {
   [[nodiscard]] bool next_longer(list& than) const noexcept;
   [[nodiscard]] index first_before(index first) const noexcept;
   [[nodiscard]] index behind(index first) const noexcept;
+  [[nodiscard]] unsigned free_neighbours(index first, index count) const noexcept;
   index join(index first) noexcept;
   void join_all(index first, index end) noexcept;
   template <class Visit>
@@ -94,7 +98,8 @@ class run_heap {
   ticket* tickets_;
   queue_slots* slots_;
   std::uint64_t free_ = 0;
-  std::uint32_t doublings_ = 0;  // those with a list that is not empty
+  std::uint64_t neighbours_ = 0;  // pairs of free runs side by side
+  std::uint32_t doublings_ = 0;   // those with a list that is not empty
   std::array<std::uint32_t, k_doublings> parts_{};
   std::array<std::array<index, k_lists>, k_doublings> heads_{};
 };

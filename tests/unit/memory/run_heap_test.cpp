@@ -272,5 +272,42 @@ TEST_F(run_heap_test, does_what_the_model_does) {
   }
 }
 
+// What a refused request need not look at if there are none.
+TEST_F(run_heap_test, counts_free_runs_side_by_side) {
+  constexpr index k_all = 600;
+  const std::array<ticket, 3> tickets{ticket{}, {2, 1}, {3, 1}};
+  const std::array<queue_slots::slot, 3> slots{queue_slots::k_quiet, 2, 3};
+  std::mt19937 random{11};
+  std::vector<index> taken;
+  std::uint64_t most = 0;
+  heap_.add(1, k_all);
+  for (int step = 0; step < 20'000; ++step) {
+    const auto whom = slots.at(random() % slots.size());
+    const auto action = random() % 16;
+    if (action == 0) {
+      heap_.settle(1, k_all);
+    } else if (action == 1) {
+      heap_.unite_all(1, k_all, whom);
+    } else if (action < 9 && !taken.empty()) {
+      std::swap(taken.at(random() % taken.size()), taken.back());
+      heap_.give(taken.back(), tickets.at(random() % tickets.size()));
+      taken.pop_back();
+    } else if (const auto first = take(static_cast<index>(1 + random() % 12), whom);
+               first != run_heap::k_none) {
+      taken.push_back(first);
+    }
+    std::uint64_t pairs = 0;
+    auto end = run_heap::k_none;
+    for (const auto& [first, count] : free_runs()) {
+      pairs += first == end ? 1 : 0;
+      end = first + count;
+    }
+    ASSERT_EQ(heap_.neighbours(), pairs) << step;
+    ASSERT_EQ(heap_.look_for_damage(1, k_all).neighbours, pairs) << step;
+    most = std::max(most, pairs);
+  }
+  EXPECT_GT(most, 3U) << "or nothing was tested";
+}
+
 }  // namespace
 }  // namespace isthmus
