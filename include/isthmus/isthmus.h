@@ -552,7 +552,7 @@ typedef struct isthmus_snapshot_s {
   uint64_t cached_bytes;       /* by threads and in slabs of one size class, for the next caller */
   uint64_t waiting_bytes;      /* free once the work that it was freed behind has ended */
   uint64_t free_bytes;         /* for anybody */
-  uint64_t largest_free_bytes; /* piece of these: what one request can have at most */
+  uint64_t largest_free_bytes; /* of these and what is cached: what one request can get */
   /* Who holds most of it, as far as tracking resources over the pool know, the largest first. */
   size_t holder_count;
   isthmus_holder_t holders[ISTHMUS_MOST_HOLDERS];

@@ -63,7 +63,8 @@ struct snapshot {
 
   // Which part of the free memory cannot serve one request: 0 if it lies in one piece.
   [[nodiscard]] double fragmentation() const noexcept {
-    return free == 0 ? 0 : 1 - static_cast<double>(largest_free) / static_cast<double>(free);
+    return free <= largest_free ? 0
+                                : 1 - static_cast<double>(largest_free) / static_cast<double>(free);
   }
 };
 

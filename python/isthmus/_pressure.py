@@ -49,7 +49,7 @@ class Snapshot(NamedTuple):
     @property
     def fragmentation(self) -> float:
         """Which part of the free memory cannot serve one request: 0 if it lies in one piece."""
-        return 1 - self.largest_free_bytes / self.free_bytes if self.free_bytes else 0.0
+        return max(0.0, 1 - self.largest_free_bytes / self.free_bytes) if self.free_bytes else 0.0
 
 
 class TagUsage(NamedTuple):

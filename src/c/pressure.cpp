@@ -36,7 +36,7 @@ result<void> write(const snapshot& seen, isthmus_snapshot_t& out) {
   out.cached_bytes = seen.cached;
   out.waiting_bytes = seen.waiting;
   out.free_bytes = seen.free;
-  out.largest_free_bytes = seen.largest_free;
+  out.largest_free_bytes = seen.largest_request;
   if (out.struct_size >= offsetof(isthmus_snapshot_t, device)) {
     out.holder_count = seen.holder_count;
     std::transform(

@@ -150,6 +150,8 @@ class region_heap {
   void put_poison_where_work_ended() const noexcept;
   void count_free(snapshot& seen) const;
   [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
+  class stretches;
+  [[nodiscard]] index whole_chunks_in(index first, index end) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
   [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, queue_slots::slot whom,

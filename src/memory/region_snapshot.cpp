@@ -35,6 +35,18 @@ region_heap::span_of_grains region_heap::grains_from(index number) const noexcep
   return {first, found->first + found->count - first};
 }
 
+// Grains of chunks that lie in [first, end) as a whole.
+region_heap::index region_heap::whole_chunks_in(index first, index end) const noexcept {
+  index found = 0;
+  const std::lock_guard hold{lock_};
+  auto each = std::lower_bound(regions_.begin(), regions_.end(), first,
+                               [](const region& in, index wanted) { return in.first < wanted; });
+  for (; each != regions_.end() && each->first + each->count <= end; ++each) {
+    found += each->count;
+  }
+  return found;
+}
+
 std::size_t region_heap::live_in(slab& in) const noexcept {
   if (!table_->common().knows_live.load(k_relaxed)) {
     return std::size_t{in.blocks} * in.block_bytes;
@@ -42,10 +54,46 @@ std::size_t region_heap::live_in(slab& in) const noexcept {
   return in.count_live() * in.block_bytes;
 }
 
-// Looks at every run and slab, without the lock: it may take milliseconds.
+// A stretch of grains that no caller has serves one request once caches are flushed and neighbours
+// are joined. Where chunks move, all whole chunks of such stretches serve one together.
+class region_heap::stretches {
+ public:
+  explicit stretches(const region_heap& of) noexcept : of_{of} {}
+  void add(index first, index count) noexcept {
+    if (first != end_) {
+      close();
+      begin_ = first;
+    }
+    end_ = first + count;
+    longest_ = std::max(longest_, end_ - begin_);
+  }
+  // In bytes.
+  [[nodiscard]] std::size_t largest_request() noexcept {
+    close();
+    return std::size_t{std::max(longest_, movable_)} * k_grain_bytes;
+  }
+
+ private:
+  void close() noexcept {
+    movable_ += of_.source_.moves() ? of_.whole_chunks_in(begin_, end_) : 0;
+    begin_ = end_;
+  }
+
+  const region_heap& of_;
+  index begin_ = 0;
+  index end_ = 0;
+  index longest_ = 0;
+  index movable_ = 0;
+};
+
+// Reads every run and slab, without the lock: it may take milliseconds.
 snapshot region_heap::count() const {
   snapshot seen;
   count_free(seen);
+  // Free runs are no part of stretches while some of them wait for work: which of them is known
+  // under the lock alone.
+  const bool all_passed = seen.waiting == 0;
+  stretches without_callers{*this};
   const slab* last = nullptr;
   for (auto in = grains_from(1); in.count != 0;) {
     auto& at = (*table_)[in.first];
@@ -57,11 +105,15 @@ snapshot region_heap::count() const {
     } else if (at.begins_run() || at.is.load(k_relaxed) == grain::state::free_head) {
       step = std::clamp(at.span.load(k_relaxed), step, grain_table::k_grains - in.first);
       seen.live += at.is_live_run() ? std::size_t{step} * k_grain_bytes : 0;
+      if (!at.is_live_run() && (at.begins_run() || all_passed)) {
+        without_callers.add(in.first, step);
+      }
     }
     // A run goes over the borders of regions that lie side by side.
     in = step < in.count ? span_of_grains{in.first + step, in.count - step}
                          : grains_from(in.first + step);
   }
+  seen.largest_request = std::max(seen.largest_free, without_callers.largest_request());
   seen.cached = seen.held - std::min(seen.held, seen.live + seen.waiting + seen.free);
   return seen;
 }

@@ -24,6 +24,8 @@ struct snapshot {
   std::size_t waiting = 0;       // free once the work that it was freed behind has ended
   std::size_t free = 0;          // for anybody
   std::size_t largest_free = 0;  // run of these
+  // What one request could get of what is free and cached.
+  std::size_t largest_request = 0;
   // Who has most of what is live, as far as it is known (holders.hpp), the largest first.
   std::array<holder, ISTHMUS_MOST_HOLDERS> holders{};
   std::size_t holder_count = 0;

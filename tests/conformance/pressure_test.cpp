@@ -20,7 +20,7 @@ TEST_P(pressure, a_snapshot_adds_up) {
   auto* small = from.allocate(1000, 0, queue_);
   im::snapshot seen = im::snapshot_of(from);
   expect_near(seen.live, k_mib + 1000);
-  EXPECT_LE(seen.largest_free, seen.free);
+  EXPECT_LE(seen.largest_free, seen.free + seen.cached);
   EXPECT_EQ(seen.held, from.usage().held);
   EXPECT_EQ(seen.held, seen.live + seen.cached + seen.waiting + seen.free);
   from.deallocate(small, 1000, 0, queue_);
@@ -31,6 +31,23 @@ TEST_P(pressure, a_snapshot_adds_up) {
   from.trim(0);
   EXPECT_EQ(im::snapshot_of(from).held, 0U);
   EXPECT_EQ(im::snapshot_of(from).fragmentation(), 0);
+}
+
+// As much as a request gets, and no more, whatever threads and slabs keep of it.
+TEST_P(pressure, the_largest_free_piece_is_what_one_request_gets) {
+  const im::resource from = make();
+  std::vector<void*> blocks;
+  for (int i = 0; i < 6; ++i) blocks.push_back(from.allocate(k_mib, 0, queue_));
+  void* const kept = blocks.back();
+  blocks.pop_back();
+  for (void* const each : blocks) from.deallocate(each, k_mib, 0, queue_);
+  const im::snapshot seen = im::snapshot_of(from);
+  EXPECT_GE(seen.largest_free, k_mib);
+  EXPECT_LE(seen.largest_free, seen.held - seen.live);
+  void* const all = from.allocate(seen.largest_free, 0, queue_);
+  EXPECT_EQ(from.usage().held, seen.held) << "it took more of the driver's";
+  from.deallocate(all, seen.largest_free, 0, queue_);
+  from.deallocate(kept, k_mib, 0, queue_);
 }
 
 // The driver has no ladder, nor what stands on it alone: the callbacks are asked, once, and it is
