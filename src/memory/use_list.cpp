@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <mutex>
+#include <tuple>
 #include <utility>
 
 #include "core/promised_room.hpp"
@@ -24,11 +25,8 @@ bool use_list::superseded(const entry& older, const use& newer, std::uint64_t be
           newer.range.covers(older.what.range) && (newer.writes || !older.what.writes));
 }
 
-// Afterwards `newest` supersedes all earlier ones of its queue. Pre: the lock is held.
+// Afterwards `newest` supersedes all earlier ones of its queue. Pre: it has one; the lock is held.
 void use_list::cover_own(use& newest, std::uint64_t began_at) const noexcept {
-  if (newest.on == 0) {
-    return;
-  }
   for (const auto& older : entries_) {
     if (older.what.on == newest.on && older.number < began_at) {
       newest.range.begin = std::min(newest.range.begin, older.what.range.begin);
@@ -78,8 +76,11 @@ use_list::growth use_list::insert(use& what, const ref<event>& ended,
   may_run_.store(true, std::memory_order_release);
   newest.number = next_number_++;
   --promised_;
-  take_out(gone, [&](const entry& older) { return superseded(older, what, began_at); });
-  const bool is_widened = entries_.size() >= k_longest;
+  // What is of no queue supersedes only what has ended, which leaves a long list when it is due.
+  if (what.on != 0 || entries_.size() < k_longest) {
+    take_out(gone, [&](const entry& older) { return superseded(older, what, began_at); });
+  }
+  const bool is_widened = what.on != 0 && entries_.size() >= k_longest;
   if (is_widened) {
     cover_own(what, began_at);
     newest.what = what;
@@ -124,28 +125,31 @@ void use_list::shorten() noexcept try {
     join(std::move(found));
   }
   const std::lock_guard hold{lock_};
-  next_look_ = entries_.size() < k_many / 2 ? 2 * std::max(k_longest, entries_.size())
-                                            : entries_.size() + k_many / 2;
+  next_look_ = 2 * std::max(k_longest, entries_.size());
 } catch (const std::bad_alloc&) {
   // It stays long.
 }
 
-// Neighbours, so that the ranges grow little; and only such as were joined equally often, so that
-// the events which stand for others form a tree of logarithmic depth.
+// Only uses that the same operations conflict with, and that were joined equally often, so that the
+// events which stand for others form a tree of logarithmic depth.
 void use_list::join(std::vector<entry> found) {
-  for (unsigned joins = 0; !found.empty(); ++joins) {
-    const auto others = std::partition(found.begin(), found.end(),
-                                       [=](const entry& each) { return each.joins == joins; });
-    std::sort(found.begin(), others, [](const entry& one, const entry& other) {
-      return one.what.range.begin < other.what.range.begin;
-    });
+  const auto kind = [](const entry& of) {
+    const auto& [on, range, writes, is_of_others] = of.what;
+    return std::tuple{of.joins, range.begin, range.end, writes, is_of_others};
+  };
+  std::erase_if(found, [](const entry& each) { return each.ended->native() != nullptr; });
+  while (!found.empty()) {
+    std::ranges::sort(found, {}, kind);
     std::vector<entry> made;
-    const std::span<const entry> alike{found.begin(), others};
-    for (std::size_t at = 0; at + k_joined <= alike.size(); at += k_joined) {
-      made.push_back(join_few(alike.subspan(at, k_joined)));
+    for (std::span<const entry> left{found}; !left.empty();) {
+      const auto alike = static_cast<std::size_t>(
+          std::ranges::upper_bound(left, kind(left.front()), {}, kind) - left.begin());
+      for (std::size_t at = 0; at + k_joined <= alike; at += k_joined) {
+        made.push_back(join_few(left.subspan(at, k_joined)));
+      }
+      left = left.subspan(alike);
     }
-    found.erase(found.begin(), others);
-    found.insert(found.end(), made.begin(), made.end());
+    found = std::move(made);
   }
 }
 
@@ -154,14 +158,11 @@ void use_list::join(std::vector<entry> found) {
 use_list::entry use_list::join_few(std::span<const entry> few) {
   std::vector<ref<event>> ends;
   std::vector<std::uint64_t> numbers;
-  entry whole{{0, few.front().what.range, false, true}, nullptr, 0, few.front().joins + 1};
+  entry whole{few.front().what, nullptr, 0, few.front().joins + 1};
+  whole.what.on = 0;
   for (const auto& each : few) {
     ends.push_back(each.ended);
     numbers.push_back(each.number);
-    whole.what.range.begin = std::min(whole.what.range.begin, each.what.range.begin);
-    whole.what.range.end = std::max(whole.what.range.end, each.what.range.end);
-    whole.what.writes = whole.what.writes || each.what.writes;
-    whole.what.is_of_others = whole.what.is_of_others && each.what.is_of_others;
   }
   std::ranges::sort(numbers);
   whole.ended = end_of_all(ends);

@@ -6,9 +6,10 @@
 // list is as long as there are queues and disjoint ranges in flight, at most `k_longest` a queue
 // before ranges are joined (which waits for more than needed, never for less). Where it grows
 // longer all the same, as each use is of another queue or an event of the caller's, the drivers are
-// queried for those that have ended; what is left of a list of `k_many` is joined, `k_joined` uses
-// into one, and such uses again. So n uses cost n log n, and the lock is held for a few hundred
-// entries at most.
+// queried for those that have ended, each time that it has doubled. What is left of a list of
+// `k_many` is joined, `k_joined` uses of the same bytes into one, and such uses again. So n uses
+// cost n log n. Uses of different bytes are not joined: a caller who waits for one of them may have
+// to complete the other. Nor are drivers' events, for which a driver's queue can wait by itself.
 
 #include <atomic>
 #include <cstddef>
@@ -102,7 +103,7 @@ class use_list {
   std::uint32_t promised_ = 0;  // uses that have begun and are not in `entries_` yet
   std::vector<entry> entries_;
   std::size_t next_look_ = 2 * k_longest;  // at that length
-  std::uint64_t next_number_ = 0;
+  std::uint64_t next_number_ = 1;          // 0: of a use that is in no list
   content_list contents_;
 };
 

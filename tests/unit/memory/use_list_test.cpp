@@ -139,6 +139,58 @@ TEST(use_list, joins_many_events_of_the_callers) {
   EXPECT_TRUE(uses.pending({0, 8}).empty());
 }
 
+// A caller who waits for one of them may have to complete the others.
+TEST(use_list, only_uses_of_the_same_bytes_and_kind_are_joined) {
+  use_list uses;
+  constexpr std::size_t k_each = 600;
+  std::vector<ref<host_event>> all;
+  const auto add = [&](const byte_range& range, bool writes) {
+    all.push_back(make_ref<host_event>());
+    uses.add({0, range, writes}, all.back(), uses.begin());
+  };
+  for (std::size_t each = 0; each < k_each; ++each) {
+    add({0, 8}, false);
+    add({0, 9}, each % 100 == 0);
+    add({10 + each, 11 + each}, true);
+  }
+  std::vector<ref<event>> waited;
+  uses.collect({1, {0, 1}, false}, waited);
+  EXPECT_EQ(waited.size(), k_each / 100) << "more than what is written there";
+  waited.clear();
+  uses.collect({1, {10 + k_each / 2, 11 + k_each / 2}, true}, waited);
+  ASSERT_EQ(waited.size(), 1U);
+  EXPECT_EQ(waited.front().get(), all.at(3 * (k_each / 2) + 2).get());
+  for (const auto& each : all) {
+    each->finish({});
+  }
+  EXPECT_TRUE(uses.pending({0, 10 + k_each}).empty());
+}
+
+// As a driver's: it can be waited for where an event of the library's would hold work back.
+class native_event final : public event {
+ public:
+  void finish() noexcept { complete({}); }
+  [[nodiscard]] void* native() noexcept override { return this; }
+};
+
+TEST(use_list, drivers_events_stay_what_they_are) {
+  use_list uses;
+  std::vector<ref<event>> all;
+  for (std::size_t each = 0; each < 1000; ++each) {
+    auto made = make_ref<native_event>();
+    uses.add({0, {0, 8}, true}, made, uses.begin());
+    all.emplace_back(std::move(made));
+  }
+  std::vector<ref<event>> waited;
+  uses.collect({1, {0, 8}, true}, waited);
+  const auto is_same = [](const auto& one, const auto& other) { return one.get() == other.get(); };
+  EXPECT_TRUE(std::ranges::equal(waited, all, is_same));
+  for (const auto& each : all) {
+    static_cast<native_event&>(*each).finish();
+  }
+  EXPECT_TRUE(uses.pending({0, 8}).empty());
+}
+
 TEST(use_list, a_use_that_is_given_up_leaves_nothing) {
   use_list uses;
   static_cast<void>(uses.begin());
