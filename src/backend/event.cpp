@@ -107,9 +107,11 @@ void event::block(const os::deadline& until) noexcept {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!settled()) {
     const auto seen = state_.load(std::memory_order_seq_cst);
-    if (seen >= k_succeeded || !os::futex_wait(state_, seen, until)) {
+    const auto looks = until_next_look(until);
+    if (seen >= k_succeeded || (!os::futex_wait(state_, seen, looks) && looks == until)) {
       break;
     }
+    look_without_thread();
   }
   sleepers_.fetch_sub(1, std::memory_order_relaxed);
 }

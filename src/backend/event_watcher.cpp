@@ -17,6 +17,8 @@ namespace {
 
 constexpr std::chrono::microseconds k_shortest_sleep{20};
 constexpr std::chrono::microseconds k_longest_sleep{1000};
+// Of a thread that waits before the first attempt to start the one that watches, which may fail.
+constexpr std::chrono::milliseconds k_longest_wait{100};
 
 }  // namespace
 
@@ -67,7 +69,7 @@ struct watched_events {
   std::mutex lock;
   std::condition_variable changed;
   watch_list given;
-  bool started = false;
+  std::atomic<bool> started{false};
   std::atomic<bool> lacks_thread{false};
 };
 
@@ -103,9 +105,9 @@ void serve() {
 
 // Pre: the lock is held.
 void start(watched_events& to) noexcept try {
-  if (!to.started) {
+  if (!to.started.load(std::memory_order_relaxed)) {
     start_thread(serve).detach();
-    to.started = true;
+    to.started.store(true, std::memory_order_relaxed);
   }
   to.lacks_thread.store(false, std::memory_order_relaxed);
 } catch (const std::exception&) {
@@ -128,6 +130,33 @@ void start_watching_again() noexcept {
     const std::lock_guard hold{to.lock};
     start(to);
   }
+}
+
+os::deadline until_next_look(const os::deadline& until) noexcept {
+  const auto& to = shared();
+  if (to.started.load(std::memory_order_relaxed)) {
+    return until;
+  }
+  const bool is_needed = to.lacks_thread.load(std::memory_order_relaxed);
+  const auto next = os::clock::now() + (is_needed ? k_longest_sleep : k_longest_wait);
+  return until && *until < next ? until : os::deadline{next};
+}
+
+void look_without_thread() noexcept {
+  start_watching_again();
+  auto& to = shared();
+  watch_list looked_at;
+  {
+    const std::lock_guard hold{to.lock};
+    if (to.started.load(std::memory_order_relaxed)) {
+      return;
+    }
+    looked_at.take_over(to.given);
+  }
+  looked_at.look();
+  const std::lock_guard hold{to.lock};
+  to.given.take_over(looked_at);
+  to.changed.notify_one();
 }
 
 }  // namespace isthmus

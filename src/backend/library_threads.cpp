@@ -64,10 +64,11 @@ function_state& state() noexcept {
   return *only;
 }
 
-// Till there is work; false: only what is done when idle. Pre, and post: under the lock.
+// Until there is work; false: only what is done when idle, which is left to threads that no
+// reserved work needs, as it may wait for a device. Pre, and post: under the lock.
 bool wait_for_work(function_state& shared, std::unique_lock<std::mutex>& hold) {
   while (shared.waiting.empty()) {
-    if (shared.due == os::clock::time_point::max()) {
+    if (shared.due == os::clock::time_point::max() || shared.idle_threads <= shared.reserved) {
       shared.changed.wait(hold);
     } else if (shared.due <= os::clock::now()) {
       return false;
@@ -156,6 +157,7 @@ reserved_work::~reserved_work() {
     auto& shared = state();
     const std::lock_guard hold{shared.lock};
     --shared.reserved;
+    shared.changed.notify_all();
   }
 }
 

@@ -1,6 +1,8 @@
 #include "backend/queue.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "backend/order_only.hpp"
@@ -58,6 +60,9 @@ void* queue::lend() noexcept {
   void* handle = native();
   if (handle != nullptr) {
     mark_lent();
+    if (waits_elsewhere_.load(std::memory_order_acquire)) [[unlikely]] {
+      follow_elsewhere();
+    }
   }
   return handle;
 }
@@ -127,14 +132,34 @@ void queue::take_place(const ref<event>& elsewhere) noexcept {
     tails_.push_back({next_number_++, elsewhere, true});
     waits_elsewhere_.store(true, std::memory_order_release);
   }
-  bool is_put = false;
-  try {
-    is_put = bool{fence({})};
-  } catch (const std::bad_alloc&) {
-    // As where the driver refuses it.
-  }
-  if (!is_put && has_others_work()) {
-    let_end(wait_list{&elsewhere, 1});
+  follow_elsewhere();
+}
+
+ref<event> queue::pending_elsewhere() noexcept {
+  const std::lock_guard hold{tails_lock_};
+  const auto found = std::ranges::find_if(
+      tails_, [](const tail& each) { return each.is_elsewhere && !each.last->settled(); });
+  return found != tails_.end() ? found->last : ref<event>{};
+}
+
+// What others put to the driver's queue from here on comes after what is elsewhere too. Tried again
+// until it succeeds, as what is waited for may come after an event of the calling thread's.
+void queue::follow_elsewhere() noexcept {
+  const auto follows = [this]() noexcept {
+    try {
+      return bool{fence({})};
+    } catch (const std::bad_alloc&) {
+      return false;  // as where the driver refuses it
+    }
+  };
+  while (!follows() && has_others_work() && !closed() && !os::drivers_are_gone()) {
+    const auto left = pending_elsewhere();
+    if (!left) {
+      return;
+    }
+    if (left->pending()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
   }
 }
 

@@ -78,7 +78,8 @@ class queue : public ref_counted {
   void give_up_place() noexcept { give_up_submission(); }
   // What is submitted here from now on runs after `elsewhere`, whatever its outcome. Needs neither
   // memory nor the driver: without them the next submission waits for `elsewhere` instead. Waits
-  // only where others put work to the driver's queue, which nothing else would hold back.
+  // only where others put work to the driver's queue, which nothing else would hold back, and until
+  // one of them is there, `elsewhere` has ended or the queue is closed.
   void take_place(const ref<event>& elsewhere) noexcept;
 
   // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
@@ -104,7 +105,8 @@ class queue : public ref_counted {
   // Of this object alone and never used again, unlike its address. Never 0.
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
-  // Gives the driver's handle away: from here on there may be work that we do not know.
+  // Gives the driver's handle away: from here on there may be work that we do not know. Waits as
+  // `take_place` does where something elsewhere comes before it.
   [[nodiscard]] void* lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& lent_flag() const noexcept { return lent_; }
@@ -207,6 +209,10 @@ class queue : public ref_counted {
   [[nodiscard]] std::uint64_t add_from_elsewhere(std::vector<ref<event>>& after);
   void remember(ref<event> submitted, std::uint64_t began_at,
                 std::uint64_t elsewhere_below) noexcept;
+
+  // One of those elsewhere that has not ended; null if all have.
+  [[nodiscard]] ref<event> pending_elsewhere() noexcept;
+  void follow_elsewhere() noexcept;
 
   struct tail {
     std::uint64_t number;

@@ -80,16 +80,19 @@ submitted nothing_to_do(queue* on, transfer_options& options) {
     return in_no_queue(options, [] {});
   }
   touched_memory nothing;
-  if (options.blocking) {
+  if (options.blocking && !on->is_everybodys()) {
     return directly(on, nothing, options, [] {});
   }
-  if (options.after.empty() && on->quiet()) {
+  if (!options.blocking && options.after.empty() && !on->has_others_work() && on->quiet()) {
     return completed_event();
   }
   owner_keeper keeper{std::move(options.owners)};
   auto ended = on->fence(options.after);
-  if (ended) {
-    keeper.until(**ended);
+  ISTHMUS_TRY(ended);
+  keeper.until(**ended);
+  if (options.blocking) {
+    ISTHMUS_TRY((*ended)->wait(std::nullopt));
+    return ref<event>{};
   }
   return ended;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "backend/order_only.hpp"
+#include "backend/part_failure.hpp"
 #include "backend/queue.hpp"
 #include "core/undo.hpp"
 #include "transfer/host_driven.hpp"
@@ -53,34 +54,6 @@ submitted without_throwing(const Call& call) noexcept try {
 } catch (const std::bad_alloc&) {
   return error::no_memory();
 }
-
-// The outcome of an operation in parts of which a later one is refused while an earlier one is in
-// flight. The call does not wait for that one: it may come after an event that the caller has yet
-// to complete. Made before the first part is submitted.
-class part_failure {
- public:
-  // Fails with `why` once `part` has ended. Call at most once.
-  [[nodiscard]] ref<event> after(event& part, error why) noexcept {
-    ref<event> ended{ending_->ended};
-    ending_->why = std::move(why);
-    part.on_complete(*ending_.release());
-    return ended;
-  }
-  // What lives until then.
-  void keep(std::shared_ptr<void> kept) noexcept { ending_->kept = std::move(kept); }
-
- private:
-  struct ending final : continuation {
-    void run(event&) noexcept override {
-      ended->finish(std::move(why));
-      delete this;
-    }
-    const ref<library_event> ended = make_ref<library_event>();
-    error why;
-    std::shared_ptr<void> kept;
-  };
-  std::unique_ptr<ending> ending_ = std::make_unique<ending>();
-};
 
 template <class Effect>
 class plain_effect final : public host_driven {

@@ -5,11 +5,14 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <new>
+#include <optional>
 #include <vector>
 
 #include "backend/opencl/errors.hpp"
 #include "backend/opencl/gate.hpp"
 #include "backend/opencl/queue.hpp"
+#include "backend/part_failure.hpp"
 
 namespace isthmus::opencl {
 
@@ -74,6 +77,25 @@ code queue::put_in_order(std::size_t count, std::span<const event_handle> waits,
   return cl::k_success;
 }
 
+// An event for the end of an operation of which a part is in flight and a later one was refused.
+// False if none is in flight: where the driver has no event either, once that part has ended.
+inline bool give_end(const api& calls, queue_handle of, operation_events& made) noexcept {
+  if (made.first == nullptr && made.last == nullptr) {
+    return false;
+  }
+  if (calls.enqueue_barrier(of, 0, nullptr, &made.closing) == cl::k_success) {
+    return true;
+  }
+  calls.finish(of);
+  return false;
+}
+
+inline error call_failed_without_throwing(const char* call, code outcome) noexcept try {
+  return call_failed(call, outcome);
+} catch (const std::bad_alloc&) {
+  return error::no_memory();
+}
+
 // Commands that a failed gate may end stand between two barriers: Intel's runtime ends them while
 // what is in front of them, or else what they wait for (`earlier`), still runs, and would go on to
 // what comes after them.
@@ -113,22 +135,24 @@ result<ref<event>> queue::submit(const char* call, std::size_t count, wait_list 
   const auto earlier = may_be_ended ? handles_of(after, {}) : std::vector<event_handle>{};
   // Made first: once the driver has the operation nothing may fail.
   auto made = make_ref<operation>(context_.driver(), context_.handle(), where(), std::move(gates));
+  const bool has_parts = count > 1 || may_be_ended;
+  auto failure = has_parts ? std::optional<part_failure>{std::in_place} : std::nullopt;
   operation_events events;
   code outcome = cl::k_success;
+  bool is_in_part = false;  // a later part was refused
   {
     const std::lock_guard hold{submitting_};
     outcome = may_be_ended ? put_between_barriers(count, waits, earlier, command, events)
                            : put_in_order(count, waits, false, command, events);
+    is_in_part = outcome != cl::k_success && give_end(calls(), handle_, events);
   }
   made->submitted(events);
-  if (outcome != cl::k_success) {
-    if (events.first != nullptr || events.last != nullptr) {
-      calls().finish(handle_);  // a later part was refused: leave nothing of it in flight
-    }
+  if (outcome != cl::k_success && !is_in_part) {
     return call_failed(call, outcome);
   }
   calls().flush(handle_);  // so that whoever waits, in whatever way, does not wait for ever
-  return ref<event>{made};
+  return is_in_part ? failure->after(*made, call_failed_without_throwing(call, outcome))
+                    : ref<event>{made};
 }
 
 }  // namespace isthmus::opencl

@@ -41,7 +41,7 @@ result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignm
 // waited for after other work, which may come after an event of the caller's.
 void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept try {
   const bool is_noted = orders_frees();
-  if (!is_noted && !on.quiet()) {
+  if (!is_noted && (on.has_others_work() || !on.quiet())) {
     return;
   }
   auto note = pointer_table<submitted>::make(pointer, {nullptr, on.serial()});

@@ -39,7 +39,7 @@ void expect_failure_after_the_first(const Second& second, status code) {
   const auto gate = make_ref<host_event>();
   auto submitted = with.copy(memory, data.data(), data.size(), {gate});
   options.owners.push_back(owner_of(std::make_shared<keeper>(submitted, outcome)));
-  const auto both = one_after_other(
+  auto both = one_after_other(
       std::move(options), [&](transfer_options) -> isthmus::submitted { return submitted; },
       second);
   ASSERT_TRUE(both);

@@ -1,0 +1,37 @@
+#include "backend/library_threads.hpp"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+#include "support/patiently.hpp"
+
+namespace isthmus {
+namespace {
+
+std::atomic<bool> may_end{false};
+
+os::deadline work_until_allowed() noexcept {
+  while (!may_end.load()) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{1});
+  }
+  return {};
+}
+
+// Idle work may wait for a device: a thread that was reserved is not lent to it.
+TEST(library_threads, reserved_work_begins_while_idle_work_waits) {
+  const auto has_run = std::make_shared<std::atomic<bool>>(false);
+  auto work = reserved_work::make([has_run] { *has_run = true; });
+  ASSERT_TRUE(work);
+  do_when_idle(work_until_allowed, os::clock::now());
+  std::this_thread::sleep_for(std::chrono::milliseconds{20});  // for a thread that does it at once
+  work->start();
+  EXPECT_TRUE(support::patiently([&] { return has_run->load(); }));
+  may_end = true;
+}
+
+}  // namespace
+}  // namespace isthmus
