@@ -337,7 +337,7 @@ TEST_P(unified_sides, random_operations) {
   if (one_memory()) GTEST_SKIP() << "there are no two sides";
   const bool can_hold = device_.can(im::capability::wait_for_host);
   for (const std::size_t nbytes : {std::size_t{100}, std::size_t{40'000}, std::size_t{200'000}}) {
-    const unsigned seeds = k_slower > 1 ? 2 : 6;
+    const unsigned seeds = nbytes > 100'000 || k_slower > 1 ? 2 : 6;
     for (unsigned seed = 1; seed <= seeds; ++seed) {
       SCOPED_TRACE(std::to_string(nbytes) + " bytes, seed " + std::to_string(seed));
       const im::resource pool = im::resource::pool(queue_.context(), im::kind::device,

@@ -19,6 +19,7 @@ namespace isthmus {
 namespace {
 
 using support::k_mib;
+using support::k_slower;
 
 class pool_test : public testing::Test {
  protected:
@@ -216,8 +217,9 @@ TEST_F(pool_test, no_two_blocks_overlap_whoever_frees_them) {
   for (unsigned round = 0; round < 4; ++round) {  // new threads take over the lanes of ended ones
     std::vector<std::thread> threads;
     for (unsigned each = 0; each < 3; ++each) {
-      threads.emplace_back(
-          [&, each] { churn(*from, *queue_, between, round * 3 + each + 1, 60'000); });
+      threads.emplace_back([&, each] {
+        churn(*from, *queue_, between, round * 3 + each + 1, 60'000 / int{k_slower});
+      });
     }
     for (auto& each : threads) {
       each.join();

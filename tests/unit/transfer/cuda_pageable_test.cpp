@@ -94,7 +94,7 @@ TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_
 }
 
 TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
-  constexpr std::size_t k_large = 64 * k_mib;
+  constexpr std::size_t k_large = 64 / support::k_slower * k_mib;
   constexpr unsigned k_times =
       20 / support::k_slower;  // so that the stream is busy when the copy is asked for
   const auto stream = static_cast<cuda::stream_handle>(line().lend());
@@ -188,7 +188,7 @@ TEST_F(cuda_pageable, that_waits_for_a_failure_is_not_made) {
 
 // A copy of as many pieces as take all lanes for long, and small ones meanwhile.
 TEST_F(cuda_pageable, large_and_small_ones_share_the_lanes) {
-  constexpr std::size_t k_large = 128 * k_mib;
+  constexpr std::size_t k_large = 128 / support::k_slower * k_mib;
   const auto large = make(line(), k_large);
   auto data = numbered(k_large);
   auto on = *home().create_queue(where());
