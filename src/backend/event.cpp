@@ -107,8 +107,11 @@ void event::block(const os::deadline& until) noexcept {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!settled()) {
     const auto seen = state_.load(std::memory_order_seq_cst);
-    const auto looks = until_next_look(until);
-    if (seen >= k_succeeded || (!os::futex_wait(state_, seen, looks) && looks == until)) {
+    const auto next_look = until_next_look(until);
+    if (seen >= k_succeeded || os::futex_wait(state_, seen, next_look)) {
+      continue;
+    }
+    if (next_look == until) {
       break;
     }
     look_without_thread();
