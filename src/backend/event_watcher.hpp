@@ -15,8 +15,8 @@ namespace isthmus {
 void watch_till_complete(late_event& pending) noexcept;
 // Starts the thread where an earlier attempt failed. One load where none did.
 void start_watching_again() noexcept;
-// For whoever is about to sleep until an event has completed: `until`, or sooner while there is no
-// such thread. Then it is to look at all that is watched itself, and to sleep again.
+// For a thread that is about to sleep until an event has completed: `until`, or sooner while there
+// is no such thread. Then it is to look at all that is watched itself, and to sleep again.
 [[nodiscard]] os::deadline until_next_look(const os::deadline& until) noexcept;
 void look_without_thread() noexcept;
 

@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "core/chain.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/threads.hpp"
 
@@ -21,33 +22,12 @@ struct work_item {
 
 namespace {
 
-// A list of its own: the state's first user may have no memory, and the standard containers that
-// fit allocate when they are made.
-class work_list {
- public:
-  [[nodiscard]] bool empty() const noexcept { return first_ == nullptr; }
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  void push_back(std::unique_ptr<work_item> added) noexcept {
-    auto*& end = first_ == nullptr ? first_ : last_->next;
-    last_ = end = added.release();
-    ++size_;
-  }
-  [[nodiscard]] std::unique_ptr<work_item> pop_front() noexcept {
-    --size_;
-    return std::unique_ptr<work_item>{std::exchange(first_, first_->next)};
-  }
-
- private:
-  work_item* first_ = nullptr;
-  work_item* last_ = nullptr;  // where there is a first
-  std::size_t size_ = 0;
-};
-
 struct function_state {
   std::mutex lock;
   std::condition_variable changed;
-  work_list waiting;
-  std::size_t reserved = 0;  // work that will be added to `waiting`
+  // Needs no memory when it is made, unlike the standard containers: its first user may have none.
+  chain<work_item> waiting;
+  std::size_t reserved = 0;  // work that waits, and that will be added to it: a thread for each
   std::size_t threads = 0;
   std::size_t idle_threads = 0;
   std::size_t running = 0;
@@ -100,6 +80,7 @@ void serve_functions() {
       continue;
     }
     auto next = shared.waiting.pop_front();
+    --shared.reserved;
     hold.unlock();
     next->work();
     next = nullptr;
@@ -138,7 +119,7 @@ reserved_work::reserved_work(std::function<void()> work)
     : item_{std::make_unique<work_item>(std::move(work))} {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
-  if (shared.idle_threads <= shared.waiting.size() + shared.reserved) {
+  if (shared.idle_threads <= shared.reserved) {
     add_thread(shared);
   }
   ++shared.reserved;
@@ -164,7 +145,6 @@ reserved_work::~reserved_work() {
 void reserved_work::start() noexcept {
   auto& shared = state();
   const std::lock_guard hold{shared.lock};
-  --shared.reserved;
   shared.waiting.push_back(std::move(item_));
   shared.changed.notify_all();  // stop_functions waits here too: one waiter may be the wrong one
 }

@@ -20,10 +20,8 @@ run_heap::list run_heap::list_for(index count) noexcept {
 
 // Of a run that is free or about to be: the free runs that end or begin where it does.
 unsigned run_heap::free_neighbours(index first, index count) const noexcept {
-  const auto before = table_[first - 1].is.load(k_relaxed);
   const auto after = table_[first + count].is.load(k_relaxed);
-  return (before == grain_state::free_head || before == grain_state::free_last ? 1U : 0U) +
-         (after == grain_state::free_head ? 1U : 0U);
+  return (first_before(first) != k_none ? 1U : 0U) + (after == grain_state::free_head ? 1U : 0U);
 }
 
 void run_heap::link(index first, index count) noexcept {

@@ -23,10 +23,10 @@
 
 namespace isthmus::sim {
 
-// The operations of one queue whose effect has not happened yet, oldest first. Guarded by the
-// engine's lock.
 class engine;
 
+// The operations of one queue whose effect has not happened yet, oldest first. Guarded by the
+// engine's lock.
 struct lane {
   const void* context = nullptr;
   std::deque<ref<operation>> waiting;

@@ -11,9 +11,9 @@
 
 #include "backend/event.hpp"
 #include "backend/queue.hpp"
-#include "backend/sim/chain.hpp"
 #include "backend/sim/memory.hpp"
 #include "backend/sim/timeline.hpp"
+#include "core/chain.hpp"
 
 namespace isthmus::sim {
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-namespace isthmus::sim {
+namespace isthmus {
 
 // `Node` has a member `Node* next`, which is the list's.
 template <class Node>
@@ -48,4 +48,4 @@ class chain {
   Node* last_ = nullptr;  // where there is a first
 };
 
-}  // namespace isthmus::sim
+}  // namespace isthmus
