@@ -27,10 +27,11 @@ namespace detail {
 
 [[nodiscard]] inline buffer allocate_once(std::size_t nbytes, kind of, const queue& on,
                                           const array_options& options) {
-  return buffer(nbytes, of,
-                {.on = on,
-                 .alignment = options.alignment,
-                 .from = options.from ? options.from : pool_table::process().find(of, on.get())});
+  return buffer(
+      nbytes, of,
+      {.on = on,
+       .alignment = options.alignment,
+       .from = options.from ? options.from : find_default_pool(of, on.get(), pool_use::arrays)});
 }
 [[nodiscard]] inline buffer allocate(std::size_t nbytes, kind of, const array_options& options) {
   const queue on = chosen_queue(options.on);

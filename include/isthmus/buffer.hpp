@@ -6,8 +6,9 @@
 //   for (float& x : b.host<float>()) x = 0;                       // shared and host kinds
 //
 // Copies of a buffer are references to the same one. Dropping the last of them, or free(), never
-// blocks: the memory goes back when the last operation on it has ended. Cost: a driver's
-// allocation, unless `from` names a resource that keeps memory; a slice allocates no memory.
+// blocks: the memory goes back when the last operation on it has ended. Cost: an allocation from a
+// pool, some ten nanoseconds, unless `from` names a resource that keeps none, as
+// resource::provider, which calls the driver; a slice allocates no memory.
 // Threads: any; operations on one buffer from several queues wait for each other.
 #pragma once
 
@@ -26,7 +27,7 @@ class host_view;
 struct buffer_options {
   queue_choice on{};           // {}: the default queue of the default device
   std::int64_t alignment = 0;  // 0 or less: the device's own
-  resource from{};             // {}: the driver's allocator
+  resource from{};             // {}: the default pool of buffers, see default_pool.hpp
 };
 
 struct adopt_options {

@@ -488,6 +488,24 @@ ISTHMUS_API isthmus_status_t isthmus_resource_pool(isthmus_context_t* context,
 ISTHMUS_API isthmus_status_t
 isthmus_resource_pool_over(isthmus_resource_t* upstream, const isthmus_pool_options_t* options,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+
+/* The pool that memory comes from where the caller names no resource: one for each kind of memory
+ * of a device in a context, for all languages. `queue` NULL: the default queue. Made when it is
+ * first needed, with the default options but for `decay_ns`, which is 10 s: what was not needed for
+ * that long goes back to the driver. It stays while a reference to it or memory of it is in use.
+ * ISTHMUS_DEFAULT_POOL_OF_ARRAYS: what arrays come from, rather than buffers. It is the same pool
+ * except on devices with ISTHMUS_CAN_IPC whose memory can move (CUDA): there buffers come from a
+ * pool with ISTHMUS_POOL_NO_REMAP, so that isthmus_buffer_ipc_handle and other libraries can share
+ * their memory with other processes. UNSUPPORTED for a kind that the device lacks. Some ten
+ * nanoseconds. */
+enum { ISTHMUS_DEFAULT_POOL_OF_ARRAYS = 1u << 0 };
+ISTHMUS_API isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind,
+                                                  uint32_t flags,
+                                                  isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
+/* Has all default pools return to their drivers what they have free. `bytes`, which may be NULL, is
+ * how much that was. */
+ISTHMUS_API isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) ISTHMUS_NOEXCEPT;
+
 ISTHMUS_API void isthmus_resource_retain(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 ISTHMUS_API void isthmus_resource_release(isthmus_resource_t* resource) ISTHMUS_NOEXCEPT;
 /* Allocates `nbytes` ordered by `queue` (of the resource's context). `alignment` 0 or a power of
@@ -959,8 +977,8 @@ ISTHMUS_API isthmus_status_t isthmus_resource_replay(
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 /* `alignment` 0 or less: the device's own, else a power of two. `queue` NULL: the default queue.
- * `resource` NULL: the driver's allocator; else its context must be the queue's. 0 bytes are
- * allowed. */
+ * `resource` NULL: the default pool of buffers (isthmus_default_pool); else its context must be the
+ * queue's. isthmus_resource_provider gives the driver's own memory. 0 bytes are allowed. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind,
                                                    int64_t alignment, isthmus_queue_t* queue,
                                                    isthmus_resource_t* resource,

@@ -56,8 +56,7 @@ namespace detail {
 [[nodiscard]] inline void* allocate(const v1::context& ctx, const v1::device& dev, kind of,
                                     std::size_t nbytes, std::size_t alignment) {
   const v1::queue on = global_queue(ctx, dev);
-  return v1::detail::pool_table::process()
-      .keep(of, on.get())
+  return v1::detail::find_default_pool(of, on.get(), pool_use::arrays)
       .allocate(nbytes, alignment <= 1 ? 0 : alignment, on);
 }
 [[nodiscard]] inline v1::device first_of(const v1::context& ctx) { return ctx.devices().front(); }

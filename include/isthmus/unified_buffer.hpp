@@ -69,7 +69,7 @@ struct unified_options {
   winner on_conflict = winner::none;
   bool by_page = false;  // writes are told by 4 KiB from the start: for sparse ones
   tracking_means tracking = tracking_means::by_default;
-  resource from{};  // of the device copy; {}: the driver's allocator
+  resource from{};  // of the device copy; {}: the default pool of buffers
 };
 
 // Elements [begin, end).

@@ -83,6 +83,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
         ISTHMUS_POOL_UNCHECKED
         ISTHMUS_POOL_NO_REMAP
         ISTHMUS_POOL_DEVICE_WAIT
+        ISTHMUS_DEFAULT_POOL_OF_ARRAYS
 
     ctypedef struct isthmus_platform_t:
         pass
@@ -483,6 +484,9 @@ cdef extern from "isthmus/isthmus.h" nogil:
         isthmus_kind_t kind, const isthmus_pool_options_t* options, isthmus_resource_t** resource)
     isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream, const
         isthmus_pool_options_t* options, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind,
+        uint32_t flags, isthmus_resource_t** resource)
+    isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes)
     void isthmus_resource_retain(isthmus_resource_t* resource)
     void isthmus_resource_release(isthmus_resource_t* resource)
     isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resource, size_t nbytes,

@@ -1165,8 +1165,9 @@ class DebugResource(AdaptorResource):
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """
-    (allocations, bytes) that live in this process, of one kind (None: all). Memory whose
-    free waits for work in flight counts.
+    (allocations, bytes) that drivers have given this process, of one kind (None: all). Memory
+    whose free waits for work in flight counts. A pool counts as what it holds, in use or
+    free: `default_pool(kind).trim()` returns what is free.
     """
 
 def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
@@ -1228,13 +1229,14 @@ def set_resource(resource: MemoryResource) -> None:
     """
     From here on buffers of its kind, context and device (of host kind: of any) for which no
     resource is named come from it, in every thread; `using` goes before. A
-    ProviderResource: the driver, again.
+    ProviderResource: the driver's own memory; default_pool(kind, use='buffers'): as at
+    first.
     """
 
 def current_resource(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> MemoryResource | None:
     """
     What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the
-    driver.
+    default pool.
     """
 
 def _replay(resource: MemoryResource, queues: tuple[Queue, ...], events: Any, samples: Any | None) -> tuple[int, int, int]:
@@ -1605,11 +1607,14 @@ class DType:
     def __reduce__(self) -> str:
         """Pickled by its name in this package."""
 
-def default_pool(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None) -> PoolResource:
+def default_pool(kind: str = 'device', device: Device | str | None = None, queue: Queue | None = None, *, use: str = 'arrays') -> PoolResource:
     """
-    The pool that arrays of that kind on that device come out of where no resource is named
-    and none is current. Made when it is first needed; trim() gives back what is free.
-    UnsupportedError for a kind that the device has not.
+    The pool that memory of that kind on that device comes from where no resource is named
+    and none is current. Made when it is first needed, one for all languages. Memory that was
+    not needed for 10 s goes back to the driver; trim() gives back at once what is free. use:
+    what it is for, "arrays" or "buffers", which have the same pool except on CUDA, where
+    that of buffers can be shared with other processes. UnsupportedError for a kind that the
+    device has not.
     """
 
 def _trim_default_pools() -> None:

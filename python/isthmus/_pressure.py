@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
     free_bytes: int
     """For any buffer."""
     largest_free_bytes: int
-    """Piece of these: what one buffer can have at most."""
+    """Of these and what is cached: what one buffer can get."""
     holders: tuple[TagHolder, ...] = ()
     """Who has most of what is live, as far as tracking resources know: at most 8, largest first."""
     device: str | None = None

@@ -6,7 +6,6 @@
 
 #include "arguments.hpp"
 #include "array_order.hpp"
-#include "array_pools.hpp"
 #include "array_prototype.hpp"
 #include "array_requests.hpp"
 #include "array_sides.hpp"
@@ -23,21 +22,12 @@ namespace isthmus::python {
 
 nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
                              nb::object queue, const resource* from, kinds_allowed allowed) {
-  const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
-  nb::object chosen;
-  if (from == nullptr && resources_in_use) {
-    chosen = current_resource(kind, on);
-    from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
-  }
-  if (from == nullptr) {
-    from = &default_pool(kind, on);
-  }
   nb::object made = nb::inst_alloc(types.buffer);
   if (!made.is_valid()) {
     raise_set();
   }
   construct_buffer(nb::inst_ptr<buffer>(made), nbytes, kind, alignment, std::move(queue), from,
-                   allowed);
+                   allowed, pool_use::arrays);
   nb::inst_mark_ready(made);
   return made;
 }

@@ -8,97 +8,119 @@
 namespace isthmus::python {
 namespace {
 
-// Of all devices; guarded by the interpreter's lock, never destroyed.
-auto& all_pools = *new std::vector<device_pools*>;
-
-resource make_pool(isthmus_kind_t kind, const queue& on) {
-  isthmus_pool_options_t options{};
-  options.struct_size = sizeof options;
+resource make_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
   resource made;
-  check(isthmus_resource_pool(isthmus_queue_context(on.raw.get()),
-                              isthmus_queue_device(on.raw.get()), kind, &options, made.raw.out()));
+  check(isthmus_default_pool(on.raw.get(), kind,
+                             use == pool_use::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
+                             made.raw.out()));
   made.kind = kind;
   made.is_pool = true;
   return made;
 }
 
+pool_use to_use(nb::handle name) {
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise_python(PyExc_TypeError, "use must be 'arrays' or 'buffers', not %R", name.ptr());
+  }
+  if (PyUnicode_CompareWithASCIIString(name.ptr(), "arrays") == 0) {
+    return pool_use::arrays;
+  }
+  if (PyUnicode_CompareWithASCIIString(name.ptr(), "buffers") != 0) {
+    raise_python(PyExc_ValueError, "use must be 'arrays' or 'buffers', not %R", name.ptr());
+  }
+  return pool_use::buffers;
+}
+
 // The PoolResource of a pool that had none, or whose has gone.
 nb::object wrap_pool(const resource& pool, nb::object queue) {
-  if (nb::object known = find_resource(pool.raw.get()); known.is_valid()) {
+  auto kept = resource_handle::retained(pool.raw.get());
+  const auto kind = pool.kind;
+  if (nb::object known = find_resource(kept.get()); known.is_valid()) {
     return known;
   }
   nb::object made = nb::inst_alloc(nb::type<pool_resource>());
   auto* const where = nb::inst_ptr<pool_resource>(made);
-  new (where) pool_resource{
-      {resource_handle::retained(pool.raw.get()), pool.kind, std::move(queue), false, true},
-      0,
-      0,
-      nb::none(),
-      nb::none(),
-      nb::float_(1.0),
-      nb::none()};
+  new (where) pool_resource{{std::move(kept), kind, std::move(queue), false, true},
+                            0,
+                            0,
+                            nb::none(),
+                            nb::float_(10.0),
+                            nb::float_(1.0),
+                            nb::none()};
   remember_resource(*where, made);
   nb::inst_mark_ready(made);
   return made;
 }
 
-nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue) {
+nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue, nb::handle use) {
   nb::object on = to_queue(queue, device);
-  const auto& pool = default_pool(to_kind(kind), *queue_of(on));
+  const auto& pool = default_pool(to_kind(kind), *queue_of(on), to_use(use));
   return wrap_pool(pool, std::move(on));
 }
 
 // Drivers take their time to free memory.
 void trim_all() {
-  std::vector<resource_handle> pools;
-  for (const auto* each : all_pools) {
-    each->add_to(pools);
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_default_pools_trim(nullptr);
   }
-  const gil_release released;
-  for (const auto& each : pools) {
-    std::uint64_t given_back = 0;
-    static_cast<void>(isthmus_resource_trim(each.get(), 0, &given_back));
-  }
+  check(status);
 }
 
 }  // namespace
 
-device_pools::device_pools() { all_pools.push_back(this); }
-device_pools::~device_pools() { std::erase(all_pools, this); }
-
-void device_pools::add_to(std::vector<resource_handle>& all) const {
+// A simulated device goes, and others have one object as long as Python runs: what its pools have
+// free goes with it, as nobody may come for it.
+device_pools::~device_pools() {
   for (const auto& each : entries_) {
-    all.push_back(resource_handle::retained(each.pool->raw.get()));
+    static_cast<void>(isthmus_resource_trim(each.pool->raw.get(), 0, nullptr));
   }
 }
 
-const resource& device_pools::pool_for(isthmus_kind_t kind, const queue& on) {
+const resource& device_pools::pool_for(isthmus_kind_t kind, const queue& on, pool_use use) {
   for (const auto& each : entries_) {
-    if (each.kind == kind && each.context_key == on.context_key) {
+    if (each.kind == kind && each.use == use && each.context_key == on.context_key) {
       return *each.pool;
     }
   }
-  auto made = std::make_unique<resource>(make_pool(kind, on));
-  return *entries_.emplace_back(kind, on.context_key, std::move(made)).pool;
+  if (entries_.size() >= k_most) {
+    drop_empty();
+  }
+  auto made = std::make_unique<resource>(make_pool(kind, on, use));
+  return *entries_.emplace_back(kind, use, on.context_key, std::move(made)).pool;
 }
 
-const resource& default_pool(isthmus_kind_t kind, const queue& on) {
+void device_pools::drop_empty() noexcept {
+  std::erase_if(entries_, [](const entry& each) {
+    isthmus_resource_info_t seen{};
+    seen.struct_size = sizeof seen;
+    return isthmus_resource_query(each.pool->raw.get(), &seen) == ISTHMUS_OK &&
+           seen.held_bytes == 0;
+  });
+}
+
+const resource& default_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
   auto& of = *nb::inst_ptr<device>(on.device_object);
   if (!of.pools) {
     of.pools = std::make_unique<device_pools>();
   }
-  return of.pools->pool_for(kind, on);
+  return of.pools->pool_for(kind, on, use);
 }
 
 void bind_array_pools(nb::module_& module) {
   module.def(
       "default_pool", &default_pool_of, nb::arg("kind").none() = "device",
-      nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
+      nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(), nb::kw_only(),
+      nb::arg("use") = "arrays",
       nb::sig("def default_pool(kind: str = 'device', device: Device | str | None = None, queue: "
-              "Queue | None = None) -> PoolResource"),
-      "The pool that arrays of that kind on that device come out of where no resource is named\n"
-      "and none is current. Made when it is first needed; trim() gives back what is free.\n"
-      "UnsupportedError for a kind that the device has not.");
+              "Queue | None = None, *, use: str = 'arrays') -> PoolResource"),
+      "The pool that memory of that kind on that device comes from where no resource is named\n"
+      "and none is current. Made when it is first needed, one for all languages. Memory that was\n"
+      "not needed for 10 s goes back to the driver; trim() gives back at once what is free. use:\n"
+      "what it is for, \"arrays\" or \"buffers\", which have the same pool except on CUDA, where\n"
+      "that of buffers can be shared with other processes. UnsupportedError for a kind that the\n"
+      "device has not.");
   module.def("_trim_default_pools", &trim_all, nb::sig("def _trim_default_pools() -> None"),
              "Has all default pools give back what is free.");
 }

@@ -1,6 +1,10 @@
 #pragma once
-// The pools that arrays come out of where no resource is named and none is current: one for each
-// kind of memory in a context of a device, made when it is first asked for.
+// The pools that buffers and arrays come from where no resource is named and none is current: the
+// library's (isthmus_default_pool), kept at hand for each kind of memory in a context of a device.
+//
+// Contexts come and go, so an entry beyond `k_most` replaces those whose pools hold no memory. A
+// reference to one is valid until other code of Python's runs or the interpreter's lock is
+// released.
 
 #include <memory>
 #include <vector>
@@ -9,30 +13,31 @@
 
 namespace isthmus::python {
 
-// Of one device, which has them for as long as it has an object of Python's. That of a simulated
-// device may go: what was made of a pool keeps it.
+// References to those of one device, for as long as it has an object of Python's. That of a
+// simulated device may go: what was made of a pool keeps it.
 class device_pools {
  public:
-  device_pools();
+  device_pools() = default;
   device_pools(const device_pools&) = delete;
   device_pools& operator=(const device_pools&) = delete;
   ~device_pools();
 
-  // Where the driver refuses such memory, its errors. Stays where it is.
-  [[nodiscard]] const resource& pool_for(isthmus_kind_t kind, const queue& on);
-  // All that it has so far.
-  void add_to(std::vector<resource_handle>& all) const;
+  // Where the driver refuses such memory, its errors.
+  [[nodiscard]] const resource& pool_for(isthmus_kind_t kind, const queue& on, pool_use use);
 
  private:
+  static constexpr std::size_t k_most = 32;
+  void drop_empty() noexcept;
   struct entry {
     isthmus_kind_t kind;
+    pool_use use;
     std::uintptr_t context_key;
     std::unique_ptr<resource> pool;
   };
   std::vector<entry> entries_;
 };
 
-[[nodiscard]] const resource& default_pool(isthmus_kind_t kind, const queue& on);
+[[nodiscard]] const resource& default_pool(isthmus_kind_t kind, const queue& on, pool_use use);
 
 void bind_array_pools(nb::module_& module);
 

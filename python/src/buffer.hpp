@@ -77,13 +77,15 @@ struct buffer_request {
 void construct_buffer(buffer* where, const buffer_request& request);
 // A resource may give another kind than was wanted: taken, or a USMAllocationError.
 enum class kinds_allowed { any, wanted_alone };
+// `from` null: the current resource, else the default pool for `use`.
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from,
-                      kinds_allowed allowed);
+                      kinds_allowed allowed, pool_use use = pool_use::buffers);
 // The same without a Python object. `kind` becomes the one that it has.
 [[nodiscard]] buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind,
                                           std::int64_t alignment, const queue& on,
-                                          const resource* from, kinds_allowed allowed);
+                                          const resource* from, kinds_allowed allowed,
+                                          pool_use use = pool_use::buffers);
 // Buffer(...) itself: reads the arguments without a tuple and a dictionary.
 PyObject* buffer_vectorcall(PyObject* type, PyObject* const* arguments, std::size_t count,
                             PyObject* names) noexcept;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "arguments.hpp"
+#include "array_pools.hpp"
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
@@ -41,11 +42,13 @@ struct creation {
   isthmus_kind_t kind;
   std::int64_t alignment;
   const queue& on;
-  const resource* from;  // null: the driver
+  const resource* from;  // null: for 0 bytes, and in a function that a resource calls
 
+  [[nodiscard]] isthmus_resource_t* raw() const noexcept {
+    return from != nullptr ? from->raw.get() : nullptr;
+  }
   [[nodiscard]] isthmus_status_t operator()(buffer_handle& made) const noexcept {
-    auto* raw = from != nullptr ? from->raw.get() : nullptr;
-    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw, made.out());
+    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw(), made.out());
   }
 };
 
@@ -78,10 +81,13 @@ void create_without_lock(const creation& create, buffer_handle& made) {
   if (create.from != nullptr) {
     exceptions.emplace();
   }
+  // Another thread may drop the entry of a default pool meanwhile.
+  const auto kept = resource_handle::retained(create.raw());
   isthmus_status_t status;
   {
     const gil_release released;
-    status = create(made);
+    status = isthmus_buffer_create(create.nbytes, create.kind, create.alignment,
+                                   create.on.raw.get(), kept.get(), made.out());
   }
   check(status);
 }
@@ -120,13 +126,20 @@ void free_buffer(const buffer& self) noexcept {
 }
 
 buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64_t alignment,
-                            const queue& on, const resource* from, kinds_allowed allowed) {
+                            const queue& on, const resource* from, kinds_allowed allowed,
+                            pool_use use) {
   drain_deferred();
   nb::object chosen;
   if (from == nullptr && resources_in_use) {
     chosen = current_resource(kind, on);
     from = chosen.is_valid() ? nb::inst_ptr<resource>(chosen) : nullptr;
   }
+  // No code of Python's runs from here on while the interpreter's lock is held: a default pool's
+  // entry stays (array_pools.hpp).
+  if (from == nullptr && nbytes != 0 && (use == pool_use::arrays || !using_the_driver::is_on())) {
+    from = &default_pool(kind, on, use);
+  }
+  const bool may_give_other_kinds = from != nullptr && from->stands_on_others;
   buffer_handle made;
   {
     const within_scope counted;
@@ -135,7 +148,7 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
       create_without_lock(create, made);
     }
   }
-  if (from != nullptr && from->stands_on_others) {
+  if (may_give_other_kinds) {
     const auto wanted = std::exchange(kind, kind_of(made.get()));
     if (kind != wanted && allowed == kinds_allowed::wanted_alone) {
       raise_python(error_type(ISTHMUS_ERROR_OUT_OF_MEMORY),
@@ -149,10 +162,10 @@ buffer_handle create_buffer(std::size_t nbytes, isthmus_kind_t& kind, std::int64
 
 void construct_buffer(buffer* where, std::size_t nbytes, isthmus_kind_t kind,
                       std::int64_t alignment, nb::object queue, const resource* from,
-                      kinds_allowed allowed) {
+                      kinds_allowed allowed, pool_use use) {
   const creation_clock taken;
   const auto& on = *nb::inst_ptr<isthmus::python::queue>(queue);
-  auto made = create_buffer(nbytes, kind, alignment, on, from, allowed);
+  auto made = create_buffer(nbytes, kind, alignment, on, from, allowed, use);
   new (where) buffer{std::move(made), std::move(queue), nb::object{}, kind, nbytes, false};
   try {
     taken.tell(*where);

@@ -1,6 +1,6 @@
 // Where buffers come from when no resource is named: what `with using(resource):` set for this
-// thread or task, else what was set for the process, else the driver. On the stack None stands for
-// the driver: for functions that are asked for memory, which else might ask themselves.
+// thread or task, else what was set for the process, else the default pool. On the stack None
+// stands for the driver: for functions that are asked for memory, which else might ask themselves.
 
 #include "arguments.hpp"
 #include "context_stack.hpp"
@@ -102,9 +102,11 @@ using_the_driver::using_the_driver()
   if (before_.is_valid()) {
     using_stack.push(nb::none());
   }
+  ++depth_;
 }
 
 using_the_driver::~using_the_driver() {
+  --depth_;
   if (!before_.is_valid()) {
     return;
   }
@@ -142,14 +144,15 @@ void bind_current_resource(nb::module_& module) {
       nb::sig("def set_resource(resource: MemoryResource) -> None"),
       "From here on buffers of its kind, context and device (of host kind: of any) for which no\n"
       "resource is named come from it, in every thread; `using` goes before. A\n"
-      "ProviderResource: the driver, again.");
+      "ProviderResource: the driver's own memory; default_pool(kind, use='buffers'): as at\n"
+      "first.");
   module.def(
       "current_resource", &resource_now, nb::arg("kind").none() = "device",
       nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(),
       nb::sig("def current_resource(kind: str = 'device', device: Device | str | None = "
               "None, queue: Queue | None = None) -> MemoryResource | None"),
       "What Buffer(nbytes, kind=kind, device=device, queue=queue) would come from; None: the\n"
-      "driver.");
+      "default pool.");
 }
 
 }  // namespace isthmus::python

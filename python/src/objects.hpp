@@ -97,6 +97,9 @@ class known_resource {
   isthmus_resource_t* raw_ = nullptr;
 };
 
+// What memory of a default pool is for: see isthmus_default_pool.
+enum class pool_use : std::uint8_t { arrays, buffers };
+
 struct resource {
   owned_handle<isthmus_resource_t> raw;
   isthmus_kind_t kind = ISTHMUS_KIND_DEVICE;

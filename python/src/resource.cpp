@@ -325,8 +325,9 @@ void bind_resource(nb::module_& module) {
   module.def(
       "live", &live, nb::arg("kind") = nb::none(),
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
-      "(allocations, bytes) that live in this process, of one kind (None: all). Memory whose\n"
-      "free waits for work in flight counts.");
+      "(allocations, bytes) that drivers have given this process, of one kind (None: all). Memory\n"
+      "whose free waits for work in flight counts. A pool counts as what it holds, in use or\n"
+      "free: `default_pool(kind).trim()` returns what is free.");
   module.def(
       "query", &query, nb::arg("pointer").none(), nb::kw_only(), nb::arg("context") = nb::none(),
       nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),

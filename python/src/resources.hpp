@@ -45,7 +45,7 @@ struct purpose {
 // Whether `using` or `set_resource` was ever called.
 extern bool resources_in_use;
 // The resource that buffers of that kind on that queue come from where none is named; not valid for
-// the driver's own.
+// the default pool.
 [[nodiscard]] nb::object current_resource(isthmus_kind_t kind, const queue& on);
 void forget_resources() noexcept;
 // While it lives, that is the driver's, in this context.
@@ -55,8 +55,11 @@ class using_the_driver {
   using_the_driver(const using_the_driver&) = delete;
   using_the_driver& operator=(const using_the_driver&) = delete;
   ~using_the_driver();
+  // Whether the calling thread is in one.
+  [[nodiscard]] static bool is_on() noexcept { return depth_ != 0; }
 
  private:
+  static inline thread_local int depth_ = 0;
   nb::object before_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "core/device_losses.hpp"
 #include "core/ref.hpp"
 #include "core/status.hpp"
 
@@ -107,6 +108,16 @@ class device : public ref_counted {
     of(kind).late -= nbytes;  // last: who sees none late sees all that were returned
   }
   [[nodiscard]] bool has_late(usm_kind kind) const noexcept { return of(kind).late > 0; }
+  // Whether an error since the last `note_alive`, or since this object was made, reported the loss
+  // of a device: it may be this one. Two loads.
+  [[nodiscard]] bool may_be_lost() const noexcept {
+    return device_losses.load(std::memory_order_acquire) !=
+           losses_ruled_out_.load(std::memory_order_relaxed);
+  }
+  // Its driver has answered since `device_losses` was `losses`.
+  void note_alive(std::uint32_t losses) noexcept {
+    losses_ruled_out_.store(losses, std::memory_order_relaxed);
+  }
   // Since the beginning.
   [[nodiscard]] std::uint64_t returned_bytes(usm_kind kind) const noexcept {
     return of(kind).returned;
@@ -116,6 +127,7 @@ class device : public ref_counted {
   platform& home_;
   device_properties properties_;
   std::atomic<queue*> default_queue_{nullptr};
+  std::atomic<std::uint32_t> losses_ruled_out_{device_losses.load(std::memory_order_acquire)};
   struct given_back {
     std::atomic<std::int64_t> late{0};
     std::atomic<std::uint64_t> returned{0};

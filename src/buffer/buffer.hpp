@@ -40,8 +40,12 @@ class buffer final : public ref_counted {
   buffer(queue& on, ref<allocation> memory, const buffer_request& request, bool read_only);
   buffer(buffer& base, queue& on, std::size_t offset, std::size_t nbytes);
 
+  // Of the default pool of buffers (default_pools.hpp) where `from` is null.
   [[nodiscard]] static result<ref<buffer>> create(queue& on, const buffer_request& request,
-                                                  memory_resource* from);
+                                                  memory_resource* from) {
+    return from != nullptr ? create_from(on, request, from) : create(on, request);
+  }
+  [[nodiscard]] static result<ref<buffer>> create(queue& on, const buffer_request& request);
   [[nodiscard]] static result<ref<buffer>> adopt(queue& on, const foreign_memory& what, owner keep);
   [[nodiscard]] result<ref<buffer>> slice(std::size_t offset, std::size_t nbytes);
   // The same bytes, with operations on another queue of the same context.
@@ -117,6 +121,9 @@ class buffer final : public ref_counted {
 
  private:
   ~buffer() override;
+  // Null: from the driver.
+  [[nodiscard]] static result<ref<buffer>> create_from(queue& on, const buffer_request& request,
+                                                       memory_resource* from);
   // A part of it, or all, with operations on `on`.
   [[nodiscard]] result<ref<buffer>> view(queue& on, std::size_t offset, std::size_t nbytes);
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.

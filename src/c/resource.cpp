@@ -7,6 +7,7 @@
 
 #include "c/common.hpp"
 #include "core/sizes.hpp"
+#include "memory/default_pools.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
@@ -169,6 +170,39 @@ isthmus_status_t isthmus_resource_pool_over(isthmus_resource_t* upstream,
     auto made = pool::create(under.home(), under.where(), under.kind(), *how);
     ISTHMUS_TRY(made);
     return give(result<ref<memory_resource>>{*std::move(made)}, resource);
+  });
+}
+
+isthmus_status_t isthmus_default_pool(isthmus_queue_t* queue, isthmus_kind_t kind, uint32_t flags,
+                                      isthmus_resource_t** resource) noexcept {
+  return guarded([&]() -> result<void> {
+    ISTHMUS_NEEDS(resource);
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    if ((flags & ~std::uint32_t{ISTHMUS_DEFAULT_POOL_OF_ARRAYS}) != 0) {
+      return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "flags {:#x} has bits that mean nothing", flags);
+    }
+    auto on = queue_or_default(queue);
+    ISTHMUS_TRY(on);
+    const auto by = (flags & ISTHMUS_DEFAULT_POOL_OF_ARRAYS) != 0 ? default_pools::use::arrays
+                                                                  : default_pools::use::buffers;
+    auto found = default_pools::only().find((*on)->home(), (*on)->where(), kind, by);
+    ISTHMUS_TRY(found);
+    return give(result<ref<memory_resource>>{*std::move(found)}, resource);
+  });
+}
+
+isthmus_status_t isthmus_default_pools_trim(uint64_t* bytes) noexcept {
+  return guarded([&]() -> result<void> {
+    if (os::is_forked_child()) {
+      return refuse_child();
+    }
+    const auto given_back = default_pools::only().trim();
+    if (bytes != nullptr) {
+      *bytes = given_back;
+    }
+    return {};
   });
 }
 

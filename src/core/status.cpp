@@ -6,6 +6,8 @@
 #include <iterator>
 #include <new>
 
+#include "core/device_losses.hpp"
+
 namespace isthmus {
 
 // Room for errors that is allocated in advance: for when the host has no memory left. What does not
@@ -71,6 +73,9 @@ error::detail* error::make(status code, std::string_view message) noexcept {
 error::error(status code, std::string_view message) noexcept : detail_{make(code, message)} {
   if (detail_ == nullptr) {
     *this = no_memory();
+  }
+  if (code == ISTHMUS_ERROR_DEVICE_LOST) {
+    device_losses.fetch_add(1, std::memory_order_release);
   }
 }
 

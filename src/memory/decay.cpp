@@ -5,6 +5,7 @@
 
 #include "backend/library_threads.hpp"
 #include "core/never_destroyed.hpp"
+#include "memory/default_pools.hpp"
 #include "memory/pool.hpp"
 #include "os/process.hpp"
 
@@ -35,20 +36,26 @@ void decaying_pools::wake(const decay_window& of) noexcept {
 
 // A pool that holds nothing has nothing to decay, and wakes us when it grows.
 os::deadline decaying_pools::do_what_is_due() noexcept try {
-  os::deadline next;
   const os::driver_call call;
   if (!call) {
-    return next;
+    return {};
   }
-  for (const auto& each : only().members_.alive()) {
+  auto next = only().decay_all();
+  default_pools::only().drop_unused();
+  return next;
+} catch (const std::bad_alloc&) {
+  return {};  // until a pool grows again
+}
+
+os::deadline decaying_pools::decay_all() {
+  os::deadline next;
+  for (const auto& each : members_.alive()) {
     each->decay();
     if (each->usage().held_bytes != 0) {
       next = std::min(next.value_or(os::clock::time_point::max()), each->window().end());
     }
   }
   return next;
-} catch (const std::bad_alloc&) {
-  return {};  // till a pool grows again
 }
 
 }  // namespace isthmus

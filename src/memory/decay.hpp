@@ -41,6 +41,8 @@ class decaying_pools {
 
  private:
   [[nodiscard]] static os::deadline do_what_is_due() noexcept;
+  // When the next window ends; none: they hold nothing. Throws std::bad_alloc.
+  [[nodiscard]] os::deadline decay_all();
   pool_list members_;
 };
 

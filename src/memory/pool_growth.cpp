@@ -1,12 +1,56 @@
 // What a pool asks of the driver, and what it gives back.
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <thread>
 
+#include "core/sizes.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/pool.hpp"
 #include "memory/reaper.hpp"
 
 namespace isthmus {
+namespace {
+
+// Whether free memory of a pool is being collected to decay: one flag for some pools each. While it
+// is on its way from lanes and slabs to the heap no request finds it there, and a steady program
+// would grow.
+constinit std::array<std::atomic<int>, 64> collecting{};
+
+std::atomic<int>& collecting_of(const pool& one) noexcept {
+  return collecting[address(&one) / alignof(pool) % collecting.size()];
+}
+
+class collection {
+ public:
+  explicit collection(const pool& of) noexcept : count_{collecting_of(of)} {
+    count_.fetch_add(1, std::memory_order_acq_rel);
+  }
+  collection(const collection&) = delete;
+  collection& operator=(const collection&) = delete;
+  ~collection() { count_.fetch_sub(1, std::memory_order_acq_rel); }
+
+ private:
+  std::atomic<int>& count_;
+};
+
+// A collection takes some 10 us. Growing instead is no error, so the wait is bounded: the thread
+// that collects may be descheduled, or call a driver.
+void let_collection_end(const pool& of) noexcept {
+  constexpr auto k_longest = std::chrono::milliseconds{5};
+  const auto& count = collecting_of(of);
+  if (count.load(std::memory_order_acquire) == 0) {
+    return;
+  }
+  const auto until = std::chrono::steady_clock::now() + k_longest;
+  while (count.load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < until) {
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace
 
 // With what is free in the other pools of the budget, if that refused. Others may take what they
 // gave back, so more than once; not for ever, as these may grow as fast as they give.
@@ -39,6 +83,14 @@ result<void> pool::begin_with(std::size_t nbytes) {
 }
 
 result<region_heap::run> pool::grow(const wanted_run& wanted) {
+  if (window_.is_on()) {
+    let_collection_end(*this);
+    if (const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom,
+                                         region_heap::cut::sparing_idle);
+        found.count != 0) {
+      return found;
+    }
+  }
   decay();
   give_way(std::size_t{wanted.count} * k_grain_bytes);
   auto grown = regions_.grow(wanted.count, wanted.alignment, wanted.whom);
@@ -116,6 +168,7 @@ std::size_t pool::decay(decay_window::clock::time_point now) noexcept {
   if (!window_.is_on() || !window_.turn(now)) {
     return 0;
   }
+  const collection until_it_is_free{*this};
   gather(lane::revoked::idle);
   const auto held = source_.counts().held_bytes();
   return regions_.trim(held - std::min(held, regions_.least_free_bytes()));

@@ -216,7 +216,7 @@ TEST_P(adoption, the_other_way_gives_the_memory_away) {
     im::usm_pointer memory;
     const bytes data = noise(1000);
     {
-      const im::buffer buffer = make(1000, kind);
+      const im::buffer buffer = make_unpooled(1000, kind);
       (void)im::copy_async(buffer, std::span(data)).wait_for(0ns);
       memory = buffer.disown();
       EXPECT_TRUE(throws(im::status::closed, [&] { (void)buffer.info(); }));
@@ -276,7 +276,7 @@ TEST_P(adoption, of_what_the_library_has_already_outlives_its_free) {
   if (!can(im::capability::wait_for_host)) GTEST_SKIP();
   for (im::kind kind : kinds()) {
     const im::live_memory before = im::live(kind);
-    const im::buffer whole = make(4096, kind);
+    const im::buffer whole = make_unpooled(4096, kind);
     std::atomic<int> released{0};
     const im::host_event gate;
     {

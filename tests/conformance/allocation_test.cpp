@@ -64,7 +64,7 @@ TEST_P(allocation, is_counted) {
   for (im::kind kind : kinds()) {
     const im::live_memory before = im::live(kind);
     const im::live_memory all_before = im::live();
-    const im::buffer made = make(1000, kind);
+    const im::buffer made = make_unpooled(1000, kind);
     EXPECT_EQ(im::live(kind).count, before.count + 1);
     EXPECT_GE(im::live(kind).bytes, before.bytes + 1000);
     EXPECT_EQ(im::live().count, all_before.count + 1);

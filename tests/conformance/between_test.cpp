@@ -102,7 +102,10 @@ TEST_P(between, a_failure_of_either_side_is_told) {
           im::copy(to, from);
           EXPECT_TRUE(same(read(to), data));
         }
-        EXPECT_TRUE(patiently([&] { return broken.state().device_bytes == 0; }));
+        EXPECT_TRUE(patiently([&] {
+          return isthmus_default_pools_trim(nullptr) == ISTHMUS_OK &&
+                 broken.state().device_bytes == 0;
+        }));
         EXPECT_EQ(broken.calls("violation"), 0u);
       }
     }

@@ -70,13 +70,14 @@ TEST_P(pointers, into_buffers) {
     const im::resource none;
     const im::resource bottom = pool(kind);
     const im::resource counted = im::resource::statistics(bottom);
+    const im::resource by_default = im::default_pool(kind, queue_, im::pool_use::buffers);
     for (const im::resource& from : {none, bottom, counted}) {
       for (std::size_t nbytes : {k_block, k_run}) {
         const im::buffer made = buffer(nbytes, kind, from);
         auto* const base = static_cast<std::byte*>(made.pointer());
         for (std::size_t offset : {std::size_t{0}, std::size_t{1}, nbytes - 1}) {
           const im::pointer_info known = im::query(base + offset);
-          expect_live(known, base, from);
+          expect_live(known, base, from ? from : by_default);
           EXPECT_EQ(known.nbytes, nbytes);
           EXPECT_EQ(known.device, device_);
         }

@@ -206,8 +206,8 @@ TEST_P(submitting, a_buffer_kept_by_a_copy_may_go_with_it) {
   const im::live_memory before = im::live();
   {
     const im::host_event gate;
-    const im::buffer target = make(1000, kinds().front());
-    auto kept = std::make_shared<im::buffer>(make(1000, kinds().front()));
+    const im::buffer target = make_unpooled(1000, kinds().front());
+    auto kept = std::make_shared<im::buffer>(make_unpooled(1000, kinds().front()));
     auto data = std::make_shared<bytes>(noise(1000));
     const im::event written =
         im::copy_async(target, std::span<const std::byte>(*data),

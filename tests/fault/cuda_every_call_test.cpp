@@ -33,7 +33,9 @@ struct held_by_us {
 template <class Life>
 class cuda_faults : public on_cuda_relay {
  protected:
+  // Default pools keep what is free: not what this counts.
   [[nodiscard]] held_by_us held() const {
+    EXPECT_EQ(isthmus_default_pools_trim(nullptr), ISTHMUS_OK);
     const auto calls = relay_.succeeded();
     const auto of = [&](const char* made, const char* gone) {
       return calls.at(made) - calls.at(gone);

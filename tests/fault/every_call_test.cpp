@@ -13,10 +13,12 @@ class every_call : public leak_checked, public ::testing::WithParamInterface<con
   // What the simulated driver still has, once the scenario and its deferred frees are over.
   static void expect_nothing_left(const im::sim_device& device, const std::string& options) {
     const auto patience = std::chrono::steady_clock::now() + 5s;
+    static_cast<void>(isthmus_default_pools_trim(nullptr));
     im::sim_state state = device.state();
     while (state.device_bytes + state.host_bytes != 0 &&
            std::chrono::steady_clock::now() < patience) {
       std::this_thread::sleep_for(1ms);
+      static_cast<void>(isthmus_default_pools_trim(nullptr));
       state = device.state();
     }
     EXPECT_EQ(state.device_bytes, 0u) << options;

@@ -1,6 +1,7 @@
 // A device that is lost, and one whose memory is full: what is told, and what still works.
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/patiently.hpp"
 
 namespace {
 
@@ -22,6 +23,61 @@ TEST_F(lost, everything_says_so) {
   EXPECT_TRUE(is_lost([&] { (void)im::queue(device); }));
   EXPECT_EQ(buffer.size(), 1000u);  // what is known on the host is still told
   EXPECT_EQ(im::query(buffer.pointer()).kind, im::kind::device);
+}
+
+// A warm pool calls no driver, so the first operation may be what reports the loss.
+TEST_F(lost, new_buffers_fail_once_any_operation_reported_it) {
+  const im::sim_device device;
+  const im::queue queue(device);
+  std::vector<std::pair<im::kind, im::resource>> ways;
+  for (const im::kind kind : {im::kind::device, im::kind::shared, im::kind::host}) {
+    const im::resource named = im::resource::pool(queue.context(), kind, {}, device);
+    for (const im::resource& from : {im::resource(), named, im::resource::statistics(named)}) {
+      ways.emplace_back(kind, from);
+    }
+  }
+  for (const auto& [kind, from] : ways) (void)im::buffer(1000, kind, {.on = queue, .from = from});
+  const im::buffer before(1000, im::kind::device, {.on = queue});
+  device.configure("lost=now");
+  EXPECT_TRUE(throws(im::status::device_lost, [&] { im::fill(before, std::byte{1}); }));
+  for (int again = 0; again < 2; ++again) {
+    for (const auto& way : ways) {
+      EXPECT_TRUE(throws(im::status::device_lost, [&] {
+        im::buffer(1000, way.first, {.on = queue, .from = way.second});
+      })) << static_cast<int>(way.first);
+    }
+  }
+}
+
+TEST_F(lost, an_operation_that_nothing_waits_for_reports_it_to_new_buffers) {
+  const im::sim_device device("effect=late");
+  const im::queue queue(device);
+  const im::buffer buffer(1000, im::kind::device, {.on = queue});
+  const im::host_event gate;
+  const im::event filled = im::fill_async(buffer, std::byte{1}, {.after = gate});
+  device.configure("lost=now");
+  gate.complete();
+  EXPECT_TRUE(patiently([&] { return filled.done(); }));
+  EXPECT_TRUE(
+      throws(im::status::device_lost, [&] { im::buffer(1000, im::kind::device, {.on = queue}); }));
+}
+
+// Its driver is called once, and then its pool serves it as before.
+TEST_F(lost, another_device_goes_on_without_calls_of_its_driver) {
+  const im::sim_device device;
+  const im::queue queue(device);
+  const im::sim_device healthy;
+  const im::queue other(healthy);
+  const im::buffer buffer(1000, im::kind::device, {.on = queue});
+  (void)im::buffer(1000, im::kind::device, {.on = other});
+  device.configure("lost=now");
+  EXPECT_TRUE(throws(im::status::device_lost, [&] { im::fill(buffer, std::byte{1}); }));
+  (void)im::buffer(1000, im::kind::device, {.on = other});
+  const auto calls = healthy.calls("any");
+  for (int each = 0; each < 100; ++each) {
+    const im::buffer made(1000, im::kind::device, {.on = other});
+  }
+  EXPECT_EQ(healthy.calls("any"), calls);
 }
 
 TEST_F(lost, work_in_flight_ends) {
@@ -96,9 +152,10 @@ TEST_F(full, an_allocation_waits_for_frees_in_flight_or_says_no) {
 TEST_F(full, one_failed_allocation_is_one) {
   const im::sim_device device("fail=allocate:2");
   const im::queue queue(device);
-  const im::buffer first(10, im::kind::device, {.on = queue});
-  EXPECT_THROW(im::buffer(10, im::kind::device, {.on = queue}), im::out_of_memory);
-  const im::buffer third(10, im::kind::device, {.on = queue});
+  const im::resource from = im::resource::provider(queue.context(), im::kind::device);
+  const im::buffer first(10, im::kind::device, {.on = queue, .from = from});
+  EXPECT_THROW(im::buffer(10, im::kind::device, {.on = queue, .from = from}), im::out_of_memory);
+  const im::buffer third(10, im::kind::device, {.on = queue, .from = from});
   EXPECT_EQ(device.calls("allocate"), 3u);
   device.configure("fail=copy:1");
   bytes data(10);

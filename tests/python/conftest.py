@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections import Counter
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import pytest
@@ -144,6 +145,24 @@ def gate() -> Iterator[isthmus.Event]:
     yield event
     if not event.done:
         event.complete()
+
+
+@pytest.fixture
+def unpooled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Buffers without a resource come from the driver, so that ``live`` counts each of them."""
+    devices = [Device("host")]
+    if "dev" in request.fixturenames:
+        devices.append(request.getfixturevalue("dev"))
+    devices += [
+        request.getfixturevalue(each).device
+        for each in ("q", "queue")
+        if each in request.fixturenames
+    ]
+    with ExitStack() as stack:
+        for device in devices:
+            for each in device.kinds:
+                stack.enter_context(isthmus.using(ProviderResource(each, device)))
+        yield
 
 
 FAILED = pytest.StashKey[bool]()

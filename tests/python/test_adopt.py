@@ -189,6 +189,7 @@ def test_addresses_without_memory(pointer: int, nbytes: int) -> None:
 
 
 @pytest.mark.parametrize("nbytes", [1, 4096])
+@pytest.mark.usefixtures("unpooled")
 def test_memory_is_given_to_a_foreign_owner(q: Queue, kind: str, nbytes: int) -> None:
     before = live()
     given = filled(DATA[:nbytes], kind=kind, queue=q)
@@ -201,6 +202,7 @@ def test_memory_is_given_to_a_foreign_owner(q: Queue, kind: str, nbytes: int) ->
     assert live_again(before)
 
 
+@pytest.mark.usefixtures("unpooled")
 def test_memory_given_away_waits_for_work_in_flight(q: Queue, kind: str, gate: Event) -> None:
     before = live()
     given = filled(DATA, kind=kind, queue=q)

@@ -225,7 +225,7 @@ def test_the_default_pool(q: Queue, kind: str) -> None:
     pool = isthmus.default_pool(kind, queue=q)
     assert isinstance(pool, PoolResource)
     assert pool == isthmus.default_pool(kind, q.device)
-    assert (pool.kind, pool.device, pool.limit_bytes, pool.decay) == (kind, q.device, None, None)
+    assert (pool.kind, pool.device, pool.limit_bytes, pool.decay) == (kind, q.device, None, 10.0)
     assert "PoolResource" in repr(pool)
     made = isthmus.empty(1000, kind=kind, queue=q)
     assert isthmus.memory.query(made.ptr).resource == pool

@@ -191,6 +191,7 @@ def test_a_resource_of_another_context(dev: Device) -> None:
         Buffer(8, queue=Queue(dev), resource=resource)
 
 
+@pytest.mark.usefixtures("unpooled")
 def test_live_counts(q: Queue, kind: str) -> None:
     gc.collect()
     count, nbytes = live()

@@ -155,7 +155,7 @@ async def test_memory_of_a_device_of_its_own() -> None:
     with sim().default_queue:
         space = names() | {"UnifiedBuffer": isthmus.UnifiedBuffer}
         printed = await run(block_with("Allocated:"), space)
-    assert printed == ["Allocated: 40.0 MB"]
+    assert printed == ["Allocated: 41.9 MB"]  # 40 MB, in pieces of 2 MiB that the pool took
 
 
 def test_it_is_the_document() -> None:

@@ -484,7 +484,7 @@ def test_garbage_of_other_devices_hides_no_failure(collections: list[str]) -> No
     device = sim(fail="allocate:1")
     Knot(Buffer(MIB, device=sim()))
     with pytest.raises(USMAllocationError):
-        Buffer(100, device=device)
+        Buffer(100, resource=ProviderResource("device", device))
     assert len(collections) == 1
     assert sim_calls(device, "allocate") == 1
 

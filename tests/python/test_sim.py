@@ -11,6 +11,7 @@ from support import message_has, noise, python, sim
 import isthmus
 from isthmus import Buffer, Device, Event, Queue
 from isthmus._core import sim_calls, sim_configure, sim_state
+from isthmus.memory import ProviderResource
 
 DATA = noise(4096)
 
@@ -24,7 +25,7 @@ def test_capacity() -> None:
     message_has(error, [device.filter])
     assert device.memory_info() == (0, 64 << 10)
     held.pop().free()
-    assert device.memory_info() == (16 << 10, 64 << 10)
+    isthmus.default_pool("device", device, use="buffers").trim()
     assert Buffer(16 << 10, device=device).nbytes == 16 << 10
 
 
@@ -76,7 +77,7 @@ def test_device_memory_faults_on_the_host() -> None:
 
 
 CALLS = {
-    "allocate": lambda queue, buffer: Buffer(64, queue=queue),
+    "allocate": lambda queue, buffer: unpooled(queue),
     "copy": lambda queue, buffer: buffer.copy_from(DATA),
     "copy_2d": lambda queue, buffer: buffer.copy_from_2d(DATA, 8, 8, pitch=16),
     "fill": lambda queue, buffer: buffer.fill(1),
@@ -86,6 +87,10 @@ CALLS = {
     "prefetch": lambda queue, buffer: shared(queue).prefetch(),
     "advise": lambda queue, buffer: buffer.advise(0),
 }
+
+
+def unpooled(queue: Queue) -> Buffer:
+    return Buffer(64, queue=queue, resource=ProviderResource("device", queue.device))
 
 
 def shared(queue: Queue) -> Buffer:
@@ -208,7 +213,8 @@ def test_the_clock_is_deterministic() -> None:
 
 def test_state_counts_bytes() -> None:
     device = sim()
-    one, other = Buffer(1000, device=device), Buffer(500, kind="host", device=device)
+    one = Buffer(1000, resource=ProviderResource("device", device))
+    other = Buffer(500, resource=ProviderResource("host", device))
     _, on_device, on_host = sim_state(device)
     assert (on_device, on_host) == (1000, 500)
     del one, other

@@ -3,6 +3,7 @@
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
 #include "memory/adaptors/users_error.hpp"
+#include "memory/default_pools.hpp"
 #include "memory/facts.hpp"
 #include "memory/other_pools.hpp"
 
@@ -63,8 +64,11 @@ result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignmen
   }
   void* pointer = nullptr;
   const char* message = nullptr;
-  const auto told =
-      how_.allocate(keep_.object(), nbytes, asked.alignment, handle_of(&on), &pointer, &message);
+  const auto told = [&] {
+    const driver_serves_thread meanwhile;
+    return how_.allocate(keep_.object(), nbytes, asked.alignment, handle_of(&on), &pointer,
+                         &message);
+  }();
   if (told != ISTHMUS_OK) {
     driver_refusals += told == ISTHMUS_ERROR_OUT_OF_MEMORY ? 1U : 0U;
     return users_error("a custom resource", told, message);

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "buffer/buffer.hpp"
+#include "memory/default_pools.hpp"
 #include "memory/pool.hpp"
 #include "memory/provider.hpp"
 #include "memory/raw.hpp"
@@ -85,6 +86,17 @@ TEST_F(other_pools, over_other_resources_serve_too) {
   fill(*full);
   const auto made = buffer::create(*sim_.on, {4 * k_mib, ISTHMUS_KIND_DEVICE, 0}, below.get());
   EXPECT_TRUE(made) << made.failure().message();
+}
+
+TEST_F(other_pools, of_the_default_serve_one_that_is_named) {
+  auto full = expect_value(default_pools::only().find(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
+                                                      default_pools::use::arrays));
+  auto* const block = expect_value(full->allocate(7 * k_mib, 0, *sim_.on));
+  EXPECT_TRUE(full->deallocate(block, 0, sim_.on.get()));
+  EXPECT_GE(full->usage().held_bytes, 7 * k_mib);
+  const auto other = make();
+  auto* const taken = expect_value(other->allocate(6 * k_mib, 0, *sim_.on));
+  EXPECT_TRUE(other->deallocate(taken, 0, sim_.on.get()));
 }
 
 TEST_F(other_pools, keep_what_is_live_and_what_a_limit_refused) {

@@ -12,14 +12,16 @@ else before that has ended. What nobody was told of is copied and goes back at o
 from __future__ import annotations
 
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import isthmus
-from isthmus import _core
-from isthmus.memory import PoolResource
+from isthmus import _core, default_pool
 
 from . import _layout
 from ._dpctl import TheirError, dpctl, get_device_cached_queue, theirs
+
+if TYPE_CHECKING:
+    from isthmus.memory import PoolResource
 
 __all__ = [
     "MemoryUSMDevice",
@@ -59,7 +61,7 @@ def _pools(context: isthmus.Context, device: isthmus.Device) -> tuple[Any, ...]:
             own = isthmus.Queue(device, context=context)
             found = _made[context, device] = (
                 own,
-                *(PoolResource(k, device, context) if k in device.kinds else None for k in _KINDS),
+                *(default_pool(k, queue=own) if k in device.kinds else None for k in _KINDS),
             )
         return found
 

@@ -1,0 +1,132 @@
+#include "memory/default_pools.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "core/never_destroyed.hpp"
+
+namespace isthmus {
+namespace {
+
+// Whether buffers need a pool of their own there.
+bool has_two(context& home, device& where, usm_kind kind) noexcept {
+  return where.can(ISTHMUS_CAN_IPC) && home.chunks(where, kind) != nullptr;
+}
+
+}  // namespace
+
+default_pools& default_pools::only() {
+  static never_destroyed<default_pools> made;
+  return *made;
+}
+
+pool* default_pools::known(const key& of) noexcept {
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const entry& each) { return each.of == of; });
+  return found == entries_.end() ? nullptr : found->which.get();
+}
+
+result<ref<pool>> default_pools::find(context& home, device& where, usm_kind kind, use by) {
+  const key wanted{home.key(), &where, kind, by};
+  {
+    const std::lock_guard hold{lock_};
+    if (auto* const found = known(wanted)) {
+      return ref<pool>{found};
+    }
+  }
+  if (auto bad = home.check(where, {kind, 0, 0})) {
+    return bad;
+  }
+  drop_unused();
+  auto made = by == use::buffers && !has_two(home, where, kind)
+                  ? find(home, where, kind, use::arrays)
+                  : make(home, where, kind, by);
+  ISTHMUS_TRY(made);
+  return enter(wanted, *std::move(made));
+}
+
+result<ref<pool>> default_pools::make(context& home, device& where, usm_kind kind, use by) {
+  pool::options how;
+  how.decay = k_decay;
+  how.remaps = by == use::arrays;
+  return pool::create(home, where, kind, how);
+}
+
+// Of two threads that make one at once the first to enter it has its pool used by both.
+ref<pool> default_pools::enter(const key& of, ref<pool> made) {
+  const std::lock_guard hold{lock_};
+  if (auto* const found = known(of)) {
+    return ref<pool>{found};
+  }
+  entries_.push_back({of, made});
+  return made;
+}
+
+// A reference of the table's for each of its entries is no use of a pool.
+bool default_pools::is_unused(pool& one) const noexcept {
+  const auto entries = std::count_if(entries_.begin(), entries_.end(),
+                                     [&](const entry& each) { return each.which.get() == &one; });
+  return one.references() == static_cast<std::size_t>(entries) && one.usage().held_bytes == 0;
+}
+
+void default_pools::drop_unused() noexcept try {
+  std::vector<ref<pool>> gone;
+  const std::lock_guard hold{lock_};
+  gone.reserve(entries_.size());
+  for (std::size_t at = 0; at < entries_.size();) {
+    auto* const which = entries_[at].which.get();
+    if (!is_unused(*which)) {
+      ++at;
+      continue;
+    }
+    std::erase_if(entries_, [&](entry& each) {
+      if (each.which.get() != which) {
+        return false;
+      }
+      gone.push_back(std::move(each.which));
+      return true;
+    });
+  }
+} catch (const std::bad_alloc&) {
+  // They stay.
+}
+
+std::vector<ref<pool>> default_pools::all() {
+  std::vector<ref<pool>> found;
+  const std::lock_guard hold{lock_};
+  found.reserve(entries_.size());
+  for (const auto& each : entries_) {
+    found.push_back(each.which);
+  }
+  return found;
+}
+
+std::size_t default_pools::trim() {
+  std::size_t given_back = 0;
+  for (const auto& each : all()) {
+    given_back += each->trim(0);
+  }
+  drop_unused();
+  return given_back;
+}
+
+bool default_pools::has(const pool& one) noexcept {
+  const std::lock_guard hold{lock_};
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [&](const entry& each) { return each.which.get() == &one; });
+}
+
+std::size_t default_pools::count() noexcept {
+  const std::lock_guard hold{lock_};
+  std::size_t found = 0;
+  for (auto each = entries_.begin(); each != entries_.end(); ++each) {
+    const auto same = std::find_if(entries_.begin(), each, [&](const entry& before) {
+      return before.which.get() == each->which.get();
+    });
+    found += same == each ? 1U : 0U;
+  }
+  return found;
+}
+
+}  // namespace isthmus

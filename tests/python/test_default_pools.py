@@ -1,0 +1,224 @@
+"""Memory without a named resource: from default pools, which give back what another needs."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from support import python, sim
+
+import isthmus
+from isthmus import Buffer, Context, Device, Queue, UnifiedBuffer, default_pool
+from isthmus.memory import (
+    CustomResource,
+    MemoryUSMDevice,
+    MemoryUSMHost,
+    MemoryUSMShared,
+    PoolResource,
+    ProviderResource,
+    StatisticsResource,
+    query,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+MIB = 1 << 20
+CLASSES = {"device": MemoryUSMDevice, "shared": MemoryUSMShared, "host": MemoryUSMHost}
+
+
+def buffers(kind: str, queue: Queue) -> PoolResource:
+    return default_pool(kind, queue=queue, use="buffers")
+
+
+# -- where memory comes from -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("nbytes", [1, 1000, 3 * MIB])
+def test_buffers_come_from_the_default_pool(q: Queue, kind: str, nbytes: int) -> None:
+    for made in (Buffer(nbytes, kind=kind, queue=q), CLASSES[kind](nbytes, queue=q)):
+        assert query(made.ptr).resource == buffers(kind, q)
+
+
+def test_they_ask_the_driver_once(q: Queue, kind: str) -> None:
+    pool = buffers(kind, q)
+    Buffer(1000, kind=kind, queue=q)
+    before = (pool.maps, pool.unmaps)
+    for _ in range(1000):
+        Buffer(1000, kind=kind, queue=q)
+    assert (pool.maps, pool.unmaps) == before
+
+
+def test_a_provider_gives_the_drivers_own(q: Queue, kind: str) -> None:
+    provider = ProviderResource(kind, q.device)
+    made = Buffer(1000, resource=provider)
+    assert query(made.ptr).resource == provider
+    assert provider.held_bytes == 1000
+
+
+def test_each_kind_and_context_has_its_own(q: Queue) -> None:
+    kinds = q.device.kinds
+    pools = [buffers(kind, q) for kind in kinds]
+    assert all(a != b for i, a in enumerate(pools) for b in pools[:i])
+    apart = Queue(q.device, context=Context(q.device))
+    if apart.context != q.context:
+        assert buffers(kinds[0], apart) != pools[0]
+    assert buffers(kinds[0], Queue(q.device)) == pools[0]
+
+
+def test_contexts_may_come_and_go(q: Queue) -> None:
+    """Each has a pool of its own, however many there were; the first one's is known again."""
+    kind = q.device.kinds[0]
+    first = Buffer(1000, kind=kind, queue=q)
+    for _ in range(80):
+        apart = Queue(q.device, context=Context(q.device))
+        made = Buffer(1000, kind=kind, queue=apart)
+        array = isthmus.empty(1000, "u1", kind=kind, queue=apart)
+        assert query(made.ptr).context == apart.context
+        assert query(array.buffer.ptr).context == apart.context
+        del made, array
+        buffers(kind, apart).trim()
+    again = Buffer(1000, kind=kind, queue=q)
+    assert query(again.ptr).resource == query(first.ptr).resource == buffers(kind, q)
+
+
+def test_one_pool_for_all_languages() -> None:
+    """A buffer that C makes is of Python's pool."""
+    library = ctypes.CDLL(isthmus.get_library())
+    made, pointer = ctypes.c_void_p(), ctypes.c_void_p()
+    assert library.isthmus_buffer_create(ctypes.c_size_t(1000), 1, ctypes.c_int64(0), None, None,
+                                         ctypes.byref(made)) == 0  # fmt: skip
+    raw = ctypes.c_void_p()
+    assert library.isthmus_default_pool(None, 1, 0, ctypes.byref(raw)) == 0
+    library.isthmus_resource_release(raw)
+    owner = (ctypes.c_void_p * 2)()
+    assert library.isthmus_buffer_disown(made, ctypes.byref(pointer), ctypes.byref(owner)) == 0
+    assert pointer.value is not None
+    assert query(pointer.value).resource == default_pool(use="buffers")
+    ctypes.CFUNCTYPE(None, ctypes.c_void_p)(owner[1])(owner[0])
+    library.isthmus_buffer_release(made)
+
+
+def test_another_resource_may_be_in_use(q: Queue, kind: str) -> None:
+    counted = StatisticsResource(PoolResource(kind, q.device))
+    with isthmus.using(counted):
+        Buffer(10, kind=kind, queue=q)
+        with isthmus.using(buffers(kind, q)):
+            Buffer(10, kind=kind, queue=q)
+    assert counted.total_count == 1
+
+
+def test_bad_use() -> None:
+    with pytest.raises(ValueError, match="arrays"):
+        default_pool("device", "host", use="tensors")
+    with pytest.raises(TypeError, match="arrays"):
+        default_pool("device", "host", use=1)  # type: ignore[arg-type]
+
+
+def test_an_allocator_of_the_programs_may_make_buffers(dev: Device, kind: str) -> None:
+    """A pool may stand on it, so its buffers come from no pool."""
+
+    class Chunks:
+        def __init__(self) -> None:
+            self.live: dict[int, Buffer] = {}
+
+        def allocate(self, nbytes: int, alignment: int, queue: Queue) -> int:
+            buffer = Buffer(nbytes, kind=kind, queue=queue)
+            self.live[buffer.ptr] = buffer
+            return buffer.ptr
+
+        def deallocate(self, pointer: int, nbytes: int, queue: Queue | None) -> None:
+            del self.live[pointer]
+
+    chunks = Chunks()
+    pool = PoolResource(upstream=CustomResource(chunks, kind, dev))
+    made = pool.allocate(1000)
+    assert chunks.live
+    del made
+    pool.trim()
+    assert not chunks.live
+
+
+# -- a device whose memory is all in a pool --------------------------------------------------------
+
+
+def full_device() -> tuple[Device, Queue]:
+    device = sim(capacity="8MiB")
+    queue = Queue(device)
+    kept = [isthmus.empty(MIB, "u1", queue=queue) for _ in range(8)]
+    del kept
+    gc.collect()
+    assert default_pool("device", queue=queue).held_bytes >= 7 * MIB
+    return device, queue
+
+
+REQUESTS: dict[str, Callable[[Device, Queue], Any]] = {
+    "Buffer": lambda d, q: Buffer(MIB, queue=q),
+    "MemoryUSMDevice": lambda d, q: MemoryUSMDevice(MIB, queue=q),
+    "UnifiedBuffer.device": lambda d, q: UnifiedBuffer(MIB, "u1", device=d, separate=True).device,
+    "provider": lambda d, q: Buffer(MIB, resource=ProviderResource("device", d)),
+    "statistics": lambda d, q: Buffer(
+        MIB, resource=StatisticsResource(ProviderResource("device", d))
+    ),
+    "another pool": lambda d, q: Buffer(2 * MIB, resource=PoolResource("device", d)),
+    "allocate": lambda d, q: PoolResource("device", d).allocate(4 * MIB),
+    "provider allocate": lambda d, q: ProviderResource("device", d).allocate(8 * MIB),
+    "another context": lambda d, q: Buffer(MIB, queue=Queue(d, context=Context(d))),
+    "host kind": lambda d, q: Buffer(MIB, kind="shared", queue=q),
+}
+
+
+@pytest.mark.parametrize("request_of", REQUESTS)
+def test_what_a_pool_keeps_serves_every_request(request_of: str) -> None:
+    device, queue = full_device()
+    assert REQUESTS[request_of](device, queue) is not None
+
+
+def test_what_lives_is_never_taken() -> None:
+    device = sim(capacity="8MiB")
+    queue = Queue(device)
+    kept = [isthmus.full(MIB // 4, 7, "u4", queue=queue) for _ in range(7)]
+    with pytest.raises(isthmus.USMAllocationError):
+        Buffer(4 * MIB, resource=ProviderResource("device", device))
+    assert all((each.to_numpy() == 7).all() for each in kept)
+
+
+def test_memory_that_work_uses_is_waited_for() -> None:
+    device, queue = full_device()
+    kept = isthmus.empty(6 * MIB, "u1", queue=queue)
+    gate = isthmus.Event()
+    kept.buffer.fill(1, after=[gate], blocking=False)
+    del kept
+    gate.complete()
+    assert Buffer(7 * MIB, resource=ProviderResource("device", device)).nbytes == 7 * MIB
+
+
+# -- processes -------------------------------------------------------------------------------------
+
+
+def test_a_forked_child_is_refused_and_its_parent_goes_on() -> None:
+    python(
+        "import os, warnings, isthmus\n"
+        "warnings.simplefilter('ignore')\n"
+        "kept = isthmus.Buffer(1000, kind='host', device='host')\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    try:\n"
+        "        isthmus.Buffer(1000, kind='host', device='host')\n"
+        "    except isthmus.ForkedError:\n"
+        "        os._exit(7)\n"
+        "    os._exit(1)\n"
+        "assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7\n"
+        "assert isthmus.Buffer(1000, kind='host', device='host').nbytes == 1000\n"
+    )
+
+
+@pytest.mark.parametrize("device", ["host", "opencl"])
+def test_buffers_may_live_until_the_process_ends(device: str) -> None:
+    python(
+        "import isthmus\n"
+        f"kept = [isthmus.Buffer(n, device={device!r}) for n in (1, 1000, 1 << 20, 1 << 25)]\n"
+        "kept[0].fill(1, blocking=False)\n"
+    )

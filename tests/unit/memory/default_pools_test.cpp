@@ -1,0 +1,136 @@
+// One pool for each kind of memory of a device in a context, which goes when nobody needs it.
+
+#include "memory/default_pools.hpp"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "backend/platform.hpp"
+#include "buffer/buffer.hpp"
+#include "support/sizes.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::default_pools_test {
+namespace {
+
+using namespace std::chrono_literals;
+using sim_test::expect_failure;
+using sim_test::expect_value;
+using sim_test::rig;
+using support::k_mib;
+using use = default_pools::use;
+
+ref<pool> find(rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE, use by = use::buffers) {
+  return expect_value(default_pools::only().find(*on.home, *on.where, kind, by));
+}
+
+TEST(default_pools, are_one_for_each_kind_device_and_context) {
+  rig one;
+  rig two;
+  const auto first = find(one);
+  EXPECT_EQ(find(one).get(), first.get());
+  EXPECT_EQ(find(one, ISTHMUS_KIND_DEVICE, use::arrays).get(), first.get())
+      << "no other memory can be shared there either";
+  EXPECT_NE(find(one, ISTHMUS_KIND_HOST).get(), first.get());
+  EXPECT_NE(find(two).get(), first.get());
+  const std::array<device*, 1> members{one.where.get()};
+  auto other = expect_value(one.where->home().create_context(members));
+  auto there = expect_value(
+      default_pools::only().find(*other, *one.where, ISTHMUS_KIND_DEVICE, use::buffers));
+  EXPECT_NE(there.get(), first.get());
+}
+
+TEST(default_pools, refuse_what_the_device_lacks) {
+  rig sim;
+  expect_failure(default_pools::only().find(*sim.home, *sim.where, 7, use::buffers),
+                 ISTHMUS_ERROR_INVALID_ARGUMENT, "no USM kind");
+}
+
+TEST(default_pools, serve_buffers_without_a_resource) {
+  rig sim;
+  const auto from = find(sim);
+  const auto calls = sim.calls("allocate");
+  for (int each = 0; each < 100; ++each) {
+    const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    ASSERT_NE(made->pointer(), nullptr);
+  }
+  EXPECT_LE(sim.calls("allocate"), calls + 1);
+  EXPECT_GT(from->usage().held_bytes, 0U);
+}
+
+TEST(default_pools, are_left_out_in_a_function_that_a_resource_asks) {
+  rig sim;
+  const driver_serves_thread meanwhile;
+  const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  EXPECT_EQ(sim.calls("allocate"), 1U);
+  EXPECT_EQ(find(sim)->usage().held_bytes, 0U);
+}
+
+TEST(default_pools, return_by_age_what_was_not_needed) {
+  rig sim;
+  auto from = find(sim);
+  EXPECT_LE(from->window().end(), decay_window::clock::now() + default_pools::k_decay);
+  auto made = expect_value(buffer::create(*sim.on, {2 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+  made = {};
+  const auto now = decay_window::clock::now();
+  static_cast<void>(from->decay(now + 15s));
+  EXPECT_GE(from->usage().held_bytes, 2 * k_mib) << "it was in use in this window";
+  static_cast<void>(from->decay(now + 30s));
+  static_cast<void>(from->decay(now + 45s));
+  EXPECT_EQ(from->usage().held_bytes, 0U);
+}
+
+TEST(default_pools, call_no_driver_in_a_program_that_repeats_its_steps) {
+  rig sim;
+  auto from = find(sim);
+  const auto step = [&] {
+    auto large = expect_value(buffer::create(*sim.on, {3 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+    auto small = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  };
+  step();
+  auto now = decay_window::clock::now();
+  static_cast<void>(from->decay(now += 11s));
+  step();
+  static_cast<void>(from->decay(now += 11s));
+  step();
+  const auto before = from->usage();
+  for (int window = 0; window < 5; ++window) {
+    step();
+    static_cast<void>(from->decay(now += 11s));
+  }
+  const auto after = from->usage();
+  EXPECT_EQ(after.maps, before.maps);
+  EXPECT_EQ(after.unmaps, before.unmaps);
+}
+
+TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
+  rig sim;
+  default_pools::only().drop_unused();
+  const auto before = default_pools::only().count();
+  {
+    const auto made = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    default_pools::only().drop_unused();
+    EXPECT_EQ(default_pools::only().count(), before + 1);
+  }
+  default_pools::only().drop_unused();
+  EXPECT_EQ(default_pools::only().count(), before + 1) << "it holds memory";
+  find(sim)->trim(0);
+  default_pools::only().drop_unused();
+  EXPECT_EQ(default_pools::only().count(), before);
+}
+
+// A device that came and went leaves nothing once its pool is empty.
+TEST(default_pools, let_their_context_go) {
+  {
+    rig sim;
+    static_cast<void>(find(sim));
+  }
+  const auto before = default_pools::only().count();
+  EXPECT_GE(before, 1U);
+  default_pools::only().drop_unused();
+  EXPECT_LT(default_pools::only().count(), before);
+}
+
+}  // namespace
+}  // namespace isthmus::default_pools_test
