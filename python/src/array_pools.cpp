@@ -112,7 +112,7 @@ void bind_array_pools(nb::module_& module) {
   module.def(
       "default_pool", &default_pool_of, nb::arg("kind").none() = "device",
       nb::arg("device") = nb::none(), nb::arg("queue") = nb::none(), nb::kw_only(),
-      nb::arg("use") = "arrays",
+      nb::arg("use").none() = "arrays",
       nb::sig("def default_pool(kind: str = 'device', device: Device | str | None = None, queue: "
               "Queue | None = None, *, use: str = 'arrays') -> PoolResource"),
       "The pool that memory of that kind on that device comes from where no resource is named\n"

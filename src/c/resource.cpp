@@ -363,7 +363,10 @@ isthmus_status_t isthmus_resource_query(isthmus_resource_t* resource,
 void isthmus_live(isthmus_kind_t kind, uint64_t* count, uint64_t* bytes) noexcept {
   const bool known = kind >= ISTHMUS_KIND_UNKNOWN && kind <= ISTHMUS_KIND_HOST;
   let_go_on_demand();
-  const auto total = known ? process_live_counts().total(kind) : live_total{};
+  auto total = known ? process_live_counts().total(kind) : live_total{};
+  if (known && !os::is_forked_child()) {
+    default_pools::only().count_blocks(total, kind);
+  }
   if (count != nullptr) {
     *count = total.count;
   }

@@ -92,23 +92,49 @@ void default_pools::drop_unused() noexcept try {
   // They stay.
 }
 
-std::vector<ref<pool>> default_pools::all() {
-  std::vector<ref<pool>> found;
-  const std::lock_guard hold{lock_};
-  found.reserve(entries_.size());
-  for (const auto& each : entries_) {
-    found.push_back(each.which);
-  }
-  return found;
+bool default_pools::is_second_entry(std::size_t at) const noexcept {
+  return std::any_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(at),
+                     [&](const entry& each) { return each.which.get() == entries_[at].which.get(); });
 }
 
-std::size_t default_pools::trim() {
-  std::size_t given_back = 0;
-  for (const auto& each : all()) {
-    given_back += each->trim(0);
+ref<pool> default_pools::next(std::size_t& position) noexcept {
+  const std::lock_guard hold{lock_};
+  while (position < entries_.size()) {
+    if (const auto at = position++; !is_second_entry(at)) {
+      return entries_[at].which;
+    }
   }
+  return {};
+}
+
+template <class Visit>
+void default_pools::for_each(Visit&& visit) {
+  std::size_t position = 0;
+  while (const auto each = next(position)) {
+    visit(*each);
+  }
+}
+
+std::size_t default_pools::trim() noexcept {
+  std::size_t given_back = 0;
+  for_each([&](pool& each) { given_back += each.trim(0); });
   drop_unused();
   return given_back;
+}
+
+void default_pools::count_blocks(live_total& of, usm_kind kind) noexcept {
+  live_total chunks;
+  for_each([&](const pool& each) {
+    if (kind == ISTHMUS_KIND_UNKNOWN || kind == each.kind()) {
+      const auto seen = each.count();
+      of.count += seen.live_blocks;
+      of.bytes += seen.live;
+      chunks.count += seen.chunks;
+      chunks.bytes += seen.held;
+    }
+  });
+  of.count -= std::min(of.count, chunks.count);
+  of.bytes -= std::min(of.bytes, chunks.bytes);
 }
 
 bool default_pools::has(const pool& one) noexcept {
@@ -118,14 +144,8 @@ bool default_pools::has(const pool& one) noexcept {
 }
 
 std::size_t default_pools::count() noexcept {
-  const std::lock_guard hold{lock_};
   std::size_t found = 0;
-  for (auto each = entries_.begin(); each != entries_.end(); ++each) {
-    const auto same = std::find_if(entries_.begin(), each, [&](const entry& before) {
-      return before.which.get() == each->which.get();
-    });
-    found += same == each ? 1U : 0U;
-  }
+  for_each([&](const pool&) { ++found; });
   return found;
 }
 

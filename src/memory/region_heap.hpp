@@ -149,7 +149,7 @@ class region_heap {
   bool put_poison(index first, index count, ticket until) const noexcept;
   void put_poison_where_work_ended() const noexcept;
   void count_free(snapshot& seen) const;
-  [[nodiscard]] std::size_t live_in(slab& in) const noexcept;
+  [[nodiscard]] std::size_t live_blocks_in(slab& in) const noexcept;
   class stretches;
   [[nodiscard]] index whole_chunks_in(index first, index end) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;

@@ -11,6 +11,7 @@ namespace isthmus {
 void region_heap::count_free(snapshot& seen) const {
   const std::lock_guard hold{lock_};
   seen.held = source_.counts().held_bytes();
+  seen.chunks = regions_.size();
   runs_.visit_free(1, [&](index, index count, ticket until) {
     const auto nbytes = std::size_t{count} * k_grain_bytes;
     if (slots_.passed(until)) {
@@ -47,11 +48,8 @@ region_heap::index region_heap::whole_chunks_in(index first, index end) const no
   return found;
 }
 
-std::size_t region_heap::live_in(slab& in) const noexcept {
-  if (!table_->common().knows_live.load(k_relaxed)) {
-    return std::size_t{in.blocks} * in.block_bytes;
-  }
-  return in.count_live() * in.block_bytes;
+std::size_t region_heap::live_blocks_in(slab& in) const noexcept {
+  return table_->common().knows_live.load(k_relaxed) ? in.count_live() : in.blocks;
 }
 
 // A stretch of grains that no caller has serves one request once caches are flushed and neighbours
@@ -100,12 +98,16 @@ snapshot region_heap::count() const {
     index step = 1;
     auto* owner = at.is_slab() ? at.in_slab(std::memory_order_acquire) : nullptr;
     if (owner != nullptr && owner != last) {
-      seen.live += live_in(*owner);
+      const auto blocks = live_blocks_in(*owner);
+      seen.live += blocks * owner->block_bytes;
+      seen.live_blocks += blocks;
       last = owner;
     } else if (at.begins_run() || at.is.load(k_relaxed) == grain::state::free_head) {
       step = std::clamp(at.span.load(k_relaxed), step, grain_table::k_grains - in.first);
-      seen.live += at.is_live_run() ? std::size_t{step} * k_grain_bytes : 0;
-      if (!at.is_live_run() && (at.begins_run() || all_passed)) {
+      if (at.is_live_run()) {
+        seen.live += std::size_t{step} * k_grain_bytes;
+        ++seen.live_blocks;
+      } else if (at.begins_run() || all_passed) {
         without_callers.add(in.first, step);
       }
     }

@@ -185,7 +185,6 @@ def make(request: pytest.FixtureRequest) -> Make:
 @pytest.fixture(autouse=True)
 def no_leak(request: pytest.FixtureRequest) -> Iterator[None]:
     """No test leaves more memory than it found; the traceback of one that failed may hold some."""
-    _core._trim_default_pools()
     before = live()
     yield
     if request.node.stash.get(FAILED, False):

@@ -311,7 +311,6 @@ def test_a_freed_buffer(q: Queue, kind: str) -> None:
     assert "freed" in repr(made)
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_it_keeps_the_buffer(q: Queue, kind: str) -> None:
     gc.collect()
     before = live()[0]

@@ -176,7 +176,6 @@ def test_dlpack_copies(q: Queue, kind: str, key: Any) -> None:
     assert (got == MODEL[key]).all()
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_dlpacks_loan_outlives_the_array(q: Queue, host_kind: str) -> None:
     gc.collect()
     before = live()[0]

@@ -356,7 +356,6 @@ def test_sixty_four_dimensions(q: Queue, kind: str) -> None:
         made[None]
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_a_view_keeps_its_memory(q: Queue, kind: str) -> None:
     gc.collect()
     before = live()[0]

@@ -6,7 +6,7 @@ import gc
 from typing import TYPE_CHECKING
 
 import pytest
-from support import KINDS, message_has, noise, sim
+from support import KINDS, message_has, noise, sim, until
 
 import isthmus
 from isthmus import Buffer, Context, Device, Queue, memory
@@ -191,17 +191,19 @@ def test_a_resource_of_another_context(dev: Device) -> None:
         Buffer(8, queue=Queue(dev), resource=resource)
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_live_counts(q: Queue, kind: str) -> None:
     gc.collect()
     count, nbytes = live()
     of_kind = live(kind)
-    buffers = [Buffer(1000, kind=kind, queue=q) for _ in range(5)]
-    assert live() == (count + 5, nbytes + 5000)
-    assert live(kind) == (of_kind[0] + 5, of_kind[1] + 5000)
+    buffers = [Buffer(1024, kind=kind, queue=q) for _ in range(5)]
+    buffers.append(Buffer(3 << 20, kind=kind, queue=q))
+    more = 5 * 1024 + (3 << 20)
+    assert live() == (count + 6, nbytes + more)
+    assert live(kind) == (of_kind[0] + 6, of_kind[1] + more)
     empty, part = Buffer(0, kind=kind, queue=q), buffers[0][10:20]
-    assert live() == (count + 5, nbytes + 5000), "no bytes and slices cost no memory"
+    assert live() == (count + 6, nbytes + more), "no bytes and slices cost no memory"
     del buffers, empty, part
+    assert until(lambda: live() == (count, nbytes))
 
 
 def test_a_kind_that_the_device_has_not() -> None:

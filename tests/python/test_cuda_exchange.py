@@ -151,7 +151,6 @@ def test_kinds_and_devices(queue: Queue) -> None:
     [("device", (2, 0)), ("shared", (2, 0)), ("shared", (13, 0)), ("host", (3, 0))],
 )
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
-@pytest.mark.usefixtures("unpooled")
 def test_there_and_back(
     queue: Queue, kind: str, device: tuple[int, int], max_version: tuple[int, int] | None
 ) -> None:
@@ -234,7 +233,6 @@ def test_operations_wait_for_the_consumers_work(
 
 
 @pytest.mark.parametrize("given_back", [False, True])
-@pytest.mark.usefixtures("unpooled")
 def test_a_lent_buffer_freed_is_there_till_the_consumers_work_has_ended(
     queue: Queue, stranger: Stranger, large: int, given_back: bool
 ) -> None:

@@ -63,7 +63,6 @@ def test_device_kind_has_none(q: Queue) -> None:
         ((2, 3), b"dltensor_versioned"),
     ],
 )
-@pytest.mark.usefixtures("unpooled")
 def test_versions(
     q: Queue, host_kind: str, max_version: tuple[int, int] | None, name: bytes
 ) -> None:
@@ -83,7 +82,6 @@ def test_versions(
 
 
 @pytest.mark.parametrize("max_version", [None, (1, 0)])
-@pytest.mark.usefixtures("unpooled")
 def test_capsules_that_nobody_takes(
     q: Queue, host_kind: str, max_version: tuple[int, int] | None
 ) -> None:

@@ -90,7 +90,6 @@ def test_4_a_copy_outlives_its_source(q: Queue) -> None:
     assert device[-8:].to_numpy().view(np.int64)[0] == nbytes // 8 - 1
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_5_freeing_a_destination_blocks(q: Queue) -> None:
     # dpctl: "Freeing the destination of a copy in flight blocks the caller until it is done (184 ms
     # for 1 GiB)". Here it is held back by an event that completes only after the free has returned.

@@ -68,14 +68,17 @@ def test_no_numpy_until_an_array_is_asked_for() -> None:
     )
 
 
-def test_no_thread_is_started() -> None:
+def test_few_threads_are_started() -> None:
     python(
         "import isthmus, os\n"
-        "assert len(os.listdir('/proc/self/task')) == 1\n"
-        "buffer = isthmus.Buffer(64, kind='host', device='host')\n"
+        "threads = lambda: len(os.listdir('/proc/self/task'))\n"
+        "assert threads() == 1\n"
+        "buffer = isthmus.Buffer(64, resource=isthmus.memory.ProviderResource('host', 'host'))\n"
         "buffer.fill(3)\n"
         "assert buffer.tobytes() == bytes([3]) * 64\n"
-        "assert len(os.listdir('/proc/self/task')) == 1, 'a small copy needs no worker'\n"
+        "assert threads() == 1, 'a small copy needs no worker'\n"
+        "made = [isthmus.Buffer(64, kind='host', device='host') for _ in range(100)]\n"
+        "assert threads() == 2, 'one thread returns what pools do not need'\n"
     )
 
 

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 DATA = noise(1 << 16)
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_free(q: Queue, kind: str) -> None:
     buffer = Buffer(100, kind=kind, queue=q)
     before = live(kind)[0]
@@ -112,7 +111,6 @@ def test_dropping_gives_the_memory_back(q: Queue, kind: str) -> None:
 
 
 @pytest.mark.parametrize("export", [memoryview, np.asarray, np.from_dlpack])
-@pytest.mark.usefixtures("unpooled")
 def test_free_with_a_live_export(
     q: Queue, host_kind: str, export: Callable[[Buffer], object]
 ) -> None:
@@ -190,7 +188,6 @@ def test_a_queue_dropped_with_work_in_flight(dev: Device, kind: str, gate: Event
     assert (got == DATA).all()
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_recorded_work_holds_the_memory(q: Queue, kind: str, gate: Event) -> None:
     buffer = Buffer(100, kind=kind, queue=q)
     before = live(kind)
@@ -201,7 +198,6 @@ def test_recorded_work_holds_the_memory(q: Queue, kind: str, gate: Event) -> Non
     assert until(lambda: live(kind)[0] == before[0] - 1)
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_recorded_queues_hold_the_memory(dev: Device, q: Queue, kind: str, gate: Event) -> None:
     other = Queue(dev)
     ended = other.fence([gate])

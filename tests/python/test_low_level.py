@@ -74,7 +74,6 @@ def test_a_device_of_another_context(dev: Device) -> None:
 
 @pytest.mark.parametrize("alignment", [1, 8, 64, 256])
 @pytest.mark.two_places
-@pytest.mark.usefixtures("unpooled")
 def test_memory_of_each_kind(dev: Device, kind: str, alignment: int) -> None:
     before = live()
     ptr = allocated(dev, kind, 1024, alignment)
@@ -94,7 +93,6 @@ def test_memory_of_each_kind(dev: Device, kind: str, alignment: int) -> None:
     assert until(lambda: live() == before)
 
 
-@pytest.mark.usefixtures("unpooled")
 def test_a_pointer_that_is_dropped_frees(dev: Device) -> None:
     before = live()
     ptr = allocated(dev, "device", 1000)

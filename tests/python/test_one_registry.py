@@ -32,7 +32,6 @@ def live_through(library: ctypes.CDLL) -> int:
 
 @pytest.mark.parametrize("mode", WAYS)
 @pytest.mark.parametrize("name", [isthmus.get_library(), "libisthmus.so.0"])
-@pytest.mark.usefixtures("unpooled")
 def test_ctypes_and_the_module_count_the_same(name: str, mode: int) -> None:
     library = ctypes.CDLL(name, mode=mode)
     before = memory.live()[0]

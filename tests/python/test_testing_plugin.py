@@ -60,7 +60,7 @@ def test_sim_device_counts_and_fails() -> None:
     assert device.kinds == ("device", "host")
     before = testing.sim_calls(device, "allocate")
     buffer = isthmus.Buffer(4096, device=device)
-    assert testing.sim_calls(device, "allocate") == before + 1
+    assert testing.sim_calls(device, "allocate") > before
     assert testing.sim_state(device).device_bytes >= 4096
     with pytest.raises(isthmus.USMAllocationError):
         isthmus.Buffer(2 << 20, device=device)

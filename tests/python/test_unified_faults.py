@@ -217,7 +217,7 @@ def test_idle_buffers_give_up_their_device_copies(tracking: str, wants: str) -> 
     for number, buf in enumerate(idle):
         buf.fill(number).sync_to_device()
         buf.host[7] = 70  # dirty, or not: the host has it all
-    assert sim_state(device)[1] == 800_000
+    assert sim_state(device)[1] >= 800_000
     if wants == "buffer":
         wanted: Any = Buffer(600_000, device=device)
     else:
@@ -252,11 +252,11 @@ def test_what_is_in_use_is_not_given_up(tracking: str) -> None:
     dirty.sync_to_device()
     write_on_device(dirty, 2)
     with pytest.raises(USMAllocationError):
-        Buffer(600_000, device=device)
+        Buffer(500_000, device=device)
     assert (array.to_numpy() == 1).all()
     assert dirty.state is BufferState.DEVICE_DIRTY
     assert (dirty.host == 2).all()
-    held = Buffer(600_000, device=device)
+    held = Buffer(500_000, device=device)
     assert dirty.state is BufferState.HOST_ONLY
     assert in_hand.state is BufferState.SYNCHRONIZED
     with pytest.raises(USMAllocationError):

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from isthmus import _core
 from isthmus.memory import live
 
 Counts = Mapping[str, tuple[int, int]]  # kind -> (allocations, bytes)
@@ -24,8 +23,8 @@ def leak_check(timeout: float = _PATIENCE) -> Iterator[None]:
     """Fails with ``LeakError`` if more memory of Isthmus lives afterwards than before.
 
     Memory goes back once the work on it has ended: up to ``timeout`` seconds are given for that.
-    A pool counts by the pieces that it has of the driver: a small block that leaks into a piece
-    which was in use before is not found.
+    Memory of default pools counts by the block. Other pools count by the pieces that they have of
+    the driver: a small block that leaks into a piece which was in use before is not found.
     An exception that leaves the block keeps its variables alive: then nothing is checked.
     """
     before = live_now()
@@ -36,9 +35,8 @@ def leak_check(timeout: float = _PATIENCE) -> Iterator[None]:
 
 
 def live_now() -> Counts:
-    """What lives, once the garbage is gone and default pools have returned what they have free."""
+    """What lives, once the garbage is gone."""
     gc.collect()
-    _core._trim_default_pools()
     return {kind: live(kind) for kind in ("device", "shared", "host")}
 
 
