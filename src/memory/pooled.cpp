@@ -41,14 +41,24 @@ pooled_block run_block(grain& in, const void* pointer) noexcept {
           first->span.load(k_relaxed) * k_grain_bytes};
 }
 
+// Free memory of the pool that has the grain.
+error is_free_in_pool(const void* pointer, const grain& in) {
+  const auto owner = grain_table::of(&in).owner();
+  if (!owner) {
+    return not_allocated(pointer, "memory of a pool that ends");
+  }
+  return not_allocated(
+      pointer, fmt::format("free memory of a pool of {} memory on {}", kind_name(owner->kind()),
+                           owner->where().properties().filter));
+}
+
 }  // namespace
 
-error not_allocated(const void* pointer) {
-  return fail(
-      ISTHMUS_ERROR_INVALID_ARGUMENT,
-      "{} lies in memory of a pool or another resource that is not allocated: it was freed, "
-      "or never given out",
-      pointer);
+error not_allocated(const void* pointer, std::string_view in) {
+  return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
+              "{} is not allocated: it lies in {}; use an address in memory that was allocated and "
+              "not freed",
+              pointer, in);
 }
 
 pooled_block block_holding(grain& in, const void* pointer) noexcept {
@@ -71,22 +81,26 @@ result<ref<allocation>> pool::record(const pooled_block& of) {
 result<ref<allocation>> allocation_at(const void* pointer) {
   auto* in = process_page_map.find(pointer);
   if (in == nullptr) {
-    return process_registry().find(pointer);
+    auto known = process_registry().find(pointer);
+    if (!known && process_registry().is_returning(pointer)) {
+      return not_allocated(pointer, k_freed_in_use);
+    }
+    return known;
   }
   const auto found = block_holding(*in, pointer);
   if (found.first == nullptr) {
-    return not_allocated(pointer);
+    return is_free_in_pool(pointer, *in);
   }
   if (found.first->is_recorded()) {
     if (auto known = process_registry().find_block(found.start)) {
       return known;
     }
     if (process_registry().is_dying_block(found.start)) {
-      return not_allocated(pointer);
+      return not_allocated(pointer, k_freed_in_use);
     }
   }
   auto from = grain_table::of(in).owner();
-  return from ? from->record(found) : not_allocated(pointer);
+  return from ? from->record(found) : is_free_in_pool(pointer, *in);
 }
 
 }  // namespace isthmus

@@ -1,6 +1,8 @@
 #pragma once
 // Blocks of pools, found by address: by the page map, without a lock.
 
+#include <string_view>
+
 #include "memory/allocation.hpp"
 #include "memory/grain_table.hpp"
 #include "memory/slab.hpp"
@@ -45,9 +47,13 @@ struct bare_block {
 
 // The allocation that holds `pointer`, pooled memory or other. A pooled block that was handed out
 // as a bare pointer gets its record here: from now on what is done with it is ordered as with any
-// other allocation. Null: none of ours. INVALID_ARGUMENT: in a pool, but not allocated.
+// other allocation. Null: memory that the library does not manage. INVALID_ARGUMENT: memory that it
+// manages, but that is not allocated: free memory of a pool, or freed and still in use by work.
 // What other allocations lie in is the answer for these: `innermost_at` tells them apart.
 [[nodiscard]] result<ref<allocation>> allocation_at(const void* pointer);
-[[nodiscard]] error not_allocated(const void* pointer);
+
+// INVALID_ARGUMENT: where the pointer lies, as a part of a sentence.
+[[nodiscard]] error not_allocated(const void* pointer, std::string_view in);
+inline constexpr std::string_view k_freed_in_use = "memory that was freed while work used it";
 
 }  // namespace isthmus

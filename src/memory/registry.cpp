@@ -110,7 +110,9 @@ void registry::remove(allocation& record) noexcept {
 
 void registry::mark_dying(allocation& record) noexcept {
   auto& extent = record.entry_->extent;
-  extent.store(extent.load(std::memory_order_relaxed) | registry_entry::k_is_dying,
+  const bool is_adopted = record.origin_ == allocation::origin::foreign;
+  extent.store(extent.load(std::memory_order_relaxed) | registry_entry::k_is_dying |
+                   (is_adopted ? registry_entry::k_stays_with_owner : 0),
                std::memory_order_release);
 }
 
@@ -284,6 +286,11 @@ bool registry::is_dying(const void* pointer) noexcept {
       return !each.lies_within() && each.references() == 0;
     });
   });
+}
+
+bool registry::is_returning(const void* pointer) noexcept {
+  const auto found = look(pointer);
+  return found && found->is_dying && !found->stays_with_owner;
 }
 
 bool registry::is_dying_block(const void* base) noexcept {

@@ -48,6 +48,9 @@ class registry {
   [[nodiscard]] ref<allocation> find(const void* pointer, const memory_resource& from) noexcept;
   // Whether one holds it that nobody refers to any more and whose memory has not gone back yet.
   [[nodiscard]] bool is_dying(const void* pointer) noexcept;
+  // Whether that is memory of the library's, and no live allocation holds the pointer: the caller
+  // has freed it. Memory that was adopted stays with its owner, who may use it. Takes no lock.
+  [[nodiscard]] bool is_returning(const void* pointer) noexcept;
   // The same of a pool's block, by its base, which the page map tells: what the pool's memory lies
   // in may have a record too.
   [[nodiscard]] std::optional<known_memory> look_block(const void* base) noexcept;

@@ -20,6 +20,8 @@ struct known_memory {
   std::uintptr_t queue_key = 0;
   bool is_dying = false;   // nobody refers to it any more, and its memory has not gone back yet
   bool has_parts = false;  // other allocations lie in it
+  // Of a dying one: adopted, so that its memory stays with its owner.
+  bool stays_with_owner = false;
 };
 
 struct alignas(64) registry_entry {
@@ -39,6 +41,7 @@ struct alignas(64) registry_entry {
   static constexpr std::uint64_t k_is_dying = 0x10;
   static constexpr std::uint64_t k_is_block = 0x20;
   static constexpr std::uint64_t k_has_parts = 0x40;
+  static constexpr std::uint64_t k_stays_with_owner = 0x80;  // set together with `k_is_dying`
 
   // Stores release and loads acquire, so that who sees anything of a change sees the version that
   // was set before, and none of this moves past the version read after. Pre: under the lock, in a
@@ -77,7 +80,8 @@ struct alignas(64) registry_entry {
             from.load(k_acquire),
             queue_key.load(k_acquire),
             (seen & k_is_dying) != 0,
-            (seen & k_has_parts) != 0};
+            (seen & k_has_parts) != 0,
+            (seen & k_stays_with_owner) != 0};
   }
 };
 

@@ -156,6 +156,8 @@ TEST(registry, tells_of_the_living_where_something_dies) {
     const auto dying = process_registry().look(arena.data());
     ASSERT_TRUE(dying);
     EXPECT_TRUE(dying->is_dying);
+    EXPECT_TRUE(dying->stays_with_owner);
+    EXPECT_FALSE(process_registry().is_returning(arena.data()));
     for (const std::size_t nbytes : {std::size_t{4000}, std::size_t{60'000}, arena.size()}) {
       const auto live = adopted(nbytes);
       const auto seen = process_registry().look(arena.data() + 100);
@@ -170,6 +172,26 @@ TEST(registry, tells_of_the_living_where_something_dies) {
   while (process_registry().is_dying(arena.data())) {
     std::this_thread::yield();
   }
+}
+
+TEST(registry, knows_memory_that_was_freed_while_work_used_it) {
+  const auto on = host_queue();
+  auto record = *allocation::create(*on, {ISTHMUS_KIND_HOST, 1000, 0}, nullptr);
+  const auto* const base = static_cast<const std::byte*>(record->what().base);
+  const auto running = make_ref<host_event>();
+  record->uses().add({0, {0, 1000}, true}, running, record->uses().begin());
+  EXPECT_FALSE(process_registry().is_returning(base));
+  EXPECT_TRUE(*allocation_at(base));
+  record = {};
+  EXPECT_TRUE(process_registry().is_returning(base + 999));
+  const auto found = allocation_at(base);
+  ASSERT_FALSE(found);
+  EXPECT_EQ(found.failure().code(), ISTHMUS_ERROR_INVALID_ARGUMENT);
+  running->finish({});
+  while (process_registry().is_dying(base)) {
+    std::this_thread::yield();
+  }
+  EXPECT_FALSE(process_registry().is_returning(base));
 }
 
 ref<pool> shared_pool(queue& on) {
