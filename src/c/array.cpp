@@ -84,6 +84,9 @@ isthmus_status_t isthmus_fill_array(isthmus_queue_t* queue, const isthmus_array_
     ISTHMUS_TRY(check_cast(value_dtype, destination->dtype, casting));
     auto to = side_of(*destination, "destination", true);
     ISTHMUS_TRY(to);
+    auto target = target_of(to->place, to->layout.nbytes, object(queue), device_work::fill);
+    ISTHMUS_TRY(target);
+    to->place = *std::move(target);
     std::array<std::byte, k_largest_element> element{};
     convert_elements({element.data(), 0, static_cast<const std::byte*>(value), 0, 1},
                      conversion_of(destination->dtype, value_dtype), to->layout.item());

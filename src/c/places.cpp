@@ -1,6 +1,8 @@
 #include "c/places.hpp"
 
+#include "buffer/foreign.hpp"
 #include "core/sizes.hpp"
+#include "memory/facts.hpp"
 #include "memory/innermost.hpp"
 
 namespace isthmus::c {
@@ -61,7 +63,65 @@ result<endpoint> endpoint_at(void* start, const bytes_at& what) {
   return side;
 }
 
+error refuse_target(const void* pointer, const queue* on, device_work what) {
+  const char* const remedy =
+      what == device_work::fill
+          ? "fill it on the host, without a queue, or allocate it for the device"
+          : "only memory of a device moves: allocate it there, and name a queue";
+  if (on == nullptr) {
+    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} is no memory of the library's: {}", pointer,
+                remedy);
+  }
+  return fail(
+      ISTHMUS_ERROR_INVALID_ARGUMENT,
+      "neither the library nor the driver of {} knows {}, which is plain host memory or was "
+      "freed: {}",
+      on->where().properties().filter, pointer, remedy);
+}
+
+// Whether it fills memory that its driver does not know: any of the host's, or, of a driver that
+// has only SVM and cannot be queried, what may be SVM of another library.
+bool fills_unknown_memory(const device& by) noexcept {
+  return by.reaches_host_memory() || !by.can(ISTHMUS_CAN_USM);
+}
+
+// For the call alone, so that its order and its reach are those of other device memory. All of the
+// driver's allocation, where it says how much that is: other calls may use other parts meanwhile.
+result<ref<allocation>> record_foreign(queue& on, const endpoint& side, std::size_t nbytes) {
+  auto known = facts_of(on.home(), side.pointer);
+  if (known.nbytes == 0) {
+    known.base = side.pointer;
+    known.nbytes = nbytes;
+  }
+  return allocation::adopt(on, {known.base, known.nbytes, 1, ISTHMUS_KIND_DEVICE, true}, owner{},
+                           ref<allocation>{});
+}
+
 }  // namespace
+
+result<endpoint> target_of(endpoint side, std::size_t nbytes, queue* on, device_work what) {
+  if (side.memory || nbytes == 0) [[likely]] {
+    return side;
+  }
+  const bool is_fill = what == device_work::fill;
+  if (on == nullptr) {
+    return is_fill ? result<endpoint>{std::move(side)} : refuse_target(side.pointer, on, what);
+  }
+  auto kind = check_foreign(*on, {side.pointer, nbytes});
+  if (!kind && kind.failure().code() == ISTHMUS_ERROR_WRONG_CONTEXT &&
+      facts_of(on->home(), side.pointer).kind == ISTHMUS_KIND_UNKNOWN) {
+    return is_fill && fills_unknown_memory(on->where()) ? result<endpoint>{std::move(side)}
+                                                        : refuse_target(side.pointer, on, what);
+  }
+  ISTHMUS_TRY(kind);
+  if (*kind == ISTHMUS_KIND_DEVICE) {  // which the host cannot touch
+    auto memory = record_foreign(*on, side, nbytes);
+    ISTHMUS_TRY(memory);
+    side.memory = *std::move(memory);
+    side.preferred = on;
+  }
+  return side;
+}
 
 result<endpoint> endpoint_around(const isthmus_place_t& place, std::size_t before,
                                  std::size_t nbytes, bool writes) {

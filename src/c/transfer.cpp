@@ -135,15 +135,11 @@ result<fill_pattern> pattern_of(const void* bytes, size_t pattern_bytes, size_t 
   return made;
 }
 
-// Only USM of a device can be prefetched or advised on.
-result<endpoint> usm_at(const isthmus_place_t& place, size_t nbytes) {
-  auto side = endpoint_of(place, nbytes, false);
-  if (side && nbytes != 0 && !side->memory) {
-    return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
-                "{} is not memory of this library's: it stays where it is",
-                static_cast<void*>(side->pointer));
-  }
-  return side;
+result<endpoint> target_at(const isthmus_place_t& place, size_t nbytes, isthmus_queue_t* queue,
+                           device_work what) {
+  auto side = endpoint_of(place, nbytes, what == device_work::fill);
+  ISTHMUS_TRY(side);
+  return target_of(*std::move(side), nbytes, object(queue), what);
 }
 
 }  // namespace
@@ -249,7 +245,7 @@ isthmus_status_t isthmus_fill(isthmus_queue_t* queue, const isthmus_place_t* des
     ISTHMUS_NEEDS(pattern);
     auto bytes = pattern_of(pattern, pattern_bytes, nbytes);
     ISTHMUS_TRY(bytes);
-    auto to = endpoint_of(*destination, nbytes, true);
+    auto to = target_at(*destination, nbytes, queue, device_work::fill);
     ISTHMUS_TRY(to);
     return fill(object(queue), *to, *bytes, nbytes, std::move(options));
   });
@@ -260,7 +256,7 @@ isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t*
                                   isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](transfer_options options) -> submitted {
     ISTHMUS_NEEDS(place);
-    auto side = usm_at(*place, nbytes);
+    auto side = target_at(*place, nbytes, queue, device_work::hint);
     ISTHMUS_TRY(side);
     return prefetch(object(queue), *side, nbytes, to_host != 0, std::move(options));
   });
@@ -271,7 +267,7 @@ isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* p
                                 isthmus_event_t** event) noexcept {
   return operate(operation, event, [&](transfer_options options) -> submitted {
     ISTHMUS_NEEDS(place);
-    auto side = usm_at(*place, nbytes);
+    auto side = target_at(*place, nbytes, queue, device_work::hint);
     ISTHMUS_TRY(side);
     return advise(object(queue), *side, nbytes, advice, std::move(options));
   });
