@@ -140,6 +140,25 @@ def test_copies_to_an_address_that_only_the_driver_knows(queue: Queue, stranger:
     assert np.array_equal(back, [*DATA[:8], *[7] * 8, *DATA[16:]])
 
 
+def test_fills_at_an_address_that_only_the_driver_knows(queue: Queue, stranger: Stranger) -> None:
+    """By the device, also where the caller waits for it; past the end is an error."""
+    at, back = ctypes.c_uint64(), np.zeros(64, np.uint8)
+    assert stranger.cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(64)) == 0
+
+    def memory(nbytes: int) -> object:
+        return (ctypes.c_ubyte * nbytes).from_address(at.value)
+
+    queue.fill(memory(64), 5)
+    event = queue.fill(memory(32), 7, blocking=False)
+    assert event is not None
+    event.wait()
+    with pytest.raises(isthmus.OutOfRangeError):
+        queue.fill(memory(1 << 20), 1)
+    low_level.unsafe_copyto(queue.context, queue.device, back, at.value, 64).wait()
+    assert stranger.cuda.cuMemFree_v2(at) == 0
+    assert back.tolist() == [7] * 32 + [5] * 32
+
+
 def test_kinds_and_devices(queue: Queue) -> None:
     assert Buffer(8, kind="device", queue=queue).__dlpack_device__() == (2, 0)
     assert Buffer(8, kind="host", queue=queue).__dlpack_device__() == (1, 0)
