@@ -1114,8 +1114,14 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_open_ipc(const isthmus_ipc_handle_t*
 
 /* ---- copies, fills, prefetch, advice --------------------------------------------------------- */
 
-/* Where bytes lie: `offset` into `buffer`, or, with buffer NULL, `pointer` + `offset`: memory of
- * the caller's on the host, or USM in the registry, whose bounds are then held. */
+/* Where bytes lie: `offset` into `buffer`, or, with buffer NULL, `pointer` + `offset`, an address:
+ * - in a live allocation of the library's, whose bounds then hold (OUT_OF_RANGE);
+ * - in memory that the library manages but that is not allocated, because it was freed or never
+ *   allocated: INVALID_ARGUMENT. A pool with ISTHMUS_POOL_UNCHECKED takes all of its small blocks
+ *   for live;
+ * - elsewhere: for a copy plain host memory, which the host reads or writes. Device memory of
+ *   another library is copied by isthmus_buffer_adopt. For isthmus_fill, _prefetch and _advise see
+ *   there. */
 typedef struct isthmus_place_s {
   isthmus_buffer_t* buffer;
   void* pointer;
@@ -1174,20 +1180,23 @@ ISTHMUS_API isthmus_status_t isthmus_copy_nd(
     size_t dimensions, size_t item_bytes, const isthmus_operation_t* operation,
     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Repeats a pattern of 1, 2, 4, 8 or 16 bytes; `nbytes` must be a multiple of it. UNSUPPORTED by a
- * device that is not the host's from an address that is none. */
+ * device that is not the host's from an address that is none. An address that is not the library's
+ * memory is filled if the driver of `queue` knows it (memory of another library) or the device
+ * reaches plain host memory, else INVALID_ARGUMENT; the host fills it if `queue` is NULL. */
 ISTHMUS_API isthmus_status_t isthmus_fill(isthmus_queue_t* queue,
                                           const isthmus_place_t* destination, const void* pattern,
                                           size_t pattern_bytes, size_t nbytes,
                                           const isthmus_operation_t* operation,
                                           isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Asks the driver to move shared memory to the queue's device, or to the host; a hint that may do
- * nothing, UNSUPPORTED without ISTHMUS_CAN_PREFETCH. */
+ * nothing, UNSUPPORTED without ISTHMUS_CAN_PREFETCH. INVALID_ARGUMENT for an address that is
+ * neither the library's memory nor known to the driver of `queue`. */
 ISTHMUS_API isthmus_status_t isthmus_prefetch(isthmus_queue_t* queue, const isthmus_place_t* place,
                                               size_t nbytes, int to_host,
                                               const isthmus_operation_t* operation,
                                               isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* The driver's own advice number (OpenCL: cl_mem_advice_intel; CUDA: CUmem_advise, 0 for none);
- * UNSUPPORTED without ISTHMUS_CAN_ADVISE. */
+ * UNSUPPORTED without ISTHMUS_CAN_ADVISE. Addresses as for isthmus_prefetch. */
 ISTHMUS_API isthmus_status_t isthmus_advise(isthmus_queue_t* queue, const isthmus_place_t* place,
                                             size_t nbytes, uint32_t advice,
                                             const isthmus_operation_t* operation,

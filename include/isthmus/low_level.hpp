@@ -10,7 +10,9 @@
 //
 // "Unsafe" is what they are called there: memory of the host's must be as long as said, and live
 // until the copy has ended. The bounds of memory that these functions gave are held all the same
-// (out_of_range), and work on it is ordered with other work on it. Cost: an allocation is a pool's,
+// (out_of_range), and work on it is ordered with other work on it. invalid_argument for an address
+// in memory that was freed or that a pool has not allocated, and for plain host memory that is to
+// be prefetched, or filled by a device that does not reach it. Cost: an allocation is a pool's,
 // some ten nanoseconds; the rest as copies and fills. Threads: any.
 #pragma once
 
