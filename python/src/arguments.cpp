@@ -26,6 +26,9 @@ bool is_integral(nb::handle value) {
 
 // Of int itself, not of a subclass.
 nb::object as_integer(nb::handle value) {
+  if (PyLong_CheckExact(value.ptr()) != 0) {
+    return nb::borrow(value);
+  }
   if (PyIndex_Check(value.ptr()) == 0) {
     return {};
   }

@@ -20,7 +20,7 @@
 namespace isthmus::python {
 namespace {
 
-// What takes no longer than letting go of the lock would.
+// What takes no longer than releasing the lock, whether the host's allocator serves it or a pool.
 constexpr std::size_t k_quick_bytes = 64 * 1024;
 // Freeing so much takes the system a while.
 constexpr std::size_t k_slow_release_bytes = 4 * 1024 * 1024;
@@ -52,12 +52,12 @@ struct creation {
   }
 };
 
-// False where it may take longer than letting go of the lock, which is kept, or needs a driver that
-// may wait for it.
+// False where it may take longer than releasing the lock, which is kept, or needs a driver that may
+// wait for it.
 bool create_quickly(const creation& create, buffer_handle& made) {
   const bool is_pool = create.from != nullptr && create.from->is_pool;
-  const bool asks_nobody = create.on.on_host ? create.from == nullptr || is_pool : is_pool;
-  if (!asks_nobody || create.nbytes > k_quick_bytes) {
+  const bool is_short_on_host = create.on.on_host && create.nbytes <= k_quick_bytes;
+  if (!is_pool && (create.from != nullptr || !is_short_on_host)) {
     return false;
   }
   std::optional<carrying> exceptions;  // of functions that what the pool stands on calls
@@ -66,7 +66,7 @@ bool create_quickly(const creation& create, buffer_handle& made) {
   }
   isthmus_status_t status;
   {
-    const no_waits meanwhile{!create.on.on_host};
+    const no_waits at_hand{!is_short_on_host};
     status = create(made);
   }
   const bool is_short = status == ISTHMUS_ERROR_OUT_OF_MEMORY;

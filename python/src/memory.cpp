@@ -34,7 +34,9 @@ nb::object given_or_invalid(nb::handle argument) {
 void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handle alignment,
                    nb::handle queue) {
   const auto nbytes = to_integer(size, "nbytes");
-  if (PyObject_RichCompareBool(nbytes.ptr(), nb::int_(0).ptr(), Py_LE) == 1) {
+  int overflow = 0;
+  const long long number = PyLong_AsLongLongAndOverflow(nbytes.ptr(), &overflow);
+  if (overflow < 0 || (overflow == 0 && number <= 0)) {
     raise_python(PyExc_ValueError, "nbytes must be positive, not %R: isthmus.Buffer may have none",
                  nbytes.ptr());
   }

@@ -16,7 +16,10 @@ std::size_t to_allocation_size(nb::handle value, const char* name, isthmus_kind_
                                const queue& queue) {
   const nb::object integer = to_integer(value, name);
   int overflow = 0;
-  static_cast<void>(PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow));
+  const long long number = PyLong_AsLongLongAndOverflow(integer.ptr(), &overflow);
+  if (overflow == 0 && number >= 0) {
+    return static_cast<std::size_t>(number);
+  }
   if (overflow > 0) {
     const nb::object reason = nb::steal(PyUnicode_FromFormat("%s of %U does not fit in 63 bits",
                                                              name, shown_integer(integer).ptr()));

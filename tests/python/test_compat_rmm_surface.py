@@ -309,3 +309,16 @@ import sys
 import isthmus.compat.rmm, isthmus.compat.rmm.mr, isthmus.compat.rmm.statistics
 assert "rmm" not in sys.modules
 """)
+
+
+def test_the_questions_about_devices_need_no_import() -> None:
+    """As in RMM, where ``import rmm`` is enough for ``rmm._cuda.gpu``."""
+    pytest.importorskip("cuda.bindings.runtime")
+    python(
+        "import isthmus.compat.rmm as rmm\n"
+        "assert callable(rmm._cuda.gpu.getDevice)\n"
+        "try:\n"
+        "    rmm._cuda.nothing\n"
+        "except AttributeError as error:\n"
+        "    assert 'nothing' in str(error)\n"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from ctypes import CDLL, PyDLL, byref, c_int, c_uint, c_void_p
 from functools import cache
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from isthmus import Device, DriverError
@@ -67,6 +68,13 @@ def _primary_context(device: Device) -> c_void_p:
     check("cuDeviceGet", driver.cuDeviceGet(byref(handle), c_int(number)))
     check("cuDevicePrimaryCtxRetain", driver.cuDevicePrimaryCtxRetain(byref(context), handle))
     return context
+
+
+def __getattr__(name: str) -> Any:
+    """``rmm._cuda.gpu``, as RMM has it once it is imported; needs cuda.bindings."""
+    if name == "gpu":
+        return import_module(".gpu", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @contextmanager
