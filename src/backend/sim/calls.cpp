@@ -10,8 +10,8 @@ namespace isthmus::sim {
 namespace {
 
 constexpr std::array<const char*, k_calls> k_names = {
-    "allocate", "free",  "context",  "queue",  "copy", "copy_2d", "copy_ranges", "fill",
-    "fence",    "event", "prefetch", "advise", "map",  "any",     "violation"};
+    "allocate", "free",  "context",  "queue",  "copy", "copy_2d",   "copy_ranges", "fill",
+    "fence",    "event", "prefetch", "advise", "map",  "operation", "any",         "violation"};
 
 }  // namespace
 
@@ -38,6 +38,15 @@ error call_log::record(call kind, const std::string& filter) {
   return fail(code,
               "{}: {} call number {} (number {} of all calls) failed, as the option 'fail' asked",
               filter, call_name(kind), made(kind), made(call::any));
+}
+
+error call_log::record_operation(const std::string& filter) {
+  ++count(call::operation);
+  if (!take_fault(call::operation)) {
+    return {};
+  }
+  return fail(ISTHMUS_ERROR_DRIVER, "{}: operation number {} failed, as the option 'fail' asked",
+              filter, made(call::operation));
 }
 
 void call_log::add(const fault& planned) {

@@ -12,8 +12,9 @@
 
 namespace isthmus::sim {
 
-// `any` counts them all. `violation` is no call: it counts what no correct program does, memory
-// freed under an operation or freed twice.
+// `any` counts them all. Two are no calls: `operation` counts the copies and fills that the device
+// came to, long after their calls may have returned; `violation` what no correct program does,
+// memory freed under an operation or freed twice.
 enum class call : std::uint8_t {
   allocate,
   free,
@@ -28,6 +29,7 @@ enum class call : std::uint8_t {
   prefetch,
   advise,
   map,
+  operation,
   any,
   violation
 };
@@ -49,6 +51,8 @@ class call_log {
  public:
   // Counts a call; the error that it is to fail with, if it is.
   [[nodiscard]] error record(call kind, const std::string& filter);
+  // Counts an operation that is about to move bytes; the error that it ends with instead, if any.
+  [[nodiscard]] error record_operation(const std::string& filter);
   void record_violation() noexcept { ++count(call::violation); }
   [[nodiscard]] std::uint64_t made(call kind) const noexcept { return counts_[index(kind)]; }
 

@@ -82,7 +82,7 @@ class engine : public std::enable_shared_from_this<engine> {
 
   // With the lock held.
   [[nodiscard]] bool is_early();
-  [[nodiscard]] error verdict(operation& head) const;
+  [[nodiscard]] error verdict(operation& head);
   [[nodiscard]] bool may_run(const lane& on) const;
   void enqueue(const ref<operation>& submitted, std::size_t blockers, std::uint32_t foreign,
                isthmus::queue& from);

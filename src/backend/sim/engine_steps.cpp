@@ -144,14 +144,17 @@ bool engine::may_run(const lane& on) const {
   return head.blockers_ == 0 && (head.early_ || head.number_ < on.wanted_below);
 }
 
-error engine::verdict(operation& head) const {
+error engine::verdict(operation& head) {
   if (lost_) {
     return lost_error();
   }
   if (head.broken_) {
     return head.broken_;
   }
-  return any_freed(head.work_) ? used_after_free() : error{};
+  if (any_freed(head.work_)) {
+    return used_after_free();
+  }
+  return head.work_.what == action::nothing ? error{} : log_.record_operation(filter_);
 }
 
 void engine::run(const std::shared_ptr<lane>& on, agenda& next) noexcept {

@@ -110,6 +110,33 @@ TEST(sim_fault, any_counts_them_all) {
   EXPECT_TRUE(sim.on->fence({}));
 }
 
+// Its call has returned: what depends on it fails too, and what follows it in the queue runs.
+TEST(sim_fault, an_operation_may_fail_once_the_device_comes_to_it) {
+  for (const auto* effect : {"effect=early", "effect=late"}) {
+    rig sim{effect};
+    const auto second = expect_value(sim.home->create_queue(*sim.where));
+    const unsigned char from = 1;
+    unsigned char first = 0;
+    unsigned char failed = 0;
+    unsigned char next = 0;
+    const auto gate = make_ref<host_event>();
+    sim.configure("fail=operation:2");
+    EXPECT_TRUE(sim.copy(&first, &from, 1)->wait({}));
+    static_cast<void>(expect_value(sim.on->fence({})));  // moves nothing
+    const auto refused = sim.copy(&failed, &from, 1, {gate});
+    const auto dependent = expect_value(second->fence(std::vector{refused}));
+    const auto follower = sim.copy(&next, &from, 1);
+    gate->finish({});
+    expect_failure(refused->wait({}), ISTHMUS_ERROR_DRIVER, "operation number 2");
+    expect_failure(dependent->wait({}), ISTHMUS_ERROR_DEPENDENCY, "operation number 2");
+    EXPECT_TRUE(follower->wait({}));
+    EXPECT_EQ(first, 1);
+    EXPECT_EQ(failed, 0);
+    EXPECT_EQ(next, 1);
+    EXPECT_EQ(sim.calls("operation"), 3U);
+  }
+}
+
 TEST(sim_fault, a_device_can_begin_with_faults) {
   auto where = expect_value(create_simulated_device("fail=context:1"));
   expect_failure(where->default_queue(), ISTHMUS_ERROR_DRIVER, "context call number 1");
