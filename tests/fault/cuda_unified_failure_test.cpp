@@ -1,21 +1,14 @@
 // Copies of a unified buffer that the driver refuses, when they are submitted or once a held queue
-// comes to them. After each of them: a retry gives the right bytes, there is no conflict that nobody
-// made, and the failure was reported, once.
-#include <array>
-
+// comes to them. After each of them: a retry gives the right bytes, there is no conflict that
+// nobody made, and the failure was reported, once.
 #include "cuda_relay.hpp"
-#include "support/bytes.hpp"
-#include "support/unified.hpp"
+#include "unified_failure.hpp"
 
 namespace {
 
 using namespace support;
 
-constexpr std::size_t k_bytes = 50'000;
 constexpr long k_most_failing = 40;
-
-enum class path { device, blocking, together, with_event };
-constexpr std::array k_paths{path::device, path::blocking, path::together, path::with_event};
 
 class cuda_unified_failure : public on_cuda_relay {
  protected:
@@ -28,19 +21,8 @@ class cuda_unified_failure : public on_cuda_relay {
     queue_ = {};
     on_cuda_relay::TearDown();
   }
-  unified make(im::tracking_means means, im::winner wins = im::winner::none,
-               std::size_t nbytes = k_bytes) const {
-    im::unified_options how;
-    how.on = queue_;
-    how.separate = true;
-    how.tracking = means;
-    how.on_conflict = wins;
-    return unified(nbytes, how);
-  }
-  static std::vector<im::tracking_means> all_means() {
-    std::vector all{im::tracking_means::bytes, im::tracking_means::hashes};
-    if (tells_pages()) all.push_back(im::tracking_means::pages);
-    return all;
+  unified make(im::tracking_means means, im::winner wins = im::winner::none) const {
+    return make_separate(queue_, means, wins);
   }
   // Whether the call after `n` others was there to fail.
   bool reached() const { return relay_.fail_after(-1, relayed::takes, k_unknown) < 0; }
@@ -48,24 +30,9 @@ class cuda_unified_failure : public on_cuda_relay {
   im::queue queue_;
 };
 
-bytes of_value(int value, std::size_t nbytes = k_bytes) {
-  return bytes(nbytes, static_cast<std::byte>(value));
-}
-
-// The status of what a call throws; ok if it does not.
-template <class Call>
-im::status status_of(Call&& call) {
-  try {
-    call();
-    return im::status::ok;
-  } catch (const im::error& problem) {
-    return problem.status();
-  }
-}
-
 TEST_F(cuda_unified_failure, of_an_upload_is_reported_and_fails_what_depends_on_it) {
-  for (const auto means : all_means()) {
-    for (const auto way : k_paths) {
+  for (const auto means : usable_means()) {
+    for (const auto way : k_upload_paths) {
       int uploads_failed = 0;
       for (long n = 0; n < k_most_failing; ++n) {
         SCOPED_TRACE(name_of(means) + ", path " + std::to_string(static_cast<int>(way)) +
@@ -78,12 +45,8 @@ TEST_F(cuda_unified_failure, of_an_upload_is_reported_and_fails_what_depends_on_
         const im::host_event gate;
         (void)queue_.fence({gate});
         std::ranges::fill(view, std::byte{2});
-        im::event sent;
-        if (way == path::device) (void)it.device();
-        if (way == path::blocking) it.sync_to_device();
-        if (way == path::together) im::synchronize(it);
-        if (way == path::with_event) sent = it.sync_to_device_async(it.all());
-        bytes got(k_bytes), late(k_bytes);
+        const im::event sent = send_by(way, it);
+        bytes got(k_failing_bytes), late(k_failing_bytes);
         const im::event read = im::copy_async(std::span(got), there);
         relay_.fail_after(n, relayed::takes, k_unknown);
         gate.complete();
@@ -118,7 +81,7 @@ TEST_F(cuda_unified_failure, of_an_upload_is_reported_and_fails_what_depends_on_
 
 // A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
 TEST_F(cuda_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
-  for (const auto means : all_means()) {
+  for (const auto means : usable_means()) {
     int uploads_failed = 0;
     for (long n = 0; n < 8; ++n) {
       SCOPED_TRACE(name_of(means) + ", call " + std::to_string(n));
@@ -183,43 +146,62 @@ TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritte
   EXPECT_GT(uploads_failed, 0);
 }
 
-// What a failed download leaves behind is no write of the host's, whichever side wins.
-TEST_F(cuda_unified_failure, of_a_download_invents_no_writes_of_the_host) {
-  for (const auto means : all_means()) {
+// What a failed download leaves behind is no write of the host's, whichever side wins. One range is
+// copied to where it belongs, and may be there when the driver refuses to record its end; several
+// are scattered once they have come.
+class cuda_unified_download : public cuda_unified_failure {
+ protected:
+  struct kind_of_download {
+    im::tracking_means means;
+    im::winner wins;
+    bool waits;
+    std::vector<std::size_t> begins;  // of what the device wrote
+  };
+
+  // How many failed, with one call after the other made to fail.
+  int fail_in_turn(const kind_of_download& what) {
+    int failures = 0;
+    for (long n = 0; n < k_most_failing; ++n) {
+      SCOPED_TRACE(name_of(what.means) + ", winner " + std::to_string(static_cast<int>(what.wins)) +
+                   ", " + std::to_string(what.begins.size()) + " ranges, call " +
+                   std::to_string(n));
+      const unified it = make(what.means, what.wins);
+      const auto view = it.host();
+      std::ranges::fill(view, std::byte{1});
+      const im::buffer there = it.device();
+      auto want = of_value(1);
+      for (const auto at : what.begins) {
+        fill_on_device(it, there, {at, at + 100}, 9);
+        std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(at), 100, std::byte{9});
+      }
+      queue_.wait();
+      relay_.fail_after(n, relayed::takes, k_unknown);
+      const auto outcome = status_of([&] {
+        if (what.waits) return it.sync_to_host();
+        const im::event got = it.sync_to_host_async(it.all());
+        if (got) got.wait();
+      });
+      const bool was_reached = reached();
+      failures += outcome == im::status::driver ? 1 : 0;
+      EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "a retry";
+      EXPECT_TRUE(same(view.span(), want));
+      it.sync_to_device();
+      EXPECT_TRUE(same(read(there), want));
+      EXPECT_EQ(it.state(), im::unified_state::synchronized);
+      if (HasFailure() || !was_reached) break;
+    }
+    return failures;
+  }
+};
+
+TEST_F(cuda_unified_download, that_fails_invents_no_writes_of_the_host) {
+  for (const auto means : usable_means()) {
     for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
       for (const bool waits : {true, false}) {
-        int failures = 0;
-        for (long n = 0; n < k_most_failing; ++n) {
-          SCOPED_TRACE(name_of(means) + ", winner " + std::to_string(static_cast<int>(wins)) +
-                       ", call " + std::to_string(n));
-          const unified it = make(means, wins);
-          const auto view = it.host();
-          std::ranges::fill(view, std::byte{1});
-          const im::buffer there = it.device();
-          auto want = of_value(1);
-          for (const std::size_t at : {std::size_t{100}, std::size_t{30'000}}) {
-            im::fill(there.slice(at, 100), std::byte{9});
-            it.mark_device({at, at + 100});
-            std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(at), 100, std::byte{9});
-          }
-          queue_.wait();
-          relay_.fail_after(n, relayed::takes, k_unknown);
-          const auto outcome = status_of([&] {
-            if (waits) return it.sync_to_host();
-            const im::event got = it.sync_to_host_async(it.all());
-            if (got) got.wait();
-          });
-          const bool was_reached = reached();
-          failures += outcome == im::status::driver ? 1 : 0;
-          EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "a retry";
-          EXPECT_TRUE(same(view.span(), want));
-          it.sync_to_device();
-          EXPECT_TRUE(same(read(there), want));
-          EXPECT_EQ(it.state(), im::unified_state::synchronized);
+        for (const auto& begins : {std::vector<std::size_t>{100}, {100, 30'000}}) {
+          EXPECT_GT(fail_in_turn({means, wins, waits, begins}), 0);
           if (HasFailure()) return;
-          if (!was_reached) break;
         }
-        EXPECT_GT(failures, 0);
       }
     }
   }

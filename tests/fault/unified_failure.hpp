@@ -1,0 +1,67 @@
+#pragma once
+// What tests of failed copies of a unified buffer have in common, on whatever device.
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "support/bytes.hpp"
+#include "support/unified.hpp"
+
+namespace support {
+
+inline constexpr std::size_t k_failing_bytes = 50'000;
+
+// The ways in which what the host wrote gets to the device.
+enum class upload_path { device, blocking, together, with_event };
+inline constexpr std::array k_upload_paths{upload_path::device, upload_path::blocking,
+                                           upload_path::together, upload_path::with_event};
+
+// The event is null where the way has none.
+inline im::event send_by(upload_path way, const unified& it) {
+  if (way == upload_path::device) (void)it.device();
+  if (way == upload_path::blocking) it.sync_to_device();
+  if (way == upload_path::together) im::synchronize(it);
+  return way == upload_path::with_event ? it.sync_to_device_async(it.all()) : im::event{};
+}
+
+inline unified make_separate(const im::queue& on, im::tracking_means means,
+                             im::winner wins = im::winner::none,
+                             std::size_t nbytes = k_failing_bytes) {
+  im::unified_options how;
+  how.on = on;
+  how.separate = true;
+  how.tracking = means;
+  how.on_conflict = wins;
+  return unified(nbytes, how);
+}
+
+inline std::vector<im::tracking_means> usable_means() {
+  std::vector all{im::tracking_means::bytes, im::tracking_means::hashes};
+  if (tells_pages()) all.push_back(im::tracking_means::pages);
+  return all;
+}
+
+inline bytes of_value(int value, std::size_t nbytes = k_failing_bytes) {
+  return bytes(nbytes, static_cast<std::byte>(value));
+}
+
+// What a kernel would do: `value` to that range of the device copy, which is `there`.
+inline void fill_on_device(const unified& it, const im::buffer& there,
+                           const im::element_range& range, int value) {
+  im::fill(there.slice(range.begin, range.end - range.begin), static_cast<std::byte>(value));
+  it.mark_device(range);
+}
+
+// The status of what a call throws; ok if it does not.
+template <class Call>
+im::status status_of(Call&& call) {
+  try {
+    call();
+    return im::status::ok;
+  } catch (const im::error& problem) {
+    return problem.status();
+  }
+}
+
+}  // namespace support
