@@ -96,6 +96,16 @@ TYPED_TEST(life_test, runs_through_without_faults) {
   EXPECT_EQ(this->run("effect=random,seed=7"), 0);
 }
 
+// Once the device comes to it, which may be after its call has returned.
+using unified_life_test = life_test<unified_scenario>;
+
+TEST_F(unified_life_test, survives_the_failure_of_every_operation) {
+  fail_in_turn<unified_scenario>("operation", "");
+}
+TEST_F(unified_life_test, survives_the_failure_of_every_operation_with_late_effects) {
+  fail_in_turn<unified_scenario>("operation", ",effect=late", 2);
+}
+
 TYPED_TEST(life_test, survives_the_loss_of_the_device_at_any_call) {
   for (int n = 0; n < k_most_calls; n = next_call(n, every_nth(), 1)) {
     const std::string options = n == 0 ? "lost=now" : "lost=" + std::to_string(n);

@@ -1,0 +1,140 @@
+// Copies of a unified buffer that fail when the simulated device comes to them, by each means of
+// finding writes. Their calls have returned: the next call on the buffer reports the failure, once,
+// or else the copy's own event does. A retry gives the right bytes, and there is no conflict that
+// nobody made.
+#include "unified_failure.hpp"
+
+namespace {
+
+using namespace support;
+
+class sim_unified_failure : public leak_checked,
+                            public ::testing::WithParamInterface<im::tracking_means> {
+ protected:
+  void SetUp() override {
+    leak_checked::SetUp();
+    if (GetParam() == im::tracking_means::pages && !tells_pages()) {
+      GTEST_SKIP() << "the kernel does not tell written pages here";
+    }
+  }
+  // On a new device each time, once for each moment at which its operations move their bytes.
+  template <class Body>
+  static void on_each(Body body) {
+    for (const std::string effect : {"effect=early", "effect=late"}) {
+      SCOPED_TRACE(effect);
+      const im::sim_device device(effect);
+      body(device, im::queue(device));
+      EXPECT_EQ(device.calls("violation"), 0u);
+    }
+  }
+  static void fail_next(const im::sim_device& device) { device.configure("fail=operation:1"); }
+
+  static unified make(const im::queue& on, im::winner wins = im::winner::none) {
+    return make_separate(on, GetParam(), wins);
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(means, sim_unified_failure,
+                         ::testing::Values(im::tracking_means::bytes, im::tracking_means::hashes,
+                                           im::tracking_means::pages),
+                         [](const auto& each) { return name_of(each.param); });
+
+TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
+  for (const auto way : k_upload_paths) {
+    SCOPED_TRACE("path " + std::to_string(static_cast<int>(way)));
+    on_each([&](const im::sim_device& device, const im::queue& queue) {
+      const unified it = make(queue);
+      const auto view = it.host();
+      std::ranges::fill(view, std::byte{1});
+      const im::buffer there = it.device();
+      queue.wait();
+      const im::host_event gate;
+      (void)queue.fence({gate});
+      std::ranges::fill(view, std::byte{2});
+      const im::event sent = send_by(way, it);
+      bytes got(k_failing_bytes), late(k_failing_bytes);
+      const im::event before = im::copy_async(std::span(got), there);
+      fail_next(device);
+      gate.complete();
+      EXPECT_EQ(status_of([&] { before.wait(); }), im::status::dependency);
+      queue.wait();
+      EXPECT_EQ(it.state(), im::unified_state::host_dirty);
+      EXPECT_EQ(status_of([&] { im::copy(std::span(late), there); }), im::status::dependency);
+      if (sent) {
+        EXPECT_EQ(status_of([&] { sent.wait(); }), im::status::driver);
+      } else {
+        EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
+      }
+      EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok) << "reported once";
+      EXPECT_TRUE(same(read(there), of_value(2)));
+      EXPECT_TRUE(same(it.host_read(), of_value(2)));
+      EXPECT_EQ(it.state(), im::unified_state::synchronized);
+    });
+  }
+}
+
+// A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
+TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
+  on_each([](const im::sim_device& device, const im::queue& queue) {
+    const unified it = make(queue);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    (void)it.device();
+    queue.wait();
+    const im::host_event gate;
+    (void)queue.fence({gate});
+    std::ranges::fill(view, std::byte{2});
+    const im::buffer there = it.device();
+    const im::event kernel = im::fill_async(there.slice(100, 50), std::byte{9});
+    it.mark_device({100, 150});
+    fail_next(device);
+    gate.complete();
+    queue.wait();
+    EXPECT_NO_THROW(kernel.wait());
+    EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::driver);
+    EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "reported once";
+    it.sync_to_device();
+    auto want = of_value(2);
+    std::fill_n(want.begin() + 100, 50, std::byte{9});
+    EXPECT_TRUE(same(view.span(), want));
+    EXPECT_TRUE(same(read(there), want));
+  });
+}
+
+// By the call that waits for it, by its event, or by the next call.
+TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_owed) {
+  enum class reported_by { the_call, its_event, the_next_call };
+  for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
+    for (const auto by :
+         {reported_by::the_call, reported_by::its_event, reported_by::the_next_call}) {
+      SCOPED_TRACE("winner " + std::to_string(static_cast<int>(wins)) + ", reported by " +
+                   std::to_string(static_cast<int>(by)));
+      on_each([&](const im::sim_device& device, const im::queue& queue) {
+        const unified it = make(queue, wins);
+        const auto view = it.host();
+        std::ranges::fill(view, std::byte{1});
+        const im::buffer there = it.device();
+        auto want = of_value(1);
+        for (const std::size_t at : {std::size_t{100}, std::size_t{30'000}}) {
+          fill_on_device(it, there, {at, at + 100}, 9);
+          std::fill_n(want.begin() + static_cast<std::ptrdiff_t>(at), 100, std::byte{9});
+        }
+        queue.wait();
+        fail_next(device);
+        im::event got;
+        if (by != reported_by::the_call) got = it.sync_to_host_async(it.all());
+        queue.wait();
+        EXPECT_EQ(status_of([&] { by == reported_by::its_event ? got.wait() : it.sync_to_host(); }),
+                  im::status::driver);
+        EXPECT_EQ(it.state(), im::unified_state::device_dirty);
+        EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "reported once";
+        EXPECT_TRUE(same(view.span(), want));
+        it.sync_to_device();
+        EXPECT_TRUE(same(read(there), want));
+        EXPECT_EQ(it.state(), im::unified_state::synchronized);
+      });
+    }
+  }
+}
+
+}  // namespace
