@@ -106,9 +106,7 @@ result<std::vector<ref<event>>> queue::translate(wait_list after) {
       continue;
     }
     auto imported = import(*given);
-    if (!imported) {
-      return imported.take_error();
-    }
+    ISTHMUS_TRY(imported);
     pending.push_back(*std::move(imported));
   }
   return pending;
@@ -315,9 +313,15 @@ result<void> queue::stand_behind(wait_list before) {
   return {};
 }
 
+// A function that is refused, at once or for want of a thread, goes with the lock released.
 result<ref<event>> queue::run(std::unique_ptr<host_function> function, wait_list after) {
-  return submit<std::unique_lock<std::shared_mutex>>(
-      after, [&](wait_list known) { return do_run(std::move(function), known); });
+  function_start start;
+  auto submitted = submit<std::unique_lock<std::shared_mutex>>(
+      after, [&](wait_list known) { return do_run(function, known, start); });
+  if (start.turn != nullptr) {
+    start.reached->on_complete(*start.turn);
+  }
+  return submitted;
 }
 
 result<ref<event>> queue::do_prefetch(const void*, std::size_t, bool, wait_list) {

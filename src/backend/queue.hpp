@@ -162,10 +162,16 @@ class queue : public ref_counted {
   [[nodiscard]] virtual result<ref<event>> do_fence(wait_list after) = 0;
   // The default: fences know their times.
   [[nodiscard]] virtual result<ref<event>> do_mark() { return do_fence({}); }
+  // What starts a function; attached once the queue's lock is released. Where no thread can be had
+  // the function ends there, and what it owns may submit to this queue as it goes.
+  struct function_start {
+    ref<event> reached;
+    continuation* turn = nullptr;  // null: nothing is left to attach
+  };
   // The default: a fence, then a thread of the library, then a host event that the queue waits for.
-  // Needs ISTHMUS_CAN_WAIT_FOR_HOST.
-  [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function> function,
-                                                  wait_list after);
+  // Needs ISTHMUS_CAN_WAIT_FOR_HOST. Where it fails the function is the caller's still.
+  [[nodiscard]] virtual result<ref<event>> do_run(std::unique_ptr<host_function>& function,
+                                                  wait_list after, function_start& start);
   [[nodiscard]] virtual error refuse_recorded() const { return {}; }
   // Whether `candidate` can stand in `after` as it is: an event of this driver and context.
   [[nodiscard]] virtual bool knows(event& candidate) const noexcept = 0;

@@ -4,6 +4,7 @@
 
 #include "backend/library_threads.hpp"
 #include "backend/queue.hpp"
+#include "core/undo.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -19,6 +20,9 @@ class function_turn final : public continuation {
         home_{&home},
         ended_{std::move(ended)},
         gate_{std::move(gate)} {}
+
+  // In place of being attached.
+  [[nodiscard]] std::unique_ptr<host_function> give_back() noexcept { return std::move(function_); }
 
   void run(event& reached) noexcept override {
     // Where it does not run it is dropped there too: what it owns may call the driver as it goes.
@@ -51,7 +55,8 @@ class function_turn final : public continuation {
 
 }  // namespace
 
-result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_list after) {
+result<ref<event>> queue::do_run(std::unique_ptr<host_function>& function, wait_list after,
+                                 function_start& start) {
   if (!where_.can(ISTHMUS_CAN_WAIT_FOR_HOST)) {
     return fail(ISTHMUS_ERROR_UNSUPPORTED, "{} cannot wait for functions of the host",
                 where_.properties().filter);
@@ -59,6 +64,7 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_l
   auto ended = make_ref<library_event>();
   auto gate = make_ref<library_event>();
   auto turn = std::make_unique<function_turn>(std::move(function), home_, ended, gate);
+  undo given_back{[&] { function = turn->give_back(); }};
   auto reached = do_fence(after);
   if (!reached) {
     return reached.take_error();
@@ -71,7 +77,8 @@ result<ref<event>> queue::do_run(std::unique_ptr<host_function> function, wait_l
     gate->finish({});
     return held.take_error();
   }
-  (*reached)->on_complete(*turn.release());
+  given_back.dismiss();
+  start = {*std::move(reached), turn.release()};
   return ref<event>{ended};
 }
 

@@ -14,6 +14,7 @@
 #include "core/bytes.hpp"
 #include "core/sanitizers.hpp"
 #include "core/sizes.hpp"
+#include "core/undo.hpp"
 #include "os/available_memory.hpp"
 #include "os/virtual_memory.hpp"
 
@@ -78,11 +79,18 @@ class host_queue final : public queue {
     return submit(0, after, [] { return error{}; });
   }
 
-  result<ref<event>> do_run(std::unique_ptr<host_function> function, wait_list after) override {
+  result<ref<event>> do_run(std::unique_ptr<host_function>& function, wait_list after,
+                            function_start&) override {
     // A function may block, so never on its submitter's thread.
-    std::shared_ptr<host_function> shared{std::move(function)};
-    return submit(SIZE_MAX, after,
-                  [shared, home = ref<context>{&this->home()}] { return shared->run(*home); });
+    const auto shared = std::make_shared<std::unique_ptr<host_function>>(std::move(function));
+    undo given_back{[&] { function = std::move(*shared); }};
+    auto submitted = submit(SIZE_MAX, after, [shared, home = ref<context>{&this->home()}] {
+      return (*shared)->run(*home);
+    });
+    if (submitted) {
+      given_back.dismiss();
+    }
+    return submitted;
   }
 
   bool knows(event&) const noexcept override { return true; }
