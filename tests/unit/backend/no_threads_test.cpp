@@ -1,0 +1,277 @@
+// Where no thread can be started: nothing hangs, nothing is lost that a later thread can do, and
+// what is refused may use the same queue.
+
+#include "support/no_threads.hpp"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "backend/drivers.hpp"
+#include "backend/holding_queue.hpp"
+#include "backend/library_threads.hpp"
+#include "memory/pool.hpp"
+#include "support/patiently.hpp"
+#include "support/watchdog.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus {
+namespace {
+
+using namespace std::chrono_literals;
+using sim_test::expect_failure;
+using sim_test::expect_value;
+using sim_test::rig;
+using support::patiently;
+using support::without_threads;
+
+// In a process of its own, in which the library has no thread yet. A body that never comes back
+// ends it by the watchdog.
+template <class Body>
+[[noreturn]] void leave_after(Body body) {
+  const support::watchdog guard{"a process without threads"};
+  body();
+  std::fflush(nullptr);
+  _exit(testing::Test::HasFailure() ? 1 : 0);
+}
+
+class no_threads : public testing::Test {
+ protected:
+  void SetUp() override { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+
+  template <class Body>
+  static void expect_in_its_own_process(Body body) {
+    EXPECT_EXIT(leave_after(body), testing::ExitedWithCode(0), "");
+  }
+  static void start_a_thread() {
+    run_on_library_thread([] {}, [](const error& why) { ADD_FAILURE() << why.message(); });
+  }
+};
+
+TEST_F(no_threads, work_is_refused_until_there_are_some) {
+  expect_in_its_own_process([] {
+    {
+      const without_threads now;
+      expect_failure(reserved_work::make([] {}), ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread");
+      bool is_refused = false;
+      run_on_library_thread(
+          [] { ADD_FAILURE() << "on which thread?"; },
+          [&](const error& why) { is_refused = why.code() == ISTHMUS_ERROR_OUT_OF_MEMORY; });
+      EXPECT_TRUE(is_refused);
+    }
+    std::atomic<bool> has_run{false};
+    auto work = expect_value(reserved_work::make([&] { has_run = true; }));
+    work.start();
+    EXPECT_TRUE(patiently([&] { return has_run.load(); }));
+  });
+}
+
+// An idle thread is one piece of work's: the next finds none.
+TEST_F(no_threads, an_idle_thread_is_reserved_once) {
+  expect_in_its_own_process([] {
+    std::atomic<int> has_run{0};
+    const auto reserve = [&](std::optional<reserved_work>& kept) {
+      auto made = reserved_work::make([&] { ++has_run; });
+      if (made) {
+        kept.emplace(*std::move(made));
+      }
+      return kept.has_value();
+    };
+    start_a_thread();
+    const without_threads now;
+    std::optional<reserved_work> first;
+    std::optional<reserved_work> second;
+    ASSERT_TRUE(patiently([&] { return reserve(first); })) << "once the thread is idle";
+    EXPECT_FALSE(reserve(second));
+    first.reset();  // not started
+    ASSERT_TRUE(reserve(second));
+    EXPECT_FALSE(reserve(first));
+    second->start();
+    EXPECT_TRUE(patiently([&] { return has_run == 1; }));
+    EXPECT_TRUE(patiently([&] { return reserve(first); })) << "idle again";
+  });
+}
+
+std::atomic<bool> idle_work_is_done{false};
+
+os::deadline do_idle_work() noexcept {
+  idle_work_is_done = true;
+  return {};
+}
+
+TEST_F(no_threads, what_is_done_when_idle_is_done_by_the_first_thread_there_is) {
+  expect_in_its_own_process([] {
+    {
+      const without_threads now;
+      do_when_idle(do_idle_work, os::clock::now());
+    }
+    EXPECT_FALSE(idle_work_is_done);
+    start_a_thread();
+    EXPECT_TRUE(patiently([] { return idle_work_is_done.load(); }));
+  });
+}
+
+TEST_F(no_threads, a_pool_decays_once_there_is_one) {
+  expect_in_its_own_process([] {
+    constexpr std::size_t k_block = std::size_t{1} << 20;
+    rig sim;
+    const auto from =
+        expect_value(pool::create(*sim.home, *sim.where, ISTHMUS_KIND_DEVICE,
+                                  {.growth_bytes = k_block, .remaps = false, .decay = 1ms}));
+    {
+      const without_threads now;
+      auto* const memory = expect_value(from->allocate(k_block, 0, *sim.on));
+      EXPECT_TRUE(from->deallocate(memory, k_block, sim.on.get()));
+    }
+    EXPECT_EQ(from->usage().held_bytes, k_block);
+    start_a_thread();
+    EXPECT_TRUE(patiently([&] { return from->usage().held_bytes == 0; }));
+  });
+}
+
+// An event whose end only a look finds.
+class looked_at final : public late_event {
+ public:
+  void end() noexcept { has_ended_ = true; }
+
+ protected:
+  void refresh() noexcept override {
+    if (has_ended_) {
+      complete({});
+    }
+  }
+
+ private:
+  std::atomic<bool> has_ended_{false};
+};
+
+// Completes after one that is watched, as it has a continuation.
+struct watched_pair {
+  ref<looked_at> first = make_ref<looked_at>();
+  ref<event> second;
+
+  watched_pair() {
+    first->mark_put();
+    second = end_of_all(std::vector<ref<event>>{first});
+  }
+};
+
+TEST_F(no_threads, a_thread_that_waits_looks_at_what_is_watched) {
+  expect_in_its_own_process([] {
+    const without_threads now;
+    const watched_pair events;
+    events.first->end();
+    EXPECT_FALSE(events.second->settled()) << "who looked?";
+    EXPECT_TRUE(events.second->wait(std::nullopt));
+  });
+}
+
+TEST_F(no_threads, the_next_event_starts_the_thread_that_watches) {
+  expect_in_its_own_process([] {
+    std::optional<watched_pair> events;
+    {
+      const without_threads now;
+      events.emplace();
+    }
+    events->first->end();
+    EXPECT_FALSE(events->second->settled()) << "who looked?";
+    const auto next = make_ref<looked_at>();
+    EXPECT_TRUE(patiently([&] { return events->second->settled(); }));
+  });
+}
+
+template <class AtEnd>
+class ending_function final : public host_function {
+ public:
+  explicit ending_function(AtEnd at_end) : at_end_{std::move(at_end)} {}
+  ~ending_function() override { at_end_(); }
+  error run(context&) noexcept override {
+    ADD_FAILURE() << "on which thread?";
+    return {};
+  }
+
+ private:
+  AtEnd at_end_;
+};
+
+// It goes on the thread that gave it to the queue, whose lock is free.
+TEST_F(no_threads, what_a_function_owns_may_use_the_queue_that_refuses_it) {
+  for (const char* filter : {"host", "sim"}) {
+    SCOPED_TRACE(filter);
+    expect_in_its_own_process([&] {
+      const bool simulated = std::string{filter} == "sim";
+      const auto sim = simulated ? std::make_unique<rig>() : nullptr;
+      auto* const where = simulated ? sim->where.get() : expect_value(find_device(filter));
+      const auto on = expect_value(where->default_queue());
+      bool has_submitted = false;
+      const auto at_end = [&] { has_submitted = bool{on->fence({})}; };
+      const without_threads now;
+      auto ended = on->run(std::make_unique<ending_function<decltype(at_end)>>(at_end), {});
+      const auto outcome = ended ? (*ended)->wait(std::nullopt) : result<void>{ended.take_error()};
+      expect_failure(outcome, ISTHMUS_ERROR_OUT_OF_MEMORY, "no thread");
+      EXPECT_TRUE(has_submitted);
+      EXPECT_TRUE(expect_value(on->fence({}))->wait(std::nullopt));
+    });
+  }
+}
+
+// No driver's: its operations own what a test gives them, and end at once when they are put.
+class owning_queue final : public holding_queue {
+ public:
+  using holding_queue::holding_queue;
+
+  result<ref<event>> put(wait_list after, std::shared_ptr<void> owned) {
+    auto made = make_ref<looked_at>();
+    return put_or_hold(made, after, [made, owned = std::move(owned)](wait_list) -> error {
+      made->end();
+      made->mark_put();
+      return {};
+    });
+  }
+
+ protected:
+  result<ref<event>> do_copy(void*, const void*, std::size_t, wait_list) override { return none(); }
+  result<ref<event>> do_copy_2d(const copy_2d_shape&, wait_list) override { return none(); }
+  result<ref<event>> do_copy_ranges(const ranged_copy&, wait_list) override { return none(); }
+  result<ref<event>> do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
+    return none();
+  }
+  result<ref<event>> do_fence(wait_list after) override { return put(after, nullptr); }
+  [[nodiscard]] bool knows(event&) const noexcept override { return false; }
+
+ private:
+  static error none() { return fail(ISTHMUS_ERROR_UNSUPPORTED, "not in this test"); }
+};
+
+TEST_F(no_threads, what_a_held_operation_owns_may_use_the_queue_that_refuses_it) {
+  expect_in_its_own_process([] {
+    auto* const where = expect_value(find_device("host"));
+    const auto home = expect_value(where->home().default_context());
+    const auto on = make_ref<owning_queue>(*home, *where, false);
+    const auto gate = make_ref<host_event>();
+    const std::vector<ref<event>> after{gate};
+    bool has_put = false;
+    const std::shared_ptr<void> nothing;
+    std::shared_ptr<void> owned{&has_put, [&](void*) { has_put = bool{on->put({}, nothing)}; }};
+    {
+      const without_threads now;
+      expect_failure(on->put(after, std::exchange(owned, nullptr)), ISTHMUS_ERROR_OUT_OF_MEMORY,
+                     "no thread");
+      EXPECT_TRUE(has_put);
+      EXPECT_FALSE(on->holds_back());
+    }
+    const auto held = expect_value(on->put(after, nullptr));
+    EXPECT_TRUE(on->holds_back());
+    gate->finish({});
+    EXPECT_TRUE(held->wait(std::nullopt));
+  });
+}
+
+}  // namespace
+}  // namespace isthmus
