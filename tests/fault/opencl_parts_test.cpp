@@ -1,0 +1,145 @@
+// Operations that are several commands to OpenCL, each of which the driver refuses in turn. The
+// first is refused at once; of a later one the event reports it, once what is in flight has ended.
+// A retry gives the right bytes, and there is no conflict that nobody made.
+#include <cstring>
+
+#include "opencl_relay.hpp"
+#include "unified_failure.hpp"
+
+namespace {
+
+using namespace support;
+
+constexpr std::size_t k_parted = k_mib + 100;  // whole pages, and the rest apart (copy_parts.hpp)
+constexpr long k_most_commands = 20;
+
+class opencl_parts : public on_opencl_relay {
+ protected:
+  // What a call throws, or else its event, if it has one, reports.
+  struct reported {
+    im::status at_once = im::status::ok;
+    im::status later = im::status::ok;
+    bool was_refused = false;
+
+    [[nodiscard]] bool any() const { return at_once != im::status::ok || later != im::status::ok; }
+  };
+  // `call` with the command after `n` others refused, while the host holds its queue back by a
+  // gate.
+  template <class Call>
+  reported refuse_after(long n, const im::host_event& gate, Call call) {
+    reported seen;
+    im::event made;
+    relay_.refuse_after(n);
+    seen.at_once = status_of([&] { made = call(); });
+    seen.was_refused = relay_.refuse_none();
+    gate.complete();
+    if (made) seen.later = status_of([&] { made.wait(); });
+    queue_.wait();
+    return seen;
+  }
+  static void expect_driver_error(const reported& seen) {
+    EXPECT_EQ(seen.any(), seen.was_refused);
+    for (const auto status : {seen.at_once, seen.later}) {
+      EXPECT_TRUE(status == im::status::ok || status == im::status::driver);
+    }
+  }
+  static void fill_view(const im::unified_view<std::byte>& view, int value) {
+    std::memset(view.data(), value, view.size());
+  }
+};
+
+TEST_F(opencl_parts, of_a_copy_are_refused_in_turn) {
+  const auto data = noise(k_parted);
+  // Behind an event of the host's that may fail the parts stand between barriers.
+  for (const bool depends : {false, true}) {
+    int later = 0;
+    bool was_refused = true;
+    for (long n = 0; was_refused && n < k_most_commands; ++n) {
+      SCOPED_TRACE((depends ? "after an event, command " : "command ") + std::to_string(n));
+      const im::buffer from(k_parted, im::kind::device, {.on = queue_});
+      const im::buffer to(k_parted, im::kind::device, {.on = queue_});
+      write(from, data);
+      write(to, bytes(k_parted));
+      const im::host_event gate;
+      const auto seen = refuse_after(n, gate, [&] {
+        return depends ? im::copy_async(to, from, {.after = {gate}}) : im::copy_async(to, from);
+      });
+      expect_driver_error(seen);
+      later += seen.later != im::status::ok ? 1 : 0;
+      was_refused = seen.was_refused;
+      if (was_refused) im::copy_async(to, from).wait();
+      EXPECT_TRUE(same(read(to), data));
+      if (HasFailure()) return;
+    }
+    EXPECT_FALSE(was_refused);
+    EXPECT_GT(later, 0);
+  }
+}
+
+TEST_F(opencl_parts, of_an_upload_are_refused_in_turn) {
+  for (const auto means : usable_means()) {
+    for (const auto way : k_upload_paths) {
+      int later = 0;
+      bool was_refused = true;
+      for (long n = 0; was_refused && n < k_most_commands; ++n) {
+        SCOPED_TRACE(name_of(means) + ", path " + std::to_string(static_cast<int>(way)) +
+                     ", command " + std::to_string(n));
+        const unified it = make_separate(queue_, means, im::winner::none, k_parted);
+        const auto view = it.host();
+        fill_view(view, 1);
+        const im::buffer there = it.device();
+        queue_.wait();
+        const im::host_event gate;
+        (void)queue_.fence({gate});
+        fill_view(view, 2);
+        auto seen = refuse_after(n, gate, [&] { return send_by(way, it); });
+        if (!seen.any()) seen.later = status_of([&] { it.sync_to_device(); });
+        expect_driver_error(seen);
+        later += seen.later != im::status::ok ? 1 : 0;
+        was_refused = seen.was_refused;
+        EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok) << "reported once";
+        EXPECT_TRUE(same(read(there), of_value(2, k_parted)));
+        EXPECT_TRUE(same(it.host_read(), of_value(2, k_parted)));
+        EXPECT_EQ(it.state(), im::unified_state::synchronized);
+        if (HasFailure()) return;
+      }
+      EXPECT_FALSE(was_refused);
+      EXPECT_GT(later, 0);
+    }
+  }
+}
+
+TEST_F(opencl_parts, of_a_download_are_refused_in_turn) {
+  for (const auto means : usable_means()) {
+    for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
+      int later = 0;
+      bool was_refused = true;
+      for (long n = 0; was_refused && n < k_most_commands; ++n) {
+        SCOPED_TRACE(name_of(means) + ", winner " + std::to_string(static_cast<int>(wins)) +
+                     ", command " + std::to_string(n));
+        const unified it = make_separate(queue_, means, wins, k_parted);
+        const auto view = it.host();
+        fill_view(view, 1);
+        const im::buffer there = it.device();
+        fill_on_device(it, there, {0, k_parted}, 9);
+        queue_.wait();
+        const im::host_event gate;
+        (void)queue_.fence({gate});
+        const auto seen = refuse_after(n, gate, [&] { return it.sync_to_host_async(it.all()); });
+        expect_driver_error(seen);
+        later += seen.later != im::status::ok ? 1 : 0;
+        was_refused = seen.was_refused;
+        EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "a retry";
+        EXPECT_TRUE(same(view.span(), of_value(9, k_parted)));
+        it.sync_to_device();
+        EXPECT_TRUE(same(read(there), of_value(9, k_parted)));
+        EXPECT_EQ(it.state(), im::unified_state::synchronized);
+        if (HasFailure()) return;
+      }
+      EXPECT_FALSE(was_refused);
+      EXPECT_GT(later, 0);
+    }
+  }
+}
+
+}  // namespace

@@ -1,0 +1,131 @@
+// A library of OpenCL in front of another one: every call goes on to the one that
+// ISTHMUS_TEST_OPENCL_LIBRARY names (libOpenCL.so.1), but for commands that a test wants the driver
+// to refuse. ISTHMUS_OPENCL_LIBRARY names it.
+
+#include <dlfcn.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+#include <type_traits>
+
+#include "../../src/backend/opencl/api.hpp"
+
+using namespace isthmus::opencl;
+
+namespace {
+
+#define RELAY_EXPORTED(X) \
+  ISTHMUS_OPENCL_CORE(X)  \
+  ISTHMUS_OPENCL_SVM(X)
+#define RELAY_ALL(X) \
+  RELAY_EXPORTED(X)  \
+  ISTHMUS_OPENCL_USM(X)
+
+enum call : std::size_t {
+#define RELAY_NUMBER(member, name, ...) k_##name,
+  RELAY_ALL(RELAY_NUMBER) k_calls
+};
+constexpr std::array<std::string_view, k_calls> k_names{
+#define RELAY_NAME(member, name, ...) #name,
+    RELAY_ALL(RELAY_NAME)};
+
+void* library() {
+  static void* const opened = [] {
+    const char* named = std::getenv("ISTHMUS_TEST_OPENCL_LIBRARY");
+    void* found = dlopen(named != nullptr ? named : "libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (found == nullptr) {
+      std::fprintf(stderr, "opencl_relay: %s\n", dlerror());
+    }
+    return found;
+  }();
+  return opened;
+}
+
+std::array<std::atomic<void*>, k_calls> theirs{};
+
+constexpr code k_refused = -59;  // CL_INVALID_OPERATION
+
+// Commands still to come before one is refused; negative: none is.
+std::atomic<long> before_refusal{-1};
+
+bool is_refused() {
+  auto left = before_refusal.load();
+  while (left >= 0 && !before_refusal.compare_exchange_weak(left, left - 1)) {
+  }
+  return left == 0;
+}
+
+void* extension(void* found, std::string_view name);
+
+template <call Number, class Signature>
+struct relayed;
+template <call Number, class Result, class... Parameters>
+struct relayed<Number, Result(Parameters...)> {
+  static constexpr bool k_is_command =
+      k_names[Number].starts_with("clEnqueue") && std::is_same_v<Result, code>;
+
+  static Result put(Parameters... arguments) {
+    const auto real = reinterpret_cast<Result (*)(Parameters...)>(theirs[Number].load());
+    if constexpr (k_is_command) {
+      if (is_refused()) {
+        return k_refused;
+      }
+    }
+    if constexpr (Number == k_clGetExtensionFunctionAddressForPlatform) {
+      return [real](platform_handle of, const char* name) -> void* {
+        return extension(real(of, name), name);
+      }(arguments...);
+    } else {
+      return real(arguments...);
+    }
+  }
+};
+
+// Of several platforms with functions of their own the first is relayed.
+template <call Number, class Signature>
+void* relay_extension(void* found) {
+  void* known = nullptr;
+  const bool is_first = theirs[Number].compare_exchange_strong(known, found);
+  return is_first || known == found ? reinterpret_cast<void*>(&relayed<Number, Signature>::put)
+                                    : found;
+}
+
+void* extension(void* found, std::string_view name) {
+  if (found == nullptr) {
+    return nullptr;
+  }
+#define RELAY_EXTENSION(member, function, ...)                \
+  if (name == #function) {                                    \
+    return relay_extension<k_##function, __VA_ARGS__>(found); \
+  }
+  ISTHMUS_OPENCL_USM(RELAY_EXTENSION)
+  return found;
+}
+
+// What the library lacks is not to be had here either.
+template <call Number, class Signature>
+Signature* resolve() {
+  void* const found = library() != nullptr ? dlsym(library(), k_names[Number].data()) : nullptr;
+  theirs[Number] = found;
+  return found != nullptr ? &relayed<Number, Signature>::put : nullptr;
+}
+
+}  // namespace
+
+extern "C" {
+
+// Has the driver refuse the command after that many others; negative: none. Gives how many were
+// still to come of what was asked for before; negative: it came to that.
+long opencl_relay_refuse_after(long commands) { return before_refusal.exchange(commands); }
+
+// One name for each call, of which only the type is known: its address is asked for once.
+#define RELAY_ENTRY(member, name, ...)                                                     \
+  using name##_type = __VA_ARGS__;                                                         \
+  [[gnu::used]] name##_type* resolve_##name() { return resolve<k_##name, name##_type>(); } \
+  name##_type name __attribute__((ifunc("resolve_" #name)));
+RELAY_EXPORTED(RELAY_ENTRY)
+
+}  // extern "C"
