@@ -256,8 +256,10 @@ struct lent_memory {
         is_locked{!is_capsule && says_read_only(from)},
         capsule{is_capsule ? nb::borrow(from) : request_capsule(from, where, *queue_of(queue))} {
     const auto& told = tensor().device;
-    const bool is_same = told.type == where.type &&  // JAX numbers its devices on the CPU
-                         (told.id == where.id || told.type == dlpack::k_cpu);
+    // JAX numbers its devices on the CPU, and PyTorch's capsules call pinned memory the CPU's.
+    const bool is_same = told.type == dlpack::k_cpu
+                             ? where.type == dlpack::k_cpu || where.type == dlpack::k_cuda_host
+                             : told.type == where.type && told.id == where.id;
     if (!is_same) {
       raise_python(PyExc_BufferError, "DLPack: memory of device (%d, %d) was given for that of %R",
                    told.type, told.id, object.ptr());

@@ -325,9 +325,10 @@ void bind_resource(nb::module_& module) {
   module.def(
       "live", &live, nb::arg("kind") = nb::none(),
       nb::sig("def live(kind: str | None = None) -> tuple[int, int]"),
-      "(allocations, bytes) that drivers have given this process, of one kind (None: all). Memory\n"
-      "whose free waits for work in flight counts. A pool counts as what it holds, in use or\n"
-      "free: `default_pool(kind).trim()` returns what is free.");
+      "(allocations, bytes) that live in this process, of one kind (None: all). Memory of default\n"
+      "pools counts by the block in use, with its bytes as the pool rounds them; of other pools\n"
+      "what they hold of the driver's counts, in use or free. Memory whose free waits for work in\n"
+      "flight counts.");
   module.def(
       "query", &query, nb::arg("pointer").none(), nb::kw_only(), nb::arg("context") = nb::none(),
       nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),

@@ -127,8 +127,9 @@ class arrays : public on_backend {
     isthmus_event_t* event = nullptr;
     const auto target = to.at(into.at());
     bytes given = element;
-    const isthmus_status_t begun = isthmus_fill_array(
-        queue_.get(), &target, given.data(), of, k_unsafe, nullptr, blocking ? nullptr : &event);
+    isthmus_queue_t* const on = where ? queue_.get() : nullptr;  // the host fills plain memory
+    const isthmus_status_t begun = isthmus_fill_array(on, &target, given.data(), of, k_unsafe,
+                                                      nullptr, blocking ? nullptr : &event);
     std::fill(given.begin(), given.end(), std::byte{0xee});
     ASSERT_EQ(end(begun, event), ISTHMUS_OK) << isthmus_error_message();
     bytes want = modelled(old, to, element, value);

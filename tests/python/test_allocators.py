@@ -103,7 +103,7 @@ for nbytes in (1000, 1 << 20, 64 << 20):
     side.wait_stream(torch.cuda.current_stream())
     a.record_stream(side)
     with torch.cuda.stream(side):
-        torch.cuda._sleep(200_000_000)
+        torch.cuda._sleep(2_000_000_000)
         b = a.clone()  # behind the record
     del a
     others = [torch.full((nbytes,), 2, dtype=torch.uint8, device="cuda") for _ in range(8)]

@@ -275,12 +275,16 @@ def test_devices_with_less_than_a_pool_takes_at_a_time(capacity: str) -> None:
 def test_a_loop_of_temporaries_of_random_sizes(q: Queue, kind: str) -> None:
     pool = isthmus.default_pool(kind, queue=q)
     sizes = np.random.default_rng(5).integers(1, 1 << 16, 3000).tolist()
-    for size in sizes:
-        isthmus.empty(size, "u1", kind=kind, queue=q)
-    held, maps = pool.held_bytes, pool.maps
-    for size in sizes * 3:
-        isthmus.empty(size, "u1", kind=kind, queue=q)
-    assert (pool.held_bytes, pool.maps) == (held, maps)
+
+
+    def driver_calls_of_a_round() -> int:
+        before = pool.maps + pool.unmaps
+        for size in sizes:
+            isthmus.empty(size, "u1", kind=kind, queue=q)
+        return pool.maps + pool.unmaps - before
+
+    # The first fills the pool, and a window of its decay may end in another.
+    assert any(driver_calls_of_a_round() == 0 for _ in range(4))
 
 
 # -- bad arguments --------------------------------------------------------------------------------

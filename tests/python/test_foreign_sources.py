@@ -213,7 +213,7 @@ def test_what_may_be_written_stays_so() -> None:
 
 def test_of_jax() -> None:
     jax = pytest.importorskip("jax")
-    source = jax.numpy.arange(4.0)
+    source = jax.device_put(jax.numpy.arange(4.0), jax.devices("cpu")[0])
     made = isthmus.asarray(source, **HOST)
     with pytest.raises(isthmus.ReadOnlyError):
         made[...] = 99
