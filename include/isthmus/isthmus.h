@@ -892,7 +892,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream
 /* Asks the driver to move shared memory to the device of the request's queue as it is allocated, on
  * that queue. A hint: does nothing for other kinds, nor without ISTHMUS_CAN_PREFETCH, and what
  * the driver says to it is no error of the request. Over a resource that is not ordered by queues,
- * a provider say, the request waits for it. */
+ * a provider say, the request waits for it, on a queue of its own if the request's is busy. */
 ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
     isthmus_resource_t* upstream, isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
 

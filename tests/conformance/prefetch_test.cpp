@@ -44,6 +44,26 @@ TEST_P(prefetching, asks_for_shared_memory_alone) {
   }
 }
 
+// Neither left out nor waited for after an event of the caller's.
+TEST_P(prefetching, over_a_provider_does_not_wait_for_the_queue) {
+  const auto has = kinds();
+  const bool is_shared = std::count(has.begin(), has.end(), im::kind::shared) != 0;
+  if (!is_shared || !on_backend::can(im::capability::wait_for_host))
+    GTEST_SKIP() << "nothing moves, or nothing is held up";
+  const im::resource ahead =
+      im::resource::prefetch(im::resource::provider(queue_.context(), im::kind::shared, device_));
+  const im::host_event late;
+  (void)queue_.fence({late});
+  const long before = asked();
+  void* const block = ahead.allocate(5000, 0, queue_);
+  if (before >= 0) {
+    EXPECT_EQ(asked() - before, can() ? 1 : 0);
+  }
+  late.complete();
+  queue_.wait();
+  ahead.deallocate(block, 5000, 0, queue_);
+}
+
 TEST_P(prefetching, frees_on_another_queue) {
   const im::queue other(queue_.context(), device_);
   for (im::kind kind : kinds()) {

@@ -37,15 +37,18 @@ result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignm
   return memory;
 }
 
-// A hint: its failure is no error of the request, and it is left out where it would have to be
-// waited for after other work, which may come after an event of the caller's.
+// A hint: its failure is no error of the request. Where it has to be waited for it is put on a queue
+// of its own, since work of the caller's queue may come after an event that only the caller
+// completes.
 void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept try {
   const bool is_noted = orders_frees();
-  if (!is_noted && (on.has_others_work() || !on.quiet())) {
+  const bool may_wait_for_caller = !is_noted && (on.has_others_work() || !on.quiet());
+  const auto chosen = may_wait_for_caller ? own_queue() : ref<queue>{&on};
+  if (!chosen) {
     return;
   }
   auto note = pointer_table<submitted>::make(pointer, {nullptr, on.serial()});
-  auto asked = on.prefetch(pointer, nbytes, false, {});
+  auto asked = chosen->prefetch(pointer, nbytes, false, {});
   if (!asked || (*asked)->settled()) {
     return;
   }
@@ -57,6 +60,17 @@ void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexce
   }
 } catch (const std::bad_alloc&) {
   // Nothing was submitted.
+}
+
+// Null where the driver refuses one.
+ref<queue> prefetch_resource::own_queue() {
+  const std::lock_guard hold{own_queue_lock_};
+  if (!own_queue_) {
+    if (auto made = home().create_queue(where())) {
+      own_queue_ = *std::move(made);
+    }
+  }
+  return own_queue_;
 }
 
 result<void> prefetch_resource::deallocate(void* pointer, std::size_t nbytes,

@@ -4,6 +4,8 @@
 // Freed on another queue than it was allocated on, a block is held back until what was asked has
 // ended: it may be nobody's work but the driver's.
 
+#include <mutex>
+
 #include "memory/adaptors/adaptor.hpp"
 #include "memory/adaptors/pointer_table.hpp"
 
@@ -30,9 +32,12 @@ class prefetch_resource final : public adaptor {
     std::uint64_t on;  // the queue's serial number
   };
   void ask(void* pointer, std::size_t nbytes, queue& on) noexcept;
+  [[nodiscard]] ref<queue> own_queue();
 
   const bool does_ask_;
   pointer_table<submitted> asked_;
+  std::mutex own_queue_lock_;
+  ref<queue> own_queue_;  // made when it is first needed
 };
 
 }  // namespace isthmus

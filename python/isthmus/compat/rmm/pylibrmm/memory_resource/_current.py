@@ -109,6 +109,13 @@ def disable_logging() -> None:
             _set(device, resource.get_upstream())
 
 
+def _flush_logs() -> None:
+    """Writes the rows of the logs of the current device's platform."""
+    for resource in _in_use().values():
+        if isinstance(resource, LoggingResourceAdaptor):
+            resource.flush()
+
+
 def get_log_filenames() -> dict[int, str | None]:
     """The file of each device in use, by its number; None where there is no log.
 

@@ -1,0 +1,7 @@
+"""RMM's compiled module of this name, from which programs and its own tests import."""
+
+from . import *  # noqa: F403
+from ._current import _flush_logs
+from ._statistics import Statistics
+
+__all__ = ["Statistics", "_flush_logs"]
