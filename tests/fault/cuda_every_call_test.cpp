@@ -94,7 +94,7 @@ TYPED_TEST(cuda_faults, an_error_at_every_call_that_gives_something_back) {
   this->fail_in_turn(relayed::gives_back, k_unknown, true);
 }
 
-// The relay loses the device, the driver does not: what was not given back stays there.
+// What is not returned by then stays in the driver, which has lost nothing.
 TYPED_TEST(cuda_faults, the_device_is_lost_at_every_call) {
   fail_each_in_turn(every_nth(), 3, [&](int n) {
     this->relay_.lose_after(n);

@@ -160,6 +160,10 @@ struct relayed<Number, code(Parameters...)> {
     count_towards_loss(what);
     const std::shared_lock hold{losing};
     if (const auto refused = refuse(k_names[Number], what); refused != cu::k_success) {
+      // The memory of a lost device goes with its context: the driver behind the relay lost nothing.
+      if (before_loss == 0 && what == sort::gives_back) {
+        reinterpret_cast<code (*)(Parameters...)>(theirs[Number])(arguments...);
+      }
       return refused;
     }
     const auto began = std::chrono::steady_clock::now();

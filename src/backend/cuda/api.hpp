@@ -40,13 +40,19 @@ using flags = unsigned long long;
   X(DEVICE_UNAVAILABLE, 46)              \
   X(NO_DEVICE, 100)                      \
   X(INVALID_DEVICE, 101)                 \
+  X(INVALID_IMAGE, 200)                  \
   X(INVALID_CONTEXT, 201)                \
   X(MAP_FAILED, 205)                     \
   X(UNMAP_FAILED, 206)                   \
   X(ALREADY_MAPPED, 208)                 \
+  X(NO_BINARY_FOR_GPU, 209)              \
   X(NOT_MAPPED, 211)                     \
   X(ECC_UNCORRECTABLE, 214)              \
+  X(INVALID_PTX, 218)                    \
   X(NVLINK_UNCORRECTABLE, 220)           \
+  X(JIT_COMPILER_NOT_FOUND, 221)         \
+  X(UNSUPPORTED_PTX_VERSION, 222)        \
+  X(JIT_COMPILATION_DISABLED, 223)       \
   X(CONTAINED, 226)                      \
   X(OPERATING_SYSTEM, 304)               \
   X(INVALID_HANDLE, 400)                 \

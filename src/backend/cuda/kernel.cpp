@@ -6,6 +6,24 @@
 #include "core/sizes.hpp"
 
 namespace isthmus::cuda {
+namespace {
+
+// Of the kernel and this driver, not of a moment: the same call would fail again.
+bool is_of_kernel(code failure) noexcept {
+  switch (failure) {
+    case cu::k_error_INVALID_IMAGE:
+    case cu::k_error_NO_BINARY_FOR_GPU:
+    case cu::k_error_INVALID_PTX:
+    case cu::k_error_JIT_COMPILER_NOT_FOUND:
+    case cu::k_error_UNSUPPORTED_PTX_VERSION:
+    case cu::k_error_JIT_COMPILATION_DISABLED:
+    case cu::k_error_NOT_FOUND:
+    case cu::k_error_NOT_SUPPORTED: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
 
 function_handle kernel::loaded(const api& calls) noexcept {
   if (!asked_.load(std::memory_order_acquire)) {
@@ -17,7 +35,7 @@ function_handle kernel::loaded(const api& calls) noexcept {
       if (outcome == cu::k_success) {
         outcome = calls.find_function(&found, whole, name_);
       }
-      if (outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome)) {
+      if (outcome != cu::k_success && !is_of_kernel(outcome)) {
         return nullptr;  // it may be there next time
       }
       function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
