@@ -1617,9 +1617,6 @@ def default_pool(kind: str = 'device', device: Device | str | None = None, queue
     device has not.
     """
 
-def _trim_default_pools() -> None:
-    """Has all default pools give back what is free."""
-
 class scratch:
     """
     `with isthmus.scratch():` - the arrays and buffers that this thread or asyncio task, and

@@ -3,7 +3,6 @@
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
-#include "gil.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -56,16 +55,6 @@ nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue,
   nb::object on = to_queue(queue, device);
   const auto& pool = default_pool(to_kind(kind), *queue_of(on), to_use(use));
   return wrap_pool(pool, std::move(on));
-}
-
-// Drivers take their time to free memory.
-void trim_all() {
-  isthmus_status_t status;
-  {
-    const gil_release released;
-    status = isthmus_default_pools_trim(nullptr);
-  }
-  check(status);
 }
 
 }  // namespace
@@ -121,8 +110,6 @@ void bind_array_pools(nb::module_& module) {
       "what it is for, \"arrays\" or \"buffers\", which have the same pool except on CUDA, where\n"
       "that of buffers can be shared with other processes. UnsupportedError for a kind that the\n"
       "device has not.");
-  module.def("_trim_default_pools", &trim_all, nb::sig("def _trim_default_pools() -> None"),
-             "Has all default pools give back what is free.");
 }
 
 }  // namespace isthmus::python

@@ -13,7 +13,7 @@ from hypothesis import settings
 from support import BACKENDS, HOST_KINDS, KINDS, Make, live_again, open_backend
 
 import isthmus
-from isthmus import Device, Queue, _core
+from isthmus import Device, Queue
 from isthmus.memory import PoolResource, ProviderResource, live
 
 if TYPE_CHECKING:
@@ -37,6 +37,15 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.register_profile("ordinary", max_examples=60, deadline=None)
     settings.register_profile("long", max_examples=500, deadline=None)
     settings.load_profile("long" if in_long_tier(config) else "ordinary")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if in_long_tier(config):
+        return
+    left_out = [item for item in items if item.get_closest_marker("long_tier")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long_tier")]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

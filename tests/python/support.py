@@ -21,6 +21,8 @@ from isthmus.memory import PoolResource, ProviderResource, live
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from _pytest.mark.structures import ParameterSet
+
 KINDS = ("device", "shared", "host")
 HOST_KINDS = ("shared", "host")
 Make = type[PoolResource] | type[ProviderResource]
@@ -171,6 +173,14 @@ def raised(call: Callable[[], object]) -> type[BaseException] | None:
     except BaseException as error:
         return type(error)
     return None
+
+
+def some_of(cases: Iterable[tuple[object, ...]], step: int = 4) -> list[ParameterSet]:
+    """Parameters of which only every ``step``-th is outside the long tier."""
+    return [
+        pytest.param(*case, marks=() if number % step == 0 else pytest.mark.long_tier)
+        for number, case in enumerate(cases)
+    ]
 
 
 def live_again(before: tuple[int, int]) -> bool:

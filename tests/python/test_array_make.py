@@ -276,7 +276,6 @@ def test_a_loop_of_temporaries_of_random_sizes(q: Queue, kind: str) -> None:
     pool = isthmus.default_pool(kind, queue=q)
     sizes = np.random.default_rng(5).integers(1, 1 << 16, 3000).tolist()
 
-
     def driver_calls_of_a_round() -> int:
         before = pool.maps + pool.unmaps
         for size in sizes:

@@ -77,17 +77,15 @@ class Stranger:
 
 @pytest.fixture
 def stranger() -> Iterator[Stranger]:
-    made, before = Stranger(), unpooled_count()
+    made, before = Stranger(), live_count()
     yield made
     # A stream that nobody owns is to live till the memory that was used on it has gone.
-    assert until(lambda: unpooled_count() <= before)
+    assert until(lambda: live_count() <= before)
     made.leave()
 
 
-def unpooled_count() -> int:
-    """What drivers have given, but for what default pools have free."""
+def live_count() -> int:
     gc.collect()
-    isthmus._core._trim_default_pools()
     return live()[0]
 
 

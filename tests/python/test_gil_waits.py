@@ -245,7 +245,8 @@ def arrays():
             made.free()
             del made, other
             isthmus.asarray(np.arange(9), kind=kind, device="cuda", resource=resource)
-    isthmus._core._trim_default_pools()
+    for kind in KINDS:
+        isthmus.default_pool(kind, "cuda").trim()
 
 @way
 def unified():

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support import has_cuda, python
+from support import has_cuda, python, some_of
 from test_fork import SETUP
-from unified_support import each_means
+from unified_support import MEANS, TELLS_PAGES, each_means
 
 MORE = """
 import multiprocessing
@@ -16,15 +16,26 @@ def made(size=200_000, **options):
     return two_copies(device, size, tracking, **options)
 """
 BACKENDS = ["host", "late", "opencl"]
-each_backend = pytest.mark.parametrize("backend", BACKENDS)
+# Each takes a process of its own, and its children's: those of the ordinary tier have each back-end
+# and each way of tracking.
+each_case = pytest.mark.parametrize(
+    ("backend", "tracking"),
+    some_of(
+        (
+            (backend, tracking)
+            for tracking in (MEANS if TELLS_PAGES else MEANS[1:])
+            for backend in BACKENDS
+        ),
+        step=4,
+    ),
+)
 
 
 def run(backend: str, tracking: str, code: str) -> None:
     python(SETUP + MORE + code, backend, tracking, timeout=120)
 
 
-@each_means
-@each_backend
+@each_case
 def test_writes_stay_in_the_child(backend: str, tracking: str) -> None:
     run(backend, tracking, """
 for pinned in (False, True):
@@ -50,8 +61,7 @@ for pinned in (False, True):
 """)  # fmt: skip
 
 
-@each_means
-@each_backend
+@each_case
 def test_a_parent_that_writes_meanwhile(backend: str, tracking: str) -> None:
     run(backend, tracking, """
 buf = made()
@@ -76,8 +86,7 @@ assert read_on_device(buf)[::10_000].tolist() == [2] * 20
 """)  # fmt: skip
 
 
-@each_means
-@each_backend
+@each_case
 def test_the_device_is_refused(backend: str, tracking: str) -> None:
     run(backend, tracking, """
 buf = made()
@@ -104,8 +113,7 @@ assert (read_on_device(fresh) == 7).all()
 """)  # fmt: skip
 
 
-@each_means
-@each_backend
+@each_case
 def test_workers_as_of_a_data_loader(backend: str, tracking: str) -> None:
     run(backend, tracking, """
 buf = made(size=(100, 2000))
@@ -149,8 +157,7 @@ worker.join()
 """)  # fmt: skip
 
 
-@each_means
-@each_backend
+@each_case
 def test_grandchildren_and_many_forks(backend: str, tracking: str) -> None:
     run(backend, tracking, """
 many = [made(50_000) for _ in range(5)]
