@@ -21,7 +21,6 @@ BOUND, BOUND_PENDING = 1.3, 1.6
 SIZES = (1024, 1 << 20)
 WAYS = ("Buffer({n})", "empty({n}, 'u1')", "MemoryUSMDevice({n})")
 BACKENDS = ("host", "opencl:cpu", "sycl:cpu", "cuda")
-PENDING_BYTES = 64 << 20
 BUDGET = 2.0  # seconds for a size
 
 
@@ -62,31 +61,33 @@ def compare(report: Report, most: float) -> None:
 
 
 def pending(report: Report, device: isthmus.Device) -> None:
-    """The same after work of the queue that does not end meanwhile."""
-    queue = device.default_queue
+    """After work of the queue that does not end meanwhile; then with memory freed behind it."""
     gate = isthmus.Event()
-    started = long_fills(queue) if device.backend == "cuda" else a_held_fill(queue, gate)
-    try:
-        compare(report, BOUND_PENDING)
-        if started.done:
-            print("the work ended before the measurement: these lines are without pending work")
-    finally:
-        gate.complete()
-        started.wait()
+    nbytes = 16 << 30 if device.backend == "cuda" else 64 << 20
+    with isthmus.Buffer(nbytes, resource=isthmus.memory.ProviderResource("device")) as target:
+        started = long_fills(target) if device.backend == "cuda" else held_fill(target, gate)
+        try:
+            compare(report, BOUND_PENDING)
+            for size in SIZES:
+                isthmus.Buffer(size).fill(1, blocking=False)
+            print(f"On {device.filter}, after such buffers were used and dropped:")
+            compare(report, BOUND_PENDING)
+            if started.done:
+                print("the work ended before the measurement: there was none pending at its end")
+        finally:
+            gate.complete()
+            started.wait()
 
 
-def a_held_fill(queue: isthmus.Queue, gate: isthmus.Event) -> isthmus.Event:
-    """A fill that the driver starts once the event is complete: such a device is the CPU itself."""
-    return isthmus.Buffer(PENDING_BYTES).fill(1, queue=queue, after=[gate], blocking=False)
+def held_fill(target: isthmus.Buffer, gate: isthmus.Event) -> isthmus.Event:
+    """The driver starts it once the event is complete: such a device is the CPU itself."""
+    return target.fill(1, after=[gate], blocking=False)
 
 
-def long_fills(queue: isthmus.Queue) -> isthmus.Event:
-    """Fills that keep a GPU busy for the whole comparison, at up to 5 TB/s."""
-    nbytes = 16 << 30
-    target = isthmus.Buffer(nbytes, resource=isthmus.memory.ProviderResource("device"))
-    count = int(2.5 * BUDGET * len(SIZES) * 5e12 / nbytes)
-    for _ in range(count):
-        last = target.fill(1, queue=queue, blocking=False)
+def long_fills(target: isthmus.Buffer) -> isthmus.Event:
+    """Keep a GPU busy for both comparisons, at up to 5 TB/s."""
+    for _ in range(int(2 * BUDGET * len(SIZES) * 5e12 / target.nbytes)):
+        last = target.fill(1, blocking=False)
     return last
 
 
