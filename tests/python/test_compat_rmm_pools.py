@@ -131,8 +131,13 @@ def test_async(on: Device) -> None:
     assert isinstance(resource.resource, PoolResource)
     assert resource.resource.soft_limit_bytes == 1
     assert DeviceBuffer(size=100, mr=resource).buffer.kind == "device"
-    with pytest.raises(RuntimeError, match=r"Requested IPC memory handle type not supported$"):
-        mr.CudaAsyncMemoryResource(enable_fabric=True)
+    refusal = ""
+    try:
+        fabric = mr.CudaAsyncMemoryResource(enable_fabric=True)
+        assert DeviceBuffer(size=100, mr=fabric).size == 100
+    except RuntimeError as refused:
+        refusal = str(refused)  # on all devices but some of CUDA's
+    assert not refusal or refusal.endswith("Requested IPC memory handle type not supported")
     with pytest.raises(OverflowError, match="release_threshold"):
         mr.CudaAsyncMemoryResource(release_threshold=-1)
     with pytest.raises(ValueError, match="initial_pool_size"):

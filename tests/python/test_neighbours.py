@@ -61,6 +61,7 @@ def test_torch_takes_a_buffer(torch: ModuleType, queue: Queue) -> None:
     assert lent.tobytes() == SEVENS
 
 
+@pytest.mark.usefixtures("unpooled")
 def test_torch_on_a_second_stream(torch: ModuleType, queue: Queue) -> None:
     stream = torch.cuda.Stream()
     before = live()[0]
