@@ -23,8 +23,10 @@ class without_threads {
 }  // namespace support
 
 // NOLINTBEGIN(misc-definitions-in-headers): the program's own, for its tests
-extern "C" int pthread_create(pthread_t* made, const pthread_attr_t* how, void* (*body)(void*),
-                              void* argument) noexcept {
+extern "C" [[gnu::visibility("default")]] int pthread_create(pthread_t* made,
+                                                             const pthread_attr_t* how,
+                                                             void* (*body)(void*),
+                                                             void* argument) noexcept {
   using creator = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   if (support::threads_are_denied) return EAGAIN;
   // A sanitizer's, where there is one, which comes before the C library's.
