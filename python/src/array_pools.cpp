@@ -1,17 +1,26 @@
 #include "array_pools.hpp"
 
+#include <algorithm>
+
 #include "arguments.hpp"
 #include "current.hpp"
 #include "errors.hpp"
+#include "gil.hpp"
 
 namespace isthmus::python {
 namespace {
 
+// Without the interpreter's lock: a new pool probes the driver, and others may end.
 resource make_pool(isthmus_kind_t kind, const queue& on, pool_use use) {
   resource made;
-  check(isthmus_default_pool(on.raw.get(), kind,
-                             use == pool_use::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
-                             made.raw.out()));
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = isthmus_default_pool(on.raw.get(), kind,
+                                  use == pool_use::arrays ? ISTHMUS_DEFAULT_POOL_OF_ARRAYS : 0,
+                                  made.raw.out());
+  }
+  check(status);
   made.kind = kind;
   made.is_pool = true;
   return made;
@@ -59,24 +68,32 @@ nb::object default_pool_of(nb::handle kind, nb::handle device, nb::handle queue,
 
 }  // namespace
 
-// A simulated device goes, and others have one object as long as Python runs: what its pools have
-// free goes with it, as nobody may come for it.
-device_pools::~device_pools() {
+void device_pools::trim() noexcept {
+  const held_gil_release released;
   for (const auto& each : entries_) {
     static_cast<void>(isthmus_resource_trim(each.pool->raw.get(), 0, nullptr));
   }
 }
 
+const resource* device_pools::known(isthmus_kind_t kind, const queue& on,
+                                    pool_use use) const noexcept {
+  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const entry& each) {
+    return each.kind == kind && each.use == use && each.context_key == on.context_key;
+  });
+  return found == entries_.end() ? nullptr : found->pool.get();
+}
+
 const resource& device_pools::pool_for(isthmus_kind_t kind, const queue& on, pool_use use) {
-  for (const auto& each : entries_) {
-    if (each.kind == kind && each.use == use && each.context_key == on.context_key) {
-      return *each.pool;
-    }
+  if (const auto* found = known(kind, on, use)) {
+    return *found;
+  }
+  auto made = std::make_unique<resource>(make_pool(kind, on, use));
+  if (const auto* found = known(kind, on, use)) {
+    return *found;  // another thread's, meanwhile
   }
   if (entries_.size() >= k_most) {
     drop_empty();
   }
-  auto made = std::make_unique<resource>(make_pool(kind, on, use));
   return *entries_.emplace_back(kind, use, on.context_key, std::move(made)).pool;
 }
 

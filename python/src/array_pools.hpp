@@ -13,20 +13,25 @@
 
 namespace isthmus::python {
 
-// References to those of one device, for as long as it has an object of Python's. That of a
-// simulated device may go: what was made of a pool keeps it.
+// References to those of one device, for as long as it has an object of Python's; what was made of
+// a pool keeps it.
 class device_pools {
  public:
   device_pools() = default;
   device_pools(const device_pools&) = delete;
   device_pools& operator=(const device_pools&) = delete;
-  ~device_pools();
+  ~device_pools() = default;
 
-  // Where the driver refuses such memory, its errors.
+  // Gives back what is free, of a device that nobody can find again. Releases the interpreter's
+  // lock.
+  void trim() noexcept;
+  // Where the driver refuses such memory, its errors. May release the interpreter's lock.
   [[nodiscard]] const resource& pool_for(isthmus_kind_t kind, const queue& on, pool_use use);
 
  private:
   static constexpr std::size_t k_most = 32;
+  [[nodiscard]] const resource* known(isthmus_kind_t kind, const queue& on,
+                                      pool_use use) const noexcept;
   void drop_empty() noexcept;
   struct entry {
     isthmus_kind_t kind;

@@ -42,7 +42,7 @@ struct creation {
   isthmus_kind_t kind;
   std::int64_t alignment;
   const queue& on;
-  const resource* from;  // null: for 0 bytes, and in a function that a resource calls
+  const resource* from;  // null: for 0 bytes, and in the function by which a resource allocates
 
   [[nodiscard]] isthmus_resource_t* raw() const noexcept {
     return from != nullptr ? from->raw.get() : nullptr;

@@ -24,8 +24,6 @@ auto& named_queues = *new std::vector<named_queue>;
 // The process's default queue, once it was chosen: it stays.
 auto& process_queue = *new nb::object;
 
-bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, "sim") == 0; }
-
 nb::object default_queue() {
   if (process_queue.is_valid()) {
     return process_queue;
@@ -101,6 +99,8 @@ void require_device_of(nb::handle queue, nb::handle device) {
 }
 
 }  // namespace
+
+bool comes_and_goes(const device& of) { return std::strcmp(info_of(of).backend, "sim") == 0; }
 
 void before_drivers(const char* filter) {
   static bool prepared = false;

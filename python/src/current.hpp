@@ -21,6 +21,9 @@ namespace isthmus::python {
 [[nodiscard]] isthmus_queue_t* raw_queue(nb::handle queue, nb::object& kept);
 [[nodiscard]] nb::object default_queue_of(const device& of);
 
+// Whether it is a simulated device, which nobody can find again once its objects have gone.
+[[nodiscard]] bool comes_and_goes(const device& of);
+
 // To be called before what may open the drivers that `filter` allows: tells the library of drivers
 // that pip installed. Costs nothing after the first time.
 void before_drivers(const char* filter);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "array_pools.hpp"
+#include "current.hpp"
 #include "errors.hpp"
 
 namespace isthmus::python {
@@ -70,7 +71,12 @@ std::uintptr_t device_key_of(isthmus_device_t* raw) noexcept {
 }
 
 device::device(device_handle owned) : raw{std::move(owned)}, key{device_key_of(raw.get())} {}
-device::~device() { devices.forget(raw.get(), this); }
+device::~device() {
+  devices.forget(raw.get(), this);
+  if (pools && comes_and_goes(*this)) {
+    pools->trim();  // nobody may come for that memory
+  }
+}
 
 context::context(context_handle owned) : raw{std::move(owned)} {}
 context::~context() { contexts.forget(raw.get(), this); }

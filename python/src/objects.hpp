@@ -45,7 +45,7 @@ struct device {
   // Once it was asked for; it never changes. Not of simulated devices, which come and go: a queue
   // holds its device.
   mutable nb::object default_queue;
-  std::unique_ptr<device_pools> pools;  // null before the first array
+  std::unique_ptr<device_pools> pools;  // null before the first array or buffer
 };
 
 struct context {

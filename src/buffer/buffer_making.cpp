@@ -47,21 +47,18 @@ result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
 }
 
 // A warm pool calls no driver, so that a new buffer would not notice the loss of its device. Once
-// an error has reported any loss, the driver is called for each buffer until it gives memory there.
-// Nothing is allocated while the queue's work is recorded.
-error refuse_if_lost(queue& on, usm_kind kind) {
+// an error has reported any loss, the driver is queried, which waits for no work. A driver that
+// cannot tell how much memory is free tells no loss either: the first operation does.
+error refuse_if_lost(device& where) {
+  if (only_at_hand()) {
+    return error::no_memory();  // no driver may be called: the caller tries again where one may
+  }
   const auto losses = device_losses.load(std::memory_order_acquire);
-  if (on.refuse_allocation()) {
-    return {};
+  auto seen = where.memory();
+  if (!seen && seen.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
+    return seen.take_error();
   }
-  auto probe = provider_allocate(on.home(), on.where(), {kind, 1, 0});
-  if (!probe && probe.failure().code() == ISTHMUS_ERROR_DEVICE_LOST) {
-    return probe.take_error();
-  }
-  on.where().note_alive(losses);
-  if (probe) {
-    provider_deallocate(on.home(), on.where(), kind, *probe, 1);
-  }
+  where.note_alive(losses);
   return {};
 }
 
@@ -98,8 +95,8 @@ result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request
   if (auto bad = is_checked_below ? error{} : on.home().check(on.where(), wanted)) {
     return bad;
   }
-  if (from != nullptr && request.nbytes != 0 && on.where().may_be_lost()) [[unlikely]] {
-    if (auto lost = refuse_if_lost(on, request.kind)) {
+  if (from != nullptr && request.nbytes != 0 && from->where().may_be_lost()) [[unlikely]] {
+    if (auto lost = refuse_if_lost(from->where())) {
       return lost;
     }
   }
@@ -120,8 +117,8 @@ result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request
     if (!made && reclaimed_for(made.failure(), where, wanted, from)) {
       made = allocation::create(on, wanted, from);
     }
-    if (is_short(made) && no_wait == 0 && from != nullptr && from->as_pool() != nullptr &&
-        default_pools::only().has(*from->as_pool())) {
+    if (is_short(made) && no_wait == 0 && &where == &on.where() && from != nullptr &&
+        from->as_pool() != nullptr && default_pools::only().has(*from->as_pool())) {
       // A pool takes pieces of 64 KiB or more: the driver may have less than that.
       auto unpooled = allocation::create(on, wanted, nullptr);
       made = unpooled ? std::move(unpooled) : std::move(made);

@@ -93,8 +93,9 @@ void default_pools::drop_unused() noexcept try {
 }
 
 bool default_pools::is_second_entry(std::size_t at) const noexcept {
+  const auto* const which = entries_[at].which.get();
   return std::any_of(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(at),
-                     [&](const entry& each) { return each.which.get() == entries_[at].which.get(); });
+                     [which](const entry& each) { return each.which.get() == which; });
 }
 
 ref<pool> default_pools::next(std::size_t& position) noexcept {

@@ -83,7 +83,7 @@ result<void> pool::begin_with(std::size_t nbytes) {
 }
 
 result<region_heap::run> pool::grow(const wanted_run& wanted) {
-  if (window_.is_on()) {
+  if (window_.is_on() && no_wait == 0) {
     let_collection_end(*this);
     if (const auto found = regions_.take(wanted.count, wanted.alignment, wanted.whom,
                                          region_heap::cut::sparing_idle);

@@ -110,6 +110,26 @@ TEST_F(lost, copies_from_it_to_another_device_fail_and_the_other_goes_on) {
   EXPECT_TRUE(same(read(ours), bytes(1000, std::byte{1})));
 }
 
+// As Python does while it holds the interpreter's lock: it tries again without.
+TEST_F(lost, another_devices_loss_calls_no_driver_where_none_may_be_called) {
+  const im::sim_device gone;
+  const im::sim_device device;
+  const im::queue queue(device);
+  { const im::buffer warm(1000, im::kind::device, {.on = queue}); }
+  const im::queue on_gone(gone);
+  const im::buffer theirs(1000, im::kind::device, {.on = on_gone});
+  gone.configure("lost=now");
+  EXPECT_THROW(im::fill(theirs, std::byte{1}), im::device_lost);
+  const int before = isthmus_no_wait_swap(2);
+  const auto make = [&] { const im::buffer made(1000, im::kind::device, {.on = queue}); };
+  EXPECT_THROW(make(), im::out_of_memory);
+  isthmus_no_wait_swap(before);
+  make();
+  isthmus_no_wait_swap(2);
+  make();
+  isthmus_no_wait_swap(before);
+}
+
 class full : public leak_checked {};
 
 TEST_F(full, capacity_is_the_limit_and_is_told) {

@@ -1,5 +1,7 @@
 #include "backend/cuda/kernel.hpp"
 
+#include <chrono>
+
 #include "backend/cuda/device.hpp"
 #include "backend/cuda/errors.hpp"
 #include "backend/cuda/pointer.hpp"
@@ -7,6 +9,8 @@
 
 namespace isthmus::cuda {
 namespace {
+
+using namespace std::chrono_literals;
 
 // Of the kernel and this driver, not of a moment: the same call would fail again.
 bool is_of_kernel(code failure) noexcept {
@@ -23,20 +27,36 @@ bool is_of_kernel(code failure) noexcept {
   }
 }
 
+// An attempt may take a millisecond, and many operations ask.
+constexpr auto k_between_attempts = 100ms;
+
 }  // namespace
+
+// The module stays where its function is not found: the next attempt starts from there.
+code kernel::load(const api& calls, function_handle& found) noexcept {
+  if (module_ == nullptr) {
+    if (const auto outcome = calls.load_module(&module_, text_); outcome != cu::k_success) {
+      module_ = nullptr;
+      return outcome;
+    }
+  }
+  return calls.find_function(&found, module_, name_);
+}
 
 function_handle kernel::loaded(const api& calls) noexcept {
   if (!asked_.load(std::memory_order_acquire)) {
     const std::lock_guard hold{loading_};
     if (!asked_.load(std::memory_order_relaxed)) {
-      module_handle whole = nullptr;
-      function_handle found = nullptr;
-      auto outcome = calls.load_module(&whole, text_);
-      if (outcome == cu::k_success) {
-        outcome = calls.find_function(&found, whole, name_);
+      if (os::clock::now() < next_attempt_) {
+        return nullptr;
       }
+      function_handle found = nullptr;
+      const auto outcome = load(calls, found);
       if (outcome != cu::k_success && !is_of_kernel(outcome)) {
-        return nullptr;  // it may be there next time
+        const bool may_pass_at_once =
+            outcome == cu::k_error_OUT_OF_MEMORY || is_of_capture(outcome);
+        next_attempt_ = os::clock::now() + (may_pass_at_once ? 0ms : k_between_attempts);
+        return nullptr;
       }
       function_.store(outcome == cu::k_success ? found : nullptr, std::memory_order_relaxed);
       asked_.store(true, std::memory_order_release);

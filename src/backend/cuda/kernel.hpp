@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "backend/cuda/api.hpp"
+#include "os/futex.hpp"
 
 namespace isthmus::cuda {
 
@@ -17,14 +18,20 @@ class kernel {
   // Both as string literals.
   kernel(const char* text, const char* name) noexcept : text_{text}, name_{name} {}
 
-  // Null where the driver does not take it. Loaded when it is first asked for, some milliseconds.
+  // Null where the driver does not take it, or failed within the last 100 ms. Loaded when it is
+  // first asked for, some milliseconds.
   // Safe for threads. Pre: the device's context is current.
   [[nodiscard]] function_handle loaded(const api& calls) noexcept;
 
  private:
+  // Pre: the lock is held.
+  [[nodiscard]] code load(const api& calls, function_handle& found) noexcept;
+
   const char* const text_;
   const char* const name_;
   std::mutex loading_;
+  module_handle module_ = nullptr;
+  os::clock::time_point next_attempt_{};
   std::atomic<bool> asked_{false};
   std::atomic<function_handle> function_{nullptr};
 };

@@ -37,9 +37,9 @@ result<void*> prefetch_resource::allocate(std::size_t nbytes, std::size_t alignm
   return memory;
 }
 
-// A hint: its failure is no error of the request. Where it has to be waited for it is put on a queue
-// of its own, since work of the caller's queue may come after an event that only the caller
-// completes.
+// A hint: its failure is no error of the request. Where it has to be waited for and the queue is
+// busy, it goes to a queue of its own: the caller's work may come after an event that only the
+// caller completes.
 void prefetch_resource::ask(void* pointer, std::size_t nbytes, queue& on) noexcept try {
   const bool is_noted = orders_frees();
   const bool may_wait_for_caller = !is_noted && (on.has_others_work() || !on.quiet());
