@@ -1165,9 +1165,10 @@ class DebugResource(AdaptorResource):
 
 def live(kind: str | None = None) -> tuple[int, int]:
     """
-    (allocations, bytes) that drivers have given this process, of one kind (None: all). Memory
-    whose free waits for work in flight counts. A pool counts as what it holds, in use or
-    free: `default_pool(kind).trim()` returns what is free.
+    (allocations, bytes) that live in this process, of one kind (None: all). Memory of default
+    pools counts by the block in use, with its bytes as the pool rounds them; of other pools
+    what they hold of the driver's counts, in use or free. Memory whose free waits for work in
+    flight counts.
     """
 
 def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
