@@ -80,7 +80,7 @@ def test_torch_on_a_second_stream(torch: ModuleType, queue: Queue) -> None:
     copied.free()
     lent.free()
     del tensor, lent
-    assert live()[0] == before + 1, "the stream is still at it"
+    assert live()[0] > before, "the stream is still at it"
     stream.synchronize()
     assert until(lambda: gc.collect() >= 0 and live()[0] == before)
 
