@@ -60,11 +60,17 @@ class sycl_faults : public on_sycl_relay {
     EXPECT_EQ(isthmus_default_pools_trim(nullptr), ISTHMUS_OK);
     return relay_.held();
   }
-  // The number of steps that failed.
+  // The number of steps that failed. What default pools kept goes back within it, so that every run
+  // allocates and frees by the driver.
   int run() const {
-    Life life(device_);
-    life.run();
-    return life.failures();
+    int failures = 0;
+    {
+      Life life(device_);
+      life.run();
+      failures = life.failures();
+    }
+    EXPECT_EQ(isthmus_default_pools_trim(nullptr), ISTHMUS_OK);
+    return failures;
   }
   template <class Counted = std::identity>
   void expect_no_more_than(const held_of_sycl& before, Counted counted = {}) const {
