@@ -44,6 +44,17 @@ def test_the_process_has_one(pool: MemoryPool) -> None:
     assert (pool.max_buffers, pool.max_buffer_bytes) == (100, 1 << 30)
 
 
+def test_its_state_is_told_as_in_the_released_package(pool: MemoryPool) -> None:
+    released = pytest.importorskip("pydotcompute.core.memory_pool").MemoryPool
+    released._instance = None
+    theirs = released()
+    released._instance = None
+    for name in ("_initialized", "_initial_size_mb", "_max_size_mb", "_enabled"):
+        assert getattr(pool, name) == getattr(theirs, name), name
+    pool.enable()
+    assert pool._enabled
+
+
 def test_a_subclass_has_one_of_its_own(pool: MemoryPool) -> None:
     class Named(MemoryPool):
         pass

@@ -76,6 +76,10 @@ class MemoryPool(BufferPool):
     _instance: ClassVar[MemoryPool | None] = None  # of exactly this class; None: not made yet
     _all: ClassVar[weakref.WeakSet[MemoryPool]] = weakref.WeakSet()
     _buffer_type = UnifiedBuffer
+    # What the released class keeps in a new one, and its public tests read.
+    _initialized = True
+    _initial_size_mb = 0
+    _max_size_mb: int | None = None
 
     def __new__(cls, max_pool_size: int | None = None, max_buffer_size: int | None = None) -> Self:
         """The process's, where nothing is asked of it."""
@@ -193,6 +197,10 @@ class MemoryPool(BufferPool):
         """
         limit = None if size_mb is None else at_least(0, "size_mb", size_mb) * MIB
         self._device_pools.limit(limit or None)
+
+    @property
+    def _enabled(self) -> bool:
+        return self.enabled
 
     @property
     def _cuda_available(self) -> bool:
