@@ -107,13 +107,9 @@ void event::block(const os::deadline& until) noexcept {
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   while (!settled()) {
     const auto seen = state_.load(std::memory_order_seq_cst);
-    if (seen >= k_succeeded) {
-      continue;
-    }
     const auto next_look = until_next_look(until);
-    os::futex_wait(state_, seen, next_look);
-    if (!next_look || os::clock::now() < *next_look) {
-      continue;  // woken
+    if (seen >= k_succeeded || os::futex_wait(state_, seen, next_look)) {
+      continue;
     }
     if (next_look == until) {
       break;

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <climits>
 #include <ctime>
 
@@ -31,8 +32,9 @@ bool futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
     relative.tv_sec = static_cast<time_t>(left / 1'000'000'000);
     relative.tv_nsec = static_cast<long>(left % 1'000'000'000);
   }
-  syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, until ? &relative : nullptr, nullptr, 0);
-  return true;
+  return syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, until ? &relative : nullptr,
+                 nullptr, 0) == 0 ||
+         errno != ETIMEDOUT;
 }
 
 void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept {
