@@ -47,8 +47,9 @@ struct creation {
   [[nodiscard]] isthmus_resource_t* raw() const noexcept {
     return from != nullptr ? from->raw.get() : nullptr;
   }
-  [[nodiscard]] isthmus_status_t operator()(buffer_handle& made) const noexcept {
-    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), raw(), made.out());
+  [[nodiscard]] isthmus_status_t operator()(isthmus_resource_t* given_by,
+                                            buffer_handle& made) const noexcept {
+    return isthmus_buffer_create(nbytes, kind, alignment, on.raw.get(), given_by, made.out());
   }
 };
 
@@ -67,7 +68,7 @@ bool create_quickly(const creation& create, buffer_handle& made) {
   isthmus_status_t status;
   {
     const no_waits at_hand{!is_short_on_host};
-    status = create(made);
+    status = create(create.raw(), made);
   }
   const bool is_short = status == ISTHMUS_ERROR_OUT_OF_MEMORY;
   if (!is_short) {
@@ -86,8 +87,7 @@ void create_without_lock(const creation& create, buffer_handle& made) {
   isthmus_status_t status;
   {
     const gil_release released;
-    status = isthmus_buffer_create(create.nbytes, create.kind, create.alignment,
-                                   create.on.raw.get(), kept.get(), made.out());
+    status = create(kept.get(), made);
   }
   check(status);
 }

@@ -49,17 +49,25 @@ TEST_F(lost, new_buffers_fail_once_any_operation_reported_it) {
   }
 }
 
+// A fill that waits for an event when its device is lost, and may begin then.
+struct lost_fill {
+  explicit lost_fill(const std::string& options) : device(options) {
+    device.configure("lost=now");
+    gate.complete();
+  }
+
+  im::sim_device device;
+  im::queue queue{device};
+  im::buffer buffer{1000, im::kind::device, {.on = queue}};
+  im::host_event gate;
+  im::event filled = im::fill_async(buffer, std::byte{1}, {.after = gate});
+};
+
 TEST_F(lost, an_operation_that_nothing_waits_for_reports_it_to_new_buffers) {
-  const im::sim_device device("effect=late");
-  const im::queue queue(device);
-  const im::buffer buffer(1000, im::kind::device, {.on = queue});
-  const im::host_event gate;
-  const im::event filled = im::fill_async(buffer, std::byte{1}, {.after = gate});
-  device.configure("lost=now");
-  gate.complete();
-  EXPECT_TRUE(patiently([&] { return filled.done(); }));
-  EXPECT_TRUE(
-      throws(im::status::device_lost, [&] { im::buffer(1000, im::kind::device, {.on = queue}); }));
+  const lost_fill it("effect=late");
+  EXPECT_TRUE(patiently([&] { return it.filled.done(); }));
+  EXPECT_TRUE(throws(im::status::device_lost,
+                     [&] { im::buffer(1000, im::kind::device, {.on = it.queue}); }));
 }
 
 // Its driver is called once, and then its pool serves it as before.
@@ -82,18 +90,12 @@ TEST_F(lost, another_device_goes_on_without_calls_of_its_driver) {
 
 TEST_F(lost, work_in_flight_ends) {
   for (const char* effect : {"early", "late", "random"}) {
-    const im::sim_device device(std::string("effect=") + effect);
-    const im::queue queue(device);
-    const im::buffer buffer(1000, im::kind::device, {.on = queue});
-    const im::host_event gate;
-    const im::event filled = im::fill_async(buffer, std::byte{1}, {.after = gate});
-    device.configure("lost=now");
-    gate.complete();
+    const lost_fill it(std::string("effect=") + effect);
     try {
-      EXPECT_TRUE(filled.wait_for(20s));
+      EXPECT_TRUE(it.filled.wait_for(20s));
     } catch (const im::device_lost&) {
     }
-    EXPECT_TRUE(filled.done());
+    EXPECT_TRUE(it.filled.done());
   }
 }
 
