@@ -18,9 +18,9 @@ namespace {
 // As a pool's, where nobody says otherwise.
 constexpr std::chrono::nanoseconds k_longest_wait = std::chrono::seconds{1};
 
-// Asks again when a thread of the library has given back as much as is wanted since `returned`, or
-// all that it was to give back there: who lets go of memory faster than that thread asks the driver
-// is not refused.
+// Tries again once a thread of the library has returned as much as is wanted since `returned`, or
+// all that it had to return there: a program that frees memory faster than that thread calls the
+// driver is not refused.
 result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
                                     memory_resource* from, const device& where,
                                     std::uint64_t returned, error refusal) {
@@ -48,7 +48,7 @@ result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
 
 // A warm pool calls no driver, so that a new buffer would not notice the loss of its device. Once
 // an error has reported any loss, the driver is queried, which waits for no work. A driver that
-// cannot tell how much memory is free tells no loss either: the first operation does.
+// does not report how much memory is free reports no loss here either: the first operation does.
 error refuse_if_lost(device& where) {
   if (only_at_hand()) {
     return error::no_memory();  // no driver may be called: the caller tries again where one may

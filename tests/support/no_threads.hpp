@@ -1,4 +1,4 @@
-// The program's own pthread_create, which can be told to have no thread left. For one file of a
+// The program's own pthread_create, which fails while a test asks for that. For one file of a
 // program; the library linked into it, or loaded by it, starts its threads by that, too.
 #pragma once
 
