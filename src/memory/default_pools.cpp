@@ -50,6 +50,7 @@ result<ref<pool>> default_pools::make(context& home, device& where, usm_kind kin
   pool::options how;
   how.decay = k_decay;
   how.remaps = by == use::arrays;
+  how.live = nullptr;
   return pool::create(home, where, kind, how);
 }
 
@@ -124,18 +125,13 @@ std::size_t default_pools::trim() noexcept {
 }
 
 void default_pools::count_blocks(live_total& of, usm_kind kind) noexcept {
-  live_total chunks;
   for_each([&](const pool& each) {
     if (kind == ISTHMUS_KIND_UNKNOWN || kind == each.kind()) {
       const auto seen = each.count();
       of.count += seen.live_blocks;
       of.bytes += seen.live;
-      chunks.count += seen.chunks;
-      chunks.bytes += seen.held;
     }
   });
-  of.count -= std::min(of.count, chunks.count);
-  of.bytes -= std::min(of.bytes, chunks.bytes);
 }
 
 bool default_pools::has(const pool& one) noexcept {

@@ -55,9 +55,9 @@ class default_pools {
   // Has all return to their drivers what they have free, and drops those that this leaves unused.
   // Bytes given back.
   std::size_t trim() noexcept;
-  // Of what drivers gave, of one kind or of all (UNKNOWN): replaces the chunks of default pools by
-  // the blocks that callers have of them. Exact when nothing changes meanwhile; some 30 ns for each
-  // 64 KiB of these pools.
+  // Adds the blocks that callers have of default pools, of one kind or of all (UNKNOWN): the chunks
+  // of these pools are not counted as live. Exact while no caller allocates or frees, even if a
+  // pool returns memory meanwhile; some 30 ns for each 64 KiB of these pools.
   void count_blocks(live_total& of, usm_kind kind) noexcept;
   [[nodiscard]] std::size_t count() noexcept;  // of pools
   [[nodiscard]] bool has(const pool& one) noexcept;

@@ -81,7 +81,7 @@ pool::pool(context& home, device& where, usm_kind kind, const options& how)
           home,       where,
           kind,       {how.growth_bytes, how.soft_limit_bytes, how.limit_bytes, how.initial_bytes},
           how.shared, how.upstream,
-          how.remaps},
+          how.remaps, how.live},
       regions_{source_, *slots_},
       window_{how.decay},
       central_{*slots_, source_.poison(), classes_,

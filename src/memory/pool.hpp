@@ -44,6 +44,8 @@ class pool final : public memory_resource, public reclaimable {
     std::chrono::nanoseconds decay{0};
     std::chrono::nanoseconds longest_wait = std::chrono::seconds{1};  // before there is no memory
     bool device_wait = false;  // a request's queue waits for others' work rather than the host
+    // Counts what the driver gave; null: nothing does, as default pools count blocks instead.
+    live_counts* live = &process_live_counts();
   };
 
   [[nodiscard]] static result<ref<pool>> create(context& home, device& where, usm_kind kind,

@@ -1,7 +1,6 @@
 #include "memory/provider.hpp"
 
 #include "memory/host_memory.hpp"
-#include "memory/live_counts.hpp"
 #include "memory/other_pools.hpp"
 #include "memory/pressure.hpp"
 #include "memory/reaper.hpp"
@@ -38,8 +37,21 @@ auto promised(context& home, device& where, const allocation_request& request,
   return given;
 }
 
-void forget(const device& where, usm_kind kind, const void* pointer, std::size_t nbytes) noexcept {
-  process_live_counts().remove(pointer, kind, nbytes);
+void add(live_counts* live, usm_kind kind, const void* pointer, std::size_t nbytes) noexcept {
+  if (live != nullptr) {
+    live->add(pointer, kind, nbytes);
+  }
+}
+
+void remove(live_counts* live, usm_kind kind, const void* pointer, std::size_t nbytes) noexcept {
+  if (live != nullptr) {
+    live->remove(pointer, kind, nbytes);
+  }
+}
+
+void forget(const device& where, usm_kind kind, const void* pointer, std::size_t nbytes,
+            live_counts* live) noexcept {
+  remove(live, kind, pointer, nbytes);
   if (host_memory::holds(where, kind)) {
     host_memory::only().give_back(where, nbytes);
   }
@@ -47,10 +59,11 @@ void forget(const device& where, usm_kind kind, const void* pointer, std::size_t
 
 }  // namespace
 
-result<void*> provider_allocate(context& home, device& where, const allocation_request& request) {
+result<void*> provider_allocate(context& home, device& where, const allocation_request& request,
+                                live_counts* live) {
   auto pointer = promised(home, where, request, [&] { return home.allocate(where, request); });
   if (pointer) {
-    process_live_counts().add(*pointer, request.kind, request.nbytes);
+    add(live, request.kind, *pointer, request.nbytes);
   }
   return pointer;
 }
@@ -68,35 +81,36 @@ result<void*> provider_allocate_or_trim(context& home, device& where,
 }
 
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
-                         std::size_t nbytes) noexcept {
+                         std::size_t nbytes, live_counts* live) noexcept {
   home.deallocate(pointer, kind, nbytes);
-  forget(where, kind, pointer, nbytes);
+  forget(where, kind, pointer, nbytes, live);
 }
 
 result<void> provider_create(chunk_source& from, context& home, device& where,
-                             const allocation_request& request, void* at) {
+                             const allocation_request& request, void* at, live_counts* live) {
   ISTHMUS_TRY(promised(home, where, request, [&] { return from.create(at, request.nbytes); }));
-  process_live_counts().add(at, request.kind, request.nbytes);
+  add(live, request.kind, at, request.nbytes);
   return {};
 }
 
 void provider_destroy(chunk_source& from, device& where, usm_kind kind, void* at,
-                      std::size_t nbytes) noexcept {
+                      std::size_t nbytes, live_counts* live) noexcept {
   from.destroy(at, nbytes);
-  forget(where, kind, at, nbytes);
+  forget(where, kind, at, nbytes, live);
 }
 
 // First the parts: a total that is read meanwhile is never below what there is.
-void provider_divided(usm_kind kind, std::span<std::byte> front,
-                      std::span<std::byte> rest) noexcept {
-  process_live_counts().add(front.data(), kind, front.size());
-  process_live_counts().add(rest.data(), kind, rest.size());
-  process_live_counts().remove(front.data(), kind, front.size() + rest.size());
+void provider_divided(usm_kind kind, std::span<std::byte> front, std::span<std::byte> rest,
+                      live_counts* live) noexcept {
+  add(live, kind, front.data(), front.size());
+  add(live, kind, rest.data(), rest.size());
+  remove(live, kind, front.data(), front.size() + rest.size());
 }
 
-void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noexcept {
-  process_live_counts().add(to, kind, nbytes);
-  process_live_counts().remove(from, kind, nbytes);
+void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes,
+                    live_counts* live) noexcept {
+  add(live, kind, to, nbytes);
+  remove(live, kind, from, nbytes);
 }
 
 result<void*> provider::allocate(std::size_t nbytes, std::size_t alignment, queue& on) {

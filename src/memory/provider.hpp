@@ -4,30 +4,36 @@
 #include <span>
 
 #include "memory/driver_counts.hpp"
+#include "memory/live_counts.hpp"
 #include "memory/memory_resource.hpp"
 
 namespace isthmus {
 
 // The driver's memory. OUT_OF_MEMORY also where the driver would promise more of the host's memory
 // than there is: drivers do, and the kernel then kills the process on the first touch.
+//
+// `live` counts what was given, here and below; null: nothing does.
 [[nodiscard]] result<void*> provider_allocate(context& home, device& where,
-                                              const allocation_request& request);
+                                              const allocation_request& request,
+                                              live_counts* live = &process_live_counts());
 // The same for a request that is no pool's: where the driver has none, all pools of that memory
 // give back what they have free first. Calls no other resource, so their locks may be held.
 [[nodiscard]] result<void*> provider_allocate_or_trim(context& home, device& where,
                                                       const allocation_request& request);
 void provider_deallocate(context& home, device& where, usm_kind kind, void* pointer,
-                         std::size_t nbytes) noexcept;
+                         std::size_t nbytes, live_counts* live = &process_live_counts()) noexcept;
 
 // The same for chunks: at addresses that are reserved.
 [[nodiscard]] result<void> provider_create(chunk_source& from, context& home, device& where,
-                                           const allocation_request& request, void* at);
+                                           const allocation_request& request, void* at,
+                                           live_counts* live);
 void provider_destroy(chunk_source& from, device& where, usm_kind kind, void* at,
-                      std::size_t nbytes) noexcept;
+                      std::size_t nbytes, live_counts* live) noexcept;
 // What is one chunk counts as two from here on.
-void provider_divided(usm_kind kind, std::span<std::byte> front,
-                      std::span<std::byte> rest) noexcept;
-void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes) noexcept;
+void provider_divided(usm_kind kind, std::span<std::byte> front, std::span<std::byte> rest,
+                      live_counts* live) noexcept;
+void provider_moved(usm_kind kind, void* from, void* to, std::size_t nbytes,
+                    live_counts* live) noexcept;
 
 class provider final : public memory_resource {
  public:

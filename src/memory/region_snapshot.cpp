@@ -11,7 +11,6 @@ namespace isthmus {
 void region_heap::count_free(snapshot& seen) const {
   const std::lock_guard hold{lock_};
   seen.held = source_.counts().held_bytes();
-  seen.chunks = regions_.size();
   runs_.visit_free(1, [&](index, index count, ticket until) {
     const auto nbytes = std::size_t{count} * k_grain_bytes;
     if (slots_.passed(until)) {

@@ -26,8 +26,8 @@ chunk_source* chunks_for(context& home, device& where, usm_kind kind,
 }  // namespace
 
 region_source::region_source(context& home, device& where, usm_kind kind, const sizes& how,
-                             ref<budget> shared, ref<memory_resource> upstream,
-                             bool remaps) noexcept
+                             ref<budget> shared, ref<memory_resource> upstream, bool remaps,
+                             live_counts* live) noexcept
     : home_{home},
       where_{where},
       kind_{kind},
@@ -36,6 +36,7 @@ region_source::region_source(context& home, device& where, usm_kind kind, const 
       upstream_{std::move(upstream)},
       chunks_{remaps && !upstream_.is_there() ? chunks_for(home, where, kind, how.limit_bytes)
                                               : nullptr},
+      live_{live},
       poison_{where, kind} {}
 
 // Separate allocations are few and large, as what is left in one does not help another. Chunks are
@@ -117,7 +118,7 @@ result<region> region_source::take(const allocation_request& request) {
     made.from_driver = (*chunk)->what().base;
     made.lent = chunk->detach();
   } else {
-    auto given = provider_allocate(home_, where_, request);
+    auto given = provider_allocate(home_, where_, request, live_);
     ISTHMUS_TRY(given);
     made.from_driver = *given;
   }
@@ -148,7 +149,8 @@ region region_source::cut(region& whole, grain_table::index count) noexcept {
   whole.base += front.driver_bytes;
   whole.from_driver = whole.base;
   whole.driver_bytes -= front.driver_bytes;
-  provider_divided(kind_, {front.base, front.driver_bytes}, {whole.base, whole.driver_bytes});
+  provider_divided(kind_, {front.base, front.driver_bytes}, {whole.base, whole.driver_bytes},
+                   live_);
   return front;
 }
 
@@ -160,9 +162,9 @@ void region_source::give_back(const region& gone) noexcept {
   if (gone.lent != nullptr) {
     gone.lent->release();
   } else if (moves()) {
-    provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes);
+    provider_destroy(*chunks_, where_, kind_, gone.from_driver, gone.driver_bytes, live_);
   } else {
-    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes);
+    provider_deallocate(home_, where_, kind_, gone.from_driver, gone.driver_bytes, live_);
   }
   if (gone.in != nullptr) {
     let_go(*gone.in);
@@ -208,7 +210,7 @@ result<region> region_source::create(reservation& in, std::size_t nbytes) {
   ISTHMUS_TRY(claim(whole));
   undo claimed{[&] { unclaim(whole); }};
   auto* const at = in.base + in.filled;
-  ISTHMUS_TRY(provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at));
+  ISTHMUS_TRY(provider_create(*chunks_, home_, where_, {kind_, whole, 0}, at, live_));
   claimed.dismiss();
   counts_.took_claimed();
   fill(in, whole);
@@ -234,7 +236,7 @@ result<region> region_source::move(region& which, reservation& to) {
   }
   ISTHMUS_TRY(moved);
   counts_.moved();
-  provider_moved(kind_, which.base, at, which.driver_bytes);
+  provider_moved(kind_, which.base, at, which.driver_bytes, live_);
   fill(to, which.driver_bytes);
   auto old = which;
   which.from_driver = which.base = at;

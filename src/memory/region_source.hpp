@@ -8,6 +8,7 @@
 #include "memory/driver_counts.hpp"
 #include "memory/free_poison.hpp"
 #include "memory/grain_table.hpp"
+#include "memory/live_counts.hpp"
 #include "memory/memory_resource.hpp"
 #include "memory/page_map.hpp"
 #include "memory/pool_upstream.hpp"
@@ -48,9 +49,10 @@ class region_source {
     std::size_t limit_bytes;    // never more
     std::size_t initial_bytes;  // asked for at once; not given back for others
   };
-  // `shared`: what it holds together with other sources; may be null, as may `upstream`.
+  // `shared`: what it holds together with other sources; may be null, as may `upstream`. `live`
+  // counts what the driver gave; null: nothing does.
   region_source(context& home, device& where, usm_kind kind, const sizes& how, ref<budget> shared,
-                ref<memory_resource> upstream, bool remaps) noexcept;
+                ref<memory_resource> upstream, bool remaps, live_counts* live) noexcept;
 
   [[nodiscard]] pool_upstream& upstream() noexcept { return upstream_; }
   [[nodiscard]] const pool_upstream& upstream() const noexcept { return upstream_; }
@@ -107,6 +109,7 @@ class region_source {
   const ref<budget> shared_;
   pool_upstream upstream_;
   chunk_source* const chunks_;
+  live_counts* const live_;
   const free_poison poison_;
   driver_counts counts_;
   std::atomic<std::uint32_t> last_chunk_{0};

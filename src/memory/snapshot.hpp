@@ -19,7 +19,6 @@ struct holder {
 // In bytes. What other threads do meanwhile may be seen in part.
 struct snapshot {
   std::size_t held = 0;          // of the driver's
-  std::size_t chunks = 0;        // that the driver gave these bytes in
   std::size_t live = 0;          // callers have it; of an unchecked pool all of its slabs
   std::size_t live_blocks = 0;   // the number of blocks that these bytes are
   std::size_t cached = 0;        // by threads and in slabs, for the next caller

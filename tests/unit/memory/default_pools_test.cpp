@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <atomic>
+#include <thread>
 
 #include "backend/platform.hpp"
 #include "buffer/buffer.hpp"
@@ -102,6 +104,38 @@ TEST(default_pools, call_no_driver_in_a_program_that_repeats_its_steps) {
   const auto after = from->usage();
   EXPECT_EQ(after.maps, before.maps);
   EXPECT_EQ(after.unmaps, before.unmaps);
+}
+
+live_total live() {
+  auto total = process_live_counts().total(ISTHMUS_KIND_UNKNOWN);
+  default_pools::only().count_blocks(total, ISTHMUS_KIND_UNKNOWN);
+  return total;
+}
+
+// A library's thread returns memory at any time: a program that compares what is live before and
+// after a step must not see it.
+TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
+  rig sim;
+  const auto kept = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+  const auto before = live();
+  std::atomic<bool> stop{false};
+  std::atomic<int> returned{0};
+  std::thread returning{[&] {
+    while (!stop) {
+      returned += default_pools::only().trim() != 0 ? 1 : 0;
+    }
+  }};
+  int different = 0;
+  while (returned < 200) {
+    static_cast<void>(buffer::create(*sim.on, {8 * k_mib, ISTHMUS_KIND_DEVICE, 0}));
+    for (int look = 0; look < 20; ++look) {
+      const auto now = live();
+      different += now.count != before.count || now.bytes != before.bytes ? 1 : 0;
+    }
+  }
+  stop = true;
+  returning.join();
+  EXPECT_EQ(different, 0);
 }
 
 TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
