@@ -1,6 +1,7 @@
 // Resources that stand on one another: which block an address belongs to, and who may free it.
 #include <unistd.h>
 
+#include <cstdio>
 #include <functional>
 
 #include "support/bytes.hpp"
@@ -17,11 +18,14 @@ struct layer {
   std::function<im::resource(const im::resource& upstream)> over;
 };
 
-// A log is of one resource alone.
-std::string log_path() {
+// A file is of one log alone, which lives until the last work on its blocks has ended.
+im::resource logged(const im::resource& upstream) {
   static int number = 0;
-  return ::testing::TempDir() + "isthmus_stacked_" + std::to_string(::getpid()) + "_" +
-         std::to_string(++number % 2) + ".log";
+  const auto path = ::testing::TempDir() + "isthmus_stacked_" + std::to_string(::getpid()) + "_" +
+                    std::to_string(++number) + ".log";
+  auto made = im::resource::log(upstream, path);
+  std::remove(path.c_str());
+  return made;
 }
 
 // Blocks of the program's own, which it has from a resource of the library.
@@ -67,7 +71,7 @@ class stacked : public on_upstreams {
         {"fallback", false, [](const im::resource& up) { return im::resource::fallback(up, up); }},
         {"aligned", false, [](const im::resource& up) { return im::resource::aligned(up, 64); }},
         {"prefetch", false, [](const im::resource& up) { return im::resource::prefetch(up); }},
-        {"log", false, [](const im::resource& up) { return im::resource::log(up, log_path()); }},
+        {"log", false, logged},
         {"tracking", false, [](const im::resource& up) { return im::resource::tracking(up); }},
         {"failure", false,
          [](const im::resource& up) {
