@@ -1,5 +1,5 @@
 // What a pool on the host costs as it grows: a pair beside many live blocks, on many queues and of
-// many pools, and what it notes of its blocks itself.
+// many pools, a refused request, and what it notes of its blocks itself.
 //
 // `pair_beside_live` is to stay as it is for one block, and so are `pair_on_queues` and
 // `pair_of_pools`, where one thread works on them by turns, from two on. `host_metadata` is
@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <isthmus/isthmus.hpp>
+#include <thread>
 #include <vector>
 
 namespace im = isthmus;
@@ -120,5 +123,55 @@ void pair_of_pools(benchmark::State& state) {
   pair_by_turns(state, pools, {on});
 }
 BENCHMARK(pair_of_pools)->ArgName("pools")->ArgsProduct({{1, 2, 4, 16, 64, 200}});
+
+// At the limit, of which `runs` blocks of 320 KiB are free, and each waits for work of another queue
+// than its neighbours do. `worst_us` is the longest pair of another thread meanwhile.
+void refused_request(benchmark::State& state) {
+  const im::device host("host");
+  const std::array<im::queue, 2> busy{im::queue(host), im::queue(host)};
+  const im::queue asking(host);
+  constexpr std::size_t k_block = 320 << 10;  // larger than what slabs serve
+  std::vector<void*> blocks(static_cast<std::size_t>(state.range(0)));
+  const auto all_bytes = (blocks.size() + 64) * k_block;
+  const auto pool = im::resource::pool(asking.context(), im::kind::host,
+                                       {.initial_bytes = all_bytes,
+                                        .limit_bytes = all_bytes,
+                                        .wait = std::chrono::nanoseconds{0}});
+  const auto take = [&](std::size_t nbytes, const im::queue& on, void** memory) {
+    return isthmus_resource_allocate(pool.get(), nbytes, 0, on.get(), memory) == ISTHMUS_OK;
+  };
+  for (void*& each : blocks) {
+    if (!take(k_block, asking, &each)) std::abort();
+  }
+  const im::host_event gate;
+  for (const auto& each : busy) static_cast<void>(each.fence({gate}));
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    isthmus_resource_deallocate(pool.get(), blocks[i], k_block, 0, busy.at(i % 2).get());
+  }
+  std::atomic<bool> stop{false};
+  double worst_us = 0;
+  std::thread other([&] {
+    const im::queue on(host);
+    while (!stop) {
+      const auto began = steady::now();
+      void* memory = nullptr;
+      if (take(2 * k_block, on, &memory)) {  // else the refused request has all of it for now
+        isthmus_resource_deallocate(pool.get(), memory, 2 * k_block, 0, on.get());
+      }
+      const std::chrono::duration<double, std::micro> took = steady::now() - began;
+      worst_us = std::max(worst_us, took.count());
+    }
+  });
+  for (auto _ : state) {
+    void* memory = nullptr;
+    if (take(128 * k_block, asking, &memory)) std::abort();
+  }
+  stop = true;
+  other.join();
+  state.counters["worst_us"] = worst_us;
+  gate.complete();
+  for (const auto& each : busy) each.wait();
+}
+BENCHMARK(refused_request)->ArgName("runs")->ArgsProduct({{200, 2'000, 20'000}});
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "core/spin_lock.hpp"
 #include "core/status.hpp"
 #include "memory/grain.hpp"
+#include "memory/grain_set.hpp"
 #include "memory/queue_slots.hpp"
 
 namespace isthmus {
@@ -36,6 +37,8 @@ class grain_table {
   [[nodiscard]] static grain_table& of(const grain* record) noexcept;
   [[nodiscard]] grain& operator[](index number) noexcept { return grains_[number]; }
   [[nodiscard]] ticket& ticket_of(index number) noexcept { return tickets_[number]; }
+  // Where one free run ends and another begins.
+  [[nodiscard]] grain_set& borders() noexcept { return borders_; }
   [[nodiscard]] index number_of(const grain* record) const noexcept {
     return static_cast<index>(record - grains_.data());
   }
@@ -73,6 +76,7 @@ class grain_table {
   std::array<grain, k_grains> grains_;
   std::array<ticket, k_grains> tickets_;
   std::array<origin, k_grains> origins_;
+  grain_set borders_;
   common_facts common_;
   spin_lock lock_;
   pool* owner_ = nullptr;

@@ -40,6 +40,7 @@ bool run_heap::is_sound_taken(index first) const noexcept {
 
 run_heap::finding run_heap::look_for_damage(index first, index count) const noexcept {
   finding seen{k_none};
+  bool follows_free = false;
   for (auto at = first; at < first + count;) {
     const auto& record = table_[at];
     const bool is_free = record.is.load(k_relaxed) == grain_state::free_head;
@@ -47,12 +48,15 @@ run_heap::finding run_heap::look_for_damage(index first, index count) const noex
     if (!is_slab && !(is_free ? is_sound_free(at) : record.begins_run() && is_sound_taken(at))) {
       return {at};
     }
+    const bool is_border = is_free && follows_free;
+    if (borders_->has(at) != is_border) {
+      return {at};
+    }
+    follows_free = is_free;
     const auto length = is_slab ? 1 : length_of(at);
     seen.free += is_free ? length : 0;
     at += length;
-    const bool has_next =
-        at < first + count && table_[at].is.load(k_relaxed) == grain_state::free_head;
-    seen.neighbours += is_free && has_next ? 1 : 0;
+    seen.neighbours += is_border ? 1 : 0;
   }
   return seen;
 }

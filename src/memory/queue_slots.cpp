@@ -65,6 +65,7 @@ class queue_slots::passing final : public continuation {
 
 void queue_slots::pass(slot of, std::uint64_t number) noexcept {
   raise_to(entries_[of].done, number);
+  passes_.fetch_add(1, std::memory_order_release);
 }
 
 queue_slots::slot queue_slots::entry_of(queue& on) noexcept {

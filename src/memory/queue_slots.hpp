@@ -57,6 +57,11 @@ class queue_slots final : public ref_counted {
   void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
   void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
 
+  // How many fences have passed so far: while it stays the same no ticket passes.
+  [[nodiscard]] std::uint64_t passes() const noexcept {
+    return passes_.load(std::memory_order_acquire);
+  }
+
   // The queue of that serial number, held, where it has a slot and not pools alone know it.
   [[nodiscard]] ref<queue> find(std::uint64_t serial) noexcept;
 
@@ -124,6 +129,7 @@ class queue_slots final : public ref_counted {
 
   spin_lock lock_;  // over entering a queue
   std::atomic<bool> fence_is_due_{false};
+  std::atomic<std::uint64_t> passes_{0};
   queue_slot_table entries_{k_several + 1};
   slot oldest_ = k_several + 1;  // where to look for a slot whose queue is over; under the lock
 };

@@ -178,10 +178,7 @@ std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
   // A chunk of two free runs, one of which work of this queue uses, would seem in use else:
   // recorded training whose host runs ahead held 1.027 times what it requested, and so 1.015.
   if (source_.moves_in_order()) {
-    any_row([&](index row, index grains) {
-      runs_.unite_all(row, grains, whom);
-      return false;
-    });
+    runs_.unite_all(whom);
   }
   auto all = find_unused(whom);
   std::stable_sort(all.begin(), all.end(),

@@ -6,70 +6,11 @@
 #include "core/sizes.hpp"
 
 namespace isthmus {
-namespace {
-
-using index = run_heap::index;
-
-// The head of the free run that ends right before; k_none if none does.
-index free_run_before(grain_table& table, index first) noexcept {
-  const auto& last = table[first - 1];
-  const auto is = last.is.load(k_relaxed);
-  if (is == grain::state::free_head) {
-    return first - 1;
-  }
-  return is == grain::state::free_last ? first - 1 - last.span.load(k_relaxed) : run_heap::k_none;
-}
-
-bool is_free_at(grain_table& table, index first) noexcept {
-  return table[first].is.load(k_relaxed) == grain::state::free_head;
-}
-
-struct neighbours {
-  index first = run_heap::k_none;
-  index count = 0;
-};
-
-// Free runs side by side that are good for `whom` and come to `wanted` grains; none if none do.
-// Each free run is visited at most twice, whatever is live between them.
-neighbours find_neighbours(grain_table& table, const run_heap& runs, const queue_slots& slots,
-                           index wanted, queue_slots::slot whom) noexcept {
-  neighbours found;
-  const auto is_good = [&](index head) { return slots.good(runs.ticket_of(head), whom); };
-  runs.visit_free(1, [&](index first, index, ticket) {
-    const auto before = free_run_before(table, first);
-    const bool begins = before == run_heap::k_none || !is_good(before);
-    if (found.count != 0 || !begins || !is_good(first)) {
-      return;
-    }
-    auto end = first;
-    while (is_free_at(table, end) && is_good(end)) {
-      end += runs.length_of(end);
-    }
-    if (end - first >= wanted) {
-      found = {first, end - first};
-    }
-  });
-  return found;
-}
-
-// Whether free neighbours can be joined that could not be when they were freed. Visits free runs
-// alone.
-bool has_joinable(grain_table& table, const run_heap& runs, const queue_slots& slots) noexcept {
-  bool found = false;
-  runs.visit_free(1, [&](index first, index count, ticket until) {
-    const auto next = first + count;
-    found = found || (is_free_at(table, next) && slots.joins(until, runs.ticket_of(next)));
-  });
-  return found;
-}
-
-}  // namespace
-
 result<void> region_heap::open() {
   auto table = grain_table::take();
   ISTHMUS_TRY(table);
   table_ = *table;
-  runs_ = run_heap{&(*table_)[0], &table_->ticket_of(0), slots_};
+  runs_ = run_heap{&(*table_)[0], &table_->ticket_of(0), &table_->borders(), slots_};
   return {};
 }
 
@@ -110,19 +51,35 @@ bool region_heap::is_spared(index found, index count, cut from) const noexcept {
          (from == cut::sparing || slots_.passed(runs_.ticket_of(found)));
 }
 
+// Pre: `hold` has the lock, which is free in between.
+region_heap::index region_heap::unite(index wanted, queue_slots::slot whom,
+                                      std::unique_lock<spin_lock>& hold) noexcept {
+  const auto begun = runs_.now();
+  if (begun == vain_.when && whom == vain_.whom && wanted >= vain_.wanted) {
+    return run_heap::k_none;
+  }
+  auto seen = runs_.unite(1, wanted, whom);
+  while (seen.next != run_heap::k_none) {
+    hold.unlock();
+    hold.lock();
+    seen = runs_.unite(seen.next, wanted, whom);
+  }
+  if (seen.found == run_heap::k_none) {
+    vain_ = {begun, wanted, whom};
+  }
+  return seen.found;
+}
+
 region_heap::run region_heap::take(index count, std::size_t alignment, queue_slots::slot whom,
                                    cut from) noexcept {
   const auto slack =
       alignment > k_grain_bytes ? static_cast<index>(alignment / k_grain_bytes) - 1 : 0;
-  const std::lock_guard hold{lock_};
+  std::unique_lock hold{lock_};
   const auto wanted = count + slack;
   thrift_ = std::min(thrift_ + (from == cut::sparing ? 1 : 0), k_most_thrift);
   auto first = runs_.find(wanted, whom);
-  if (first == run_heap::k_none && runs_.neighbours() != 0 && runs_.free_grains() >= wanted) {
-    const auto all = find_neighbours(*table_, runs_, slots_, wanted, whom);
-    if (all.count != 0 && runs_.unite(all.first, all.count, wanted, whom)) {
-      first = runs_.find(wanted, whom);
-    }
+  if (first == run_heap::k_none && runs_.free_grains() >= wanted) {
+    first = unite(wanted, whom, hold);
   }
   if (first == run_heap::k_none || is_spared(first, wanted, from)) {
     return {};
@@ -165,14 +122,19 @@ void region_heap::give(index first, ticket freed) noexcept {
 }
 
 void region_heap::settle() noexcept {
-  const std::lock_guard hold{lock_};
+  std::unique_lock hold{lock_};
+  const auto begun = runs_.now();
   put_poison_where_work_ended();
-  if (runs_.neighbours() != 0 && has_joinable(*table_, runs_, slots_)) {
-    any_row([&](index first, index count) {
-      runs_.settle(first, count);
-      return false;
-    });
+  if (begun == settled_) {
+    return;
   }
+  for (auto seen = runs_.settle(1); seen.next != run_heap::k_none;) {
+    hold.unlock();
+    hold.lock();
+    put_poison_where_work_ended();
+    seen = runs_.settle(seen.next);
+  }
+  settled_ = begun;
 }
 
 // The first number of `count` free ones, with one of no region on either side. Pre: under the lock.
@@ -219,12 +181,22 @@ result<void> region_heap::enter(std::vector<piece>& row) {
   return {};
 }
 
+// Grains of a free run that may hold a region, or a part of one, that can go back. Pre: under the
+// lock.
+region_heap::index region_heap::least_that_may_go() const noexcept {
+  index least = source_.divides() ? k_least_part : grain_table::k_grains;
+  for (const auto& each : regions_) {
+    least = std::min(least, each.count);
+  }
+  return least;
+}
+
 // Pre: under the lock. By number.
 std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom) const {
   std::vector<unused> found;
   found.reserve(regions_.size());
   const bool divides = source_.divides();
-  runs_.visit_free(1, [&](index first, index count, ticket until) {
+  runs_.visit_free(least_that_may_go(), [&](index first, index count, ticket until) {
     if (!(source_.moves_in_order() ? slots_.good(until, whom) : slots_.passed(until))) {
       return;
     }
@@ -311,7 +283,7 @@ region region_heap::take_whole(std::size_t room) noexcept {
   }
   auto found = regions_.cend();
   auto inside = run_heap::k_none;
-  runs_.visit_free(1, [&](index first, index count, ticket until) {
+  runs_.visit_free(least_that_may_go(), [&](index first, index count, ticket until) {
     for (auto at = region_of(first); at != regions_.end() && at->first < first + count; ++at) {
       if (at->first >= first && at->first + at->count <= first + count &&
           at->driver_bytes <= room && slots_.passed(until) && !is_elsewhere_too(*at) &&

@@ -170,7 +170,10 @@ class region_heap {
   std::size_t drop_what_ended() noexcept;  // the bytes that the driver has back
   template <class Visit>
   bool any_row(Visit&& visit) noexcept;
+  [[nodiscard]] index unite(index wanted, queue_slots::slot whom,
+                            std::unique_lock<spin_lock>& hold) noexcept;
   [[nodiscard]] index find_numbers(index count) noexcept;
+  [[nodiscard]] index least_that_may_go() const noexcept;
   [[nodiscard]] std::vector<unused> find_unused(queue_slots::slot whom) const;
   [[nodiscard]] std::vector<region> take_out(const std::vector<unused>& which);
   [[nodiscard]] std::vector<piece> take_to_move(std::size_t needed, queue_slots::slot whom);
@@ -191,7 +194,14 @@ class region_heap {
   std::atomic<std::uint32_t> at_upstream_{0};
   std::atomic<std::uint32_t> came_back_{0};  // from there, so far
   mutable spin_lock lock_;
-  run_heap runs_{nullptr, nullptr, slots_};
+  run_heap runs_{nullptr, nullptr, nullptr, slots_};
+  // That neighbours were joined at last, and that none were enough for a request.
+  run_heap::state settled_;
+  struct {
+    run_heap::state when;
+    index wanted = 0;
+    queue_slots::slot whom = queue_slots::k_quiet;
+  } vain_;
   std::uint64_t least_free_ = 0;  // in grains
   // What pays for regions that go back for smaller ones: a request earns one, a swap costs sixteen,
   // so that a program which asks in turn for much and for little seldom waits for the driver.

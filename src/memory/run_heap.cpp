@@ -8,6 +8,9 @@ namespace {
 
 using grain_state = grain::state;
 
+// A few microseconds' work, under the caller's lock.
+constexpr int k_most_borders = 256;
+
 }  // namespace
 
 run_heap::list run_heap::list_for(index count) noexcept {
@@ -16,12 +19,6 @@ run_heap::list run_heap::list_for(index count) noexcept {
   }
   const auto last_bit = static_cast<unsigned>(std::bit_width(count)) - 1;
   return {last_bit - k_lists_bits + 1, (count >> (last_bit - k_lists_bits)) & (k_lists - 1)};
-}
-
-// Of a run that is free or about to be: the free runs that end or begin where it does.
-unsigned run_heap::free_neighbours(index first, index count) const noexcept {
-  const auto after = table_[first + count].is.load(k_relaxed);
-  return (first_before(first) != k_none ? 1U : 0U) + (after == grain_state::free_head ? 1U : 0U);
 }
 
 void run_heap::link(index first, index count) noexcept {
@@ -42,7 +39,17 @@ void run_heap::link(index first, index count) noexcept {
   }
   head.is.store(grain_state::free_head, k_relaxed);
   free_ += count;
-  neighbours_ += free_neighbours(first, count);
+  if (first_before(first) != k_none) {
+    add_border(first);
+  }
+  if (is_free(first + count)) {
+    add_border(first + count);
+  }
+}
+
+void run_heap::add_border(index at) noexcept {
+  borders_->insert(at);
+  ++borders_made_;
 }
 
 void run_heap::unlink(index first) noexcept {
@@ -68,7 +75,8 @@ void run_heap::unlink(index first) noexcept {
   table_[first].is.store(grain_state::none, k_relaxed);
   table_[first + count - 1].is.store(grain_state::none, k_relaxed);
   free_ -= count;
-  neighbours_ -= free_neighbours(first, count);
+  borders_->erase(first);
+  borders_->erase(first + count);
 }
 
 // What is in it was checked against the head's span, so what an earlier run left needs no clearing.
@@ -205,71 +213,68 @@ void run_heap::give(index first, ticket freed) noexcept {
   static_cast<void>(join(first));
 }
 
-// Where what begins at a record ends: a run, or a record that is in none.
-run_heap::index run_heap::behind(index first) const noexcept {
-  const auto& at = table_[first];
-  const bool begins = at.is.load(k_relaxed) == grain_state::free_head || at.begins_run();
-  return first + (begins ? at.span.load(k_relaxed) : 1);
+bool run_heap::is_free(index first) const noexcept {
+  return table_[first].is.load(k_relaxed) == grain_state::free_head;
 }
 
-void run_heap::settle(index first, index count) noexcept {
-  const auto is_free = [this](index at) {
-    return table_[at].is.load(k_relaxed) == grain_state::free_head;
-  };
-  const auto end = first + count;
-  for (auto at = first; at < end;) {
-    const auto next = behind(at);
-    if (is_free(at) && next < end && is_free(next) && slots_->joins(tickets_[at], tickets_[next])) {
-      unlink(at);
-      at = join(at);
-    } else {
-      at = next;
+bool run_heap::is_free_for(index first, queue_slots::slot whom) const noexcept {
+  return is_free(first) && slots_->good(tickets_[first], whom);
+}
+
+run_heap::progress run_heap::settle(index from) noexcept {
+  auto border = borders_->next(from);
+  for (int looks = 0; border != k_none && looks < k_most_borders; ++looks) {
+    const auto before = first_before(border);
+    if (slots_->joins(tickets_[before], tickets_[border])) {
+      unlink(before);
+      static_cast<void>(join(before));
     }
+    border = borders_->next(border + 1);
   }
+  return {border};
 }
 
-// Free neighbours that are good for `whom`, run by run: from the first of them to behind the last
-// so far. Ends where `visit` says so.
-template <class Visit>
-bool run_heap::any_good(index first, index count, queue_slots::slot whom, Visit&& visit) noexcept {
-  auto begin = first;
-  for (auto at = first; at < first + count;) {
-    const auto next = behind(at);
-    const bool is_free = table_[at].is.load(k_relaxed) == grain_state::free_head;
-    if (!is_free || !slots_->good(tickets_[at], whom)) {
-      begin = next;
-    } else if (visit(begin, at, next)) {
-      return true;
-    }
-    at = next;
+// Where the free runs side by side end that are good for `whom`, from this one on.
+run_heap::index run_heap::end_of_good(index first, queue_slots::slot whom) const noexcept {
+  auto end = first;
+  while (is_free_for(end, whom)) {
+    end += length_of(end);
   }
-  return false;
+  return end;
 }
 
-bool run_heap::unite(index first, index count, index wanted, queue_slots::slot whom) noexcept {
-  return any_good(first, count, whom, [&](index begin, index /*at*/, index next) {
-    const bool are_enough = next - begin >= wanted;
-    if (are_enough) {
-      join_all(begin, next);
+// Neighbours that are good begin at the first border whose run before it is. Each free run is looked
+// at once or twice.
+run_heap::progress run_heap::unite(index from, index wanted, queue_slots::slot whom) noexcept {
+  auto border = borders_->next(from);
+  for (int looks = 0; border != k_none && looks < k_most_borders; ++looks) {
+    const auto first = first_before(border);
+    const auto end = end_of_good(first, whom);
+    if (end > border && end - first >= wanted) {
+      join_all(first, end);
+      return {k_none, first};
     }
-    return are_enough;
-  });
+    border = borders_->next(std::max(border, end) + 1);
+  }
+  return {border};
 }
 
-void run_heap::unite_all(index first, index count, queue_slots::slot whom) noexcept {
-  any_good(first, count, whom, [this](index begin, index at, index next) {
-    if (at != begin) {
-      join_all(begin, next);
+void run_heap::unite_all(queue_slots::slot whom) noexcept {
+  for (auto border = borders_->next(1); border != k_none;) {
+    const auto first = first_before(border);
+    const auto end = end_of_good(first, whom);
+    if (end > border) {
+      join_all(first, end);
     }
-    return false;
-  });
+    border = borders_->next(std::max(border, end) + 1);
+  }
 }
 
 // Pre: free runs only.
 void run_heap::join_all(index first, index end) noexcept {
   ticket when;
   for (auto at = first; at < end;) {
-    const auto next = behind(at);
+    const auto next = at + length_of(at);
     when = slots_->joined(when, tickets_[at]);
     unlink(at);
     at = next;

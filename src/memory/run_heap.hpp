@@ -6,7 +6,8 @@
 // empty. The first run of a request's own list is tried before the next longer list is, which finds
 // exact lengths again. A run is joined with its free neighbours as it is freed, where both are good
 // for the same queues (queue_slots.hpp): what is free would wait for its neighbour's work else.
-// `settle` joins the others later, `unite` for one request.
+// `settle` joins the others later, `unite` for one request: a set has the borders between them, so
+// that neither looks at any other run.
 
 #include <array>
 #include <cstddef>
@@ -22,9 +23,9 @@ class run_heap {
   using index = grain_table::index;
   static constexpr index k_none = grain_table::k_none;
 
-  // `tickets` has one for every record of the table; those of firsts count.
-  run_heap(grain* table, ticket* tickets, queue_slots& slots) noexcept
-      : table_{table}, tickets_{tickets}, slots_{&slots} {}
+  // `tickets` has one for every record of the table; those of firsts count. `borders` is empty.
+  run_heap(grain* table, ticket* tickets, grain_set* borders, queue_slots& slots) noexcept
+      : table_{table}, tickets_{tickets}, borders_{borders}, slots_{&slots} {}
 
   // A new region, free as a whole. Pre: the records before and behind it stay `none`.
   void add(index first, index count, ticket until = {}) noexcept;
@@ -49,14 +50,20 @@ class run_heap {
   index keep(index first, index skip, index count) noexcept;
   // Pre: the first of a run that was taken.
   void give(index first, ticket freed) noexcept;
-  // Joins what could not be joined when it was freed and can be now, of one row of regions.
-  void settle(index first, index count) noexcept;
-  // Joins neighbours in it that are all good for the queue in slot `whom`, if they come to `wanted`
-  // grains; false if none do.
-  bool unite(index first, index count, index wanted, queue_slots::slot whom) noexcept;
-
-  // The same for all such neighbours, however long.
-  void unite_all(index first, index count, queue_slots::slot whom) noexcept;
+  // The following look at some borders between free runs at a time, from the number `from` on (1 at
+  // first), so that the caller can release its lock before the next ones; `next` is k_none when none
+  // are left.
+  struct progress {
+    index next;
+    index found = k_none;
+  };
+  // Joins what could not be joined when it was freed and can be now.
+  [[nodiscard]] progress settle(index from) noexcept;
+  // Joins neighbours that are all good for the queue in slot `whom`, if they come to `wanted`
+  // grains: then that run is `found`.
+  [[nodiscard]] progress unite(index from, index wanted, queue_slots::slot whom) noexcept;
+  // All such neighbours, however long, at once.
+  void unite_all(queue_slots::slot whom) noexcept;
 
   struct finding {
     index at;                      // k_none: all is as it must be
@@ -67,7 +74,14 @@ class run_heap {
   [[nodiscard]] finding look_for_damage(index first, index count) const noexcept;
   [[nodiscard]] std::uint64_t free_grains() const noexcept { return free_; }
   // Pairs of free runs that lie side by side, since they could not be joined when they were freed.
-  [[nodiscard]] std::uint64_t neighbours() const noexcept { return neighbours_; }
+  [[nodiscard]] std::uint64_t neighbours() const noexcept { return borders_->size(); }
+  // While it stays the same, neighbours that did not serve do not serve.
+  struct state {
+    std::uint64_t borders = 0;  // that came about so far
+    std::uint64_t passes = 0;   // of tickets
+    bool operator==(const state&) const noexcept = default;
+  };
+  [[nodiscard]] state now() const noexcept { return {borders_made_, slots_->passes()}; }
 
  private:
   static constexpr unsigned k_lists_bits = 4;
@@ -84,22 +98,23 @@ class run_heap {
   [[nodiscard]] index good_in(list in, index count, queue_slots::slot whom) const noexcept;
   [[nodiscard]] bool next_longer(list& than) const noexcept;
   [[nodiscard]] index first_before(index first) const noexcept;
-  [[nodiscard]] index behind(index first) const noexcept;
-  [[nodiscard]] unsigned free_neighbours(index first, index count) const noexcept;
+  void add_border(index at) noexcept;
   index join(index first) noexcept;
   void join_all(index first, index end) noexcept;
-  template <class Visit>
-  bool any_good(index first, index count, queue_slots::slot whom, Visit&& visit) noexcept;
+  [[nodiscard]] bool is_free(index first) const noexcept;
+  [[nodiscard]] bool is_free_for(index first, queue_slots::slot whom) const noexcept;
+  [[nodiscard]] index end_of_good(index first, queue_slots::slot whom) const noexcept;
   void link(index first, index count) noexcept;
   void unlink(index first) noexcept;
   void mark_taken(index first, index count) noexcept;
 
   grain* table_;
   ticket* tickets_;
+  grain_set* borders_;
   queue_slots* slots_;
   std::uint64_t free_ = 0;
-  std::uint64_t neighbours_ = 0;  // pairs of free runs side by side
-  std::uint32_t doublings_ = 0;   // those with a list that is not empty
+  std::uint64_t borders_made_ = 0;
+  std::uint32_t doublings_ = 0;  // those with a list that is not empty
   std::array<std::uint32_t, k_doublings> parts_{};
   std::array<std::array<index, k_lists>, k_doublings> heads_{};
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -85,11 +86,26 @@ class run_heap_test : public testing::Test {
     return first;
   }
 
+  void settle() {
+    run_heap::progress seen{1};
+    while (seen.next != run_heap::k_none) {
+      seen = heap_.settle(seen.next);
+    }
+  }
+  [[nodiscard]] bool unite(index wanted, queue_slots::slot whom) {
+    run_heap::progress seen{1};
+    while (seen.next != run_heap::k_none) {
+      seen = heap_.unite(seen.next, wanted, whom);
+    }
+    return seen.found != run_heap::k_none;
+  }
+
   static constexpr index k_grains = 700;
   std::vector<grain> table_ = std::vector<grain>(k_grains);
   std::vector<ticket> tickets_{table_.size()};
   ref<queue_slots> slots_ = make_ref<queue_slots>();
-  run_heap heap_{table_.data(), tickets_.data(), *slots_};
+  std::unique_ptr<grain_set> borders_ = std::make_unique<grain_set>();
+  run_heap heap_{table_.data(), tickets_.data(), borders_.get(), *slots_};
 };
 
 TEST_F(run_heap_test, gives_nothing_before_it_has_a_region) {
@@ -137,22 +153,44 @@ TEST_F(run_heap_test, what_is_free_waits_for_no_neighbours_work) {
   const auto c = take(30, queue_slots::k_quiet);
   heap_.give(a, {});
   heap_.give(b, waits);
-  heap_.settle(1, 90);
+  settle();
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 30}, {31, 30}}));
   EXPECT_EQ(take(30, 3), a);
   heap_.give(a, {});
   heap_.give(c, ticket{3, 1});
   for (queue_slots::slot whom : {0U, 3U}) {
-    EXPECT_FALSE(heap_.unite(1, 90, 60, whom));
+    EXPECT_FALSE(unite(60, whom));
     EXPECT_EQ(take(60, whom), run_heap::k_none);
   }
-  EXPECT_FALSE(heap_.unite(1, 90, 61, 2)) << "what lies behind waits for another queue";
+  EXPECT_FALSE(unite(61, 2)) << "what lies behind waits for another queue";
   EXPECT_EQ(take(60, 2), run_heap::k_none);
-  EXPECT_TRUE(heap_.unite(1, 90, 60, 2));
+  EXPECT_TRUE(unite(60, 2));
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 60}, {61, 30}}));
   EXPECT_EQ(heap_.free_grains(), 90U);
   EXPECT_EQ(take(60, 2), 1U);
   EXPECT_EQ(heap_.ticket_of(1), waits);
+}
+
+// More borders than one look takes.
+TEST_F(run_heap_test, goes_on_where_a_look_ended) {
+  heap_.add(1, 650);
+  std::vector<index> all(650);
+  for (auto& each : all) {
+    each = take(1, queue_slots::k_quiet);
+  }
+  for (index each = 0; each < 600; ++each) {
+    heap_.give(all[each], ticket{2 + each % 2, 1});
+  }
+  heap_.give(all[600], ticket{3, 1});
+  heap_.give(all[601], {});
+  EXPECT_EQ(heap_.neighbours(), 600U);
+  EXPECT_NE(heap_.unite(1, 3, 3).next, run_heap::k_none);
+  settle();
+  EXPECT_EQ(heap_.neighbours(), 600U) << "nothing joins";
+  EXPECT_FALSE(unite(4, 3));
+  EXPECT_TRUE(unite(3, 3));
+  EXPECT_EQ(take(3, 3), all[599]);
+  EXPECT_EQ(heap_.look_for_damage(1, 650).at, run_heap::k_none);
 }
 
 TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
@@ -167,7 +205,7 @@ TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
   heap_.give(all[2], ticket{3, 1});
   heap_.give(all[4], waits);
   heap_.give(all[5], {});
-  heap_.unite_all(1, 60, 2);
+  heap_.unite_all(2);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 20}, {21, 10}, {41, 20}}));
   EXPECT_EQ(heap_.ticket_of(1), waits);
   EXPECT_EQ(heap_.ticket_of(41), waits);
@@ -285,9 +323,9 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
     const auto whom = slots.at(random() % slots.size());
     const auto action = random() % 16;
     if (action == 0) {
-      heap_.settle(1, k_all);
+      settle();
     } else if (action == 1) {
-      heap_.unite_all(1, k_all, whom);
+      heap_.unite_all(whom);
     } else if (action < 9 && !taken.empty()) {
       std::swap(taken.at(random() % taken.size()), taken.back());
       heap_.give(taken.back(), tickets.at(random() % tickets.size()));
