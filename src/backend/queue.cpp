@@ -360,6 +360,24 @@ void queue::add_unfinished_of_ours(std::vector<ref<event>>& out) {
   }
 }
 
+bool queue::ends_in_one(ref<event>& last) noexcept {
+  if (lent()) {
+    return false;
+  }
+  const std::lock_guard hold{tails_lock_};
+  for (const auto& submitted : tails_) {
+    if (submitted.last->settled()) {
+      continue;
+    }
+    if (last) {
+      last = {};
+      return false;
+    }
+    last = submitted.last;
+  }
+  return true;
+}
+
 bool queue::idle() {
   std::vector<ref<event>> last;
   if (lent() || !unfinished(last)) {

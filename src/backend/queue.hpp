@@ -86,6 +86,9 @@ class queue : public ref_counted {
   // lent may be recorded only, to be run again and again: whoever gets the memory later would find
   // it overwritten.
   [[nodiscard]] error refuse_allocation() const { return lent() ? refuse_recorded() : error{}; }
+  // Whether one event, or none, ends all that is unfinished: `last`, null where nothing is. Asks
+  // nobody; false where `unfinished` does. Pre: `last` is null.
+  [[nodiscard]] bool ends_in_one(ref<event>& last) noexcept;
 
   // Whether nothing that came through this object is pending, and nothing else can be.
   [[nodiscard]] bool idle();

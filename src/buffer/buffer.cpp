@@ -213,8 +213,7 @@ bool buffer::idle() const noexcept {
   }
   auto* const memory = whole_->memory_;
   return memory == nullptr ||
-         ((!memory->uses().ever_used() || os::is_forked_child() || memory->uses().quiet()) &&
-          !memory->lent());
+         ((os::is_forked_child() || memory->uses().quiet()) && !memory->lent());
 }
 
 result<void*> buffer::begin_export() {

@@ -91,7 +91,7 @@ result<ref<allocation>> allocation::record_new(queue& on, const facts& what,
   }
   // What the memory was freed behind is before it on this queue only.
   if (below != nullptr && below->frees_behind_work()) {
-    ISTHMUS_TRY(made->follow(on));
+    ISTHMUS_TRY(made->inherit(on));
   }
   made->is_block_ = below != nullptr;
   made->enter(from);
@@ -109,6 +109,17 @@ result<void> allocation::follow(queue& on) {
   ISTHMUS_TRY(unfinished_on(on, running));
   const auto begin = address(what_.base) - address(start_of_uses());
   uses().add_all({on.serial(), {begin, begin + what_.nbytes}, true, true}, running);
+  return {};
+}
+
+result<void> allocation::inherit(queue& on) {
+  ref<event> last;
+  if (within_ || !on.ends_in_one(last)) {
+    return follow(on);
+  }
+  if (last) {
+    uses_.inherit(on.serial(), std::move(last));
+  }
   return {};
 }
 

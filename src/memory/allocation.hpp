@@ -112,6 +112,10 @@ class allocation final : public ref_counted, public reclaimable {
   // `queue::unfinished`, but for a device that was lost, where nothing runs; throws std::bad_alloc.
   [[nodiscard]] result<void> follow(queue& on);
 
+  // The same of memory that was handed out just now, by a pool that may have had it back before that
+  // work has ended. Pre: nobody else has the record yet.
+  [[nodiscard]] result<void> inherit(queue& on);
+
   // The same of a range of its uses, where who has the memory says so: how that work ends is their
   // concern. Errors as `queue::fence`.
   [[nodiscard]] result<void> note_use(queue& on, const byte_range& where);
@@ -145,9 +149,14 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] bool follows(queue& on) noexcept;
   [[nodiscard]] static result<void> unfinished_on(queue& on, std::vector<ref<event>>& out);
   [[nodiscard]] result<std::vector<ref<event>>> still_running();
-  // Whether no operation that we know was ever on it, and none that we do not know can be.
+  // Whether its owner put no operation on it that we know, and none that we do not know can be.
   [[nodiscard]] bool never_used() noexcept {
     return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
+  }
+  // Whether what its pool had it back before, if anything, comes before all that is next on its
+  // queue; the host keeps to no queue's order.
+  [[nodiscard]] bool inherits_in_order() const noexcept {
+    return !uses_.inherits() || (!host_can_touch() && on_->in_one_order() && !on_->holds_back());
   }
   // Whether what was is known to have ended. Pre: nobody refers to it.
   [[nodiscard]] bool nothing_runs() noexcept {

@@ -125,14 +125,14 @@ void allocation::release_last() noexcept {
 bool allocation::end_unused_block() noexcept {
   auto* const from = from_ ? from_->as_pool() : nullptr;
   auto* const in = from != nullptr ? process_page_map.find(what_.base) : nullptr;
-  const bool ended =
-      in != nullptr && in->is_slab() && never_used() && process_registry().remove_if(*this, [&] {
-        const bool last = references() == 1 && never_used();
-        if (last) {
-          from->end_block(*in, what_.base);
-        }
-        return last;
-      });
+  const bool ended = in != nullptr && in->is_slab() && never_used() && inherits_in_order() &&
+                     process_registry().remove_if(*this, [&] {
+                       const bool last = references() == 1 && never_used();
+                       if (last) {
+                         from->end_block(*in, what_.base);
+                       }
+                       return last;
+                     });
   if (ended) {
     from->take_in_ended(*in, what_.base, on_->lent() ? nullptr : on_.get());
     delete this;

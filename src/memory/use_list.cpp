@@ -200,12 +200,16 @@ void use_list::add_all(const use& what, const std::vector<ref<event>>& ends) {
 }
 
 void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
-  if (!ever_used_.load(std::memory_order_acquire)) {
+  if (!may_run_.load(std::memory_order_acquire)) {
     return;
   }
   std::vector<ref<event>> of_others;
   {
     const std::lock_guard hold{lock_};
+    if (inherited_ && inherited_on_ != wanted.on && k_everywhere.overlaps(wanted.range) &&
+        !inherited_->settled()) {
+      of_others.push_back(inherited_);
+    }
     for (const auto& other : entries_) {
       const bool same_queue = wanted.on != 0 && other.what.on == wanted.on;
       if (!same_queue && (other.what.writes || wanted.writes) &&
@@ -221,7 +225,7 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
 
 std::optional<std::uint64_t> use_list::only_queue() noexcept {
   const std::lock_guard hold{lock_};
-  std::uint64_t only = 0;
+  std::uint64_t only = inherited_ && !inherited_->settled() ? inherited_on_ : 0;
   for (const auto& each : entries_) {
     if (!each.ended->settled()) {
       if (each.what.on == 0 || (only != 0 && only != each.what.on)) {
@@ -234,9 +238,14 @@ std::optional<std::uint64_t> use_list::only_queue() noexcept {
 }
 
 bool use_list::have_ended() noexcept {
+  ref<event> ended;  // dropped outside the lock
   const std::lock_guard hold{lock_};
-  const bool all_have = std::all_of(entries_.begin(), entries_.end(),
-                                    [](const entry& each) { return each.ended->settled(); });
+  if (inherited_ && inherited_->settled()) {
+    ended = std::move(inherited_);
+  }
+  const bool all_have =
+      !inherited_ && std::all_of(entries_.begin(), entries_.end(),
+                                 [](const entry& each) { return each.ended->settled(); });
   if (all_have) {
     may_run_.store(false, std::memory_order_release);
   }
@@ -245,11 +254,14 @@ bool use_list::have_ended() noexcept {
 
 std::vector<ref<event>> use_list::pending(const byte_range& where) {
   std::vector<ref<event>> found;
-  if (!ever_used_.load(std::memory_order_acquire)) {
+  if (!may_run_.load(std::memory_order_acquire)) {
     return found;
   }
   {
     const std::lock_guard hold{lock_};
+    if (inherited_ && k_everywhere.overlaps(where)) {
+      found.push_back(inherited_);
+    }
     for (const auto& each : entries_) {
       if (each.what.range.overlaps(where)) {
         found.push_back(each.ended);

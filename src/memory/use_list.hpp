@@ -44,6 +44,14 @@ class use_list {
   [[nodiscard]] std::uint64_t begin();
   // Nothing was submitted.
   void give_up() noexcept;
+  // The memory was handed out after all that ends with `end`, on that queue: how it ends is not the
+  // owner's concern. Needs no memory. Pre: nobody else has the list yet, and nothing was added.
+  void inherit(std::uint64_t on, ref<event> end) noexcept {
+    inherited_on_ = on;
+    inherited_ = std::move(end);
+    may_run_.store(true, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool inherits() const noexcept { return inherited_on_ != 0; }
   // Adds to `out` what an operation like `wanted` must wait for.
   void collect(const use& wanted, std::vector<ref<event>>& out);
   // Needs no memory. Pre: `begin`.
@@ -51,6 +59,7 @@ class use_list {
   // The same of the last operations on one queue, of which none comes before another. Throws
   // std::bad_alloc; some may have been added then.
   void add_all(const use& what, const std::vector<ref<event>>& ends);
+  // Whether anything was added; what was inherited is no use.
   [[nodiscard]] bool ever_used() const noexcept {
     return ever_used_.load(std::memory_order_acquire);
   }
@@ -101,6 +110,9 @@ class use_list {
   std::atomic<bool> may_run_{false};  // some of what was added; false again once it is seen ended
   spin_lock lock_;
   std::uint32_t promised_ = 0;  // uses that have begun and are not in `entries_` yet
+  static constexpr byte_range k_everywhere{0, SIZE_MAX};
+  std::uint64_t inherited_on_ = 0;  // a queue's serial number; 0: nothing is inherited
+  ref<event> inherited_;            // null: has ended
   std::vector<entry> entries_;
   std::size_t next_look_ = 2 * k_longest;  // at that length
   std::uint64_t next_number_ = 1;          // 0: of a use that is in no list

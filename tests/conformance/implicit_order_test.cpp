@@ -136,4 +136,57 @@ TEST_P(implicit_order, an_order_holds_beside_a_failure) {
   EXPECT_TRUE(same(read(buffer), bytes(k_bytes, std::byte{4})));
 }
 
+// A pool hands memory out again on its queue before the work on it has ended. Its next owner may
+// never use it, or use it elsewhere first.
+TEST_P(implicit_order, memory_that_is_handed_out_under_work_comes_after_it) {
+  const bytes data = noise(k_bytes);
+  for (const im::kind kind : kinds()) {
+    const im::resource pool = im::resource::pool(queue_.context(), kind);
+    const im::queue other(device_);
+    const im::host_event gate;
+    void* used = nullptr;
+    {
+      const im::buffer first(k_bytes, kind, {.on = queue_, .from = pool});
+      used = first.pointer();
+      static_cast<void>(im::fill_async(first, std::byte{9}, {.after = gate}));
+    }
+    for (int time = 0; time < 3; ++time) {
+      const im::buffer never_used(k_bytes, kind, {.on = queue_, .from = pool});
+    }
+    const im::buffer elsewhere(k_bytes, kind, {.on = other, .from = pool});
+    EXPECT_NE(elsewhere.pointer(), used) << "work of another queue is to write it";
+    const im::event copied = im::copy_async(elsewhere, std::span(data), {.on = other});
+    const im::buffer next(k_bytes, kind, {.on = queue_, .from = pool});
+    const im::event written = im::copy_async(next, std::span(data), {.on = other});
+    if (next.pointer() == used) {
+      std::this_thread::sleep_for(2ms);
+      EXPECT_EQ(written.status(), im::status::pending);
+    }
+    gate.complete();
+    written.wait();
+    copied.wait();
+    queue_.wait();
+    EXPECT_TRUE(same(read(next), data));
+    EXPECT_TRUE(same(read(elsewhere), data));
+  }
+}
+
+// What it comes after is not its owner's concern.
+TEST_P(implicit_order, memory_that_is_handed_out_under_work_does_not_fail_with_it) {
+  for (const im::kind kind : kinds()) {
+    const im::resource pool = im::resource::pool(queue_.context(), kind);
+    const im::queue other(device_);
+    const im::host_event gate;
+    {
+      const im::buffer first(k_bytes, kind, {.on = queue_, .from = pool});
+      static_cast<void>(im::fill_async(first, std::byte{9}, {.after = gate}));
+    }
+    const im::buffer next(k_bytes, kind, {.on = queue_, .from = pool});
+    const im::event filled = im::fill_async(next, std::byte{3}, {.on = other});
+    gate.fail("the pump is broken");
+    EXPECT_NO_THROW(filled.wait());
+    EXPECT_TRUE(same(read(next), bytes(k_bytes, std::byte{3})));
+  }
+}
+
 }  // namespace

@@ -66,6 +66,39 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
   }
 }
 
+TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
+  const auto end = make_ref<host_event>();
+  use_list uses;
+  uses.inherit(7, end);
+  EXPECT_TRUE(uses.inherits());
+  EXPECT_FALSE(uses.ever_used());
+  EXPECT_FALSE(uses.quiet());
+  EXPECT_EQ(uses.only_queue(), 7U);
+  EXPECT_EQ(uses.pending({0, 1}).size(), 1U);
+  const auto waits = [&](const use& wanted) {
+    std::vector<ref<event>> found;
+    uses.collect(wanted, found);
+    return found;
+  };
+  EXPECT_TRUE(waits({7, {0, 4}, true}).empty()) << "in the queue's order";
+  EXPECT_TRUE(waits({8, {0, 0}, true}).empty()) << "no bytes";
+  const auto elsewhere = waits({8, {3, 4}, false});
+  ASSERT_EQ(elsewhere.size(), 1U);
+  EXPECT_EQ(waits({0, {3, 4}, false}).size(), 1U);
+  const auto own = make_ref<host_event>();
+  uses.add({8, {0, 4}, true}, own, uses.begin());
+  EXPECT_TRUE(uses.ever_used());
+  EXPECT_EQ(uses.only_queue(), std::nullopt);
+  end->finish(fail(ISTHMUS_ERROR_DRIVER, "somebody's work failed"));
+  EXPECT_TRUE(elsewhere.front()->wait({})) << "how it ended is nobody's concern";
+  EXPECT_EQ(uses.only_queue(), 8U);
+  EXPECT_TRUE(waits({8, {0, 4}, true}).empty());
+  EXPECT_EQ(waits({7, {0, 4}, true}).size(), 1U);
+  own->finish({});
+  EXPECT_TRUE(uses.quiet());
+  EXPECT_TRUE(uses.pending({0, 4}).empty());
+}
+
 TEST(use_list, pending_is_what_has_not_ended) {
   use_list uses;
   const auto first = make_ref<host_event>();
