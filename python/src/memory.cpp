@@ -275,7 +275,7 @@ void bind_kind(nb::module_& module, const char* name, const char* doc) {
   static PyType_Slot slots[] = {
       {Py_tp_vectorcall, reinterpret_cast<void*>(&memory_vectorcall<Kind>)}, {0, nullptr}};
   types.memory[Kind] =
-      nb::class_<memory_of<Kind>, memory>(module, name, nb::type_slots(slots), doc)
+      nb::class_<memory_of<Kind>, memory>(module, name, nb::type_slots(slots), nb::pooled(), doc)
           .def(
               "__init__",
               [](memory_of<Kind>* self, nb::handle other, nb::handle alignment, nb::handle queue,
