@@ -121,11 +121,12 @@ void region_heap::give(index first, ticket freed) noexcept {
   runs_.give(first, poisoned ? ticket{} : freed);
 }
 
+// Nothing can be joined that could not be when it was freed, till a ticket passes.
 void region_heap::settle() noexcept {
   std::unique_lock hold{lock_};
-  const auto begun = runs_.now();
+  const auto passes = slots_.passes();
   put_poison_where_work_ended();
-  if (begun == settled_) {
+  if (passes == settled_at_) {
     return;
   }
   for (auto seen = runs_.settle(1); seen.next != run_heap::k_none;) {
@@ -134,7 +135,7 @@ void region_heap::settle() noexcept {
     put_poison_where_work_ended();
     seen = runs_.settle(seen.next);
   }
-  settled_ = begun;
+  settled_at_ = passes;
 }
 
 // The first number of `count` free ones, with one of no region on either side. Pre: under the lock.

@@ -195,8 +195,8 @@ class region_heap {
   std::atomic<std::uint32_t> came_back_{0};  // from there, so far
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, nullptr, slots_};
-  // That neighbours were joined at last, and that none were enough for a request.
-  run_heap::state settled_;
+  std::uint64_t settled_at_ = 0;  // passes of tickets
+  // When the neighbours that are good for a queue were too few for a request.
   struct {
     run_heap::state when;
     index wanted = 0;
