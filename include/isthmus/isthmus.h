@@ -902,7 +902,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_prefetch(
  * pools the blocks in use, with their bytes as the pool rounds them, and of all else what drivers
  * have given, a chunk of another pool being one. Memory whose free waits for work in flight counts
  * as live. It is looked after first where that has to be asked for, at most for 4 ms. Costs some 30
- * ns for each 64 KiB of default pools. */
+ * ns for each 64 KiB of default pools. A forked child counts none of these pools' blocks. */
 ISTHMUS_API void isthmus_live(isthmus_kind_t kind, uint64_t* count,
                               uint64_t* bytes) ISTHMUS_NOEXCEPT;
 
