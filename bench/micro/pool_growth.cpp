@@ -133,10 +133,9 @@ void refused_request(benchmark::State& state) {
   constexpr std::size_t k_block = 320 << 10;  // larger than what slabs serve
   std::vector<void*> blocks(static_cast<std::size_t>(state.range(0)));
   const auto all_bytes = (blocks.size() + 64) * k_block;
-  const auto pool = im::resource::pool(asking.context(), im::kind::host,
-                                       {.initial_bytes = all_bytes,
-                                        .limit_bytes = all_bytes,
-                                        .wait = std::chrono::nanoseconds{0}});
+  const auto pool = im::resource::pool(
+      asking.context(), im::kind::host,
+      {.initial_bytes = all_bytes, .limit_bytes = all_bytes, .wait = std::chrono::nanoseconds{0}});
   const auto take = [&](std::size_t nbytes, const im::queue& on, void** memory) {
     return isthmus_resource_allocate(pool.get(), nbytes, 0, on.get(), memory) == ISTHMUS_OK;
   };

@@ -112,8 +112,8 @@ class allocation final : public ref_counted, public reclaimable {
   // `queue::unfinished`, but for a device that was lost, where nothing runs; throws std::bad_alloc.
   [[nodiscard]] result<void> follow(queue& on);
 
-  // The same of memory that was handed out just now, by a pool that may have had it back before that
-  // work has ended. Pre: nobody else has the record yet.
+  // The same of memory that was handed out just now, by a pool that may have had it back before
+  // that work has ended. Pre: nobody else has the record yet.
   [[nodiscard]] result<void> inherit(queue& on);
 
   // The same of a range of its uses, where who has the memory says so: how that work ends is their

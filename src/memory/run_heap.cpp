@@ -243,8 +243,8 @@ run_heap::index run_heap::end_of_good(index first, queue_slots::slot whom) const
   return end;
 }
 
-// Neighbours that are good begin at the first border whose run before it is. Each free run is looked
-// at once or twice.
+// Neighbours that are good begin at the first border whose run before it is. Each free run is
+// looked at once or twice.
 run_heap::progress run_heap::unite(index from, index wanted, queue_slots::slot whom) noexcept {
   auto border = borders_->next(from);
   for (int looks = 0; border != k_none && looks < k_most_borders; ++looks) {

@@ -50,9 +50,9 @@ class run_heap {
   index keep(index first, index skip, index count) noexcept;
   // Pre: the first of a run that was taken.
   void give(index first, ticket freed) noexcept;
-  // The following look at some borders between free runs at a time, from the number `from` on (1 at
-  // first), so that the caller can release its lock before the next ones; `next` is k_none when none
-  // are left.
+  // The following look at some borders between free runs at a time, from the number `from` on (1
+  // at first), so that the caller can release its lock before the next ones; `next` is k_none when
+  // none are left.
   struct progress {
     index next;
     index found = k_none;
