@@ -118,7 +118,7 @@ result<void> allocation::inherit(queue& on) {
     return follow(on);
   }
   if (last) {
-    uses_.inherit(on.serial(), std::move(last));
+    uses_.inherit(on.serial(), what_.nbytes, std::move(last));
   }
   return {};
 }

@@ -153,8 +153,8 @@ class allocation final : public ref_counted, public reclaimable {
   [[nodiscard]] bool never_used() noexcept {
     return !within_ && !uses_.ever_used() && !views_.any() && !freed_behind_ && !on_->lent();
   }
-  // Whether what its pool had it back before, if anything, comes before all that is next on its
-  // queue; the host keeps to no queue's order.
+  // Whether all that comes next on its queue comes after the work it was handed out under, if any.
+  // The host keeps to no queue's order.
   [[nodiscard]] bool inherits_in_order() const noexcept {
     return !uses_.inherits() || (!host_can_touch() && on_->in_one_order() && !on_->holds_back());
   }

@@ -127,14 +127,15 @@ bool allocation::end_unused_block() noexcept {
   auto* const in = from != nullptr ? process_page_map.find(what_.base) : nullptr;
   const bool ended = in != nullptr && in->is_slab() && never_used() && inherits_in_order() &&
                      process_registry().remove_if(*this, [&] {
-                       const bool last = references() == 1 && never_used();
+                       const bool last = references() == 1 && never_used() && inherits_in_order();
                        if (last) {
                          from->end_block(*in, what_.base);
                        }
                        return last;
                      });
   if (ended) {
-    from->take_in_ended(*in, what_.base, on_->lent() ? nullptr : on_.get());
+    const bool in_order = uses_.inherits() || !on_->lent();
+    from->take_in_ended(*in, what_.base, in_order ? on_.get() : nullptr);
     delete this;
   }
   return ended;

@@ -64,8 +64,9 @@ class queue_slots::passing final : public continuation {
 };
 
 void queue_slots::pass(slot of, std::uint64_t number) noexcept {
+  passes_begun_.fetch_add(1, std::memory_order_acq_rel);
   raise_to(entries_[of].done, number);
-  passes_.fetch_add(1, std::memory_order_release);
+  passes_ended_.fetch_add(1, std::memory_order_release);
 }
 
 queue_slots::slot queue_slots::entry_of(queue& on) noexcept {

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "backend/queue.hpp"
@@ -57,9 +58,12 @@ class queue_slots final : public ref_counted {
   void attach_lane(slot of) noexcept { entries_[of].lanes.fetch_add(1, std::memory_order_relaxed); }
   void detach_lane(slot of) noexcept { entries_[of].lanes.fetch_sub(1, std::memory_order_release); }
 
-  // How many fences have passed so far: while it stays the same no ticket passes.
-  [[nodiscard]] std::uint64_t passes() const noexcept {
-    return passes_.load(std::memory_order_acquire);
+  // How many fences have passed so far: while it stays the same no ticket passes. Nothing where
+  // another is about to.
+  [[nodiscard]] std::optional<std::uint64_t> passes() const noexcept {
+    const auto ended = passes_ended_.load(std::memory_order_acquire);
+    const auto begun = passes_begun_.load(std::memory_order_acquire);
+    return begun == ended ? std::optional{ended} : std::nullopt;
   }
 
   // The queue of that serial number, held, where it has a slot and not pools alone know it.
@@ -129,7 +133,8 @@ class queue_slots final : public ref_counted {
 
   spin_lock lock_;  // over entering a queue
   std::atomic<bool> fence_is_due_{false};
-  std::atomic<std::uint64_t> passes_{0};
+  std::atomic<std::uint64_t> passes_begun_{0};
+  std::atomic<std::uint64_t> passes_ended_{0};
   queue_slot_table entries_{k_several + 1};
   slot oldest_ = k_several + 1;  // where to look for a slot whose queue is over; under the lock
 };

@@ -2,10 +2,22 @@
 
 #include <algorithm>
 #include <new>
+#include <thread>
 
 #include "core/sizes.hpp"
 
 namespace isthmus {
+namespace {
+
+// Use the lock: without a pause its owner would have it again before any of them.
+void let_others(std::unique_lock<spin_lock>& hold) noexcept {
+  hold.unlock();
+  std::this_thread::yield();
+  hold.lock();
+}
+
+}  // namespace
+
 result<void> region_heap::open() {
   auto table = grain_table::take();
   ISTHMUS_TRY(table);
@@ -55,13 +67,12 @@ bool region_heap::is_spared(index found, index count, cut from) const noexcept {
 region_heap::index region_heap::unite(index wanted, queue_slots::slot whom,
                                       std::unique_lock<spin_lock>& hold) noexcept {
   const auto begun = runs_.now();
-  if (begun == vain_.when && whom == vain_.whom && wanted >= vain_.wanted) {
+  if (begun && begun == vain_.when && whom == vain_.whom && wanted >= vain_.wanted) {
     return run_heap::k_none;
   }
   auto seen = runs_.unite(1, wanted, whom);
   while (seen.next != run_heap::k_none) {
-    hold.unlock();
-    hold.lock();
+    let_others(hold);
     seen = runs_.unite(seen.next, wanted, whom);
   }
   if (seen.found == run_heap::k_none) {
@@ -126,12 +137,11 @@ void region_heap::settle() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();
   put_poison_where_work_ended();
-  if (passes == settled_at_) {
+  if (passes && passes == settled_at_) {
     return;
   }
   for (auto seen = runs_.settle(1); seen.next != run_heap::k_none;) {
-    hold.unlock();
-    hold.lock();
+    let_others(hold);
     put_poison_where_work_ended();
     seen = runs_.settle(seen.next);
   }

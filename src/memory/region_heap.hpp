@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "core/spin_lock.hpp"
@@ -195,10 +196,10 @@ class region_heap {
   std::atomic<std::uint32_t> came_back_{0};  // from there, so far
   mutable spin_lock lock_;
   run_heap runs_{nullptr, nullptr, nullptr, slots_};
-  std::uint64_t settled_at_ = 0;  // passes of tickets
+  std::optional<std::uint64_t> settled_at_;  // passes of tickets
   // When the neighbours that are good for a queue were too few for a request.
   struct {
-    run_heap::state when;
+    std::optional<run_heap::state> when;
     index wanted = 0;
     queue_slots::slot whom = queue_slots::k_quiet;
   } vain_;

@@ -8,8 +8,8 @@ namespace {
 
 using grain_state = grain::state;
 
-// A few microseconds' work, under the caller's lock.
-constexpr int k_most_borders = 256;
+// At a time, under the caller's lock: a few microseconds' work.
+constexpr int k_most_looks = 256;
 
 }  // namespace
 
@@ -91,9 +91,9 @@ void run_heap::mark_taken(index first, index count) noexcept {
 
 // Among the first few of a list.
 run_heap::index run_heap::good_in(list in, index count, queue_slots::slot whom) const noexcept {
-  constexpr int k_most_looks = 8;
+  constexpr int k_few = 8;
   auto at = heads_.at(in.doubling).at(in.part);
-  for (int looks = 0; at != k_none && looks < k_most_looks; ++looks) {
+  for (int looks = 0; at != k_none && looks < k_few; ++looks) {
     if (table_[at].span.load(k_relaxed) >= count && slots_->good(tickets_[at], whom)) {
       return at;
     }
@@ -223,7 +223,7 @@ bool run_heap::is_free_for(index first, queue_slots::slot whom) const noexcept {
 
 run_heap::progress run_heap::settle(index from) noexcept {
   auto border = borders_->next(from);
-  for (int looks = 0; border != k_none && looks < k_most_borders; ++looks) {
+  for (int looks = 0; border != k_none && looks < k_most_looks; ++looks) {
     const auto before = first_before(border);
     if (slots_->joins(tickets_[before], tickets_[border])) {
       unlink(before);
@@ -234,27 +234,29 @@ run_heap::progress run_heap::settle(index from) noexcept {
   return {border};
 }
 
-// Where the free runs side by side end that are good for `whom`, from this one on.
-run_heap::index run_heap::end_of_good(index first, queue_slots::slot whom) const noexcept {
-  auto end = first;
-  while (is_free_for(end, whom)) {
-    end += length_of(end);
+// The free runs side by side that are good for `whom`, from this one on, till they are enough.
+run_heap::stretch run_heap::good_from(index first, index wanted,
+                                      queue_slots::slot whom) const noexcept {
+  stretch found{first};
+  for (; found.end - first < wanted && is_free_for(found.end, whom); ++found.runs) {
+    found.end += length_of(found.end);
   }
-  return end;
+  return found;
 }
 
 // Neighbours that are good begin at the first border whose run before it is. Each free run is
-// looked at once or twice.
+// looked at once or twice. What lies behind those that are enough keeps its own ticket.
 run_heap::progress run_heap::unite(index from, index wanted, queue_slots::slot whom) noexcept {
   auto border = borders_->next(from);
-  for (int looks = 0; border != k_none && looks < k_most_borders; ++looks) {
+  for (int looks = 0; border != k_none && looks < k_most_looks;) {
     const auto first = first_before(border);
-    const auto end = end_of_good(first, whom);
-    if (end > border && end - first >= wanted) {
-      join_all(first, end);
+    const auto good = good_from(first, wanted, whom);
+    if (good.end - first >= wanted) {
+      join_all(first, good.end);
       return {k_none, first};
     }
-    border = borders_->next(std::max(border, end) + 1);
+    looks += good.runs + 1;
+    border = borders_->next(std::max(border, good.end) + 1);
   }
   return {border};
 }
@@ -262,11 +264,11 @@ run_heap::progress run_heap::unite(index from, index wanted, queue_slots::slot w
 void run_heap::unite_all(queue_slots::slot whom) noexcept {
   for (auto border = borders_->next(1); border != k_none;) {
     const auto first = first_before(border);
-    const auto end = end_of_good(first, whom);
-    if (end > border) {
-      join_all(first, end);
+    const auto good = good_from(first, grain_table::k_grains, whom);
+    if (good.runs > 1) {
+      join_all(first, good.end);
     }
-    border = borders_->next(std::max(border, end) + 1);
+    border = borders_->next(std::max(border, good.end) + 1);
   }
 }
 

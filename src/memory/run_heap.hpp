@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "memory/grain_table.hpp"
 
@@ -59,8 +60,8 @@ class run_heap {
   };
   // Joins what could not be joined when it was freed and can be now.
   [[nodiscard]] progress settle(index from) noexcept;
-  // Joins neighbours that are all good for the queue in slot `whom`, if they come to `wanted`
-  // grains: then that run is `found`.
+  // Joins neighbours that are all good for the queue in slot `whom`, no more of them than come to
+  // `wanted` grains: then that run is `found`.
   [[nodiscard]] progress unite(index from, index wanted, queue_slots::slot whom) noexcept;
   // All such neighbours, however long, at once.
   void unite_all(queue_slots::slot whom) noexcept;
@@ -81,7 +82,11 @@ class run_heap {
     std::uint64_t passes = 0;   // of tickets
     bool operator==(const state&) const noexcept = default;
   };
-  [[nodiscard]] state now() const noexcept { return {borders_made_, slots_->passes()}; }
+  // Nothing where it is about to change.
+  [[nodiscard]] std::optional<state> now() const noexcept {
+    const auto passes = slots_->passes();
+    return passes ? std::optional{state{borders_made_, *passes}} : std::nullopt;
+  }
 
  private:
   static constexpr unsigned k_lists_bits = 4;
@@ -103,7 +108,11 @@ class run_heap {
   void join_all(index first, index end) noexcept;
   [[nodiscard]] bool is_free(index first) const noexcept;
   [[nodiscard]] bool is_free_for(index first, queue_slots::slot whom) const noexcept;
-  [[nodiscard]] index end_of_good(index first, queue_slots::slot whom) const noexcept;
+  struct stretch {
+    index end;
+    int runs = 0;
+  };
+  [[nodiscard]] stretch good_from(index first, index wanted, queue_slots::slot whom) const noexcept;
   void link(index first, index count) noexcept;
   void unlink(index first) noexcept;
   void mark_taken(index first, index count) noexcept;

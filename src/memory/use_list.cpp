@@ -25,6 +25,12 @@ bool use_list::superseded(const entry& older, const use& newer, std::uint64_t be
           newer.range.covers(older.what.range) && (newer.writes || !older.what.writes));
 }
 
+// As `superseded`, of what was inherited. Pre: there is some; the lock is held.
+bool use_list::is_inherited_over(const use& newer) const noexcept {
+  return inherited_->settled() ||
+         (newer.on == inherited_on_ && newer.writes && newer.range.covers(inherited_range_));
+}
+
 // Afterwards `newest` supersedes all earlier ones of its queue. Pre: it has one; the lock is held.
 void use_list::cover_own(use& newest, std::uint64_t began_at) const noexcept {
   for (const auto& older : entries_) {
@@ -60,10 +66,14 @@ std::size_t use_list::take_out(std::span<entry> gone, Leaves&& leaves) noexcept 
 use_list::growth use_list::insert(use& what, const ref<event>& ended,
                                   std::uint64_t began_at) noexcept {
   entry newest{what, ended};
+  ref<event> over;  // dropped outside the lock
   ever_used_.store(true, std::memory_order_release);
   {
     const std::lock_guard hold{lock_};
     may_run_.store(true, std::memory_order_release);
+    if (inherited_ && is_inherited_over(what)) {
+      over = std::move(inherited_);
+    }
     if (entries_.size() == 1 && superseded(entries_.front(), what, began_at)) [[likely]] {
       newest.number = next_number_++;
       --promised_;
@@ -206,7 +216,7 @@ void use_list::collect(const use& wanted, std::vector<ref<event>>& out) {
   std::vector<ref<event>> of_others;
   {
     const std::lock_guard hold{lock_};
-    if (inherited_ && inherited_on_ != wanted.on && k_everywhere.overlaps(wanted.range) &&
+    if (inherited_ && inherited_on_ != wanted.on && inherited_range_.overlaps(wanted.range) &&
         !inherited_->settled()) {
       of_others.push_back(inherited_);
     }
@@ -259,7 +269,7 @@ std::vector<ref<event>> use_list::pending(const byte_range& where) {
   }
   {
     const std::lock_guard hold{lock_};
-    if (inherited_ && k_everywhere.overlaps(where)) {
+    if (inherited_ && inherited_range_.overlaps(where)) {
       found.push_back(inherited_);
     }
     for (const auto& each : entries_) {

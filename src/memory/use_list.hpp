@@ -44,13 +44,15 @@ class use_list {
   [[nodiscard]] std::uint64_t begin();
   // Nothing was submitted.
   void give_up() noexcept;
-  // The memory was handed out after all that ends with `end`, on that queue: how it ends is not the
-  // owner's concern. Needs no memory. Pre: nobody else has the list yet, and nothing was added.
-  void inherit(std::uint64_t on, ref<event> end) noexcept {
+  // So many bytes were handed out after all that ends with `end`, on that queue: how it ends is not
+  // the owner's concern. Needs no memory. Pre: nobody else has the list yet, and it is empty.
+  void inherit(std::uint64_t on, std::size_t nbytes, ref<event> end) noexcept {
     inherited_on_ = on;
+    inherited_range_.end = nbytes;
     inherited_ = std::move(end);
     may_run_.store(true, std::memory_order_relaxed);
   }
+  // Whether anything was inherited, whether or not it has ended since.
   [[nodiscard]] bool inherits() const noexcept { return inherited_on_ != 0; }
   // Adds to `out` what an operation like `wanted` must wait for.
   void collect(const use& wanted, std::vector<ref<event>>& out);
@@ -63,11 +65,11 @@ class use_list {
   [[nodiscard]] bool ever_used() const noexcept {
     return ever_used_.load(std::memory_order_acquire);
   }
-  // Whether all that was added is known to have ended, without asking a driver.
+  // Whether all that was inherited and added is known to have ended, without asking a driver.
   [[nodiscard]] bool quiet() noexcept {
     return !may_run_.load(std::memory_order_acquire) || have_ended();
   }
-  // False where all that was added is known to have ended: for those who look without a call.
+  // False where that is known: for those who look without a call.
   [[nodiscard]] const std::atomic<bool>& may_run() const noexcept { return may_run_; }
   // The one queue, by its serial number, of all that is not known to have ended; 0: it all has.
   // Nothing where there are several, or some is of none of ours. Asks no driver.
@@ -87,6 +89,7 @@ class use_list {
   [[nodiscard]] bool have_ended() noexcept;
   [[nodiscard]] static bool superseded(const entry& older, const use& newer,
                                        std::uint64_t began_at) noexcept;
+  [[nodiscard]] bool is_inherited_over(const use& newer) const noexcept;
   struct growth {
     bool is_widened = false;  // the use that was inserted supersedes more than was taken out
     bool is_due = false;      // for `shorten`
@@ -109,10 +112,10 @@ class use_list {
   std::atomic<bool> ever_used_{false};
   std::atomic<bool> may_run_{false};  // some of what was added; false again once it is seen ended
   spin_lock lock_;
-  std::uint32_t promised_ = 0;  // uses that have begun and are not in `entries_` yet
-  static constexpr byte_range k_everywhere{0, SIZE_MAX};
+  std::uint32_t promised_ = 0;      // uses that have begun and are not in `entries_` yet
   std::uint64_t inherited_on_ = 0;  // a queue's serial number; 0: nothing is inherited
-  ref<event> inherited_;            // null: has ended
+  byte_range inherited_range_;      // of whose use that was a write
+  ref<event> inherited_;            // null: has ended, or a later use of its queue stands for it
   std::vector<entry> entries_;
   std::size_t next_look_ = 2 * k_longest;  // at that length
   std::uint64_t next_number_ = 1;          // 0: of a use that is in no list

@@ -193,6 +193,19 @@ TEST_F(run_heap_test, goes_on_where_a_look_ended) {
   EXPECT_EQ(heap_.look_for_damage(1, 650).at, run_heap::k_none);
 }
 
+TEST_F(run_heap_test, unites_no_more_than_are_enough) {
+  heap_.add(1, 90);
+  const auto a = take(30, queue_slots::k_quiet);
+  const auto b = take(10, queue_slots::k_quiet);
+  const auto c = take(50, queue_slots::k_quiet);
+  heap_.give(a, {});
+  heap_.give(b, ticket{2, 1});
+  heap_.give(c, {});
+  EXPECT_TRUE(unite(40, 2));
+  EXPECT_EQ(take(40, 2), a);
+  EXPECT_EQ(take(50, 3), c) << "which waits for nobody";
+}
+
 TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
   heap_.add(1, 60);
   const auto waits = ticket{2, 1};

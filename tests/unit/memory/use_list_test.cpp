@@ -69,7 +69,7 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
 TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
   const auto end = make_ref<host_event>();
   use_list uses;
-  uses.inherit(7, end);
+  uses.inherit(7, 4, end);
   EXPECT_TRUE(uses.inherits());
   EXPECT_FALSE(uses.ever_used());
   EXPECT_FALSE(uses.quiet());
@@ -97,6 +97,25 @@ TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {
   own->finish({});
   EXPECT_TRUE(uses.quiet());
   EXPECT_TRUE(uses.pending({0, 4}).empty());
+}
+
+// Or each queue that uses the memory later would wait for an event that no driver knows.
+TEST(use_list, a_write_of_all_on_its_queue_stands_for_what_was_inherited) {
+  for (const auto& [write, stands] :
+       {std::pair{use{7, {0, 4}, true}, true}, std::pair{use{7, {0, 3}, true}, false},
+        std::pair{use{7, {0, 4}, false}, false}, std::pair{use{8, {0, 4}, true}, false}}) {
+    use_list uses;
+    const auto end = make_ref<host_event>();
+    uses.inherit(7, 4, end);
+    const auto own = make_ref<host_event>();
+    uses.add(write, own, uses.begin());
+    std::vector<ref<event>> found;
+    uses.collect({9, {0, 4}, true}, found);
+    EXPECT_EQ(found.size(), stands ? 1U : 2U);
+    EXPECT_EQ(found.front().get(), own.get());
+    end->finish({});  // for those who wait for it
+    own->finish({});
+  }
 }
 
 TEST(use_list, pending_is_what_has_not_ended) {
