@@ -171,7 +171,7 @@ TEST_P(allocation, a_freed_pointer_is_forgotten) {
     void* pointer = made.pointer();
     made = {};
     queue_.wait();
-    for (int i = 0; i < 1000 && im::query(pointer).kind != im::kind::unknown; ++i) {
+    for (int i = 0; i < 10'000 && im::query(pointer).kind != im::kind::unknown; ++i) {
       std::this_thread::sleep_for(1ms);
     }
     EXPECT_EQ(im::query(pointer).kind, im::kind::unknown);

@@ -153,7 +153,7 @@ TEST_P(copying, keeps_its_owners_till_the_end) {
     const std::span<const std::byte> source(*data);
     const im::event done = im::copy_async(buffer, source, {.keep = im::keep(std::move(data))});
     done.wait();
-    for (int i = 0; i < 1000 && !seen.expired(); ++i) std::this_thread::sleep_for(1ms);
+    for (int i = 0; i < 10'000 && !seen.expired(); ++i) std::this_thread::sleep_for(1ms);
     EXPECT_TRUE(seen.expired());
     EXPECT_TRUE(same(read(buffer), want));
   }
@@ -168,7 +168,7 @@ TEST_P(copying, lets_its_owners_go_though_nobody_waits) {
   (void)im::copy_async(buffer, source, {.keep = im::keep(std::move(data))});
   const bytes last = noise(1 << 16);
   im::copy_async(buffer, std::span<const std::byte>(last)).wait();
-  for (int i = 0; i < 1000 && !seen.expired(); ++i) std::this_thread::sleep_for(1ms);
+  for (int i = 0; i < 10'000 && !seen.expired(); ++i) std::this_thread::sleep_for(1ms);
   EXPECT_TRUE(seen.expired());
 }
 

@@ -147,7 +147,7 @@ TEST_F(full, capacity_is_the_limit_and_is_told) {
   held.pop_back();
   queue.wait();
   bool again = false;
-  for (int i = 0; i < 1000 && !again; ++i) {
+  for (int i = 0; i < 10'000 && !again; ++i) {
     try {
       held.emplace_back(1u << 18, im::kind::device, im::buffer_options{.on = queue});
       again = true;

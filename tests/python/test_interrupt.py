@@ -222,7 +222,7 @@ def send():
 
 signal.signal(signal.SIGALRM, ring)
 queue, gate = Queue("host"), Event()
-pool = PoolResource("host", "host", limit_bytes="8MiB", wait=1)
+pool = PoolResource("host", "host", limit_bytes="8MiB", wait=3)
 block = pool.allocate(6 << 20, queue=queue)
 block.fill(1, after=[gate], blocking=False)
 block.free()

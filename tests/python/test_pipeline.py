@@ -286,20 +286,27 @@ import os, signal, threading, time
 import numpy as np
 from isthmus.unified.pipeline import pipeline
 
+asked = threading.Event()
 def source():
     yield np.ones(4)
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
+    asked.wait(30)
+    time.sleep(0.1)  # until the main thread waits
+    os.kill(os.getpid(), signal.SIGINT)
     time.sleep(0.5)
     yield np.ones(4)
 
 steps = pipeline(source(), lambda array: None, device="host")
 next(steps)
 try:
+    asked.set()
     next(steps)
 except KeyboardInterrupt:
     pass
 else:
     raise AssertionError("not interrupted")
+until = time.monotonic() + 30
+while threading.active_count() != 1 and time.monotonic() < until:
+    time.sleep(0.01)
 assert threading.active_count() == 1, threading.enumerate()
 """)
 

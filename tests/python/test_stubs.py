@@ -116,8 +116,9 @@ def mypy(tmp_path: Path):  # type: ignore[no-untyped-def]
         program = tmp_path / "program.py"
         program.write_text(source)
         command = [sys.executable, "-m", "mypy", "--config-file=pyproject.toml", str(program)]
+        worker = os.environ.get("PYTEST_XDIST_WORKER", "")  # two at once lock each other's cache
         done = subprocess.run(
-            [*command, f"--cache-dir={ROOT / '.cache' / 'mypy-tests'}"],
+            [*command, f"--cache-dir={ROOT / '.cache' / f'mypy-tests{worker}'}"],
             capture_output=True, text=True, cwd=ROOT, env=os.environ | {"PYTHONPATH": ""},
             timeout=300, check=False,
         )  # fmt: skip

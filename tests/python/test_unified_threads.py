@@ -77,7 +77,7 @@ def test_writers_race_with_uploads(
             assert (now >= seen).all(), "no page goes back"
             seen = now.astype(np.int64)
 
-    seconds = 60 if long_tier else 0.4
+    seconds = 60 if long_tier else 1
     together(writer(np.s_[::2], 1), writer(np.s_[1::2], 2), synchronize, seconds=seconds)
     assert last.any()
     assert (pages[:, 0] == last).all()
@@ -110,7 +110,7 @@ def test_writers_race_with_downloads(dev: Device, tracking: str) -> None:
             assert (kept[:quarter] == number).all()
             buf.sync_to_device()
 
-    together(write, fetch, seconds=0.4)
+    together(write, fetch, seconds=1)
     assert kept[half:].any()
     assert (read_on_device(buf) == kept).all()
 

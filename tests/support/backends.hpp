@@ -93,7 +93,8 @@ class leak_checked : public ::testing::Test {
   void TearDown() override {
     const auto patience = std::chrono::steady_clock::now() + 5s;
     im::live_memory now = without_pools();
-    while (now.count != before_.count && std::chrono::steady_clock::now() < patience) {
+    while ((now.count != before_.count || now.bytes != before_.bytes) &&
+           std::chrono::steady_clock::now() < patience) {
       std::this_thread::sleep_for(1ms);
       now = without_pools();
     }

@@ -250,10 +250,13 @@ TEST(reaper_concurrent, nobody_leaves_while_a_queue_is_asked_for_them) {
     const auto asked = [&] {
       return std::ranges::count_if(queues, [](const auto& each) { return each->asked() != 0; });
     };
+    const auto began = os::clock::now();
     static_cast<void>(wait_for_reclaim(reclaims(), std::nullopt));
     const auto then = asked();
+    // A call waits for 4 ms at most, in which a busy machine may not run the reaper at all.
+    const bool may_be_in_vain = os::clock::now() - began >= 4ms;
     std::this_thread::sleep_for(1ms);
-    EXPECT_EQ(asked(), then);
+    EXPECT_TRUE(may_be_in_vain || asked() == then);
     EXPECT_TRUE(comes_true([&] {
       static_cast<void>(let_go_on_demand());
       return std::ranges::all_of(all, [](const auto& each) { return each->gone(); });
