@@ -8,6 +8,9 @@
 
 namespace isthmus {
 
+static_assert(grain_set::k_end == grain_table::k_grains &&
+              grain_set::k_none == grain_table::k_none);
+
 // Those that serve no pool.
 class grain_tables {
  public:

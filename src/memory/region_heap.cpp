@@ -132,7 +132,7 @@ void region_heap::give(index first, ticket freed) noexcept {
   runs_.give(first, poisoned ? ticket{} : freed);
 }
 
-// Nothing can be joined that could not be when it was freed, till a ticket passes.
+// Nothing can be joined that could not be when it was freed, until a ticket passes.
 void region_heap::settle() noexcept {
   std::unique_lock hold{lock_};
   const auto passes = slots_.passes();

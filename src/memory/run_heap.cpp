@@ -234,7 +234,7 @@ run_heap::progress run_heap::settle(index from) noexcept {
   return {border};
 }
 
-// The free runs side by side that are good for `whom`, from this one on, till they are enough.
+// The free runs side by side that are good for `whom`, from this one on, until they are enough.
 run_heap::stretch run_heap::good_from(index first, index wanted,
                                       queue_slots::slot whom) const noexcept {
   stretch found{first};
@@ -245,7 +245,7 @@ run_heap::stretch run_heap::good_from(index first, index wanted,
 }
 
 // Neighbours that are good begin at the first border whose run before it is. Each free run is
-// looked at once or twice. What lies behind those that are enough keeps its own ticket.
+// looked at once or twice. What lies after those that are enough keeps its own ticket.
 run_heap::progress run_heap::unite(index from, index wanted, queue_slots::slot whom) noexcept {
   auto border = borders_->next(from);
   for (int looks = 0; border != k_none && looks < k_most_looks;) {

@@ -183,6 +183,13 @@ def some_of(cases: Iterable[tuple[object, ...]], step: int = 4) -> list[Paramete
     ]
 
 
+def driver_calls(pool: PoolResource, step: Callable[[], object]) -> int:
+    """How often `pool` calls its driver during `step`; it may also do so as a decay window ends."""
+    before = pool.maps + pool.unmaps
+    step()
+    return pool.maps + pool.unmaps - before
+
+
 def live_again(before: tuple[int, int]) -> bool:
     """Whether no more memory lives than before; frees may wait for work in flight."""
 
