@@ -60,7 +60,8 @@ ref<pool> default_pools::enter(const key& of, ref<pool> made) {
   if (auto* const found = known(of)) {
     return ref<pool>{found};
   }
-  entries_.push_back({of, made});
+  entries_.push_back({of, made, entered_ + 1});
+  ++entered_;
   return made;
 }
 
@@ -99,10 +100,11 @@ bool default_pools::is_second_entry(std::size_t at) const noexcept {
                      [which](const entry& each) { return each.which.get() == which; });
 }
 
-ref<pool> default_pools::next(std::size_t& position) noexcept {
+ref<pool> default_pools::next(std::uint64_t& last) noexcept {
   const std::lock_guard hold{lock_};
-  while (position < entries_.size()) {
-    if (const auto at = position++; !is_second_entry(at)) {
+  for (std::size_t at = 0; at < entries_.size(); ++at) {
+    if (entries_[at].number > last && !is_second_entry(at)) {
+      last = entries_[at].number;
       return entries_[at].which;
     }
   }
@@ -111,8 +113,8 @@ ref<pool> default_pools::next(std::size_t& position) noexcept {
 
 template <class Visit>
 void default_pools::for_each(Visit&& visit) {
-  std::size_t position = 0;
-  while (const auto each = next(position)) {
+  std::uint64_t last = 0;
+  while (const auto each = next(last)) {
     visit(*each);
   }
 }

@@ -71,14 +71,17 @@ class default_pools {
     use by;
     bool operator==(const key&) const noexcept = default;
   };
-  // A pool that serves both uses has an entry for each.
+  // A pool that serves both uses has an entry for each. Entries are in the order of their numbers,
+  // which are never used again.
   struct entry {
     key of;
     ref<pool> which;
+    std::uint64_t number;
   };
-  // The pool of the next entry from `position` on that is not of an earlier one; null: none.
-  [[nodiscard]] ref<pool> next(std::size_t& position) noexcept;
-  // Outside the lock, each pool once.
+  // The pool of the first entry after number `last` that is not of an earlier entry, and its number
+  // in `last`; null: none.
+  [[nodiscard]] ref<pool> next(std::uint64_t& last) noexcept;
+  // Outside the lock: each pool once that stays in the table meanwhile, whatever leaves it.
   template <class Visit>
   void for_each(Visit&& visit);
   // Pre: the lock is held.
@@ -93,6 +96,7 @@ class default_pools {
 
   spin_lock lock_;
   std::vector<entry> entries_;
+  std::uint64_t entered_ = 0;  // the last entry's number
 };
 
 }  // namespace isthmus

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <thread>
@@ -136,6 +137,31 @@ TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   stop = true;
   returning.join();
   EXPECT_EQ(different, 0);
+}
+
+// Pools that leave the table meanwhile, here from before the pool that counts, hide no other.
+TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
+  for (int round = 0; round < 100; ++round) {
+    std::array<rig, 4> others;
+    std::array<ref<pool>, 4> unused;
+    std::transform(others.begin(), others.end(), unused.begin(),
+                   [](rig& each) { return find(each); });
+    rig sim;
+    const auto kept = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
+    const auto before = live();
+    std::atomic<bool> dropped{false};
+    std::thread dropping{[&] {
+      unused = {};
+      default_pools::only().drop_unused();
+      dropped = true;
+    }};
+    while (!dropped) {
+      const auto now = live();
+      EXPECT_EQ(now.count, before.count);
+      EXPECT_EQ(now.bytes, before.bytes);
+    }
+    dropping.join();
+  }
 }
 
 TEST(default_pools, go_when_they_hold_nothing_and_nobody_refers_to_them) {
