@@ -33,8 +33,6 @@ error call_failed(const char* what) {
               what);
 }
 
-std::uintptr_t context::key() const noexcept { return calls().context_key(reference()); }
-
 // It throws an exception through dpctl's interface when it is asked for the device of a pointer
 // that is none of this context's.
 pointer_facts context::query(const void* pointer) noexcept {

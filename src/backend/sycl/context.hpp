@@ -17,12 +17,13 @@ class context final : public isthmus::context {
       : isthmus::context{std::move(devices), whole},
         keep_{std::move(keep)},
         driver_{home},
-        reference_{std::move(reference)} {}
+        reference_{std::move(reference)},
+        key_{calls().context_key(reference_.get())} {}
 
   [[nodiscard]] const api& calls() const noexcept { return driver_.calls(); }
   [[nodiscard]] context_reference reference() const noexcept { return reference_.get(); }
   [[nodiscard]] pointer_facts query(const void* pointer) noexcept override;
-  [[nodiscard]] std::uintptr_t key() const noexcept override;
+  [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
   [[nodiscard]] void* native() const noexcept override { return reference_.get(); }
   [[nodiscard]] result<void*> retain_opencl() const override;
   [[nodiscard]] result<ref<event>> adopt_event(void* native, owner keep) override;
@@ -41,6 +42,7 @@ class context final : public isthmus::context {
   owner keep_;
   platform& driver_;
   owned_context reference_;
+  const std::uintptr_t key_;  // read once: every request for memory needs it
   std::mutex allocators_lock_;
   std::vector<std::pair<const device*, owned_queue>> allocators_;
 };

@@ -19,7 +19,8 @@ queue::queue(context& home, device& where, owned_queue reference, bool part)
     : holding_queue{home, where, part},
       context_{home},
       device_{where},
-      held_{std::make_shared<held_queue>(calls(), std::move(reference))} {
+      held_{std::make_shared<held_queue>(calls(), std::move(reference))},
+      key_{calls().queue_key(held_->get())} {
   mark_ordered();
   mark_asking_may_block();
 }
@@ -30,6 +31,7 @@ queue::queue(context& home, device& where, owned_queue reference, owner keep)
       context_{home},
       device_{where},
       held_{std::make_shared<held_queue>(calls(), std::move(reference))},
+      key_{calls().queue_key(held_->get())},
       in_order_{calls().is_in_order(held_->get())} {
   mark_lent();
   mark_asking_may_block();
@@ -61,8 +63,6 @@ void queue::let_linger() noexcept {
     held_->abandon();
   }
 }
-
-std::uintptr_t queue::key() const noexcept { return calls().queue_key(reference()); }
 
 bool queue::knows(event& candidate) const noexcept {
   const auto* known = dynamic_cast<operation*>(&candidate);

@@ -25,7 +25,7 @@ class queue final : public holding_queue {
   queue(context& home, device& where, owned_queue reference, owner keep);
   ~queue() override;
 
-  [[nodiscard]] std::uintptr_t key() const noexcept override;
+  [[nodiscard]] std::uintptr_t key() const noexcept override { return key_; }
   [[nodiscard]] const api& calls() const noexcept { return context_.calls(); }
   [[nodiscard]] queue_reference reference() const noexcept { return held_->get(); }
 
@@ -69,6 +69,7 @@ class queue final : public holding_queue {
   context& context_;
   device& device_;
   std::shared_ptr<held_queue> held_;
+  const std::uintptr_t key_;  // read once: every request for memory needs it
   bool in_order_ = true;
 };
 
