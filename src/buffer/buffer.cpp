@@ -100,6 +100,27 @@ void buffer::free() noexcept {
   }
 }
 
+namespace {
+
+bool end_may_wait(allocation& of) noexcept {
+  auto* const from = of.from();
+  return from == nullptr || from->as_pool() == nullptr || from->unique() || of.lies_within() ||
+         of.lent() || (of.host_can_touch() && !of.uses().quiet());
+}
+
+}  // namespace
+
+bool buffer::free_may_wait() noexcept {
+  if (dead()) {
+    return exports() != 0 || is_slice();
+  }
+  if (unique() && !is_slice()) {  // no other thread can free it meanwhile
+    return memory_ != nullptr && end_may_wait(*memory_);
+  }
+  auto memory = hold();
+  return memory && *memory && end_may_wait(**memory);
+}
+
 result<ref<buffer>> buffer::view(queue& on, std::size_t offset, std::size_t nbytes) {
   auto made = make_ref<buffer>(*this, on, offset, nbytes);
   if (&on == whole_->on_.get() || os::is_forked_child()) {

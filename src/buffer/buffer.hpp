@@ -81,6 +81,10 @@ class buffer final : public ref_counted {
   [[nodiscard]] error closed() const;
 
   void free() noexcept;
+  // Whether `free`, or the end of its last reference or export, may call a driver, which may wait
+  // for its device, or a resource of the caller's. Not where the memory returns to a pool that
+  // stays, with no work on it whose end the library has to find.
+  [[nodiscard]] bool free_may_wait() noexcept;
 
   // [offset, offset + nbytes) as one side of a transfer, which holds the memory. CLOSED,
   // OUT_OF_RANGE, or READ_ONLY for a destination.

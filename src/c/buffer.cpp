@@ -18,19 +18,6 @@ result<ref<queue>> isthmus::c::queue_or_default(isthmus_queue_t* chosen) {
   return (*where)->default_queue();
 }
 
-namespace {
-
-// Whether the end of its last reference may call a driver, which may wait for its device, or a
-// resource of the caller's. Not where the memory returns to a pool that stays, with no work on it
-// that the library has to find the end of.
-bool free_may_wait(allocation& of) noexcept {
-  auto* const from = of.from();
-  return from == nullptr || from->as_pool() == nullptr || from->unique() || of.lies_within() ||
-         of.lent() || (of.host_can_touch() && !of.uses().quiet());
-}
-
-}  // namespace
-
 isthmus_status_t isthmus_buffer_create(size_t nbytes, isthmus_kind_t kind, int64_t alignment,
                                        isthmus_queue_t* queue, isthmus_resource_t* resource,
                                        isthmus_buffer_t** buffer) noexcept {
@@ -147,15 +134,7 @@ void isthmus_buffer_free(isthmus_buffer_t* buffer) noexcept {
 // A freed buffer's memory is there as long as it is exported; a slice ends it only where it holds
 // the last reference to the whole, which nothing shows.
 int isthmus_buffer_free_may_wait(isthmus_buffer_t* buffer) noexcept {
-  if (buffer == nullptr || os::is_forked_child()) {
-    return 0;
-  }
-  auto& of = *object(buffer);
-  if (of.dead()) {
-    return of.exports() != 0 || of.is_slice() ? 1 : 0;
-  }
-  auto whole = of.at(0, 0, false);
-  return whole && whole->memory && free_may_wait(*whole->memory) ? 1 : 0;
+  return buffer != nullptr && !os::is_forked_child() && object(buffer)->free_may_wait() ? 1 : 0;
 }
 
 isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
