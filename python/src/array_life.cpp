@@ -34,8 +34,8 @@ nb::object closed_stand_in(const buffer& of) {
 // a forked child nothing is freed, as with Buffers.
 void free_array(typed_array& self) {
   if (!is_forked_child() && !is_freed(self)) {
-    nb::object closed = closed_stand_in(buffer_in(self));
-    const nb::object had = std::exchange(self.buffer_object, std::move(closed));
+    array_memory had{closed_stand_in(buffer_in(self))};
+    self.memory.swap(had);
   }
 }
 

@@ -46,7 +46,8 @@ shared_layout layout_for(const array_request& request, const model& like,
   if (const auto* its = given(request.shape) ? nullptr : like.layout()) {
     const bool is_c = order == wanted_order::c ||
                       (order != wanted_order::fortran && is_dense(*its, element_order::c));
-    return is_c ? recent_layout(its->shape, type) : ordered_layout(*its, type, order);
+    return is_c ? recent_layout(array_numbers{its->shape}, type)
+                : ordered_layout(*its, type, order);
   }
   const bool is_told = given(request.shape) || !like.shape.is_valid();
   const nb::handle shape = is_told ? request.shape : nb::handle{like.shape};
@@ -87,24 +88,26 @@ nb::object make_empty(const array_request& request, const model& like, const ele
   nb::object queue = queue_for(request, like, from);
   auto layout = layout_to_allocate(kind, *nb::inst_ptr<python::queue>(queue),
                                    [&] { return layout_for(request, like, type); });
-  const auto nbytes = layout->nbytes;
   nb::object chain;  // till the memory keeps it
   if (given(request.fallback)) {
     chain = with_fallback(request, kind, queue);
     from = resource_or_none(chain);
   }
-  nb::object memory =
-      make_array_buffer(nbytes, kind, alignment_for(request, type), std::move(queue), from);
-  return make_typed_array(std::move(memory), std::move(layout));
+  const auto alignment = alignment_for(request, type);
+  return make_fresh_array(std::move(layout), kind, std::move(queue), alignment, from);
 }
 
-model model_for(const array_request& request) {
-  return request.prototype.is_valid() ? model_of(request.prototype) : model{};
+// Gives `make` the request's prototype, or an empty one, which is made once: it is large.
+template <class Make>
+nb::object with_model(const array_request& request, Make make) {
+  static const auto& none = *new model{};
+  return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(none);
 }
 
 nb::object make_empty(const array_request& request) {
-  const auto like = model_for(request);
-  return make_empty(request, like, type_for(request, like));
+  return with_model(request, [&](const model& like) {
+    return make_empty(request, like, type_for(request, like));
+  });
 }
 
 // Behind which all that uses the array comes.
@@ -142,10 +145,11 @@ const element_type& type_of_value(nb::handle value) {
 }
 
 nb::object make_full(const array_request& request) {
-  const auto like = model_for(request);
-  const bool is_told = given(request.dtype) || like.type != nullptr;
-  const auto& type = is_told ? type_for(request, like) : type_of_value(request.fill_value);
-  return fill(make_empty(request, like, type), request.fill_value);
+  return with_model(request, [&](const model& like) {
+    const bool is_told = given(request.dtype) || like.type != nullptr;
+    const auto& type = is_told ? type_for(request, like) : type_of_value(request.fill_value);
+    return fill(make_empty(request, like, type), request.fill_value);
+  });
 }
 
 // -- the functions themselves ---------------------------------------------------------------------

@@ -57,7 +57,7 @@ bool is_fortrans_alone(const array_layout& of) {
 bool is_plain(nb::handle extent) noexcept { return PyLong_CheckExact(extent.ptr()); }
 
 // False where the general way is to tell what is wrong.
-bool put_plain(nb::handle extent, array_numbers& into) noexcept {
+bool put_plain(nb::handle extent, array_numbers& into) {
   int overflow = 0;
   const long long number =
       is_plain(extent) ? PyLong_AsLongLongAndOverflow(extent.ptr(), &overflow) : -1;
@@ -66,6 +66,16 @@ bool put_plain(nb::handle extent, array_numbers& into) noexcept {
   }
   into.push_back(number);
   return true;
+}
+
+// Likewise, of a short tuple.
+bool put_all_plain(nb::handle shape, array_numbers& into) {
+  constexpr Py_ssize_t k_few = 8;
+  bool plain = PyTuple_CheckExact(shape.ptr()) && PyTuple_GET_SIZE(shape.ptr()) <= k_few;
+  for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(shape.ptr()); ++i) {
+    plain = put_plain(PyTuple_GET_ITEM(shape.ptr(), i), into);
+  }
+  return plain;
 }
 
 }  // namespace
@@ -95,23 +105,14 @@ wanted_order to_order(nb::handle given, bool has_prototype) {
 }
 
 array_numbers to_extents(nb::handle shape) {
-  constexpr Py_ssize_t k_few = 8;
   array_numbers made;
-  if (put_plain(shape, made)) {
-    return made;
-  }
-  if (!PyTuple_CheckExact(shape.ptr()) || PyTuple_GET_SIZE(shape.ptr()) > k_few) {
-    return to_shape(shape);
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(shape.ptr()); ++i) {
-    if (!put_plain(PyTuple_GET_ITEM(shape.ptr(), i), made)) {
-      return to_shape(shape);
-    }
+  if (!put_plain(shape, made) && !put_all_plain(shape, made)) {
+    made = to_shape(shape);
   }
   return made;
 }
 
-shared_layout recent_layout(array_numbers shape, const element_type& type) {
+shared_layout recent_layout(array_numbers&& shape, const element_type& type) {
   constexpr std::size_t k_kept = 64;
   // Guarded by the interpreter's lock; never destroyed.
   static auto& recent = *new std::array<shared_layout, k_kept>;

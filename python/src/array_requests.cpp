@@ -15,8 +15,8 @@ std::span<const keyword<array_request>> keywords() {
                                                      {"queue", &request::queue},
                                                      {"device", &request::device},
                                                      {"resource", &request::resource},
-                                                     {"usm_type", &request::usm_type},
-                                                     {"sycl_queue", &request::sycl_queue},
+                                                     {"usm_type", &request::kind},
+                                                     {"sycl_queue", &request::queue},
                                                      {"order", &request::order},
                                                      {"alignment", &request::alignment},
                                                      {"shape", &request::shape},
@@ -65,17 +65,17 @@ void require_all(const array_request& read, const array_signature& of) {
   }
 }
 
-// None is as good as not given, but for its alias.
-void join(array_request& read, const array_signature& of, request_member where,
-          request_member alias) {
-  if (!(read.*alias).is_valid()) {
-    return;
+// For the argument of number `again` in `names`, whose member was set before it.
+[[noreturn]] void raise_given_twice(const array_signature& of, PyObject* names, Py_ssize_t again) {
+  auto* const name = PyTuple_GET_ITEM(names, again);
+  for (Py_ssize_t i = 0; i < again; ++i) {
+    auto* const other = PyTuple_GET_ITEM(names, i);
+    if (member_of(of, other) == member_of(of, name) && PyUnicode_Compare(other, name) != 0) {
+      raise_python(PyExc_TypeError, "%s() got %U and %U, which mean the same: give one of them",
+                   of.name, other, name);
+    }
   }
-  if ((read.*where).is_valid()) {
-    raise_python(PyExc_TypeError, "%s() got %s and %s, which mean the same: give one of them",
-                 of.name, name_of(where), name_of(alias));
-  }
-  read.*where = read.*alias;
+  raise_python(PyExc_TypeError, "%s() got '%U' twice", of.name, name);
 }
 
 }  // namespace
@@ -88,13 +88,11 @@ array_request read_request(const array_signature& of, PyObject* const* arguments
   for (Py_ssize_t i = 0; i < named; ++i) {
     auto& into = read.*member_of(of, PyTuple_GET_ITEM(names, i));
     if (into.is_valid()) {
-      raise_python(PyExc_TypeError, "%s() got '%U' twice", of.name, PyTuple_GET_ITEM(names, i));
+      raise_given_twice(of, names, i);
     }
     into = arguments[positional + static_cast<std::size_t>(i)];
   }
   require_all(read, of);
-  join(read, of, &array_request::kind, &array_request::usm_type);
-  join(read, of, &array_request::queue, &array_request::sycl_queue);
   return read;
 }
 

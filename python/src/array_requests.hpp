@@ -13,7 +13,6 @@ namespace isthmus::python {
 struct array_request {
   nb::handle shape, dtype, fill_value, prototype;
   nb::handle order, kind, device, queue, resource, fallback, alignment;
-  nb::handle usm_type, sycl_queue;  // dpnp's names of kind and queue
 };
 using request_member = nb::handle array_request::*;
 
@@ -25,8 +24,8 @@ struct array_signature {
   bool is_like;  // takes a prototype, and a shape by keyword
 };
 
-// TypeError for an argument too many or too few, given twice, or not known. Sets kind and queue for
-// usm_type and sycl_queue.
+// TypeError for an argument too many or too few, given twice, or not known. `usm_type` and
+// `sycl_queue` are dpnp's names of kind and queue.
 [[nodiscard]] array_request read_request(const array_signature& of, PyObject* const* arguments,
                                          std::size_t positional, PyObject* names);
 

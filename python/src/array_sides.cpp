@@ -203,7 +203,7 @@ array_side side_of(const typed_array& of, access wanted, const char* role) {
   }
   array_side made{buffer_place(buffer_in(of)), *of.layout};
   made.where.raw.offset = of.offset;
-  made.where.keep = of.buffer_object;
+  made.where.keep = of.memory.object();
   return made;
 }
 

@@ -91,7 +91,7 @@ void tell_each(nb::handle stack, Tell tell) {
 }
 
 // What lets go of it is to tell those that were told of it: a number of bytes and the stack.
-void count_in_scopes(buffer& made, std::chrono::nanoseconds taken) {
+void count_in_scopes(const buffer& made, std::chrono::nanoseconds taken) {
   const nb::object stack = counters.all();
   if (stack.is_none()) {
     return;
@@ -151,7 +151,7 @@ void bind_counts(nb::class_<allocated>& bound) {
 
 }  // namespace
 
-void tell_scopes(buffer& made, std::chrono::nanoseconds taken) {
+void tell_scopes(const buffer& made, std::chrono::nanoseconds taken) {
   count_in_scopes(made, taken);
   put_in_scratch(made);
 }

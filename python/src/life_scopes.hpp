@@ -12,7 +12,7 @@ namespace isthmus::python {
 extern std::size_t open_life_scopes;
 
 // Tells the scopes of this context of a new buffer, whose making took so long.
-void tell_scopes(buffer& made, std::chrono::nanoseconds taken);
+void tell_scopes(const buffer& made, std::chrono::nanoseconds taken);
 // Tells those of an `allocated` that counted its making; it is counted no more.
 void tell_of_free(nb::object& counted_by) noexcept;
 
@@ -22,7 +22,8 @@ class creation_clock {
   creation_clock() noexcept
       : is_wanted_{open_life_scopes != 0},
         begin_{is_wanted_ ? clock::now() : clock::time_point{}} {}
-  void tell(buffer& made) const {
+  [[nodiscard]] bool is_wanted() const noexcept { return is_wanted_; }
+  void tell(const buffer& made) const {
     if (is_wanted_) {
       tell_scopes(made, clock::now() - begin_);
     }

@@ -168,7 +168,7 @@ place part_place(nb::handle object, const typed_array& of, access wanted, const 
   check(isthmus_buffer_slice(parent.raw.get(), of.offset, of.layout->extent, made.adopted.out()));
   made.raw.buffer = made.adopted.get();
   made.nbytes = of.layout->extent;
-  made.keep = of.buffer_object;
+  made.keep = of.memory.object();
   return made;
 }
 

@@ -2,7 +2,7 @@
 
 #include "typed_array.hpp"
 #include "arguments.hpp"
-#include "array_make.hpp"
+#include "life_scopes.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -72,7 +72,8 @@ void require_inside(const typed_array& array) {
 void init(typed_array* self, nb::handle buffer, nb::handle shape, nb::handle dtype,
           nb::handle strides, nb::handle offset) {
   static_cast<void>(require_buffer(buffer));
-  typed_array made{nb::borrow(buffer), to_layout(shape, dtype, strides), to_size(offset, "offset")};
+  typed_array made{array_memory{nb::borrow(buffer)}, to_layout(shape, dtype, strides),
+                   to_size(offset, "offset")};
   require_inside(made);
   new (self) typed_array{std::move(made)};
 }
@@ -146,7 +147,7 @@ const typed_array* ready_array(PyObject* self) noexcept {
 bool is_freed(const typed_array& array) noexcept {
   isthmus_buffer_info_t info{};
   info.struct_size = sizeof info;
-  return isthmus_buffer_info(buffer_in(array).raw.get(), &info) == ISTHMUS_ERROR_CLOSED;
+  return isthmus_buffer_info(array.memory.raw(), &info) == ISTHMUS_ERROR_CLOSED;
 }
 
 void require_live(const typed_array& array) {
@@ -157,8 +158,8 @@ void require_live(const typed_array& array) {
 }
 
 nb::object make_typed_array(nb::object buffer, shared_layout layout, std::size_t offset) {
-  return make_instance<typed_array>(types.typed_array,
-                                    typed_array{std::move(buffer), std::move(layout), offset});
+  return make_instance<typed_array>(types.typed_array, array_memory{std::move(buffer)},
+                                    std::move(layout), offset);
 }
 
 // Without elements a view may begin anywhere: where that array does, which lies in the buffer.
@@ -167,14 +168,21 @@ nb::object make_array_view(nb::handle object, const typed_array& of, shared_layo
   require_live(of);
   offset = layout->size == 0 ? of.offset : offset;
   return make_instance<typed_array>(
-      types.typed_array,
-      typed_array{of.buffer_object, std::move(layout), offset,
-                  of.base.is_valid() ? of.base : nb::borrow(object), of.is_locked});
+      types.typed_array, array_memory{of.memory.object()}, std::move(layout), offset,
+      of.base.is_valid() ? of.base : nb::borrow(object), of.is_locked);
 }
 
-nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind, nb::object queue) {
-  nb::object memory = make_array_buffer(layout->nbytes, kind, 0, std::move(queue), nullptr);
-  return make_typed_array(std::move(memory), std::move(layout));
+nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind, nb::object queue,
+                            std::int64_t alignment, const resource* from) {
+  const creation_clock taken;
+  const auto nbytes = layout->nbytes;
+  auto raw = create_buffer(nbytes, kind, alignment, *nb::inst_ptr<python::queue>(queue), from,
+                           kinds_allowed::any, pool_use::arrays);
+  array_memory memory{std::move(raw), std::move(queue), kind, nbytes};
+  if (taken.is_wanted()) {
+    taken.tell(memory.get());
+  }
+  return make_instance<typed_array>(types.typed_array, std::move(memory), std::move(layout));
 }
 
 void bind_typed_array(nb::module_& module) {

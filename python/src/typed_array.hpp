@@ -1,16 +1,25 @@
 #pragma once
 // A typed N-dimensional array over a Buffer of any kind.
 
+#include "array_memory.hpp"
 #include "array_view.hpp"
 
 namespace isthmus::python {
 
 struct typed_array {
-  nb::object buffer_object;  // a Buffer
+  typed_array(array_memory&& of, shared_layout as, std::size_t begin = 0,
+              nb::object whole = nb::object{}, bool locked = false) noexcept
+      : memory{std::move(of)},
+        layout{std::move(as)},
+        offset{begin},
+        base{std::move(whole)},
+        is_locked{locked} {}
+
+  array_memory memory;
   shared_layout layout;
-  std::size_t offset = 0;  // bytes from the buffer's start to the first element
-  nb::object base{};       // of a view: the array that it is a view of, never a view itself
-  bool is_locked = false;  // not to be written, though its buffer may be
+  std::size_t offset;  // bytes from the buffer's start to the first element
+  nb::object base;     // of a view: the array that it is a view of, never a view itself
+  bool is_locked;      // not to be written, though its buffer may be
 };
 
 [[nodiscard]] inline typed_array* typed_array_of(nb::handle object) noexcept {
@@ -18,21 +27,21 @@ struct typed_array {
 }
 // TypeError for anything else, ValueError for one whose __init__ never ran; `role` names it.
 [[nodiscard]] const typed_array& require_array(nb::handle object, const char* role);
-[[nodiscard]] inline const buffer& buffer_in(const typed_array& array) noexcept {
-  return *nb::inst_ptr<buffer>(array.buffer_object);
+[[nodiscard]] inline const buffer& buffer_in(const typed_array& array) {
+  return array.memory.get();
 }
 [[nodiscard]] inline bool is_read_only(const typed_array& array) noexcept {
-  return array.is_locked || buffer_in(array).read_only;
+  return array.is_locked || array.memory.read_only();
 }
 // Or all of its memory was.
 [[nodiscard]] bool is_freed(const typed_array& array) noexcept;
 // ClosedError if it was.
 void require_live(const typed_array& array);
-[[nodiscard]] inline array_view view_of(const typed_array& array) noexcept {
+[[nodiscard]] inline array_view view_of(const typed_array& array) {
   const auto& layout = *array.layout;
-  return {buffer_in(array), array.buffer_object, array.offset,
-          layout.shape,     layout.strides,      *layout.type,
-          layout.nbytes,    layout.is_c_dense,   is_read_only(array)};
+  return {buffer_in(array), array.memory.object(), array.offset,
+          layout.shape,     layout.strides,        *layout.type,
+          layout.nbytes,    layout.is_c_dense,     is_read_only(array)};
 }
 
 // Checks nothing. Pre: `buffer` is a ready Buffer in which all elements of the layout lie where the
@@ -44,10 +53,11 @@ void require_live(const typed_array& array);
 // one that was freed.
 [[nodiscard]] nb::object make_array_view(nb::handle object, const typed_array& of,
                                          shared_layout layout, std::size_t offset);
-// A new array in memory of its own, of which nothing is set. `queue` is a Queue. What
-// construct_buffer throws.
+// A new array in memory of its own, of which nothing is set: from `from`, else the current
+// resource, else the default pool. `queue` is a Queue. What construct_buffer throws.
 [[nodiscard]] nb::object make_fresh_array(shared_layout layout, isthmus_kind_t kind,
-                                          nb::object queue);
+                                          nb::object queue, std::int64_t alignment = 0,
+                                          const resource* from = nullptr);
 
 // What Array.copy() gives: the elements in C order, in new memory of the same kind and queue.
 // TypeError for what is no array.

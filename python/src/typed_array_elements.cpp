@@ -68,8 +68,8 @@ nb::object fetch_element(const typed_array& of, std::size_t offset) {
   require_scalar_access(buffer_in(of));
   const auto& type = *of.layout->type;
   alignas(16) std::byte element[32];
-  copy_out({buffer_in(of), of.buffer_object, offset, {}, {}, type, type.item, true, true}, element,
-           nb::object{});
+  copy_out({buffer_in(of), of.memory.object(), offset, {}, {}, type, type.item, true, true},
+           element, nb::object{});
   return to_number(element, type);
 }
 
@@ -168,7 +168,7 @@ PyObject* converted(PyObject* self, Convert convert) noexcept {
 }  // namespace
 
 nb::object read_element(const typed_array& of, std::size_t offset) {
-  const nb::object held = of.buffer_object;  // the array may let go of it meanwhile
+  const nb::object held = of.memory.object();  // the array may let go of it meanwhile
   const auto& memory = buffer_in(of);
   if (!host_reachable(memory.kind)) {
     return fetch_element(of, offset);
@@ -178,7 +178,7 @@ nb::object read_element(const typed_array& of, std::size_t offset) {
 }
 
 bool write_element(const typed_array& of, std::size_t offset, nb::handle value) {
-  const nb::object held = of.buffer_object;
+  const nb::object held = of.memory.object();
   const auto& memory = buffer_in(of);
   if (!host_reachable(memory.kind)) {
     require_scalar_access(memory);

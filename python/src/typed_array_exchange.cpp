@@ -66,7 +66,11 @@ int array_get_view(PyObject* self, Py_buffer* view, int flags) noexcept {
   if (array == nullptr || refuse_request(*array, flags) != 0) {
     return -1;
   }
-  const nb::object held = array->buffer_object;  // another thread may free the array meanwhile
+  // Held, since another thread may free the array meanwhile.
+  const nb::object held = nb::steal(result_of([=] { return array->memory.object(); }));
+  if (!held.is_valid()) {
+    return -1;
+  }
   const auto& of = buffer_in(*array);
   const auto& layout = *array->layout;
   void* start = export_view(of, flags);

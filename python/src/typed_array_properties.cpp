@@ -14,9 +14,8 @@ nb::object address_of(const typed_array& self) {
 nb::object moved_to_queue(nb::handle self, nb::handle queue) {
   const auto& of = require_array(self, "x");
   return make_instance<typed_array>(
-      types.typed_array,
-      typed_array{on_queue(of.buffer_object, queue), of.layout, of.offset,
-                  of.base.is_valid() ? of.base : nb::borrow(self), of.is_locked});
+      types.typed_array, array_memory{on_queue(of.memory.object(), queue)}, of.layout, of.offset,
+      of.base.is_valid() ? of.base : nb::borrow(self), of.is_locked);
 }
 
 void bind_layout(nb::class_<typed_array>& bound) {
@@ -57,7 +56,7 @@ void bind_layout(nb::class_<typed_array>& bound) {
 void bind_memory_of_array(nb::class_<typed_array>& bound) {
   bound
       .def_prop_ro(
-          "buffer", [](const typed_array& self) { return self.buffer_object; },
+          "buffer", [](const typed_array& self) { return self.memory.object(); },
           nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
       .def_prop_ro(
           "kind", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },

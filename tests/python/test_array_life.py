@@ -89,6 +89,40 @@ def test_memory_goes_with_the_last_reference(
     assert nothing_lives(counted)
 
 
+# The Buffer's object is made with the first use that needs it.
+FIRST_USES: dict[str, Callable[[Array], object]] = {
+    "none": lambda array: None,
+    "buffer": lambda array: array.buffer,
+    "view": lambda array: array[1:],
+    "on_queue": lambda array: array.on_queue(array.queue),
+    "kind": lambda array: array.kind,
+    "read_only": lambda array: array.read_only,
+    "freed": lambda array: array.freed,
+    "ptr": lambda array: array.ptr,
+    "repr": repr,
+    "to_numpy": lambda array: array.to_numpy(),
+    "fill": lambda array: array.fill(1),
+}
+
+
+@pytest.mark.parametrize("first", FIRST_USES)
+def test_memory_goes_whatever_the_first_use_was(
+    counted: StatisticsResource, q: Queue, kind: str, first: str
+) -> None:
+    made = isthmus.empty(1000, kind=kind, queue=q)
+    result = FIRST_USES[first](made)
+    assert counted.current_count == 1
+    del result
+    again = isthmus.empty(1000, kind=kind, queue=q)
+    result = FIRST_USES[first](again)
+    buffer, part = again.buffer, again[5:]
+    assert again.buffer is buffer
+    assert part.buffer is buffer
+    assert buffer.nbytes == 4000
+    del made, again, part, buffer, result
+    assert nothing_lives(counted)
+
+
 def test_memory_goes_behind_the_work_that_uses_it(
     counted: StatisticsResource, q: Queue, kind: str, gate: Event
 ) -> None:

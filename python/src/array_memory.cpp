@@ -1,0 +1,26 @@
+#include "array_memory.hpp"
+
+#include <utility>
+
+namespace isthmus::python {
+
+array_memory::~array_memory() {
+  if (raw_) {
+    const buffer last{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};
+  }
+}
+
+void array_memory::make_object() const {
+  object_ = make_instance<buffer>(types.buffer, std::move(raw_), std::move(queue_), nb::object{},
+                                  kind_, nbytes_, false);
+}
+
+void array_memory::swap(array_memory& other) noexcept {
+  std::swap(object_, other.object_);
+  std::swap(raw_, other.raw_);
+  std::swap(queue_, other.queue_);
+  std::swap(kind_, other.kind_);
+  std::swap(nbytes_, other.nbytes_);
+}
+
+}  // namespace isthmus::python

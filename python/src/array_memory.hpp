@@ -1,0 +1,50 @@
+#pragma once
+// The memory of an array: a Buffer, whose object is made when it is first needed. An array that is
+// made and dropped needs none, and an object costs a third of what all the rest of making an array
+// does. Guarded by the interpreter's lock.
+
+#include "buffer.hpp"
+
+namespace isthmus::python {
+
+class array_memory {
+ public:
+  // Pre: `object` is a ready Buffer.
+  explicit array_memory(nb::object object) noexcept : object_{std::move(object)} {}
+  // New memory. Pre: `queue` is a Queue.
+  array_memory(buffer_handle raw, nb::object queue, isthmus_kind_t kind,
+               std::size_t nbytes) noexcept
+      : raw_{std::move(raw)}, queue_{std::move(queue)}, kind_{kind}, nbytes_{nbytes} {}
+  array_memory(array_memory&&) noexcept = default;
+  array_memory& operator=(array_memory&&) = delete;
+  ~array_memory();
+
+  // The Buffer, which is the same one each time. Throws nb::python_error (MemoryError).
+  [[nodiscard]] const nb::object& object() const {
+    if (!object_.is_valid()) [[unlikely]] {
+      make_object();
+    }
+    return object_;
+  }
+  [[nodiscard]] const buffer& get() const { return *nb::inst_ptr<buffer>(object()); }
+  // What needs no object.
+  [[nodiscard]] isthmus_buffer_t* raw() const noexcept {
+    return object_.is_valid() ? nb::inst_ptr<buffer>(object_)->raw.get() : raw_.get();
+  }
+  [[nodiscard]] bool read_only() const noexcept {
+    return object_.is_valid() && nb::inst_ptr<buffer>(object_)->read_only;
+  }
+  void swap(array_memory& other) noexcept;
+
+ private:
+  void make_object() const;
+
+  mutable nb::object object_{};
+  // What it is made of, and then empty.
+  mutable buffer_handle raw_{};
+  mutable nb::object queue_{};
+  isthmus_kind_t kind_{};
+  std::size_t nbytes_{};
+};
+
+}  // namespace isthmus::python
