@@ -149,7 +149,11 @@ class region_heap {
   // On grains that are free, if nothing is on them; whether it did. Pre: under the lock.
   bool put_poison(index first, index count, ticket until) const noexcept;
   void put_poison_where_work_ended() const noexcept;
-  void count_free(snapshot& seen) const;
+  struct free_run {
+    index count;
+    bool passed;
+  };
+  [[nodiscard]] std::optional<free_run> free_run_at(index first) const noexcept;
   [[nodiscard]] std::size_t live_blocks_in(slab& in) const noexcept;
   class stretches;
   [[nodiscard]] index whole_chunks_in(index first, index end) const noexcept;

@@ -7,19 +7,17 @@
 
 namespace isthmus {
 
-// Of free runs, under the lock.
-void region_heap::count_free(snapshot& seen) const {
+// The free run that begins there now, and whether no work is left on it; none if none begins there.
+std::optional<region_heap::free_run> region_heap::free_run_at(index first) const noexcept {
+  const auto& at = (*table_)[first];
+  const auto is_free = [&at] { return at.is.load(k_relaxed) == grain::state::free_head; };
+  if (!is_free()) {
+    return std::nullopt;
+  }
   const std::lock_guard hold{lock_};
-  seen.held = source_.counts().held_bytes();
-  runs_.visit_free(1, [&](index, index count, ticket until) {
-    const auto nbytes = std::size_t{count} * k_grain_bytes;
-    if (slots_.passed(until)) {
-      seen.free += nbytes;
-      seen.largest_free = std::max(seen.largest_free, nbytes);
-    } else {
-      seen.waiting += nbytes;
-    }
-  });
+  return is_free() ? std::optional{free_run{runs_.length_of(first),
+                                            slots_.passed(runs_.ticket_of(first))}}
+                   : std::nullopt;
 }
 
 // The grains from `number` on that lie in one region; none if there is no more.
@@ -83,13 +81,11 @@ class region_heap::stretches {
   index movable_ = 0;
 };
 
-// Reads every run and slab, without the lock: it may take milliseconds.
+// Reads every run and slab, and holds the lock for no more than one of them: it may take
+// milliseconds.
 snapshot region_heap::count() const {
   snapshot seen;
-  count_free(seen);
-  // Free runs are no part of stretches while some of them wait for work: which of them is known
-  // under the lock alone.
-  const bool all_passed = seen.waiting == 0;
+  seen.held = source_.counts().held_bytes();
   stretches without_callers{*this};
   const slab* last = nullptr;
   for (auto in = grains_from(1); in.count != 0;) {
@@ -101,12 +97,20 @@ snapshot region_heap::count() const {
       seen.live += blocks * owner->block_bytes;
       seen.live_blocks += blocks;
       last = owner;
-    } else if (at.begins_run() || at.is.load(k_relaxed) == grain::state::free_head) {
+    } else if (const auto free = free_run_at(in.first)) {
+      step = free->count;
+      const auto nbytes = std::size_t{step} * k_grain_bytes;
+      (free->passed ? seen.free : seen.waiting) += nbytes;
+      if (free->passed) {
+        seen.largest_free = std::max(seen.largest_free, nbytes);
+        without_callers.add(in.first, step);
+      }
+    } else if (at.begins_run()) {
       step = std::clamp(at.span.load(k_relaxed), step, grain_table::k_grains - in.first);
       if (at.is_live_run()) {
         seen.live += std::size_t{step} * k_grain_bytes;
         ++seen.live_blocks;
-      } else if (at.begins_run() || all_passed) {
+      } else {
         without_callers.add(in.first, step);
       }
     }

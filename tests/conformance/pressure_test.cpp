@@ -50,6 +50,28 @@ TEST_P(pressure, the_largest_free_piece_is_what_one_request_gets) {
   from.deallocate(kept, k_mib, 0, queue_);
 }
 
+TEST_P(pressure, the_largest_free_piece_stays_while_other_memory_waits) {
+  const im::resource from = make(0ns);
+  const im::queue busy(device_);
+  void* const waits = from.allocate(3 * k_mib, 0, busy);
+  const im::host_event gate;
+  const im::event end = busy.fence({gate});
+  from.deallocate(waits, 3 * k_mib, 0, busy);
+  EXPECT_THROW((void)from.allocate(8 * k_mib, 0, queue_), im::out_of_memory)
+      << "and flushes caches";
+  // Two of the five that are left are this thread's now, the others free beside them, or the
+  // driver's.
+  void* const blocks[] = {from.allocate(k_mib, 0, queue_), from.allocate(k_mib, 0, queue_)};
+  for (void* const each : blocks) from.deallocate(each, k_mib, 0, queue_);
+  const im::snapshot seen = im::snapshot_of(from);
+  EXPECT_EQ(seen.waiting, 3 * k_mib);
+  EXPECT_GE(seen.largest_free, std::min(seen.cached + seen.free, 4 * k_mib));
+  void* const all = from.allocate(seen.largest_free, 0, queue_);
+  gate.complete();
+  end.wait();
+  from.deallocate(all, seen.largest_free, 0, queue_);
+}
+
 // The driver has no ladder, nor what stands on it alone: the callbacks are asked, once, and it is
 // asked again if they gave something up.
 TEST(pressure_of_the_driver, reclaim_callbacks_are_asked) {
