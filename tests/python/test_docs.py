@@ -20,6 +20,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -141,12 +142,14 @@ def compile_and_run(block: Block, cwd: Path) -> None:
     source.write_text(text)
     lib = installed("lib")
     link = [f"-L{lib}", "-l:libisthmus.so.0", f"-Wl,-rpath,{lib}", "-pthread", "-o", "example"]
-    command = [*COMPILERS[block.language], "-Wall", "-Wextra", f"-I{installed('include')}"]
-    if not program:
-        run([*command, "-Wno-unused", "-c", source.name], cwd)
-        return
-    run([*command, "-Werror", source.name, *link], cwd)
-    run(["./example"], cwd)
+    cache = [found] if (found := shutil.which("ccache")) else []
+    compiler = COMPILERS[block.language]
+    warnings = ["-Wall", "-Wextra", "-Werror" if program else "-Wno-unused"]
+    include = f"-I{installed('include')}"
+    run([*cache, *compiler, *warnings, include, "-c", source.name, "-o", "example.o"], cwd)
+    if program:
+        run([*compiler, "example.o", *link], cwd)
+        run(["./example"], cwd)
 
 
 @pytest.mark.parametrize("document", python_documents())
