@@ -13,7 +13,7 @@ import pytest
 from support import sim, until
 
 import isthmus
-from isthmus import Array, ClosedError, Device, Event, Queue, _core
+from isthmus import Array, Buffer, ClosedError, Device, Event, Queue, _core
 from isthmus.memory import StatisticsResource
 
 if TYPE_CHECKING:
@@ -121,6 +121,31 @@ def test_memory_goes_whatever_the_first_use_was(
     assert buffer.nbytes == 4000
     del made, again, part, buffer, result
     assert nothing_lives(counted)
+
+
+def test_the_buffer_is_made_while_garbage_is_collected(q: Queue, kind: str) -> None:
+    """Making an object may collect garbage, and what runs then may use the same array."""
+    made: list[Array] = []
+    asked: list[Buffer] = []
+
+    def ask(phase: str, info: dict[str, int]) -> None:
+        if made and not asked:
+            asked.append(made[-1].buffer)
+
+    thresholds = gc.get_threshold()
+    gc.callbacks.append(ask)
+    gc.set_threshold(1)
+    try:
+        for _ in range(300):  # all are kept: an object that was dropped would be used again
+            made.append(isthmus.empty(16, kind=kind, queue=q))
+            asked.clear()
+            buffer = made[-1].buffer
+            assert made[-1].buffer is buffer
+            assert made[-1].queue is q
+            assert all(each is buffer for each in asked)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.callbacks.remove(ask)
 
 
 def test_memory_goes_behind_the_work_that_uses_it(

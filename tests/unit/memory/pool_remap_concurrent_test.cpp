@@ -16,6 +16,7 @@
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 #include "os/virtual_memory.hpp"
+#include "support/live.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -176,6 +177,7 @@ TEST_P(pool_remap, a_limit_is_met_by_moving) {
 }
 
 TEST_P(pool_remap, any_of_it_goes_back) {
+  support::wait_for_what_others_left();
   const auto before = process_live_counts().total(usual_);
   {
     holder with{make(), *on_};
@@ -194,6 +196,7 @@ TEST_P(pool_remap, any_of_it_goes_back) {
 }
 
 TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
+  support::wait_for_what_others_left();
   const auto before = process_live_counts().total(usual_);
   {
     holder with{make({.initial_bytes = 64 * k_mib}), *on_};

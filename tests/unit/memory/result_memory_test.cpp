@@ -99,7 +99,7 @@ TEST(result_memory, a_fork_finds_no_lock_held) {
       free_result(*allocate_result(std::size_t{64} << 10));
     }
   }};
-  for (int each = 0; each < 200; ++each) {
+  for (int each = 0; each < 60; ++each) {
     const auto child = fork();
     if (child == 0) {
       alarm(20);
