@@ -34,7 +34,8 @@ nb::object closed_stand_in(const buffer& of) {
 // a forked child nothing is freed, as with Buffers.
 void free_array(typed_array& self) {
   if (!is_forked_child() && !is_freed(self)) {
-    array_memory had{closed_stand_in(buffer_in(self))};
+    const nb::object held = self.memory.object();  // making the stand-in may run any code
+    array_memory had{closed_stand_in(*nb::inst_ptr<buffer>(held))};
     self.memory.swap(had);
   }
 }
@@ -80,7 +81,7 @@ void bind_end(nb::class_<typed_array>& bound) {
 
 template <isthmus_kind_t Kind>
 bool is_of_kind(const typed_array& self) noexcept {
-  return buffer_in(self).kind == Kind;
+  return self.memory.kind() == Kind;
 }
 
 // dpnp takes no other for an array's queue.
@@ -101,7 +102,7 @@ void bind_places(nb::class_<typed_array>& bound) {
                    "Whether it is of kind \"shared\".")
       .def_prop_ro("is_host", &is_of_kind<ISTHMUS_KIND_HOST>, "Whether it is of kind \"host\".")
       .def_prop_ro(
-          "usm_type", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
+          "usm_type", [](const typed_array& self) { return kind_name(self.memory.kind()); },
           nb::sig("def usm_type(self) -> str"), "dpnp's name of `kind`.")
       .def_prop_ro(
           "sycl_queue", &sycl_queue, nb::sig("def sycl_queue(self) -> Any"),

@@ -20,14 +20,14 @@
 
 namespace isthmus::python {
 
-nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, std::int64_t alignment,
-                             nb::object queue, const resource* from, kinds_allowed allowed) {
+nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, nb::object queue,
+                             kinds_allowed allowed) {
   nb::object made = nb::inst_alloc(types.buffer);
   if (!made.is_valid()) {
     raise_set();
   }
-  construct_buffer(nb::inst_ptr<buffer>(made), nbytes, kind, alignment, std::move(queue), from,
-                   allowed, pool_use::arrays);
+  construct_buffer(nb::inst_ptr<buffer>(made), nbytes, kind, 0, std::move(queue), nullptr, allowed,
+                   pool_use::arrays);
   nb::inst_mark_ready(made);
   return made;
 }
@@ -97,11 +97,16 @@ nb::object make_empty(const array_request& request, const model& like, const ele
   return make_fresh_array(std::move(layout), kind, std::move(queue), alignment, from);
 }
 
-// Gives `make` the request's prototype, or an empty one, which is made once: it is large.
+// Made once: it is large.
+const model& no_model() {
+  static const auto& none = *new model{};
+  return none;
+}
+
+// Gives `make` what the request's prototype tells, if there is one.
 template <class Make>
 nb::object with_model(const array_request& request, Make make) {
-  static const auto& none = *new model{};
-  return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(none);
+  return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(no_model());
 }
 
 nb::object make_empty(const array_request& request) {
@@ -250,7 +255,7 @@ PyMethodDef functions[] = {
 // Nothing to adopt, for which drivers have no address.
 nb::object without_elements(told_interface told) {
   const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
-  nb::object memory = make_array_buffer(0, kind, 0, std::move(told.queue));
+  nb::object memory = make_array_buffer(0, kind, std::move(told.queue), kinds_allowed::any);
   return make_typed_array(std::move(memory),
                           std::make_shared<const typed_layout>(std::move(told.layout)));
 }

@@ -6,11 +6,9 @@
 
 namespace isthmus::python {
 
-// A new Buffer for an array: from `from`, else the current resource, else the default pool. `queue`
-// is a Queue. A resource may give another kind where that is allowed. What construct_buffer throws.
+// A new Buffer for an array: from the current resource, else the default pool. `queue` is a Queue. A
+// resource may give another kind where that is allowed. What construct_buffer throws.
 [[nodiscard]] nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind,
-                                           std::int64_t alignment, nb::object queue,
-                                           const resource* from = nullptr,
-                                           kinds_allowed allowed = kinds_allowed::any);
+                                           nb::object queue, kinds_allowed allowed);
 
 }  // namespace isthmus::python

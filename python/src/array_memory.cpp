@@ -11,8 +11,17 @@ array_memory::~array_memory() {
 }
 
 void array_memory::make_object() const {
-  object_ = make_instance<buffer>(types.buffer, std::move(raw_), std::move(queue_), nb::object{},
-                                  kind_, nbytes_, false);
+  nb::object made = nb::inst_alloc(types.buffer);  // may collect garbage, and so run any code
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  if (object_.is_valid()) {
+    return;  // that code asked for the object, or freed the array
+  }
+  new (nb::inst_ptr<buffer>(made))
+      buffer{std::move(raw_), std::move(queue_), nb::object{}, kind_, nbytes_, false};
+  nb::inst_mark_ready(made);
+  object_ = std::move(made);
 }
 
 void array_memory::swap(array_memory& other) noexcept {

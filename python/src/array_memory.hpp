@@ -1,7 +1,7 @@
 #pragma once
 // The memory of an array: a Buffer, whose object is made when it is first needed. An array that is
-// made and dropped needs none, and an object costs a third of what all the rest of making an array
-// does. Guarded by the interpreter's lock.
+// made and dropped needs none. Guarded by the interpreter's lock, which the making of the object may
+// release.
 
 #include "buffer.hpp"
 
@@ -30,6 +30,9 @@ class array_memory {
   // What needs no object.
   [[nodiscard]] isthmus_buffer_t* raw() const noexcept {
     return object_.is_valid() ? nb::inst_ptr<buffer>(object_)->raw.get() : raw_.get();
+  }
+  [[nodiscard]] isthmus_kind_t kind() const noexcept {
+    return object_.is_valid() ? nb::inst_ptr<buffer>(object_)->kind : kind_;
   }
   [[nodiscard]] bool read_only() const noexcept {
     return object_.is_valid() && nb::inst_ptr<buffer>(object_)->read_only;

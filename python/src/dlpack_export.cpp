@@ -141,7 +141,7 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
 
 // The elements packed in C order, in memory of the same kind and queue.
 nb::object copy_to_lend(const array_view& what) {
-  nb::object made = make_array_buffer(what.nbytes, what.of.kind, 0, what.of.queue_object, nullptr,
+  nb::object made = make_array_buffer(what.nbytes, what.of.kind, what.of.queue_object,
                                       kinds_allowed::wanted_alone);
   place into = buffer_place(*buffer_of(made));
   into.keep = made;

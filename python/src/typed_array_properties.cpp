@@ -13,9 +13,10 @@ nb::object address_of(const typed_array& self) {
 
 nb::object moved_to_queue(nb::handle self, nb::handle queue) {
   const auto& of = require_array(self, "x");
-  return make_instance<typed_array>(
-      types.typed_array, array_memory{on_queue(of.memory.object(), queue)}, of.layout, of.offset,
-      of.base.is_valid() ? of.base : nb::borrow(self), of.is_locked);
+  const nb::object held = of.memory.object();
+  return make_instance<typed_array>(types.typed_array, array_memory{on_queue(held, queue)},
+                                    of.layout, of.offset,
+                                    of.base.is_valid() ? of.base : nb::borrow(self), of.is_locked);
 }
 
 void bind_layout(nb::class_<typed_array>& bound) {
@@ -59,7 +60,7 @@ void bind_memory_of_array(nb::class_<typed_array>& bound) {
           "buffer", [](const typed_array& self) { return self.memory.object(); },
           nb::sig("def buffer(self) -> Buffer"), "The memory, which it keeps alive.")
       .def_prop_ro(
-          "kind", [](const typed_array& self) { return kind_name(buffer_in(self).kind); },
+          "kind", [](const typed_array& self) { return kind_name(self.memory.kind()); },
           nb::sig("def kind(self) -> str"), "\"device\", \"shared\" or \"host\".")
       .def_prop_ro(
           "queue", [](const typed_array& self) { return buffer_in(self).queue_object; },

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "backend/queue.hpp"
@@ -102,10 +103,15 @@ void buffer::free() noexcept {
 
 namespace {
 
-bool end_may_wait(allocation& of) noexcept {
+// Nothing where that depends on whether the work on it has ended, which takes a reference to find
+// out.
+std::optional<bool> end_may_wait(allocation& of) noexcept {
   auto* const from = of.from();
-  return from == nullptr || from->as_pool() == nullptr || from->unique() || of.lies_within() ||
-         of.lent() || (of.host_can_touch() && !of.uses().quiet());
+  if (from == nullptr || from->as_pool() == nullptr || from->unique() || of.lies_within() ||
+      of.lent()) {
+    return true;
+  }
+  return of.host_can_touch() && of.uses().may_run() ? std::nullopt : std::optional{false};
 }
 
 }  // namespace
@@ -114,11 +120,19 @@ bool buffer::free_may_wait() noexcept {
   if (dead()) {
     return exports() != 0 || is_slice();
   }
-  if (unique() && !is_slice()) {  // no other thread can free it meanwhile
-    return memory_ != nullptr && end_may_wait(*memory_);
+  {
+    // Another thread may free it meanwhile, with the same reference too: it keeps the memory until
+    // it has had the lock, which costs less than a reference.
+    const std::lock_guard held{whole_->lock_};
+    if (whole_->memory_ == nullptr || whole_->dead_.load(std::memory_order_relaxed)) {
+      return false;
+    }
+    if (const auto known = end_may_wait(*whole_->memory_)) {
+      return *known;
+    }
   }
   auto memory = hold();
-  return memory && *memory && end_may_wait(**memory);
+  return memory && *memory && !(*memory)->uses().quiet();
 }
 
 result<ref<buffer>> buffer::view(queue& on, std::size_t offset, std::size_t nbytes) {

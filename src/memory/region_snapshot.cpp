@@ -81,11 +81,10 @@ class region_heap::stretches {
   index movable_ = 0;
 };
 
-// Reads every run and slab, and holds the lock for no more than one of them: it may take
-// milliseconds.
+// Reads every run and slab, and holds the lock for one free run, or for the regions of one stretch:
+// it may take milliseconds.
 snapshot region_heap::count() const {
   snapshot seen;
-  seen.held = source_.counts().held_bytes();
   stretches without_callers{*this};
   const slab* last = nullptr;
   for (auto in = grains_from(1); in.count != 0;) {
@@ -118,8 +117,9 @@ snapshot region_heap::count() const {
     in = step < in.count ? span_of_grains{in.first + step, in.count - step}
                          : grains_from(in.first + step);
   }
+  seen.held = std::max(source_.counts().held_bytes(), seen.live + seen.waiting + seen.free);
   seen.largest_request = std::max(seen.largest_free, without_callers.largest_request());
-  seen.cached = seen.held - std::min(seen.held, seen.live + seen.waiting + seen.free);
+  seen.cached = seen.held - (seen.live + seen.waiting + seen.free);
   return seen;
 }
 
