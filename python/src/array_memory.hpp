@@ -1,7 +1,7 @@
 #pragma once
 // The memory of an array: a Buffer, whose object is made when it is first needed. An array that is
-// made and dropped needs none. Guarded by the interpreter's lock, which the making of the object may
-// release.
+// made and dropped needs none. Guarded by the interpreter's lock, which may be released while the
+// object is made.
 
 #include "buffer.hpp"
 
