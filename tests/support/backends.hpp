@@ -17,6 +17,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/patiently.hpp"
 #include "support/sizes.hpp"
 
 namespace support {
@@ -89,23 +90,17 @@ inline bool must_be_there(const std::string& name) {
 // What is live at the end of a test is what was at its start, once operations in flight have ended.
 class leak_checked : public ::testing::Test {
  protected:
-  void SetUp() override {
-    before_ = without_pools();
-    for (int looks = 0; before_.count != 0 && looks < 20; ++looks) {  // what another test left goes
-      std::this_thread::sleep_for(1ms);
-      before_ = without_pools();
-    }
-  }
+  void SetUp() override { before_ = settled(&without_pools, 20ms); }
   void TearDown() override {
     const auto patience = std::chrono::steady_clock::now() + 5s;
     im::live_memory now = without_pools();
-    while ((now.count > before_.count || now.bytes > before_.bytes) &&
+    while ((now.count != before_.count || now.bytes != before_.bytes) &&
            std::chrono::steady_clock::now() < patience) {
       std::this_thread::sleep_for(1ms);
       now = without_pools();
     }
-    EXPECT_LE(now.count, before_.count) << "allocations left";
-    EXPECT_LE(now.bytes, before_.bytes) << "bytes left";
+    EXPECT_EQ(now.count, before_.count) << "allocations left";
+    EXPECT_EQ(now.bytes, before_.bytes) << "bytes left";
   }
 
  private:

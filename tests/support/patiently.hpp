@@ -1,5 +1,5 @@
 #pragma once
-// What comes to hold on another thread: the library's, or a driver's.
+// What comes to hold, or ends, on another thread: the library's, or a driver's.
 
 #include <chrono>
 #include <thread>
@@ -16,6 +16,21 @@ bool patiently(Holds holds) {
     std::this_thread::sleep_for(std::chrono::milliseconds{1});
   }
   return true;
+}
+
+// What is live, by `read`, once it is nothing or has stayed the same for so long. Threads of the
+// library release what earlier tests left: a test that compares before and after would count that.
+template <class Read>
+auto settled(Read read, std::chrono::milliseconds steady = std::chrono::milliseconds{300}) {
+  using std::chrono::milliseconds;
+  auto last = read();
+  for (milliseconds same{0}; last.count != 0 && same < steady; same += milliseconds{1}) {
+    std::this_thread::sleep_for(milliseconds{1});
+    const auto now = read();
+    if (now.count != last.count || now.bytes != last.bytes) same = milliseconds{0};
+    last = now;
+  }
+  return last;
 }
 
 }  // namespace support

@@ -11,7 +11,7 @@
 
 #include "backend/platform.hpp"
 #include "buffer/buffer.hpp"
-#include "support/live.hpp"
+#include "support/patiently.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -23,8 +23,7 @@ using sim_test::expect_failure;
 using sim_test::expect_value;
 using sim_test::rig;
 using support::k_mib;
-using support::live;
-using support::wait_for_what_others_left;
+using support::settled;
 using use = default_pools::use;
 
 ref<pool> find(rig& on, usm_kind kind = ISTHMUS_KIND_DEVICE, use by = use::buffers) {
@@ -110,11 +109,17 @@ TEST(default_pools, call_no_driver_in_a_program_that_repeats_its_steps) {
   EXPECT_EQ(after.unmaps, before.unmaps);
 }
 
+live_total live() {
+  auto total = process_live_counts().total(ISTHMUS_KIND_UNKNOWN);
+  default_pools::only().count_blocks(total, ISTHMUS_KIND_UNKNOWN);
+  return total;
+}
+
 // A library's thread returns memory at any time: a program that compares what is live before and
 // after a step must not see it.
 TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
   rig sim;
-  wait_for_what_others_left();
+  static_cast<void>(settled(&live));
   const auto kept = expect_value(buffer::create(*sim.on, {1000, ISTHMUS_KIND_DEVICE, 0}));
   const auto before = live();
   std::atomic<bool> stop{false};
@@ -139,7 +144,7 @@ TEST(default_pools, count_as_live_the_same_while_memory_is_returned) {
 
 // Pools that leave the table meanwhile, here from before the pool that counts, hide no other.
 TEST(default_pools, count_as_live_the_same_while_unused_ones_go) {
-  wait_for_what_others_left();
+  static_cast<void>(settled(&live));
   for (int round = 0; round < 100; ++round) {
     static_cast<void>(default_pools::only().trim());  // the round before left a pool
     std::array<rig, 4> others;

@@ -11,7 +11,7 @@
 
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
-#include "support/live.hpp"
+#include "support/patiently.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus::sim_test {
@@ -117,8 +117,8 @@ void expect_that_all_goes(const live_total& before) {
 }
 
 TEST_F(pool_order, of_several_queues_is_waited_for_when_the_pool_goes) {
-  support::wait_for_what_others_left();
-  const auto before = process_live_counts().total(ISTHMUS_KIND_UNKNOWN);
+  const auto before =
+      support::settled([] { return process_live_counts().total(ISTHMUS_KIND_UNKNOWN); });
   const std::vector<ref<queue>> busy{another_queue(), another_queue()};
   const auto busiest = another_queue();
   const auto gate = make_ref<host_event>();

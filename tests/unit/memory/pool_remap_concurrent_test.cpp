@@ -16,7 +16,7 @@
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
 #include "os/virtual_memory.hpp"
-#include "support/live.hpp"
+#include "support/patiently.hpp"
 #include "support/sizes.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
@@ -177,8 +177,7 @@ TEST_P(pool_remap, a_limit_is_met_by_moving) {
 }
 
 TEST_P(pool_remap, any_of_it_goes_back) {
-  support::wait_for_what_others_left();
-  const auto before = process_live_counts().total(usual_);
+  const auto before = support::settled([this] { return process_live_counts().total(usual_); });
   {
     holder with{make(), *on_};
     with.take_and_give_every_other(8, 4 * k_mib);
@@ -196,8 +195,7 @@ TEST_P(pool_remap, any_of_it_goes_back) {
 }
 
 TEST_P(pool_remap, goes_back_to_the_byte_where_chunks_divide) {
-  support::wait_for_what_others_left();
-  const auto before = process_live_counts().total(usual_);
+  const auto before = support::settled([this] { return process_live_counts().total(usual_); });
   {
     holder with{make({.initial_bytes = 64 * k_mib}), *on_};
     const auto given_back = with.from().trim(32 * k_mib);

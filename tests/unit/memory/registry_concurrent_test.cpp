@@ -15,7 +15,7 @@
 #include "memory/facts.hpp"
 #include "memory/live_counts.hpp"
 #include "memory/pool.hpp"
-#include "support/live.hpp"
+#include "support/patiently.hpp"
 
 namespace isthmus {
 namespace {
@@ -25,8 +25,8 @@ ref<queue> host_queue() { return *(*find_device("host"))->default_queue(); }
 TEST(registry, finds_inner_pointers_of_a_random_population) {
   std::mt19937_64 random{7};
   const auto on = host_queue();
-  support::wait_for_what_others_left();
-  const auto before = process_live_counts().total(ISTHMUS_KIND_UNKNOWN);
+  const auto before =
+      support::settled([] { return process_live_counts().total(ISTHMUS_KIND_UNKNOWN); });
   std::map<std::byte*, ref<allocation>> live;
   for (int step = 0; step < 4000; ++step) {
     if (live.size() < 500 || random() % 2 == 0) {
