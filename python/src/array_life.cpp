@@ -35,8 +35,7 @@ nb::object closed_stand_in(const buffer& of) {
 void free_array(typed_array& self) {
   if (!is_forked_child() && !is_freed(self)) {
     const nb::object held = self.memory.object();  // making the stand-in may run any code
-    array_memory had{closed_stand_in(*nb::inst_ptr<buffer>(held))};
-    self.memory.swap(had);
+    self.memory.replace(closed_stand_in(*nb::inst_ptr<buffer>(held)));
   }
 }
 

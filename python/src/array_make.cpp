@@ -1,7 +1,5 @@
 // isthmus.empty, zeros, ones, full and what they are called for a prototype.
 
-#include "array_make.hpp"
-
 #include <algorithm>
 
 #include "arguments.hpp"
@@ -19,18 +17,6 @@
 #include "typed_array.hpp"
 
 namespace isthmus::python {
-
-nb::object make_array_buffer(std::size_t nbytes, isthmus_kind_t kind, nb::object queue,
-                             kinds_allowed allowed) {
-  nb::object made = nb::inst_alloc(types.buffer);
-  if (!made.is_valid()) {
-    raise_set();
-  }
-  construct_buffer(nb::inst_ptr<buffer>(made), nbytes, kind, 0, std::move(queue), nullptr, allowed,
-                   pool_use::arrays);
-  nb::inst_mark_ready(made);
-  return made;
-}
 
 namespace {
 
@@ -103,7 +89,7 @@ const model& no_model() {
   return none;
 }
 
-// Gives `make` what the request's prototype tells, if there is one.
+// Calls `make` with the model of the request's prototype, or with an empty one.
 template <class Make>
 nb::object with_model(const array_request& request, Make make) {
   return request.prototype.is_valid() ? make(model_of(request.prototype)) : make(no_model());
@@ -255,9 +241,8 @@ PyMethodDef functions[] = {
 // Nothing to adopt, for which drivers have no address.
 nb::object without_elements(told_interface told) {
   const auto kind = told.what.kind == ISTHMUS_KIND_UNKNOWN ? ISTHMUS_KIND_DEVICE : told.what.kind;
-  nb::object memory = make_array_buffer(0, kind, std::move(told.queue), kinds_allowed::any);
-  return make_typed_array(std::move(memory),
-                          std::make_shared<const typed_layout>(std::move(told.layout)));
+  return make_fresh_array(std::make_shared<const typed_layout>(std::move(told.layout)), kind,
+                          std::move(told.queue));
 }
 
 // All of the memory that it is a part of, where the object tells: arrays of other parts are then of

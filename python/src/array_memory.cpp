@@ -24,12 +24,4 @@ void array_memory::make_object() const {
   object_ = std::move(made);
 }
 
-void array_memory::swap(array_memory& other) noexcept {
-  std::swap(object_, other.object_);
-  std::swap(raw_, other.raw_);
-  std::swap(queue_, other.queue_);
-  std::swap(kind_, other.kind_);
-  std::swap(nbytes_, other.nbytes_);
-}
-
 }  // namespace isthmus::python

@@ -37,7 +37,8 @@ class array_memory {
   [[nodiscard]] bool read_only() const noexcept {
     return object_.is_valid() && nb::inst_ptr<buffer>(object_)->read_only;
   }
-  void swap(array_memory& other) noexcept;
+  // Another Buffer in its place. Pre: the object was made, and the caller holds it.
+  void replace(nb::object object) noexcept { object_ = std::move(object); }
 
  private:
   void make_object() const;

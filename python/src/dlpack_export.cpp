@@ -6,7 +6,6 @@
 #include <unordered_map>
 
 #include "arguments.hpp"
-#include "array_make.hpp"
 #include "array_view.hpp"
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
@@ -141,8 +140,13 @@ queue_handle consumer_queue(const buffer& of, const dlpack::device& where, nb::h
 
 // The elements packed in C order, in memory of the same kind and queue.
 nb::object copy_to_lend(const array_view& what) {
-  nb::object made = make_array_buffer(what.nbytes, what.of.kind, what.of.queue_object,
-                                      kinds_allowed::wanted_alone);
+  nb::object made = nb::inst_alloc(types.buffer);
+  if (!made.is_valid()) {
+    raise_set();
+  }
+  construct_buffer(nb::inst_ptr<buffer>(made), what.nbytes, what.of.kind, 0, what.of.queue_object,
+                   nullptr, kinds_allowed::wanted_alone, pool_use::arrays);
+  nb::inst_mark_ready(made);
   place into = buffer_place(*buffer_of(made));
   into.keep = made;
   copy_packed(what, into);

@@ -168,7 +168,7 @@ PyObject* converted(PyObject* self, Convert convert) noexcept {
 }  // namespace
 
 nb::object read_element(const typed_array& of, std::size_t offset) {
-  const nb::object held = of.memory.object();  // the array may let go of it meanwhile
+  const nb::object held = of.memory.object();  // another thread may free the array meanwhile
   const auto& memory = buffer_in(of);
   if (!host_reachable(memory.kind)) {
     return fetch_element(of, offset);
