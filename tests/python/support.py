@@ -203,6 +203,13 @@ def live_again(before: tuple[int, int]) -> bool:
     return until(lives_no_more)
 
 
+def trim_default_pools(device: Device) -> None:
+    """So that the next large request takes memory of the driver's, not what earlier tests left."""
+    for kind in KINDS:
+        for use in ("arrays", "buffers"):
+            isthmus.default_pool(kind, device, use=use).trim()
+
+
 def python(
     code: str, *arguments: str, timeout: float = 60, **environment: str
 ) -> subprocess.CompletedProcess[str]:
@@ -222,8 +229,10 @@ def python(
 
 def program_environment(**more: str) -> dict[str, str]:
     """The environment of a program that may import isthmus and this file."""
-    path = [str(Path(__file__).parent), *sys.path]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, path))} | more
+    path = os.pathsep.join(filter(None, [str(Path(__file__).parent), *sys.path]))
+    # Since Python 3.12 every fork beside threads warns, and drivers have threads.
+    own = {"PYTHONPATH": path, "PYTHONWARNINGS": "ignore:This process:DeprecationWarning"}
+    return os.environ | own | more
 
 
 def message_has(error: pytest.ExceptionInfo[BaseException], parts: Iterable[object]) -> None:

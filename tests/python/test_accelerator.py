@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from support import has_cuda, message_has, python, sim
+from support import has_cuda, message_has, python, sim, trim_default_pools, until
 
 import isthmus
 from isthmus import Buffer, Device, Queue
@@ -37,6 +37,7 @@ def test_memory_info_unpacks_and_answers_to_keys() -> None:
 def used_by(device: Device, make: Callable[[], object]) -> int:
     """As the document's monitoring code has it; what was made is kept meanwhile."""
     accelerator = get_accelerator()
+    trim_default_pools(device)
     free_before, total = accelerator.get_memory_info(device)
     made = make()
     free_after, total_after = accelerator.get_memory_info(device)
@@ -53,7 +54,8 @@ def touched(device: Device) -> UnifiedBuffer:
 
 
 def test_the_monitoring_code_prints_what_was_allocated(dev: Device) -> None:
-    assert 40_000_000 <= used_by(dev, lambda: touched(dev)) <= 48_000_000
+    # Once is enough: other processes may use the same card.
+    assert until(lambda: 40_000_000 <= used_by(dev, lambda: touched(dev)) <= 48_000_000)
 
 
 def test_what_a_pool_keeps_is_free(dev: Device) -> None:

@@ -23,9 +23,9 @@ AT_SECURE = 23
 libc = ctypes.CDLL(None)
 libc.getauxval.restype, libc.getauxval.argtypes = ctypes.c_ulong, [ctypes.c_ulong]
 library = ctypes.CDLL(sys.argv[1])
-device = ctypes.c_void_p()
-found = library.isthmus_device_find(b"cuda", ctypes.byref(device)) == 0
-print(libc.getauxval(AT_SECURE), found)
+library.isthmus_device_find(b"cuda", ctypes.byref(ctypes.c_void_p()))
+with open("/proc/self/maps") as maps:
+    print(libc.getauxval(AT_SECURE), sys.argv[2] in maps.read())
 """
 
 
@@ -33,7 +33,14 @@ def found_by(interpreter: Path) -> str:
     """Whether the program is a secure one, and whether it opened the library that was named."""
     stand_in = cuda_relay()["ISTHMUS_TEST_CUDA_DRIVER"]
     done = subprocess.run(
-        [interpreter, "-S", "-c", PROGRAM, os.path.realpath(_core._library_path())],
+        [
+            interpreter,
+            "-S",
+            "-c",
+            PROGRAM,
+            os.path.realpath(_core._library_path()),
+            os.path.realpath(stand_in),
+        ],
         env={"ISTHMUS_CUDA_LIBRARY": stand_in, "PYTHONHOME": sys.base_prefix},
         capture_output=True,
         text=True,

@@ -83,7 +83,8 @@ TEST_F(cuda_moves, a_chunk_is_held_as_long_as_it_is_at_an_old_place_too) {
   EXPECT_TRUE(patiently([&] { return (given_back += from().trim(0)) != 0; }));
   EXPECT_EQ(given_back, 2 * k_chunk);
   EXPECT_EQ(held(), 2 * k_chunk);
-  EXPECT_GE(free_now() - before, 2 * k_chunk);
+  // At last: other processes may use the same card.
+  EXPECT_TRUE(patiently([&] { return free_now() >= before + 2 * k_chunk; }));
 }
 
 // Of one half of a chunk nothing uses it any more, of the other work of the queue that asks.
