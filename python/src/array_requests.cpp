@@ -80,8 +80,8 @@ void require_all(const array_request& read, const array_signature& of) {
 
 }  // namespace
 
-array_request read_request(const array_signature& of, PyObject* const* arguments,
-                           std::size_t positional, PyObject* names) {
+array_request read_any_request(const array_signature& of, PyObject* const* arguments,
+                               std::size_t positional, PyObject* names) {
   array_request read;
   read_positional(read, of, arguments, positional);
   const Py_ssize_t named = names != nullptr ? PyTuple_GET_SIZE(names) : 0;

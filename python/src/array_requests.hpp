@@ -24,9 +24,24 @@ struct array_signature {
   bool is_like;  // takes a prototype, and a shape by keyword
 };
 
+// As read_request, with names or a wrong number of arguments.
+[[nodiscard]] array_request read_any_request(const array_signature& of, PyObject* const* arguments,
+                                             std::size_t positional, PyObject* names);
+
 // TypeError for an argument too many or too few, given twice, or not known. `usm_type` and
-// `sycl_queue` are dpnp's names of kind and queue.
-[[nodiscard]] array_request read_request(const array_signature& of, PyObject* const* arguments,
-                                         std::size_t positional, PyObject* names);
+// `sycl_queue` are dpnp's names of kind and queue. Inline, so that a call without names, of a
+// signature that the compiler knows, is some stores.
+[[nodiscard]] inline array_request read_request(const array_signature& of,
+                                                PyObject* const* arguments, std::size_t positional,
+                                                PyObject* names) {
+  if (names != nullptr || positional < of.required || positional > of.positional.size()) {
+    return read_any_request(of, arguments, positional, names);
+  }
+  array_request read;
+  for (std::size_t i = 0; i < positional; ++i) {
+    read.*of.positional[i] = arguments[i];
+  }
+  return read;
+}
 
 }  // namespace isthmus::python
