@@ -31,7 +31,7 @@ import dpnp.tensor as dpt
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-ROUNDS = 300
+ROUNDS = 100
 SIZE = 4096
 CLASSES = {kind: getattr(door, f"MemoryUSM{kind.capitalize()}") for kind in KINDS}
 OTHER = {"device": "host", "shared": "device", "host": "shared"}

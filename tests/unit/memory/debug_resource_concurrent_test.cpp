@@ -183,7 +183,7 @@ TEST_P(debug_resource_test, can_be_verified_while_threads_use_it) {
       }
     });
   }
-  for (std::size_t each = 0; each < 300 / support::k_slower; ++each) {
+  for (std::size_t each = 0; each < 150 / support::k_slower; ++each) {
     const auto sound = over_->verify();
     EXPECT_TRUE(sound) << sound.failure().message();
   }

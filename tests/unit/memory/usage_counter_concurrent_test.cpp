@@ -184,7 +184,7 @@ TEST(usage_counter, sees_two_that_meet) {
 
 // One of them within what its slot is good for, which the other takes away at that moment.
 TEST(usage_counter, sees_what_is_counted_while_slots_are_closed) {
-  constexpr int k_rounds = 10'000 / static_cast<int>(support::k_slower);
+  constexpr int k_rounds = 5'000 / static_cast<int>(support::k_slower);
   constexpr int k_till_slots_may_open = 300;
   usage_counter counter;
   std::atomic<int> arrived{0};
