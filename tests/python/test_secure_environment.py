@@ -31,7 +31,7 @@ with open("/proc/self/maps") as maps:
 
 def found_by(interpreter: Path) -> str:
     """Whether the program is a secure one, and whether it opened the library that was named."""
-    stand_in = cuda_relay()["ISTHMUS_TEST_CUDA_DRIVER"]
+    names = cuda_relay()
     done = subprocess.run(
         [
             interpreter,
@@ -39,9 +39,9 @@ def found_by(interpreter: Path) -> str:
             "-c",
             PROGRAM,
             os.path.realpath(_core._library_path()),
-            os.path.realpath(stand_in),
+            os.path.realpath(names["ISTHMUS_CUDA_LIBRARY"]),
         ],
-        env={"ISTHMUS_CUDA_LIBRARY": stand_in, "PYTHONHOME": sys.base_prefix},
+        env=names | {"PYTHONHOME": sys.base_prefix},
         capture_output=True,
         text=True,
         timeout=60,
