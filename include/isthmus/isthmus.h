@@ -1513,7 +1513,8 @@ ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unif
 ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
                                                      isthmus_winner_t winner, size_t offset,
                                                      size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Both copies count as the same, whatever they hold: before all of it is written anew. */
+/* Both copies count as the same, whatever they hold: before all of it is written anew. Copies that
+ * have failed, or fail later, are reported by their own events alone. */
 ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 
 /* What finds writes to host copies of 64 KiB and more in this process: the means, the bytes that

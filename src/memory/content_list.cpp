@@ -19,7 +19,7 @@ void content_list::remove(const range_set& ranges, std::vector<entry>& gone) noe
   gone.reserve(entries_.size());
   std::size_t kept = 0;
   for (auto& each : entries_) {
-    if (each.filled->succeeded()) {
+    if (each.is_over()) {
       each.ranges.clear();
     } else if (!ranges.empty()) {
       each.ranges.remove(ranges);
@@ -55,6 +55,33 @@ void content_list::forget(const range_set& ranges) noexcept {
   any_.store(!entries_.empty(), std::memory_order_release);
 }
 
+void content_list::replace(const range_set& ranges, const ref<event>& written) noexcept try {
+  if (!any()) {
+    return;
+  }
+  std::vector<entry> gone;
+  const std::lock_guard hold{lock_};
+  remove({}, gone);
+  const auto count = entries_.size();
+  entries_.reserve(2 * count + promised_);
+  for (std::size_t index = 0; index < count; ++index) {
+    auto& each = entries_[index];
+    auto common = each.ranges.common(ranges);
+    if (common.empty()) {
+      continue;
+    }
+    auto rest = each.ranges;
+    rest.remove(common);
+    if (!rest.empty()) {
+      entries_.push_back({std::move(rest), each.filled, each.written});
+    }
+    each.ranges = std::move(common);
+    each.written = written;
+  }
+} catch (const std::bad_alloc&) {
+  // What was changed is whole, and the rest decides as before.
+}
+
 void content_list::collect(const byte_range& range, std::vector<ref<event>>& after) {
   if (!any()) {
     return;
@@ -64,7 +91,7 @@ void content_list::collect(const byte_range& range, std::vector<ref<event>>& aft
   remove({}, gone);
   any_.store(!entries_.empty(), std::memory_order_release);
   for (const auto& each : entries_) {
-    if (each.ranges.overlaps(range)) {
+    if (each.decides() && each.ranges.overlaps(range)) {
       after.push_back(each.filled);
     }
   }

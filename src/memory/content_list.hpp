@@ -4,7 +4,7 @@
 // What reads such bytes depends on that copy: it fails with DEPENDENCY if the copy does, whether
 // that was known when the reader was submitted or not. That is apart from the conflicts of a
 // use_list, which order and do not propagate. An entry leaves when its copy succeeded, or when its
-// bytes are to be filled in another way. Costs where there are none: one load.
+// bytes were filled in another way. Costs where there are none: one load.
 
 #include <atomic>
 #include <cstdint>
@@ -29,6 +29,9 @@ class content_list {
   void await(range_set ranges, const ref<event>& filled) noexcept;
   // The ranges have contents that no copy in this list decides about.
   void forget(const range_set& ranges) noexcept;
+  // The same if `written`, which is to fill them, succeeds; until it has ended nobody depends on
+  // these copies. Without memory they may still count: readers fail that need not.
+  void replace(const range_set& ranges, const ref<event>& written) noexcept;
   // Adds the copies that one who reads the range depends on. Throws std::bad_alloc.
   void collect(const byte_range& range, std::vector<ref<event>>& after);
 
@@ -36,6 +39,14 @@ class content_list {
   struct entry {
     range_set ranges;
     ref<event> filled;
+    ref<event> written{};  // by what writes there after it; may be null
+    // Whether the contents are there.
+    [[nodiscard]] bool is_over() const noexcept {
+      return filled->succeeded() || (written && written->succeeded());
+    }
+    [[nodiscard]] bool decides() const noexcept {
+      return !written || (written->settled() && !written->succeeded());
+    }
   };
   // Pre: the lock is held. What leaves the list goes to `gone`, to be released without the lock.
   void remove(const range_set& ranges, std::vector<entry>& gone) noexcept;

@@ -43,7 +43,7 @@ submitted make_copy(queue* on, const movement& what, transfer_options options,
   auto made = make_checked_copy(on, what, std::move(options), on_host);
   ISTHMUS_TRY(made);
   if (what.nbytes == what.destination_bytes) {  // without gaps
-    note_overwritten(what.destination, what.nbytes);
+    note_overwritten(what.destination, what.nbytes, *made);
   }
   return made;
 }

@@ -67,9 +67,12 @@ void touched_memory::add_contents(transfer_options& options) {
   }
 }
 
-void note_overwritten(const endpoint& side, std::size_t nbytes) noexcept try {
+void note_overwritten(const endpoint& side, std::size_t nbytes, const ref<event>& written) noexcept
+    try {
   if (side.memory && side.memory->uses().contents().any()) {
-    side.memory->uses().contents().forget({side.range(nbytes)});
+    auto& contents = side.memory->uses().contents();
+    const range_set all{side.range(nbytes)};
+    written ? contents.replace(all, written) : contents.forget(all);
   }
 } catch (const std::bad_alloc&) {
   // What was submitted is in flight: its caller must not take it for refused.

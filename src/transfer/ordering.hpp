@@ -58,9 +58,10 @@ class touched_memory {
   std::size_t count_ = 0;
 };
 
-// All of these bytes are written by an operation that was submitted: no copy before it decides what
-// is in them. Without memory one may still count: its readers fail that need not.
-void note_overwritten(const endpoint& side, std::size_t nbytes) noexcept;
+// All of these bytes are written by an operation that was submitted, and ends with `written`, or
+// were written already (null): unless it fails, no copy before it decides what is in them. Without
+// memory one may still count: its readers fail that need not.
+void note_overwritten(const endpoint& side, std::size_t nbytes, const ref<event>& written) noexcept;
 
 // Keeps owners till an event has completed. Made before the submission, since nothing may fail
 // after it.

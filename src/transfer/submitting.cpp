@@ -7,7 +7,9 @@ namespace isthmus {
 result<queue*> choose_queue(queue* asked, const endpoint& destination, const endpoint& source) {
   const bool plain = !destination.memory && !source.memory;
   if (asked == nullptr) {
-    asked = destination.memory ? destination.preferred : source.preferred;
+    // Without bytes a destination has no memory, and its buffer's queue all the same.
+    const bool is_the_destinations = destination.memory || destination.preferred != nullptr;
+    asked = is_the_destinations ? destination.preferred : source.preferred;
   } else if (!plain && !destination.in_context_of(*asked) && !source.in_context_of(*asked)) {
     return fail(ISTHMUS_ERROR_WRONG_CONTEXT,
                 "the queue of {} belongs to another context than the memory: use a queue of the "

@@ -96,7 +96,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
       fill_bytes(to, pattern, nbytes);
     });
     ISTHMUS_TRY(done);
-    note_overwritten(destination, nbytes);
+    note_overwritten(destination, nbytes, *done);
     return done;
   }
   auto carrying = carrier(*on, destination, destination);
@@ -106,7 +106,7 @@ submitted fill(queue* asked, const endpoint& destination, const fill_pattern& pa
     return (*carrying)->fill(destination.pointer, pattern, nbytes, after);
   });
   ISTHMUS_TRY(filled);
-  note_overwritten(destination, nbytes);
+  note_overwritten(destination, nbytes, *filled);
   return filled;
 }
 

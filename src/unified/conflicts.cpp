@@ -169,7 +169,7 @@ result<void> unified_buffer::mark_host(const byte_range& range) {
 void unified_buffer::note_device_wrote(const range_set& ranges) {
   for (const auto& each : ranges) {
     if (auto place = device_->at(each.begin, each.nbytes(), false)) {
-      note_overwritten(*place, each.nbytes());
+      note_overwritten(*place, each.nbytes(), {});
     }
   }
 }
@@ -254,6 +254,11 @@ result<void> unified_buffer::forget() {
   if (device_is_there_) {
     device_has_ = {all()};
     note_device_wrote({all()});
+  }
+  failed_.clear();
+  for (auto& each : flights_) {
+    each.outdated.add({all()});
+    each.is_forgotten = true;
   }
   return {};
 }

@@ -50,7 +50,7 @@ result<void> unified_buffer::land_all() {
     }
     failed_.reserve(failed_.size() + 1);
     ISTHMUS_TRY(land(*each));
-    if (!each->ended->succeeded()) {
+    if (!each->ended->succeeded() && !each->is_forgotten) {
       failed_.push_back({each->ended, each->to_device});
     }
     each = flights_.erase(each);

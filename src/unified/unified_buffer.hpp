@@ -150,7 +150,8 @@ class unified_buffer final : public ref_counted {
     // Where a download waits till it may be published, one range behind the other; null: in the
     // host copy itself.
     std::shared_ptr<std::byte> block{};
-    range_set outdated{};  // of a download: what the device wrote since it began
+    range_set outdated{};       // what the device wrote since it began
+    bool is_forgotten = false;  // its failure is none of a later user's
   };
 
   struct failed_copy {

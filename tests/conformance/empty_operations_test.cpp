@@ -17,6 +17,7 @@ struct empty_call {
   isthmus_place_t here{};
   isthmus_place_t there{};
   isthmus_place_t plain{};
+  isthmus_place_t none{};  // in a buffer without bytes
   isthmus_buffer_t* nothing = nullptr;
   isthmus_operation_t operation{};
   isthmus_event_t** event = nullptr;
@@ -68,6 +69,19 @@ const std::vector<std::pair<const char*, empty_form>>& empty_forms() {
          return isthmus_copy_nd(to.queue, &to.here, k_strides, &to.there, k_strides, k_no_rows, 2,
                                 4, &to.operation, to.event);
        }},
+      {"copy from the host into nothing, on its queue",
+       [](const empty_call& to) {
+         return isthmus_copy(nullptr, &to.none, &to.plain, 0, &to.operation, to.event);
+       }},
+      {"rows from the host into nothing, on its queue",
+       [](const empty_call& to) {
+         return isthmus_copy_2d(nullptr, &to.none, 8, &to.plain, 8, 0, 0, &to.operation, to.event);
+       }},
+      {"no ranges from the host into nothing, on its queue",
+       [](const empty_call& to) {
+         return isthmus_copy_ranges(nullptr, &to.none, &to.plain, nullptr, 0, &to.operation,
+                                    to.event);
+       }},
       {"fill",
        [](const empty_call& to) {
          return isthmus_fill(to.queue, &to.here, "x", 1, 0, &to.operation, to.event);
@@ -111,6 +125,7 @@ class empty_operations : public on_backend {
     to.here.buffer = here_.get();
     to.there.buffer = there_.get();
     to.plain.pointer = plain_.data();
+    to.none.buffer = nothing_.get();
     to.nothing = nothing_.get();
     to.operation.struct_size = sizeof to.operation;
     to.operation.after = &before;

@@ -101,6 +101,66 @@ TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_
   });
 }
 
+// Nothing that a reader could mean is in bytes that neither the upload nor the fill has written.
+TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_told_to_readers) {
+  on_each([](const im::sim_device& device, const im::queue& queue) {
+    const unified it = make(queue);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    const im::buffer there = it.device();
+    queue.wait();
+    const im::host_event gate, never;
+    (void)queue.fence({gate});
+    std::ranges::fill(view, std::byte{2});
+    (void)it.device();
+    const im::event filled = im::fill_async(there, std::byte{7}, {.after = {never}});
+    fail_next(device);
+    gate.complete();
+    never.fail("the program gave up");
+    EXPECT_EQ(status_of([&] { filled.wait(); }), im::status::dependency);
+    bytes got(k_failing_bytes);
+    EXPECT_EQ(status_of([&] { im::copy(std::span(got), there); }), im::status::dependency);
+    im::fill(there, std::byte{8});
+    EXPECT_NO_THROW(im::copy(std::span(got), there)) << "now they are written";
+    EXPECT_TRUE(same(got, of_value(8)));
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok) << "reported once";
+    EXPECT_TRUE(same(read(there), of_value(2)));
+  });
+}
+
+// The next user's bytes count, and the failure is not his.
+TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_no_later_users) {
+  for (const bool fails_before : {false, true}) {
+    SCOPED_TRACE(fails_before ? "failed before" : "fails later");
+    on_each([&](const im::sim_device& device, const im::queue& queue) {
+      const unified it = make(queue);
+      const auto view = it.host();
+      std::ranges::fill(view, std::byte{1});
+      const im::buffer there = it.device();
+      queue.wait();
+      const im::host_event gate;
+      (void)queue.fence({gate});
+      std::ranges::fill(view, std::byte{2});
+      (void)it.device();
+      fail_next(device);
+      const auto let_it_fail = [&] {
+        gate.complete();
+        queue.wait();
+      };
+      if (fails_before) let_it_fail();
+      EXPECT_EQ(isthmus_unified_forget(it.get()), ISTHMUS_OK);
+      EXPECT_EQ(it.state(), im::unified_state::synchronized);
+      if (!fails_before) let_it_fail();
+      EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok);
+      EXPECT_EQ(it.state(), im::unified_state::synchronized) << "nothing is owed";
+      im::fill(there, std::byte{5});
+      it.mark_device(it.all());
+      EXPECT_TRUE(same(it.host_read(), of_value(5)));
+    });
+  }
+}
+
 // By the call that waits for it, by its event, or by the next call.
 TEST_P(sim_unified_failure, of_a_download_leaves_the_bytes_owed) {
   enum class reported_by { the_call, its_event, the_next_call };

@@ -90,6 +90,18 @@ def test_arrays_come_before_numbers(wrap: Any, q: Queue, host_kind: str) -> None
     assert made.tolist() == [2] * 4
 
 
+@pytest.mark.parametrize("wrap", [BySycl, ByDlpack, ByNumpy])
+def test_arrays_go_into_unified_buffers(wrap: Any, q: Queue) -> None:
+    source = isthmus.asarray(VALUES, kind="shared", queue=q)
+    made = isthmus.UnifiedBuffer(4, "f4", queue=q)
+    made.copy_from(wrap(source))
+    assert made.host.tolist() == VALUES.tolist()
+    made[::-1] = wrap(source)
+    assert made.host.tolist() == VALUES[::-1].tolist()
+    (doubled,) = isthmus.pipeline([wrap(source)], lambda batch: batch, queue=q)
+    assert np.asarray(doubled).tolist() == VALUES.tolist()
+
+
 @pytest.mark.parametrize("source", [NotANumber(), [NotANumber()], [[1.0, NotANumber()]]])
 def test_errors_of_a_foreign_number_do_not_leak(source: Any) -> None:
     made = isthmus.ones(2, "f4", **HOST)
@@ -127,6 +139,10 @@ def test_of_dpctl_and_dpnp(name: str) -> None:
         made[1:2] = source[2:3]
         made[:1] = source[0]
         assert made.tolist() == [0, 2, 1, 0]
+    unified = isthmus.UnifiedBuffer(4, "i4")
+    unified.copy_from(source)
+    unified[1:2] = source[3:]
+    assert unified.host.tolist() == [0, 3, 2, 3]
 
 
 # -- of two protocols the stricter one holds ------------------------------------------------------

@@ -9,6 +9,8 @@ from isthmus._core import _HostMemory
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_CPU = 1  # DLPack's kDLCPU
+
 
 def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     """``source`` as an array that NumPy broadcasts to that shape and casts to that dtype.
@@ -20,11 +22,32 @@ def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     array: NDArray[Any] = source
     # Most are of the very kind, and the checks below take longer than a small copy.
     if type(source) is not np.ndarray or source.dtype != dtype or source.shape != shape:
-        array = np.asarray(source.to_numpy() if hasattr(source, "to_numpy") else source)
+        array = np.asarray(readable(source))
         _check_cast(source, array, dtype)
         if not _is_broadcast(array.shape, shape):
             raise ValueError(f"a source of shape {array.shape} does not fit a buffer of {shape}")
     return array.copy() if _may_be_a_host_copy(array) else array
+
+
+def readable(source: Any) -> Any:
+    """``source``, or a copy of it on the host where NumPy would not read its memory."""
+    import numpy as np
+
+    if hasattr(source, "to_numpy"):
+        return source.to_numpy()
+    if isinstance(source, np.ndarray) or not _needs_a_copy(source):
+        return source
+    from isthmus._asarray import asarray  # which makes arrays of unified buffers
+
+    return asarray(source).to_numpy()
+
+
+def _needs_a_copy(source: Any) -> bool:
+    interfaces = ("__sycl_usm_array_interface__", "__cuda_array_interface__")
+    if hasattr(source, "__dlpack_device__"):
+        on_cpu = int(source.__dlpack_device__()[0]) == _CPU
+        return not on_cpu or not hasattr(source, "__array__") or hasattr(source, interfaces[0])
+    return any(hasattr(source, name) for name in interfaces)
 
 
 def _check_cast(source: Any, array: NDArray[Any], dtype: Any) -> None:

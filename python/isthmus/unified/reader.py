@@ -7,6 +7,8 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from .contents import readable
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -94,7 +96,7 @@ class Reader:
     def _fill(self, batch: Any) -> UnifiedBuffer:
         import numpy as np
 
-        array = np.asarray(batch.to_numpy() if hasattr(batch, "to_numpy") else batch)
+        array = np.asarray(readable(batch))
         buf = self._pool.acquire(array.shape, array.dtype, pinned=self._pinned, queue=self._queue)
         self.taken[id(buf)] = buf
         buf.copy_from(array)

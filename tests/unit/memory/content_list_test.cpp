@@ -57,5 +57,26 @@ TEST(content_list, forgets_what_is_filled_in_another_way) {
   EXPECT_FALSE(list.any());
 }
 
+TEST(content_list, asks_for_the_copy_again_where_what_was_to_replace_it_fails) {
+  content_list list;
+  const auto copy = make_ref<host_event>();
+  const auto written = make_ref<host_event>();
+  const auto failed = make_ref<host_event>();
+  list.reserve();
+  list.await({{0, 16}}, copy);
+  list.replace({{0, 8}}, written);
+  list.replace({{8, 12}}, failed);
+  EXPECT_EQ(copies_of(list, {0, 12}), 0U) << "not known yet";
+  EXPECT_EQ(copies_of(list, {12, 16}), 1U);
+  copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
+  written->finish({});
+  failed->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
+  EXPECT_EQ(copies_of(list, {0, 8}), 0U);
+  EXPECT_EQ(copies_of(list, {8, 12}), 1U);
+  EXPECT_EQ(copies_of(list, {12, 16}), 1U);
+  list.forget({{0, 16}});
+  EXPECT_FALSE(list.any());
+}
+
 }  // namespace
 }  // namespace isthmus
