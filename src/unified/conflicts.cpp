@@ -241,7 +241,8 @@ result<void> unified_buffer::forget() {
   if (auto bad = refuse(all())) {
     return bad;
   }
-  ISTHMUS_TRY(let_land(all()));
+  let_downloads_end(all());
+  ISTHMUS_TRY(land_all());  // what failed of them is nobody's any more
   ISTHMUS_TRY(look());
   if (host_) {
     ISTHMUS_TRY(drop_host_writes(owed_device_));

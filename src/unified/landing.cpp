@@ -116,12 +116,16 @@ result<void> unified_buffer::finish_uploads(const byte_range& range) {
   return settle();
 }
 
-result<void> unified_buffer::let_land(const byte_range& range) {
+void unified_buffer::let_downloads_end(const byte_range& range) {
   for (const auto& each : flights_) {
     if (!each.to_device && each.ranges.overlaps(range)) {
       let_end(std::span{&each.ended, 1});
     }
   }
+}
+
+result<void> unified_buffer::let_land(const byte_range& range) {
+  let_downloads_end(range);
   return settle();
 }
 

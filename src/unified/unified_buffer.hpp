@@ -197,6 +197,7 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> land(flight& done);
   // What the device had newer is in the host copy.
   [[nodiscard]] result<void> came_home(const range_set& ranges);
+  void let_downloads_end(const byte_range& range);
   [[nodiscard]] result<void> let_land(const byte_range& range);
 
   // uploading.cpp and downloading.cpp
