@@ -242,7 +242,7 @@ result<void> unified_buffer::forget() {
     return bad;
   }
   let_downloads_end(all());
-  ISTHMUS_TRY(land_all());  // what failed of them is nobody's any more
+  ISTHMUS_TRY(land_all());  // failures of these copies are reported by their own events alone
   ISTHMUS_TRY(look());
   if (host_) {
     ISTHMUS_TRY(drop_host_writes(owed_device_));

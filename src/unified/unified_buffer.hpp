@@ -151,7 +151,7 @@ class unified_buffer final : public ref_counted {
     // host copy itself.
     std::shared_ptr<std::byte> block{};
     range_set outdated{};       // what the device wrote since it began
-    bool is_forgotten = false;  // its failure is none of a later user's
+    bool is_forgotten = false;  // its own event alone reports its failure
   };
 
   struct failed_copy {

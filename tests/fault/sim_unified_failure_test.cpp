@@ -101,8 +101,8 @@ TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_
   });
 }
 
-// Nothing that a reader could mean is in bytes that neither the upload nor the fill has written.
-TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_told_to_readers) {
+// Bytes that neither the upload nor the fill has written are not read as if they were there.
+TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_readers) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const unified it = make(queue);
     const auto view = it.host();
@@ -129,8 +129,8 @@ TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_told_to_reade
   });
 }
 
-// The next user's bytes count, and the failure is not his.
-TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_no_later_users) {
+// The next user's bytes count, and the failure is not reported to that user.
+TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_not_reported_later) {
   for (const bool fails_before : {false, true}) {
     SCOPED_TRACE(fails_before ? "failed before" : "fails later");
     on_each([&](const im::sim_device& device, const im::queue& queue) {
