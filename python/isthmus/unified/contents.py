@@ -33,9 +33,12 @@ def readable(source: Any) -> Any:
     """``source``, or a copy of it on the host where NumPy would not read its memory."""
     import numpy as np
 
+    # Most are these, and the questions below cost more than to set an element.
+    if isinstance(source, (np.ndarray, np.generic, int, float, complex, list, tuple)):
+        return source
     if hasattr(source, "to_numpy"):
         return source.to_numpy()
-    if isinstance(source, np.ndarray) or not _needs_a_copy(source):
+    if not _needs_a_copy(source):
         return source
     from isthmus._asarray import asarray  # which makes arrays of unified buffers
 
