@@ -122,9 +122,7 @@ async def test_all_blocks(dev: Device) -> None:
             printed += await run(block, space)
     isthmus.get_memory_pool().clear()
     assert printed[:2] == ["HOST_DIRTY", "SYNCHRONIZED"]
-    name, megabytes, unit = printed[2].split()
-    assert (name, unit) == ("Allocated:", "MB")
-    assert 40.0 <= float(megabytes) <= 48.0  # a pool takes whole pieces of the driver
+    assert printed[2] in ("Allocated: 40.0 MB", "Allocated: 41.9 MB")  # a driver's whole pages
 
 
 async def outcome_of(text: str, dev: Device) -> dict[str, Any]:

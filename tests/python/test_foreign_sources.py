@@ -98,8 +98,8 @@ def test_arrays_go_into_unified_buffers(wrap: Any, q: Queue) -> None:
     assert made.host.tolist() == VALUES.tolist()
     made[::-1] = wrap(source)
     assert made.host.tolist() == VALUES[::-1].tolist()
-    (doubled,) = isthmus.pipeline([wrap(source)], lambda batch: batch, queue=q)
-    assert np.asarray(doubled).tolist() == VALUES.tolist()
+    (batch,) = isthmus.pipeline([wrap(source)], lambda taken: taken, queue=q)
+    assert np.asarray(batch).tolist() == VALUES.tolist()
 
 
 @pytest.mark.parametrize("source", [NotANumber(), [NotANumber()], [[1.0, NotANumber()]]])
