@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backend/copy_parts.hpp"
+#include "backend/opencl/pending_pattern.hpp"
 #include "backend/opencl/submit.hpp"
 #include "core/share_out.hpp"
 #include "core/sizes.hpp"
@@ -129,13 +130,31 @@ result<ref<event>> queue::do_fill(void* destination, const fill_pattern& pattern
                 "fill from such an address, or with a pattern of fewer bytes",
                 device_.properties().filter, pattern.nbytes, destination);
   }
-  const bool usm = device_.traits().usm;
-  const auto fill_call = usm ? calls().fill_usm : calls().fill_svm;
-  return submit(usm ? "clEnqueueMemFillINTEL" : "clEnqueueSVMMemFill", 1, after,
+  return device_.traits().usm ? fill_usm(destination, pattern, nbytes, after)
+                              : fill_svm(destination, pattern, nbytes, after);
+}
+
+result<ref<event>> queue::fill_usm(void* destination, const fill_pattern& pattern,
+                                   std::size_t nbytes, wait_list after) {
+  return submit("clEnqueueMemFillINTEL", 1, after,
                 [&, this](std::size_t, const command_events& events) {
-                  return fill_call(handle_, destination, pattern.bytes, pattern.nbytes, nbytes,
-                                   events.wait_count, events.waits, events.made);
+                  return calls().fill_usm(handle_, destination, pattern.bytes, pattern.nbytes,
+                                          nbytes, events.wait_count, events.waits, events.made);
                 });
+}
+
+result<ref<event>> queue::fill_svm(void* destination, const fill_pattern& pattern,
+                                   std::size_t nbytes, wait_list after) {
+  auto kept = std::make_unique<pending_pattern>(pattern);
+  auto fill =
+      submit("clEnqueueSVMMemFill", 1, after, [&, this](std::size_t, const command_events& events) {
+        return calls().fill_svm(handle_, destination, kept->bytes(), pattern.nbytes, nbytes,
+                                events.wait_count, events.waits, events.made);
+      });
+  if (fill) {
+    pending_pattern::keep_until_completed(std::move(kept), **fill);
+  }
+  return fill;
 }
 
 result<ref<event>> queue::run_native(native_function function, void* arguments, std::size_t nbytes,

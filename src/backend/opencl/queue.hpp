@@ -104,6 +104,10 @@ class queue final : public isthmus::queue, public in_farewell {
   [[nodiscard]] code copy_part(void* destination, const void* source, std::size_t nbytes,
                                const command_events& events) const noexcept;
   [[nodiscard]] result<ref<event>> copy_rows(const copy_2d_shape& shape, wait_list after);
+  [[nodiscard]] result<ref<event>> fill_usm(void* destination, const fill_pattern& pattern,
+                                            std::size_t nbytes, wait_list after);
+  [[nodiscard]] result<ref<event>> fill_svm(void* destination, const fill_pattern& pattern,
+                                            std::size_t nbytes, wait_list after);
   [[nodiscard]] result<ref<event>> run_native(native_function function, void* arguments,
                                               std::size_t nbytes, wait_list after);
 
