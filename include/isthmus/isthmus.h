@@ -624,6 +624,21 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
  * the way. Any other number is taken as the nearest of these. */
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
+/* What may end a wait of the calling thread early, on a signal say. While a request for memory
+ * waits, isthmus_buffer_export_to_queue for other queues, or isthmus_reclaimer_remove for calls,
+ * `function(object, &message)` is called on that thread about every 50 ms. With 0 the wait goes on.
+ * Else the call fails with CALLBACK and the text at `message` (copied; NULL: one of the library's),
+ * and nothing was done: no memory is held, and the same call may be made again. Other waits have a
+ * timeout of their own, or cannot be undone: they do not call it. It may call the library, must not
+ * throw, and must not wait for a thread that is in a call on the same unified buffer. */
+typedef struct isthmus_interrupt_s {
+  int (*function)(void* object, const char** message); /* NULL: waits are not interrupted */
+  void* object;
+} isthmus_interrupt_t;
+/* Until it is swapped again. Returns what it was: at first no function. */
+ISTHMUS_API isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t interrupt)
+    ISTHMUS_NOEXCEPT;
+
 /* Reclaim callbacks: asked, when a pool finds no memory, or the driver has none for who asks it
  * himself, to give up what they can (a cache, say). Called on the thread that asks for memory,
  * before it waits for anything, with no lock of the library held; by several threads at once if
@@ -644,8 +659,8 @@ isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
                       isthmus_reclaimer_t** reclaimer) ISTHMUS_NOEXCEPT;
 /* No call of it begins any more once this returns, and with `wait` not 0 none runs: the caller
  * holds no lock then that a callback takes. From inside a callback, this one or another, it does
- * not wait. Lets go of the handle, and of the owner once the last call has ended. Nothing for NULL.
- */
+ * not wait; where the thread's isthmus_interrupt_t ends the wait one may still run. Lets go of the
+ * handle, and of the owner once the last call has ended. Nothing for NULL. */
 ISTHMUS_API void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer,
                                           int wait) ISTHMUS_NOEXCEPT;
 

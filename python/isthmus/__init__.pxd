@@ -189,6 +189,10 @@ cdef extern from "isthmus/isthmus.h" nogil:
 
     ctypedef uint64_t (*isthmus_reclaim_t)(void* object, const isthmus_reclaim_request_t* request)
 
+    ctypedef struct isthmus_interrupt_t:
+        int (*function)(void* object, const char** message) noexcept nogil
+        void* object
+
     ctypedef struct isthmus_resource_operations_t:
         size_t struct_size
         isthmus_status_t (*allocate)(void* object, size_t nbytes, size_t alignment,
@@ -504,6 +508,7 @@ cdef extern from "isthmus/isthmus.h" nogil:
     isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource, isthmus_rung_t rung,
         uint64_t* tried, uint64_t* served)
     int isthmus_no_wait_swap(int no_wait)
+    isthmus_interrupt_t isthmus_interrupt_swap(isthmus_interrupt_t interrupt)
     isthmus_status_t isthmus_reclaimer_add(isthmus_reclaim_t function, isthmus_owner_t owner,
         isthmus_reclaimer_t** reclaimer)
     void isthmus_reclaimer_remove(isthmus_reclaimer_t* reclaimer, int wait)

@@ -3,8 +3,8 @@
 #include <cstdio>
 
 #include "arguments.hpp"
-#include "errors.hpp"
 #include "gil.hpp"
+#include "interruptible.hpp"
 #include "resources.hpp"
 
 namespace isthmus::python {
@@ -18,13 +18,13 @@ class bare_block {
         on_{queue_handle::retained(on.raw.get())},
         nbytes_{nbytes},
         is_pooled_{from.is_pool} {
-    const carrying exceptions;
+    const interruptible call;
     isthmus_status_t status;
     {
       const gil_release released;
       status = isthmus_resource_allocate(from_.get(), nbytes_, 0, on_.get(), &pointer_);
     }
-    check(status);
+    call.check(status);
   }
   bare_block(const bare_block&) = delete;
   bare_block& operator=(const bare_block&) = delete;

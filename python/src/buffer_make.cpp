@@ -10,6 +10,7 @@
 #include "buffer.hpp"
 #include "current.hpp"
 #include "gil.hpp"
+#include "interruptible.hpp"
 #include "keywords.hpp"
 #include "life_scopes.hpp"
 #include "owners.hpp"
@@ -78,10 +79,7 @@ bool create_quickly(const creation& create, buffer_handle& made) {
 }
 
 void create_without_lock(const creation& create, buffer_handle& made) {
-  std::optional<carrying> exceptions;  // of functions that a resource calls
-  if (create.from != nullptr) {
-    exceptions.emplace();
-  }
+  const interruptible call;
   // Another thread may drop the entry of a default pool meanwhile.
   const auto kept = resource_handle::retained(create.raw());
   isthmus_status_t status;
@@ -89,7 +87,7 @@ void create_without_lock(const creation& create, buffer_handle& made) {
     const gil_release released;
     status = create(kept.get(), made);
   }
-  check(status);
+  call.check(status);
 }
 
 }  // namespace

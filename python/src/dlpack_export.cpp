@@ -10,6 +10,7 @@
 #include "cuda_streams.hpp"
 #include "dlpack.hpp"
 #include "gil.hpp"
+#include "interruptible.hpp"
 #include "oneapi_numbers.hpp"
 #include "owners.hpp"
 #include "sycl_objects.hpp"
@@ -182,6 +183,7 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
     exported = buffer_handle::retained(of.raw.get());
   }
   void* pointer = nullptr;
+  const interruptible call;
   isthmus_status_t status;
   {
     const gil_release released;
@@ -190,7 +192,7 @@ void* lend_to_queue(const buffer& of, const queue_handle& consumer, buffer_handl
   if (status != ISTHMUS_OK) {
     exported = buffer_handle{};  // there is no export to be ended
   }
-  check(status);
+  call.check(status);
   return pointer;
 }
 

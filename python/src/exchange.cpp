@@ -10,6 +10,7 @@
 #include "dlpack.hpp"
 #include "dtype.hpp"
 #include "gil.hpp"
+#include "interruptible.hpp"
 #include "interrupts.hpp"
 #include "transfers.hpp"
 
@@ -64,6 +65,7 @@ nb::object filled(PyObject* from, const void* pointer, const array_view& what, b
 // Whoever waits for the queue's stream has waited for what other queues do to the buffer, too.
 void put_behind_pending(const buffer& of, const queue& on) {
   void* pointer = nullptr;
+  const interruptible call;
   isthmus_status_t status;
   {
     const gil_release released;
@@ -72,7 +74,7 @@ void put_behind_pending(const buffer& of, const queue& on) {
       isthmus_buffer_unexport(of.raw.get());
     }
   }
-  check(status);
+  call.check(status);
 }
 
 // -- fresh host memory ----------------------------------------------------------------------------

@@ -45,7 +45,10 @@ void forget_interrupt() noexcept {
   Py_CLEAR(last.arguments);
 }
 
-void remember_interrupt() noexcept {
+bool signal_has_raised() noexcept {
+  if (PyErr_CheckSignals() == 0) {
+    return false;
+  }
   forget_interrupt();
   PyObject *type = nullptr, *value = nullptr, *traceback = nullptr;
   PyErr_Fetch(&type, &value, &traceback);
@@ -55,6 +58,7 @@ void remember_interrupt() noexcept {
   PyErr_Clear();
   last.type = Py_NewRef(type);
   PyErr_Restore(type, value, traceback);
+  return true;
 }
 
 void raise_remembered_interrupt() {

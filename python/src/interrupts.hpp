@@ -7,8 +7,9 @@
 
 namespace isthmus::python {
 
-// The error that is set; it stays set. For the thread's current instruction.
-void remember_interrupt() noexcept;
+// Runs the handlers of signals that came. True: one has raised. Its error is set, and remembered
+// for the thread's current instruction.
+[[nodiscard]] bool signal_has_raised() noexcept;
 void forget_interrupt() noexcept;
 // Throws what was remembered in this very instruction.
 void raise_remembered_interrupt();

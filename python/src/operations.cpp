@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "current.hpp"
+#include "interruptible.hpp"
 #include "sycl_objects.hpp"
 #include "transfers.hpp"
 #include "waiting.hpp"
@@ -81,6 +82,25 @@ void leave_to_itself(isthmus_event_t* event, operation& what) {
   }
 }
 
+// It may need memory, for a copy that it goes by way of.
+template <class Call>
+void submit_interruptibly(Call call, const event_handle& submitted, operation& what) {
+  const interruptible meanwhile;
+  isthmus_status_t status;
+  {
+    const gil_release released;
+    status = call();
+  }
+  try {
+    meanwhile.check(status);
+  } catch (...) {
+    if (submitted) {
+      leave_to_itself(submitted.get(), what);
+    }
+    throw;
+  }
+}
+
 void finish_blocking(isthmus_event_t* event, operation& what) {
   isthmus_status_t status = isthmus_event_status(event);
   if (status == ISTHMUS_OK) {
@@ -143,14 +163,14 @@ nb::object run_operation(operation& what, submission submit, void* closure) {
     }
   }
   event_handle submitted;
-  isthmus_status_t status;
   const bool keeps_lock = may_keep_lock(what);
   const bool in_one = !keeps_lock && may_go_in_one(what);
-  {
-    const gil_release released{!keeps_lock};
-    status = submit(closure, &with, in_one ? nullptr : submitted.out());
+  const auto call = [&] { return submit(closure, &with, in_one ? nullptr : submitted.out()); };
+  if (keeps_lock) {
+    check(call());
+  } else {
+    submit_interruptibly(call, submitted, what);
   }
-  check(status);
   if (in_one) {
     return nb::none();
   }

@@ -4,8 +4,8 @@
 
 #include "arguments.hpp"
 #include "budget.hpp"
-#include "errors.hpp"
 #include "gil.hpp"
+#include "interruptible.hpp"
 #include "pressure.hpp"
 #include "resources.hpp"
 
@@ -90,13 +90,13 @@ template <class Create>
 void make_pool(pool_resource* self, const pool_arguments& given,
                const isthmus_pool_options_t& options, resource like, nb::handle upstream,
                Create create) {
-  const carrying exceptions;
+  const interruptible call;
   isthmus_status_t status;
   {
     const gil_release released;
     status = create(&options, like.raw.out());
   }
-  check(status);
+  call.check(status);
   construct_resource(
       self, pool_resource{std::move(like), options.limit_bytes, options.soft_limit_bytes,
                           nb::borrow(given.budget), nb::borrow(given.decay), nb::borrow(given.wait),

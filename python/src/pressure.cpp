@@ -10,6 +10,7 @@
 #include "arguments.hpp"
 #include "buffer.hpp"
 #include "callbacks.hpp"
+#include "interruptible.hpp"
 #include "scopes.hpp"
 
 namespace isthmus::python {
@@ -116,8 +117,12 @@ void init_reclaimer(reclaimer* self, nb::handle function) {
 
 void close_reclaimer(reclaimer& self) {
   if (auto* const raw = self.take(); raw != nullptr) {
-    const gil_release released;
-    isthmus_reclaimer_remove(raw, 1);
+    const interruptible call;
+    {
+      const gil_release released;
+      isthmus_reclaimer_remove(raw, 1);
+    }
+    call.check(ISTHMUS_OK);
   }
 }
 

@@ -5,6 +5,7 @@
 #include "current.hpp"
 #include "errors.hpp"
 #include "gil.hpp"
+#include "interruptible.hpp"
 #include "objects.hpp"
 #include "waiting.hpp"
 
@@ -42,13 +43,13 @@ struct unified {
 // The library's call without the interpreter's lock, and its errors.
 template <class Call>
 void call_without_lock(Call call) {
-  const carrying exceptions;  // of functions that a resource calls
+  const interruptible made;
   isthmus_status_t status;
   {
     const gil_release released;
     status = call();
   }
-  check(status);
+  made.check(status);
 }
 
 // The same of a call that waits for device work or for copies on their way: these are waited for

@@ -34,8 +34,7 @@ isthmus_status_t wait_in_slices(std::int64_t timeout_ns, Wait wait) {
     if (status != ISTHMUS_ERROR_TIMEOUT) {
       return status;
     }
-    if (PyErr_CheckSignals() != 0) {
-      remember_interrupt();
+    if (signal_has_raised()) {
       raise_set();
     }
     if (left <= k_slice_ns && timeout_ns >= 0) {

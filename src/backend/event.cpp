@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backend/event_watcher.hpp"
+#include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
 #include "core/tls.hpp"
 
@@ -101,6 +102,13 @@ result<void> event::wait(const os::deadline& until) {
   return outcome();
 }
 
+result<bool> event::wait_interruptibly(const os::deadline& until) {
+  return wait_in_slices(until, [this](const os::deadline& slice) {
+    static_cast<void>(wait(slice));  // how it ended is its own concern
+    return settled();
+  });
+}
+
 void event::block(const os::deadline& until) noexcept {
   start_watching_again();  // this one may come after one that is watched
   arm();
@@ -182,6 +190,13 @@ result<void> let_end(wait_list events, const os::deadline& until) {
     if (auto ended = before->wait(until); !ended && !before->settled()) {
       return ended;
     }
+  }
+  return {};
+}
+
+result<void> let_end_interruptibly(wait_list events) {
+  for (const auto& before : events) {
+    ISTHMUS_TRY(before->wait_interruptibly(std::nullopt));
   }
   return {};
 }

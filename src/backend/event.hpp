@@ -49,6 +49,9 @@ class event : public ref_counted {
   [[nodiscard]] bool pending() noexcept { return poll() == ISTHMUS_PENDING; }
   // The operation's own outcome, or TIMEOUT.
   [[nodiscard]] result<void> wait(const os::deadline& until);
+  // Whether it ended by then, in whichever way. CALLBACK where the thread's interrupt function
+  // ended the wait (core/interrupt.hpp).
+  [[nodiscard]] result<bool> wait_interruptibly(const os::deadline& until);
   // The outcome of a completed event.
   [[nodiscard]] error outcome() const noexcept { return error_; }
   // Whether it is known to have completed, without asking the driver.
@@ -143,6 +146,8 @@ using wait_list = std::span<const ref<event>>;
 void let_end(wait_list events);
 // The same up to a deadline: TIMEOUT if one of them is pending then.
 [[nodiscard]] result<void> let_end(wait_list events, const os::deadline& until);
+// The same without one; CALLBACK where the thread's interrupt function ended the wait.
+[[nodiscard]] result<void> let_end_interruptibly(wait_list events);
 
 // Completes, with success, when all of them have ended, whatever their outcome. Throws
 // std::bad_alloc, and then nothing is done.

@@ -308,7 +308,7 @@ result<void> queue::stand_behind(wait_list before) {
   const bool is_behind =
       (*reached)->is_put() && ((*reached)->succeeded() || !(*reached)->settled());
   if (!is_behind) {  // held back, or refused when it was to be put
-    let_end(before);
+    return let_end_interruptibly(before);
   }
   return {};
 }

@@ -66,7 +66,8 @@ class queue : public ref_counted {
   // A fence that knows when, where the device can tell at all.
   [[nodiscard]] result<ref<event>> mark();
   // What others put to the driver's queue from now on comes behind `before`, whatever its outcome.
-  // Waits for `before` itself where the driver cannot have it yet. CLOSED; in the driver's failure.
+  // Waits for `before` itself where the driver cannot have it yet: CALLBACK where the thread's
+  // interrupt function ended that. CLOSED; in the driver's failure.
   [[nodiscard]] result<void> stand_behind(wait_list before);
   // Adds to `out` the events whose end is the end of all submitted so far, by whomever; of a closed
   // queue too. Asks the driver only where the queue is lent, and can fail only there.

@@ -29,8 +29,12 @@ result<ref<allocation>> create_late(queue& on, const allocation_request& wanted,
     const auto seen = reclaims();
     const bool more_is_late = where.has_late(wanted.kind);
     const bool may_suffice = where.returned_bytes(wanted.kind) - returned >= wanted.nbytes;
-    if (more_is_late && !may_suffice && wait_for_reclaim(seen, until)) {
-      continue;
+    if (more_is_late && !may_suffice) {
+      auto came = wait_for_reclaim(seen, until);
+      ISTHMUS_TRY(came);
+      if (*came) {
+        continue;
+      }
     }
     const auto now = where.returned_bytes(wanted.kind);
     if (std::exchange(returned, now) == now) {

@@ -77,20 +77,21 @@ std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept try {
   return 0;
 }
 
-std::size_t trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept try {
-  if (!can_ever_be_served(of)) {
-    return 0;
-  }
+result<std::size_t> trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept
+    try {
   std::size_t given = 0;
+  if (!can_ever_be_served(of)) {
+    return given;
+  }
   for (const auto& each : candidates(of)) {
     for (const auto& running : each.which->slots().running()) {
-      static_cast<void>(running->wait(until));  // its own event reports how it ended
+      ISTHMUS_TRY(running->wait_interruptibly(until));
     }
     given += trim_one(of, *each.which, 0);
   }
   return given;
 } catch (const std::bad_alloc&) {
-  return 0;
+  return std::size_t{0};
 }
 
 }  // namespace isthmus

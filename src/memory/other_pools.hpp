@@ -34,8 +34,10 @@ struct driver_shortage {
 // Bytes given back: as much as is missing if there is as much, and with `all` whatever is free.
 // Calls the driver: outside all locks but those of resources, and then plain pools alone.
 std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept;
-// The same after the work has ended that freed memory waits for, or at `until`.
-std::size_t trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept;
+// The same after the work has ended that freed memory waits for, or at `until`. CALLBACK where the
+// thread's interrupt function ended the wait.
+[[nodiscard]] result<std::size_t> trim_after_work(const driver_shortage& of,
+                                                  const os::deadline& until) noexcept;
 
 template <class Value>
 [[nodiscard]] bool is_short(const result<Value>& of) noexcept {
@@ -68,11 +70,12 @@ template <class Retry>
   }
   of.plain_only = false;
   refused = with_other_pools(of, retry, std::move(refused));
-  const bool waits = is_short(refused) && of.asker == nullptr;
-  if (waits && trim_after_work(of, os::deadline_after(k_longest_wait_ns)) != 0) {
-    return retry();
+  if (!is_short(refused) || of.asker != nullptr) {
+    return refused;
   }
-  return refused;
+  auto given = trim_after_work(of, os::deadline_after(k_longest_wait_ns));
+  ISTHMUS_TRY(given);
+  return *given != 0 ? retry() : std::move(refused);
 }
 
 }  // namespace isthmus

@@ -47,7 +47,7 @@ class pool::ladder {
         of_.pressure_.served(step);
         return found;
       }
-      if (found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      if (!is_short(found)) {
         return found;
       }
       tried_ |= 1U << static_cast<unsigned>(step);
@@ -142,15 +142,14 @@ class pool::ladder {
     if (auto found = take_on_demand()) {
       return found;
     }
-    if (auto found = take_late()) {
+    if (auto found = take_late(); !is_short(found)) {
       return found;
     }
     auto found = grow_or_take();
-    if (!found && found.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY && spared_lanes_) {
+    if (is_short(found) && spared_lanes_) {
       found = settle();
     }
-    if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ||
-        wanted_.count == wanted_.least) {
+    if (!is_short(found) || wanted_.count == wanted_.least) {
       return found;
     }
     wanted_.count = wanted_.least;
@@ -175,7 +174,9 @@ class pool::ladder {
     const auto until = os::deadline_after(longest.count());
     while (most_is_late()) {
       const auto seen = reclaims();
-      if (!wait_for_reclaim(seen, until)) {
+      auto came = wait_for_reclaim(seen, until);
+      ISTHMUS_TRY(came);
+      if (!*came) {
         if (os::clock::now() >= until) {  // else there was nothing to wait for
           of_.late_.note_in_vain(seen, held());
         }
@@ -200,7 +201,7 @@ class pool::ladder {
   }
   [[nodiscard]] result<region_heap::run> grow_or_take() {
     auto grown = of_.grow(wanted_);
-    if (grown || grown.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    if (!is_short(grown)) {
       return grown;
     }
     refusal_ = grown.take_error();
@@ -218,8 +219,7 @@ class pool::ladder {
       return found;
     }
     auto grown = of_.grow_with_siblings(wanted_);
-    return grown || grown.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY ? std::move(grown)
-                                                                          : trim();
+    return is_short(grown) ? trim() : std::move(grown);
   }
 
   [[nodiscard]] result<region_heap::run> wait_on_device() {
@@ -230,6 +230,9 @@ class pool::ladder {
     }
     undo back{[&] { of_.regions_.give(found.first, found.until); }};
     if (auto waits = of_.slots_->wait_behind(found.until, on_); !waits) {
+      if (waits.failure().code() == ISTHMUS_ERROR_CALLBACK) {
+        return waits.take_error();  // interrupted
+      }
       return fail(ISTHMUS_ERROR_OUT_OF_MEMORY,
                   "the queue could not be made to wait for what uses free memory: {}",
                   waits.failure().message());
@@ -252,37 +255,46 @@ class pool::ladder {
   // resource gives or takes on other threads.
   [[nodiscard]] result<region_heap::run> wait() {
     const auto until = os::deadline_after(of_.longest_wait_.count());
-    if (auto found = wait_for(of_.slots_->running(wanted_.whom), until)) {
-      return found;
+    auto first = wait_for(of_.slots_->running(wanted_.whom), until);
+    if (is_short(first) && of_.regions_.late_bytes() != 0) {
+      first = wait_for(of_.slots_->running(), until);
     }
-    if (of_.regions_.late_bytes() != 0) {
-      if (auto found = wait_for(of_.slots_->running(), until)) {
-        return found;
-      }
+    if (!is_short(first)) {
+      return first;
     }
     for (auto others = of_.regions_.at_upstream();;) {
       const auto seen = reclaims();
       const auto seen_upstream = of_.regions_.look_upstream();
       auto found = again();
-      if (found || found.failure().code() != ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      if (!is_short(found)) {
         return found;
       }
       refusal_ = found.take_error();
-      if (others != 0 && of_.regions_.wait_for_upstream(seen_upstream, until)) {
+      auto came_back = others != 0 ? of_.regions_.wait_for_upstream(seen_upstream, until) : false;
+      ISTHMUS_TRY(came_back);
+      if (*came_back) {
         --others;
-      } else if (of_.late_.bytes.load(std::memory_order_relaxed) <= 0 ||
-                 !wait_for_reclaim(seen, until)) {
-        if (is_drivers_refusal()) {
-          trim_after_work(shortage_of_driver(), until);
-        }
-        return again();  // one may have come back just now
+        continue;
+      }
+      const bool more_is_late = of_.late_.bytes.load(std::memory_order_relaxed) > 0;
+      auto reclaimed = more_is_late ? wait_for_reclaim(seen, until) : false;
+      ISTHMUS_TRY(reclaimed);
+      if (!*reclaimed) {
+        return try_last(until);
       }
     }
+  }
+  // One may have come back just now.
+  [[nodiscard]] result<region_heap::run> try_last(const os::deadline& until) {
+    if (is_drivers_refusal()) {
+      ISTHMUS_TRY(trim_after_work(shortage_of_driver(), until));
+    }
+    return again();
   }
 
   [[nodiscard]] result<region_heap::run> wait_for(wait_list running, const os::deadline& until) {
     for (const auto& each : running) {
-      static_cast<void>(each->wait(until));  // how it ended is told by its own event
+      ISTHMUS_TRY(each->wait_interruptibly(until));  // how it ended is told by its own event
       if (auto found = settle()) {
         return found;
       }

@@ -61,7 +61,9 @@ result<ref<allocation>> pool_upstream::allocate(const allocation_request& reques
   auto chunk = allocation::create(*quiet_, request, of_.get());
   ISTHMUS_TRY(chunk);
   if (!quiet_->quiet()) {
-    ISTHMUS_TRY(quiet_->wait(std::nullopt));
+    std::vector<ref<event>> running;
+    ISTHMUS_TRY(quiet_->unfinished(running));
+    ISTHMUS_TRY(let_end_interruptibly(running));
   }
   const auto& what = (*chunk)->what();
   if (is_a_pools(what)) {

@@ -393,7 +393,7 @@ bool let_much_go_on_demand() noexcept {
 
 std::uint64_t reclaims() noexcept { return process_reaper().let_go(); }
 
-bool wait_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept {
+bool sleep_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept {
   return process_reaper().wait(seen, until);
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "backend/queue.hpp"
+#include "core/interrupt.hpp"
 #include "os/futex.hpp"
 
 namespace isthmus {
@@ -59,6 +60,16 @@ bool let_much_go_on_demand() noexcept;
 [[nodiscard]] std::uint64_t reclaims() noexcept;
 // Returns once more than `seen` were let go; false where no more is to come, or at `until`, and on
 // the thread that does it.
-[[nodiscard]] bool wait_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept;
+[[nodiscard]] bool sleep_for_reclaim(std::uint64_t seen, const os::deadline& until) noexcept;
+// The same; CALLBACK where the thread's interrupt function ended the wait.
+[[nodiscard]] inline result<bool> wait_for_reclaim(std::uint64_t seen, const os::deadline& until) {
+  bool came = false;
+  auto over = wait_in_slices(until, [&](const os::deadline& slice) {
+    came = sleep_for_reclaim(seen, slice);
+    return came || !slice || os::clock::now() < *slice;  // early: no more is to come
+  });
+  ISTHMUS_TRY(over);
+  return came;
+}
 
 }  // namespace isthmus

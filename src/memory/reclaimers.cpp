@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
 #include "memory/pressure.hpp"
 
@@ -43,11 +44,24 @@ std::uint64_t reclaimer::ask(const isthmus_reclaim_request_t& request) noexcept 
 }
 
 void reclaimer::close(bool waits) noexcept {
-  std::unique_lock hold{lock_};
-  closed_ = true;
-  if (waits && inside == nullptr) {
-    ended_.wait(hold, [this] { return running_ == 0; });
+  {
+    const std::lock_guard hold{lock_};
+    closed_ = true;
   }
+  if (waits && inside == nullptr) {
+    static_cast<void>(wait_in_slices(
+        std::nullopt, [this](const os::deadline& slice) { return calls_end(slice); }));
+  }
+}
+
+bool reclaimer::calls_end(const os::deadline& until) noexcept {
+  const auto is_over = [this] { return running_ == 0; };
+  std::unique_lock hold{lock_};
+  if (until) {
+    return ended_.wait_until(hold, *until, is_over);
+  }
+  ended_.wait(hold, is_over);
+  return true;
 }
 
 void reclaimers::add(ref<reclaimer> made) {

@@ -3,6 +3,7 @@
 #include <new>
 #include <utility>
 
+#include "core/interrupt.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "memory/region_heap.hpp"
@@ -53,13 +54,16 @@ std::uint32_t region_heap::look_upstream() const noexcept {
   return came_back_.load(std::memory_order_acquire);
 }
 
-bool region_heap::wait_for_upstream(std::uint32_t seen, const os::deadline& until) const noexcept {
+result<bool> region_heap::wait_for_upstream(std::uint32_t seen, const os::deadline& until) const {
   seen += turns_of_this_thread.of == this ? turns_of_this_thread.count : 0;
-  while (at_upstream() != 0 && came_back_.load(std::memory_order_acquire) == seen) {
-    if (!os::futex_wait(came_back_, seen, until)) {
-      break;
+  const auto is_over = [&] {
+    return at_upstream() == 0 || came_back_.load(std::memory_order_acquire) != seen;
+  };
+  ISTHMUS_TRY(wait_in_slices(until, [&](const os::deadline& slice) {
+    while (!is_over() && os::futex_wait(came_back_, seen, slice)) {
     }
-  }
+    return is_over();
+  }));
   return came_back_.load(std::memory_order_acquire) != seen;
 }
 

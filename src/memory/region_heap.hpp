@@ -73,13 +73,12 @@ class region_heap {
   void make_way(std::size_t needed) noexcept;
   // Threads that are at another resource, in place of the driver; and a wait till another than this
   // one came back from there since `look_upstream` gave `seen`, on this thread: false where
-  // nobody is there, or at `until`.
+  // nobody is there, or at `until`. CALLBACK where the thread's interrupt function ended the wait.
   [[nodiscard]] std::uint32_t at_upstream() const noexcept {
     return at_upstream_.load(std::memory_order_acquire);
   }
   [[nodiscard]] std::uint32_t look_upstream() const noexcept;
-  [[nodiscard]] bool wait_for_upstream(std::uint32_t seen,
-                                       const os::deadline& until) const noexcept;
+  [[nodiscard]] result<bool> wait_for_upstream(std::uint32_t seen, const os::deadline& until) const;
 
   [[nodiscard]] bool is_open() const noexcept { return table_ != nullptr; }
   [[nodiscard]] grain_table& table() const noexcept { return *table_; }

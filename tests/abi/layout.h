@@ -182,6 +182,10 @@ FIELD(isthmus_tracked_t, thread, 40, 8)
 FIELD(isthmus_tracked_t, tag, 48, 8)
 FIELD(isthmus_tracked_t, stack, 56, 8)
 
+SIZE(isthmus_interrupt_t, 16)
+FIELD(isthmus_interrupt_t, function, 0, 8)
+FIELD(isthmus_interrupt_t, object, 8, 8)
+
 SIZE(isthmus_reclaim_request_t, 32)
 FIELD(isthmus_reclaim_request_t, struct_size, 0, 8)
 FIELD(isthmus_reclaim_request_t, device, 8, 8)

@@ -195,27 +195,147 @@ def test_ctrl_c_where_the_device_has_newer_bytes(backend: str, tracking: str) ->
     assert interrupted(UNIFIED, backend, tracking) >= (19 if backend == "host" else 20)
 
 
+MEMORY = (
+    """
+import sys
+import threading
+import numpy as np
+import isthmus
+from isthmus import Buffer, Event, Queue, UnifiedBuffer, _core
+from isthmus.memory import DebugResource, PoolResource, StatisticsResource
+from support import open_backend
+"""
+    + ATTEMPT
+    + """
+device = open_backend(sys.argv[1])
+n = 6 << 20
+
+def short_of(kind, gate):
+    # All that the pool may hold is free once the work on another queue has ended.
+    pool = PoolResource(kind, device, limit_bytes="8MiB", wait=600)
+    busy = Queue(device)
+    block = pool.allocate(n, queue=busy)
+    block.fill(1, after=[gate], blocking=False)
+    block.free()
+    return pool
+
+def checked(gate, queue):
+    queue.fence([gate])
+    return DebugResource(PoolResource("host", device))
+
+def waits_for(gate, queue, counted):
+    return {
+        "pool": lambda: counted.allocate(n, queue=queue),
+        "pool buffer": lambda: Buffer(n, resource=counted, queue=queue),
+        "pool array": lambda: isthmus.empty(n, "uint8", resource=counted, queue=queue),
+        "pool zeros": lambda: isthmus.zeros(n, "uint8", resource=counted, queue=queue),
+        "pool copy": lambda: isthmus.array(
+            np.zeros(n, np.uint8), resource=counted, queue=queue),
+        "pool block": lambda: _core._BareBlock(counted, queue, n),
+        "pool unified": lambda: UnifiedBuffer(
+            n, np.uint8, queue=queue, separate=True, resource=counted).device,
+        "debug": lambda: counted.allocate(1000, queue=queue),
+        "debug buffer": lambda: Buffer(1000, resource=counted, queue=queue),
+        "debug array": lambda: isthmus.empty(1000, "uint8", resource=counted, queue=queue),
+    }
+
+for name in waits_for(None, None, None):
+    gate, queue = Event(), Queue(device)
+    below = StatisticsResource(
+        short_of("device", gate) if name.startswith("pool") else checked(gate, queue))
+    counted = StatisticsResource(below)
+    wait = waits_for(gate, queue, counted)[name]
+    attempt(name, wait)
+    assert not gate.done, "it waited for the work"
+    assert (counted.current_count, counted.total_count, below.current_count) == (0, 0, 0)
+    gate.complete()
+    made = wait()
+    assert counted.current_count == 1
+    queue.wait()
+    del made
+    if name.startswith("debug"):
+        below.verify()
+print("end", flush=True)
+"""
+)
+
+
+@pytest.mark.parametrize("backend", ["host", "late", "opencl"])
+def test_ctrl_c_in_requests_for_memory(backend: str) -> None:
+    assert interrupted(MEMORY, backend) == 10
+
+
+RECLAIMER = (
+    """
+import threading
+from isthmus.memory import PoolResource, Reclaimer, USMAllocationError
+"""
+    + ATTEMPT
+    + """
+runs, goes = threading.Event(), threading.Event()
+
+def drop(request):
+    runs.set()
+    goes.wait()
+
+def ask():
+    try:
+        pool.allocate(1 << 20)
+    except USMAllocationError:
+        refused.append(True)
+
+refused = []
+pool = PoolResource("host", "host", limit_bytes="1MiB", wait=0)
+block = pool.allocate(1 << 20)
+reclaimer = Reclaimer(drop)
+asks = threading.Thread(target=ask)
+asks.start()
+runs.wait()
+attempt("reclaimer", reclaimer.close)
+assert reclaimer.closed
+goes.set()
+asks.join()
+assert refused
+runs.clear()
+ask()
+assert not runs.is_set(), "it was removed"
+print("end", flush=True)
+"""
+)
+
+
+def test_ctrl_c_while_a_reclaim_function_runs_on_another_thread() -> None:
+    assert interrupted(RECLAIMER) == 1
+
+
 OUT_OF_MEMORY = """
 import os
 import signal
 import threading
 from isthmus import Event, Queue
-from isthmus.memory import PoolResource, USMAllocationError
+from isthmus.memory import PoolResource
 
 class Alarm(Exception):
     pass
 
 def ring(*_):
-    raise Alarm
+    rung.append(True)
+    if len(rung) == 3:
+        raise Alarm
 
 def send():
     while not pool.rungs["wait"].tried:
         pass
-    os.kill(os.getpid(), signal.SIGALRM)
+    while len(rung) < 3:
+        seen = len(rung)
+        os.kill(os.getpid(), signal.SIGALRM)
+        while len(rung) == seen:
+            pass
 
+rung = []
 signal.signal(signal.SIGALRM, ring)
 queue, gate = Queue("host"), Event()
-pool = PoolResource("host", "host", limit_bytes="8MiB", wait=3)
+pool = PoolResource("host", "host", limit_bytes="8MiB", wait=600)
 block = pool.allocate(6 << 20, queue=queue)
 block.fill(1, after=[gate], blocking=False)
 block.free()
@@ -224,14 +344,15 @@ sender.start()
 try:
     pool.allocate(6 << 20, queue=Queue("host"))
 except Alarm as alarm:
-    assert type(alarm.__context__) is USMAllocationError, alarm.__context__
+    assert alarm.__context__ is None and alarm.__cause__ is None
     print("alarm", flush=True)
 sender.join()
 gate.complete()
+pool.allocate(6 << 20, queue=Queue("host"))
 """
 
 
-def test_a_signal_while_memory_is_short_is_not_lost() -> None:
+def test_handlers_run_while_memory_is_short_and_what_they_raise_ends_the_wait() -> None:
     assert python(OUT_OF_MEMORY).stdout == "alarm\n"
 
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "core/sizes.hpp"
 #include "core/threads.hpp"
@@ -29,10 +30,19 @@ const std::byte* first_other(const std::byte* at, std::byte than, std::size_t co
   return found == end ? nullptr : found;
 }
 
-// Whether nothing on the queue uses what was freed behind it, by now.
-bool is_over(queue& on) noexcept try {
+// Whether nothing on the queue uses what was freed behind it, by now. CALLBACK where the thread's
+// interrupt function ended the wait.
+result<bool> is_over(queue& on) noexcept try {
+  if (on.quiet()) {
+    return true;
+  }
   const bool may_wait = no_wait == 0 && !in_continuation() && !on_library_thread();
-  return on.quiet() || (may_wait && on.wait(std::nullopt));
+  std::vector<ref<event>> running;
+  if (!may_wait || !on.unfinished(running)) {
+    return false;
+  }
+  ISTHMUS_TRY(let_end_interruptibly(running));
+  return true;
 } catch (const std::bad_alloc&) {
   return false;
 }
@@ -89,18 +99,17 @@ result<void*> debug_resource::allocate(std::size_t nbytes, std::size_t alignment
   }
   auto base = take(nbytes + 2 * zone, alignment, on);
   ISTHMUS_TRY(base);
-  auto made = is_over(on) ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
+  undo taken{[&] { static_cast<void>(adaptor::deallocate(*base, nbytes + 2 * zone, &on)); }};
+  auto over = is_over(on);
+  ISTHMUS_TRY(over);
+  auto made = *over ? note{*base + zone, nbytes, zone} : note{*base, nbytes + 2 * zone, 0};
   if (made.zone != 0) {  // before anybody finds the note
     fill(made.base(), k_zone, zone);
     fill(made.start, k_never_written, nbytes);
     fill(made.start + nbytes, k_zone, zone);
   }
-  try {
-    enter(made);
-  } catch (const std::bad_alloc&) {
-    static_cast<void>(adaptor::deallocate(*base, made.all_bytes(), &on));
-    throw;
-  }
+  enter(made);
+  taken.dismiss();
   return static_cast<void*>(made.start);
 }
 

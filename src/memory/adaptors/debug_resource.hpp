@@ -38,6 +38,7 @@ class debug_resource final : public adaptor {
   [[nodiscard]] bool cuts() const noexcept override { return true; }
   // Upstream has blocks with their red zones, which are kept for a while.
   void freed(const void*, std::size_t) noexcept override {}
+  // CALLBACK, with nothing allocated, where the thread's interrupt function ended the wait.
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   // INVALID_ARGUMENT also where a red zone was written to: then the block stays as it is, till the

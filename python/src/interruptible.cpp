@@ -1,0 +1,40 @@
+#include "interruptible.hpp"
+
+#include "gil.hpp"
+#include "interrupts.hpp"
+
+namespace isthmus::python {
+
+interruptible::interruptible() noexcept
+    : outer_{isthmus_interrupt_swap({&interruptible::is_interrupted, this})} {}
+
+interruptible::~interruptible() { isthmus_interrupt_swap(outer_); }
+
+// Once it was interrupted, whatever else the call waits for on its way back ends at once.
+int interruptible::is_interrupted(void* self, const char** message) noexcept {
+  auto& call = *static_cast<interruptible*>(self);
+  const callback_lock lock;
+  if (!lock) {
+    return 0;  // the interpreter is ending
+  }
+  if (!call.type_.is_valid() && signal_has_raised()) {
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);
+    call.type_ = nb::steal(type);
+    call.value_ = nb::steal(value);
+    call.trace_ = nb::steal(trace);
+  }
+  *message = "a signal's handler raised an exception";
+  return call.type_.is_valid() ? 1 : 0;
+}
+
+void interruptible::check(isthmus_status_t status) const {
+  if (type_.is_valid()) {
+    PyErr_Restore(nb::object{type_}.release().ptr(), nb::object{value_}.release().ptr(),
+                  nb::object{trace_}.release().ptr());
+    raise_set();
+  }
+  python::check(status);
+}
+
+}  // namespace isthmus::python

@@ -1,0 +1,13 @@
+#include "core/interrupt.hpp"
+
+namespace isthmus {
+
+result<void> call_interrupt() {
+  const char* message = nullptr;
+  if (thread_interrupt.function(thread_interrupt.object, &message) == 0) {
+    return {};
+  }
+  return error{ISTHMUS_ERROR_CALLBACK, message != nullptr ? message : "the wait was interrupted"};
+}
+
+}  // namespace isthmus
