@@ -1,5 +1,6 @@
 // A thread's function ends its waits early, and the call is then as if it had not been made.
 #include <atomic>
+#include <climits>
 #include <functional>
 #include <thread>
 
@@ -142,8 +143,8 @@ TEST_P(interrupted, a_block_that_is_to_be_checked) {
         EXPECT_TRUE(counts(im::statistics_of(outer), {}));
       }
       gate.complete();
-      void* const block = outer.allocate(1000, 0, queue_);
-      outer.deallocate(block, 1000, 0, queue_);
+      void* const made = outer.allocate(1000, 0, queue_);
+      outer.deallocate(made, 1000, 0, queue_);
       checked.verify();
     }
   }
