@@ -873,8 +873,9 @@ ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource
 /* Cuts blocks off chunks of upstream's memory, one behind the other, and gives the chunks back all
  * together: by isthmus_monotonic_release, or with the last reference. The first chunk has
  * `first_bytes` (0: 64 KiB), each further one twice those of the one before, or what the request
- * needs. A deallocation gives nothing back; INVALID_ARGUMENT for what did not come from here. A
- * request takes some 10 ns. */
+ * needs. A deallocation gives nothing back, but a chunk of which all was freed goes back where a
+ * request of any resource would fail without it; INVALID_ARGUMENT for what did not come from here.
+ * A request takes some 10 ns. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -889,7 +890,8 @@ ISTHMUS_API isthmus_status_t isthmus_monotonic_release(isthmus_resource_t* resou
  * request, or an alignment above the largest power of two, up to 4096, that divides this distance,
  * is INVALID_ARGUMENT: let isthmus_resource_binning send these elsewhere. Freed behind work on a
  * queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are free
- * as a whole go back by trim. INVALID_ARGUMENT for 0 bytes. */
+ * as a whole go back by trim, and where a request of any resource would fail without them.
+ * INVALID_ARGUMENT for 0 bytes. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, size_t blocks,
                             isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -898,8 +900,8 @@ isthmus_resource_fixed_size(isthmus_resource_t* upstream, size_t block_bytes, si
  * needs. Each thread has an arena of superblocks for each queue, one of 64; where that has no room
  * it takes another superblock, and looks into no other arena. A block goes back to the arena that
  * it came from, and is reused as a pool's is. Superblocks that are free as a whole go back by trim,
- * and before memory runs short. They hold at most `limit_bytes` (0: whatever upstream gives),
- * OUT_OF_MEMORY. */
+ * and where a request of any resource would fail without them. They hold at most `limit_bytes` (0:
+ * whatever upstream gives), OUT_OF_MEMORY. */
 ISTHMUS_API isthmus_status_t isthmus_resource_arena(isthmus_resource_t* upstream,
                                                     uint64_t limit_bytes,
                                                     isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;
@@ -1528,8 +1530,9 @@ ISTHMUS_API isthmus_status_t isthmus_unified_mark_device(isthmus_unified_t* unif
 ISTHMUS_API isthmus_status_t isthmus_unified_resolve(isthmus_unified_t* unified,
                                                      isthmus_winner_t winner, size_t offset,
                                                      size_t nbytes) ISTHMUS_NOEXCEPT;
-/* Both copies count as the same, whatever they hold: before all of it is written anew. Copies that
- * have failed, or fail later, are reported by their own events alone. */
+/* Both copies count as the same, whatever they hold: before all of it is written anew. Until the
+ * device copy is obtained or marked again it may be released where memory is short, once no handle
+ * refers to it. Copies that have failed, or fail later, are reported by their own events alone. */
 ISTHMUS_API isthmus_status_t isthmus_unified_forget(isthmus_unified_t* unified) ISTHMUS_NOEXCEPT;
 
 /* What finds writes to host copies of 64 KiB and more in this process: the means, the bytes that

@@ -1125,8 +1125,8 @@ class FixedSizeResource(AdaptorResource):
     A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an
     InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a
     queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are
-    free as a whole go back by trim(). Raises UnsupportedError for an upstream that gives
-    memory of several kinds.
+    free as a whole go back by trim(), and where a request of any resource would fail without
+    them. Raises UnsupportedError for an upstream that gives memory of several kinds.
     """
 
     def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: int = 0) -> None: ...

@@ -84,8 +84,8 @@ void bind_cutting(nb::module_& module) {
       "A slab has `blocks` of them (0: as many as make a MiB, at least 8). A larger Buffer is an\n"
       "InvalidArgumentError: let a BinningResource send it elsewhere. Freed behind work on a\n"
       "queue, a block is reused there at once, elsewhere when that work has ended. Slabs that are\n"
-      "free as a whole go back by trim(). Raises UnsupportedError for an upstream that gives\n"
-      "memory of several kinds.")
+      "free as a whole go back by trim(), and where a request of any resource would fail without\n"
+      "them. Raises UnsupportedError for an upstream that gives memory of several kinds.")
       .def("__init__", &init_fixed_size, nb::arg("upstream").none(), nb::arg("block_bytes").none(),
            nb::arg("blocks").none() = 0,
            nb::sig("def __init__(self, upstream: MemoryResource, block_bytes: int | str, blocks: "

@@ -118,7 +118,7 @@ result<ref<buffer>> buffer::create_from(queue& on, const buffer_request& request
     if (!made && may_be_had_later(made.failure(), where, wanted, from)) {
       made = create_late(on, wanted, from, where, returned, made.take_error());
     }
-    if (!made && reclaimed_for(made.failure(), where, wanted, from)) {
+    if (!made && reclaimed_for(made.failure(), refusals, where, wanted, from)) {
       made = allocation::create(on, wanted, from);
     }
     if (is_short(made) && no_wait == 0 && &where == &on.where() && from != nullptr &&

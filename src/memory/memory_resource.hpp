@@ -71,6 +71,9 @@ class memory_resource : public ref_counted {
     return {};
   }
 
+  // Whether what it has is the driver's memory, or a pool's whose memory is: then a free calls no
+  // other resource, and locks of those may be held.
+  [[nodiscard]] virtual bool is_drivers_own() const noexcept { return false; }
   // Whether blocks that nobody freed may go all the same.
   [[nodiscard]] virtual bool may_take_back() const noexcept { return false; }
 

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "core/never_destroyed.hpp"
+#include "memory/adaptors/caching_adaptor.hpp"
 #include "memory/host_memory.hpp"
 #include "memory/pool.hpp"
 #include "os/available_memory.hpp"
@@ -16,11 +17,15 @@ struct candidate {
   ref<pool> which;
 };
 
-// Whether what a pool gives back can serve: memory of the host is of one process, all other memory
-// of one device.
-bool can_serve(const driver_shortage& of, const pool& one) noexcept {
+// Whether what one gives back can serve: memory of the host is of one process, all other memory of
+// one device.
+bool can_serve(const driver_shortage& of, const memory_resource& one) noexcept {
   const bool from_host = host_memory::holds(of.where, of.kind);
   return (from_host && host_memory::holds(one.where(), one.kind())) || &one.where() == &of.where;
+}
+
+bool may_call(const driver_shortage& of, const memory_resource& one) noexcept {
+  return one.is_drivers_own() || !of.plain_only;
 }
 
 // Those of the same kind first, and of these those with the most free memory. Throws
@@ -28,7 +33,7 @@ bool can_serve(const driver_shortage& of, const pool& one) noexcept {
 std::vector<candidate> candidates(const driver_shortage& of) {
   std::vector<candidate> found;
   const auto fits = [&](const pool& one) {
-    return &one != of.asker && (one.is_plain() || !of.plain_only) && can_serve(of, one);
+    return &one != of.asker && may_call(of, one) && can_serve(of, one);
   };
   for (auto& each : process_pools().alive(fits)) {
     const auto free_bytes = each->usage().free_bytes;
@@ -53,17 +58,21 @@ std::size_t trim_one(const driver_shortage& of, pool& one, std::size_t keep) noe
   return of.plain_only ? one.trim_free(keep) : one.trim(keep);
 }
 
-}  // namespace
-
-pool_list& process_pools() noexcept {
-  static never_destroyed<pool_list> only;
-  return *only;
+// One after another, those that stand on others first.
+template <class Visit>
+void visit_caching_adaptors(const driver_shortage& of, Visit&& visit) {
+  const auto fits = [&](const caching_adaptor& one) {
+    return may_call(of, one) && std::any_of(one.bases().begin(), one.bases().end(),
+                                            [&](auto* each) { return can_serve(of, *each); });
+  };
+  auto& all = process_caching_adaptors();
+  for (auto each = all.next(nullptr, fits); each; each = all.next(each.get(), fits)) {
+    visit(*each);
+  }
 }
 
-std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept try {
-  if (!can_ever_be_served(of)) {
-    return 0;
-  }
+// Throws std::bad_alloc.
+std::size_t trim_pools(const driver_shortage& of, bool all) {
   std::size_t given = 0;
   for (const auto& each : candidates(of)) {
     if (all || given < of.nbytes) {
@@ -73,23 +82,46 @@ std::size_t trim_other_pools(const driver_shortage& of, bool all) noexcept try {
     }
   }
   return given;
+}
+
+}  // namespace
+
+pool_list& process_pools() noexcept {
+  static never_destroyed<pool_list> only;
+  return *only;
+}
+
+// Pools last: what others release may be theirs.
+std::size_t release_unused(const driver_shortage& of, releases which) noexcept try {
+  if (!can_ever_be_served(of)) {
+    return 0;
+  }
+  std::size_t given = 0;
+  if (which == releases::everything) {
+    visit_caching_adaptors(of, [&](caching_adaptor& each) { given += each.release_unused(); });
+  }
+  return given + trim_pools(of, which != releases::missing);
 } catch (const std::bad_alloc&) {
   return 0;
 }
 
 result<std::size_t> trim_after_work(const driver_shortage& of, const os::deadline& until) noexcept
     try {
-  std::size_t given = 0;
   if (!can_ever_be_served(of)) {
-    return given;
+    return std::size_t{0};
   }
+  std::vector<ref<event>> running;
+  const auto add = [&](std::vector<ref<event>> more) {
+    running.insert(running.end(), more.begin(), more.end());
+  };
+  visit_caching_adaptors(of, [&](caching_adaptor& each) { add(each.running()); });
   for (const auto& each : candidates(of)) {
-    for (const auto& running : each.which->slots().running()) {
-      ISTHMUS_TRY(running->wait_interruptibly(until));
-    }
-    given += trim_one(of, *each.which, 0);
+    add(each.which->slots().running());
   }
-  return given;
+  for (const auto& each : running) {
+    ISTHMUS_TRY(each->wait_interruptibly(until));
+  }
+  return release_unused(of, releases::everything);
 } catch (const std::bad_alloc&) {
   return std::size_t{0};
 }

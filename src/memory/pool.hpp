@@ -107,8 +107,10 @@ class pool final : public memory_resource, public reclaimable {
   // The same, of its own memory alone: no other resource is called, and nothing is released that
   // waits for its end.
   std::size_t trim_free(std::size_t keep) noexcept;
-  // Whether its memory is the driver's own, so that to trim it calls no other resource.
-  [[nodiscard]] bool is_plain() const noexcept { return !source_.upstream().is_there(); }
+  // To trim it calls no other resource then, either.
+  [[nodiscard]] bool is_drivers_own() const noexcept override {
+    return !source_.upstream().is_there();
+  }
   [[nodiscard]] result<void> verify() override;
   // What nobody needed in the window that has ended; bytes given back.
   std::size_t decay(decay_window::clock::time_point now = decay_window::clock::now()) noexcept;

@@ -73,10 +73,7 @@ result<void> pool::begin_with(std::size_t nbytes) {
   const auto try_it = [&] {
     return with_siblings(nbytes, [&] { return regions_.grow_by(nbytes); });
   };
-  auto begun = try_it();
-  if (is_short(begun) && driver_refusals != refusals) {
-    begun = with_other_pools({where(), kind(), nbytes, this}, try_it, std::move(begun));
-  }
+  auto begun = with_all_pools({where(), kind(), nbytes, this}, refusals, try_it, try_it());
   return !is_short(begun) ? begun
                           : fail(ISTHMUS_ERROR_OUT_OF_MEMORY, "{}. To do: {}",
                                  begun.failure().message(), source_.remedy(nbytes, 0));

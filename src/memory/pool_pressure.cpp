@@ -110,8 +110,7 @@ class pool::ladder {
     auto found = of_.grow_with_siblings(wanted_);
     return is_drivers_refusal()
                ? with_other_pools(
-                     shortage_of_driver(), [&] { return of_.grow_with_siblings(wanted_); },
-                     std::move(found))
+                     shortage_of_driver(), [&] { return again(); }, std::move(found))
                : std::move(found);
   }
 

@@ -9,8 +9,11 @@ namespace isthmus {
 namespace {
 
 template <class Value>
-void note_refusal(const result<Value>& of) noexcept {
-  driver_refusals += is_short(of) ? 1U : 0U;
+void note_refusal(const result<Value>& of, std::size_t nbytes) noexcept {
+  if (is_short(of)) {
+    ++driver_refusals;
+    driver_refused_bytes = nbytes;
+  }
 }
 
 // What `ask` gets of the driver, counted in the host's memory if it lies there.
@@ -20,18 +23,18 @@ auto promised(context& home, device& where, const allocation_request& request,
   start_letting_go();
   if (!host_memory::holds(where, request.kind)) {
     auto given = ask();
-    note_refusal(given);
+    note_refusal(given, request.nbytes);
     return given;
   }
   if (auto taken = host_memory::only().take(where, request); !taken) {
-    note_refusal(taken);
+    note_refusal(taken, request.nbytes);
     // A bad kind or alignment is told first, as for a size that fits.
     auto would = home.check(where, request);
     return would ? std::move(would) : taken.take_error();
   }
   auto given = ask();
   if (!given) {
-    note_refusal(given);
+    note_refusal(given, request.nbytes);
     host_memory::only().give_back(where, request.nbytes);
   }
   return given;

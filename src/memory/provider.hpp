@@ -42,6 +42,7 @@ class provider final : public memory_resource {
   [[nodiscard]] result<void*> allocate(std::size_t nbytes, std::size_t alignment,
                                        queue& on) override;
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
+  [[nodiscard]] bool is_drivers_own() const noexcept override { return true; }
   [[nodiscard]] memory_usage usage() noexcept override;
 
  private:

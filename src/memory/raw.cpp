@@ -53,8 +53,8 @@ result<void*> hand_out(memory_resource& from, std::size_t nbytes, std::size_t al
     memory = with_all_pools({from.where(), from.kind(), nbytes, from.as_pool()}, refusals, ask,
                             std::move(memory));
   }
-  if (!memory &&
-      reclaimed_for(memory.failure(), from.where(), {from.kind(), nbytes, alignment}, &from)) {
+  if (!memory && reclaimed_for(memory.failure(), refusals, from.where(),
+                               {from.kind(), nbytes, alignment}, &from)) {
     memory = ask();
   }
   if (!memory || goes_back_bare(from, *memory, nbytes)) {

@@ -5,6 +5,7 @@
 
 #include "core/interrupt.hpp"
 #include "core/never_destroyed.hpp"
+#include "memory/other_pools.hpp"
 #include "memory/pressure.hpp"
 
 namespace isthmus {
@@ -130,10 +131,13 @@ bool may_be_had_later(const error& refusal, device& where, const allocation_requ
          request.nbytes <= where.properties().max_allocation_bytes && !stands_on_pool(from);
 }
 
-bool reclaimed_for(const error& refusal, device& where, const allocation_request& request,
-                   memory_resource* from) noexcept {
+bool reclaimed_for(const error& refusal, std::uint64_t refusals, device& where,
+                   const allocation_request& request, memory_resource* from) noexcept {
+  const auto nbytes = driver_refusals == refusals
+                          ? request.nbytes
+                          : std::max<std::size_t>(request.nbytes, driver_refused_bytes);
   return may_be_had_later(refusal, where, request, from) &&
-         process_reclaimers().ask(request_for(where, request.kind, request.nbytes)).bytes != 0;
+         process_reclaimers().ask(request_for(where, request.kind, nbytes)).bytes != 0;
 }
 
 }  // namespace isthmus

@@ -82,10 +82,11 @@ class reclaimers {
                                     const allocation_request& request,
                                     memory_resource* from) noexcept;
 // Whether it is worth while to ask `from` (null: the driver) again, since the callbacks say that
-// they gave something up. Nobody is asked for what never fits or is another failure, where a pool
-// is below, which has asked on its own ladder, or where callbacks have no place. Pre: no lock of
-// the library's is held.
-[[nodiscard]] bool reclaimed_for(const error& refusal, device& where,
+// they gave something up. They are asked for what the driver refused last, if it refused anything
+// since it had done so `refusals` times: a resource's chunk may be larger than the request. Nobody
+// is asked for what never fits or is another failure, where a pool is below, which has asked on its
+// own ladder, or where callbacks have no place. Pre: no lock of the library's is held.
+[[nodiscard]] bool reclaimed_for(const error& refusal, std::uint64_t refusals, device& where,
                                  const allocation_request& request, memory_resource* from) noexcept;
 
 }  // namespace isthmus

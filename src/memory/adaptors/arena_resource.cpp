@@ -94,8 +94,7 @@ result<arena_resource::held_superblock> arena_resource::grow(std::size_t nbytes,
     return !made && made.failure().code() == ISTHMUS_ERROR_OUT_OF_MEMORY;
   };
   if (is_short()) {
-    slots().fence();
-    give_back_whole();
+    release_unused();
     made = take_superblock(usual, alignment, on);
   }
   if (is_short() && nbytes != usual) {
@@ -149,18 +148,21 @@ cut_block arena_resource::block_at(const void* pointer) noexcept {
 }
 
 // What is taken out goes back once no lock is held.
-void arena_resource::give_back_whole() noexcept {
+std::size_t arena_resource::give_back_whole() noexcept {
   decltype(superblocks_) gone;
+  std::size_t nbytes = 0;
   const std::lock_guard hold{lock_};
   for (auto each = superblocks_.begin(); each != superblocks_.end();) {
     auto& what = each->second.what;
     const auto next = std::next(each);
     const std::lock_guard also{what.home->lock};
     if (what.home->remove(what, slots())) {
+      nbytes += what.nbytes();
       gone.insert(superblocks_.extract(each));
     }
     each = next;
   }
+  return nbytes;
 }
 
 }  // namespace isthmus

@@ -58,7 +58,7 @@ class arena_resource final : public keeping_resource {
   };
 
   ~arena_resource() override = default;
-  void give_back_whole() noexcept override;
+  std::size_t give_back_whole() noexcept override;
   [[nodiscard]] bool has_chunks() const noexcept override { return !superblocks_.empty(); }
   [[nodiscard]] arena& arena_of(const queue& on) noexcept;
   [[nodiscard]] arena* arena_at(const void* pointer) noexcept;

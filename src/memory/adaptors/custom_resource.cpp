@@ -70,7 +70,10 @@ result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignmen
                          &message);
   }();
   if (told != ISTHMUS_OK) {
-    driver_refusals += told == ISTHMUS_ERROR_OUT_OF_MEMORY ? 1U : 0U;
+    if (told == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+      ++driver_refusals;
+      driver_refused_bytes = nbytes;
+    }
     return users_error("a custom resource", told, message);
   }
   auto checked = check(pointer, asked);

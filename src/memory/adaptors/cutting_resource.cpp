@@ -38,11 +38,13 @@ result<cutting_resource::chunk> cutting_resource::take_chunk(std::size_t nbytes,
                                                              std::size_t alignment, queue& on) {
   auto memory = allocation::create(on, {kind(), nbytes, alignment}, &upstream());
   ISTHMUS_TRY(memory);
+  note_memory();
   return chunk{*std::move(memory), *this};
 }
 
 // Its end may have to ask a driver what still runs.
 void cutting_resource::last_reference_gone() noexcept {
+  leave_list();
   if (os::drivers_are_gone()) {
     return;
   }

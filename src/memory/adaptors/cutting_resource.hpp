@@ -4,20 +4,20 @@
 // A chunk is an allocation with a record, which lives as long as buffers that lie in it and as work
 // on them that the library knows of. What else may still use it is told by `hold_behind`.
 
-#include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/caching_adaptor.hpp"
 #include "memory/cut_areas.hpp"
 #include "memory/queue_slots.hpp"
 #include "memory/reaper.hpp"
 
 namespace isthmus {
 
-class cutting_resource : public adaptor, public reclaimable {
+class cutting_resource : public caching_adaptor, public reclaimable {
  public:
   // UNSUPPORTED for an upstream that gives memory of several kinds, since a
   // block has the kind of its resource.
   [[nodiscard]] static result<void> check_upstream(const memory_resource& upstream);
   explicit cutting_resource(memory_resource& upstream)
-      : adaptor{upstream, {true, upstream.kinds()}} {}
+      : caching_adaptor{upstream, {true, upstream.kinds()}} {}
 
   [[nodiscard]] bool cuts() const noexcept final { return true; }
   [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept final { return *this; }

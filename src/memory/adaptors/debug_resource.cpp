@@ -87,6 +87,7 @@ result<std::byte*> debug_resource::take(std::size_t nbytes, std::size_t alignmen
     given = adaptor::allocate(nbytes, alignment, on);
   }
   ISTHMUS_TRY(given);
+  note_memory();
   return static_cast<std::byte*>(*given);
 }
 
@@ -210,17 +211,21 @@ debug_resource::note* debug_resource::take_oldest(std::size_t most) noexcept {
   return first;
 }
 
-void debug_resource::let_go(std::size_t most) noexcept {
+std::size_t debug_resource::let_go(std::size_t most) noexcept {
+  std::size_t nbytes = 0;
   while (auto* const oldest = take_oldest(most)) {
     auto gone = freed_.take(oldest->start);
     auto& block = gone.mapped();
     if (const auto bad = damage_of_freed(block)) {
       tell(bad);
     }
-    if (!give_back(block, nullptr)) {
+    if (give_back(block, nullptr)) {
+      nbytes += block.all_bytes();
+    } else {
       process_cut_areas().remove(block.area);
     }
   }
+  return nbytes;
 }
 
 std::size_t debug_resource::trim(std::size_t keep) noexcept {

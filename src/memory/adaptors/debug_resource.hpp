@@ -12,13 +12,13 @@
 #include <cstdint>
 #include <mutex>
 
-#include "memory/adaptors/adaptor.hpp"
+#include "memory/adaptors/caching_adaptor.hpp"
 #include "memory/adaptors/pointer_table.hpp"
 #include "memory/cut_areas.hpp"
 
 namespace isthmus {
 
-class debug_resource final : public adaptor {
+class debug_resource final : public caching_adaptor {
  public:
   static constexpr std::size_t k_least_zone =
       64;  // bytes; a request's alignment where that is more
@@ -29,8 +29,8 @@ class debug_resource final : public adaptor {
   [[nodiscard]] static result<ref<debug_resource>> create(memory_resource& upstream,
                                                           std::size_t kept_bytes);
   // For `create`.
-  debug_resource(memory_resource& upstream, std::size_t kept_bytes) noexcept
-      : adaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
+  debug_resource(memory_resource& upstream, std::size_t kept_bytes)
+      : caching_adaptor{upstream, {false, upstream.kinds()}}, most_kept_{kept_bytes} {}
 
   [[nodiscard]] memory_resource& giver_of(const void*, std::size_t) noexcept override {
     return *this;
@@ -46,6 +46,8 @@ class debug_resource final : public adaptor {
   result<void> deallocate(void* pointer, std::size_t nbytes, queue* behind) noexcept override;
   // Freed blocks go back first.
   std::size_t trim(std::size_t keep) noexcept override;
+  std::size_t release_unused() noexcept override { return let_go(0); }
+  [[nodiscard]] std::vector<ref<event>> running() override { return {}; }
   // INVALID_ARGUMENT with what was found first, now or before; else what upstream finds.
   [[nodiscard]] result<void> verify() override;
 
@@ -70,7 +72,8 @@ class debug_resource final : public adaptor {
                                         const char* how) noexcept;
   void tell(const error& what) noexcept;
   void keep(pointer_table<note>::entry freed) noexcept;
-  void let_go(std::size_t most) noexcept;
+  // The bytes that upstream took.
+  std::size_t let_go(std::size_t most) noexcept;
   void enter(note& made);
   // To upstream; on failure it is known as before.
   result<void> give_back(note& gone, queue* behind) noexcept;

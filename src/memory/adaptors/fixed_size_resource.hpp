@@ -57,7 +57,9 @@ class fixed_size_resource final : public keeping_resource {
   using slabs = std::vector<std::unique_ptr<slab>>;
 
   ~fixed_size_resource() override = default;
-  void give_back_whole() noexcept override { static_cast<void>(take_whole()); }
+  std::size_t give_back_whole() noexcept override {
+    return take_whole().size() * block_bytes_ * in_slab_;
+  }
   [[nodiscard]] bool has_chunks() const noexcept override { return !slabs_.empty(); }
   [[nodiscard]] result<void> check_request(std::size_t nbytes, std::size_t alignment) const;
   // Of a new slab, whose other blocks are free.

@@ -10,8 +10,7 @@ namespace isthmus {
 void keeping_resource::let_go() noexcept try {
   constexpr int k_most_tries = 1000;
   const auto running = slots_->running();  // before the fence: what ends meanwhile counts
-  slots_->fence();
-  give_back_whole();
+  release_unused();
   if (!has_chunks()) {
     delete this;
   } else if (!running.empty() && ++tries_to_go_ < k_most_tries) {
@@ -24,12 +23,16 @@ void keeping_resource::let_go() noexcept try {
 std::size_t keeping_resource::trim(std::size_t keep) noexcept {
   const auto before = upstream().usage().held_bytes;
   if (before > keep || before == 0) {  // of your own, one may not tell
-    slots_->fence();
-    give_back_whole();
+    release_unused();
   }
   const auto given_back = upstream().trim(keep);
   const auto after = upstream().usage().held_bytes;
   return std::max(given_back, before - std::min(before, after));
+}
+
+std::size_t keeping_resource::release_unused() noexcept {
+  slots_->fence();
+  return give_back_whole();
 }
 
 result<ref<queue>> keeping_resource::own_queue() {

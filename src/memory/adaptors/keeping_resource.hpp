@@ -15,6 +15,8 @@ class keeping_resource : public cutting_resource {
 
   // Chunks that are free as a whole, then what upstream has.
   std::size_t trim(std::size_t keep) noexcept final;
+  std::size_t release_unused() noexcept final;
+  [[nodiscard]] std::vector<ref<event>> running() final { return slots_->running(); }
 
  protected:
   ~keeping_resource() override { slots_->forget_queues(); }
@@ -25,8 +27,8 @@ class keeping_resource : public cutting_resource {
   [[nodiscard]] ticket ticket_of_free(allocation& in, const void* pointer, std::size_t nbytes,
                                       queue* behind) noexcept;
   // Chunks of which no block is out, and whose tickets have all passed, go back to upstream; where
-  // that needs memory and there is none, they stay.
-  virtual void give_back_whole() noexcept = 0;
+  // that needs memory and there is none, they stay. Their bytes.
+  virtual std::size_t give_back_whole() noexcept = 0;
   // Pre: nobody refers to it.
   [[nodiscard]] virtual bool has_chunks() const noexcept = 0;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <mutex>
+#include <numeric>
 
 #include "core/sizes.hpp"
 
@@ -27,6 +28,7 @@ void* monotonic_resource::cut(std::size_t nbytes, std::size_t alignment, const q
   for (auto each = pieces_.rbegin(); each != pieces_.rend() && looks < k_most_looks; ++each) {
     ++looks;
     if (!each->until || each->taken_on == &on || each->until->settled()) {
+      ++changes_;
       return cut_of(*each, nbytes, alignment);
     }
   }
@@ -91,6 +93,7 @@ result<void*> monotonic_resource::allocate(std::size_t nbytes, std::size_t align
   const std::lock_guard hold{lock_};
   pieces_.reserve(pieces_.size() + 1);  // a piece must not end under the lock
   pieces_.push_back(std::move(next));
+  ++changes_;
   next_bytes_ = size <= SIZE_MAX / 2 ? 2 * size : size;
   return first;
 }
@@ -137,18 +140,21 @@ result<void> monotonic_resource::end_block(const void* pointer) noexcept {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "{} was freed before", pointer);
   }
   found.at->live = false;
+  ++changes_;
   return {};
 }
 
+// A block is live until what still uses it is known, or has ended.
 result<void> monotonic_resource::deallocate(void* pointer, std::size_t, queue* behind) noexcept {
   {
     const std::lock_guard hold{lock_};
-    ISTHMUS_TRY(end_block(pointer));
     if (behind == nullptr || try_note(*behind)) {
-      return {};
+      return end_block(pointer);
     }
   }
-  return wait_for(*behind);
+  ISTHMUS_TRY(wait_for(*behind));
+  const std::lock_guard hold{lock_};
+  return end_block(pointer);
 }
 
 void monotonic_resource::release_all() noexcept {
@@ -159,6 +165,7 @@ void monotonic_resource::release_all() noexcept {
     gone.swap(pieces_);
     used_by.swap(queues_);
     next_bytes_ = first_bytes_;
+    ++changes_;
   }
   for (auto& each : gone) {
     const bool told = std::all_of(used_by.begin(), used_by.end(), [&](const ref<queue>& on) {
@@ -168,6 +175,50 @@ void monotonic_resource::release_all() noexcept {
       each.memory.lose();  // lost memory, not lost data
     }
   }
+}
+
+bool monotonic_resource::is_in_use(const piece& of) noexcept {
+  return std::any_of(of.blocks.begin(), of.blocks.end(),
+                     [](const block& each) { return each.live; });
+}
+
+monotonic_resource::seen_queues monotonic_resource::look_at_queues() {
+  const std::lock_guard hold{lock_};
+  return {queues_, changes_};
+}
+
+// Queues are looked at without the lock. What changed meanwhile may use any chunk: then all stay.
+std::size_t monotonic_resource::release_unused() noexcept try {
+  const auto seen = look_at_queues();
+  if (!std::all_of(seen.all.begin(), seen.all.end(),
+                   [](const auto& each) { return each->quiet(); })) {
+    return 0;
+  }
+  std::vector<piece> gone;
+  const std::lock_guard hold{lock_};
+  if (changes_ != seen.changes) {
+    return 0;
+  }
+  const auto unused = std::stable_partition(pieces_.begin(), pieces_.end(), is_in_use);
+  gone.assign(std::move_iterator{unused}, std::move_iterator{pieces_.end()});
+  pieces_.erase(unused, pieces_.end());
+  next_bytes_ = pieces_.empty() ? first_bytes_ : next_bytes_;
+  return std::accumulate(gone.begin(), gone.end(), std::size_t{0}, [](auto sum, const auto& each) {
+    return sum + each.memory->what().nbytes;
+  });
+} catch (const std::bad_alloc&) {
+  return 0;
+}
+
+// Lent queues are not asked: their streams may have gone. Their work keeps the chunks.
+std::vector<ref<event>> monotonic_resource::running() {
+  std::vector<ref<event>> found;
+  for (const auto& each : look_at_queues().all) {
+    if (!each->lent()) {
+      static_cast<void>(each->unfinished(found));
+    }
+  }
+  return found;
 }
 
 }  // namespace isthmus

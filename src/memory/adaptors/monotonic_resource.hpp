@@ -1,5 +1,6 @@
 #pragma once
-// Cuts blocks off chunks one behind the other, and gives all chunks back together.
+// Cuts blocks off chunks one behind the other, and gives all chunks back together; those of which
+// every block was freed also where memory is short.
 //
 // Choose it for what is allocated bit by bit and ends at once: a batch, a request, a parse. A block
 // costs a lock of a few instructions and 24 bytes of the host's, its free two searches. Chunks
@@ -33,6 +34,9 @@ class monotonic_resource final : public cutting_resource {
   [[nodiscard]] bool may_take_back() const noexcept override { return true; }
   // All chunks go back, behind what was on their blocks' queues.
   void release_all() noexcept;
+  // Chunks without a live block, once all work on the queues of any block has ended.
+  std::size_t release_unused() noexcept override;
+  [[nodiscard]] std::vector<ref<event>> running() override;
 
  private:
   // In a piece, in the order of their addresses.
@@ -62,6 +66,13 @@ class monotonic_resource final : public cutting_resource {
     block* at = nullptr;
   };
   [[nodiscard]] place place_of(const void* pointer) noexcept;
+  [[nodiscard]] static bool is_in_use(const piece& of) noexcept;
+  // The state that `release_unused` decides on, without the lock held.
+  struct seen_queues {
+    std::vector<ref<queue>> all;
+    std::uint64_t changes;
+  };
+  [[nodiscard]] seen_queues look_at_queues();
   // Ends the block that begins there. INVALID_ARGUMENT.
   [[nodiscard]] result<void> end_block(const void* pointer) noexcept;
   void note(queue& on);
@@ -72,6 +83,7 @@ class monotonic_resource final : public cutting_resource {
   spin_lock lock_;
   std::vector<piece> pieces_;  // the last that is good for a queue is cut from
   std::size_t next_bytes_;
+  std::uint64_t changes_ = 0;       // blocks cut and freed so far, and releases of all
   std::vector<ref<queue>> queues_;  // that blocks were allocated or freed on
 };
 

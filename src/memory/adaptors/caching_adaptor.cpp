@@ -1,0 +1,57 @@
+#include "memory/adaptors/caching_adaptor.hpp"
+
+#include "core/never_destroyed.hpp"
+#include "os/process.hpp"
+
+namespace isthmus {
+
+void caching_adaptor::note_memory() noexcept {
+  if (!is_listed_.load(std::memory_order_relaxed)) {
+    process_caching_adaptors().join(*this);
+  }
+}
+
+void caching_adaptor::leave_list() noexcept { process_caching_adaptors().leave(*this); }
+
+void caching_adaptor::last_reference_gone() noexcept {
+  leave_list();
+  adaptor::last_reference_gone();
+}
+
+// In a forked child the lock may be held by a thread that it does not have.
+void caching_adaptors::join(caching_adaptor& made) noexcept {
+  if (os::is_forked_child()) {
+    return;
+  }
+  const std::lock_guard hold{lock_};
+  if (made.is_listed_.exchange(true, std::memory_order_relaxed)) {
+    return;  // by another thread meanwhile
+  }
+  made.older_ = newest_;
+  if (newest_ != nullptr) {
+    newest_->newer_ = &made;
+  }
+  newest_ = &made;
+}
+
+void caching_adaptors::leave(caching_adaptor& gone) noexcept {
+  if (os::is_forked_child()) {
+    return;
+  }
+  const std::lock_guard hold{lock_};
+  if (!gone.is_listed_.exchange(false, std::memory_order_relaxed)) {
+    return;
+  }
+  (gone.newer_ != nullptr ? gone.newer_->older_ : newest_) = gone.older_;
+  if (gone.older_ != nullptr) {
+    gone.older_->newer_ = gone.newer_;
+  }
+  gone.newer_ = gone.older_ = nullptr;
+}
+
+caching_adaptors& process_caching_adaptors() noexcept {
+  static never_destroyed<caching_adaptors> only;
+  return *only;
+}
+
+}  // namespace isthmus

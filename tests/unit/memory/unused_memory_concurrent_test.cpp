@@ -1,0 +1,119 @@
+// Threads that share a device without enough memory for all of them, over resources that keep some:
+// no block is another's, and all of it can be had in the end.
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <mutex>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "memory/adaptors/arena_resource.hpp"
+#include "memory/adaptors/fixed_size_resource.hpp"
+#include "memory/adaptors/monotonic_resource.hpp"
+#include "memory/pool.hpp"
+#include "memory/provider.hpp"
+#include "memory/raw.hpp"
+#include "support/sizes.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::unused_memory_concurrent_test {
+namespace {
+
+using sim_test::expect_value;
+using sim_test::rig;
+using support::k_mib;
+
+constexpr std::size_t k_block = k_mib / 2;
+constexpr int k_rounds = 300 / support::k_slower;
+
+class sharers {
+ public:
+  sharers()
+      : driver_{make_ref<provider>(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE)},
+        pool_{expect_value(
+            pool::create(*sim_.home, *sim_.where, ISTHMUS_KIND_DEVICE,
+                         {.growth_bytes = k_mib, .longest_wait = std::chrono::nanoseconds{0}}))},
+        shared_{make_ref<arena_resource>(*driver_, UINT64_MAX)} {}
+
+  // One of those that all share, or one that ends after a few blocks.
+  ref<memory_resource> any(std::uint_fast32_t choice) {
+    switch (choice % 6) {
+      case 0: return driver_;
+      case 1: return pool_;
+      case 2: return make_ref<arena_resource>(*pool_, UINT64_MAX);
+      case 3: return make_ref<fixed_size_resource>(*driver_, k_block, std::size_t{2});
+      case 4: return make_ref<monotonic_resource>(*shared_, k_block);
+      default: return shared_;
+    }
+  }
+
+  void use(unsigned seed) {
+    std::mt19937 random{seed};
+    const auto on = expect_value(sim_.home->create_queue(*sim_.where));
+    for (int each = 0; each < k_rounds; ++each) {
+      const auto from = any(random());
+      std::vector<void*> blocks;
+      for (auto count = random() % 4; count != 0; --count) {
+        auto made = hand_out(*from, k_block, 0, *on);
+        if (made) {
+          blocks.push_back(*made);
+          enter(*made);
+        } else {
+          EXPECT_EQ(made.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+        }
+      }
+      for (auto* block : blocks) {
+        leave(block);
+        EXPECT_TRUE(take_back(*from, block, k_block, on.get()));
+      }
+    }
+  }
+
+  void expect_all_can_be_had() {
+    EXPECT_TRUE(all_.empty());
+    auto* const all = expect_value(hand_out(*driver_, 8 * k_mib, 0, *sim_.on));
+    EXPECT_TRUE(take_back(*driver_, all, 8 * k_mib, sim_.on.get()));
+  }
+
+ private:
+  // Blocks that callers have are apart.
+  void enter(void* block) {
+    const std::lock_guard hold{lock_};
+    const auto begin = address(block);
+    const auto next = all_.lower_bound(begin);
+    EXPECT_TRUE(next == all_.end() || *next >= begin + k_block);
+    EXPECT_TRUE(next == all_.begin() || *std::prev(next) + k_block <= begin);
+    all_.insert(begin);
+  }
+  void leave(void* block) {
+    const std::lock_guard hold{lock_};
+    all_.erase(address(block));
+  }
+
+  rig sim_{"capacity=8MiB"};
+  ref<memory_resource> driver_;
+  ref<memory_resource> pool_;
+  ref<memory_resource> shared_;
+  std::mutex lock_;
+  std::set<std::uintptr_t> all_;
+};
+
+TEST(unused_memory_concurrent, serves_threads_that_take_it_from_one_another) {
+  sharers all;
+  std::vector<std::thread> threads;
+  for (unsigned each = 0; each < 6; ++each) {
+    threads.emplace_back([&all, each] { all.use(each); });
+  }
+  for (auto& each : threads) {
+    each.join();
+  }
+  all.expect_all_can_be_had();
+}
+
+}  // namespace
+}  // namespace isthmus::unused_memory_concurrent_test
