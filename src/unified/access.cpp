@@ -109,6 +109,7 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
     return bad;
   }
   ISTHMUS_TRY(upload(wanted));
+  device_holds_nothing_ = false;
   auto& on = chosen(wanted);
   ISTHMUS_TRY(stand_behind_uploads(on, wanted.range));
   return &on == on_.get() ? result<ref<buffer>>{device_} : device_->on_queue(on);

@@ -183,6 +183,7 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT,
                 "there is no device copy yet that could have been written");
   }
+  device_holds_nothing_ = false;
   if (!host_is_there_) {
     return {};  // the device's copy is the only one
   }
@@ -256,6 +257,7 @@ result<void> unified_buffer::forget() {
     device_has_ = {all()};
     note_device_wrote({all()});
   }
+  device_holds_nothing_ = true;
   failed_.clear();
   for (auto& each : flights_) {
     each.outdated.add({all()});

@@ -132,10 +132,12 @@ class unified_buffer final : public ref_counted {
   // Settles conflicts in the range: what the losing side has newer there counts no more. Bytes that
   // the winner's copy never held stay owed to it.
   [[nodiscard]] result<void> resolve(winner which, const byte_range& range);
-  // Both copies count as the same, whatever they hold: for who writes all of it next.
+  // Both copies count as the same, whatever they hold: for who writes all of it next. A device copy
+  // without a host copy holds nothing from here until it is next given to a caller, or marked.
   [[nodiscard]] result<void> forget();
 
-  // Lets go of the device copy where the host's is good and nobody uses the device's; the bytes.
+  // Releases the device copy where the host's is good, or it holds nothing, and nobody uses the
+  // device's; the bytes.
   [[nodiscard]] std::uint64_t give_up_device();
   [[nodiscard]] bool is_on(const isthmus::device& where) const noexcept;
 
@@ -254,8 +256,9 @@ class unified_buffer final : public ref_counted {
   ref<pin> pin_;
   ref<pin> library_pin_;  // of hashed memory, whose view has the other
   ref<buffer> device_;
-  bool host_is_there_ = false;    // asked for, so that its bytes count
-  bool device_is_there_ = false;  // the same
+  bool host_is_there_ = false;         // asked for, so that its bytes count
+  bool device_is_there_ = false;       // the same
+  bool device_holds_nothing_ = false;  // forgotten, and neither given nor marked since
   // What each copy has held since it was made: all of it where it was the first, else what was
   // copied to it or written there.
   range_set host_has_;
