@@ -58,15 +58,14 @@ void tell_all(const bare_block& known, isthmus_pointer_info_t& info) noexcept {
           ISTHMUS_MEMORY_LIVE};
 }
 
-request_facts request_for(const pointer_record& known, const void* pointer) {
-  if (known.what.kind == ISTHMUS_KIND_UNKNOWN || !tracking_resource::is_any()) {
+// Where the block itself does not say: by a tracking resource.
+request_facts request_for(const pointer_record& known, const void* pointer) noexcept {
+  if (known.what.kind == ISTHMUS_KIND_UNKNOWN || known.request.nbytes != 0 ||
+      !tracking_resource::is_any()) {
     return known.request;
   }
-  block_note noted{};
-  const auto* const base = known.what.base;
-  const bool is_tracked = tracking_resource::find_anywhere(pointer, noted) ||
-                          (base != nullptr && tracking_resource::find_anywhere(base, noted));
-  return is_tracked ? request_facts{noted.nbytes, noted.queue} : known.request;
+  const auto noted = tracking_resource::find_note_of(known.what, pointer, cut_since(pointer));
+  return noted ? request_facts{noted->nbytes, noted->queue} : known.request;
 }
 
 [[gnu::noinline]] isthmus_status_t query_cold(isthmus_context_t* context, const void* pointer,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/never_destroyed.hpp"
+#include "core/order.hpp"
 #include "core/sizes.hpp"
 #include "memory/page_map.hpp"
 
@@ -32,6 +33,7 @@ const cut_areas::area* cut_areas::innermost(const void* pointer, bool above_pool
 
 cut_areas::entry cut_areas::add(area of) {
   of.is_above_pool = process_page_map.find(of.base) != nullptr;
+  of.since = order_from_here();
   const std::unique_lock hold{lock_};
   auto depth = levels_.size();
   while (depth != 0 && in_level(levels_[depth - 1], of.base) == nullptr) {
@@ -73,7 +75,7 @@ std::optional<cut_areas::found> cut_areas::look(const void* pointer, bool above_
   }
   auto block = in->only ? *in->only : in->cutter->block_at(pointer);
   block.is_live = block.is_live && block.holds(pointer);
-  return found{in->cutter, block};
+  return found{in->cutter, block, in->since};
 }
 
 ref<memory_resource> cut_areas::cutter_at(const void* pointer, bool above_pool) noexcept {

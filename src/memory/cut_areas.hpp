@@ -31,6 +31,9 @@ class cut_areas {
     std::optional<cut_block> only;
     // Of a pool's block, and not below a pool. Set by `add`.
     bool is_above_pool = false;
+    // An order (core/order.hpp): of what is noted with one, the blocks in the area have greater
+    // ones, and the memory around it lesser ones. Set by `add`.
+    std::uint64_t since = 0;
   };
 
  private:
@@ -64,6 +67,7 @@ class cut_areas {
   struct found {
     memory_resource* cutter = nullptr;  // borrowed from the owner of the memory
     cut_block block;                    // not live: no caller has the address
+    std::uint64_t since = 0;            // of the area
   };
   // In the innermost area that holds `pointer`; none: it lies in none. `above_pool`: of those that
   // lie in a pool's block, for an address of which the page map knows.

@@ -5,6 +5,7 @@
 #include "core/sizes.hpp"
 #include "memory/cut_areas.hpp"
 #include "memory/page_map.hpp"
+#include "memory/pool.hpp"
 #include "memory/pooled.hpp"
 
 namespace isthmus {
@@ -39,6 +40,15 @@ std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexc
     return of_record(std::move(*record));
   }
   return inner_part{inner_part::state::live, block.base, block.nbytes, cut->cutter, std::nullopt};
+}
+
+std::uint64_t cut_since(const void* pointer) noexcept {
+  auto* const in = process_page_map.find(pointer);
+  if (const auto cut = process_cut_areas().look(pointer, in != nullptr)) {
+    return cut->since;
+  }
+  const auto owner = in != nullptr ? grain_table::of(in).owner() : ref<pool>{};
+  return owner ? owner->since(*in) : 0;
 }
 
 bool is_cut(const void* pointer) noexcept {

@@ -20,6 +20,11 @@ struct inner_part {
 // the address.
 [[nodiscard]] std::optional<inner_part> inner_part_at(const void* pointer, bool in_pool) noexcept;
 
+// When the memory around the innermost block there came to the resource that cut the block out of
+// it, as an order (core/order.hpp): of the notes about that address, those of the block are above
+// it, and those of the memory around it are not. 0: it was cut out of no other resource's memory.
+[[nodiscard]] std::uint64_t cut_since(const void* pointer) noexcept;
+
 // Whether a resource cuts memory there, of which no pool knows.
 [[nodiscard]] bool is_cut(const void* pointer) noexcept;
 

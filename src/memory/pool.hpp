@@ -116,6 +116,8 @@ class pool final : public memory_resource, public reclaimable {
   std::size_t decay(decay_window::clock::time_point now = decay_window::clock::now()) noexcept;
   [[nodiscard]] const decay_window& window() const noexcept { return window_; }
   [[nodiscard]] snapshot count() const { return regions_.count(); }
+  // As `region_heap::since`.
+  [[nodiscard]] std::uint64_t since(const grain& of) const noexcept { return regions_.since(of); }
   [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }
 
   // For lanes; under their lock.

@@ -49,6 +49,19 @@ std::byte* region_heap::address_of(index first) const noexcept {
   return in.base + std::size_t{first - in.first} * k_grain_bytes;
 }
 
+// By an address that a caller has: the region may have gone.
+std::uint64_t region_heap::since(const grain& of) const noexcept {
+  if (!source_.upstream().is_there()) {
+    return 0;
+  }
+  const auto number = table_->number_of(&of);
+  const std::lock_guard hold{lock_};
+  const auto behind =
+      std::upper_bound(regions_.begin(), regions_.end(), number,
+                       [](index wanted, const region& each) { return wanted < each.first; });
+  return behind == regions_.begin() ? 0 : std::prev(behind)->since;
+}
+
 // Pre: under the lock.
 bool region_heap::is_spared(index found, index count, cut from) const noexcept {
   const auto length = runs_.length_of(found);

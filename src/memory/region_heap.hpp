@@ -99,6 +99,9 @@ class region_heap {
   // The least that was free at any moment since this was asked last: nobody needed that much.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;
   [[nodiscard]] snapshot count() const;
+  // When the region that the grain lies in came from another resource, as an order (`region`); 0:
+  // it came from the driver.
+  [[nodiscard]] std::uint64_t since(const grain& of) const noexcept;
   // INTERNAL for records that contradict one another.
   [[nodiscard]] result<void> verify() noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/order.hpp"
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "memory/provider.hpp"
@@ -117,6 +118,7 @@ result<region> region_source::take(const allocation_request& request) {
     ISTHMUS_TRY(chunk);
     made.from_driver = (*chunk)->what().base;
     made.lent = chunk->detach();
+    made.since = order_from_here();
   } else {
     auto given = provider_allocate(home_, where_, request, live_);
     ISTHMUS_TRY(given);

@@ -35,6 +35,9 @@ struct region {
   allocation* lent = nullptr;  // upstream's, held
   grain_table::index first = grain_table::k_none;
   std::uint32_t chunk = 0;  // its number, as it may be at several places; of one that divides 0
+  // Of upstream's memory, an order (core/order.hpp): of what is noted with one, the pool's blocks
+  // in it have greater ones, and upstream's block lesser ones.
+  std::uint64_t since = 0;
 
   [[nodiscard]] std::size_t nbytes() const noexcept { return std::size_t{count} * k_grain_bytes; }
 };

@@ -94,6 +94,20 @@ class stacked : public on_upstreams {
   } catch (const im::unsupported&) {
     return {};
   }
+  // Those that a block of `upper`, or of `tracked` over it, may go back to. A binning resource has
+  // resources of its own below.
+  std::vector<im::resource> owners_of(const layer& two, const im::resource& upper,
+                                      const im::resource& tracked,
+                                      const im::resource& lower) const {
+    if (two.name == "binning") return {};
+    std::vector<im::resource> owners{upper, tracked};
+    if (!two.cuts) {
+      void* const block = lower.allocate(100, 0, queue_);
+      owners.push_back(im::query(block).resource);
+      lower.deallocate(block, 100, 0, queue_);
+    }
+    return owners;
+  }
   isthmus_status_t fill(void* pointer, std::size_t nbytes) const {
     const isthmus_place_t to{nullptr, pointer, 0};
     const unsigned char one = 1;
@@ -127,6 +141,53 @@ class stacked : public on_upstreams {
     EXPECT_TRUE(is_live(other)) << "which was not";
     from.deallocate(other, nbytes, 0, queue_);
     EXPECT_FALSE(is_live(other));
+  }
+  // What a query may say of a live block.
+  struct block_facts {
+    im::kind kind;
+    std::size_t nbytes;
+    bool is_tracked;                   // by a resource that no other cuts blocks above
+    std::vector<im::resource> owners;  // one of these has it back; empty: not checked
+  };
+  void expect_facts(const std::byte* block, const block_facts& facts, const im::queue& on) const {
+    for (const std::size_t offset : {std::size_t{0}, facts.nbytes - 1}) {
+      const im::pointer_info known = im::query(block + offset);
+      EXPECT_EQ(known.state, im::memory_state::live);
+      EXPECT_EQ(known.kind, facts.kind);
+      EXPECT_EQ(known.base, block);
+      EXPECT_GE(known.nbytes, facts.nbytes);
+      EXPECT_LT(known.nbytes, facts.nbytes + 1024);
+      EXPECT_EQ(known.device, device_);
+      EXPECT_EQ(known.context, queue_.context());
+      EXPECT_TRUE(facts.owners.empty() || std::find(facts.owners.begin(), facts.owners.end(),
+                                                    known.resource) != facts.owners.end());
+      if (facts.is_tracked || known.requested_bytes != 0) {
+        EXPECT_EQ(known.requested_bytes, facts.nbytes);
+        EXPECT_EQ(known.queue_key, isthmus_queue_key(on.get()));
+      } else {
+        EXPECT_EQ(known.queue_key, 0U);
+      }
+    }
+  }
+  // Not where a block of fixed size is less than the upper one wants, or a pool would have another
+  // pool's memory.
+  bool gives(const im::resource& from, std::size_t nbytes) const try {
+    from.deallocate(from.allocate(nbytes, 0, queue_), nbytes, 0, queue_);
+    return true;
+  } catch (const im::error&) {
+    return false;
+  }
+  // So many that one of them begins where a piece of the resource below does.
+  void expect_facts_of_blocks(const im::resource& from, const block_facts& facts,
+                              const im::queue& on) const {
+    constexpr int k_blocks = 20;
+    std::vector<void*> blocks;
+    for (int i = 0; i < k_blocks; ++i) {
+      blocks.push_back(from.allocate(facts.nbytes, 0, on));
+      expect_facts(static_cast<std::byte*>(blocks.back()), facts, on);
+    }
+    for (void* const each : blocks) from.deallocate(each, facts.nbytes, 0, on);
+    on.wait();
   }
   void expect_bounds_of_its_block(const im::resource& from) const {
     constexpr std::size_t k_bytes = 1024;
@@ -204,6 +265,36 @@ TEST_P(stacked, bounds_are_those_of_the_innermost_block) {
       for (const layer& one : cutting_layers(kind)) {
         SCOPED_TRACE(one.name + " of " + std::string(name(kind)) + " memory");
         expect_bounds_of_its_block(stand(one, bottom));
+      }
+    }
+  }
+}
+
+// Above, between and below the two are resources that know how each of their blocks was requested,
+// those that the others cut further too.
+TEST_P(stacked, all_that_is_known_is_of_the_innermost_block) {
+  constexpr std::size_t k_bytes = 100;
+  const im::queue other(queue_.context(), device_);
+  for (const im::kind kind : kinds()) {
+    const auto layers = all_layers(kind);
+    for (const im::resource& upstream : upstreams(kind)) {
+      const im::resource bottom = im::resource::tracking(upstream);
+      for (const layer& one : layers) {
+        const im::resource lower = stand(one, bottom);
+        for (const layer& two : layers) {
+          const im::resource upper = lower ? stand(two, lower) : im::resource();
+          if (!upper) continue;
+          SCOPED_TRACE(two.name + " over " + one.name + " of " + std::string(name(kind)) +
+                       " memory");
+          const bool is_tracked = two.name == "tracking" || (!two.cuts && !one.cuts);
+          const im::resource tracked = im::resource::tracking(upper);
+          if (!gives(tracked, k_bytes)) continue;
+          const auto owners = owners_of(two, upper, tracked, lower);
+          for (const im::queue& on : {queue_, other}) {
+            expect_facts_of_blocks(upper, {kind, k_bytes, is_tracked, owners}, on);
+            expect_facts_of_blocks(tracked, {kind, k_bytes, true, owners}, on);
+          }
+        }
       }
     }
   }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/never_destroyed.hpp"
+#include "core/sizes.hpp"
 #include "os/stack.hpp"
 
 namespace isthmus {
@@ -165,11 +166,28 @@ void tracking_resource::visit_over(const memory_resource& base,
   }
 }
 
-bool tracking_resource::find_anywhere(const void* pointer, block_note& out) noexcept {
+// A block of the program's own resource may begin inside of what the library knows, at `pointer`.
+std::optional<block_note> tracking_resource::find_note_of(const pointer_facts& block,
+                                                          const void* pointer,
+                                                          std::uint64_t since) noexcept {
+  std::optional<block_note> newest;
+  const auto look = [&](tracking_resource& in, const void* start) {
+    block_note found;
+    const bool is_of_block =
+        start != nullptr && in.notes_.find(start, found) && found.order > since &&
+        (block.nbytes == 0 ||
+         lies_within(address(start) - address(block.base), found.nbytes, block.nbytes));
+    if (is_of_block && (!newest || found.order > newest->order)) {
+      newest = found;
+    }
+  };
   auto& known = process_trackers();
   const std::lock_guard hold{known.lock};
-  return std::any_of(known.all.begin(), known.all.end(),
-                     [&](auto* each) { return each->notes_.find(pointer, out); });
+  for (auto* each : known.all) {
+    look(*each, pointer);
+    look(*each, block.base);
+  }
+  return newest;
 }
 
 }  // namespace isthmus

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "core/order.hpp"
@@ -69,8 +70,12 @@ class tracking_resource final : public adaptor {
   [[nodiscard]] static bool is_any() noexcept {
     return count_.load(std::memory_order_relaxed) != 0;
   }
-  // What the tracking resource that a block came through knows of it, if there is one.
-  [[nodiscard]] static bool find_anywhere(const void* pointer, block_note& out) noexcept;
+  // What the tracking resource that a live block came through knows of it, the one nearest to the
+  // caller of several. `block`: what holds `pointer`; `since`: notes up to this order are of the
+  // memory around it (`cut_since`).
+  [[nodiscard]] static std::optional<block_note> find_note_of(const pointer_facts& block,
+                                                              const void* pointer,
+                                                              std::uint64_t since) noexcept;
 
   // Those that stand on `base`, in this and other ways.
   static void visit_over(const memory_resource& base,
