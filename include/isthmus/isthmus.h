@@ -565,12 +565,18 @@ enum { ISTHMUS_MOST_HOLDERS = 8 };
  * part. Takes some milliseconds where it holds very much. */
 typedef struct isthmus_snapshot_s {
   size_t struct_size;
-  uint64_t held_bytes;         /* of the driver's; all below together */
-  uint64_t live_bytes;         /* callers have it; of an unchecked pool all of its small blocks */
-  uint64_t cached_bytes;       /* by threads and in slabs of one size class, for the next caller */
-  uint64_t waiting_bytes;      /* free once the work that it was freed behind has ended */
-  uint64_t free_bytes;         /* for anybody */
-  uint64_t largest_free_bytes; /* of these and what is cached: what one request can get */
+  uint64_t held_bytes;    /* of the driver's; all below together */
+  uint64_t live_bytes;    /* callers have it; of an unchecked pool all of its small blocks */
+  uint64_t cached_bytes;  /* by threads and in slabs of one size class, for the next caller */
+  uint64_t waiting_bytes; /* free once the work that it was freed behind has ended */
+  uint64_t free_bytes;    /* for anybody */
+  /* The largest request that the pool serves now without more of the driver's memory: of the
+   * calling thread, on the queue that it used the pool on last (without one, on a new queue). Of
+   * free memory, joined or moved as requests do it, of blocks that this thread or a size class
+   * keeps, and of memory freed behind work on that queue. What other threads keep does not count,
+   * though a request may get it once they have not used it for a while; nor does what waits for
+   * work of other queues. */
+  uint64_t largest_free_bytes;
   /* Who holds most of it, as far as tracking resources over the pool know, the largest first. */
   size_t holder_count;
   isthmus_holder_t holders[ISTHMUS_MOST_HOLDERS];

@@ -33,7 +33,10 @@ class Snapshot(NamedTuple):
     free_bytes: int
     """For any buffer."""
     largest_free_bytes: int
-    """Of these and what is cached: what one buffer can get."""
+    """The largest buffer that the pool serves now without more of the driver's memory: of the
+    calling thread, on the queue that it used the pool on last. Of what is free, of blocks that this
+    thread or a size class keeps, and of what was freed behind work on that queue; not of what other
+    threads keep."""
     holders: tuple[TagHolder, ...] = ()
     """Who has most of what is live, as far as tracking resources know: at most 8, largest first."""
     device: str | None = None

@@ -65,7 +65,7 @@ isthmus_status_t isthmus_resource_snapshot(isthmus_resource_t* resource,
     auto from = pool_of(resource);
     ISTHMUS_TRY(from);
     ISTHMUS_NEEDS(snapshot);
-    auto seen = (*from)->count();
+    auto seen = (*from)->count_with_largest_request();
     find_holders(**from, seen);
     ISTHMUS_TRY(write(seen, *snapshot));
     write_request(nullptr, *snapshot);

@@ -59,6 +59,14 @@ std::size_t central_lists::take_others(unsigned size_class, std::span<void*> out
   return taken;
 }
 
+bool central_lists::has(unsigned size_class, queue_slots::slot whom) const noexcept {
+  const auto& in = classes_.at(size_class).shards;
+  return std::any_of(in.begin(), in.end(), [whom](const auto& each) {
+    auto* const found = each.load(std::memory_order_acquire);
+    return found != nullptr && found->has(whom);
+  });
+}
+
 std::size_t central_lists::add(unsigned size_class, slab& made, std::span<void*> out,
                                unsigned shard) noexcept {
   auto& to = classes_[size_class];

@@ -42,6 +42,17 @@ class central_lists {
   // The same, of other shards than this.
   [[nodiscard]] std::size_t take_others(unsigned size_class, std::span<void*> out,
                                         queue_slots::slot whom, unsigned shard) noexcept;
+  // Whether `take_own` or `take_others` would find any.
+  [[nodiscard]] bool has(unsigned size_class, queue_slots::slot whom) const noexcept;
+  // Whether so many blocks that come back would be kept as they are, and not be put into slabs.
+  [[nodiscard]] bool would_keep(unsigned size_class, std::size_t blocks,
+                                unsigned shard) const noexcept {
+    return classes_.at(size_class).at(shard).has_room_for(blocks);
+  }
+  // The blocks of a slab that are in it. Pre: the caller has one of the others.
+  [[nodiscard]] central_shard::share share_of(unsigned size_class, const slab& of) const noexcept {
+    return classes_.at(size_class).at(of.shard).share_of(of);
+  }
   // The slabs that have all their blocks now, as a list by `after`: they go back to the run heap.
   [[nodiscard]] slab* give(unsigned size_class, std::span<void* const> blocks, ticket freed,
                            unsigned shard) noexcept;

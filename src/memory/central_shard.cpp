@@ -33,6 +33,23 @@ std::size_t central_shard::take(std::span<void*> out, queue_slots::slot whom) no
   return slabs_.take(out, whom);
 }
 
+bool central_shard::has(queue_slots::slot whom) noexcept {
+  const std::lock_guard hold{lock_};
+  return std::any_of(stack_.begin(), stack_.begin() + batches_,
+                     [&](const batch& each) { return slots_->good(each.freed, whom); }) ||
+         slabs_.has(whom);
+}
+
+bool central_shard::has_room_for(std::size_t blocks) noexcept {
+  const std::lock_guard hold{lock_};
+  return blocks == batch_ && batches_ != most_;
+}
+
+central_shard::share central_shard::share_of(const slab& of) noexcept {
+  const std::lock_guard hold{lock_};
+  return {of.kept + of.waiting, of.waiting != 0 ? of.until : ticket{}};
+}
+
 bool central_shard::keep_batch(std::span<void* const> blocks, ticket freed) noexcept {
   if (blocks.size() != batch_) {
     return false;

@@ -34,8 +34,19 @@ class alignas(64) central_shard {
   // Of a batch that is good for the queue in slot `whom` if there is one, else of the slabs; 0 if
   // there is none.
   [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
+  // Whether `take` would find any.
+  [[nodiscard]] bool has(queue_slots::slot whom) noexcept;
   // False where it is no whole batch, or there are enough.
   [[nodiscard]] bool keep_batch(std::span<void* const> blocks, ticket freed) noexcept;
+  // Whether it would keep so many.
+  [[nodiscard]] bool has_room_for(std::size_t blocks) noexcept;
+  // The blocks of a slab that are in it. Pre: it is this shard's, and the caller has one of the
+  // others.
+  struct share {
+    std::uint32_t blocks;
+    ticket until;
+  };
+  [[nodiscard]] share share_of(const slab& of) noexcept;
   // A batch to be put into slabs, as many as `out` then has; 0 if there is none.
   [[nodiscard]] std::size_t take_batch(std::span<void*, k_most_in_batch> out,
                                        ticket& freed) noexcept;

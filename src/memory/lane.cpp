@@ -117,7 +117,18 @@ class thread_lanes {
       found->hashed = hashed;
     }
     std::rotate(set.begin(), found, std::next(found));
+    set.front().its->found_at = ++finds_;
     return set.front().its;
+  }
+
+  [[nodiscard]] std::size_t collect(const pool& of, std::span<lane*> out) noexcept {
+    std::size_t found = 0;
+    for_each([&](lane*& each) {
+      if (each->owner.load(k_relaxed) == &of) {
+        out[found++] = each;
+      }
+    });
+    return found;
   }
 
   [[nodiscard]] bool pays_to_empty(const pool& of, std::size_t grains) noexcept {
@@ -217,7 +228,9 @@ class thread_lanes {
 
   const unsigned shard_;
   std::size_t unsettled_ = 0;  // grains
+  std::uint64_t finds_ = 0;
   std::array<lane_set, std::size_t{1} << k_set_bits> sets_{};
+  static_assert(sizeof sets_ / sizeof(place) == lane::k_most_own);
 };
 
 // Pages of their own: a library's room for thread_locals is small.
@@ -315,6 +328,11 @@ void lane::empty_own(pool& of) noexcept {
   if (own != nullptr && !on_library_thread()) {
     own->empty(of);
   }
+}
+
+std::size_t lane::find_own(const pool& of, std::span<lane*, k_most_own> out) noexcept {
+  auto* const own = on_library_thread() ? nullptr : find_own_lanes();
+  return own != nullptr ? own->collect(of, out) : 0;
 }
 
 // Whether its thread was at it since this was asked last.

@@ -61,6 +61,10 @@ class lane {
   // now.
   enum class revoked { idle, all };
   static void revoke(pool& of, revoked which) noexcept;
+  // This thread's lanes of a pool; how many.
+  static constexpr std::size_t k_most_own = 512;
+  [[nodiscard]] static std::size_t find_own(const pool& of,
+                                            std::span<lane*, k_most_own> out) noexcept;
   // The lanes of a pool that is going are empty from here on.
   static void detach_all(pool& from) noexcept;
   // The same of those whose queues only pools still know: they keep the queues, and their slots.
@@ -102,8 +106,9 @@ class lane {
   queue* behind = nullptr;       // the thread's own, as all below but the links
   std::uintptr_t queue_key = 0;  // of `behind`
   queue_slots::slot slot = queue_slots::k_quiet;
-  unsigned shard = 0;    // the thread's, of the pool's central lists
-  lane* next = nullptr;  // of the pool's lanes, or of the spare ones
+  unsigned shard = 0;          // the thread's, of the pool's central lists
+  std::uint64_t found_at = 0;  // when its thread began to use it last: greater than before
+  lane* next = nullptr;        // of the pool's lanes, or of the spare ones
   lane* before = nullptr;
   std::size_t cached_grains = 0;
   std::uint32_t newest = 0;

@@ -115,7 +115,9 @@ class pool final : public memory_resource, public reclaimable {
   // What nobody needed in the window that has ended; bytes given back.
   std::size_t decay(decay_window::clock::time_point now = decay_window::clock::now()) noexcept;
   [[nodiscard]] const decay_window& window() const noexcept { return window_; }
-  [[nodiscard]] snapshot count() const { return regions_.count(); }
+  [[nodiscard]] snapshot count() const { return regions_.count(nullptr).seen; }
+  // The same with the largest request, as seen from this thread.
+  [[nodiscard]] snapshot count_with_largest_request() const noexcept;
   // As `region_heap::since`.
   [[nodiscard]] std::uint64_t since(const grain& of) const noexcept { return regions_.since(of); }
   [[nodiscard]] const pressure& under_pressure() const noexcept { return pressure_; }
@@ -168,6 +170,8 @@ class pool final : public memory_resource, public reclaimable {
   [[nodiscard]] result<std::size_t> add_slab(unsigned size_class, std::span<void*> out, queue* on,
                                              unsigned shard);
   [[nodiscard]] slab_shape next_slab(unsigned size_class) const noexcept;
+  [[nodiscard]] std::size_t largest_block(const own_caches& mine,
+                                          const region_heap::counted& runs) const noexcept;
   // Whether a slab more than need be is nothing beside what is held.
   [[nodiscard]] bool can_spare_slab(unsigned size_class) const noexcept;
   // Of what is free now, without growing; 0 if there is no run for it.

@@ -338,7 +338,7 @@ class pool::ladder {
     return of_.source_.remedy(needed(), seen.free);
   }
   [[nodiscard]] error no_memory() const {
-    shortage what{of_.regions_.count(), {}, of_.kind(), wanted_.nbytes, tried_};
+    shortage what{of_.count_with_largest_request(), {}, of_.kind(), wanted_.nbytes, tried_};
     of_.where().properties().filter.copy(what.device.data(), what.device.size() - 1);
     find_holders(of_, what.seen);
     what.advice = advice(what.seen);

@@ -90,6 +90,14 @@ class queue_slots final : public ref_counted {
   void fence() noexcept;
   // The same where many queues came and went, so that their slots serve others.
   void fence_if_due() noexcept;
+  // Whether no work is left on the slot's queue: `fence` would pass its tickets at once. Asks no
+  // driver; false also where an end has not been noticed yet.
+  [[nodiscard]] bool is_idle(slot of) noexcept {
+    const auto on = queue_of(of);
+    return on && on->quiet();
+  }
+  // Whether `fence` would pass it at once, if it has not passed.
+  [[nodiscard]] bool would_pass(ticket of) noexcept;
   // The same for one queue, lent or not: a ticket that passes when all that is on it now has ended;
   // quiet if it has. Waits where there is neither slot nor memory for it.
   [[nodiscard]] ticket fence_behind(queue& on) noexcept;
@@ -141,6 +149,18 @@ class queue_slots final : public ref_counted {
 
 constexpr ticket ticket::never() noexcept {
   return {queue_slots::k_several, (std::uint64_t{1} << k_number_bits) - 1};
+}
+
+inline bool queue_slots::would_pass(ticket of) noexcept {
+  if (passed(of) || of.slot() != k_several) {
+    return passed(of) || is_idle(of.slot());
+  }
+  bool all_idle = of != ticket::never();
+  const auto used = entries_.used();
+  for (slot each = k_several + 1; all_idle && each < used; ++each) {
+    all_idle = !is_waited_for(entries_[each]) || is_idle(each);
+  }
+  return all_idle;
 }
 
 inline bool queue_slots::good(ticket of, slot whom) const noexcept {

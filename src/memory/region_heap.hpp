@@ -24,6 +24,8 @@
 
 namespace isthmus {
 
+class own_caches;
+
 // Safe for threads. The driver is called outside the lock; giving a run back never calls it.
 class region_heap {
  public:
@@ -98,7 +100,14 @@ class region_heap {
   [[nodiscard]] std::size_t free_bytes() noexcept;
   // The least that was free at any moment since this was asked last: nobody needed that much.
   [[nodiscard]] std::size_t least_free_bytes() noexcept;
-  [[nodiscard]] snapshot count() const;
+  // How its memory is used, and the grains of the longest run that a request of this thread gets
+  // of it without more: with what the thread keeps (null: not counted), and of what is free alone.
+  struct counted {
+    snapshot seen;
+    index reach = 0;
+    index free_reach = 0;
+  };
+  [[nodiscard]] counted count(const own_caches* mine) const;
   // When the region that the grain lies in came from another resource, as an order (`region`); 0:
   // it came from the driver.
   [[nodiscard]] std::uint64_t since(const grain& of) const noexcept;
@@ -153,12 +162,13 @@ class region_heap {
   void put_poison_where_work_ended() const noexcept;
   struct free_run {
     index count;
-    bool passed;
+    ticket until;
   };
   [[nodiscard]] std::optional<free_run> free_run_at(index first) const noexcept;
   [[nodiscard]] std::size_t live_blocks_in(slab& in) const noexcept;
   class stretches;
-  [[nodiscard]] index whole_chunks_in(index first, index end) const noexcept;
+  [[nodiscard]] index movable_in(index first, index end) const noexcept;
+  [[nodiscard]] index may_move_at_once(index movable) const noexcept;
   [[nodiscard]] span_of_grains grains_from(index number) const noexcept;
   [[nodiscard]] static error beyond_all(std::size_t nbytes);
   [[nodiscard]] result<void> grow_for(index count, std::size_t alignment, queue_slots::slot whom,

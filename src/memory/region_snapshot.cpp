@@ -2,12 +2,21 @@
 
 #include <algorithm>
 
+#include "memory/own_caches.hpp"
 #include "memory/region_heap.hpp"
 #include "memory/slab.hpp"
 
 namespace isthmus {
+namespace {
 
-// The free run that begins there now, and whether no work is left on it; none if none begins there.
+void add_free(snapshot& to, std::size_t nbytes, bool passed) noexcept {
+  (passed ? to.free : to.waiting) += nbytes;
+  to.largest_free = std::max(to.largest_free, passed ? nbytes : 0);
+}
+
+}  // namespace
+
+// The free run that begins there now; none if none does.
 std::optional<region_heap::free_run> region_heap::free_run_at(index first) const noexcept {
   const auto& at = (*table_)[first];
   const auto is_free = [&at] { return at.is.load(k_relaxed) == grain::state::free_head; };
@@ -15,8 +24,7 @@ std::optional<region_heap::free_run> region_heap::free_run_at(index first) const
     return std::nullopt;
   }
   const std::lock_guard hold{lock_};
-  return is_free() ? std::optional{free_run{runs_.length_of(first),
-                                            slots_.passed(runs_.ticket_of(first))}}
+  return is_free() ? std::optional{free_run{runs_.length_of(first), runs_.ticket_of(first)}}
                    : std::nullopt;
 }
 
@@ -33,59 +41,105 @@ region_heap::span_of_grains region_heap::grains_from(index number) const noexcep
   return {first, found->first + found->count - first};
 }
 
-// Grains of chunks that lie in [first, end) as a whole.
-region_heap::index region_heap::whole_chunks_in(index first, index end) const noexcept {
+// Grains of [first, end) that move to where they are needed: of whole chunks, or, of chunks that
+// divide, of parts that are worth it. The others go back to the driver instead.
+region_heap::index region_heap::movable_in(index first, index end) const noexcept {
   index found = 0;
   const std::lock_guard hold{lock_};
-  auto each = std::lower_bound(regions_.begin(), regions_.end(), first,
-                               [](const region& in, index wanted) { return in.first < wanted; });
-  for (; each != regions_.end() && each->first + each->count <= end; ++each) {
-    found += each->count;
+  auto each =
+      std::upper_bound(regions_.begin(), regions_.end(), first,
+                       [](index wanted, const region& in) { return wanted < in.first + in.count; });
+  for (; each != regions_.end() && each->first < end; ++each) {
+    const auto part = std::min(end, each->first + each->count) - std::max(first, each->first);
+    found += (source_.divides() ? part >= k_least_part : part == each->count) ? part : 0;
   }
   return found;
+}
+
+// Beyond its soft limit a pool gives free memory back before any moves.
+region_heap::index region_heap::may_move_at_once(index movable) const noexcept {
+  const auto soft = source_.how().soft_limit_bytes;
+  const auto room = soft - std::min(soft, source_.counts().held_bytes());
+  return static_cast<index>(std::min<std::size_t>(movable, room / k_grain_bytes));
 }
 
 std::size_t region_heap::live_blocks_in(slab& in) const noexcept {
   return table_->common().knows_live.load(k_relaxed) ? in.count_live() : in.blocks;
 }
 
-// A stretch of grains that no caller has serves one request once caches are flushed and neighbours
-// are joined. Where chunks move, all whole chunks of such stretches serve one together.
+// A stretch of grains that no caller has serves one request, once what the thread keeps is put back
+// and neighbours are joined. Where chunks move, those of all stretches serve one together.
 class region_heap::stretches {
  public:
-  explicit stretches(const region_heap& of) noexcept : of_{of} {}
-  void add(index first, index count) noexcept {
-    if (first != end_) {
-      close();
-      begin_ = first;
+  // `mine` null: of none.
+  stretches(const region_heap& of, const own_caches* mine) noexcept : of_{of}, mine_{mine} {}
+  void add_free(index first, index count, ticket until) noexcept {
+    if (mine_ != nullptr) {
+      add(first, count, mine_->of(until), false);
     }
-    end_ = first + count;
-    longest_ = std::max(longest_, end_ - begin_);
   }
-  // In bytes.
-  [[nodiscard]] std::size_t largest_request() noexcept {
+  void add_kept(index first, index count) noexcept {
+    if (mine_ != nullptr) {
+      add(first, count, mine_->of_run(first), true);
+    }
+  }
+  void add_slab(index first, const slab& owner, unsigned size_class) noexcept {
+    if (mine_ != nullptr) {
+      add(first, owner.grains(), mine_->of_slab(owner, size_class), true);
+    }
+  }
+  [[nodiscard]] index longest() noexcept {
     close();
-    return std::size_t{std::max(longest_, movable_)} * k_grain_bytes;
+    return std::max(all_.longest, of_.may_move_at_once(movable_));
   }
+  [[nodiscard]] index longest_free() const noexcept { return free_.longest; }
 
  private:
+  void add(index first, index count, readiness of, bool is_kept) noexcept {
+    if (of == readiness::none) {
+      return;
+    }
+    all_.add(first, count);
+    if (!is_kept) {
+      free_.add(first, count);
+    }
+    if (of_.source_.moves() && (of == readiness::anybody || of_.source_.moves_in_order())) {
+      if (first != moving_.end) {
+        close();
+      }
+      moving_.add(first, count);
+    }
+  }
+  struct row {
+    index begin = 0;
+    index end = 0;
+    index longest = 0;
+
+    void add(index first, index count) noexcept {
+      begin = first == end ? begin : first;
+      end = first + count;
+      longest = std::max(longest, end - begin);
+    }
+  };
   void close() noexcept {
-    movable_ += of_.source_.moves() ? of_.whole_chunks_in(begin_, end_) : 0;
-    begin_ = end_;
+    movable_ += moving_.end != 0 ? of_.movable_in(moving_.begin, moving_.end) : 0;
+    moving_ = {};
   }
 
   const region_heap& of_;
-  index begin_ = 0;
-  index end_ = 0;
-  index longest_ = 0;
+  const own_caches* const mine_;
+  row all_;
+  row free_;
+  row moving_;
   index movable_ = 0;
 };
 
 // Reads every run and slab, and holds the lock for one free run, or for the regions of one stretch:
 // it may take milliseconds.
-snapshot region_heap::count() const {
+region_heap::counted region_heap::count(const own_caches* mine) const {
   snapshot seen;
-  stretches without_callers{*this};
+  stretches at_hand{*this, mine};
+  const bool knows_live = table_->common().knows_live.load(k_relaxed);
   const slab* last = nullptr;
   for (auto in = grains_from(1); in.count != 0;) {
     auto& at = (*table_)[in.first];
@@ -95,22 +149,21 @@ snapshot region_heap::count() const {
       const auto blocks = live_blocks_in(*owner);
       seen.live += blocks * owner->block_bytes;
       seen.live_blocks += blocks;
+      if (blocks == 0 || !knows_live) {
+        at_hand.add_slab(in.first, *owner, at.span.load(k_relaxed));
+      }
       last = owner;
     } else if (const auto free = free_run_at(in.first)) {
       step = free->count;
-      const auto nbytes = std::size_t{step} * k_grain_bytes;
-      (free->passed ? seen.free : seen.waiting) += nbytes;
-      if (free->passed) {
-        seen.largest_free = std::max(seen.largest_free, nbytes);
-        without_callers.add(in.first, step);
-      }
+      add_free(seen, std::size_t{step} * k_grain_bytes, slots_.passed(free->until));
+      at_hand.add_free(in.first, step, free->until);
     } else if (at.begins_run()) {
       step = std::clamp(at.span.load(k_relaxed), step, grain_table::k_grains - in.first);
       if (at.is_live_run()) {
         seen.live += std::size_t{step} * k_grain_bytes;
         ++seen.live_blocks;
       } else {
-        without_callers.add(in.first, step);
+        at_hand.add_kept(in.first, step);
       }
     }
     // A run goes over the borders of regions that lie side by side.
@@ -118,9 +171,8 @@ snapshot region_heap::count() const {
                          : grains_from(in.first + step);
   }
   seen.held = std::max(source_.counts().held_bytes(), seen.live + seen.waiting + seen.free);
-  seen.largest_request = std::max(seen.largest_free, without_callers.largest_request());
   seen.cached = seen.held - (seen.live + seen.waiting + seen.free);
-  return seen;
+  return {seen, at_hand.longest(), at_hand.longest_free()};
 }
 
 }  // namespace isthmus

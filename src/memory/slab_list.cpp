@@ -1,5 +1,6 @@
 #include "memory/slab_list.hpp"
 
+#include <algorithm>
 #include <bit>
 
 namespace isthmus {
@@ -85,7 +86,6 @@ void slab_list::settle(slab& passed) const noexcept {
 }
 
 std::size_t slab_list::take_waiting(std::span<void*> out, queue_slots::slot whom) noexcept {
-  constexpr int k_most_looks = 8;
   std::size_t taken = 0;
   auto* next = first_[k_waiting];
   for (int looks = 0; next != nullptr && taken < out.size() && looks < k_most_looks; ++looks) {
@@ -117,6 +117,21 @@ std::size_t slab_list::take(std::span<void*> out, queue_slots::slot whom) noexce
     }
   }
   return taken != 0 ? taken : take_waiting(out, whom);
+}
+
+bool slab_list::has(queue_slots::slot whom) const noexcept {
+  if (std::any_of(first_.begin(), first_.begin() + k_grades,
+                  [](const slab* each) { return each != nullptr; })) {
+    return true;
+  }
+  const auto* next = first_[k_waiting];
+  for (int looks = 0; next != nullptr && looks < k_most_looks; ++looks) {
+    if (slots_->good(next->until, whom)) {
+      return true;
+    }
+    next = next->after;
+  }
+  return false;
 }
 
 slab* slab_list::give(slab& to, void* block, ticket freed) noexcept {

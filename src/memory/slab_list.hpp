@@ -22,6 +22,8 @@ class slab_list {
   // Takes blocks that are good for the queue in slot `whom` out of the fullest slabs; how many
   // there were. Looks at a few slabs that wait at most.
   [[nodiscard]] std::size_t take(std::span<void*> out, queue_slots::slot whom) noexcept;
+  // Whether `take` would find any.
+  [[nodiscard]] bool has(queue_slots::slot whom) const noexcept;
   // Puts a block back. The slab, out of the list, if it has all its blocks now; else null.
   [[nodiscard]] slab* give(slab& to, void* block, ticket freed) noexcept;
   // A slab that has all its blocks since nobody took one, out of the list; null if there is none.
@@ -34,6 +36,7 @@ class slab_list {
   static constexpr std::size_t k_grades = 4;
   static constexpr std::size_t k_waiting = k_grades;
   static constexpr std::size_t k_nowhere = k_grades + 1;
+  static constexpr int k_most_looks = 8;  // at slabs that wait
 
   [[nodiscard]] static std::size_t place(const slab& of) noexcept {
     if (of.kept == 0) {

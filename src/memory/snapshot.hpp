@@ -25,7 +25,10 @@ struct snapshot {
   std::size_t waiting = 0;       // free once the work that it was freed behind has ended
   std::size_t free = 0;          // for anybody
   std::size_t largest_free = 0;  // run of these
-  // What one request could get of what is free and cached.
+  // Where it was counted: the largest request of the calling thread, on the queue that it used the
+  // pool on last, that is served without more memory of the driver's. Of free runs as they can be
+  // joined or moved, of what this thread keeps, and of blocks in slabs and central lists; not of
+  // what other threads keep, or of what waits for other queues.
   std::size_t largest_request = 0;
   // Who has most of what is live, as far as it is known (holders.hpp), the largest first.
   std::array<holder, ISTHMUS_MOST_HOLDERS> holders{};

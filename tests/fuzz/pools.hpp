@@ -50,7 +50,7 @@ inline isthmus_pool_options_t checked_pool_options(input& from, isthmus_budget_t
 // All that a pool counts of itself, and what it tells of the last request that it did not meet.
 inline void expect_sound(const isthmus_snapshot_t& of) {
   require(of.live_bytes + of.cached_bytes + of.waiting_bytes + of.free_bytes <= of.held_bytes);
-  require(of.largest_free_bytes <= of.free_bytes + of.cached_bytes);
+  require(of.largest_free_bytes <= of.held_bytes);
   require(of.holder_count <= ISTHMUS_MOST_HOLDERS);
 }
 

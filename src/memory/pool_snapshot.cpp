@@ -1,0 +1,35 @@
+// What of a pool's memory a request of the calling thread gets without more of the driver's.
+
+#include <algorithm>
+
+#include "memory/own_caches.hpp"
+#include "memory/pool.hpp"
+
+namespace isthmus {
+
+// Of a size class: a block that the thread keeps, one of the central lists, or one of a new slab,
+// for which it puts back what it keeps unless that is little beside its number of lanes
+// (`lane::pays_to_empty_own`).
+std::size_t pool::largest_block(const own_caches& mine,
+                                const region_heap::counted& runs) const noexcept {
+  for (auto each = classes_.count(); each-- != 0;) {
+    const auto slab_grains = next_slab(each).grains;
+    const auto reach = mine.lanes() <= slab_grains ? runs.reach : runs.free_reach;
+    if (mine.has_block(each) || central_.has(each, mine.whom()) || slab_grains <= reach) {
+      return classes_.bytes_of(each);
+    }
+  }
+  return 0;
+}
+
+snapshot pool::count_with_largest_request() const noexcept {
+  const own_caches mine{*this, *slots_, central_};
+  const auto found = regions_.count(&mine);
+  auto seen = found.seen;
+  const auto run_bytes = std::size_t{found.reach} * k_grain_bytes;
+  seen.largest_request =
+      std::max(run_bytes > size_classes::k_largest ? run_bytes : 0, largest_block(mine, found));
+  return seen;
+}
+
+}  // namespace isthmus

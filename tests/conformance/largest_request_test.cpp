@@ -1,0 +1,136 @@
+// What a snapshot says that one request gets of a pool without more of the driver's memory.
+#include <algorithm>
+#include <random>
+#include <thread>
+
+#include "support/short_memory.hpp"
+
+namespace {
+
+using namespace support;
+
+class largest_request : public on_short_memory {
+ protected:
+  static std::uint64_t largest(const im::resource& from) {
+    return im::snapshot_of(from).largest_free;
+  }
+  // A pool that may grow: where memory can move, and where it cannot.
+  im::resource growing(im::kind kind, bool remap) const {
+    return im::resource::pool(queue_.context(), kind, {.growth_bytes = k_mib, .remap = remap},
+                              device_);
+  }
+  // Takes what is reported, and frees it.
+  void expect_served(const im::resource& from, bool moves) const {
+    const auto nbytes = largest(from);
+    if (nbytes == 0) return;
+    const auto before = from.usage();
+    void* const pointer = from.allocate(nbytes, 0, queue_);
+    EXPECT_EQ(from.usage().held, before.held) << nbytes << " bytes";
+    EXPECT_TRUE(moves || from.usage().maps == before.maps) << nbytes << " bytes";
+    from.deallocate(pointer, nbytes, 0, queue_);
+  }
+  void expect_no_more(const im::resource& from) const {
+    const auto nbytes = largest(from) + 1;
+    const auto before = from.usage();
+    void* const pointer = from.allocate(nbytes, 0, queue_);
+    EXPECT_GT(from.usage().maps, before.maps) << nbytes << " bytes";
+    from.deallocate(pointer, nbytes, 0, queue_);
+  }
+};
+INSTANTIATE_ON_BACKENDS(largest_request);
+
+// All that the pool holds goes to one request after the other, until nothing is left for any.
+TEST_P(largest_request, takes_all_of_a_pool_piece_by_piece) {
+  const im::resource from = make(0ns);
+  std::vector<std::pair<void*, std::uint64_t>> blocks;
+  for (const std::size_t nbytes : {100U, 3000U, 100'000U}) {
+    blocks.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
+  }
+  for (auto nbytes = largest(from); nbytes != 0; nbytes = largest(from)) {
+    const auto tried = im::counts_of(from, im::rung::grow).tried;
+    blocks.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
+    ASSERT_EQ(im::counts_of(from, im::rung::grow).tried, tried) << nbytes << " bytes";
+  }
+  EXPECT_THROW((void)from.allocate(1, 0, queue_), im::out_of_memory);
+  for (const auto& [pointer, nbytes] : blocks) {
+    from.deallocate(pointer, nbytes, 0, queue_);
+    EXPECT_GE(largest(from), nbytes);
+    expect_served(from, true);
+  }
+  EXPECT_GE(largest(from), 7 * k_mib) << "all but the slabs whose blocks a list keeps";
+}
+
+// Only blocks in slabs are free, of the thread's own, of the central list, and of several slabs.
+TEST_P(largest_request, is_of_a_slab_where_no_more_is_free) {
+  for (const std::size_t nbytes : {100U, 5000U, 100'000U, 256U << 10}) {
+    for (const int count : {1, 3, 200}) {
+      const im::resource from = growing(im::kind::device, true);
+      std::vector<void*> blocks;
+      for (int i = 0; i < count; ++i) blocks.push_back(from.allocate(nbytes, 0, queue_));
+      std::vector<std::pair<void*, std::uint64_t>> rest;
+      for (auto most = largest(from); most > 256 * k_kib; most = largest(from)) {
+        rest.emplace_back(from.allocate(most, 0, queue_), most);
+      }
+      for (int i = 0; i < count; ++i) {
+        if (i % 2 != 0) from.deallocate(blocks[static_cast<std::size_t>(i)], nbytes, 0, queue_);
+      }
+      EXPECT_TRUE(count == 1 || largest(from) >= nbytes);
+      expect_served(from, true);
+      for (int i = 0; i < count; i += 2) {
+        from.deallocate(blocks[static_cast<std::size_t>(i)], nbytes, 0, queue_);
+      }
+      EXPECT_GE(largest(from), nbytes);
+      expect_served(from, true);
+      for (const auto& [pointer, most] : rest) from.deallocate(pointer, most, 0, queue_);
+    }
+  }
+}
+
+TEST_P(largest_request, holds_in_random_states) {
+  for (const im::kind kind : kinds()) {
+    for (const bool remap : {true, false}) {
+      for (unsigned seed = 1; seed <= 6; ++seed) {
+        SCOPED_TRACE(std::string(name(kind)) + ", seed " + std::to_string(seed) +
+                     (remap ? ", moving" : ""));
+        const im::resource from = growing(kind, remap);
+        std::mt19937 random(seed);
+        const std::size_t largest_bits = seed % 2 == 0 ? 20 : 17;
+        std::vector<std::pair<void*, std::size_t>> live;
+        for (int step = 0; step < 400; ++step) {
+          if (live.size() > 30 || (!live.empty() && random() % 5 < 2)) {
+            std::swap(live[random() % live.size()], live.back());
+            from.deallocate(live.back().first, live.back().second, 0, queue_);
+            live.pop_back();
+          } else {
+            const auto nbytes = 1 + random() % (std::size_t{1} << (random() % largest_bits + 1));
+            live.emplace_back(from.allocate(nbytes, 0, queue_), nbytes);
+          }
+          if (step % 5 == 0) expect_served(from, remap);
+        }
+        expect_no_more(from);
+        for (const auto& [pointer, nbytes] : live) from.deallocate(pointer, nbytes, 0, queue_);
+        expect_served(from, remap);
+        expect_no_more(from);
+      }
+    }
+  }
+}
+
+// What another thread keeps is not this thread's to take.
+TEST_P(largest_request, is_of_the_thread_that_looks) {
+  const im::resource from = make(0ns);
+  std::thread other([&] {
+    void* const pointer = from.allocate(7 * k_mib, 0, queue_);
+    from.deallocate(pointer, 7 * k_mib, 0, queue_);
+    EXPECT_GE(largest(from), 8 * k_mib);
+    std::thread third([&] {
+      EXPECT_LT(largest(from), 8 * k_mib);
+      expect_served(from, false);
+    });
+    third.join();
+  });
+  other.join();
+  EXPECT_GE(largest(from), 8 * k_mib) << "it has ended";
+}
+
+}  // namespace
