@@ -9,6 +9,7 @@ import enum
 from typing import TYPE_CHECKING, Any
 
 from isthmus._core import Device, InvalidArgumentError, UnsupportedError
+from isthmus._integers import integer
 
 from .place import Place, usm_place
 from .where import check
@@ -177,10 +178,11 @@ def _part(ptr: Any, nbytes: int | None) -> Place:
     assert of.nbytes is not None
     if nbytes is None:
         return of
-    if nbytes < 0:
-        raise InvalidArgumentError(f"{nbytes} bytes: 0 or more can be")
-    of.room(nbytes, "memory")
-    return of._replace(nbytes=nbytes)
+    count = integer("nbytes", nbytes)
+    if count < 0:
+        raise InvalidArgumentError(f"{count} bytes: 0 or more can be")
+    of.room(count, "memory")
+    return of._replace(nbytes=count)
 
 
 def _is_host(named: Device | str | None, own: Device) -> bool:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from isthmus._core import Buffer, ClosedError, InvalidArgumentError, Queue
+from isthmus._integers import integer
 
 from .advice import Advice, checked_number, prefetch_on, prefetched
 from .place import Place, is_address, place, usm_place
@@ -152,6 +153,7 @@ def _count(nbytes: int | None, of: Place) -> int:
         if of.nbytes is None:
             raise TypeError(f"how many bytes of {type(of.holder).__name__} must be told")
         return of.nbytes
-    if nbytes < 0:
-        raise InvalidArgumentError(f"{nbytes} bytes: 0 or more can be")
-    return nbytes
+    count = integer("nbytes", nbytes)
+    if count < 0:
+        raise InvalidArgumentError(f"{count} bytes: 0 or more can be")
+    return count

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import numbers
-import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isthmus._core import (
@@ -15,6 +14,7 @@ from isthmus._core import (
     ReadOnlyError,
     query,
 )
+from isthmus._integers import integer
 
 from .pointer import UsmPointer
 
@@ -105,13 +105,15 @@ def place_at(address: Any, name: str, nbytes: int, queue: Queue) -> Place:
     """
     if nbytes == 0:
         return Place(bytearray(), 0, 0, None)
-    at = operator.index(address)
+    at = integer("an address", address)
     if at <= 0:
         raise InvalidArgumentError(f"the {name} is the address {at}, where no {nbytes} bytes lie")
     known = query(at)
     if known.kind == "unknown":
         known = query(at, context=queue.context)
     is_of_host = known.device is not None and known.device.backend == "host"
+    if nbytes >= 1 << 63:
+        raise OutOfRangeError(f"{nbytes} bytes from the {name} on do not fit in 63 bits")
     if known.kind == "unknown" or (is_of_host and known.context != queue.context):
         return Place((ctypes.c_ubyte * nbytes).from_address(at), 0, nbytes, None)
     return Place(Buffer.adopt(at, nbytes, queue=queue), 0, nbytes, None)
@@ -146,10 +148,7 @@ def _is_dense(shape: tuple[int, ...], strides: tuple[int, ...], itemsize: int) -
 
 def bytes_of(count: int, *places: Place) -> int:
     """Bytes of ``count`` elements of the type that the places have. TypeError where they differ."""
-    try:
-        number = operator.index(count)
-    except TypeError:
-        raise TypeError(f"a count of elements is an integer, not {type(count).__name__}") from None
+    number = integer("a count of elements", count)
     if number < 0:
         raise ValueError(f"a count of elements is 0 or more, not {number}")
     types = [place.dtype for place in places if place.dtype is not None]

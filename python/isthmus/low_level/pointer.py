@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import TYPE_CHECKING, Any
 
 from isthmus._core import (
@@ -14,6 +13,7 @@ from isthmus._core import (
     OutOfRangeError,
     WrongContextError,
 )
+from isthmus._integers import integer
 
 from .where import check, global_queue
 
@@ -42,7 +42,7 @@ class UsmPointer:
         """
         if not isinstance(buffer, Buffer):
             raise TypeError(f"a pointer is into an isthmus.Buffer, not {type(buffer).__name__}")
-        at = operator.index(offset)
+        at = integer("offset", offset)
         if not 0 <= at <= buffer.nbytes:
             raise OutOfRangeError(
                 f"byte {at} does not lie in an allocation of {buffer.nbytes} bytes"
@@ -106,14 +106,14 @@ class UsmPointer:
     __int__ = __index__
 
     def __add__(self, nbytes: int) -> UsmPointer:
-        return UsmPointer(self._buffer, self._offset + operator.index(nbytes), self._dtype)
+        return UsmPointer(self._buffer, self._offset + integer("nbytes", nbytes), self._dtype)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         if isinstance(other, UsmPointer):
             return self._address - other._address
-        return self + -operator.index(other)
+        return self + -integer("nbytes", other)
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, UsmPointer):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import enum
 import numbers
-import operator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isthmus._core import Array, Buffer, Device, UnsupportedError, query
+from isthmus._integers import integer
 
 from .pointer import UsmPointer
 
@@ -104,7 +104,7 @@ def _address_of(ptr: Any) -> int:
     if isinstance(ptr, (Array, Buffer)):
         return ptr.ptr
     if isinstance(ptr, (UsmPointer, numbers.Integral)):
-        return operator.index(ptr)
+        return integer("an address", ptr)
     raise TypeError(f"an address is a pointer, an array or a number, not {type(ptr).__name__}")
 
 

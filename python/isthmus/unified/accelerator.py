@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, NamedTuple, overload
 
@@ -16,6 +15,7 @@ from isthmus._core import (
     devices,
     live,
 )
+from isthmus._integers import integer
 
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex
@@ -95,7 +95,7 @@ class Accelerator:
         """By number, or by a filter as ``Device`` takes it. ValueError for none of them."""
         if isinstance(device_id, (Device, str)):
             return Device(device_id)
-        number, known = operator.index(device_id), self.devices
+        number, known = integer("device_id", device_id), self.devices
         if not 0 <= number < len(known):
             raise ValueError(f"device {number} is not there: 0 to {len(known) - 1} are")
         return known[number]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 from typing import TYPE_CHECKING, Any, Union
 
 from isthmus._core import OutOfRangeError, USMAllocationError
+from isthmus._integers import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,17 +26,15 @@ def extents_of(given: int | Sequence[int]) -> tuple[int, ...]:
     if isinstance(given, int):
         return (given,)
     try:
-        return tuple(map(operator.index, given))
+        extents = tuple(given)
     except TypeError:
-        return (operator.index(given),)  # type: ignore[arg-type]
+        return (integer("shape", given),)
+    return tuple(integer("extent", each) for each in extents)
 
 
 def at_least(least: int, name: str, given: int) -> int:
     """``given`` as an integer. TypeError for what is none, ValueError below ``least``."""
-    try:
-        number = operator.index(given)
-    except TypeError:
-        raise TypeError(f"{name} must be an integer, not {type(given).__name__}") from None
+    number = integer(name, given)
     if number < least:
         raise ValueError(f"{name} must be {least} or more, not {number}")
     return number
@@ -77,7 +75,7 @@ def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
         start = _from_the_end(wanted.start, 0, shape[0])
         stop = _from_the_end(wanted.stop, shape[0], shape[0])
     elif isinstance(wanted, tuple) and len(wanted) == 2:
-        start, stop = operator.index(wanted[0]), operator.index(wanted[1])
+        start, stop = integer("start", wanted[0]), integer("stop", wanted[1])
     else:
         raise TypeError(f"a range is a slice or (start, stop), not {type(wanted).__name__}")
     if start > stop:
@@ -90,7 +88,7 @@ def rows_of(wanted: Range, shape: tuple[int, ...]) -> tuple[int, int]:
 def _from_the_end(bound: Any, otherwise: int, extent: int) -> int:
     if bound is None:
         return otherwise
-    index = operator.index(bound)
+    index = integer("bound", bound)
     return index + extent if index < 0 else index
 
 

@@ -1,0 +1,20 @@
+"""Integers as arguments."""
+
+from __future__ import annotations
+
+import operator
+
+from ._core import Error
+
+
+def integer(name: str, given: object) -> int:
+    """``given`` as an integer. TypeError for what is none, caused by what ``__index__`` raised.
+
+    MemoryError, an isthmus.Error and what is no Exception are raised as they are.
+    """
+    try:
+        return operator.index(given)  # type: ignore[arg-type]
+    except (MemoryError, Error):
+        raise
+    except Exception as failed:
+        raise TypeError(f"{name} must be an integer, not {type(given).__name__}") from failed
