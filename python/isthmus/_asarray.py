@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import _core
 from ._core import Array, Buffer, DType, MemoryResource, copyto, current_queue, empty
+from ._host_arrays import host_array
 from .unified import UnifiedBuffer
 
 if TYPE_CHECKING:
@@ -197,11 +198,11 @@ def _in_host_memory(obj: Any, wanted: DType | None) -> NDArray[Any]:
         pass
     else:
         return _as_strict(made, obj)
-    made = np.asarray(obj)
+    made = _as_strict(host_array(obj), obj)
     if made.dtype.kind in "iufcO" and wanted is not None and wanted != made.dtype:
         # OverflowError for 300 as uint8, TypeError for 1j as float64; 2**70 is a float. NumPy
         # has no bfloat16.
-        return np.asarray(obj, "float64" if wanted.name == "bfloat16" else wanted)
+        return host_array(obj, "float64" if wanted.name == "bfloat16" else wanted)
     if made.dtype.kind == "O" and made.ndim == 0 and not isinstance(obj, int):
         name = type(obj).__name__
         raise TypeError(

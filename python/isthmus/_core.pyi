@@ -1175,7 +1175,7 @@ def query(pointer: int, *, context: Context | None = None) -> PointerInfo:
     """
     What is known of an address, an inner one too: all of a buffer's block is that buffer's.
     What the library does not know the driver of `context` is asked for, if one is given, and
-    memory of other contexts is then unknown. Raises OverflowError for what is no address.
+    memory of other contexts is then unknown. Raises ValueError for what is no address.
     """
 
 class Reclaimer:
@@ -1695,7 +1695,7 @@ class Array:
 
     Raises OutOfRangeError where an element lies outside the buffer, TypeError for other types,
     ValueError for negative numbers, strides that fit neither shape nor type and elements that
-    are not aligned, OverflowError past 63 bits.
+    are not aligned, OutOfRangeError past 63 bits.
 
     array[1:3, ::-2], array[..., 0] and array[None] are views, array[2, 1] of a 2-d array is
     an element: read once the last operation that writes to it has ended, of shared and host

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import operator
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ._asarray import asarray
 from ._core import Array, Device, DType, Error, Event, Queue, ReadOnlyError, empty
+from ._host_arrays import host_array
+from ._integers import integer
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -124,13 +125,11 @@ def _array_of(data: Any) -> Any:
         return data
     if hasattr(data, "__sycl_usm_array_interface__") or hasattr(data, "__cuda_array_interface__"):
         return asarray(data)
-    import numpy as np
-
-    return np.asarray(data)
+    return host_array(data)
 
 
 def _axis(given: int, ndim: int) -> int:
-    axis = operator.index(given)
+    axis = integer("axis", given)
     if ndim == 0:
         raise ValueError("an array without dimensions has no parts")
     if not -ndim <= axis < ndim:

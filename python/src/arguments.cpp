@@ -25,7 +25,7 @@ bool is_integral(nb::handle value) {
 }
 
 // Of int itself, not of a subclass.
-nb::object as_integer(nb::handle value) {
+nb::object as_integer(nb::handle value, std::optional<nb::python_error>* cause) {
   if (PyLong_CheckExact(value.ptr()) != 0) {
     return nb::borrow(value);
   }
@@ -33,20 +33,66 @@ nb::object as_integer(nb::handle value) {
     return {};
   }
   nb::object index = nb::steal(PyNumber_Index(value.ptr()));
-  if (!index.is_valid() && PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
-    raise_set();
+  if (!index.is_valid()) {
+    auto failed = take_foreign_error();
+    if (cause != nullptr) {
+      cause->emplace(std::move(failed));
+    }
   }
-  PyErr_Clear();
   return index;
 }
 
 nb::object to_integer(nb::handle value, const char* what) {
-  nb::object index = as_integer(value);
+  std::optional<nb::python_error> cause;
+  nb::object index = as_integer(value, &cause);
   if (!index.is_valid()) {
-    raise_python(PyExc_TypeError, "%s must be an integer, not %.100s", what,
-                 Py_TYPE(value.ptr())->tp_name);
+    raise_type_error(cause, "%s must be an integer, not %.100s", what,
+                     Py_TYPE(value.ptr())->tp_name);
   }
   return index;
+}
+
+namespace {
+
+// None, or one of Python's own integers, of which PySlice_Unpack calls nothing.
+nb::object plain_bound(nb::handle slice, const char* name) {
+  nb::object bound = slice.attr(name);
+  if (bound.is_none()) {
+    return bound;
+  }
+  std::optional<nb::python_error> cause;
+  nb::object index = as_integer(bound, &cause);
+  if (!index.is_valid()) {
+    raise_type_error(cause, "slice indices must be integers or None, not %.100s",
+                     Py_TYPE(bound.ptr())->tp_name);
+  }
+  return index;
+}
+
+[[noreturn]] void raise_too_wide(nb::handle integer, const char* what) {
+  raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "%s of %U does not fit in 63 bits", what,
+               shown_integer(integer).ptr());
+}
+
+[[noreturn]] void raise_no_alignment(nb::handle integer) {
+  raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
+               "alignment %U is no power of two up to the device's max_alignment, nor 0 for the "
+               "device's own",
+               shown_integer(integer).ptr());
+}
+
+}  // namespace
+
+slice_bounds to_slice(nb::handle slice) {
+  const nb::object start = plain_bound(slice, "start");
+  const nb::object stop = plain_bound(slice, "stop");
+  const nb::object step = plain_bound(slice, "step");
+  const nb::object plain = nb::steal(PySlice_New(start.ptr(), stop.ptr(), step.ptr()));
+  slice_bounds made;
+  if (!plain.is_valid() || PySlice_Unpack(plain.ptr(), &made.start, &made.stop, &made.step) != 0) {
+    raise_set();
+  }
+  return made;
 }
 
 nb::object shown_integer(nb::handle integer) {
@@ -77,14 +123,15 @@ const char* utf8_of(nb::handle text) {
   return chars;
 }
 
-nb::object to_tuple_of(nb::handle given, const char* must_be) {
+nb::object to_tuple_of(nb::handle given, const char* must_be,
+                       std::optional<nb::python_error> cause) {
   nb::object all = nb::steal(PySequence_Tuple(given.ptr()));
   if (!all.is_valid()) {
     if (PyErr_ExceptionMatches(PyExc_TypeError) == 0) {
       raise_set();
     }
     PyErr_Clear();
-    raise_python(PyExc_TypeError, "%s, not %R", must_be, given.ptr());
+    raise_type_error(cause, "%s, not %R", must_be, given.ptr());
   }
   return all;
 }
@@ -94,8 +141,7 @@ std::int64_t to_int64(nb::handle value, const char* what) {
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    raise_python(PyExc_OverflowError, "%s of %U does not fit in 63 bits", what,
-                 shown_integer(index).ptr());
+    raise_too_wide(index, what);
   }
   return number;
 }
@@ -107,8 +153,7 @@ std::size_t to_size(nb::handle value, const char* what) {
   int overflow = 0;
   const long long size = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_python(PyExc_OverflowError, "%s of %U does not fit in 63 bits", what,
-                 shown_integer(value).ptr());
+    raise_too_wide(value, what);
   }
   if (overflow < 0 || size < 0) {
     raise_python(PyExc_ValueError, "%s must be 0 or more, not %U", what,
@@ -131,8 +176,7 @@ std::int64_t to_alignment(nb::handle value) {
   int overflow = 0;
   const long long alignment = PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
   if (overflow > 0) {
-    raise_python(PyExc_OverflowError, "alignment of %U does not fit in 63 bits",
-                 shown_integer(value).ptr());
+    raise_no_alignment(value);
   }
   return overflow < 0 ? -1 : alignment;
 }
@@ -145,10 +189,7 @@ std::int64_t to_exact_alignment(nb::handle value) {
   const nb::object index = to_integer(value, "alignment");
   const long long alignment = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0 || alignment < 0) {
-    raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
-                 "alignment %U is no power of two up to the device's max_alignment, nor 0 for the "
-                 "device's own",
-                 shown_integer(index).ptr());
+    raise_no_alignment(index);
   }
   return alignment;
 }
@@ -175,8 +216,9 @@ void* to_pointer(nb::handle value, const char* what) {
   const bool negative = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow) < 0 && overflow == 0;
   if (PyErr_Occurred() != nullptr || overflow < 0 || negative) {
     PyErr_Clear();
-    raise_python(PyExc_OverflowError, "%s of %R is no address: it must lie in 0..2**64-1", what,
-                 index.ptr());
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "%s of %U is no address: it must lie in 0..2**64-1", what,
+                 shown_integer(index).ptr());
   }
   return pointer;
 }
@@ -207,16 +249,22 @@ nb::handle kind_name(isthmus_kind_t kind) noexcept {
   }
 }
 
-std::int64_t to_nanoseconds(nb::handle seconds, const char* what) {
-  const double given = PyFloat_AsDouble(seconds.ptr());
-  if (given == -1.0 && PyErr_Occurred() != nullptr) {
-    if (PyErr_ExceptionMatches(PyExc_TypeError) != 0) {
-      PyErr_Clear();
-      raise_python(PyExc_TypeError, "%s must be a real number of seconds, not %R", what,
-                   seconds.ptr());
-    }
-    raise_set();
+double to_seconds(nb::handle value, const char* what) {
+  const double given = PyFloat_AsDouble(value.ptr());
+  if (given != -1.0 || PyErr_Occurred() == nullptr) {
+    return given;
   }
+  std::optional<nb::python_error> cause{take_foreign_error()};
+  if (PyLong_CheckExact(value.ptr())) {
+    const bool is_negative = nb::handle(value) < nb::int_(0);
+    return is_negative ? -HUGE_VAL : HUGE_VAL;
+  }
+  raise_type_error(cause, "%s must be a real number of seconds, not %.100s", what,
+                   Py_TYPE(value.ptr())->tp_name);
+}
+
+std::int64_t to_nanoseconds(nb::handle seconds, const char* what) {
+  const double given = to_seconds(seconds, what);
   if (std::isnan(given) || given < 0) {
     raise_python(PyExc_ValueError, "%s must be 0 seconds or more, not %R", what, seconds.ptr());
   }

@@ -20,10 +20,11 @@ nb::object to_list(nb::handle given, const char* must_be) {
   if (PyTuple_CheckExact(given.ptr())) {
     return nb::borrow(given);
   }
-  if (PyLong_CheckExact(given.ptr()) || as_integer(given).is_valid()) {
+  std::optional<nb::python_error> cause;
+  if (as_integer(given, &cause).is_valid()) {
     return nb::make_tuple(nb::borrow(given));
   }
-  return to_tuple_of(given, must_be);
+  return to_tuple_of(given, must_be, std::move(cause));
 }
 
 // Dimensions of an extent other than 1, which alone decide.
@@ -61,8 +62,12 @@ std::size_t to_axis(nb::handle given, std::size_t ndim) {
   return static_cast<std::size_t>(found);
 }
 
+nb::object to_axis_tuple(nb::handle given) {
+  return to_list(given, "axes must be an integer or a sequence of integers");
+}
+
 array_numbers to_axes(nb::handle given, std::size_t ndim) {
-  const nb::object all = to_list(given, "axes must be an integer or a sequence of integers");
+  const nb::object all = to_axis_tuple(given);
   array_numbers axes;
   std::uint64_t seen = 0;
   for (nb::handle each : nb::borrow<nb::tuple>(all)) {
@@ -78,7 +83,7 @@ array_numbers to_axes(nb::handle given, std::size_t ndim) {
 }
 
 array_numbers to_permutation(nb::handle given, std::size_t ndim) {
-  const nb::object all = to_list(given, "axes must be an integer or a sequence of integers");
+  const nb::object all = to_axis_tuple(given);
   if (nb::len(all) != ndim) {
     raise_python(PyExc_ValueError, "%zu axes for an array of %zu dimensions: name each of them",
                  nb::len(all), ndim);
@@ -100,7 +105,8 @@ array_numbers to_shape_of(nb::handle given, std::int64_t size) {
                    given.ptr());
     }
     if (!is_open && __builtin_mul_overflow(others, extent, &others)) {
-      raise_python(PyExc_OverflowError, "shape %R does not fit in 63 bits", given.ptr());
+      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "shape %R does not fit in 63 bits",
+                   given.ptr());
     }
     shape.push_back(extent);
     open = is_open ? &shape.back() : open;

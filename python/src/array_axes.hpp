@@ -8,13 +8,16 @@ namespace isthmus::python {
 // In [0, ndim). NumPy's AxisError, both a ValueError and an IndexError, else; TypeError for what is
 // no integer.
 [[nodiscard]] std::size_t to_axis(nb::handle given, std::size_t ndim);
+// An integer or a sequence as a tuple, of which nothing else is known. TypeError for all else.
+[[nodiscard]] nb::object to_axis_tuple(nb::handle given);
 // Of an integer or a sequence of them, which differ: else a ValueError.
 [[nodiscard]] array_numbers to_axes(nb::handle given, std::size_t ndim);
 // The same of all of them, in any order. ValueError for more or less.
 [[nodiscard]] array_numbers to_permutation(nb::handle given, std::size_t ndim);
 
 // Of `size` elements, from one integer or sequence, or several integers. One extent may be -1: what
-// the others leave. ValueError where there are not so many, OverflowError past 63 bits, TypeError.
+// the others leave. ValueError where there are not so many, OutOfRangeError past 63 bits,
+// TypeError.
 [[nodiscard]] array_numbers to_shape_of(nb::handle given, std::int64_t size);
 
 // The strides that elements have in another shape, by NumPy's rules; false where that takes a copy.

@@ -6,8 +6,8 @@ namespace isthmus::python {
 namespace {
 
 [[noreturn]] void raise_out_of_bounds(nb::handle index, std::int64_t extent, std::size_t axis) {
-  raise_python(PyExc_IndexError, "index %R is out of bounds for axis %zu with size %lld",
-               index.ptr(), axis, static_cast<long long>(extent));
+  raise_python(PyExc_IndexError, "index %U is out of bounds for axis %zu with size %lld",
+               shown_integer(index).ptr(), axis, static_cast<long long>(extent));
 }
 
 [[noreturn]] void raise_too_many(std::size_t given, std::size_t ndim) {
@@ -15,11 +15,11 @@ namespace {
                "too many indices: the array is %zu-dimensional, but %zu were indexed", ndim, given);
 }
 
-[[noreturn]] void raise_no_key(nb::handle key) {
-  raise_python(PyExc_TypeError,
-               "an Array is indexed by integers, slices, None and ..., not by %.100s: for other "
-               "choices of elements copy it with to_numpy()",
-               Py_TYPE(key.ptr())->tp_name);
+[[noreturn]] void raise_no_key(nb::handle key, std::optional<nb::python_error> cause = {}) {
+  raise_type_error(cause,
+                   "an Array is indexed by integers, slices, None and ..., not by %.100s: for "
+                   "other choices of elements copy it with to_numpy()",
+                   Py_TYPE(key.ptr())->tp_name);
 }
 
 bool takes_axis(PyObject* key) noexcept { return key != Py_Ellipsis && key != Py_None; }
@@ -63,10 +63,7 @@ class view_maker {
 
 // The stride of an extent of 1 or less says nothing: a step of any size is one.
 void view_maker::take_slice(PyObject* key) {
-  Py_ssize_t start = 0, stop = 0, step = 0;
-  if (PySlice_Unpack(key, &start, &stop, &step) != 0) {
-    raise_set();
-  }
+  auto [start, stop, step] = to_slice(key);
   const auto length = PySlice_AdjustIndices(extent(), &start, &stop, step);
   if (length != 0) {
     move_by(start);
@@ -107,9 +104,10 @@ void require_room(std::size_t ndim) {
 
 std::int64_t to_position(nb::handle index, std::int64_t extent, std::size_t axis) {
   if (!PyLong_CheckExact(index.ptr())) {
-    const nb::object number = as_integer(index);
+    std::optional<nb::python_error> cause;
+    const nb::object number = as_integer(index, &cause);
     if (!number.is_valid()) {
-      raise_no_key(index);
+      raise_no_key(index, std::move(cause));
     }
     return to_position(number, extent, axis);
   }

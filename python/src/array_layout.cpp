@@ -143,8 +143,9 @@ shared_layout dense_layout(array_numbers shape, const element_type& type) {
     return std::make_shared<const typed_layout>(
         array_layout{std::move(shape), std::move(strides), type.item, &type});
   } catch (const too_far&) {
-    raise_python(PyExc_OverflowError, "an array of shape %R and dtype %s does not fit in 63 bits",
-                 to_tuple(shape).ptr(), type.name);
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "an array of shape %R and dtype %s does not fit in 63 bits", to_tuple(shape).ptr(),
+                 type.name);
   }
 }
 
@@ -171,11 +172,13 @@ void require_whole_elements(const void* first, const typed_layout& layout, const
 array_numbers to_shape(nb::handle given) {
   constexpr std::size_t k_most = PyBUF_MAX_NDIM;
   array_numbers shape;
-  if (const nb::object one = as_integer(given); one.is_valid()) {
+  std::optional<nb::python_error> cause;
+  if (const nb::object one = as_integer(given, &cause); one.is_valid()) {
     shape.push_back(static_cast<std::int64_t>(to_size(one, "shape")));
     return shape;
   }
-  const nb::object all = to_tuple_of(given, "shape must be an integer or a sequence of integers");
+  const nb::object all =
+      to_tuple_of(given, "shape must be an integer or a sequence of integers", std::move(cause));
   for (nb::handle each : all) {
     shape.push_back(static_cast<std::int64_t>(to_size(each, "extent")));
   }

@@ -9,9 +9,9 @@
 
 namespace isthmus::python {
 
-// Numbers that reach beyond any address: Python's OverflowError.
-struct too_far final : std::overflow_error {
-  too_far() : overflow_error{"the array reaches beyond 63 bits"} {}
+// Numbers that reach beyond any address: Python's ValueError.
+struct too_far final : std::length_error {
+  too_far() : length_error{"the array reaches beyond 63 bits"} {}
 };
 
 // A type that array libraries know, in this machine's order of bytes. There is one object of each,

@@ -72,8 +72,8 @@ nb::object make_empty(const array_request& request, const model& like, const ele
                     : from != nullptr   ? from->kind
                                         : like.kind;
   nb::object queue = queue_for(request, like, from);
-  auto layout = layout_to_allocate(kind, *nb::inst_ptr<python::queue>(queue),
-                                   [&] { return layout_for(request, like, type); });
+  auto layout = size_to_allocate(kind, nb::inst_ptr<python::queue>(queue)->device_object,
+                                 [&] { return layout_for(request, like, type); });
   nb::object chain;  // till the memory keeps it
   if (given(request.fallback)) {
     chain = with_fallback(request, kind, queue);
@@ -125,7 +125,10 @@ const element_type& type_of_value(nb::handle value) {
   if (overflow == 0) {
     return to_element_type(reinterpret_cast<PyObject*>(&PyLong_Type));
   }
-  const nb::object like = nb::module_::import_("numpy").attr("asarray")(value);
+  if (const auto* type = type_told_by(value, "fill_value")) {
+    return *type;
+  }
+  const nb::object like = numpy_array_of(value);
   if (PyLong_Check(value.ptr()) == 0 && like.attr("dtype").attr("kind").equal(nb::str("O"))) {
     raise_python(
         PyExc_TypeError,
@@ -262,7 +265,7 @@ std::size_t widen(adoption& what, nb::handle whole) {
 
 // None where the object has no interface.
 nb::object array_from_interface(nb::handle object, nb::handle whole) {
-  auto told = read_interface(object);
+  auto told = read_interface(object, access::write);
   if (!told) {
     return nb::none();
   }

@@ -20,7 +20,8 @@ shared_layout layout_along(array_numbers shape, const element_type& type, const 
   for (auto axis = axes.rbegin(); axis != axes.rend(); ++axis) {
     strides[*axis] = step;
     if (__builtin_mul_overflow(step, std::max<std::int64_t>(shape[*axis], 1), &step)) {
-      raise_python(PyExc_OverflowError, "an array of shape %R and dtype %s does not fit in 63 bits",
+      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                   "an array of shape %R and dtype %s does not fit in 63 bits",
                    to_tuple(shape).ptr(), type.name);
     }
   }

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "arguments.hpp"
+#include "array_sides.hpp"
 #include "cuda_streams.hpp"
 #include "current.hpp"
 
@@ -31,8 +32,7 @@ std::optional<array_layout> layout_told_by(nb::handle like, const element_type& 
 
 model model_of_numpys(nb::handle given) {
   const bool tells = nb::hasattr(given, "shape") && nb::hasattr(given, "dtype");
-  const nb::object like =
-      tells ? nb::borrow(given) : nb::module_::import_("numpy").attr("asarray")(given);
+  const nb::object like = tells ? nb::borrow(given) : numpy_array_of(given);
   const auto& type = to_element_type(nb::object(like.attr("dtype")));
   model made{like.attr("shape"), nullptr, &type};
   made.lies = layout_told_by(like, type);
@@ -72,7 +72,7 @@ model model_of(nb::handle prototype) {
     return {nb::int_(bytes->nbytes), nullptr, &byte_type(), bytes->queue_object, bytes->kind};
   }
   if (PyType_Check(prototype.ptr()) == 0 && !is_numpys_array(prototype)) {
-    if (auto told = read_interface(prototype)) {
+    if (auto told = read_interface(prototype, access::read)) {
       return model_of_interface(*std::move(told));
     }
   }

@@ -4,6 +4,7 @@
 
 #include "arguments.hpp"
 #include "array_axes.hpp"
+#include "array_values.hpp"
 #include "dtype.hpp"
 #include "read_only.hpp"
 
@@ -103,7 +104,7 @@ std::optional<array_side> find_side(nb::handle object, access wanted, const char
   if (PyType_Check(object.ptr()) != 0) {
     return {};
   }
-  if (const auto told = read_interface(object)) {
+  if (const auto told = read_interface(object, wanted)) {
     return foreign_side(object, *told, wanted, role);
   }
   if (refused) {
@@ -167,23 +168,22 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
   nb::raise_from(failed, PyExc_TypeError, "the source has a value that is none of %s", into.name);
 }
 
-nb::object numpy_array_of(nb::handle object, const element_type& into, conversion as) {
-  const nb::object asarray = nb::module_::import_("numpy").attr("asarray");
-  const nb::object array = asarray(object);
+nb::object numpy_array_for(nb::handle object, const element_type& into, conversion as) {
+  const nb::object array = numpy_array_of(object);
   const nb::object kind = array.attr("dtype").attr("kind");  // one letter
   if (!reads_again(object, PyUnicode_READ_CHAR(kind.ptr(), 0), into, as)) {
     return array;
   }
   try {
     const bool has_numpys = into.dtype != ISTHMUS_BFLOAT16;  // which the package ml_dtypes adds
-    return has_numpys ? asarray(object, require_numpy_dtype(into)) : asarray(object, "float64");
+    return numpy_array_of(object, has_numpys ? require_numpy_dtype(into) : nb::str("float64"));
   } catch (nb::python_error& failed) {
     raise_conversion(failed, into);
   }
 }
 
 array_side numpy_side(nb::handle object, const element_type& into, conversion as) {
-  const nb::object array = numpy_array_of(object, into, as);
+  const nb::object array = numpy_array_for(object, into, as);
   const nb::object dtype = array.attr("dtype");
   const nb::object native = dtype.attr("newbyteorder")("=");
   static_cast<void>(to_element_type(native));  // TypeError, with the reason
@@ -224,6 +224,25 @@ array_side to_side(nb::handle object, access wanted, const char* role) {
 array_side to_source(nb::handle object, const element_type& into, conversion as) {
   auto found = find_side(object, access::read, "source");
   return found && found->layout.type != nullptr ? std::move(*found) : numpy_side(object, into, as);
+}
+
+const element_type* type_told_by(nb::handle object, const char* role) {
+  const auto found = find_side(object, access::read, role);
+  return found ? found->layout.type : nullptr;
+}
+
+nb::object numpy_array_of(nb::handle object, nb::handle dtype) {
+  return nb::module_::import_("isthmus._host_arrays").attr("host_array")(object, dtype);
+}
+
+nb::object only_number(array_side& of) {
+  const auto& type = *of.layout.type;
+  alignas(16) std::byte element[32];
+  place into;
+  into.raw.pointer = element;
+  into.nbytes = type.item;
+  copy_places(into, of.where, type.item);
+  return to_number(element, type);
 }
 
 void warn_of_lost_parts(const element_type& from, const element_type& to) {

@@ -33,6 +33,13 @@ enum class conversion {
 // `assign` TypeError for complex numbers as real ones and ValueError for NaN as an integer.
 [[nodiscard]] array_side to_source(nb::handle object, const element_type& into, conversion as);
 
+// The type of what `to_side` takes, without a view of its elements for writing; nullptr for all
+// else.
+[[nodiscard]] const element_type* type_told_by(nb::handle object, const char* role);
+// By numpy.asarray, also of lists of other libraries' arrays, of which it takes none itself.
+// ValueError for an __array_interface__ with numbers that cannot be.
+[[nodiscard]] nb::object numpy_array_of(nb::handle object, nb::handle dtype = nb::none());
+
 // As NumPy, warns of elements that lose their imaginary part (ComplexWarning), at the caller's line
 // outside of this package; throws where the warning is an error.
 void warn_of_lost_parts(const element_type& from, const element_type& to);
@@ -42,6 +49,8 @@ void require_copyable(const array_layout& to, const array_layout& from, isthmus_
 // Pre: the above holds.
 [[nodiscard]] nb::object copy_sides(array_side& to, array_side& from, isthmus_casting_t casting,
                                     const operation_arguments& how);
+// The one element of an array of no dimensions, once what is pending on it has ended.
+[[nodiscard]] nb::object only_number(array_side& of);
 // Array.fill's: sets every element to a number, or to the one element of an array.
 [[nodiscard]] nb::object fill_array(nb::handle array, nb::handle value,
                                     const operation_arguments& how);

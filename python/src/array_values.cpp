@@ -105,7 +105,7 @@ element_value float_value(nb::handle number, const element_type& into, isthmus_c
     raise_no_value(number, into);
   }
   if (into.kind == 'i' || into.kind == 'u') {
-    const nb::object whole = nb::steal(PyNumber_Long(number.ptr()));
+    const nb::object whole = nb::steal(PyLong_FromDouble(PyFloat_AS_DOUBLE(number.ptr())));
     if (!whole.is_valid()) {
       raise_set();
     }
@@ -117,13 +117,14 @@ element_value float_value(nb::handle number, const element_type& into, isthmus_c
 
 element_value complex_value(nb::handle number, const element_type& into,
                             isthmus_casting_t casting) {
+  const Py_complex value = PyComplex_AsCComplex(number.ptr());
   if (into.kind == 'b' && casting == ISTHMUS_CASTING_UNSAFE) {
-    return make_value(is_true(number), boolean());
+    return make_value(value.real != 0 || value.imag != 0, boolean());
   }
   if (into.kind != 'c') {
     raise_no_value(number, into);
   }
-  return make_value(PyComplex_AsCComplex(number.ptr()), complex128());
+  return make_value(value, complex128());
 }
 
 // One of NumPy's own, of which there can be none before NumPy is imported.
@@ -159,7 +160,7 @@ bool is_array(nb::handle object) {
     return true;
   }
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
-  for (const char* each : {"__dlpack__", "__array__", "__array_interface__",
+  for (const char* each : {"__dlpack__", "__array__", "__array_interface__", "__array_struct__",
                            "__sycl_usm_array_interface__", "__cuda_array_interface__"}) {
     // First of the type: properties do not run then.
     if (PyObject_HasAttrString(type, each) != 0 ||
@@ -168,21 +169,6 @@ bool is_array(nb::handle object) {
     }
   }
   return false;
-}
-
-// Not valid for what is no integer, and where its own __index__ raises: it is another's error.
-nb::object integer_of(nb::handle number) {
-  if (PyIndex_Check(number.ptr()) == 0) {
-    return {};
-  }
-  nb::object index = nb::steal(PyNumber_Index(number.ptr()));
-  if (!index.is_valid()) {
-    if (PyErr_ExceptionMatches(PyExc_Exception) == 0) {
-      raise_set();
-    }
-    PyErr_Clear();
-  }
-  return index;
 }
 
 // -- from elements --------------------------------------------------------------------------------
@@ -289,7 +275,7 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
   if (!is_of_numpy && is_array(number)) {
     return {};  // of no dimensions it says that it is an integer: it keeps its type
   }
-  if (const nb::object integer = integer_of(number); integer.is_valid()) {
+  if (const nb::object integer = as_integer(number); integer.is_valid()) {
     return integer_value(integer, into);
   }
   return is_of_numpy ? std::optional{numpy_value(number, into, casting)} : std::nullopt;

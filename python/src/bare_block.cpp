@@ -6,6 +6,7 @@
 #include "gil.hpp"
 #include "interruptible.hpp"
 #include "resources.hpp"
+#include "sizes.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -53,7 +54,9 @@ void init_block(bare_block* self, nb::handle from, nb::handle on, nb::handle nby
   if (queue == nullptr) {
     raise_python(PyExc_TypeError, "queue must be a Queue, not %.100s", Py_TYPE(on.ptr())->tp_name);
   }
-  new (self) bare_block{require_resource(from, "resource"), *queue, to_size(nbytes, "nbytes")};
+  const auto& resource = require_resource(from, "resource");
+  new (self)
+      bare_block{resource, *queue, to_allocation_size(nbytes, "nbytes", resource.kind, *queue)};
 }
 
 }  // namespace

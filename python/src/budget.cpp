@@ -37,11 +37,13 @@ nb::object budget_repr(const budget& self) {
 
 std::uint64_t to_bytes(nb::handle value, const char* what, nb::handle where, isthmus_kind_t kind) {
   if (PyUnicode_Check(value.ptr()) == 0) {
-    if (!as_integer(value).is_valid()) {
-      raise_python(PyExc_TypeError, "%s must be an integer of bytes, or text as \"2GiB\", not %R",
-                   what, value.ptr());
+    std::optional<nb::python_error> cause;
+    const nb::object number = as_integer(value, &cause);
+    if (!number.is_valid()) {
+      raise_type_error(cause, "%s must be an integer of bytes, or text as \"2GiB\", not %R", what,
+                       value.ptr());
     }
-    return to_size(value, what);
+    return to_size(number, what);
   }
   const char* const text = utf8_of(value);
   std::uint64_t bytes = 0;

@@ -93,10 +93,7 @@ nb::object slice_of(nb::handle self, nb::handle key) {
         "memoryview(buf) where the host can touch it, or tobytes()",
         Py_TYPE(key.ptr())->tp_name);
   }
-  Py_ssize_t start = 0, stop = 0, step = 0;
-  if (PySlice_Unpack(key.ptr(), &start, &stop, &step) != 0) {
-    raise_set();
-  }
+  auto [start, stop, step] = to_slice(key);
   if (step != 1) {
     raise_python(PyExc_ValueError, "slices of a Buffer have step 1, not %zd", step);
   }

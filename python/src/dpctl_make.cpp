@@ -99,7 +99,7 @@ nb::object make_new(PyTypeObject* type, isthmus_kind_t kind, std::size_t nbytes,
 }
 
 std::int64_t alignment_in(nb::handle given) {
-  return given.is_valid() ? to_alignment(to_integer(given, "alignment")) : 0;
+  return given.is_valid() ? to_ssize(given, "alignment") : 0;
 }
 
 bool is_copy_asked(const memory_arguments& asked) {
@@ -203,7 +203,7 @@ nb::object memory_in(nb::handle object) {
   if (is_dpctls(object) && dpctl_block_of(as_dpctl(object)) != nullptr) {
     return memory_of(as_dpctl(object));
   }
-  auto told = read_interface(object);
+  auto told = read_interface(object, access::write);
   if (!told) {
     raise_python(PyExc_ValueError,
                  "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",

@@ -28,8 +28,19 @@ std::int64_t to_c_integer(nb::handle given, const char* name, std::int64_t least
   return told;
 }
 
+std::int64_t to_ssize(nb::handle given, const char* name) {
+  const nb::object number = to_integer(given, name);
+  int overflow = 0;
+  const auto told = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+  if (overflow != 0) {
+    raise_python(PyExc_OverflowError, "%s of %U does not fit in 63 bits", name,
+                 shown_integer(number).ptr());
+  }
+  return told;
+}
+
 std::size_t to_positive_size(nb::handle given) {
-  const auto nbytes = to_int64(given, "nbytes");
+  const auto nbytes = to_ssize(given, "nbytes");
   if (nbytes <= 0) {
     raise_python(PyExc_ValueError, "the number of bytes must be positive, not %lld",
                  static_cast<long long>(nbytes));

@@ -233,6 +233,29 @@ void raise_python(PyObject* type, const char* format, ...) {
 
 void raise_set() { throw nb::python_error(); }
 
+nb::python_error take_foreign_error() {
+  nb::python_error failed;
+  if (!failed.matches(PyExc_Exception) || failed.matches(PyExc_MemoryError) ||
+      failed.matches(base_error)) {
+    throw failed;
+  }
+  return failed;
+}
+
+void raise_type_error(std::optional<nb::python_error>& cause, const char* format, ...) {
+  va_list values;
+  va_start(values, format);
+  const nb::object text = nb::steal(PyUnicode_FromFormatV(format, values));
+  va_end(values);
+  if (!text.is_valid()) {
+    raise_set();
+  }
+  if (cause) {
+    nb::raise_from(*cause, PyExc_TypeError, "%U", text.ptr());
+  }
+  raise_python(PyExc_TypeError, "%U", text.ptr());
+}
+
 void bind_errors(nb::module_& module) {
   base_error = PyErr_NewExceptionWithDoc(
       name_in(module, "Error").c_str(),

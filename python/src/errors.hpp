@@ -3,6 +3,7 @@
 
 #include "common.hpp"
 
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -46,6 +47,12 @@ class carrying {
 [[noreturn]] void raise_python(PyObject* type, const char* format, ...);
 // Throws what is set on this thread.
 [[noreturn]] void raise_set();
+// What code of another library raised, which is set on this thread: no error of ours, so that the
+// caller drops it or makes it the cause of its own. MemoryError, an isthmus.Error and what is no
+// Exception, as KeyboardInterrupt, are thrown on.
+[[nodiscard]] nb::python_error take_foreign_error();
+// As raise_python, with TypeError; `cause`, if there is one, is its __cause__.
+[[noreturn]] void raise_type_error(std::optional<nb::python_error>& cause, const char* format, ...);
 
 // isthmus.Error's subclass for a code; borrowed.
 [[nodiscard]] PyObject* error_type(isthmus_status_t status) noexcept;
@@ -64,8 +71,8 @@ PyObject* result_of(Body body) noexcept {
     failed.restore();
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
-  } catch (const std::overflow_error& failed) {
-    PyErr_SetString(PyExc_OverflowError, failed.what());
+  } catch (const std::length_error& failed) {
+    PyErr_SetString(PyExc_ValueError, failed.what());
   } catch (const std::exception& failed) {
     PyErr_SetString(PyExc_RuntimeError, failed.what());
   }

@@ -107,6 +107,7 @@ class interface_reader {
 
   void check_version() const;
   void read_data(adoption& into) const;
+  [[nodiscard]] bool to_flag(nb::handle value) const;
   [[nodiscard]] nb::object sycl_queue(const void* pointer) const;
   [[nodiscard]] nb::object cuda_queue(const void* pointer) const;
   void read_layout(told_interface& told) const;
@@ -128,10 +129,11 @@ void interface_reader::check_version() const {
   if (!version.is_valid()) {
     raise_python(PyExc_ValueError, "%s has no version: it must be %s", protocol_, known);
   }
-  const nb::object number = as_integer(version);
+  std::optional<nb::python_error> cause;
+  const nb::object number = as_integer(version, &cause);
   if (!number.is_valid()) {
-    raise_python(PyExc_TypeError, "version of %s must be the integer %s, not %R", protocol_, known,
-                 version.ptr());
+    raise_type_error(cause, "version of %s must be the integer %s, not %R", protocol_, known,
+                     version.ptr());
   }
   const bool is_known = is_sycls() ? number.equal(nb::int_(1))
                                    : number.equal(nb::int_(2)) || number.equal(nb::int_(3));
@@ -150,7 +152,17 @@ void interface_reader::read_data(adoption& into) const {
   const nb::object pointer = data[0];
   const nb::object flag = data[1];
   into.pointer = to_pointer(pointer, "data pointer");
-  into.read_only = is_true(flag);
+  into.read_only = to_flag(flag);
+}
+
+bool interface_reader::to_flag(nb::handle value) const {
+  const int told = PyObject_IsTrue(value.ptr());
+  if (told < 0) {
+    std::optional<nb::python_error> cause{take_foreign_error()};
+    raise_type_error(cause, "the read-only flag of %s must be True or False, not %.100s", protocol_,
+                     Py_TYPE(value.ptr())->tp_name);
+  }
+  return told != 0;
 }
 
 nb::object interface_reader::sycl_queue(const void* pointer) const {
@@ -210,16 +222,16 @@ nb::object interface_reader::cuda_queue(const void* pointer) const {
 }
 
 std::int64_t interface_reader::to_int64(nb::handle value, const char* what) const {
-  const nb::object index = as_integer(value);
+  std::optional<nb::python_error> cause;
+  const nb::object index = as_integer(value, &cause);
   if (!index.is_valid()) {
-    raise_python(PyExc_TypeError, "%s of %s must be integers, not %R", what, protocol_,
-                 value.ptr());
+    raise_type_error(cause, "%s of %s must be integers, not %R", what, protocol_, value.ptr());
   }
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
   if (overflow != 0) {
-    raise_python(PyExc_OverflowError, "%s of %s: %R does not fit in 63 bits", what, protocol_,
-                 index.ptr());
+    raise_python(PyExc_ValueError, "%s of %s: %U does not fit in 63 bits", what, protocol_,
+                 shown_integer(index).ptr());
   }
   return number;
 }
@@ -321,12 +333,13 @@ void interface_reader::read_layout(told_interface& told) const {
 }  // namespace
 
 // What a property raises, but that there is none, is told: PyTorch's says what to do.
-std::optional<told_interface> read_interface(nb::handle object) {
+std::optional<told_interface> read_interface(nb::handle object, access wanted) {
   for (const char* each : {k_sycls, k_cudas}) {
     const nb::object entries = nb::steal(PyObject_GetAttrString(object.ptr(), each));
     if (entries.is_valid()) {
       auto told = interface_reader{object, each, entries}.read();
-      told.what.read_only = told.what.read_only || says_read_only(object);
+      told.what.read_only =
+          told.what.read_only || (wanted == access::write && is_read_only_by_any(object));
       return told;
     }
     if (PyErr_ExceptionMatches(PyExc_AttributeError) == 0) {

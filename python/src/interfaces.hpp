@@ -9,6 +9,9 @@
 
 namespace isthmus::python {
 
+// Memory that is to be adopted may be written later on.
+enum class access { read, write };
+
 struct told_interface {
   adoption what{};  // the box around all elements, one at least; kind UNKNOWN: as the driver tells
   bool empty = false;  // there are no elements
@@ -20,12 +23,13 @@ struct told_interface {
   nb::object typestr{};
 };
 
-// Nothing if it has none of them; SYCL's is read if it has both. Pre: no Python error is set.
+// Nothing if it has none of them; SYCL's is read if it has both. Where the memory is `wanted` for
+// writing, it is read-only if any protocol of the object says so. Pre: no Python error is set.
 //
 // Checks, in this order, version, data, syclobj or stream and mask, shape, typestr, strides, offset
 // (SYCL's alone). ValueError for values that cannot be, TypeError for types; the pointer itself is
 // checked by adoption.
-[[nodiscard]] std::optional<told_interface> read_interface(nb::handle object);
+[[nodiscard]] std::optional<told_interface> read_interface(nb::handle object, access wanted);
 // Of memory that the queue's context knows; UNKNOWN for other memory.
 [[nodiscard]] isthmus_kind_t kind_on(const queue& on, const void* pointer);
 // A Buffer over what the interface of `object` tells, which it keeps alive.

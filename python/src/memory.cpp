@@ -37,8 +37,8 @@ void construct_new(buffer* self, isthmus_kind_t kind, nb::handle size, nb::handl
   int overflow = 0;
   const long long number = PyLong_AsLongLongAndOverflow(nbytes.ptr(), &overflow);
   if (overflow < 0 || (overflow == 0 && number <= 0)) {
-    raise_python(PyExc_ValueError, "nbytes must be positive, not %R: isthmus.Buffer may have none",
-                 nbytes.ptr());
+    raise_python(PyExc_ValueError, "nbytes must be positive, not %U: isthmus.Buffer may have none",
+                 shown_integer(nbytes).ptr());
   }
   nb::object on = to_queue(given_or_invalid(queue), nb::handle{});
   const auto size_given = to_allocation_size(nbytes, "nbytes", kind, *queue_of(on));
@@ -66,7 +66,7 @@ nb::object source_of(nb::handle other) {
   if (buffer_of(other) != nullptr) {
     return nb::borrow(other);
   }
-  auto told = read_interface(other);
+  auto told = read_interface(other, access::write);
   if (!told) {
     raise_python(PyExc_ValueError,
                  "%.100s is no size, no memory object and has no __sycl_usm_array_interface__",

@@ -30,7 +30,7 @@ sizes dense(const sizes& shape, std::size_t item) {
   return strides;
 }
 
-// From the first byte to the end of the last; OverflowError where that is past any address.
+// From the first byte to the end of the last; OutOfRangeError where that is past any address.
 std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item,
                       const char* role) {
   std::size_t end = item;
@@ -41,7 +41,7 @@ std::size_t extent_of(const sizes& shape, const sizes& strides, std::size_t item
     std::size_t reach = 0;
     if (__builtin_mul_overflow(shape[i] - 1, strides[i], &reach) ||
         __builtin_add_overflow(end, reach, &end)) {
-      raise_python(PyExc_OverflowError,
+      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
                    "%zu elements %zu bytes apart in the %s do not fit in 64 bits", shape[i],
                    strides[i], role);
     }
@@ -129,7 +129,8 @@ array to_array(const nd_request& what, const side& to, const side& from) {
   std::size_t all = made.item;
   for (const auto extent : made.shape) {
     if (__builtin_mul_overflow(all, std::max<std::size_t>(extent, 1), &all)) {
-      raise_python(PyExc_OverflowError, "an array of that shape does not fit in 64 bits");
+      raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                   "an array of that shape does not fit in 64 bits");
     }
   }
   return made;

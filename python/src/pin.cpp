@@ -62,11 +62,13 @@ nb::object pin_memory(nb::handle array, nb::handle nbytes, nb::handle device, nb
   drain_deferred();
   const bool only_read = to_flag(read_only, "read_only");
   nb::object where = to_device(device);
-  const bool is_address = as_integer(array).is_valid();
+  std::optional<nb::python_error> cause;
+  const bool is_address = as_integer(array, &cause).is_valid();
   if (!is_address && (!nbytes.is_none() || !owner.is_none())) {
-    raise_python(PyExc_TypeError,
-                 "nbytes and owner belong to an address: %.100s knows its size, and is kept itself",
-                 Py_TYPE(array.ptr())->tp_name);
+    raise_type_error(cause,
+                     "nbytes and owner belong to an address: %.100s knows its size, and is kept "
+                     "itself",
+                     Py_TYPE(array.ptr())->tp_name);
   }
   const auto what = is_address ? memory_at(array, nbytes, owner) : memory_of(array);
   isthmus_pin_t* made = nullptr;

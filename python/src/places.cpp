@@ -122,7 +122,7 @@ place host_place(nb::handle object, access wanted, const char* role) {
   auto& view = made.memory->view;
   if (!take_view(object, wanted == access::write ? PyBUF_WRITABLE : 0, view)) {
     nb::python_error refused;  // CuPy's arrays have the buffer protocol, to refuse it
-    if (const auto told = read_interface(object)) {
+    if (const auto told = read_interface(object, wanted)) {
       return dense_foreign_place(object, *told, wanted, role);
     }
     refused.restore();
@@ -237,6 +237,9 @@ std::optional<array_place> to_array_place(nb::handle object, access wanted, cons
     PyErr_Clear();
     return {};
   }
+  if (wanted == access::write && is_locked_elsewhere(object)) {
+    raise_read_only(object, role);
+  }
   refuse_references(view, role);
   made.layout = layout_of(view);
   require_forward(made.layout, role);
@@ -262,7 +265,7 @@ place to_place(nb::handle object, access wanted, const char* role) {
   if (PyObject_CheckBuffer(object.ptr()) != 0) {
     return host_place(object, wanted, role);
   }
-  if (const auto told = read_interface(object)) {
+  if (const auto told = read_interface(object, wanted)) {
     return dense_foreign_place(object, *told, wanted, role);
   }
   raise_python(PyExc_TypeError,

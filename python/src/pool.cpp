@@ -8,6 +8,7 @@
 #include "interruptible.hpp"
 #include "pressure.hpp"
 #include "resources.hpp"
+#include "sizes.hpp"
 
 namespace isthmus::python {
 namespace {
@@ -38,8 +39,7 @@ std::uint64_t to_decay(nb::handle seconds) {
   if (seconds.is_none()) {
     return 0;
   }
-  const auto given = PyFloat_AsDouble(seconds.ptr());
-  if (!(given > 0) && PyErr_Occurred() == nullptr) {
+  if (!(to_seconds(seconds, "decay") > 0)) {
     raise_python(PyExc_ValueError, "decay must be above 0 seconds, or None for never, not %R",
                  seconds.ptr());
   }
@@ -68,7 +68,8 @@ struct pool_arguments {
   [[nodiscard]] isthmus_pool_options_t options(nb::handle where, isthmus_kind_t kind) const {
     isthmus_pool_options_t options{};
     options.struct_size = sizeof options;
-    options.initial_bytes = to_bytes(initial_bytes, "initial_bytes", where, kind);
+    options.initial_bytes = size_to_allocate(
+        kind, where, [&] { return to_bytes(initial_bytes, "initial_bytes", where, kind); });
     if (!growth_bytes.is_none()) {
       options.growth_bytes = to_bytes(growth_bytes, "growth_bytes", where, kind);
     }

@@ -3,14 +3,25 @@
 #include <cstring>
 
 #include "buffer.hpp"
+#include "dlpack.hpp"
 #include "errors.hpp"
 #include "typed_array.hpp"
 
 namespace isthmus::python {
 namespace {
 
+// The beginning of NumPy's PyArrayInterface, which a capsule without a name holds.
+struct array_struct {
+  int two;  // 2 where it is one
+  int ndim;
+  char kind;
+  int item, flags;
+};
+constexpr int k_writeable = 0x0400;  // NPY_ARRAY_WRITEABLE
+
 void forget_exception() {
-  if (PyErr_ExceptionMatches(PyExc_Exception) == 0) {
+  if (PyErr_ExceptionMatches(PyExc_Exception) == 0 ||
+      PyErr_ExceptionMatches(PyExc_MemoryError) != 0) {
     raise_set();
   }
   PyErr_Clear();
@@ -49,14 +60,60 @@ bool is_entry_read_only(nb::handle object, const char* protocol) {
   return is_read_only > 0;
 }
 
+bool is_struct_read_only(nb::handle object) {
+  const nb::object capsule = nb::steal(PyObject_GetAttrString(object.ptr(), "__array_struct__"));
+  if (!capsule.is_valid()) {
+    forget_exception();
+    return false;
+  }
+  if (PyCapsule_IsValid(capsule.ptr(), nullptr) == 0) {
+    return false;
+  }
+  const auto* told = static_cast<const array_struct*>(PyCapsule_GetPointer(capsule.ptr(), nullptr));
+  return told->two == 2 && (told->flags & k_writeable) == 0;
+}
+
+bool is_flag_set(nb::handle capsule) {
+  if (PyCapsule_IsValid(capsule.ptr(), dlpack::k_versioned_name) == 0) {
+    return false;
+  }
+  const auto* lent = static_cast<const dlpack::managed_versioned*>(
+      PyCapsule_GetPointer(capsule.ptr(), dlpack::k_versioned_name));
+  return lent->version.major == 1 && (lent->flags & dlpack::k_read_only) != 0;
+}
+
+// The capsule is dropped unused, with which the producer has its memory back.
+bool is_loan_read_only(nb::handle object) {
+  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  if (PyObject_HasAttrString(type, "__dlpack__") == 0) {
+    return false;
+  }
+  try {
+    const auto where = dlpack::to_device(object.attr("__dlpack_device__")());
+    nb::dict request;
+    request["max_version"] = nb::make_tuple(1, 0);
+    if (where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_managed) {
+      request["stream"] = -1;  // no order is wanted
+    }
+    return is_flag_set(nb::object(object.attr("__dlpack__")(**request)));
+  } catch (nb::python_error& failed) {
+    failed.restore();
+    forget_exception();
+    return false;
+  }
+}
+
+bool is_ours(nb::handle object) {
+  return typed_array_of(object) != nullptr || buffer_of(object) != nullptr;
+}
+
 }  // namespace
 
 bool says_read_only(nb::handle object) {
-  if (PyCapsule_CheckExact(object.ptr()) != 0 || typed_array_of(object) != nullptr ||
-      buffer_of(object) != nullptr) {
+  if (PyCapsule_CheckExact(object.ptr()) != 0 || is_ours(object)) {
     return false;
   }
-  if (is_view_read_only(object)) {
+  if (is_view_read_only(object) || is_struct_read_only(object)) {
     return true;
   }
   for (const char* each :
@@ -68,11 +125,21 @@ bool says_read_only(nb::handle object) {
   return false;
 }
 
+bool is_read_only_by_any(nb::handle object) {
+  return says_read_only(object) || (!is_ours(object) && is_loan_read_only(object));
+}
+
 bool is_locked_elsewhere(nb::handle object) {
-  const bool is_numpys = std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0;
+  if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0) {
+    return false;
+  }
   const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
-  return !is_numpys && PyObject_HasAttrString(type, "__array_interface__") != 0 &&
-         says_read_only(object);
+  for (const char* each : {"__array_interface__", "__array_struct__", "__dlpack__"}) {
+    if (PyObject_HasAttrString(type, each) != 0) {
+      return is_read_only_by_any(object);
+    }
+  }
+  return false;
 }
 
 }  // namespace isthmus::python

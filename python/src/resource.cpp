@@ -334,7 +334,7 @@ void bind_resource(nb::module_& module) {
       nb::sig("def query(pointer: int, *, context: Context | None = None) -> PointerInfo"),
       "What is known of an address, an inner one too: all of a buffer's block is that buffer's.\n"
       "What the library does not know the driver of `context` is asked for, if one is given, and\n"
-      "memory of other contexts is then unknown. Raises OverflowError for what is no address.");
+      "memory of other contexts is then unknown. Raises ValueError for what is no address.");
 }
 
 }  // namespace isthmus::python

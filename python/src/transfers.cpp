@@ -29,8 +29,8 @@ std::size_t extent_2d(std::size_t width, std::size_t height, std::size_t pitch, 
   std::size_t extent = 0;
   if (__builtin_mul_overflow(height - 1, pitch, &extent) ||
       __builtin_add_overflow(extent, width, &extent)) {
-    raise_python(PyExc_OverflowError, "%zu rows with a pitch of %zu bytes do not fit in 64 bits",
-                 height, pitch);
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "%zu rows with a pitch of %zu bytes do not fit in 64 bits", height, pitch);
   }
   return extent;
 }
@@ -46,9 +46,9 @@ pattern byte_pattern(nb::handle index) {
   if (overflow != 0 || byte < 0 || byte > 255) {
     raise_python(
         PyExc_ValueError,
-        "a fill by a number sets every byte: it must lie in 0..255, not %R; for wider values "
+        "a fill by a number sets every byte: it must lie in 0..255, not %U; for wider values "
         "pass their bytes, as numpy.float32(1) or (1000).to_bytes(4, 'little')",
-        index.ptr());
+        shown_integer(index).ptr());
   }
   pattern made{};
   made.bytes[0] = static_cast<char>(static_cast<unsigned char>(byte));
@@ -58,14 +58,15 @@ pattern byte_pattern(nb::handle index) {
 // An integer is one byte, everything else its own bytes. Arrays say that they are integers and are
 // not.
 pattern to_pattern(nb::handle value) {
-  if (const nb::object index = as_integer(value); index.is_valid()) {
+  std::optional<nb::python_error> cause;
+  if (const nb::object index = as_integer(value, &cause); index.is_valid()) {
     return byte_pattern(index);
   }
   pinned held;
   if (PyObject_GetBuffer(value.ptr(), &held.view, PyBUF_SIMPLE) != 0) {
     PyErr_Clear();
-    raise_python(PyExc_TypeError, "value must be an integer or bytes, not %.100s",
-                 Py_TYPE(value.ptr())->tp_name);
+    raise_type_error(cause, "value must be an integer or bytes, not %.100s",
+                     Py_TYPE(value.ptr())->tp_name);
   }
   const auto length = held.view.len;
   if (length != 1 && length != 2 && length != 4 && length != 8 && length != 16) {
@@ -165,7 +166,8 @@ nb::object advise(const part_request& what, nb::handle advice, const operation_a
   part of = to_part(what);
   const auto number = to_size(advice, "advice");
   if (number > UINT32_MAX) {
-    raise_python(PyExc_OverflowError, "advice of %zu does not fit in 32 bits", number);
+    raise_python(error_type(ISTHMUS_ERROR_INVALID_ARGUMENT),
+                 "advice of %zu does not fit in 32 bits", number);
   }
   return run_operation({how, of.nbytes, false, {&of.where, nullptr}},
                        [&](const isthmus_operation_t* with, isthmus_event_t** event) {

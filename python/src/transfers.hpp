@@ -37,7 +37,6 @@ struct place {
   nb::object keep;                   // what else is to live
 };
 
-enum class access { read, write };
 // Buffer, buffer protocol, one of interfaces.hpp. TypeError for anything else, ValueError
 // for what is not contiguous, ReadOnlyError for a destination that cannot be written.
 [[nodiscard]] place to_place(nb::handle object, access wanted, const char* role);

@@ -38,8 +38,8 @@ shared_layout to_layout(nb::handle shape, nb::handle dtype, nb::handle strides) 
   try {
     return std::make_shared<const typed_layout>(std::move(made));
   } catch (const too_far&) {
-    raise_python(PyExc_OverflowError, "shape %R with strides %R reaches beyond 63 bits",
-                 shape.ptr(), strides.ptr());
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE),
+                 "shape %R with strides %R reaches beyond 63 bits", shape.ptr(), strides.ptr());
   }
 }
 
@@ -198,7 +198,7 @@ void bind_typed_array(nb::module_& module) {
       "Raises OutOfRangeError where an element lies outside the buffer, TypeError for other "
       "types,\n"
       "ValueError for negative numbers, strides that fit neither shape nor type and elements that\n"
-      "are not aligned, OverflowError past 63 bits.\n\n"
+      "are not aligned, OutOfRangeError past 63 bits.\n\n"
       "array[1:3, ::-2], array[..., 0] and array[None] are views, array[2, 1] of a 2-d array is\n"
       "an element: read once the last operation that writes to it has ended, of shared and host\n"
       "kinds; of device kind inside isthmus.allow_scalar(). array[1:3] = 0 and array[...] = other\n"

@@ -32,8 +32,8 @@ nb::object copy_there(nb::handle object, const element_type& type, isthmus_casti
   const auto& of = *typed_array_of(object);
   array_layout packed{of.layout->shape, {}, type.item, &type};
   require_copyable(packed, *of.layout, casting);
-  auto layout = layout_to_allocate(where.kind, *queue_of(where.queue),
-                                   [&] { return dense_layout(std::move(packed.shape), type); });
+  auto layout = size_to_allocate(where.kind, queue_of(where.queue)->device_object,
+                                 [&] { return dense_layout(std::move(packed.shape), type); });
   nb::object made = make_fresh_array(std::move(layout), where.kind, where.queue);
   auto to = side_of(*typed_array_of(made), access::write, "destination");
   auto from = side_of(of, access::read, "source");

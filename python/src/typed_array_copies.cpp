@@ -226,6 +226,10 @@ nb::object fill_array(nb::handle array, nb::handle value, const operation_argume
     raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
                  to_tuple(from.layout.shape).ptr());
   }
+  const auto& type = *to.layout.type;
+  if (isthmus_can_cast(from.layout.type->dtype, type.dtype, ISTHMUS_CASTING_SAME_KIND) == 0) {
+    return fill_side(to, *to_value(only_number(from), type, ISTHMUS_CASTING_SAME_KIND), how);
+  }
   require_copyable(to.layout, from.layout, ISTHMUS_CASTING_SAME_KIND);
   return copy_sides(to, from, ISTHMUS_CASTING_SAME_KIND, how);
 }

@@ -135,13 +135,13 @@ nb::object squeeze(nb::handle object, nb::handle given) {
 
 nb::object expand(nb::handle object, nb::handle given) {
   const auto& of = *require_array(object, "x").layout;
-  const bool is_one = as_integer(given).is_valid();
-  const auto ndim = of.shape.size() + (is_one ? 1 : nb::len(given));
+  const nb::object all = to_axis_tuple(given);
+  const auto ndim = of.shape.size() + nb::len(all);
   if (ndim > PyBUF_MAX_NDIM) {
     raise_python(PyExc_ValueError, "an array has at most %d dimensions, not %zu", PyBUF_MAX_NDIM,
                  ndim);
   }
-  auto axes = to_axes(given, ndim);
+  auto axes = to_axes(all, ndim);
   std::sort(axes.begin(), axes.end());
   array_layout made = of;
   for (const auto axis : axes) {
@@ -171,7 +171,8 @@ nb::object broadcast_to(nb::handle object, nb::handle shape) {
   try {
     made = view_with(object, std::move(wide));
   } catch (const too_far&) {
-    raise_python(PyExc_OverflowError, "shape %R does not fit in 63 bits", shape.ptr());
+    raise_python(error_type(ISTHMUS_ERROR_OUT_OF_RANGE), "shape %R does not fit in 63 bits",
+                 shape.ptr());
   }
   typed_array_of(made)->is_locked = true;
   return made;

@@ -62,14 +62,14 @@ def test_types_of_no_array(host: Queue) -> None:
 
 
 def test_beyond_any_address(host: Queue) -> None:
-    with pytest.raises(OverflowError, match="63 bits"):
+    with pytest.raises(ValueError, match="63 bits"):
         isthmus.asarray(told(host, shape=(1 << 40, 1 << 40), strides=(0, 0)))
     wide = isthmus.broadcast_to(
         isthmus.empty((0, 1, 1), "u1", kind="host", queue=host), (0, 1 << 40, 1 << 40)
     )
     assert wide.T.shape == (1 << 40, 1 << 40, 0)
     assert (wide.size, wide.nbytes, wide[:, 1:].nbytes) == (0, 0, 0)
-    with pytest.raises(OverflowError):
+    with pytest.raises(isthmus.OutOfRangeError):
         isthmus.broadcast_to(isthmus.empty(1, "u1", kind="host", queue=host), (1 << 40, 1 << 40))
 
 

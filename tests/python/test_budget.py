@@ -89,7 +89,7 @@ def test_bad_limits(options: dict[str, object], error: type[Exception], told: st
         ((2.0,), TypeError, "integer"),
         (("1%", 7), TypeError, "."),
         (("1%", "host", "odd"), ValueError, "odd"),
-        ((2**64,), OverflowError, "63 bits"),
+        ((2**64,), ValueError, "63 bits"),
         ((), TypeError, "."),
     ],
     ids=str,

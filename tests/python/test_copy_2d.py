@@ -102,5 +102,5 @@ def test_past_the_end(q: Queue, kind: str, width: int, height: int, pitch: int) 
 @pytest.mark.parametrize(("height", "pitch"), [(2**40, 2**40), (2**62, 4), (2**32, 2**31)])
 def test_more_than_an_address_can_span(q: Queue, height: int, pitch: int) -> None:
     buffer = Buffer(1000, kind=q.device.kinds[0], queue=q)
-    with pytest.raises((OverflowError, isthmus.OutOfRangeError)):
+    with pytest.raises(isthmus.OutOfRangeError):
         buffer.copy_from_2d(bytes(1000), 1, height, pitch=pitch)

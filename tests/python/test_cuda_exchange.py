@@ -330,7 +330,7 @@ def test_no_order(queue: Queue) -> None:
 def test_streams_that_are_none(queue: Queue, stream: object, message: str) -> None:
     lent = filled(DATA, kind="device", queue=queue)
     before = live()[0]
-    with pytest.raises((BufferError, TypeError, OverflowError, ValueError), match=message):
+    with pytest.raises((BufferError, TypeError, ValueError), match=message):
         lent.__dlpack__(stream=stream)
     assert live()[0] == before
 

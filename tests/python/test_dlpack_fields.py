@@ -311,7 +311,7 @@ def entries(draw: Any) -> dict[str, Any]:
 def test_any_entries_of_sycls_interface(told: dict[str, Any]) -> None:
     try:
         got = isthmus.asarray(Told("__sycl_usm_array_interface__", told), copy=False)
-    except (*REFUSALS, TypeError, OverflowError, isthmus.Error):
+    except (*REFUSALS, TypeError, isthmus.Error):
         return
     steps = [s for s, n in zip(got.strides, got.shape, strict=True) if n > 1]
     assert got.shape == tuple(told["shape"])

@@ -155,5 +155,5 @@ def test_advise(q: Queue, kind: str) -> None:
         return
     buffer.advise(0)
     q.mem_advise(buffer, 0, 1)
-    with pytest.raises(OverflowError):
+    with pytest.raises(isthmus.InvalidArgumentError):
         buffer.advise(2**32)

@@ -39,7 +39,7 @@ def test_no_device() -> None:
     with pytest.raises(isthmus.InvalidArgumentError, match=r"'opencl:cpu'.*opencl"):
         Device.from_handle(16, "opencl:cpu")
     for handle in (0, -1, 1 << 64):
-        with pytest.raises((ValueError, OverflowError)):
+        with pytest.raises(ValueError):
             Device.from_handle(handle, "opencl")
     with pytest.raises(TypeError):
         Device.from_handle("16", "opencl")  # type: ignore[arg-type]
@@ -104,7 +104,7 @@ def test_a_kernel_of_theirs_on_memory_of_ours(kind: str) -> None:
 @pytest.mark.parametrize("handle", [-1, 2**64, "a", None])
 def test_what_is_no_handle(handle: Any) -> None:
     for adopt in (Queue.from_handle, Context.from_handle):
-        with pytest.raises((TypeError, OverflowError)):
+        with pytest.raises((TypeError, ValueError)):
             adopt(handle, intel_device())
 
 

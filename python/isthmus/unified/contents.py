@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from isthmus._core import _HostMemory
+from isthmus._host_arrays import host_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -22,7 +23,7 @@ def array_for(source: Any, dtype: Any, shape: tuple[int, ...]) -> NDArray[Any]:
     array: NDArray[Any] = source
     # Most are of the very kind, and the checks below take longer than a small copy.
     if type(source) is not np.ndarray or source.dtype != dtype or source.shape != shape:
-        array = np.asarray(readable(source))
+        array = host_array(readable(source))
         _check_cast(source, array, dtype)
         if not _is_broadcast(array.shape, shape):
             raise ValueError(f"a source of shape {array.shape} does not fit a buffer of {shape}")

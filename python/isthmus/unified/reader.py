@@ -7,6 +7,8 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from isthmus._host_arrays import host_array
+
 from .contents import readable
 
 if TYPE_CHECKING:
@@ -94,9 +96,7 @@ class Reader:
             del self._source
 
     def _fill(self, batch: Any) -> UnifiedBuffer:
-        import numpy as np
-
-        array = np.asarray(readable(batch))
+        array = host_array(readable(batch))
         buf = self._pool.acquire(array.shape, array.dtype, pinned=self._pinned, queue=self._queue)
         self.taken[id(buf)] = buf
         buf.copy_from(array)

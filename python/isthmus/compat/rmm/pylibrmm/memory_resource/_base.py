@@ -98,7 +98,7 @@ class DeviceMemoryResource:
         """All that this package allocates. A size that a resource refuses is MemoryError."""
         try:
             return Buffer(nbytes, queue=queue, resource=self._resource)
-        except (InvalidArgumentError, OverflowError) as refused:
+        except InvalidArgumentError as refused:
             raise MemoryError(str(refused)) from refused
 
     def __repr__(self) -> str:
