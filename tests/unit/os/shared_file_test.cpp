@@ -2,14 +2,53 @@
 
 #include "os/shared_file.hpp"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <vector>
 
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "os/virtual_memory.hpp"
+
+namespace isthmus::os {
+namespace {
+
+constexpr unsigned k_noexec_seal = 8;  // MFD_NOEXEC_SEAL
+
+// How the kernel answers memfd_create, and what it was called with.
+struct memfd_calls {
+  unsigned unknown_flags = 0;  // EINVAL
+  int failure = 0;             // of all others
+  std::vector<unsigned> flags = {};
+  int last = -1;
+};
+memfd_calls* watched = nullptr;
+
+int watched_memfd(const char* name, unsigned flags) noexcept {
+  if (watched == nullptr) {
+    return static_cast<int>(syscall(SYS_memfd_create, name, flags));
+  }
+  watched->flags.push_back(flags);
+  if ((flags & watched->unknown_flags) != 0 || watched->failure != 0) {
+    errno = (flags & watched->unknown_flags) != 0 ? EINVAL : watched->failure;
+    return -1;
+  }
+  return watched->last = static_cast<int>(syscall(SYS_memfd_create, name, flags));
+}
+
+}  // namespace
+}  // namespace isthmus::os
+
+// The program's own, which the library linked into it calls, too.
+extern "C" int memfd_create(const char* name, unsigned flags) noexcept {
+  return isthmus::os::watched_memfd(name, flags);
+}
 
 namespace isthmus::os {
 namespace {
@@ -81,6 +120,44 @@ TEST_F(shared_file_test, pages_that_are_not_mapped_are_not_faulted_in) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
   unmap_pages(*at, page_);
+}
+
+class shared_file_flags : public shared_file_test {
+ protected:
+  void SetUp() override { watched = &calls_; }
+  void TearDown() override { watched = nullptr; }
+
+  memfd_calls calls_;
+};
+
+// Where vm.memfd_noexec is 2 any other is refused; where it is 1 the kernel logs a warning.
+TEST_F(shared_file_flags, ask_for_a_file_that_is_not_executable) {
+  auto file = shared_file::open(page_);
+  ASSERT_TRUE(file);
+  ASSERT_GE(calls_.flags.size(), 1U);
+  EXPECT_EQ(calls_.flags[0], MFD_CLOEXEC | k_noexec_seal);
+  constexpr int k_seal_exec = 0x20;  // F_SEAL_EXEC
+  if (calls_.flags.size() == 1) {
+    EXPECT_NE(fcntl(calls_.last, F_GET_SEALS) & k_seal_exec, 0);
+  }
+}
+
+TEST_F(shared_file_flags, are_left_out_where_the_kernel_does_not_know_them) {
+  calls_.unknown_flags = k_noexec_seal;
+  auto file = shared_file::open(4 * page_);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(calls_.flags, (std::vector<unsigned>{MFD_CLOEXEC | k_noexec_seal, MFD_CLOEXEC}));
+  unmap(mapped(*file));
+}
+
+TEST_F(shared_file_flags, stay_where_the_kernel_refuses_for_another_reason) {
+  for (const int failure : {EACCES, EMFILE, ENOMEM}) {
+    calls_ = {.failure = failure};
+    auto file = shared_file::open(page_);
+    ASSERT_FALSE(file);
+    EXPECT_EQ(file.failure().code(), ISTHMUS_ERROR_OUT_OF_MEMORY);
+    EXPECT_EQ(calls_.flags, std::vector{MFD_CLOEXEC | k_noexec_seal});
+  }
 }
 
 }  // namespace

@@ -1,0 +1,67 @@
+// A ticket of several queues that is made while another thread submits the fences it waits for. Each
+// of the two writes a number and then reads the other's: one must see the other, or the ticket
+// passes with fences that do not cover its queues, and their memory is handed out under work.
+
+#include "memory/queue_slots.hpp"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <thread>
+
+#include "support/patiently.hpp"
+#include "support/sizes.hpp"
+#include "unit/backend/sim_fixture.hpp"
+
+namespace isthmus::sim_test {
+namespace {
+
+class queue_slots_race : public testing::Test {
+ protected:
+  void TearDown() override { slots_->forget_queues(); }
+  ref<queue> another_queue() { return expect_value(sim_.home->create_queue(*sim_.where)); }
+  ticket next(queue& on) { return slots_->next(slots_->find(&on)); }
+  static void hold_up(queue& on, const ref<host_event>& gate) {
+    const std::vector<ref<event>> after{gate};
+    static_cast<void>(expect_value(on.fence(after)));
+  }
+
+  rig sim_{};
+  ref<queue_slots> slots_ = make_ref<queue_slots>();
+};
+
+TEST_F(queue_slots_race, a_ticket_of_several_passes_with_no_fence_that_it_came_too_late_for) {
+  constexpr int k_rounds = 4000 / support::k_slower;
+  const std::vector<ref<queue>> busy{another_queue(), another_queue()};
+  const std::vector<ref<queue>> idle{another_queue(), another_queue()};
+  std::barrier begin{2}, end{2};
+  std::thread fences{[&] {
+    for (int round = 0; round < k_rounds; ++round) {
+      begin.arrive_and_wait();
+      slots_->fence();
+      end.arrive_and_wait();
+    }
+  }};
+  for (int round = 0; round < k_rounds; ++round) {
+    // So that the fences are for a ticket of several already.
+    static_cast<void>(slots_->joined(next(*idle[0]), next(*idle[1])));
+    const auto gate = make_ref<host_event>();
+    for (const auto& each : busy) {
+      hold_up(*each, gate);
+    }
+    begin.arrive_and_wait();
+    const auto both = slots_->joined(next(*busy[0]), next(*busy[1]));
+    end.arrive_and_wait();
+    EXPECT_FALSE(slots_->passed(both)) << "work on both queues is held up; round " << round;
+    gate->finish({});
+    EXPECT_TRUE(support::patiently([&] {
+      slots_->fence();
+      return slots_->passed(both);
+    })) << "round "
+        << round;
+  }
+  fences.join();
+}
+
+}  // namespace
+}  // namespace isthmus::sim_test
