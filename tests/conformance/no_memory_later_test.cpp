@@ -1,10 +1,14 @@
 // The host has no memory left in the midst of an asynchronous call, or when what it waits for ends:
 // the call fails and can be made again, nothing is half done, nothing hangs. On back-ends that are
 // the library's own: drivers may fail otherwise.
-#include <utility>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <atomic>
+#include <filesystem>
 
 #include "support/backends.hpp"
 #include "support/bytes.hpp"
+#include "support/later_calls.hpp"
 #include "support/patiently.hpp"
 #include "support/watchdog.hpp"
 #include "support/without_memory.hpp"
@@ -12,140 +16,6 @@
 namespace {
 
 using namespace support;
-
-constexpr std::size_t k_later_bytes = 8192;
-
-// Two queues of maybe two devices, and what a call gets.
-struct later_call {
-  im::queue queue;
-  im::queue other;
-  im::buffer target;
-  im::buffer source;  // on the other
-  bytes plain;
-  isthmus_event_t* after = nullptr;
-
-  [[nodiscard]] isthmus_operation_t operation() const noexcept {
-    isthmus_operation_t made{};
-    made.struct_size = sizeof made;
-    made.after = &after;
-    made.after_count = after != nullptr ? 1 : 0;
-    return made;
-  }
-};
-
-isthmus_status_t does_nothing_later(void*, const isthmus_view_t*, std::size_t, const char**) {
-  return ISTHMUS_OK;
-}
-
-using later_function = isthmus_status_t (*)(const later_call&, isthmus_event_t**);
-struct later_form {
-  const char* name;
-  later_function make;
-  bool writes;  // the target becomes what the source is
-};
-
-const std::vector<later_form>& later_forms() {
-  static const std::vector<later_form> all{
-      {"copy",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_copy(to.queue.get(), &target, &source, k_later_bytes, &operation, event);
-       },
-       true},
-      {"copy on the source's queue",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_copy(to.other.get(), &target, &source, k_later_bytes, &operation, event);
-       },
-       true},
-      {"copy from the host",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{nullptr, const_cast<std::byte*>(to.plain.data()), 0};
-         const auto operation = to.operation();
-         return isthmus_copy(to.queue.get(), &target, &source, k_later_bytes, &operation, event);
-       },
-       true},
-      {"rows",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_copy_2d(to.queue.get(), &target, 64, &source, 64, 64, k_later_bytes / 64,
-                                &operation, event);
-       },
-       true},
-      {"ranges",
-       [](const later_call& to, isthmus_event_t** event) {
-         static constexpr isthmus_range_t k_all[] = {{4096, 4096, 4096}, {0, 0, 1}, {1, 1, 4095}};
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_copy_ranges(to.queue.get(), &target, &source, k_all, 3, &operation, event);
-       },
-       true},
-      {"an array",
-       [](const later_call& to, isthmus_event_t** event) {
-         static constexpr std::size_t k_strides[] = {4, 1024, 64}, k_shape[] = {16, 8, 16};
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const isthmus_place_t source{to.source.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_copy_nd(to.queue.get(), &target, k_strides, &source, k_strides, k_shape, 3,
-                                4, &operation, event);
-       },
-       true},
-      {"fill",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_fill(to.queue.get(), &target, to.plain.data(), 1, k_later_bytes, &operation,
-                             event);
-       },
-       false},
-      {"prefetch",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_prefetch(to.queue.get(), &target, k_later_bytes, 0, &operation, event);
-       },
-       false},
-      {"advise",
-       [](const later_call& to, isthmus_event_t** event) {
-         const isthmus_place_t target{to.target.get(), nullptr, 0};
-         const auto operation = to.operation();
-         return isthmus_advise(to.queue.get(), &target, k_later_bytes, 0, &operation, event);
-       },
-       false},
-      {"a function",
-       [](const later_call& to, isthmus_event_t** event) {
-         return isthmus_queue_submit(to.queue.get(), &does_nothing_later, {}, nullptr, 0, &to.after,
-                                     1, event);
-       },
-       false},
-      {"a fence",
-       [](const later_call& to, isthmus_event_t** event) {
-         return isthmus_queue_fence(to.queue.get(), &to.after, 1, event);
-       },
-       false},
-      {"record of an event",
-       [](const later_call& to, isthmus_event_t** event) {
-         const auto status = isthmus_buffer_record_event(to.target.get(), to.after);
-         return status == ISTHMUS_OK ? isthmus_buffer_pending(to.target.get(), event) : status;
-       },
-       false},
-      {"record of a queue",
-       [](const later_call& to, isthmus_event_t** event) {
-         const auto status = isthmus_buffer_record_queue(to.target.get(), to.queue.get());
-         return status == ISTHMUS_OK ? isthmus_buffer_pending(to.target.get(), event) : status;
-       },
-       false},
-  };
-  return all;
-}
 
 class no_memory_later : public on_backend {
  protected:
@@ -174,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(backends, no_memory_later, testing::Values("host", "sim
 
 // Makes the call with memory for `served` allocations while the event that it waits for is pending;
 // whether that was not enough.
-bool fails_later_after(const later_form& what, const later_call& all, long served) {
+bool fails_later_after(const later_form& what, const later_call& all, long served, shortage of) {
   const im::host_event gate;
   later_call to = all;
   to.after = gate.get();
@@ -182,7 +52,7 @@ bool fails_later_after(const later_form& what, const later_call& all, long serve
   isthmus_status_t status = ISTHMUS_OK;
   bool failed = false;
   {
-    const without_memory later{served};
+    const without_memory later{served, of};
     status = what.make(to, &made);
     failed = without_memory::failed();
   }
@@ -206,11 +76,7 @@ bool fails_later_after(const later_form& what, const later_call& all, long serve
 }
 
 void expect_later_done(const later_form& what, const later_call& all) {
-  const auto expected =
-      what.writes ? all.plain
-                  : bytes(k_later_bytes,
-                          std::string_view{what.name} == "fill" ? all.plain[0] : std::byte{0});
-  EXPECT_TRUE(same(read(all.target), expected));
+  EXPECT_TRUE(same(read(all.target), what.result(all)));
 }
 
 void make_later_again(const later_form& what, const later_call& all) {
@@ -232,15 +98,16 @@ TEST_P(no_memory_later, any_allocation_of_a_call_may_fail) {
   for (const auto& other : others()) {
     for (const im::kind kind : kinds()) {
       for (const auto& what : later_forms()) {
-        bool fails = true;
-        for (long served = 0; fails; ++served) {
-          SCOPED_TRACE(std::string{what.name} + " after " + std::to_string(served));
-          const watchdog guard{std::string{what.name} + " after " + std::to_string(served)};
+        fail_each_allocation([&](long served, shortage of) {
+          const auto told = std::string{what.name} + ", " + describe(served, of);
+          SCOPED_TRACE(told);
+          const watchdog guard{told};
           const auto all = make_all(other, kind);  // fresh: the first use of its memory
-          fails = fails_later_after(what, all, served);
+          const bool failed = fails_later_after(what, all, served, of);
           make_later_again(what, all);
-          if (HasFailure()) return;
-        }
+          return failed && !HasFailure();
+        });
+        if (HasFailure()) return;
       }
     }
   }
@@ -307,15 +174,16 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
     const im::resource pool = im::default_pool(kind, queue_);
     for (const auto& what : k_parts) {
       const im::buffer target(3 * (k_filled_row + 64), kind, {.on = queue_, .from = pool});
-      bool failed = true;
-      for (long served = 0; failed; ++served) {
-        SCOPED_TRACE(std::string{what.name} + " after " + std::to_string(served));
-        const watchdog guard{std::string{what.name} + " after " + std::to_string(served)};
+      fail_each_allocation([&](long served, shortage of) {
+        const auto told = std::string{what.name} + ", " + describe(served, of);
+        SCOPED_TRACE(told);
+        const watchdog guard{told};
         const im::host_event gate;
         isthmus_event_t* made = nullptr;
         isthmus_status_t status = ISTHMUS_OK;
+        bool failed = false;
         {
-          const without_memory later{served};
+          const without_memory later{served, of};
           status = fill_parts(what, queue_, target, gate.get(), &made);
           failed = without_memory::failed();
         }
@@ -325,8 +193,9 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
             << isthmus_error_message();
         isthmus_event_release(made);
         queue_.wait();
-        if (HasFailure()) return;
-      }
+        return failed && !HasFailure();
+      });
+      if (HasFailure()) return;
       const auto filled = read(target);
       EXPECT_EQ(filled[0], std::byte{7});
       EXPECT_EQ(filled[2 * (k_filled_row + 64)], std::byte{7});
@@ -341,60 +210,99 @@ TEST_P(no_memory_later, any_allocation_of_a_fill_in_parts_may_fail) {
 // Drops buffers whose operations are pending: the memory goes back all the same.
 TEST_P(no_memory_later, a_buffer_may_be_dropped) {
   for (const im::kind kind : kinds()) {
-    bool failed = true;
-    for (long served = 0; failed; ++served) {
-      const watchdog guard{"drop after " + std::to_string(served)};
+    fail_each_allocation([&](long served, shortage of) {
+      const watchdog guard{"drop, " + describe(served, of)};
       const im::host_event gate;
+      bool failed = false;
       im::buffer dropped(k_later_bytes, kind, {.on = queue_});
       const im::event filled = im::fill_async(dropped, std::byte{1}, {.after = {gate}});
       {
-        const without_memory later{served};
+        const without_memory later{served, of};
         isthmus_buffer_free(dropped.get());
         failed = without_memory::failed();
       }
       gate.complete();
       filled.wait();
-    }
+      return failed;
+    });
   }
 }
 
-TEST_P(no_memory_later, a_unified_buffer_synchronizes_when_there_is_memory_again) {
-  bool failed = true;
-  for (long served = 0; failed; ++served) {
-    const watchdog guard{"unified after " + std::to_string(served)};
-    isthmus_unified_options_t options{};
-    options.struct_size = sizeof options;
-    options.separate = 1;
-    isthmus_unified_t* made = nullptr;
-    ASSERT_EQ(isthmus_unified_create(k_later_bytes, queue_.get(), &options, &made), ISTHMUS_OK)
-        << isthmus_error_message();
-    void* host = nullptr;
-    ASSERT_EQ(isthmus_unified_host(made, 0, k_later_bytes, &host), ISTHMUS_OK);
-    const bytes data = noise(k_later_bytes);
-    std::copy(data.begin(), data.end(), static_cast<std::byte*>(host));
-    isthmus_unified_end_host(made);
-    isthmus_event_t* sent = nullptr;
+// `tell(event)` for an operation's event and a host event, with too little memory and then again,
+// while both are pending; `seen(status)` after each call.
+template <class Tell, class Seen>
+bool fails_to_tell(const im::queue& on, Tell tell, Seen seen, long served, shortage of) {
+  const watchdog guard{"told, " + describe(served, of)};
+  const im::buffer target(k_later_bytes, im::kind::host, {.on = on});
+  const im::host_event gate;
+  const im::event filled = im::fill_async(target, std::byte{1}, {.after = {gate}});
+  bool failed = false;
+  for (const im::event& told : {filled, im::event{gate}}) {
     isthmus_status_t status = ISTHMUS_OK;
     {
-      const without_memory later{served};
-      status = isthmus_unified_to_device(made, queue_.get(), 0, k_later_bytes, &sent);
-      failed = without_memory::failed();
+      const without_memory later{served, of};
+      status = tell(told);
+      failed = failed || without_memory::failed();
     }
-    EXPECT_TRUE(status == ISTHMUS_OK || status == ISTHMUS_ERROR_OUT_OF_MEMORY)
-        << isthmus_error_message();
-    EXPECT_EQ(sent == nullptr ? ISTHMUS_OK : isthmus_event_wait(sent, -1), ISTHMUS_OK);
-    isthmus_event_release(sent);
-    isthmus_buffer_t* device = nullptr;
-    ASSERT_EQ(isthmus_unified_device(made, queue_.get(), 0, k_later_bytes, &device), ISTHMUS_OK)
-        << isthmus_error_message();
-    bytes got(k_later_bytes);
-    const isthmus_place_t from{device, nullptr, 0};
-    const isthmus_place_t to{nullptr, got.data(), 0};
-    EXPECT_EQ(isthmus_copy(queue_.get(), &to, &from, k_later_bytes, nullptr, nullptr), ISTHMUS_OK);
-    EXPECT_TRUE(same(got, data)) << "after " << served;
-    isthmus_buffer_release(device);
-    isthmus_unified_release(made);
+    seen(status);
+    if (status != ISTHMUS_OK) {
+      EXPECT_EQ(status, ISTHMUS_ERROR_OUT_OF_MEMORY) << isthmus_error_message();
+      EXPECT_EQ(status = tell(told), ISTHMUS_OK) << isthmus_error_message();
+      seen(status);
+    }
   }
+  gate.complete();
+  EXPECT_NO_THROW(filled.wait());
+  return failed && !testing::Test::HasFailure();
+}
+
+// The owner is released once: when the event completes, or at once by a call that fails.
+TEST_P(no_memory_later, any_allocation_of_a_continuation_may_fail) {
+  fail_each_allocation([&](long served, shortage of) {
+    std::atomic<int> released{0};
+    int owners = 0, refused = 0;
+    const bool failed = fails_to_tell(
+        queue_,
+        [&](const im::event& told) {
+          ++owners;
+          return isthmus_event_then(
+              told.get(), {&released, [](void* it) { ++*static_cast<std::atomic<int>*>(it); }});
+        },
+        [&](isthmus_status_t status) {
+          refused += status == ISTHMUS_OK ? 0 : 1;
+          EXPECT_EQ(released, refused);
+        },
+        served, of);
+    EXPECT_TRUE(patiently([&] { return released == owners; })) << released << " of " << owners;
+    return failed;
+  });
+}
+
+std::ptrdiff_t open_descriptors() {
+  const std::filesystem::directory_iterator all{"/proc/self/fd"};
+  return std::distance(begin(all), end(all));
+}
+
+TEST_P(no_memory_later, any_allocation_of_a_notification_may_fail) {
+  fail_each_allocation([&](long served, shortage of) {
+    const int told_by = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    auto expected = open_descriptors();
+    const bool failed = fails_to_tell(
+        queue_, [&](const im::event& told) { return isthmus_event_notify(told.get(), told_by); },
+        [&](isthmus_status_t status) {
+          expected += status == ISTHMUS_OK ? 1 : 0;
+          EXPECT_EQ(open_descriptors(), expected);
+        },
+        served, of);
+    std::uint64_t times = 0;
+    EXPECT_TRUE(patiently([&] {
+      std::uint64_t more = 0;
+      if (::read(told_by, &more, sizeof more) == sizeof more) times += more;
+      return times == 2;
+    })) << times;
+    close(told_by);
+    return failed;
+  });
 }
 
 }  // namespace

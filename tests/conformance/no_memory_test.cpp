@@ -120,7 +120,8 @@ TEST_P(no_memory, a_free_needs_none) {
 
 // Frees a block that two things are on, with memory for `served` allocations; whether that was not
 // enough.
-bool free_in_use(const im::device& where, const im::queue& on, std::size_t nbytes, long served) {
+bool free_in_use(const im::device& where, const im::queue& on, std::size_t nbytes, long served,
+                 shortage kind) {
   const im::resource pool =
       im::resource::pool(on.context(), im::kind::shared, {.initial_bytes = 8 * k_mib}, where);
   const im::queue other{on.context(), where};
@@ -133,7 +134,7 @@ bool free_in_use(const im::device& where, const im::queue& on, std::size_t nbyte
   isthmus_status_t again = ISTHMUS_OK;
   bool failed = false;
   {
-    const without_memory later{served};
+    const without_memory later{served, kind};
     told = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
     again = isthmus_resource_deallocate(pool.get(), block, nbytes, 0, other.get());
     failed = without_memory::failed();
@@ -157,33 +158,33 @@ TEST_P(no_memory, a_free_of_what_is_in_use_needs_none) {
   for (const std::size_t nbytes : {std::size_t{1000}, 3 * k_mib}) {
     // The simulator cannot say that an event has completed without memory for its agenda.
     const bool any = std::string(GetParam()) == "host";
-    for (long served = 0; free_in_use(device_, queue_, nbytes, served) && any; ++served) {
-    }
+    fail_each_allocation([&](long served, shortage kind) {
+      return free_in_use(device_, queue_, nbytes, served, kind) && any;
+    });
   }
 }
 
-// Fails one allocation of the library's after the other, and all that come behind it.
 TEST_P(no_memory, any_allocation_may_fail) {
-  for (long served = 0;; ++served) {
+  fail_each_allocation([&](long served, shortage kind) {
     calls play{queue_};
     bool done = false;
     bool failed = false;
     {
-      const without_memory later{served};
+      const without_memory later{served, kind};
       done = play.make() && play.allocate() && play.use_a_buffer() && play.free_every_other() &&
              play.allocate() && play.trim() && play.free_all();
       failed = without_memory::failed();
     }
     if (!done) {
-      ASSERT_EQ(play.last(), ISTHMUS_ERROR_OUT_OF_MEMORY)
-          << "after " << served << ": " << isthmus_error_message();
+      EXPECT_EQ(play.last(), ISTHMUS_ERROR_OUT_OF_MEMORY)
+          << describe(served, kind) << ": " << isthmus_error_message();
     }
     if (!failed) {
       EXPECT_TRUE(done);
       EXPECT_GT(served, 20);
-      break;
     }
-  }
+    return failed && !HasFailure();
+  });
 }
 
 // Resources over another.
@@ -300,21 +301,23 @@ TEST_P(no_memory, no_block_of_upstreams_is_lost) {
   for (const auto& [name, make] : k_makers) {
     // The simulator cannot submit without memory.
     if (make == &isthmus_resource_prefetch && std::string(GetParam()) != "host") continue;
-    bool failed = true;
-    for (long served = 0; failed; ++served) {
+    fail_each_allocation([&](long served, shortage kind) {
       const im::resource counted = im::resource::statistics(pool);
       isthmus_status_t told = ISTHMUS_OK;
+      bool failed = false;
       {
         blocks_of some{queue_};
-        const without_memory later{served};
+        const without_memory later{served, kind};
         told = some.take(make, counted.get());
         failed = without_memory::failed();
       }
       EXPECT_EQ(told, told == ISTHMUS_OK ? ISTHMUS_OK : ISTHMUS_ERROR_OUT_OF_MEMORY)
-          << name << " after " << served << ": " << isthmus_error_message();
+          << name << ", " << describe(served, kind) << ": " << isthmus_error_message();
       EXPECT_TRUE(failed || told == ISTHMUS_OK);
-      ASSERT_EQ(im::statistics_of(counted).current_count, 0U) << name << " after " << served;
-    }
+      EXPECT_EQ(im::statistics_of(counted).current_count, 0U)
+          << name << ", " << describe(served, kind);
+      return failed && !HasFailure();
+    });
   }
 }
 
