@@ -94,8 +94,9 @@ bool written_pages::watch(void* at, std::size_t nbytes) const noexcept {
 
 // What is listed is protected in the same step; what does not fit the list is left for the next
 // call.
-bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit) const {
-  std::array<page_run, 512> runs;
+bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit,
+                         const std::function<void()>& prepare) const {
+  std::array<page_run, k_most_runs> runs;
   scan_request request{};
   request.size = sizeof request;
   request.flags = k_protect_what_matches;
@@ -109,6 +110,7 @@ bool written_pages::take(void* at, std::size_t nbytes, const visitor& visit) con
     if (is_forked_child()) {
       return false;
     }
+    prepare();
     const auto found = ioctl(pages_, k_scan, &request);
     if (found < 0 && errno == EINTR) {
       continue;

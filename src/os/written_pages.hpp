@@ -32,7 +32,14 @@ class written_pages {
   // nothing if he copies after this. False where the kernel fails: then, and where `visit` throws,
   // who asked must take all for written. Pre: watched.
   using visitor = std::function<void(void* begin, void* end)>;
-  [[nodiscard]] bool take(void* at, std::size_t nbytes, const visitor& visit) const;
+  [[nodiscard]] bool take(void* at, std::size_t nbytes, const visitor& visit) const {
+    return take(at, nbytes, visit, [] {});
+  }
+  // The same, where `prepare` is called before each step, which gives `k_most_runs` at most. If it
+  // throws, that step is not made: what was not given yet still counts as written.
+  static constexpr std::size_t k_most_runs = 512;
+  [[nodiscard]] bool take(void* at, std::size_t nbytes, const visitor& visit,
+                          const std::function<void()>& prepare) const;
   // What lies in huge pages is told by small ones from here on. All of it counts as unwritten, what
   // was not taken too: who calls must take it for written.
   [[nodiscard]] bool split(void* at, std::size_t nbytes) const noexcept;

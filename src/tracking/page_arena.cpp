@@ -195,27 +195,27 @@ void page_arena::take(std::span<const tracked_memory::taking> each) {
   }
 }
 
+// Throws std::bad_alloc before a step for whose result there is no memory: the pages of that step
+// still count as written.
 void page_arena::look(std::byte* begin, std::byte* end) {
-  const auto first_in = [&](std::byte* at) {
-    auto next = live_.upper_bound(at);
-    return next == live_.begin() ? next : std::prev(next);
+  const auto each_in = [this](void* from, void* to, const auto& visit) {
+    auto each = live_.upper_bound(static_cast<std::byte*>(from));
+    for (each = each == live_.begin() ? each : std::prev(each);
+         each != live_.end() && each->first < to; ++each) {
+      visit(*each->second);
+    }
   };
-  bool told = false;
-  try {
-    told = kernel_.take(begin, static_cast<std::size_t>(end - begin), [&](void* from, void* to) {
-      auto* const last = static_cast<std::byte*>(to);
-      for (auto each = first_in(static_cast<std::byte*>(from));
-           each != live_.end() && each->first < last; ++each) {
-        each->second->note(static_cast<std::byte*>(from), last);
-      }
+  const auto note = [&](void* from, void* to) {
+    each_in(from, to, [&](page_memory& each) {
+      each.note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
     });
-  } catch (const std::bad_alloc&) {  // as if the kernel had failed
-  }
-  if (told) {
-    return;
-  }
-  for (auto each = first_in(begin); each != live_.end() && each->first < end; ++each) {
-    each->second->note_all();
+  };
+  const auto prepare = [&] {
+    each_in(begin, end, [](page_memory& each) { each.make_room_for_notes(); });
+  };
+  const auto nbytes = static_cast<std::size_t>(end - begin);
+  if (!kernel_.take(begin, nbytes, std::cref(note), std::cref(prepare))) {
+    each_in(begin, end, [](page_memory& each) { each.note_all(); });
   }
 }
 

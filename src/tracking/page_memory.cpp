@@ -121,12 +121,30 @@ result<void> page_memory::begin(os::written_pages& kernel) const {
   return {};
 }
 
-void page_memory::note(const std::byte* from, const std::byte* to) {
+// A run ends before a page that was not written.
+void page_memory::make_room_for_notes() {
+  collect_notes();
+  const auto most_runs = pages_.nbytes / os::page_size() / 2 + 1;
+  noted_.reserve(std::min(os::written_pages::k_most_runs, most_runs));
+}
+
+void page_memory::note(const std::byte* from, const std::byte* to) noexcept {
   const auto begin = from > view_ ? static_cast<std::size_t>(from - view_) : 0;
   const auto end = std::min(static_cast<std::size_t>(to - view_), nbytes_);
   if (!all_found_ && begin < end) {
-    found_.add(byte_range{begin, end});
+    noted_.push_back({begin, end});
   }
+}
+
+void page_memory::collect_notes() {
+  range_set noted;
+  for (const auto& each : noted_) {
+    noted.add(each);
+  }
+  if (!noted.empty()) {
+    found_.add(noted);
+  }
+  noted_.clear();
 }
 
 std::size_t page_memory::granule() const noexcept {
@@ -149,6 +167,7 @@ void page_memory::take_all(std::span<const taking> each) {
 // What is split or merged is found wholly already, so that nothing written meanwhile is lost: who
 // takes copies after this.
 void page_memory::hand_over(os::written_pages& kernel, range_set& written) {
+  collect_notes();
   if (all_found_) {
     found_ = {{0, nbytes_}};
     all_found_ = false;
@@ -246,10 +265,12 @@ void page_memory::change_unwritten(os::written_pages& kernel, std::size_t chunk,
   if (before != nullptr) {
     copy_unwatched(before.get(), library_ + first, k_huge_page);
   }
-  const bool told =
-      before != nullptr && kernel.take(view_ + first, k_huge_page, [this](void* from, void* to) {
-        note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
-      });
+  const auto take_notes = [this](void* from, void* to) {
+    note(static_cast<std::byte*>(from), static_cast<std::byte*>(to));
+  };
+  const bool told = before != nullptr && kernel.take(view_ + first, k_huge_page, take_notes,
+                                                     [this] { make_room_for_notes(); });
+  collect_notes();
   change(view_ + first);
   if (!told) {
     found_.add(all);

@@ -5,6 +5,8 @@
 // such a page proves to be written sparsely (refinement.hpp) or is asked for in part (`refine`).
 // Where there was no huge page, and of smaller memory, it counts for a small page.
 
+#include <vector>
+
 #include "tracking/page_arena.hpp"
 #include "tracking/refinement.hpp"
 
@@ -28,7 +30,10 @@ class page_memory final : public tracked_memory {
   // For the arena, which has its lock.
   [[nodiscard]] const page_arena::room& pages() const noexcept { return pages_; }
   [[nodiscard]] result<void> begin(os::written_pages& kernel) const;
-  void note(const std::byte* from, const std::byte* to);
+  // For what one step of the kernel's finds here. Throws std::bad_alloc.
+  void make_room_for_notes();
+  // Pre: there is room. What is noted is not told again, so nothing may fail here.
+  void note(const std::byte* from, const std::byte* to) noexcept;
   void note_all() noexcept { all_found_ = true; }
   void hand_over(os::written_pages& kernel, range_set& written);
   void refine_locked(os::written_pages& kernel, const byte_range& range, range_set& written);
@@ -37,6 +42,7 @@ class page_memory final : public tracked_memory {
  private:
   page_memory(page_arena& arena, const page_arena::room& pages, const request& wanted);
   [[nodiscard]] result<void> fault_in() const;
+  void collect_notes();
   template <class Change>
   void change_unwritten(os::written_pages& kernel, std::size_t chunk, range_set& written,
                         Change change);
@@ -45,7 +51,8 @@ class page_memory final : public tracked_memory {
   page_arena& arena_;
   const page_arena::room pages_;
   const granularity grain_;
-  range_set found_;  // by looks of others, and not taken yet
+  range_set found_;                // by looks of others, and not taken yet
+  std::vector<byte_range> noted_;  // the same since `collect_notes`, in order
   bool all_found_ = false;
   refinement refinement_;
 };

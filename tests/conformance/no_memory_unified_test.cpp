@@ -1,0 +1,273 @@
+// The host has no memory left in the midst of a call on a unified buffer: the call fails, or the
+// event that it gave, and both can be had again; no write of either side is lost, and there is no
+// conflict that nobody made. On back-ends that are the library's own: drivers may fail otherwise.
+#include <algorithm>
+
+#include "support/unified.hpp"
+#include "support/watchdog.hpp"
+#include "support/without_memory.hpp"
+
+namespace {
+
+using namespace support;
+
+// The host writes the first third, a call maybe the second one, the device the last.
+constexpr std::size_t k_short_bytes = 12'288;
+
+// Who wrote what the other lacks, and which copies there are.
+enum class short_state { host_only, device_only, same, host_wrote, device_wrote, both_wrote };
+constexpr std::array k_short_states{short_state::host_only,    short_state::device_only,
+                                    short_state::same,         short_state::host_wrote,
+                                    short_state::device_wrote, short_state::both_wrote};
+constexpr std::array k_short_state_names{"host only",  "device only",  "the same",
+                                         "host wrote", "device wrote", "both wrote"};
+
+// A buffer in such a state and what it must hold.
+struct short_of_memory {
+  unified it;
+  bytes want;
+  bytes exact;  // what a call writes to the middle third, where it does
+
+  isthmus_unified_t* get() const noexcept { return it.get(); }
+};
+
+struct third {
+  std::size_t begin, end;
+};
+constexpr third k_first{0, k_short_bytes / 3}, k_middle{k_short_bytes / 3, k_short_bytes / 3 * 2},
+    k_last{k_short_bytes / 3 * 2, k_short_bytes};
+
+void put(bytes& to, const third& where, const bytes& data) {
+  std::copy(data.begin(), data.end(), to.begin() + static_cast<std::ptrdiff_t>(where.begin));
+}
+
+// A call, and maybe a second one that ends what it began. What it gives is released.
+using short_function = isthmus_status_t (*)(short_of_memory&, isthmus_event_t**);
+struct short_form {
+  const char* name;
+  short_function make;
+  bool waits = false;  // for the device's work, where the device wrote
+};
+
+isthmus_status_t release_buffer(isthmus_status_t status, isthmus_buffer_t* given) {
+  isthmus_buffer_release(given);
+  return status;
+}
+
+// Ends as often as it takes: the write is open until it has ended.
+isthmus_status_t write_middle(short_of_memory& to, int keeps) {
+  constexpr std::size_t k_nbytes = k_middle.end - k_middle.begin;
+  void* at = nullptr;
+  auto status = isthmus_unified_begin_write(to.get(), k_middle.begin, k_nbytes, keeps, &at);
+  if (status != ISTHMUS_OK) return status;
+  std::copy(to.exact.begin(), to.exact.end(), static_cast<std::byte*>(at));
+  status = isthmus_unified_end_write(to.get(), k_middle.begin, k_nbytes, keeps);
+  if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) {
+    const with_memory again;
+    EXPECT_EQ(isthmus_unified_end_write(to.get(), k_middle.begin, k_nbytes, keeps), ISTHMUS_OK);
+  }
+  put(to.want, k_middle, to.exact);
+  return status;
+}
+
+const std::vector<short_form>& short_forms() {
+  static const std::vector<short_form> all{
+      {"upload with an event",
+       [](short_of_memory& of, isthmus_event_t** event) {
+         return isthmus_unified_to_device(of.get(), nullptr, 0, k_short_bytes, event);
+       }},
+      {"upload",
+       [](short_of_memory& of, isthmus_event_t**) {
+         return isthmus_unified_to_device(of.get(), nullptr, 0, k_short_bytes, nullptr);
+       }},
+      {"upload of several",
+       [](short_of_memory& of, isthmus_event_t**) {
+         isthmus_unified_t* const it = of.get();
+         return isthmus_unified_synchronize(&it, 1, nullptr);
+       }},
+      {"download with an event",
+       [](short_of_memory& of, isthmus_event_t** event) {
+         return isthmus_unified_to_host(of.get(), nullptr, 0, k_short_bytes, event);
+       }},
+      {"read on the host",
+       [](short_of_memory& of, isthmus_event_t**) {
+         const void* at = nullptr;
+         return isthmus_unified_read_host(of.get(), 0, k_short_bytes, &at);
+       },
+       true},
+      {"view on the host",
+       [](short_of_memory& of, isthmus_event_t**) {
+         void* at = nullptr;
+         const auto status = isthmus_unified_host(of.get(), 0, k_short_bytes, &at);
+         if (status == ISTHMUS_OK) isthmus_unified_end_host(of.get());
+         return status;
+       },
+       true},
+      {"write of kept bytes",
+       [](short_of_memory& of, isthmus_event_t**) { return write_middle(of, 1); }, true},
+      {"write of new bytes",
+       [](short_of_memory& of, isthmus_event_t**) { return write_middle(of, 0); }},
+      {"read on the device",
+       [](short_of_memory& of, isthmus_event_t**) {
+         isthmus_buffer_t* given = nullptr;
+         const auto status = isthmus_unified_device(of.get(), nullptr, 0, k_short_bytes, &given);
+         return release_buffer(status, given);
+       }},
+      {"write on the device",
+       [](short_of_memory& of, isthmus_event_t**) {
+         isthmus_buffer_t* given = nullptr;
+         const auto status =
+             isthmus_unified_begin_device_write(of.get(), nullptr, k_last.begin, 100, &given);
+         return release_buffer(status, given);
+       }},
+      {"arrival",
+       [](short_of_memory& of, isthmus_event_t** event) {
+         return isthmus_unified_arrival(of.get(), nullptr, 0, k_short_bytes, ISTHMUS_ARRIVAL_FETCH,
+                                        event);
+       }},
+      {"arrival of work",
+       [](short_of_memory& of, isthmus_event_t** event) {
+         return isthmus_unified_arrival(of.get(), nullptr, 0, k_short_bytes, ISTHMUS_ARRIVAL_WORK,
+                                        event);
+       }},
+      {"state",
+       [](short_of_memory& of, isthmus_event_t**) {
+         isthmus_unified_state_t now = 0;
+         return isthmus_unified_state(of.get(), &now);
+       }},
+      {"ranges",
+       [](short_of_memory& of, isthmus_event_t**) {
+         isthmus_byte_range_t found[4];
+         std::size_t count = 0;
+         return isthmus_unified_dirty_ranges(of.get(), 0, found, 4, &count);
+       }},
+  };
+  return all;
+}
+
+struct short_outcome {
+  bool failed;    // an allocation
+  bool reported;  // by the call, or by the event that it gave
+};
+
+class no_memory_unified : public on_unified {
+ protected:
+  // `busy`, if any, is work on the device copy that comes after the device's write.
+  short_of_memory make_in(short_state state, const im::host_event* busy = nullptr) const {
+    short_of_memory made{unified(k_short_bytes, options()), noise(k_short_bytes, 1),
+                         noise(k_middle.end - k_middle.begin, 2)};
+    if (state == short_state::device_only) {
+      write_there(made, {0, k_short_bytes}, made.want);
+      return made;
+    }
+    made.it.copy_from(made.want);
+    if (state != short_state::host_only) made.it.sync_to_device();
+    if (state == short_state::device_wrote || state == short_state::both_wrote)
+      write_there(made, k_last, noise(k_last.end - k_last.begin, 3));
+    if (busy != nullptr) made.it.device().record(*busy);
+    if (state == short_state::host_wrote || state == short_state::both_wrote)
+      write_here(made, k_first, noise(k_first.end - k_first.begin, 4));
+    return made;
+  }
+  static void write_here(short_of_memory& to, const third& where, const bytes& data) {
+    std::copy(data.begin(), data.end(), to.it.host({where.begin, where.end}).begin());
+    put(to.want, where, data);
+  }
+  static void write_there(short_of_memory& to, const third& where, const bytes& data) {
+    to.it.device_write({where.begin, where.end}, [&](const im::buffer& all) {
+      im::copy(im::at(all, where.begin), std::span(data));
+    });
+    put(to.want, where, data);
+  }
+  static short_outcome make_short(const short_form& what, short_of_memory& of, long served,
+                                  shortage kind, const im::host_event* busy) {
+    isthmus_event_t* made = nullptr;
+    isthmus_status_t status = ISTHMUS_OK;
+    bool failed = false;
+    {
+      const without_memory later{served, kind};
+      status = what.make(of, &made);
+      failed = without_memory::failed();
+    }
+    if (busy != nullptr) busy->complete();
+    if (status == ISTHMUS_OK && made != nullptr) status = isthmus_event_wait(made, -1);
+    isthmus_event_release(made);
+    EXPECT_TRUE(status == ISTHMUS_OK || (failed && status == ISTHMUS_ERROR_OUT_OF_MEMORY))
+        << isthmus_error_message();
+    return {failed, status != ISTHMUS_OK};
+  }
+  static isthmus_status_t make_whole(const short_form& what, short_of_memory& of) {
+    isthmus_event_t* made = nullptr;
+    auto status = what.make(of, &made);
+    if (status == ISTHMUS_OK && made != nullptr) status = isthmus_event_wait(made, -1);
+    isthmus_event_release(made);
+    return status;
+  }
+  // What failed and had no event is reported by the next call, and no failure twice.
+  static void make_again(const short_form& what, short_of_memory& of, const short_outcome& before) {
+    auto status = make_whole(what, of);
+    if (status == ISTHMUS_ERROR_OUT_OF_MEMORY && before.failed && !before.reported) {
+      status = make_whole(what, of);
+    }
+    EXPECT_EQ(status, ISTHMUS_OK) << isthmus_error_message();
+  }
+  static void expect_all_there(const short_of_memory& of) {
+    try {
+      of.it.sync_to_device();
+      EXPECT_TRUE(same(of.it.host_read(), of.want)) << "on the host";
+      EXPECT_TRUE(same(read(of.it.device()), of.want)) << "on the device";
+      EXPECT_EQ(of.it.state(), im::unified_state::synchronized);
+    } catch (const im::error& problem) {
+      ADD_FAILURE() << problem.what();
+    }
+  }
+  // A chunk is hashed as a whole: what both wrote in it is a conflict.
+  bool tells_apart(short_state state) const {
+    return state != short_state::both_wrote || GetParam().means != im::tracking_means::hashes;
+  }
+  void fail_all_of(const short_form& what, short_state state, bool beside_work) const {
+    const auto told =
+        std::string{what.name} + ", " + k_short_state_names[static_cast<std::size_t>(state)] + ", ";
+    const watchdog guard{told};
+    fail_each_allocation([&](long served, shortage kind) {
+      SCOPED_TRACE(told + describe(served, kind));
+      const im::host_event work;
+      const auto* const busy = beside_work ? &work : nullptr;
+      auto all = make_in(state, busy);
+      const auto before = make_short(what, all, served, kind, busy);
+      make_again(what, all, before);
+      expect_all_there(all);
+      return before.failed && !HasFailure();
+    });
+  }
+};
+
+std::vector<unified_case> cases_without_memory() {
+  auto all = unified_cases();
+  std::erase_if(all, [](const unified_case& one) {
+    return !one.separate || (one.backend != "host" && one.backend != "sim_late");
+  });
+  return all;
+}
+INSTANTIATE_TEST_SUITE_P(backends, no_memory_unified, testing::ValuesIn(cases_without_memory()),
+                         [](const auto& each) { return name_of(each.param); });
+
+TEST_P(no_memory_unified, any_allocation_of_a_call_may_fail) {
+  for (const auto state : k_short_states) {
+    for (const auto& what : short_forms()) {
+      if (!HasFailure() && tells_apart(state)) fail_all_of(what, state, false);
+    }
+  }
+}
+
+// Copies begin when that work has ended, those to the device from a block of the library's.
+TEST_P(no_memory_unified, any_allocation_of_a_call_beside_work_may_fail) {
+  for (const auto state : {short_state::host_wrote, short_state::both_wrote}) {
+    for (const auto& what : short_forms()) {
+      const bool waits = what.waits && state == short_state::both_wrote;
+      if (!HasFailure() && !waits && tells_apart(state)) fail_all_of(what, state, true);
+    }
+  }
+}
+
+}  // namespace
