@@ -1,9 +1,9 @@
 #pragma once
-// The pattern of a fill that may not have begun. OpenCL lets the caller reuse the pattern's memory when
-// the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy it in a context of several
-// devices: if a command ahead of the fill waits for a user event, the pattern is read when the fill
-// begins, and whatever then lies at that address is written. So the pattern has memory of its own, which
-// is freed once the fill has completed.
+// The pattern of a fill that may not have begun. OpenCL lets the caller reuse the pattern's memory
+// when the call returns. NVIDIA's driver (OpenCL 3.0 CUDA 13.0.98) does not copy it in a context of
+// several devices: if a command ahead of the fill waits for a user event, the pattern is read when
+// the fill begins, and whatever then lies at that address is written. So the pattern has memory of
+// its own, which is freed once the fill has completed.
 
 #include <memory>
 
