@@ -72,7 +72,12 @@ nb::object platform_of(const device& self) {
 
 nb::object memory_info(const device& self) {
   std::uint64_t free_bytes = 0, total_bytes = 0;
-  check(isthmus_device_memory(self.raw.get(), &free_bytes, &total_bytes));
+  isthmus_status_t status;
+  {
+    const gil_release released;  // a driver's call
+    status = isthmus_device_memory(self.raw.get(), &free_bytes, &total_bytes);
+  }
+  check(status);
   return nb::make_tuple(free_bytes, total_bytes);
 }
 

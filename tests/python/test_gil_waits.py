@@ -322,6 +322,10 @@ def waits():
     ended.wait()
 
 @way
+def memory_info():
+    Device("cuda").memory_info()
+
+@way
 def copies():
     for each in buffers():
         data = np.ones(each.nbytes, np.uint8)

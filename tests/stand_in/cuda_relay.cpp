@@ -82,14 +82,16 @@ constexpr sort sort_of(std::string_view name) {
 }
 
 // Calls that the driver may answer only when work on the device has ended: frees by their contract,
-// allocations and mappings where it has to synchronize, copies from or to memory that is not pinned.
+// allocations and mappings where it has to synchronize, copies from or to memory that is not pinned;
+// and a query that takes the locks which such calls hold.
 constexpr bool may_wait(std::string_view name) {
-  return is_any(
-      name, {"cuMemFree_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuMemUnmap", "cuMemRelease",
-             "cuIpcCloseMemHandle", "cuStreamSynchronize", "cuCtxSynchronize", "cuMemAlloc_v2",
-             "cuMemAllocManaged", "cuMemHostAlloc", "cuMemHostRegister_v2", "cuMemCreate",
-             "cuMemMap", "cuMemSetAccess", "cuIpcOpenMemHandle_v2", "cuModuleLoadData",
-             "cuMemcpyAsync", "cuMemcpy2DAsync_v2"});
+  return name == "cuMemGetInfo_v2" ||
+         is_any(name,
+                {"cuMemFree_v2", "cuMemFreeHost", "cuMemHostUnregister", "cuMemUnmap",
+                 "cuMemRelease", "cuIpcCloseMemHandle", "cuStreamSynchronize", "cuCtxSynchronize",
+                 "cuMemAlloc_v2", "cuMemAllocManaged", "cuMemHostAlloc", "cuMemHostRegister_v2",
+                 "cuMemCreate", "cuMemMap", "cuMemSetAccess", "cuIpcOpenMemHandle_v2",
+                 "cuModuleLoadData", "cuMemcpyAsync", "cuMemcpy2DAsync_v2"});
 }
 
 // Calls of the chosen sort still to come before one fails; negative: none does.
