@@ -5,6 +5,7 @@
 #include "core/sizes.hpp"
 #include "core/undo.hpp"
 #include "memory/facts.hpp"
+#include "memory/innermost.hpp"
 #include "os/process.hpp"
 
 namespace isthmus {
@@ -18,6 +19,8 @@ error refuse_device_memory(const pin::request& what) {
 
 // Whether all of it is the driver's already, ours or another's: there is nothing to do then.
 result<bool> is_drivers_own(device& where, const pin::request& what) {
+  auto block = innermost_at(what.start);  // of a resource's memory only live blocks are pinned
+  ISTHMUS_TRY(block);
   auto known = record_of(nullptr, what.start).what;
   if (known.kind == ISTHMUS_KIND_DEVICE) {
     return refuse_device_memory(what);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import ctypes
 import gc
 import mmap
 import os
@@ -315,3 +316,16 @@ def test_write_combined(q: Queue, dev: Device) -> None:
         there = Buffer(NBYTES, queue=q)
         there.copy_from(made)
         assert there.tobytes() == data.tobytes()
+
+
+def test_freed_memory_of_a_pool(q: Queue, dev: Device, host_kind: str) -> None:
+    pool = PoolResource(host_kind, dev)
+    kept = pool.allocate(100_000, queue=q)
+    gone = pool.allocate(100_000, queue=q)
+    view = np.frombuffer((ctypes.c_ubyte * 1000).from_address(gone.ptr), np.uint8)
+    gone.free()
+    q.wait()
+    for arguments in ((view,), (view.ctypes.data, 1000)):
+        with pytest.raises(InvalidArgumentError, match="not allocated"):
+            isthmus.pin(*arguments, device=dev)
+    isthmus.pin(kept, device=dev).release()
