@@ -149,6 +149,9 @@ bool reads_again(nb::handle object, Py_UCS4 kind, const element_type& into, conv
     const bool is_pythons = PyList_Check(object.ptr()) != 0 || PyTuple_Check(object.ptr()) != 0;
     return is_pythons && is_integers(kind) && is_integers(static_cast<unsigned char>(into.kind));
   }
+  if (kind == 'O' && is_untyped_number(object)) {
+    return true;
+  }
   return PySequence_Check(object.ptr()) != 0 &&
          PyObject_HasAttrString(object.ptr(), "__array__") == 0 &&
          (kind == 'f' || kind == 'c' || kind == 'O' || is_integers(kind));

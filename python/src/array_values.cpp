@@ -281,6 +281,14 @@ std::optional<element_value> to_value(nb::handle number, const element_type& int
   return is_of_numpy ? std::optional{numpy_value(number, into, casting)} : std::nullopt;
 }
 
+bool is_untyped_number(nb::handle object) {
+  if (PyUnicode_Check(object.ptr()) != 0 || PySequence_Check(object.ptr()) != 0) {
+    return false;
+  }
+  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
+  return PyNumber_Check(object.ptr()) != 0 || PyObject_HasAttrString(type, "__complex__") != 0;
+}
+
 bool store_value(const element_value& value, void* element, const element_type& type) noexcept {
   if (value.type == &type) {
     std::memcpy(element, value.bytes, type.item);

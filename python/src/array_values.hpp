@@ -20,6 +20,9 @@ struct element_value {
 // exports elements is an array, not a number, and an __index__ that raises makes none.
 [[nodiscard]] std::optional<element_value> to_value(nb::handle number, const element_type& into,
                                                     isthmus_casting_t casting);
+// Whether the object is a number by its methods (__float__, __complex__, __int__, __index__) alone,
+// as Decimal and Fraction are: NumPy has no type of its own for it.
+[[nodiscard]] bool is_untyped_number(nb::handle object);
 // TypeError where numpy.copyto would not let the number become an element of `into`: a Python int,
 // float or complex is of any type of its kind or a later one, a bool and one of NumPy's of their
 // own types.

@@ -57,6 +57,12 @@ nb::object fill_side(array_side& to, const element_value& value, const operation
                        });
 }
 
+// A number without a type may have a fraction, so that integers do not take it.
+conversion conversion_of_fill(nb::handle value, const element_type& into) {
+  const bool takes_fractions = into.kind == 'f' || into.kind == 'c';
+  return takes_fractions && is_untyped_number(value) ? conversion::assign : conversion::cast;
+}
+
 nb::object fill(nb::handle self, nb::handle value, nb::handle queue, nb::handle after,
                 nb::handle blocking) {
   return fill_array(self, value, {queue, after, to_flag(blocking, "blocking")});
@@ -221,7 +227,7 @@ nb::object fill_array(nb::handle array, nb::handle value, const operation_argume
   if (const auto number = to_value(value, *to.layout.type, ISTHMUS_CASTING_SAME_KIND)) {
     return fill_side(to, *number, how);
   }
-  auto from = to_source(value, *to.layout.type, conversion::cast);
+  auto from = to_source(value, *to.layout.type, conversion_of_fill(value, *to.layout.type));
   if (!from.layout.shape.empty()) {
     raise_python(PyExc_ValueError, "a fill takes one value, not an array of shape %R",
                  to_tuple(from.layout.shape).ptr());

@@ -128,6 +128,63 @@ def test_assignments_to_an_element(source: Any) -> None:
         assert same(got, wanted), target
 
 
+class Only:
+    """A number by one method alone."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def only(method: str, value: Any) -> Any:
+    return type(f"Only{method}", (Only,), {method: lambda self: self.value})(value)
+
+
+UNTYPED: dict[str, Any] = {
+    "Decimal": Decimal("2.5"),
+    "Decimal of NaN": Decimal("NaN"),
+    "large Decimal": Decimal("1e400"),
+    "negative Decimal": Decimal(-1),
+    "Fraction": Fraction(5, 2),
+    "large Fraction": Fraction(10**30),
+    "__float__": only("__float__", 2.5),
+    "__complex__": only("__complex__", 2.5 + 1j),
+    "__index__": only("__index__", 3),
+    "__int__": only("__int__", 3),
+    "__float__ raises": only("__float__", "no float"),
+}
+
+
+@pytest.mark.parametrize("source", UNTYPED.values(), ids=UNTYPED)
+def test_numbers_without_a_type(source: Any, dev: isthmus.Device, host_kind: str) -> None:
+    """By their methods, as NumPy takes them."""
+    for target in TARGETS:
+        for key in (0, ..., slice(1, None)):
+            wanted = outcome(
+                lambda target=target, key=key: filled(np.zeros(3, target), source, key)
+            )
+            made = isthmus.zeros(3, target, kind=host_kind, device=dev)
+            got = outcome(lambda made=made, key=key: filled(made, source, key))
+            assert same(got, wanted), (target, key)
+
+
+@pytest.mark.parametrize("source", UNTYPED.values(), ids=UNTYPED)
+def test_fills_with_numbers_without_a_type(source: Any) -> None:
+    """As NumPy fills, but that integers take no number that may have a fraction."""
+
+    def fill(made: Any) -> Any:
+        made.fill(source)
+        return made
+
+    is_integer = hasattr(source, "__index__")
+    for target in TARGETS:
+        wanted = outcome(lambda target=target: fill(np.zeros(3, target)))
+        if np.dtype(target).kind in "?biu" and not is_integer:
+            wanted = (TypeError,)
+        assert same(outcome(lambda target=target: fill(isthmus.zeros(3, target, **HOST))), wanted)
+        full = outcome(lambda target=target: isthmus.full(3, source, target, **HOST))
+        assert same(full, wanted), target
+
+
 @pytest.mark.parametrize("rule", ["no", "safe", "same_kind", "unsafe"])
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_copyto(source: Any, rule: Any) -> None:
@@ -218,3 +275,12 @@ def test_where_it_is_stricter(target: str, source: Any, error: type[Exception]) 
         with pytest.raises(error):
             made[key] = source
     assert made.tolist() == [1]
+
+
+def test_fills_refuse_what_would_warn() -> None:
+    """NumPy's full drops an imaginary part with a warning."""
+    for value in (1j, np.complex64(1j)):
+        with pytest.raises(TypeError):
+            isthmus.full(3, value, "f4", **HOST)
+        with pytest.raises(TypeError):
+            isthmus.ones(3, "f4", **HOST).fill(value)
