@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from . import _core
 from ._core import Array, Buffer, DType, MemoryResource, copyto, current_queue, empty
 from ._host_arrays import host_array
+from ._numpys_interface import extent_of
 from .unified import UnifiedBuffer
 
 if TYPE_CHECKING:
@@ -311,7 +312,7 @@ def _adopted(source: NDArray[Any], own: DType, kind: str, queue: Queue) -> Array
     """Over all of the memory that it is a view of: arrays of its parts then are of one memory."""
     if source.size == 0:
         return empty(source.shape, own, kind=kind, queue=queue)
-    low, high = _extent_of(_owner_of(source))
+    low, high = extent_of(_owner_of(source))
     memory = Buffer.adopt(
         low,
         high - low,
@@ -331,16 +332,6 @@ def _owner_of(source: NDArray[Any]) -> NDArray[Any]:
     owner = source
     while isinstance(owner.base, np.ndarray):
         owner = owner.base
-    low, high = _extent_of(source)
-    begin, end = _extent_of(owner)
+    low, high = extent_of(source)
+    begin, end = extent_of(owner)
     return owner if begin <= low and high <= end else source
-
-
-def _extent_of(source: NDArray[Any]) -> tuple[int, int]:
-    """The addresses of the first byte of its elements, and behind the last."""
-    steps = [
-        (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
-    ]
-    first = source.__array_interface__["data"][0]
-    before = sum(step for step in steps if step < 0)
-    return first + before, first + sum(steps) - before + source.itemsize

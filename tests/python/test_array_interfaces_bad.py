@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -156,3 +158,103 @@ def test_a_sequence_keeps_its_own_error(host: Queue) -> None:
     ):
         with pytest.raises(ZeroDivisionError):
             use()
+
+
+# -- elements outside the memory of an interface's object -----------------------------------------
+
+
+class ByBytes:
+    """NumPy's interface over an object's bytes, of which NumPy asks no number."""
+
+    def __init__(self, data: Any, **entries: Any) -> None:
+        self.__array_interface__ = {
+            "version": 3, "typestr": "<f4", "shape": (4,), "data": data, **entries
+        }  # fmt: skip
+
+
+TOO_SHORT: dict[str, tuple[int, dict[str, Any]]] = {
+    "shape": (15, {}),
+    "large shape": (2, {"shape": (1 << 28,)}),
+    "no bytes": (0, {}),
+    "strides": (16, {"strides": (8,)}),
+    "backwards": (16, {"strides": (-4,)}),
+    "offset": (16, {"offset": 4}),
+    "negative offset": (16, {"shape": (2,), "offset": -4}),
+    "huge offset": (16, {"shape": (1,), "offset": 1 << 62}),
+    "huge strides": (16, {"shape": (2,), "strides": (1 << 62,)}),
+    "dimensions": (16, {"shape": (4, 4), "strides": (4, 4)}),
+    "no dimensions": (3, {"shape": ()}),
+}
+INTO: dict[str, Any] = {
+    "asarray": lambda of: isthmus.asarray(of, device="host"),
+    "asarray of the host": lambda of: isthmus.asarray(of, device="host", kind="host"),
+    "asarray with a dtype": lambda of: isthmus.asarray(of, "f8", device="host"),
+    "copyto": lambda of: isthmus.copyto(isthmus.zeros(4, device="host"), of),
+    "assignment": lambda of: isthmus.zeros(4, device="host").__setitem__(..., of),
+    "fill": lambda of: isthmus.zeros(4, device="host").fill(of),
+    "unified": lambda of: isthmus.UnifiedBuffer(4, "f4", device="host").copy_from(of),
+    "unified assignment": lambda of: isthmus.UnifiedBuffer(4, device="host").__setitem__(..., of),
+    "scatter": lambda of: isthmus.scatter(of, ["host"]),
+    "pipeline": lambda of: list(isthmus.pipeline([of], lambda taken: taken, device="host")),
+}
+
+
+@pytest.mark.parametrize("which", TOO_SHORT)
+@pytest.mark.parametrize("into", INTO)
+def test_fewer_bytes_than_elements(which: str, into: str) -> None:
+    nbytes, entries = TOO_SHORT[which]
+    for make in (bytes, bytearray, lambda n: memoryview(bytes(n))):
+        with pytest.raises(ValueError, match="memory that has") as error:
+            INTO[into](ByBytes(make(nbytes), **entries))
+        message_has(error, [f"has {nbytes}:"])
+
+
+def test_no_more_bytes_than_elements(host: Queue) -> None:
+    data = np.arange(6, dtype="f4").tobytes()
+    for entries, expected in (
+        ({"shape": (6,)}, [0, 1, 2, 3, 4, 5]),
+        ({"shape": (3,), "strides": (8,)}, [0, 2, 4]),
+        ({"shape": (6,), "strides": (-4,), "offset": 20}, [5, 4, 3, 2, 1, 0]),
+        ({"shape": (2, 2), "strides": (4, -4), "offset": 4}, [[1, 0], [2, 1]]),
+        ({"shape": (1,), "strides": (1 << 40,), "offset": 20}, [5]),
+        ({"shape": (), "offset": 20}, 5),
+        ({"shape": (0, 9), "offset": 24}, []),
+    ):
+        of = ByBytes(data, **entries)
+        taken = isthmus.asarray(of, kind="host", queue=host)
+        assert taken.tolist() == expected
+        assert taken.read_only or taken.size == 0
+        made = isthmus.ones(taken.shape, "f8", queue=host)
+        isthmus.copyto(made, of)
+        assert made.tolist() == expected
+
+
+def test_bytes_are_shared_and_kept(host: Queue) -> None:
+    data = bytearray(16)
+    taken = isthmus.asarray(ByBytes(data), kind="host", queue=host, copy=False)
+    taken[3] = 1
+    assert np.frombuffer(bytes(data), "f4").tolist() == [0, 0, 0, 1]
+    with pytest.raises(BufferError):
+        data.extend(b"more")  # which would move them
+
+
+def test_an_interface_that_changes(host: Queue) -> None:
+    """What was checked is what is read."""
+
+    class Changing:
+        shapes = itertools.cycle([(4,), (1 << 28,)])
+
+        @property
+        def __array_interface__(self) -> dict[str, Any]:
+            return ByBytes(bytes(16), shape=next(self.shapes)).__array_interface__
+
+    for _ in range(4):
+        with suppress(ValueError):  # of the one that is too large
+            assert isthmus.asarray(Changing(), kind="host", queue=host).tolist() == [0] * 4
+        next(Changing.shapes)
+
+
+@pytest.mark.parametrize("into", INTO)
+def test_bytes_are_no_references(into: str) -> None:
+    with pytest.raises(TypeError):
+        INTO[into](ByBytes(bytes(range(32)), typestr="|O"))

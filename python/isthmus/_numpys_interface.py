@@ -1,0 +1,121 @@
+"""What NumPy takes as it comes from another object's ``__array_interface__``, checked before."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_ADDRESSES = 1 << 64
+_NUMBERS = 1 << 63
+
+
+def readable(obj: Any) -> Any:
+    """``obj``, or NumPy's array over the memory that its interface names an object for.
+
+    ValueError for addresses, extents or strides that cannot be, and where elements lie outside that
+    memory; TypeError where they are references. An interface that gives an address does not say how
+    much memory there is: that is not checked.
+    """
+    entries = _entries_of(obj)
+    if entries is None:
+        return obj
+    _require_sound(entries)
+    if isinstance(entries.get("data", ()), tuple):
+        return obj
+    import numpy as np
+
+    data = entries["data"]
+    memory = memoryview(obj if data is None else data)
+    # From the dictionary that is checked, not from `obj`, which may give another one next time.
+    array = np.asarray(_Interface({**entries, "data": memory}))
+    if array.dtype.hasobject:
+        raise TypeError(
+            f"the __array_interface__ of {type(obj).__name__} takes bytes for references to Python "
+            "objects: give it a numeric typestr"
+        )
+    _require_within(array, memory)
+    return array
+
+
+class _Interface:
+    def __init__(self, entries: dict[str, Any]) -> None:
+        self.__array_interface__ = entries
+
+
+def _entries_of(obj: Any) -> dict[str, Any] | None:
+    """None for what NumPy does not read by that interface."""
+    import numpy as np
+
+    if isinstance(obj, (np.ndarray, np.generic, int, float, complex, list, tuple)):
+        return None
+    try:
+        entries = None if hasattr(obj, "__array_struct__") else obj.__array_interface__
+    except MemoryError:
+        raise
+    except Exception:  # NumPy raises it again, or reads another protocol
+        return None
+    return entries if isinstance(entries, dict) else None
+
+
+def _require_sound(entries: dict[str, Any]) -> None:
+    """NumPy takes these numbers as they come, or raises OverflowError."""
+    data = entries.get("data")
+    address = data[:1] if isinstance(data, tuple) else ()
+    addresses = _integers("data pointer", address, 0, _ADDRESSES)
+    shape = _integers("shape", entries.get("shape"), 0, _NUMBERS)
+    strides = _integers("strides", entries.get("strides"), -_NUMBERS, _NUMBERS)
+    _integers("offset", (entries.get("offset"),), -_NUMBERS, _NUMBERS)
+    if addresses and strides and len(strides) == len(shape) and 0 not in shape:
+        _require_addresses(addresses[0], shape, strides, entries)
+
+
+def _integers(name: str, given: Any, least: int, end: int) -> list[int]:
+    """Those of a tuple. What is none NumPy refuses itself."""
+    found = []
+    for each in given if isinstance(given, (tuple, list)) else ():
+        try:
+            number = operator.index(each)
+        except Exception:
+            return []
+        if not least <= number < end:
+            raise ValueError(
+                f"{name} of __array_interface__ must lie in {least}..{end - 1}, not "
+                f"{number if number.bit_length() <= 128 else f'{number.bit_length()} bits'}"
+            )
+        found.append(number)
+    return found
+
+
+def _require_addresses(first: int, shape: list[int], strides: list[int], told: Any) -> None:
+    steps = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    low = first + sum(step for step in steps if step < 0)
+    high = first + sum(step for step in steps if step > 0)
+    if low < 0 or high >= _ADDRESSES or high - low >= _NUMBERS:
+        raise ValueError(f"__array_interface__ reaches beyond any address, 2**64: {told!r}")
+
+
+def _require_within(array: NDArray[Any], memory: memoryview) -> None:
+    whole = {"version": 3, "typestr": "|u1", "shape": (memory.nbytes,), "data": memory}
+    import numpy as np
+
+    begin = np.asarray(_Interface(whole)).__array_interface__["data"][0]
+    low, high = extent_of(array)
+    if array.size and not begin <= low <= high <= begin + memory.nbytes:
+        raise ValueError(
+            f"__array_interface__: elements of {array.itemsize} bytes, of shape {array.shape} and "
+            f"strides {array.strides}, take bytes {low - begin} to {high - begin} of memory that "
+            f"has {memory.nbytes}: correct its shape, strides or offset"
+        )
+
+
+def extent_of(source: NDArray[Any]) -> tuple[int, int]:
+    """The addresses of the first byte of its elements, and behind the last."""
+    steps = [
+        (extent - 1) * stride for extent, stride in zip(source.shape, source.strides, strict=True)
+    ]
+    first = source.__array_interface__["data"][0]
+    before = sum(step for step in steps if step < 0)
+    return first + before, first + sum(steps) - before + source.itemsize
