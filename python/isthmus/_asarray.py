@@ -155,7 +155,7 @@ def _lent(obj: Any) -> Array | NDArray[Any] | None:
         return _core._array_from_interface(obj, getattr(tensor, "usm_data", None))
     if not hasattr(obj, "__dlpack_device__"):
         return _core._array_from_interface(obj)
-    if obj.__dlpack_device__()[0] != _CPU:
+    if _core._dlpack_device_of(obj)[0] != _CPU:
         return _core._array_from_dlpack(obj)
     import numpy as np
 
@@ -179,7 +179,7 @@ class _Checked:
         return capsule
 
     def __dlpack_device__(self) -> Any:
-        return self._producer.__dlpack_device__()
+        return _core._dlpack_device_of(self._producer)
 
 
 def _as_strict(made: NDArray[Any], obj: Any) -> NDArray[Any]:

@@ -2181,6 +2181,9 @@ def _array_from_dlpack(obj: object, queue: Queue | None = None) -> Array:
 def _require_sound_capsule(capsule: object) -> None:
     """BufferError where a field of DLPack's tensor in it cannot be used."""
 
+def _dlpack_device_of(producer: object) -> tuple[int, int]:
+    """What its __dlpack_device__ gives; BufferError where that is no device."""
+
 def _says_read_only(obj: object) -> bool:
     """
     Whether the buffer protocol or an interface of `obj` says that its memory is

@@ -300,6 +300,15 @@ void bind_array_make(nb::module_& module) {
   module.def("_require_sound_capsule", &require_sound_capsule, nb::arg("capsule").none(),
              nb::sig("def _require_sound_capsule(capsule: object) -> None"),
              "BufferError where a field of DLPack's tensor in it cannot be used.");
+  module.def(
+      "_dlpack_device_of",
+      [](nb::handle producer) {
+        const auto told = dlpack::device_of_producer(producer);
+        return nb::make_tuple(told.type, told.id);
+      },
+      nb::arg("producer").none(),
+      nb::sig("def _dlpack_device_of(producer: object) -> tuple[int, int]"),
+      "What its __dlpack_device__ gives; BufferError where that is no device.");
   module.def("_says_read_only", &says_read_only, nb::arg("obj").none(),
              nb::sig("def _says_read_only(obj: object) -> bool"),
              "Whether the buffer protocol or an interface of `obj` says that its memory is\n"

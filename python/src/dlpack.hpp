@@ -62,6 +62,8 @@ struct managed_versioned {
 };
 // Of (type, number). BufferError for what is none.
 [[nodiscard]] device to_device(nb::handle given);
+// What the producer's __dlpack_device__ gives, checked in the same way.
+[[nodiscard]] device device_of_producer(nb::handle producer);
 
 // Bytes of all elements, packed. BufferError unless each field of an untrusted tensor can be used:
 // whole bytes for an element, 0 to 64 dimensions with a shape, extents of 0 or more whose product

@@ -330,6 +330,10 @@ dlpack::device dlpack::to_device(nb::handle given) {
   return {number(0), number(1)};
 }
 
+dlpack::device dlpack::device_of_producer(nb::handle producer) {
+  return to_device(producer.attr("__dlpack_device__")());
+}
+
 nb::object dlpack_device(const buffer& self) {
   const auto where = own_device(self);
   return nb::make_tuple(where.type, where.id);

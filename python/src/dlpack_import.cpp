@@ -250,8 +250,7 @@ struct lent_memory {
   lent_memory(nb::handle from, nb::handle wanted)
       : object{from},
         is_capsule{PyCapsule_CheckExact(from.ptr()) != 0},
-        where{is_capsule ? tensor_in(from).device
-                         : dlpack::to_device(from.attr("__dlpack_device__")())},
+        where{is_capsule ? tensor_in(from).device : dlpack::device_of_producer(from)},
         queue{queue_on(where, wanted)},
         is_locked{!is_capsule && says_read_only(from)},
         capsule{is_capsule ? nb::borrow(from) : request_capsule(from, where, *queue_of(queue))} {

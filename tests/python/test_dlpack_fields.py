@@ -164,11 +164,27 @@ def test_devices_of_the_cpu_are_one() -> None:
     assert take_array(Producer(made.capsule, (1, 0))).tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("told", [(1,), (1, 0, 0), None, 5, "10", (1, None), (1.5, 0), (-1, 0)])
+NO_DEVICES = [
+    (), (1,), (1, 0, 0), None, 5, "10", {1: 0}, ("a", 0), (1, None), (1.5, 0), (1.0, 0), (-1, 0),
+    (1, -1), (2**40, 0), (1, 2**40),
+]  # fmt: skip
+OTHER_TAKERS: dict[str, Any] = {
+    "asarray": lambda of: isthmus.asarray(of, device="host"),
+    "copyto": lambda of: isthmus.copyto(isthmus.zeros(4, device="host"), of),
+    "unified": lambda of: isthmus.UnifiedBuffer(4, "f4", device="host").copy_from(of),
+    "pipeline": lambda of: list(isthmus.pipeline([of], lambda taken: taken, device="host")),
+}
+
+
+@pytest.mark.parametrize("told", NO_DEVICES)
 def test_what_is_no_device(told: Any) -> None:
     made = Made(START, (4,))
-    with pytest.raises((BufferError, TypeError, ValueError)):
+    with pytest.raises((BufferError, TypeError, ValueError)) as refused:
         take_array(Producer(made.capsule, told))
+    for take in (take_bytes, *OTHER_TAKERS.values()):
+        with pytest.raises(refused.type) as error:
+            take(Producer(made.capsule, told))
+        assert str(error.value) == str(refused.value)
 
 
 # -- any of them at once --------------------------------------------------------------------------

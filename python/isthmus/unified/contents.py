@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from isthmus._core import _HostMemory
+from isthmus._core import _dlpack_device_of, _HostMemory
 from isthmus._host_arrays import host_array
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def readable(source: Any) -> Any:
 def _needs_a_copy(source: Any) -> bool:
     interfaces = ("__sycl_usm_array_interface__", "__cuda_array_interface__")
     if hasattr(source, "__dlpack_device__"):
-        on_cpu = int(source.__dlpack_device__()[0]) == _CPU
+        on_cpu = _dlpack_device_of(source)[0] == _CPU
         return not on_cpu or not hasattr(source, "__array__") or hasattr(source, interfaces[0])
     return any(hasattr(source, name) for name in interfaces)
 
