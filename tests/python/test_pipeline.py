@@ -311,6 +311,91 @@ assert threading.active_count() == 1, threading.enumerate()
 """)
 
 
+INTERRUPTED = """
+import os, signal, sys, threading
+import numpy as np
+from isthmus import Event, Queue
+from isthmus.unified.pipeline import pipeline
+from support import open_backend
+
+backend, where, raised = sys.argv[1:]
+
+class Alarm(Exception):
+    pass
+
+class Stop(BaseException):
+    pass
+
+kinds = {"Alarm": Alarm, "Stop": Stop, "KeyboardInterrupt": KeyboardInterrupt}
+
+def ring(*_):
+    raise kinds[raised]
+
+signal.signal(signal.SIGALRM, ring)
+gate, read, go_on, dropped = Event(), threading.Event(), threading.Event(), []
+
+class Batch:
+    def __array__(self, dtype=None, copy=None):
+        dropped.append("used")
+        return np.ones(200_000, "u1")
+
+def source():
+    yield np.ones(200_000, "u1")
+    if where == "source":
+        read.set()
+        go_on.wait()
+        yield Batch()
+
+def fn(array):
+    if where == "work":
+        array.fill(7, after=[gate], blocking=False)
+        read.set()
+
+def send():
+    read.wait()
+    time.sleep(0.2)  # until the main thread waits
+    os.kill(os.getpid(), signal.SIGALRM)
+
+import time
+queue = Queue(open_backend(backend))
+steps = pipeline(source(), fn, queue=queue)
+threading.Thread(target=send).start()
+if where == "source":
+    next(steps)
+try:
+    next(steps)
+except kinds[raised]:
+    pass
+else:
+    raise AssertionError("not interrupted")
+assert not gate.done and not go_on.is_set(), "it waited"
+del steps
+go_on.set()
+gate.complete()
+until = time.monotonic() + 30
+while threading.active_count() != 1 and time.monotonic() < until:
+    time.sleep(0.01)
+assert threading.active_count() == 1, threading.enumerate()
+assert dropped == []
+queue.wait()
+"""
+
+
+@pytest.mark.parametrize("raised", ["KeyboardInterrupt", "Alarm", "Stop"])
+@pytest.mark.parametrize(
+    ("backend", "where"),
+    [
+        ("host", "source"),
+        ("opencl", "source"),
+        ("late", "source"),
+        ("opencl", "work"),
+        ("late", "work"),
+    ],
+)
+def test_an_interrupt_waits_for_nothing(backend: str, where: str, raised: str) -> None:
+    python(INTERRUPTED, backend, where, raised)
+
+
 def test_two_side_by_side(dev: Device) -> None:
     pairs = zip(
         pipeline(numbers(6), add_one, device=dev),

@@ -60,8 +60,10 @@ def pipeline(
 
     An error of ``batches``, of ``fn`` or of a copy is raised behind the results before it. At the
     end, early or not, all memory is given back, and the thread has ended: where ``batches`` blocks,
-    ``close()`` waits for it. Nothing begins before the first step. TypeError, ValueError for
-    arguments that cannot be, at once.
+    ``close()`` waits for it. An exception of a signal handler, as of Ctrl-C, waits for nothing: the
+    memory is released once it is unused, and what ``batches`` still yields is dropped. In ``fn`` an
+    Exception counts as an error of ``fn``, whatever raised it. Nothing begins before the first
+    step. TypeError, ValueError for arguments that cannot be, at once.
     """
     if not callable(fn):
         raise TypeError(f"fn must be callable, not {type(fn).__name__}")
@@ -123,12 +125,17 @@ class _Run:
                     tell(f"{number}{of}", min(number / total, 1.0) if total else 0.0)
             if self._failure is not None:
                 raise self._failure
-        except KeyboardInterrupt:
-            self._is_interrupted = True
+        except BaseException as raised:
+            self._is_interrupted = self._is_interrupt(raised)
             raise
         finally:
             self._failure = None  # its frames refer to this
             self._end(reader, upload, pool)
+
+    def _is_interrupt(self, raised: BaseException) -> bool:
+        # A signal handler may raise anything: an interrupt is what nothing here raises itself.
+        is_own = raised is self._failure or isinstance(raised, (GeneratorExit, Error, MemoryError))
+        return not is_own
 
     def _steps(self, reader: Reader) -> Iterator[_Launched]:
         """Launches batches, and gives them in order, each as late as the overlap needs."""
@@ -203,30 +210,35 @@ class _Run:
             reader.give_back(launched.buf)
 
     def _end(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
-        ended: list[Event] = []
+        has_ended = False
         try:
             reader.stop()
-            if reader.taken:  # after an error, or an early end: work may use them still
-                for queue in (upload, self._work, self._download):
-                    with suppress(Error):
-                        ended.append(queue.fence())
-            if not self._is_interrupted:
-                _wait_for(ended, None)
+            timeout = _INTERRUPTED_SECONDS if self._is_interrupted else None
+            reader.join(timeout)
+            has_ended = self._wait(reader, upload, timeout)
         finally:
-            # An interrupt does not wait for the work, which keeps its memory until it has ended.
-            if self._is_interrupted and not _wait_for(ended, _INTERRUPTED_SECONDS):
-                later = threading.Thread(
-                    target=self._free_after, args=(ended, reader, upload, pool), daemon=True
-                )
-                later.start()
-            else:
+            # An interrupt, also of these waits, waits neither for the source nor for the work,
+            # which keeps its memory until it has ended.
+            if has_ended:
                 self._free(reader, upload, pool)
+            else:
+                arguments = (reader, upload, pool)
+                threading.Thread(target=self._free_later, args=arguments, daemon=True).start()
 
-    def _free_after(
-        self, ended: list[Event], reader: Reader, upload: Queue, pool: BufferPool
-    ) -> None:
-        _wait_for(ended, None)
+    def _free_later(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
+        self._wait(reader, upload, None)
         self._free(reader, upload, pool)
+
+    def _wait(self, reader: Reader, upload: Queue, timeout: float | None) -> bool:
+        """Whether nothing uses a buffer any more; waits at most so long for each that does."""
+        if not reader.is_idle(timeout):
+            return False
+        ended: list[Event] = []
+        if reader.taken:  # after an error, or an early end: work may use them still
+            for queue in (upload, self._work, self._download):
+                with suppress(Error):
+                    ended.append(queue.fence())
+        return _wait_for(ended, timeout)
 
     def _free(self, reader: Reader, upload: Queue, pool: BufferPool) -> None:
         self._launched.clear()

@@ -44,7 +44,9 @@ class Reader:
         self._upload, self._queue = queues
         self._slots = threading.Semaphore(depth)
         self._filled: SimpleQueue[UnifiedBuffer | Failed | None] = SimpleQueue()
-        self._is_stopped = False
+        self._stopped = threading.Event()
+        self._idle = threading.Event()  # cleared before `_stopped` is checked, so that both agree
+        self._idle.set()
         self._is_in_source = True
         self.taken: dict[int, UnifiedBuffer] = {}  # filled and not given back, by id()
         # What is current for the caller is so for the source: its device, resource and tag.
@@ -73,26 +75,41 @@ class Reader:
         self._slots.release()
 
     def stop(self) -> None:
-        """Returns when the thread has ended."""
-        self._is_stopped = True
+        """What it reads from now on is dropped."""
+        self._stopped.set()
         self._slots.release()
+
+    def join(self, timeout: float | None) -> None:
+        """Returns when the thread has ended, or after so long."""
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(timeout)
+
+    def is_idle(self, timeout: float | None) -> bool:
+        """Whether it uses no buffer any more; waits so long for that.
+
+        Pre: it was stopped. The thread itself may still be blocked in the source.
+        """
+        return self._idle.wait(timeout)
 
     def _run(self) -> None:
         try:
             for batch in self._source:
                 self._is_in_source = False
                 self._slots.acquire()
-                if self._is_stopped:
+                self._idle.clear()
+                if self._stopped.is_set():
                     return
                 filled = self._fill(batch)
+                self._idle.set()
                 self._is_in_source = True  # before it can be got: `get` never waits unknowingly
                 self._filled.put(filled)
+                if self._stopped.is_set():
+                    return
             self._filled.put(None)
         except BaseException as failed:  # whatever it is, it is raised where the batch is asked for
             self._filled.put(Failed(failed))
         finally:
+            self._idle.set()
             del self._source
 
     def _fill(self, batch: Any) -> UnifiedBuffer:
