@@ -1199,7 +1199,8 @@ class Reclaimer:
     def close(self) -> None:
         """
         It is not called any more: waits until its calls have ended, but not from inside such
-        a function. Does nothing if it is closed. One that is dropped waits for nothing.
+        a function. Ctrl-C ends the wait: a call may then still run. Does nothing if it is
+        closed. One that is dropped waits for nothing.
         """
 
     @property

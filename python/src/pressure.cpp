@@ -240,7 +240,8 @@ void bind_pressure(nb::module_& module) {
            nb::sig("def __init__(self, function: Callable[[ReclaimRequest], int | None]) -> None"))
       .def("close", &close_reclaimer, nb::sig("def close(self) -> None"),
            "It is not called any more: waits until its calls have ended, but not from inside such\n"
-           "a function. Does nothing if it is closed. One that is dropped waits for nothing.")
+           "a function. Ctrl-C ends the wait: a call may then still run. Does nothing if it is\n"
+           "closed. One that is dropped waits for nothing.")
       .def_prop_ro(
           "closed", [](const reclaimer& self) { return self.raw == nullptr; },
           nb::sig("def closed(self) -> bool"), "Whether it was closed.")
