@@ -301,8 +301,8 @@ ISTHMUS_API isthmus_device_t* isthmus_queue_device(const isthmus_queue_t* queue)
 ISTHMUS_API isthmus_context_t* isthmus_queue_context(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* Two handles that stand for the same driver queue have the same key. */
 ISTHMUS_API uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
-/* The driver's own handle, NULL where it has none. From here on the library takes into account that
- * the queue has work which it does not know: what is freed on it waits for a fence. */
+/* The driver's handle: NULL where it has none and, with an error message, where the driver refuses
+ * to order it. From here on it may have work of others: what is freed on it waits for a fence. */
 ISTHMUS_API void* isthmus_queue_native(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;
 /* 1 where nothing that the library submitted is pending, else 0. */
 ISTHMUS_API int isthmus_queue_idle(isthmus_queue_t* queue) ISTHMUS_NOEXCEPT;

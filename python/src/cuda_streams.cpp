@@ -111,7 +111,7 @@ device_handle find_cuda_device(int number) {
 }
 
 std::uintptr_t lend_stream(const queue& of) {
-  return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(of.raw.get()));
+  return reinterpret_cast<std::uintptr_t>(lend_handle(of));
 }
 
 std::uintptr_t stream_to_wait(const queue& of) {

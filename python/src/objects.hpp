@@ -159,6 +159,9 @@ void construct_resource(Resource* self, Resource made) {
 [[nodiscard]] inline queue* queue_of(nb::handle object) noexcept {
   return instance_of<queue>(types.queue, object);
 }
+// The driver's handle of a queue of CUDA's, OpenCL's or SYCL's, and null of others'. Raises where
+// the library cannot give it away now.
+[[nodiscard]] void* lend_handle(const queue& of);
 [[nodiscard]] inline event* event_of(nb::handle object) noexcept {
   return instance_of<event>(types.event, object);
 }

@@ -167,9 +167,7 @@ void bind_properties(nb::class_<queue>& bound) {
           "Whether nothing that Isthmus submitted is pending.")
       .def_prop_ro(
           "native_handle",
-          [](const queue& self) {
-            return reinterpret_cast<std::uintptr_t>(isthmus_queue_native(self.raw.get()));
-          },
+          [](const queue& self) { return reinterpret_cast<std::uintptr_t>(lend_handle(self)); },
           "The driver's handle as an integer (OpenCL: cl_command_queue; SYCL: dpctl's reference),\n"
           "0 where it has none;\n"
           "valid while this object lives. Once it was asked for, Isthmus takes into account\n"
@@ -316,6 +314,15 @@ void bind_queue(nb::module_& module) {
   bind_properties(bound);
   bind_order(bound);
   bind_operations(bound);
+}
+
+void* lend_handle(const queue& of) {
+  void* const handle = isthmus_queue_native(of.raw.get());
+  if (handle == nullptr) {
+    const std::string_view backend = info_of(*device_of(of.device_object)).backend;
+    check(backend == "host" || backend == "sim" ? ISTHMUS_OK : ISTHMUS_ERROR_DRIVER);
+  }
+  return handle;
 }
 
 }  // namespace isthmus::python

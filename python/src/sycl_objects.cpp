@@ -149,7 +149,7 @@ nb::object from_sycl(nb::handle given, nb::object (*find)(nb::handle), const cha
 
 nb::object sycl_capsule(const queue& self) {
   require_sycl(isthmus_queue_device(self.raw.get()), "queue");
-  return capsule_for(self.raw.get(), isthmus_queue_native(self.raw.get()), k_queue);
+  return capsule_for(self.raw.get(), lend_handle(self), k_queue);
 }
 
 nb::object sycl_capsule(const context& self) {

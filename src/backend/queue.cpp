@@ -15,6 +15,9 @@
 namespace isthmus {
 namespace {
 
+// Far longer than a driver or the host is short of memory while others free some.
+constexpr std::chrono::milliseconds k_follows_for{1000};
+
 std::uint64_t next_serial() noexcept {
   static std::atomic<std::uint64_t> last{0};
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -56,12 +59,14 @@ bool queue::retain_if_known() noexcept {
   return references() > pools_ && try_retain();
 }
 
-void* queue::lend() noexcept {
+result<void*> queue::lend() noexcept {
   void* handle = native();
   if (handle != nullptr) {
     mark_lent();
     if (waits_elsewhere_.load(std::memory_order_acquire)) [[unlikely]] {
-      follow_elsewhere();
+      if (auto refused = follow_elsewhere()) {
+        return refused;
+      }
     }
   }
   return handle;
@@ -123,14 +128,14 @@ void queue::give_up_submission() noexcept {
 
 void queue::reserve_place() { static_cast<void>(begin_submission()); }
 
-void queue::take_place(const ref<event>& elsewhere) noexcept {
+error queue::take_place(const ref<event>& elsewhere) noexcept {
   {
     const std::lock_guard hold{tails_lock_};
     --promised_;
     tails_.push_back({next_number_++, elsewhere, true});
     waits_elsewhere_.store(true, std::memory_order_release);
   }
-  follow_elsewhere();
+  return follow_elsewhere();
 }
 
 ref<event> queue::pending_elsewhere() noexcept {
@@ -140,22 +145,43 @@ ref<event> queue::pending_elsewhere() noexcept {
   return found != tails_.end() ? found->last : ref<event>{};
 }
 
+error queue::fence_without_throwing() noexcept {
+  try {
+    auto put = fence({});
+    return put ? error{} : put.take_error();
+  } catch (const std::bad_alloc&) {
+    return error::no_memory();
+  }
+}
+
+error queue::cannot_follow(const error& refused) const noexcept {
+  return fail(refused.code(),
+              "the driver refused for {} ms to order a queue of {}, whose handle is in use outside "
+              "of the library, after an operation that another queue carries out (wait for that "
+              "operation before the handle is used): {}",
+              k_follows_for.count(), where_.properties().filter, refused.message());
+}
+
 // What others put to the driver's queue from here on comes after what is elsewhere too. Tried again
-// until it succeeds, as what is waited for may come after an event of the calling thread's.
-void queue::follow_elsewhere() noexcept {
-  const auto follows = [this]() noexcept {
-    try {
-      return bool{fence({})};
-    } catch (const std::bad_alloc&) {
-      return false;  // as where the driver refuses it
+// rather than waited for, as what is elsewhere may come after an event of the calling thread's. A
+// driver may refuse it for good, and then the caller gets the error; on a lost device nothing runs
+// that could come too early.
+error queue::follow_elsewhere() noexcept {
+  const auto until = os::clock::now() + k_follows_for;
+  for (;;) {
+    auto refused = fence_without_throwing();
+    if (!refused || refused.code() == ISTHMUS_ERROR_DEVICE_LOST || !has_others_work() || closed() ||
+        os::drivers_are_gone()) {
+      return {};
     }
-  };
-  while (!follows() && has_others_work() && !closed() && !os::drivers_are_gone()) {
     const auto left = pending_elsewhere();
     if (!left) {
-      return;
+      return {};
     }
     if (left->pending()) {
+      if (os::clock::now() >= until) {
+        return cannot_follow(refused);
+      }
       std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
   }

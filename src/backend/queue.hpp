@@ -80,8 +80,10 @@ class queue : public ref_counted {
   // What is submitted here from now on runs after `elsewhere`, whatever its outcome. Needs neither
   // memory nor the driver: without them the next submission waits for `elsewhere` instead. Waits
   // only where others put work to the driver's queue, which nothing else would hold back, and until
-  // one of them is there, `elsewhere` has ended or the queue is closed.
-  void take_place(const ref<event>& elsewhere) noexcept;
+  // the driver takes a fence, `elsewhere` has ended, the queue is closed or its device is lost. The
+  // driver's error where it refuses all fences for a second: others' work may then run before
+  // `elsewhere` has ended.
+  [[nodiscard]] error take_place(const ref<event>& elsewhere) noexcept;
 
   // Why no memory can be had for it now; nothing if it can. The work on a queue whose handle was
   // lent may be recorded only, to be run again and again: whoever gets the memory later would find
@@ -109,9 +111,9 @@ class queue : public ref_counted {
   // Of this object alone and never used again, unlike its address. Never 0.
   [[nodiscard]] std::uint64_t serial() const noexcept { return serial_; }
   [[nodiscard]] virtual std::uintptr_t key() const noexcept;
-  // Gives the driver's handle away: from here on there may be work that we do not know. Waits as
-  // `take_place` does where something elsewhere comes before it.
-  [[nodiscard]] void* lend() noexcept;
+  // Gives the driver's handle away: from here on there may be work that we do not know. Waits, and
+  // fails, as `take_place` does where something elsewhere comes before it. Null: there is none.
+  [[nodiscard]] result<void*> lend() noexcept;
   [[nodiscard]] bool lent() const noexcept { return lent_.load(std::memory_order_acquire); }
   [[nodiscard]] const std::atomic<bool>& lent_flag() const noexcept { return lent_; }
   // Whether asking for what is unfinished there, once it is lent, may have to wait for functions
@@ -222,7 +224,9 @@ class queue : public ref_counted {
 
   // One of those elsewhere that has not ended; null if all have.
   [[nodiscard]] ref<event> pending_elsewhere() noexcept;
-  void follow_elsewhere() noexcept;
+  [[nodiscard]] error follow_elsewhere() noexcept;
+  [[nodiscard]] error fence_without_throwing() noexcept;
+  [[nodiscard]] error cannot_follow(const error& refused) const noexcept;
 
   struct tail {
     std::uint64_t number;

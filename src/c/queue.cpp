@@ -188,7 +188,16 @@ uintptr_t isthmus_queue_key(const isthmus_queue_t* queue) noexcept {
 }
 
 void* isthmus_queue_native(isthmus_queue_t* queue) noexcept {
-  return queue == nullptr ? nullptr : object(queue)->lend();
+  void* handle = nullptr;
+  if (queue != nullptr) {
+    static_cast<void>(guarded([&]() -> result<void> {
+      auto lent = object(queue)->lend();
+      ISTHMUS_TRY(lent);
+      handle = *lent;
+      return {};
+    }));
+  }
+  return handle;
 }
 
 int isthmus_queue_idle(isthmus_queue_t* queue) noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "backend/order_only.hpp"
@@ -101,13 +102,16 @@ submitted directly(queue* on, touched_memory& touched, transfer_options& options
 }
 
 // Submits `call` to `carrying`, in the order of `on`, after what conflicts with it, and publishes
-// it. All that may fail comes before the submission.
+// it. All that may fail comes before the submission, but for the place in the order of an `on`
+// whose handle is in use elsewhere: the operation then ends with that error.
 template <class Call>
 submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer_options& options,
                    Call&& call) {
   const bool elsewhere = on.key() != carrying.key();
   touched.reserve();
+  std::optional<part_failure> without_order;
   if (elsewhere) {
+    without_order.emplace();
     auto before = on.fence({});
     ISTHMUS_TRY(before);
     options.after.push_back(order_only(*before));
@@ -133,7 +137,9 @@ submitted on_queue(queue& on, queue& carrying, touched_memory& touched, transfer
   }
   if (elsewhere) {
     no_place.dismiss();
-    on.take_place(*given);
+    if (auto refused = on.take_place(*given)) {
+      return without_order->after(**given, std::move(refused));
+    }
   }
   return given;
 }

@@ -283,7 +283,7 @@ TEST_F(cuda_gpu, tells_of_a_broken_context) {
     void* module = nullptr;
     void* function = nullptr;
     const block memory{home(), where(), 4096};
-    auto* const stream = static_cast<cuda::stream_handle>(line().lend());
+    auto* const stream = static_cast<cuda::stream_handle>(*line().lend());
     if (extra.load_module(&module, k_trap) != 0 ||
         extra.get_function(&function, module, "broken") != 0 ||
         extra.launch(function, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr) != 0) {

@@ -127,8 +127,8 @@ TEST_F(cuda_thread_stream, lets_its_owner_go) {
 
 TEST_F(cuda_thread_stream, has_the_handle_that_means_it_on_the_thread_that_asks) {
   const auto mine = adopt();
-  EXPECT_EQ(mine->lend(), own_stream());
-  on_another_thread([&] { EXPECT_EQ(mine->lend(), cuda::legacy_stream()); });
+  EXPECT_EQ(*mine->lend(), own_stream());
+  on_another_thread([&] { EXPECT_EQ(*mine->lend(), cuda::legacy_stream()); });
 }
 
 TEST_F(cuda_thread_stream, is_in_one_order_whichever_thread_puts_to_it) {

@@ -39,7 +39,7 @@ TEST_P(opencl_adopt, two_handles_of_one_queue_have_one_key) {
   EXPECT_EQ(first->key(), second->key());
   EXPECT_NE(first->key(), line().key());
   EXPECT_EQ(first->home().key(), home().key());
-  EXPECT_EQ(first->lend(), handle);
+  EXPECT_EQ(*first->lend(), handle);
   EXPECT_FALSE(first->idle());
   const block made{home(), where(), 64};
   finish(first->copy(made.at(), numbered(64).data(), 64, {}));

@@ -1,7 +1,10 @@
 // An operation that another queue carries out has its place in the order of this one, whatever the
 // host's memory.
 
+#include <optional>
+
 #include "support/no_memory.hpp"
+#include "transfer/submitting.hpp"
 #include "unit/backend/sim_fixture.hpp"
 
 namespace isthmus {
@@ -19,7 +22,7 @@ class queue_place : public ::testing::Test {
 
 TEST_F(queue_place, is_before_what_comes_next) {
   sim.on->reserve_place();
-  sim.on->take_place(elsewhere);
+  EXPECT_FALSE(sim.on->take_place(elsewhere));
   const auto next = fence();
   EXPECT_FALSE(sim.on->quiet());
   EXPECT_TRUE(next->pending());
@@ -31,7 +34,7 @@ TEST_F(queue_place, needs_no_memory) {
   sim.on->reserve_place();
   {
     const support::without_memory now;
-    sim.on->take_place(elsewhere);
+    EXPECT_FALSE(sim.on->take_place(elsewhere));
   }
   EXPECT_FALSE(sim.on->quiet());
   EXPECT_FALSE(sim.on->idle());
@@ -54,7 +57,7 @@ TEST_F(queue_place, is_kept_until_a_submission_stands_after_it) {
   sim.on->reserve_place();
   {
     const support::without_memory now;
-    sim.on->take_place(elsewhere);
+    EXPECT_FALSE(sim.on->take_place(elsewhere));
   }
   EXPECT_THROW(
       {
@@ -73,6 +76,88 @@ TEST_F(queue_place, that_is_given_up_leaves_nothing) {
   sim.on->give_up_place();
   EXPECT_TRUE(sim.on->quiet());
   EXPECT_TRUE(fence()->wait({}));
+}
+
+// A queue whose driver refuses every fence, and with that everything.
+class refusing_queue final : public queue {
+ public:
+  explicit refusing_queue(const rig& sim) : queue{*sim.home, *sim.where, false} {}
+
+  int fences = 0;
+  int fences_before_refusal = 0;
+  status refuses_with = ISTHMUS_ERROR_DRIVER;
+
+ protected:
+  using given = result<ref<event>>;
+  given do_copy(void*, const void*, std::size_t, wait_list) override { return refuse_all(); }
+  given do_copy_2d(const copy_2d_shape&, wait_list) override { return refuse_all(); }
+  given do_copy_ranges(const ranged_copy&, wait_list) override { return refuse_all(); }
+  given do_fill(void*, const fill_pattern&, std::size_t, wait_list) override {
+    return refuse_all();
+  }
+  given do_fence(wait_list) override {
+    return fences++ < fences_before_refusal ? given{completed_event()} : refuse_all();
+  }
+  bool knows(event&) const noexcept override { return true; }
+  void* native() const noexcept override { return const_cast<refusing_queue*>(this); }
+
+ private:
+  given refuse_all() const { return fail(refuses_with, "a broken driver"); }
+};
+
+class refused_place : public ::testing::Test {
+ protected:
+  const rig sim;
+  const ref<refusing_queue> on = make_ref<refusing_queue>(sim);
+  const ref<host_event> elsewhere = make_ref<host_event>();
+};
+
+TEST_F(refused_place, waits_for_nothing_where_nobody_else_uses_the_queue) {
+  on->reserve_place();
+  EXPECT_FALSE(on->take_place(elsewhere));
+  EXPECT_EQ(on->fences, 1);
+}
+
+TEST_F(refused_place, is_reported_with_the_drivers_error) {
+  ASSERT_TRUE(on->lend());
+  on->reserve_place();
+  const auto refused = on->take_place(elsewhere);
+  EXPECT_EQ(refused.code(), ISTHMUS_ERROR_DRIVER);
+  EXPECT_NE(std::string{refused.message()}.find("a broken driver"), std::string::npos);
+  EXPECT_GT(on->fences, 1);
+}
+
+TEST_F(refused_place, is_not_waited_for_on_a_lost_device) {
+  ASSERT_TRUE(on->lend());
+  on->refuses_with = ISTHMUS_ERROR_DEVICE_LOST;
+  on->reserve_place();
+  EXPECT_FALSE(on->take_place(elsewhere));
+  EXPECT_EQ(on->fences, 1);
+}
+
+TEST_F(refused_place, keeps_the_handle_from_others) {
+  on->reserve_place();
+  EXPECT_FALSE(on->take_place(elsewhere));
+  expect_failure(on->lend(), ISTHMUS_ERROR_DRIVER, "a broken driver");
+  elsewhere->finish({});
+  EXPECT_EQ(expect_value(on->lend()), on.get());
+}
+
+// The operation is in flight by then: it ends before its failure is reported.
+TEST_F(refused_place, fails_the_operation_once_it_has_ended) {
+  ASSERT_TRUE(on->lend());
+  on->fences_before_refusal = 1;  // the one that the operation comes after
+  touched_memory nothing;
+  transfer_options options;
+  options.blocking = false;
+  options.after = {elsewhere};
+  const auto put = expect_value(on_queue(*on, *sim.on, nothing, options,
+                                         [&](wait_list after) { return sim.on->fence(after); }));
+  EXPECT_TRUE(put->pending());
+  elsewhere->finish({});
+  const auto outcome = put->wait({});
+  ASSERT_FALSE(outcome);
+  EXPECT_EQ(outcome.failure().code(), ISTHMUS_ERROR_DRIVER);
 }
 
 }  // namespace

@@ -18,7 +18,7 @@ TEST_P(pool_lent_queue, keeps_what_was_freed_till_its_fence_has_passed) {
   auto& from = **made;
   auto on = home().create_queue(where());
   ASSERT_TRUE(on);
-  ASSERT_NE((*on)->lend(), nullptr);
+  ASSERT_NE(*(*on)->lend(), nullptr);
   const auto gate = make_ref<host_event>();
   const std::vector<ref<event>> after{gate};
   auto held_up = (*on)->fence(after);

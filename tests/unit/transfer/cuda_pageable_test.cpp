@@ -77,7 +77,7 @@ TEST_F(cuda_pageable, does_not_where_the_callers_memory_is_pinned_as_a_whole) {
 }
 
 TEST_F(cuda_pageable, that_nobody_waits_for_stays_before_what_others_put_to_the_stream) {
-  const auto stream = static_cast<cuda::stream_handle>(line().lend());
+  const auto stream = static_cast<cuda::stream_handle>(*line().lend());
   auto usual = *where().default_queue();
   for (const auto& [on, handle] :
        {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
@@ -97,7 +97,7 @@ TEST_F(cuda_pageable, that_blocks_comes_behind_what_others_put_to_the_stream) {
   constexpr std::size_t k_large = 64 / support::k_slower * k_mib;
   constexpr unsigned k_times =
       20 / support::k_slower;  // so that the stream is busy when the copy is asked for
-  const auto stream = static_cast<cuda::stream_handle>(line().lend());
+  const auto stream = static_cast<cuda::stream_handle>(*line().lend());
   auto usual = *where().default_queue();
   for (const auto& [on, handle] :
        {std::pair{&line(), stream}, {usual.get(), cuda::legacy_stream()}}) {
