@@ -33,6 +33,18 @@ submitted move_apart(queue* on, const placed_move& move, transfer_options option
   return move_by_host(on, move, std::move(options), [what = move.what] { share_elements(what); });
 }
 
+submitted note_written(const array_side& destination, submitted made) {
+  const auto& layout = destination.layout;
+  auto nbytes = layout.item();
+  for (const auto& along : layout.dimensions) {
+    nbytes *= static_cast<std::size_t>(along.count);
+  }
+  if (made && nbytes == layout.nbytes) {
+    note_overwritten(destination.place, nbytes, *made);
+  }
+  return made;
+}
+
 submitted copy_array(queue* asked, const array_side& destination, const array_side& source,
                      transfer_options options) {
   auto from = broadcast(source.layout, destination.layout);
@@ -47,12 +59,13 @@ submitted copy_array(queue* asked, const array_side& destination, const array_si
   const placed_move move{
       destination.place, source.place, destination.layout.nbytes, source.layout.nbytes,
       move_between(destination.layout, first_of(destination), *from, first_of(source))};
-  if (!may_share_bytes(destination.layout, address(destination.place.pointer), source.layout,
-                       address(source.place.pointer))) {
-    return move_apart(on, move, std::move(options));
+  const bool is_apart = !may_share_bytes(destination.layout, address(destination.place.pointer),
+                                         source.layout, address(source.place.pointer));
+  if (!is_apart && stays(move.what)) {
+    return move_by_host(on, move, std::move(options), [] {});
   }
-  return stays(move.what) ? move_by_host(on, move, std::move(options), [] {})
-                          : move_by_way_of_copy(on, move, std::move(options));
+  return note_written(destination, is_apart ? move_apart(on, move, std::move(options))
+                                            : move_by_way_of_copy(on, move, std::move(options)));
 }
 
 }  // namespace isthmus

@@ -25,4 +25,8 @@ struct array_side {
 [[nodiscard]] submitted fill_array(queue* on, const array_side& destination, const std::byte* value,
                                    transfer_options options);
 
+// Passes on what came of an operation that writes all elements. Where nothing lies between them no
+// copy before it decides what is in their bytes (memory/content_list.hpp).
+[[nodiscard]] submitted note_written(const array_side& destination, submitted made);
+
 }  // namespace isthmus

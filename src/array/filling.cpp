@@ -158,15 +158,19 @@ submitted fill_array(queue* asked, const array_side& destination, const std::byt
   }
   if (destination.place.host_can_copy()) {
     const endpoint nothing;
-    return move_by_host(on, {destination.place, nothing, destination.layout.nbytes, 0, what},
-                        std::move(options), [what, kept] {
-                          auto from_here = what;
-                          from_here.from = kept.bytes.data();
-                          share_elements(from_here);
-                        });
+    return note_written(
+        destination,
+        move_by_host(on, {destination.place, nothing, destination.layout.nbytes, 0, what},
+                     std::move(options), [what, kept] {
+                       auto from_here = what;
+                       from_here.from = kept.bytes.data();
+                       share_elements(from_here);
+                     }));
   }
-  return is_pattern(item) ? fill_on_device(*on, destination, what, kept, std::move(options))
-                          : fill_from_host(*on, destination, what, kept, std::move(options));
+  return note_written(destination,
+                      is_pattern(item)
+                          ? fill_on_device(*on, destination, what, kept, std::move(options))
+                          : fill_from_host(*on, destination, what, kept, std::move(options)));
 }
 
 }  // namespace isthmus

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <vector>
 
 #include "backend/event.hpp"
@@ -29,27 +30,40 @@ class content_list {
   void await(range_set ranges, const ref<event>& filled) noexcept;
   // The ranges have contents that no copy in this list decides about.
   void forget(const range_set& ranges) noexcept;
-  // The same if `written`, which is to fill them, succeeds; until it has ended nobody depends on
-  // these copies. Without memory they may still count: readers fail that need not.
+  // The same if `written`, which is to fill them, succeeds, or an earlier one does that was to;
+  // until these have ended nobody depends on the copies. Without memory they may still count:
+  // readers fail that need not. Costs nothing for the same event once more.
   void replace(const range_set& ranges, const ref<event>& written) noexcept;
   // Adds the copies that one who reads the range depends on. Throws std::bad_alloc.
   void collect(const byte_range& range, std::vector<ref<event>>& after);
 
  private:
+  using event_list = std::list<ref<event>>;
+
   struct entry {
     range_set ranges;
     ref<event> filled;
-    ref<event> written{};  // by what writes there after it; may be null
-    // Whether the contents are there.
-    [[nodiscard]] bool is_over() const noexcept {
-      return filled->succeeded() || (written && written->succeeded());
+    // By what writes there after it, in the order in which it was submitted. One that succeeds is
+    // enough: a later one that fails leaves what is there.
+    event_list written{};
+
+    // Whether the contents are there. Pre: `drop_failed`.
+    [[nodiscard]] bool is_over() const noexcept;
+    // Whether readers depend on the copy.
+    [[nodiscard]] bool decides() const noexcept;
+    [[nodiscard]] bool is_last(const ref<event>& of) const noexcept {
+      return !written.empty() && written.back().get() == of.get();
     }
-    [[nodiscard]] bool decides() const noexcept {
-      return !written || (written->settled() && !written->succeeded());
-    }
+    // Those that failed, up to the first that did not: so each is looked at once.
+    void drop_failed(event_list& gone) noexcept;
   };
-  // Pre: the lock is held. What leaves the list goes to `gone`, to be released without the lock.
-  void remove(const range_set& ranges, std::vector<entry>& gone) noexcept;
+  // What has left the list, to be released without the lock.
+  struct leavers {
+    std::vector<entry> entries;
+    event_list writes;
+  };
+  // Pre: the lock is held.
+  void remove(const range_set& ranges, leavers& gone) noexcept;
 
   std::atomic<bool> any_{false};
   spin_lock lock_;

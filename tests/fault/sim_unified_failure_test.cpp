@@ -32,6 +32,23 @@ class sim_unified_failure : public leak_checked,
   static unified make(const im::queue& on, im::winner wins = im::winner::none) {
     return make_separate(on, GetParam(), wins);
   }
+
+  // The device has ones, the host twos. What is put on the queue now, an upload say, comes after
+  // `gate`.
+  struct held_upload {
+    explicit held_upload(const im::queue& on) : it{make(on)}, view{it.host()} {
+      std::ranges::fill(view, std::byte{1});
+      there = it.device();
+      on.wait();
+      (void)on.fence({gate});
+      std::ranges::fill(view, std::byte{2});
+    }
+
+    unified it;
+    im::unified_view<std::byte> view;
+    im::buffer there;
+    im::host_event gate;
+  };
 };
 
 INSTANTIATE_TEST_SUITE_P(means, sim_unified_failure,
@@ -43,14 +60,8 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
   for (const auto way : k_upload_paths) {
     SCOPED_TRACE("path " + std::to_string(static_cast<int>(way)));
     on_each([&](const im::sim_device& device, const im::queue& queue) {
-      const unified it = make(queue);
-      const auto view = it.host();
-      std::ranges::fill(view, std::byte{1});
-      const im::buffer there = it.device();
-      queue.wait();
-      const im::host_event gate;
-      (void)queue.fence({gate});
-      std::ranges::fill(view, std::byte{2});
+      const held_upload upload(queue);
+      const auto& [it, view, there, gate] = upload;
       const im::event sent = send_by(way, it);
       bytes got(k_failing_bytes), late(k_failing_bytes);
       const im::event before = im::copy_async(std::span(got), there);
@@ -76,15 +87,9 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
 // A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
 TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
-    const unified it = make(queue);
-    const auto view = it.host();
-    std::ranges::fill(view, std::byte{1});
+    const held_upload upload(queue);
+    const auto& [it, view, there, gate] = upload;
     (void)it.device();
-    queue.wait();
-    const im::host_event gate;
-    (void)queue.fence({gate});
-    std::ranges::fill(view, std::byte{2});
-    const im::buffer there = it.device();
     const im::event kernel = im::fill_async(there.slice(100, 50), std::byte{9});
     it.mark_device({100, 150});
     fail_next(device);
@@ -104,14 +109,9 @@ TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_
 // Bytes that neither the upload nor the fill has written are not read as if they were there.
 TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_readers) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
-    const unified it = make(queue);
-    const auto view = it.host();
-    std::ranges::fill(view, std::byte{1});
-    const im::buffer there = it.device();
-    queue.wait();
-    const im::host_event gate, never;
-    (void)queue.fence({gate});
-    std::ranges::fill(view, std::byte{2});
+    const held_upload upload(queue);
+    const auto& [it, view, there, gate] = upload;
+    const im::host_event never;
     (void)it.device();
     const im::event filled = im::fill_async(there, std::byte{7}, {.after = {never}});
     fail_next(device);
@@ -129,19 +129,55 @@ TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_r
   });
 }
 
+// A conversion writes all bytes that the upload was to fill, as a copy or a fill does.
+TEST_P(sim_unified_failure, of_an_upload_does_not_reach_readers_of_what_was_converted_there) {
+  on_each([](const im::sim_device& device, const im::queue& queue) {
+    const held_upload upload(queue);
+    const auto& [it, view, there, gate] = upload;
+    (void)it.device();
+    fail_next(device);
+    gate.complete();
+    queue.wait();
+    bytes got(k_failing_bytes);
+    EXPECT_EQ(status_of([&] { im::copy(std::span(got), there); }), im::status::dependency);
+    const std::vector<std::int16_t> values(k_failing_bytes / sizeof(std::int32_t), 0x0707);
+    const im::array<std::int32_t, 1> elements(there, {values.size()});
+    im::copy(elements, values, im::casting::safe);
+    EXPECT_NO_THROW(im::copy(std::span(got), there));
+    const std::vector<std::int32_t> want(values.begin(), values.end());
+    EXPECT_EQ(std::memcmp(got.data(), want.data(), got.size()), 0);
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
+  });
+}
+
+// What the first wrote is there, whatever becomes of the second.
+TEST_P(sim_unified_failure, of_the_second_overwriting_of_a_failed_upload_leaves_the_first) {
+  on_each([](const im::sim_device& device, const im::queue& queue) {
+    const held_upload upload(queue);
+    const auto& [it, view, there, gate] = upload;
+    const im::host_event never;
+    (void)it.device();
+    const im::event first = im::fill_async(there, std::byte{7});
+    const im::event second = im::fill_async(there, std::byte{8}, {.after = {never}});
+    fail_next(device);
+    gate.complete();
+    never.fail("the program gave up");
+    EXPECT_NO_THROW(first.wait());
+    EXPECT_EQ(status_of([&] { second.wait(); }), im::status::dependency);
+    bytes got(k_failing_bytes);
+    EXPECT_NO_THROW(im::copy(std::span(got), there));
+    EXPECT_TRUE(same(got, of_value(7)));
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver);
+  });
+}
+
 // The next user's bytes count, and the failure is not reported to that user.
 TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_not_reported_later) {
   for (const bool fails_before : {false, true}) {
     SCOPED_TRACE(fails_before ? "failed before" : "fails later");
     on_each([&](const im::sim_device& device, const im::queue& queue) {
-      const unified it = make(queue);
-      const auto view = it.host();
-      std::ranges::fill(view, std::byte{1});
-      const im::buffer there = it.device();
-      queue.wait();
-      const im::host_event gate;
-      (void)queue.fence({gate});
-      std::ranges::fill(view, std::byte{2});
+      const held_upload upload(queue);
+      const auto& [it, view, there, gate] = upload;
       (void)it.device();
       fail_next(device);
       const auto let_it_fail = [&] {

@@ -78,5 +78,50 @@ TEST(content_list, asks_for_the_copy_again_where_what_was_to_replace_it_fails) {
   EXPECT_FALSE(list.any());
 }
 
+// The second of two that were to replace a copy's bytes leaves what the first wrote.
+TEST(content_list, forgets_the_copy_once_one_of_those_that_were_to_replace_it_succeeds) {
+  for (const bool is_first : {false, true}) {
+    for (const bool ends_first : {false, true}) {
+      SCOPED_TRACE(testing::Message() << "first " << is_first << ", ends first " << ends_first);
+      content_list list;
+      const auto copy = make_ref<host_event>();
+      const auto first = make_ref<host_event>();
+      const auto second = make_ref<host_event>();
+      list.reserve();
+      list.await({{0, 16}}, copy);
+      copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
+      list.replace({{0, 16}}, first);
+      list.replace({{0, 8}}, second);
+      const auto end = [&](const ref<host_event>& which) {
+        const bool succeeds = is_first == (which.get() == first.get());
+        which->finish(succeeds ? error{} : fail(ISTHMUS_ERROR_DRIVER, "failed"));
+      };
+      end(ends_first ? first : second);
+      end(ends_first ? second : first);
+      EXPECT_EQ(copies_of(list, {0, 8}), 0U);
+      EXPECT_EQ(copies_of(list, {8, 16}), is_first ? 0U : 1U);
+    }
+  }
+}
+
+TEST(content_list, asks_for_the_copy_again_where_all_that_were_to_replace_it_fail) {
+  content_list list;
+  const auto copy = make_ref<host_event>();
+  list.reserve();
+  list.await({{0, 16}}, copy);
+  copy->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
+  std::vector<ref<host_event>> writes;
+  for (int each = 0; each < 3; ++each) {
+    writes.push_back(make_ref<host_event>());
+    list.replace({{0, 16}}, writes.back());
+    list.replace({{0, 16}}, writes.back());
+  }
+  for (const auto& each : writes) {
+    EXPECT_EQ(copies_of(list, {0, 16}), 0U) << "not known yet";
+    each->finish(fail(ISTHMUS_ERROR_DRIVER, "failed"));
+  }
+  EXPECT_EQ(copies_of(list, {0, 16}), 1U);
+}
+
 }  // namespace
 }  // namespace isthmus
