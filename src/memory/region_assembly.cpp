@@ -174,11 +174,11 @@ std::size_t region_heap::drop_what_ended() noexcept {
 // more to move next time.
 std::vector<region_heap::piece> region_heap::take_to_move(std::size_t needed,
                                                           queue_slots::slot whom) {
-  const std::lock_guard hold{lock_};
+  std::unique_lock hold{lock_};
   // A chunk of two free runs, one of which work of this queue uses, would seem in use else:
   // recorded training whose host runs ahead held 1.027 times what it requested, and so 1.015.
   if (source_.moves_in_order()) {
-    runs_.unite_all(whom);
+    unite_all(whom, hold);
   }
   auto all = find_unused(whom);
   std::stable_sort(all.begin(), all.end(),

@@ -83,15 +83,25 @@ region_heap::index region_heap::unite(index wanted, queue_slots::slot whom,
   if (begun && begun == vain_.when && whom == vain_.whom && wanted >= vain_.wanted) {
     return run_heap::k_none;
   }
-  auto seen = runs_.unite(1, wanted, whom);
-  while (seen.next != run_heap::k_none) {
+  run_heap::search seen;
+  for (;;) {
+    runs_.unite(seen, wanted, whom);
+    if (seen.found != run_heap::k_none || seen.next == run_heap::k_none) {
+      break;
+    }
     let_others(hold);
-    seen = runs_.unite(seen.next, wanted, whom);
   }
   if (seen.found == run_heap::k_none) {
     vain_ = {begun, wanted, whom};
   }
   return seen.found;
+}
+
+void region_heap::unite_all(queue_slots::slot whom, std::unique_lock<spin_lock>& hold) noexcept {
+  for (auto seen = runs_.unite_all(1, whom); seen.next != run_heap::k_none;) {
+    let_others(hold);
+    seen = runs_.unite_all(seen.next, whom);
+  }
 }
 
 region_heap::run region_heap::take(index count, std::size_t alignment, queue_slots::slot whom,

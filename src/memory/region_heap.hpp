@@ -189,6 +189,7 @@ class region_heap {
   bool any_row(Visit&& visit) noexcept;
   [[nodiscard]] index unite(index wanted, queue_slots::slot whom,
                             std::unique_lock<spin_lock>& hold) noexcept;
+  void unite_all(queue_slots::slot whom, std::unique_lock<spin_lock>& hold) noexcept;
   [[nodiscard]] index find_numbers(index count) noexcept;
   [[nodiscard]] index least_that_may_go() const noexcept;
   [[nodiscard]] std::vector<unused> find_unused(queue_slots::slot whom) const;

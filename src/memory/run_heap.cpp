@@ -8,9 +8,6 @@ namespace {
 
 using grain_state = grain::state;
 
-// At a time, under the caller's lock: a few microseconds' work.
-constexpr int k_most_looks = 256;
-
 }  // namespace
 
 run_heap::list run_heap::list_for(index count) noexcept {
@@ -234,53 +231,72 @@ run_heap::progress run_heap::settle(index from) noexcept {
   return {border};
 }
 
-// The free runs side by side that are good for `whom`, from this one on, until they are enough.
-run_heap::stretch run_heap::good_from(index first, index wanted,
-                                      queue_slots::slot whom) const noexcept {
-  stretch found{first};
-  for (; found.end - first < wanted && is_free_for(found.end, whom); ++found.runs) {
-    found.end += length_of(found.end);
-  }
-  return found;
-}
-
-// Neighbours that are good begin at the first border whose run before it is. Each free run is
-// looked at once or twice. What lies after those that are enough keeps its own ticket.
-run_heap::progress run_heap::unite(index from, index wanted, queue_slots::slot whom) noexcept {
+run_heap::progress run_heap::unite_all(index from, queue_slots::slot whom) noexcept {
   auto border = borders_->next(from);
-  for (int looks = 0; border != k_none && looks < k_most_looks;) {
-    const auto first = first_before(border);
-    const auto good = good_from(first, wanted, whom);
-    if (good.end - first >= wanted) {
-      join_all(first, good.end);
-      return {k_none, first};
+  for (int looks = 0; border != k_none && looks < k_most_looks; ++looks) {
+    const auto before = first_before(border);
+    if (is_free_for(before, whom) && is_free_for(border, whom)) {
+      join_two(before);
     }
-    looks += good.runs + 1;
-    border = borders_->next(std::max(border, good.end) + 1);
+    border = borders_->next(border + 1);
   }
   return {border};
 }
 
-void run_heap::unite_all(queue_slots::slot whom) noexcept {
-  for (auto border = borders_->next(1); border != k_none;) {
-    const auto first = first_before(border);
-    const auto good = good_from(first, grain_table::k_grains, whom);
-    if (good.runs > 1) {
-      join_all(first, good.end);
-    }
-    border = borders_->next(std::max(border, good.end) + 1);
+// Neighbours that are good begin at the first border whose run before it is. Each free run is
+// looked at once or twice, and once more as it is joined.
+void run_heap::unite(search& on, index wanted, queue_slots::slot whom, int most_looks) noexcept {
+  for (int looks = 0; looks < most_looks && on.next != k_none && on.found == k_none; ++looks) {
+    unite_one(on, wanted, whom);
   }
 }
 
-// Pre: free runs only.
-void run_heap::join_all(index first, index end) noexcept {
-  ticket when;
-  for (auto at = first; at < end;) {
-    const auto next = at + length_of(at);
-    when = slots_->joined(when, tickets_[at]);
-    unlink(at);
-    at = next;
+void run_heap::unite_one(search& on, index wanted, queue_slots::slot whom) noexcept {
+  if (on.joins) {
+    join_one(on, wanted, whom);
+  } else if (on.first != k_none) {
+    count_one(on, wanted, whom);
+  } else if (const auto border = borders_->next(on.next); border != k_none) {
+    on.first = on.end = first_before(border);
+    on.next = border + 1;
+  } else {
+    on.next = k_none;
   }
+}
+
+// Where the next one is not good, or no free run begins there any more, the search goes on behind.
+void run_heap::count_one(search& on, index wanted, queue_slots::slot whom) const noexcept {
+  if (is_free_for(on.end, whom)) {
+    on.end += length_of(on.end);
+    on.joins = on.end - on.first >= wanted;
+  } else {
+    on.next = std::max(on.next, on.end + 1);
+    on.first = k_none;
+  }
+}
+
+// What lies after those that are enough keeps its own ticket.
+void run_heap::join_one(search& on, index wanted, queue_slots::slot whom) noexcept {
+  const bool is_good = is_free_for(on.first, whom);
+  const auto behind = is_good ? on.first + length_of(on.first) : on.first;
+  if (is_good && behind - on.first >= wanted) {
+    on.found = on.first;
+  } else if (is_good && is_free_for(behind, whom)) {
+    join_two(on.first);
+  } else {
+    on.next = std::max(on.next, behind + 1);
+    on.first = k_none;
+    on.joins = false;
+  }
+}
+
+// Pre: a free run, and one that begins where it ends.
+void run_heap::join_two(index first) noexcept {
+  const auto behind = first + length_of(first);
+  const auto end = behind + length_of(behind);
+  const auto when = slots_->joined(tickets_[first], tickets_[behind]);
+  unlink(first);
+  unlink(behind);
   tickets_[first] = when;
   link(first, end - first);
 }

@@ -51,20 +51,29 @@ class run_heap {
   index keep(index first, index skip, index count) noexcept;
   // Pre: the first of a run that was taken.
   void give(index first, ticket freed) noexcept;
-  // The following look at some borders between free runs at a time, from the number `from` on (1
-  // at first), so that the caller can release its lock before the next ones; `next` is k_none when
-  // none are left.
+  // The following look at some free runs at a time, so that the caller can release its lock before
+  // the next ones. They begin at number 1, and `next` is k_none when nothing is left.
+  static constexpr int k_most_looks = 256;  // a few microseconds' work
   struct progress {
-    index next;
+    index next = 1;
     index found = k_none;
   };
   // Joins what could not be joined when it was freed and can be now.
   [[nodiscard]] progress settle(index from) noexcept;
-  // Joins neighbours that are all good for the queue in slot `whom`, no more of them than come to
-  // `wanted` grains: then that run is `found`.
-  [[nodiscard]] progress unite(index from, index wanted, queue_slots::slot whom) noexcept;
-  // All such neighbours, however long, at once.
-  void unite_all(queue_slots::slot whom) noexcept;
+  // Joins all neighbours that are good for the queue in slot `whom`, however long.
+  [[nodiscard]] progress unite_all(index from, queue_slots::slot whom) noexcept;
+  // A search for neighbours that are all good for one queue and together long enough. They are
+  // counted before they are joined: joined, they are good for fewer queues. Runs that were counted
+  // may go while the lock is free, so that all is checked again as they are joined.
+  struct search : progress {
+    index first = k_none;  // of the neighbours that are being counted or joined; k_none: of none
+    index end = k_none;    // of those so far
+    bool joins = false;    // they were enough when they were counted
+  };
+  // Joins no more of them than come to `wanted` grains: then that run is `found`. Only tests ask
+  // for fewer looks.
+  void unite(search& on, index wanted, queue_slots::slot whom,
+             int most_looks = k_most_looks) noexcept;
 
   struct finding {
     index at;                      // k_none: all is as it must be
@@ -105,14 +114,12 @@ class run_heap {
   [[nodiscard]] index first_before(index first) const noexcept;
   void add_border(index at) noexcept;
   index join(index first) noexcept;
-  void join_all(index first, index end) noexcept;
+  void join_two(index first) noexcept;
   [[nodiscard]] bool is_free(index first) const noexcept;
   [[nodiscard]] bool is_free_for(index first, queue_slots::slot whom) const noexcept;
-  struct stretch {
-    index end;
-    int runs = 0;
-  };
-  [[nodiscard]] stretch good_from(index first, index wanted, queue_slots::slot whom) const noexcept;
+  void unite_one(search& on, index wanted, queue_slots::slot whom) noexcept;
+  void count_one(search& on, index wanted, queue_slots::slot whom) const noexcept;
+  void join_one(search& on, index wanted, queue_slots::slot whom) noexcept;
   void link(index first, index count) noexcept;
   void unlink(index first) noexcept;
   void mark_taken(index first, index count) noexcept;

@@ -87,17 +87,49 @@ class run_heap_test : public testing::Test {
   }
 
   void settle() {
-    run_heap::progress seen{1};
+    run_heap::progress seen;
     while (seen.next != run_heap::k_none) {
       seen = heap_.settle(seen.next);
     }
   }
-  [[nodiscard]] bool unite(index wanted, queue_slots::slot whom) {
-    run_heap::progress seen{1};
+  void unite_all(queue_slots::slot whom) {
+    run_heap::progress seen;
     while (seen.next != run_heap::k_none) {
-      seen = heap_.unite(seen.next, wanted, whom);
+      seen = heap_.unite_all(seen.next, whom);
     }
-    return seen.found != run_heap::k_none;
+  }
+  // `between()` is what others do while the lock is free.
+  template <class Between>
+  [[nodiscard]] index unite(index wanted, queue_slots::slot whom, const Between& between,
+                            int most_looks = run_heap::k_most_looks) {
+    run_heap::search seen;
+    heap_.unite(seen, wanted, whom, most_looks);
+    while (seen.next != run_heap::k_none && seen.found == run_heap::k_none) {
+      between();
+      heap_.unite(seen, wanted, whom, most_looks);
+    }
+    return seen.found;
+  }
+  [[nodiscard]] bool unite(index wanted, queue_slots::slot whom) {
+    return unite(wanted, whom, [] {}) != run_heap::k_none;
+  }
+  // So many of one grain each, side by side, that are all good for slot 2 and cannot be joined as
+  // they are freed.
+  std::vector<index> free_apart(index count) {
+    std::vector<index> all(count);
+    for (auto& each : all) {
+      each = take(1, queue_slots::k_quiet);
+    }
+    for (index each = 0; each < count; ++each) {
+      heap_.give(all[each], each % 2 == 0 ? ticket{2, 1} : ticket{});
+    }
+    return all;
+  }
+
+  // Whether it is a free run of its own.
+  [[nodiscard]] bool is_alone(index grain) const {
+    const auto free = free_runs();
+    return std::binary_search(free.begin(), free.end(), run{grain, 1});
   }
 
   static constexpr index k_grains = 700;
@@ -184,13 +216,69 @@ TEST_F(run_heap_test, goes_on_where_a_look_ended) {
   heap_.give(all[600], ticket{3, 1});
   heap_.give(all[601], {});
   EXPECT_EQ(heap_.neighbours(), 600U);
-  EXPECT_NE(heap_.unite(1, 3, 3).next, run_heap::k_none);
+  run_heap::search one_look;
+  heap_.unite(one_look, 3, 3);
+  EXPECT_NE(one_look.next, run_heap::k_none);
+  EXPECT_EQ(one_look.found, run_heap::k_none);
   settle();
   EXPECT_EQ(heap_.neighbours(), 600U) << "nothing joins";
   EXPECT_FALSE(unite(4, 3));
   EXPECT_TRUE(unite(3, 3));
   EXPECT_EQ(take(3, 3), all[599]);
   EXPECT_EQ(heap_.look_for_damage(1, 650).at, run_heap::k_none);
+}
+
+// However many neighbours are good: others wait for the lock that long.
+TEST_F(run_heap_test, looks_at_and_joins_few_runs_at_a_time) {
+  heap_.add(1, 690);
+  free_apart(690);
+  int holds = 0;
+  auto left = heap_.neighbours();
+  const auto expect_few = [&] {
+    ++holds;
+    EXPECT_LE(left - heap_.neighbours(), run_heap::k_most_looks);
+    left = heap_.neighbours();
+  };
+  EXPECT_EQ(unite(690, 2, expect_few), 1U);
+  expect_few();
+  EXPECT_GE(holds, 4) << "counted, then joined";
+  EXPECT_EQ(left, 0U);
+  EXPECT_EQ(heap_.look_for_damage(1, 690).at, run_heap::k_none);
+}
+
+TEST_F(run_heap_test, unites_all_a_few_runs_at_a_time) {
+  heap_.add(1, 690);
+  free_apart(690);
+  EXPECT_NE(heap_.unite_all(1, 2).next, run_heap::k_none);
+  EXPECT_GE(heap_.neighbours(), 689U - run_heap::k_most_looks);
+  unite_all(2);
+  EXPECT_EQ(free_runs(), (std::vector<run>{{1, 690}}));
+}
+
+// Those that were counted may go before they are joined, and more may come.
+TEST_F(run_heap_test, unites_nothing_that_was_taken_meanwhile) {
+  for (const std::size_t gone : {0U, 1U, 300U, 598U, 599U}) {
+    for (const int after : {1, 2, 3}) {
+      SCOPED_TRACE(testing::Message() << gone << " goes after hold " << after);
+      heap_.add(1, 600);
+      const auto all = free_apart(600);
+      int holds = 0;
+      bool is_taken = false;
+      const auto found = unite(600, 2, [&] {
+        if (++holds == after && is_alone(all[gone])) {
+          heap_.take(all[gone], 1);
+          is_taken = true;
+        }
+      });
+      EXPECT_EQ(found != run_heap::k_none, !is_taken);
+      if (is_taken) {
+        heap_.give(all[gone], {});
+        EXPECT_TRUE(unite(600, 2));
+      }
+      EXPECT_EQ(heap_.look_for_damage(1, 600).at, run_heap::k_none);
+      heap_.remove(1, 1, 600);
+    }
+  }
 }
 
 TEST_F(run_heap_test, unites_no_more_than_are_enough) {
@@ -218,7 +306,7 @@ TEST_F(run_heap_test, unites_all_that_is_good_for_one_queue) {
   heap_.give(all[2], ticket{3, 1});
   heap_.give(all[4], waits);
   heap_.give(all[5], {});
-  heap_.unite_all(2);
+  unite_all(2);
   EXPECT_EQ(free_runs(), (std::vector<run>{{1, 20}, {21, 10}, {41, 20}}));
   EXPECT_EQ(heap_.ticket_of(1), waits);
   EXPECT_EQ(heap_.ticket_of(41), waits);
@@ -332,20 +420,30 @@ TEST_F(run_heap_test, counts_free_runs_side_by_side) {
   std::vector<index> taken;
   std::uint64_t most = 0;
   heap_.add(1, k_all);
-  for (int step = 0; step < 20'000; ++step) {
-    const auto whom = slots.at(random() % slots.size());
-    const auto action = random() % 16;
-    if (action == 0) {
-      settle();
-    } else if (action == 1) {
-      heap_.unite_all(whom);
-    } else if (action < 9 && !taken.empty()) {
+  const auto take_or_give = [&](queue_slots::slot whom) {
+    if (random() % 2 == 0 && !taken.empty()) {
       std::swap(taken.at(random() % taken.size()), taken.back());
       heap_.give(taken.back(), tickets.at(random() % tickets.size()));
       taken.pop_back();
     } else if (const auto first = take(static_cast<index>(1 + random() % 12), whom);
                first != run_heap::k_none) {
       taken.push_back(first);
+    }
+  };
+  for (int step = 0; step < 20'000; ++step) {
+    const auto whom = slots.at(random() % slots.size());
+    switch (random() % 16) {
+      case 0: settle(); break;
+      case 1: unite_all(whom); break;
+      case 2: {  // others take and give after every few looks
+        const auto wanted = static_cast<index>(1 + random() % 40);
+        const auto found = unite(
+            wanted, whom, [&] { take_or_give(slots.at(random() % slots.size())); },
+            static_cast<int>(1 + random() % 8));
+        ASSERT_TRUE(found == run_heap::k_none || heap_.length_of(found) >= wanted);
+        break;
+      }
+      default: take_or_give(whom);
     }
     std::uint64_t pairs = 0;
     auto end = run_heap::k_none;
