@@ -2,14 +2,18 @@
 // The operations in flight on one allocation: what a new operation must wait for, and its free too.
 //
 // An operation conflicts with another queue's where their ranges overlap and one of them writes; on
-// the same queue the queue's own order is enough. Adding costs a lock of a few instructions; the
-// list is as long as there are queues and disjoint ranges in flight, at most `k_longest` a queue
+// the same queue the queue's own order is enough. A use leaves the list once it has ended, once a
+// later use of its queue stands for it, or a write of any queue that was ordered after it. So the
+// list is as long as there are queues and disjoint ranges in flight, at most `k_longest` of a queue
 // before ranges are joined (which waits for more than needed, never for less). Where it grows
 // longer all the same, as each use is of another queue or an event of the caller's, the drivers are
 // queried for those that have ended, each time that it has doubled. What is left of a list of
-// `k_many` is joined, `k_joined` uses of the same bytes into one, and such uses again. So n uses
-// cost n log n. Uses of different bytes are not joined: a caller who waits for one of them may have
-// to complete the other. Nor are drivers' events, for which a driver's queue can wait by itself.
+// `k_many` is joined, `k_joined` uses of the same bytes into one, and such uses again. Uses of
+// different bytes are not joined: a caller who waits for one of them may have to complete the
+// other. Nor are drivers' events, for which a driver's queue can wait by itself.
+//
+// Costs: a lock of a few instructions where one use is in the list; with n, log n for a use and for
+// each conflict that is found, whatever else is in flight.
 
 #include <atomic>
 #include <cstddef>
@@ -22,18 +26,9 @@
 #include "core/range_set.hpp"
 #include "core/spin_lock.hpp"
 #include "memory/content_list.hpp"
+#include "memory/use_index.hpp"
 
 namespace isthmus {
-
-struct use {
-  // The serial number of a queue: its address may be another queue's while an operation of it still
-  // runs. 0: of no queue of ours, an event that the caller recorded.
-  std::uint64_t on = 0;
-  byte_range range;
-  bool writes = false;
-  // Of whoever had the memory before: it comes first, and how it ends is not our concern.
-  bool is_of_others = false;
-};
 
 class use_list {
  public:
@@ -80,43 +75,38 @@ class use_list {
   [[nodiscard]] content_list& contents() noexcept { return contents_; }
 
  private:
-  struct entry {
-    use what;
-    ref<event> ended;
-    std::uint64_t number = 0;
-    unsigned joins = 0;  // how often what it stands for was joined
-  };
   [[nodiscard]] bool have_ended() noexcept;
-  [[nodiscard]] static bool superseded(const entry& older, const use& newer,
+  [[nodiscard]] static bool superseded(const pending_use& older, const use& newer,
                                        std::uint64_t began_at) noexcept;
   [[nodiscard]] bool is_inherited_over(const use& newer) const noexcept;
   struct growth {
-    bool is_widened = false;  // the use that was inserted supersedes more than was taken out
-    bool is_due = false;      // for `shorten`
+    bool leaves_some = false;  // for `drop`
+    bool is_due = false;       // for `shorten`
   };
-  growth insert(use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
-  void drop_superseded(const use& by, std::uint64_t began_at) noexcept;
+  growth insert(const use& what, const ref<event>& ended, std::uint64_t began_at) noexcept;
+  void let_followed_leave(const use& newest, std::uint64_t began_at) noexcept;
   void cover_own(use& newest, std::uint64_t began_at) const noexcept;
-  template <class Leaves>
-  std::size_t take_out(std::span<entry> gone, Leaves&& leaves) noexcept;
+  void let_own_leave(const use& newest, std::uint64_t began_at) noexcept;
+  void drop() noexcept;
   // Nothing while the list is short, or was inspected when it was not much shorter.
-  [[nodiscard]] std::vector<entry> what_may_have_ended();
+  [[nodiscard]] std::vector<pending_use> what_may_have_ended();
   void shorten() noexcept;
-  void join(std::vector<entry> found);
-  [[nodiscard]] entry join_few(std::span<const entry> few);
+  void join(std::vector<pending_use> found);
+  [[nodiscard]] pending_use join_few(std::span<const pending_use> few);
 
   static constexpr std::size_t k_longest = 32;
+  static constexpr std::size_t k_dropped = 64;  // at a time, under the lock
   static constexpr std::size_t k_many = 256;
   static constexpr std::size_t k_joined = 32;
   // Most memory is never in an operation that the host did not do itself: no lock for that.
   std::atomic<bool> ever_used_{false};
   std::atomic<bool> may_run_{false};  // some of what was added; false again once it is seen ended
   spin_lock lock_;
-  std::uint32_t promised_ = 0;      // uses that have begun and are not in `entries_` yet
+  std::uint32_t promised_ = 0;      // uses that have begun and are not in `uses_` yet
   std::uint64_t inherited_on_ = 0;  // a queue's serial number; 0: nothing is inherited
   byte_range inherited_range_;      // of whose use that was a write
   ref<event> inherited_;            // null: has ended, or a later use of its queue stands for it
-  std::vector<entry> entries_;
+  use_index uses_;
   std::size_t next_look_ = 2 * k_longest;  // at that length
   std::uint64_t next_number_ = 1;          // 0: of a use that is in no list
   content_list contents_;

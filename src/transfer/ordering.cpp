@@ -107,6 +107,7 @@ result<void> touched_memory::order_after_conflicts(const queue* on,
   for (const auto& each : conflicts) {
     after.push_back(order_only(each));
   }
+  follows_conflicts_ = true;
   return {};
 }
 
@@ -124,7 +125,8 @@ void touched_memory::publish(const queue* on, const ref<event>& ended) noexcept 
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.is_reserved = false;
-    each.memory->uses().add({serial_of(on), each.range, each.writes}, ended, each.began_at);
+    each.memory->uses().add({serial_of(on), each.range, each.writes, false, follows_conflicts_},
+                            ended, each.began_at);
   }
 }
 

@@ -33,7 +33,8 @@ class touched_memory {
   void collect(const queue* on, std::vector<ref<event>>& after);
   // The same of what the callers put themselves on the lent queues of the memory, but for `on`.
   [[nodiscard]] result<void> collect_lent(const queue* on, std::vector<ref<event>>& after);
-  // Both of these, as dependencies that order and do not propagate failure: for a wait list.
+  // Both of these, as dependencies that order and do not propagate failure: for a wait list of the
+  // operation that is published then, on the same queue. Pre: `reserve`.
   [[nodiscard]] result<void> order_after_conflicts(const queue* on, std::vector<ref<event>>& after);
   // The copies that an operation with these options depends on, for what it reads.
   void add_contents(transfer_options& options);
@@ -56,6 +57,7 @@ class touched_memory {
   };
   std::array<touch, 2> touches_{};
   std::size_t count_ = 0;
+  bool follows_conflicts_ = false;
 };
 
 // All of these bytes are written by an operation that was submitted, and ends with `written`, or

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bitset>
 #include <random>
 
 namespace isthmus {
@@ -64,6 +65,173 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
       }
     }
   }
+}
+
+// What an operation comes after: what is earlier on its queue, what it was ordered after, and what
+// these come after.
+class ordered_history {
+ public:
+  static constexpr std::size_t k_steps = 160;
+  struct operation {
+    use what;
+    ref<host_event> ended;
+    std::bitset<k_steps> after;
+  };
+
+  [[nodiscard]] const std::vector<operation>& all() const { return all_; }
+  [[nodiscard]] bool has_ended(std::size_t which) const { return all_[which].ended->settled(); }
+  void add(const use& what, ref<host_event> ended) {
+    operation made{what, std::move(ended), {}};
+    for (std::size_t each = 0; each < all_.size(); ++each) {
+      const auto& before = all_[each].what;
+      if ((what.on != 0 && before.on == what.on) ||
+          (what.follows_conflicts && conflicts(what, before))) {
+        made.after |= all_[each].after;
+        made.after.set(each);
+      }
+    }
+    all_.push_back(std::move(made));
+  }
+  // What comes first ends first.
+  void end(std::size_t which) {
+    for (std::size_t each = 0; each < which; ++each) {
+      if (all_[which].after[each]) {
+        all_[each].ended->finish({});
+      }
+    }
+    all_[which].ended->finish({});
+  }
+  // What comes before an operation on that queue which waits for `waited`.
+  [[nodiscard]] std::bitset<k_steps> before(std::uint64_t on,
+                                            const std::vector<ref<event>>& waited) const {
+    std::bitset<k_steps> found;
+    for (std::size_t each = 0; each < all_.size(); ++each) {
+      const auto is_it = [&](const ref<event>& one) { return one.get() == all_[each].ended.get(); };
+      if ((on != 0 && all_[each].what.on == on) || std::ranges::any_of(waited, is_it)) {
+        found |= all_[each].after;
+        found.set(each);
+      }
+    }
+    return found;
+  }
+
+ private:
+  std::vector<operation> all_;
+};
+
+// A write that was ordered after all that it conflicts with stands for what it covers, whoever's
+// that is; what is recorded, or was ordered after nothing, for its own queue's alone.
+TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
+  std::mt19937 random{20261128};
+  std::size_t found = 0;
+  std::size_t waits = 0;
+  for (int round = 0; round < 60; ++round) {
+    use_list uses;
+    ordered_history history;
+    const auto most_queues = 1 + random() % 60;
+    for (std::size_t step = 0; step < ordered_history::k_steps; ++step) {
+      const std::size_t begin = random() % 64;
+      const bool is_ordered = random() % 4 != 0;
+      const use next{random() % most_queues,
+                     {begin, begin + 1 + random() % 48},
+                     random() % 2 == 0,
+                     false,
+                     is_ordered};
+      const auto began_at = uses.begin();
+      std::vector<ref<event>> waited;
+      uses.collect(next, waited);
+      const auto before = history.before(next.on, waited);
+      for (std::size_t each = 0; each < step; ++each) {
+        if (!history.has_ended(each) && conflicts(next, history.all()[each].what)) {
+          ASSERT_TRUE(before[each]) << "round " << round << " step " << step;
+          ++found;
+        }
+      }
+      waits += waited.size();
+      auto ended = make_ref<host_event>();
+      uses.add(next, ended, began_at);
+      history.add(next, std::move(ended));
+      if (random() % 3 == 0) {
+        history.end(random() % (step + 1));
+      }
+    }
+  }
+  EXPECT_LT(waits, found) << "or nothing was tested";
+}
+
+// Each waits for the one before it alone, and a reader for the last.
+TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
+  use_list uses;
+  std::vector<ref<host_event>> all;
+  for (std::uint64_t on = 1; on <= 2000; ++on) {
+    const use next{on, {0, 8}, true, false, true};
+    const auto began_at = uses.begin();
+    std::vector<ref<event>> waited;
+    uses.collect(next, waited);
+    ASSERT_EQ(waited.size(), on == 1 ? 0U : 1U);
+    all.push_back(make_ref<host_event>());
+    uses.add(next, all.back(), began_at);
+  }
+  EXPECT_EQ(uses.pending({0, 8}).size(), 1U);
+  EXPECT_EQ(uses.only_queue(), 2000U);
+  std::vector<ref<event>> waited;
+  uses.collect({1, {3, 4}, false}, waited);
+  ASSERT_EQ(waited.size(), 1U);
+  EXPECT_EQ(waited.front().get(), all.back().get());
+  for (const auto& each : all) {
+    each->finish({});
+  }
+  EXPECT_TRUE(uses.quiet());
+}
+
+// What began before the write did, and was added after it, is not in its wait list.
+TEST(use_list, a_write_does_not_stand_for_what_it_did_not_see) {
+  use_list uses;
+  const auto other = make_ref<host_event>();
+  const auto write = make_ref<host_event>();
+  const auto wide = make_ref<host_event>();
+  const auto began_at = uses.begin();
+  uses.add({1, {0, 8}, false}, other, uses.begin());
+  uses.add({2, {0, 8}, true, false, true}, write, began_at);
+  EXPECT_EQ(uses.pending({0, 8}).size(), 2U);
+  const auto next = uses.begin();
+  uses.add({3, {0, 7}, true, false, true}, wide, next);
+  EXPECT_EQ(uses.pending({0, 8}).size(), 3U) << "bytes that it does not cover";
+}
+
+// Many queues, each with many ranges of its own: none is joined with what lies between.
+TEST(use_list, disjoint_ranges_of_many_queues_stay_apart) {
+  use_list uses;
+  constexpr std::size_t k_queues = 500;
+  constexpr std::size_t k_ranges = 8;
+  std::vector<ref<host_event>> all;
+  for (std::size_t at = 0; at < k_queues * k_ranges; ++at) {
+    const use next{1 + at % k_queues, {at, at + 1}, true, false, true};
+    const auto began_at = uses.begin();
+    std::vector<ref<event>> waited;
+    uses.collect(next, waited);
+    ASSERT_TRUE(waited.empty()) << at;
+    all.push_back(make_ref<host_event>());
+    uses.add(next, all.back(), began_at);
+  }
+  EXPECT_EQ(uses.pending({0, all.size()}).size(), all.size());
+  EXPECT_EQ(uses.pending({7, 8}).size(), 1U);
+  for (const auto& each : all) {
+    each->finish({});
+  }
+  EXPECT_TRUE(uses.quiet());
+}
+
+TEST(use_list, ranges_of_one_queue_are_joined_before_they_are_many) {
+  use_list uses;
+  const auto ended = make_ref<host_event>();
+  for (std::size_t at = 0; at < 10'000; ++at) {
+    uses.add({1, {2 * at, 2 * at + 1}, true}, ended, uses.begin());
+  }
+  EXPECT_LE(uses.pending({0, 20'000}).size(), 33U);
+  std::vector<ref<event>> waited;
+  uses.collect({2, {0, 1}, false}, waited);
+  EXPECT_EQ(waited.size(), 1U);
 }
 
 TEST(use_list, what_was_inherited_comes_before_all_but_its_own_queue) {

@@ -1,0 +1,93 @@
+#pragma once
+// A sorted tree of nodes that were made earlier: nothing here needs memory.
+//
+// A treap (Seidel and Aragon, 1996): sorted by key, and a heap by priority. Priorities that look
+// random keep it some 2 ln n deep, whatever the order of the keys.
+
+#include <cstdint>
+#include <utility>
+
+namespace isthmus {
+
+template <class Node>
+struct tree_links {
+  Node* left = nullptr;
+  Node* right = nullptr;
+};
+
+// `Traits` has static functions: links(node) gives the node's links in this tree, is_before(a, b)
+// compares keys, no two of which are equal, and update(node) is called once the nodes below it have
+// changed. A node has a member `priority`. Nodes are not owned.
+template <class Node, class Traits>
+class treap {
+ public:
+  [[nodiscard]] Node* root() const noexcept { return root_; }
+  void insert(Node& added) noexcept { root_ = inserted(root_, added); }
+  // Pre: it is there, with the key that it was inserted with.
+  void erase(Node& gone) noexcept { root_ = without(root_, gone); }
+
+ private:
+  struct halves {
+    Node* before;
+    Node* after;
+  };
+
+  [[nodiscard]] static Node* inserted(Node* into, Node& added) noexcept {
+    if (into == nullptr || into->priority < added.priority) {
+      const auto [before, after] = split(into, added);
+      Traits::links(added) = {before, after};
+      Traits::update(added);
+      return &added;
+    }
+    auto& below = Traits::links(*into);
+    auto*& side = Traits::is_before(added, *into) ? below.left : below.right;
+    side = inserted(side, added);
+    Traits::update(*into);
+    return into;
+  }
+  [[nodiscard]] static halves split(Node* whole, const Node& at) noexcept {
+    if (whole == nullptr) {
+      return {nullptr, nullptr};
+    }
+    auto& below = Traits::links(*whole);
+    halves made{};
+    if (Traits::is_before(*whole, at)) {
+      made = split(below.right, at);
+      below.right = std::exchange(made.before, whole);
+    } else {
+      made = split(below.left, at);
+      below.left = std::exchange(made.after, whole);
+    }
+    Traits::update(*whole);
+    return made;
+  }
+  [[nodiscard]] static Node* without(Node* in, Node& gone) noexcept {
+    auto& below = Traits::links(*in);
+    if (in == &gone) {
+      return merged(below.left, below.right);
+    }
+    auto*& side = Traits::is_before(gone, *in) ? below.left : below.right;
+    side = without(side, gone);
+    Traits::update(*in);
+    return in;
+  }
+  // Pre: all of `before` is.
+  [[nodiscard]] static Node* merged(Node* before, Node* after) noexcept {
+    if (before == nullptr || after == nullptr) {
+      return before == nullptr ? after : before;
+    }
+    auto* const top = before->priority < after->priority ? after : before;
+    auto& below = Traits::links(*top);
+    if (top == before) {
+      below.right = merged(below.right, after);
+    } else {
+      below.left = merged(before, below.left);
+    }
+    Traits::update(*top);
+    return top;
+  }
+
+  Node* root_ = nullptr;
+};
+
+}  // namespace isthmus
