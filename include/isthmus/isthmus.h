@@ -517,8 +517,8 @@ ISTHMUS_API isthmus_status_t isthmus_resource_allocate(isthmus_resource_t* resou
  * uses it but what the library knows of, and what was on the queue that it was allocated for before
  * that has ended. NULL `pointer`: nothing to do. INVALID_ARGUMENT for what did not come from here,
  * lies inside a block, or was deallocated before (an unchecked pool cannot always tell): nothing is
- * done then. Does not fail otherwise, and never blocks, unless a pool has more than 1,022 queues in
- * use at a time: behind work on one more it waits for that. Of a pool never calls the driver but
+ * done then. Does not fail otherwise, and never blocks, unless a pool has more than 65,533 queues
+ * in use at a time: behind work on one more it waits for that. Of a pool never calls the driver but
  * then, and where the queue's handle was lent, and needs no memory: where the queue cannot be asked
  * what runs there, the block waits till it can. */
 ISTHMUS_API isthmus_status_t isthmus_resource_deallocate(isthmus_resource_t* resource,
