@@ -1056,16 +1056,19 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_info(const isthmus_buffer_t* buffer,
 /* Its address alone, for inner loops: NULL for 0 bytes, a freed buffer and NULL. */
 ISTHMUS_API void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* Waits for what is pending on the buffer's bytes, on any queue; errors of operations are told by
- * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). */
+ * their own events. TIMEOUT after `timeout_ns` (negative waits for ever, 0 polls). DEPENDENCY, also
+ * in place of TIMEOUT, where a unified buffer's copy that was to fill some of the bytes has failed
+ * and nothing has filled them since. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) ISTHMUS_NOEXCEPT;
 /* The same for what writes to them alone, and for work that the library does not know: a read by
- * the host need not wait for those that read. */
+ * the host need not wait for those that read. DEPENDENCY likewise. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                              int64_t timeout_ns) ISTHMUS_NOEXCEPT;
-/* 1 where the buffer was not freed and nothing is pending on its memory, as far as is known without
- * asking a driver; else 0, and isthmus_buffer_wait tells. For inner loops that touch elements of
- * the host's, as is the next. Nobody frees the buffer on another thread meanwhile. */
+/* 1 where the buffer was not freed, nothing is pending on its memory and no copy that was to fill
+ * it has failed, as far as is known without asking a driver; else 0, and isthmus_buffer_wait tells.
+ * For inner loops that touch elements of the host's, as is the next. Nobody frees the buffer on
+ * another thread meanwhile. */
 ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;
 /* The same without a call: while all of some bytes, which live as long as the buffer, are 0, each
  * loaded with acquire semantics, and only where those before it were 0. Where one is not,
@@ -1082,7 +1085,8 @@ ISTHMUS_API size_t isthmus_buffer_watch(const isthmus_buffer_t* buffer, const un
 ISTHMUS_API isthmus_status_t isthmus_buffer_pending(isthmus_buffer_t* buffer,
                                                     isthmus_event_t** event) ISTHMUS_NOEXCEPT;
 /* Waits for the buffer's pending operations and gives a pointer that the host may use until the
- * matching `unexport`, through `free` too. UNSUPPORTED for device kind. */
+ * matching `unexport`, through `free` too. UNSUPPORTED for device kind; DEPENDENCY as
+ * isthmus_buffer_wait. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
                                                    void** pointer) ISTHMUS_NOEXCEPT;
 /* Gives a pointer, of any kind, for work that others put on `queue`, till the matching `unexport`,
@@ -1091,7 +1095,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_export(isthmus_buffer_t* buffer,
  * that waits for the host itself. NULL `queue`: in no order. That work is taken into account where
  * the buffer is one of that queue (isthmus_buffer_on_queue gives one) and the queue was adopted or
  * its handle lent: then operations on other queues wait for what it has, and so does what frees the
- * memory. CLOSED. */
+ * memory. CLOSED; DEPENDENCY as isthmus_buffer_wait, for what is known to have failed by then. */
 ISTHMUS_API isthmus_status_t isthmus_buffer_export_to_queue(isthmus_buffer_t* buffer,
                                                             isthmus_queue_t* queue,
                                                             void** pointer) ISTHMUS_NOEXCEPT;
@@ -1123,7 +1127,7 @@ typedef struct isthmus_ipc_handle_s {
  * a pool takes back goes to others here while they still see it, and CUDA promises nothing of the
  * rest. INVALID_ARGUMENT for 0 bytes; CLOSED; UNSUPPORTED without ISTHMUS_CAN_IPC, and for
  * what is not device memory of cuMemAlloc: a pool's can move, unless it was made with
- * ISTHMUS_POOL_NO_REMAP. */
+ * ISTHMUS_POOL_NO_REMAP. DEPENDENCY as isthmus_buffer_wait. */
 ISTHMUS_API isthmus_status_t
 isthmus_buffer_ipc_handle(isthmus_buffer_t* buffer, isthmus_ipc_handle_t* handle) ISTHMUS_NOEXCEPT;
 /* A buffer of device kind on those bytes, which another process has. `queue` NULL: the default

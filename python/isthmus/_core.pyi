@@ -1352,7 +1352,9 @@ class Buffer:
         """
         Waits for what is pending on this memory, on any queue, for `timeout` seconds at most
         (None: for ever; 0 polls). Errors of operations are told by their own events. Lets
-        other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError.
+        other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError, and
+        DependencyError where a unified buffer's copy that was to fill some of the bytes has
+        failed and nothing has filled them since.
         """
 
     def free(self) -> None:

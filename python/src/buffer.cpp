@@ -299,7 +299,9 @@ void bind_methods(nb::class_<buffer>& bound) {
            nb::sig("def wait(self, timeout: float | None = None) -> None"),
            "Waits for what is pending on this memory, on any queue, for `timeout` seconds at most\n"
            "(None: for ever; 0 polls). Errors of operations are told by their own events. Lets\n"
-           "other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError.")
+           "other threads run; Ctrl-C interrupts. Raises WaitTimeoutError, ClosedError, and\n"
+           "DependencyError where a unified buffer's copy that was to fill some of the bytes has\n"
+           "failed and nothing has filled them since.")
       .def("free", &free_buffer,
            "Makes this buffer dead at once: further use, of its slices too, raises ClosedError.\n"
            "The memory goes back when the last operation on it has ended and the last view of it\n"

@@ -73,13 +73,18 @@ isthmus_status_t wait_for_pending(std::int64_t timeout_ns, Wait wait, Pending pe
 
 // On the buffer, on any queue; lets the lock go only if something is pending.
 inline isthmus_status_t wait_for_buffer(isthmus_buffer_t* buffer, std::int64_t timeout_ns) {
-  const auto status = isthmus_buffer_wait(buffer, 0);
-  if (status != ISTHMUS_ERROR_TIMEOUT) {
+  auto status = isthmus_buffer_wait(buffer, 0);
+  if (status != ISTHMUS_ERROR_TIMEOUT && status != ISTHMUS_ERROR_DEPENDENCY) {
     return status;
   }
-  return wait_for_pending(
+  status = wait_for_pending(
       timeout_ns, [buffer](std::int64_t ns) { return isthmus_buffer_wait(buffer, ns); },
       [buffer](isthmus_event_t** ended) { return isthmus_buffer_pending(buffer, ended); });
+  if (status != ISTHMUS_OK) {
+    return status;
+  }
+  status = isthmus_buffer_wait(buffer, 0);  // the event does not tell of copies that failed
+  return status == ISTHMUS_ERROR_TIMEOUT ? ISTHMUS_OK : status;  // which came meanwhile, or is lent
 }
 
 inline isthmus_status_t wait_for_queue(isthmus_queue_t* queue, std::int64_t timeout_ns) {

@@ -220,6 +220,29 @@ result<void> buffer::wait_for_writers(const os::deadline& until) {
   return let_end(*found, until);
 }
 
+result<void> buffer::check_contents() {
+  auto side = at(0, nbytes_, false);
+  ISTHMUS_TRY(side);
+  return check_contents_of(*side);
+}
+
+result<void> buffer::check_contents_of(const endpoint& whole) const {
+  if (!whole.memory || nbytes_ == 0 || os::is_forked_child()) {
+    return {};
+  }
+  std::vector<ref<event>> filling;
+  whole.memory->uses().contents().collect(whole.range(nbytes_), filling);
+  for (const auto& each : filling) {
+    if (const auto now = each->poll(); now != ISTHMUS_OK && now != ISTHMUS_PENDING) {
+      return fail(ISTHMUS_ERROR_DEPENDENCY,
+                  "some of these {} were to be filled by a copy that failed: {}; use the unified "
+                  "buffer again, which copies what is still to be copied, or overwrite them",
+                  describe_bytes(nbytes_), each->outcome().message());
+    }
+  }
+  return {};
+}
+
 result<ref<event>> buffer::pending() {
   auto side = at(0, nbytes_, false);
   ISTHMUS_TRY(side);
@@ -248,7 +271,8 @@ bool buffer::idle() const noexcept {
   }
   auto* const memory = whole_->memory_;
   return memory == nullptr ||
-         ((os::is_forked_child() || memory->uses().quiet()) && !memory->lent());
+         ((os::is_forked_child() || (memory->uses().quiet() && !memory->uses().contents().any())) &&
+          !memory->lent());
 }
 
 result<void*> buffer::begin_export() {
@@ -264,6 +288,7 @@ result<void*> buffer::begin_export() {
   auto found = pending_on(*side);
   ISTHMUS_TRY(found);
   let_end(*found);
+  ISTHMUS_TRY(check_contents_of(*side));
   return keep_exported(*std::move(side));
 }
 
@@ -276,6 +301,7 @@ result<void*> buffer::begin_export_to_queue(queue* user) {
     std::erase_if(*found, [](const ref<event>& each) { return !each->pending(); });
     ISTHMUS_TRY(user->stand_behind(*found));
   }
+  ISTHMUS_TRY(check_contents_of(*side));  // after what may have waited for such a copy
   return keep_exported(*std::move(side));
 }
 

@@ -95,23 +95,28 @@ class buffer final : public ref_counted {
   [[nodiscard]] result<void> wait(const os::deadline& until);
   // The same for what writes to them, and for work unknown to us, alone.
   [[nodiscard]] result<void> wait_for_writers(const os::deadline& until);
+  // DEPENDENCY where a copy that was to fill some of the bytes is known to have failed, and nothing
+  // has filled them since (memory/content_list.hpp). In a forked child nothing is known.
+  [[nodiscard]] result<void> check_contents();
   // The end of what is pending on its bytes now, as one event that cannot fail.
   [[nodiscard]] result<ref<event>> pending();
-  // Whether it lives and nothing is pending on its memory, as far as is known without asking a
-  // driver. Pre: nobody frees it meanwhile.
+  // Whether it lives, nothing is pending on its memory and all copies that were to fill it have
+  // done so, as far as is known without asking a driver. Pre: nobody frees it meanwhile.
   [[nodiscard]] bool idle() const noexcept;
   // For who looks without a call; the flags of the first two are to be looked at first, since the
   // memory's may be gone where these are true.
   [[nodiscard]] std::array<const unsigned char*, ISTHMUS_WATCHED> watch() const noexcept;
-  // Waits likewise and gives the host a pointer; the memory stays till `end_export`.
+  // Waits likewise and gives the host a pointer; the memory stays till `end_export`. Errors as
+  // `check_contents`, for what has failed when the wait is over.
   [[nodiscard]] result<void*> begin_export();
   // Waits for nothing: what others put on `user` from now on comes behind what is pending. Null: in
-  // no order. Any kind.
+  // no order. Any kind. Errors as `check_contents`.
   [[nodiscard]] result<void*> begin_export_to_queue(queue* user);
   void end_export() noexcept;
 
   // For another process, which no queue of this one's is in order with: waits for what is pending.
-  // INVALID_ARGUMENT for 0 bytes, UNSUPPORTED for memory that cannot be shared, CLOSED.
+  // INVALID_ARGUMENT for 0 bytes, UNSUPPORTED for memory that cannot be shared, CLOSED; errors as
+  // `check_contents`.
   [[nodiscard]] result<shared_bytes> share();
   // What another process shared. The last reference to its memory closes it, which waits for the
   // device. Errors as `context::open_memory`; OUT_OF_RANGE where the bytes are not all there.
@@ -130,6 +135,7 @@ class buffer final : public ref_counted {
                                                        memory_resource* from);
   // A part of it, or all, with operations on `on`.
   [[nodiscard]] result<ref<buffer>> view(queue& on, std::size_t offset, std::size_t nbytes);
+  [[nodiscard]] result<void> check_contents_of(const endpoint& whole) const;
   // A reference to the memory for the time of a call; null inside where there are 0 bytes.
   [[nodiscard]] result<ref<allocation>> hold();
   // What a write to it must wait for, or but a read. What others put on the lent queue `but_for` is

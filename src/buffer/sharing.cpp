@@ -69,6 +69,7 @@ result<shared_bytes> buffer::share() {
     return fail(ISTHMUS_ERROR_INVALID_ARGUMENT, "a buffer of 0 bytes has no memory to share");
   }
   ISTHMUS_TRY(wait(std::nullopt));
+  ISTHMUS_TRY(check_contents());
   auto shared = on_->home().share_memory(whole->pointer);
   ISTHMUS_TRY(shared);
   return shared_bytes{*shared, nbytes_};

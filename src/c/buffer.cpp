@@ -165,10 +165,23 @@ void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) noexcept {
   return buffer == nullptr ? nullptr : object(buffer)->pointer();
 }
 
+namespace {
+
+// What a wait for the buffer gives. A copy that failed is told of even where time ran out for the
+// rest: of a lent queue nothing is known to have ended without waiting.
+result<void> tell_of_contents(buffer& of, result<void> waited) {
+  if (waited || waited.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
+    ISTHMUS_TRY(of.check_contents());
+  }
+  return waited;
+}
+
+}  // namespace
+
 isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer, int64_t timeout_ns) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);
-    return object(buffer)->wait(os::deadline_after(timeout_ns));
+    return tell_of_contents(*object(buffer), object(buffer)->wait(os::deadline_after(timeout_ns)));
   });
 }
 
@@ -176,7 +189,8 @@ isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                  int64_t timeout_ns) noexcept {
   return guarded([&]() -> result<void> {
     ISTHMUS_NEEDS(buffer);
-    return object(buffer)->wait_for_writers(os::deadline_after(timeout_ns));
+    return tell_of_contents(*object(buffer),
+                            object(buffer)->wait_for_writers(os::deadline_after(timeout_ns)));
   });
 }
 

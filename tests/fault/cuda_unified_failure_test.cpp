@@ -146,6 +146,50 @@ TEST_F(cuda_unified_failure, of_an_upload_is_over_where_its_bytes_are_overwritte
   EXPECT_GT(uploads_failed, 0);
 }
 
+// Memory with bytes from before the upload goes to nobody, other processes among them. Whoever gets
+// it while the upload is held back waits for that, and is told.
+TEST_F(cuda_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
+  int uploads_failed = 0;
+  for (long n = 0; n < 8; ++n) {
+    SCOPED_TRACE("call " + std::to_string(n));
+    const unified it = make(im::tracking_means::bytes);
+    std::ranges::fill(it.host(), std::byte{1});
+    const im::buffer there = it.device();
+    queue_.wait();
+    const im::host_event gate;
+    (void)queue_.fence({gate});
+    std::ranges::fill(it.host(), std::byte{2});
+    (void)it.device();
+    const im::queue other(device_);
+    relay_.fail_after(n, relayed::takes, k_unknown);
+    std::thread opens{[&] {
+      std::this_thread::sleep_for(2ms);
+      gate.complete();
+    }};
+    const auto while_held_back = lent_to(other, there);
+    opens.join();
+    queue_.wait();
+    (void)reached();
+    const bool failed = it.state() == im::unified_state::host_dirty;
+    uploads_failed += failed ? 1 : 0;
+    const auto want = failed ? im::status::dependency : im::status::ok;
+    EXPECT_TRUE(while_held_back == want || while_held_back == im::status::driver);
+    EXPECT_EQ(status_of([&] { there.wait(); }), want);
+    EXPECT_EQ(lent_to(queue_, there), want);
+    EXPECT_EQ(lent_in_no_order(there), want);
+    isthmus_ipc_handle_t handle{};
+    handle.struct_size = sizeof handle;
+    EXPECT_EQ(static_cast<im::status>(isthmus_buffer_ipc_handle(there.get(), &handle)), want);
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }),
+              failed ? im::status::driver : im::status::ok);
+    it.sync_to_device();
+    EXPECT_EQ(isthmus_buffer_ipc_handle(there.get(), &handle), ISTHMUS_OK);
+    EXPECT_EQ(lent_to(queue_, there), im::status::ok);
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(uploads_failed, 0);
+}
+
 // What a failed download leaves behind is no write of the host's, whichever side wins. One range is
 // copied to where it belongs, and may be there when the driver refuses to record its end; several
 // are scattered once they have come.

@@ -84,6 +84,50 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
   }
 }
 
+// Bytes from before the upload are lent to nobody, and whoever waits for the buffer is told.
+TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
+  on_each([&](const im::sim_device& device, const im::queue& queue) {
+    const unified it = make(queue);
+    const auto view = it.host();
+    std::ranges::fill(view, std::byte{1});
+    const im::buffer there = it.device();
+    queue.wait();
+    const im::host_event gate;
+    (void)queue.fence({gate});
+    std::ranges::fill(view.span().subspan(0, 100), std::byte{2});
+    (void)it.device();
+    const im::buffer sent = there.slice(50, 100);
+    const im::buffer other = there.slice(k_failing_bytes - 100, 100);
+    const im::buffer none = there.slice(50, 0);
+    EXPECT_EQ(lent_in_no_order(sent), im::status::ok) << "nothing has failed yet";
+    fail_next(device);
+    std::thread opens{[&] {
+      std::this_thread::sleep_for(2ms);
+      gate.complete();
+    }};
+    EXPECT_EQ(status_of([&] { sent.wait(); }), im::status::dependency) << "a wait that sees it";
+    opens.join();
+    EXPECT_EQ(status_of([&] { there.wait(); }), im::status::dependency) << "and every later one";
+    EXPECT_EQ(lent_in_no_order(there), im::status::dependency);
+    EXPECT_EQ(lent_to(queue, sent), im::status::dependency);
+    EXPECT_EQ(lent_to(im::queue(device), sent), im::status::dependency);
+    EXPECT_EQ(isthmus_buffer_idle(sent.get()), 0);
+    for (const auto& each : {other, none}) {
+      EXPECT_EQ(status_of([&] { each.wait(); }), im::status::ok);
+      EXPECT_EQ(lent_to(queue, each), im::status::ok);
+    }
+    im::fill(sent, std::byte{9});
+    EXPECT_EQ(lent_to(queue, sent), im::status::ok) << "overwritten";
+    EXPECT_EQ(lent_to(queue, there), im::status::dependency) << "in part";
+    EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::driver) << "still reported";
+    it.sync_to_device();
+    EXPECT_EQ(status_of([&] { there.wait(); }), im::status::ok);
+    EXPECT_EQ(lent_in_no_order(there), im::status::ok);
+    EXPECT_EQ(lent_to(queue, there), im::status::ok);
+    EXPECT_EQ(isthmus_buffer_idle(there.get()), 1);
+  });
+}
+
 // A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
 TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
   on_each([](const im::sim_device& device, const im::queue& queue) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "support/bytes.hpp"
@@ -63,5 +64,14 @@ im::status status_of(Call&& call) {
     return problem.status();
   }
 }
+
+// The status of giving the memory to others' work on that queue, which end their use at once.
+inline im::status lent_to(const im::queue& user, const im::buffer& memory) {
+  void* pointer = nullptr;
+  const auto lent = isthmus_buffer_export_to_queue(memory.get(), user.get(), &pointer);
+  if (lent == ISTHMUS_OK) isthmus_buffer_unexport(memory.get());
+  return static_cast<im::status>(lent);
+}
+inline im::status lent_in_no_order(const im::buffer& memory) { return lent_to({}, memory); }
 
 }  // namespace support

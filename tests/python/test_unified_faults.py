@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import message_has, sim
+from support import cuda_relay, message_has, python, sim
 from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
 
 import isthmus
@@ -264,3 +265,94 @@ def test_what_is_in_use_is_not_given_up(tracking: str) -> None:
     assert (dirty.host == 2).all()
     held.free()
     assert (read_on_device(dirty) == 2).all()
+
+
+EXPORTS_AFTER_A_FAILED_UPLOAD = """
+import ctypes
+import os
+
+import numpy as np
+
+import isthmus
+
+relay = ctypes.CDLL(os.environ["ISTHMUS_CUDA_LIBRARY"])
+ways = {
+    "__cuda_array_interface__": lambda array: array.__cuda_array_interface__,
+    "__sycl_usm_array_interface__": lambda array: array.__sycl_usm_array_interface__,
+    "__dlpack__": lambda array: array.__dlpack__(),
+    "__dlpack__ in no order": lambda array: array.__dlpack__(stream=-1),
+    "ipc_handle": lambda array: array.buffer.ipc_handle(),
+    "wait": lambda array: array.buffer.wait(),
+}
+failed = 0
+for calls in range(6):
+    queue = isthmus.Queue("cuda")
+    buf = isthmus.UnifiedBuffer(1 << 20, np.uint8, queue=queue, separate=True)
+    buf.host[:] = 1
+    array = buf.device
+    queue.wait()
+    gate = isthmus.Event()
+    queue.fence([gate])
+    buf.host[:] = 2
+    array = buf.device
+    relay.relay_fail_after(calls, 1, 999)
+    gate.complete()
+    queue.wait()
+    relay.relay_fail_after(-1, 1, 999)
+    has_failed = buf.state is isthmus.BufferState.HOST_DIRTY
+    failed += has_failed
+    for name, way in ways.items():
+        try:
+            way(array)
+            told = False
+        except isthmus.DependencyError:
+            told = True
+        assert told == has_failed, name
+    try:
+        buf.sync_to_device()
+        assert not has_failed
+    except isthmus.DriverError:
+        assert has_failed
+    buf.sync_to_device()
+    for way in ways.values():
+        way(array)
+    assert array.to_numpy()[0] == 2
+assert failed
+"""
+
+
+def test_an_array_whose_upload_failed_is_lent_to_nobody() -> None:
+    python(EXPORTS_AFTER_A_FAILED_UPLOAD, **cuda_relay(), ISTHMUS_DEVICE="cuda")
+
+
+@pytest.mark.parametrize("effect", ["early", "late"])
+@pytest.mark.parametrize("waits_before", [False, True])
+def test_a_wait_for_an_array_whose_upload_fails(effect: str, waits_before: bool) -> None:
+    device = sim(effect=effect)
+    queue = isthmus.Queue(device)
+    buf = two_copies(device, SIZE, "bytes", device=None, queue=queue)
+    buf.host[:] = 1
+    array = buf.device
+    queue.wait()
+    gate = isthmus.Event()
+    queue.fence([gate])
+    buf.host[:] = 2
+    array = buf.device
+    sim_configure(device, "fail=operation:1")
+    opens = threading.Timer(0.1 if waits_before else 0, gate.complete)
+    opens.start()
+    if not waits_before:
+        opens.join()
+        queue.wait()
+    for _ in range(2):
+        with pytest.raises(isthmus.DependencyError):
+            array.buffer.wait()
+    with pytest.raises(isthmus.DependencyError):
+        _ = array.__sycl_usm_array_interface__
+    opens.join()
+    with pytest.raises(DriverError):
+        buf.sync_to_device()
+    buf.sync_to_device()
+    array.buffer.wait()
+    assert array.__sycl_usm_array_interface__["data"][0] == array.buffer.ptr
+    assert (array.to_numpy() == 2).all()
