@@ -92,6 +92,7 @@ result<void> unified_buffer::take_in(range_set written) {
   if (written.empty()) {
     return {};
   }
+  owed_again_.remove(written);
   if (one_memory_) {
     written.remove(owed_host_);  // by its device, for all that one can tell
   } else if (!owed_host_.empty() && wanted_.on_conflict != winner::none) {
@@ -195,8 +196,12 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   }
   device_has_.add(told);
   note_device_wrote(told);
-  const auto both = owed_device_.common(told);
+  const auto replaced = owed_again_.common(told);  // as if the upload were still on its way
+  auto both = owed_device_.common(told);
+  both.remove(replaced);
   owed_host_.add(told);
+  owed_device_.remove(replaced);
+  owed_again_.remove(replaced);
   if (one_memory_ || wanted_.on_conflict == winner::device) {
     ISTHMUS_TRY(drop_host_writes(one_memory_ ? told : both));
   } else if (wanted_.on_conflict == winner::host) {
@@ -220,6 +225,7 @@ result<void> unified_buffer::resolve(winner which, const byte_range& range) {
   ISTHMUS_TRY(look());
   if (which == winner::host) {
     const auto lost = owed_host_.common({range}).common(host_has_);
+    owed_again_.remove(lost);
     owed_host_.remove(lost);
     owed_device_.add(lost);
     return {};
@@ -249,6 +255,7 @@ result<void> unified_buffer::forget() {
     ISTHMUS_TRY(drop_host_writes(owed_device_));
   }
   owed_device_.clear();
+  owed_again_.clear();
   owed_host_.clear();
   if (host_is_there_) {
     host_has_ = {all()};

@@ -68,6 +68,9 @@ void unified_buffer::give_back_upload(const flight& failed) {
       back.remove(later->ranges);
     }
   }
+  auto not_written_since = back;
+  not_written_since.remove(owed_device_);
+  owed_again_.add(not_written_since);
   owed_device_.add(back);
 }
 

@@ -5,7 +5,9 @@
 // the host's is owed by the device. What the user wrote on the host is found when somebody looks
 // (tracking/), what he had a device write he tells. A range is forgotten only when its copy has
 // ended well: an upload under way takes it along, and gives it back if it fails. The same bytes in
-// both sets are a conflict: nothing moves there till it is settled.
+// both sets are a conflict: nothing moves there till it is settled. A write of the device counts as
+// later than every upload of its bytes that was begun before it was told of, however that ends: it
+// conflicts with what the host wrote since.
 //
 // Invariants:
 //  - No byte is copied from a side that never held it. Two more sets say what each copy has held
@@ -268,6 +270,9 @@ class unified_buffer final : public ref_counted {
   range_set found_;  // by looks, and not yet in the next
   range_set owed_device_;
   range_set owed_host_;
+  // Of what the device is owed, what it is owed again since an upload failed: the host has not
+  // written it since that upload began. May have some that is not owed any more.
+  range_set owed_again_;
   std::vector<flight> flights_;
   unified_counts counts_;
 };

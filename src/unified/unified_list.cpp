@@ -82,6 +82,7 @@ std::uint64_t unified_buffer::give_up_device() {
     return 0;
   }
   owed_device_.clear();
+  owed_again_.clear();
   device_has_.clear();
   device_is_there_ = false;
   device_ = {};

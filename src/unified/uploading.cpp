@@ -139,6 +139,7 @@ void unified_buffer::begin_device() {
   }
   if (host_is_there_ && !one_memory_) {
     owed_device_ = {all()};
+    owed_again_.clear();
     device_has_.clear();
   } else {
     device_has_ = {all()};

@@ -36,7 +36,8 @@ class sim_unified_failure : public leak_checked,
   // The device has ones, the host twos. What is put on the queue now, an upload say, comes after
   // `gate`.
   struct held_upload {
-    explicit held_upload(const im::queue& on) : it{make(on)}, view{it.host()} {
+    explicit held_upload(const im::queue& on, im::winner wins = im::winner::none)
+        : it{make(on, wins)}, view{it.host()} {
       std::ranges::fill(view, std::byte{1});
       there = it.device();
       on.wait();
@@ -61,7 +62,9 @@ TEST_P(sim_unified_failure, of_an_upload_is_reported_once_and_sent_again) {
     SCOPED_TRACE("path " + std::to_string(static_cast<int>(way)));
     on_each([&](const im::sim_device& device, const im::queue& queue) {
       const held_upload upload(queue);
-      const auto& [it, view, there, gate] = upload;
+      const auto& it = upload.it;
+      const auto& there = upload.there;
+      const auto& gate = upload.gate;
       const im::event sent = send_by(way, it);
       bytes got(k_failing_bytes), late(k_failing_bytes);
       const im::event before = im::copy_async(std::span(got), there);
@@ -128,33 +131,88 @@ TEST_P(sim_unified_failure, of_an_upload_is_told_to_those_who_get_the_memory) {
   });
 }
 
-// A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict.
+// A kernel wrote after the upload that failed: its bytes are the device's, and nobody's conflict,
+// whether the failure has come when they are told, is reported by then, or comes later.
 TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_the_device) {
-  on_each([](const im::sim_device& device, const im::queue& queue) {
-    const held_upload upload(queue);
-    const auto& [it, view, there, gate] = upload;
-    (void)it.device();
-    const im::event kernel = im::fill_async(there.slice(100, 50), std::byte{9});
-    it.mark_device({100, 150});
-    fail_next(device);
-    gate.complete();
-    queue.wait();
-    EXPECT_NO_THROW(kernel.wait());
-    EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::driver);
-    EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok) << "reported once";
-    it.sync_to_device();
-    auto want = of_value(2);
-    std::fill_n(want.begin() + 100, 50, std::byte{9});
-    EXPECT_TRUE(same(view.span(), want));
-    EXPECT_TRUE(same(read(there), want));
-  });
+  enum class comes { later, before_the_mark, and_is_reported };
+  for (const auto wins : {im::winner::none, im::winner::host, im::winner::device}) {
+    for (const auto failure : {comes::later, comes::before_the_mark, comes::and_is_reported}) {
+      SCOPED_TRACE("winner " + std::to_string(static_cast<int>(wins)) + ", failure " +
+                   std::to_string(static_cast<int>(failure)));
+      on_each([&](const im::sim_device& device, const im::queue& queue) {
+        const held_upload upload(queue, wins);
+        const auto& it = upload.it;
+        const auto& view = upload.view;
+        const auto& there = upload.there;
+        const auto& gate = upload.gate;
+        (void)it.device();
+        const im::event kernel = im::fill_async(there.slice(100, 50), std::byte{9});
+        fail_next(device);
+        int reported = 0;
+        const auto count = [&](im::status told) { reported += told == im::status::driver ? 1 : 0; };
+        if (failure != comes::later) {
+          gate.complete();
+          queue.wait();
+          EXPECT_EQ(it.state(), im::unified_state::host_dirty);
+        }
+        if (failure == comes::and_is_reported) {
+          count(status_of([&] { it.sync_to_host(); }));
+        }
+        count(status_of([&] { it.mark_device({100, 150}); }));
+        if (failure == comes::later) gate.complete();
+        queue.wait();
+        EXPECT_NO_THROW(kernel.wait());
+        count(status_of([&] { it.sync_to_host(); }));
+        EXPECT_EQ(reported, 1);
+        EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::ok);
+        it.sync_to_device();
+        auto want = of_value(2);
+        std::fill_n(want.begin() + 100, 50, std::byte{9});
+        EXPECT_TRUE(same(view.span(), want));
+        EXPECT_TRUE(same(read(there), want));
+      });
+    }
+  }
+}
+
+// What the host wrote since the upload began is not lost, whenever that fails.
+TEST_P(sim_unified_failure, of_an_upload_hides_no_conflict_with_later_writes_of_the_host) {
+  for (const bool fails_before : {false, true}) {
+    SCOPED_TRACE(fails_before ? "failed before" : "fails later");
+    on_each([&](const im::sim_device& device, const im::queue& queue) {
+      const held_upload upload(queue);
+      const auto& it = upload.it;
+      const auto& view = upload.view;
+      const auto& there = upload.there;
+      (void)it.device();
+      fail_next(device);
+      const auto let_it_fail = [&upload, &queue] {
+        upload.gate.complete();
+        queue.wait();
+      };
+      if (fails_before) let_it_fail();
+      std::ranges::fill(view, std::byte{3});
+      const auto told = status_of([&] { it.mark_device({100, 150}); });
+      EXPECT_EQ(told, fails_before ? im::status::driver : im::status::ok);
+      if (!fails_before) let_it_fail();
+      const auto next = status_of([&] { it.sync_to_host(); });
+      EXPECT_EQ(next, fails_before ? im::status::conflict : im::status::driver);
+      EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::conflict);
+      it.resolve(im::winner::host);
+      it.sync_to_device();
+      EXPECT_TRUE(same(view.span(), of_value(3)));
+      EXPECT_TRUE(same(read(there), of_value(3)));
+    });
+  }
 }
 
 // Bytes that neither the upload nor the fill has written are not read as if they were there.
 TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_readers) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const held_upload upload(queue);
-    const auto& [it, view, there, gate] = upload;
+    const auto& it = upload.it;
+    const auto& there = upload.there;
+    const auto& gate = upload.gate;
     const im::host_event never;
     (void)it.device();
     const im::event filled = im::fill_async(there, std::byte{7}, {.after = {never}});
@@ -177,7 +235,9 @@ TEST_P(sim_unified_failure, of_an_upload_and_of_its_overwriting_is_reported_to_r
 TEST_P(sim_unified_failure, of_an_upload_does_not_reach_readers_of_what_was_converted_there) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const held_upload upload(queue);
-    const auto& [it, view, there, gate] = upload;
+    const auto& it = upload.it;
+    const auto& there = upload.there;
+    const auto& gate = upload.gate;
     (void)it.device();
     fail_next(device);
     gate.complete();
@@ -198,7 +258,9 @@ TEST_P(sim_unified_failure, of_an_upload_does_not_reach_readers_of_what_was_conv
 TEST_P(sim_unified_failure, of_the_second_overwriting_of_a_failed_upload_leaves_the_first) {
   on_each([](const im::sim_device& device, const im::queue& queue) {
     const held_upload upload(queue);
-    const auto& [it, view, there, gate] = upload;
+    const auto& it = upload.it;
+    const auto& there = upload.there;
+    const auto& gate = upload.gate;
     const im::host_event never;
     (void)it.device();
     const im::event first = im::fill_async(there, std::byte{7});
@@ -221,7 +283,9 @@ TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_not_reported_late
     SCOPED_TRACE(fails_before ? "failed before" : "fails later");
     on_each([&](const im::sim_device& device, const im::queue& queue) {
       const held_upload upload(queue);
-      const auto& [it, view, there, gate] = upload;
+      const auto& it = upload.it;
+      const auto& there = upload.there;
+      const auto& gate = upload.gate;
       (void)it.device();
       fail_next(device);
       const auto let_it_fail = [&] {
