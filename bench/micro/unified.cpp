@@ -3,7 +3,8 @@
 //
 // On the host, with two copies. Bounds: `host` and `device` without a view 100 ns; with one, 5 us
 // below 64 KiB, where bytes are compared, and 3 us for the look at 64 KiB; the constructor 2 us.
-// `live` is how many buffers live meanwhile: the cost must not grow with it. `synchronize` tells in
+// `live` is how many buffers live meanwhile: the cost must not grow with it. Nor must
+// `fetch_behind_pending` grow with the copies that are on their way. `synchronize` tells in
 // `copies` how many there were in one call, and in `ratio` its time over that of one look at as
 // many pages and as many copies one by one.
 #include <benchmark/benchmark.h>
@@ -21,6 +22,7 @@ using view = im::unified_view<std::byte>;
 namespace {
 
 constexpr std::size_t k_kib = 1024, k_mib = 1024 * k_kib;
+constexpr std::size_t k_fetches = 200;
 
 const im::queue& host_queue() {
   static const im::queue queue(im::device("host"));
@@ -184,6 +186,26 @@ void synchronize(benchmark::State& state) {
   state.counters["ratio"] = median(together) / median(apart);
 }
 
+// Marks a part and has it fetched, behind so many copies that are held back.
+void fetch_behind_pending(benchmark::State& state) {
+  constexpr std::size_t k_part = 64;
+  const auto pending = static_cast<std::size_t>(state.range(0));
+  const auto buffer = synchronized((pending + k_fetches) * k_part);
+  const im::host_event gate;
+  (void)host_queue().fence({gate});
+  std::size_t next = 0;
+  const auto fetch_next = [&] {
+    const im::element_range part{next, next + 8};
+    buffer.mark_device(part);
+    benchmark::DoNotOptimize(buffer.sync_to_host_async(part).get());
+    next += k_part;
+  };
+  for (std::size_t i = 0; i < pending; ++i) fetch_next();
+  for (auto _ : state) fetch_next();
+  gate.complete();
+  host_queue().wait();
+}
+
 void every_crowd(benchmark::internal::Benchmark* of) {
   of->ArgNames({"bytes", "live"});
   for (const int nbytes : {4096, 65536}) {
@@ -192,6 +214,13 @@ void every_crowd(benchmark::internal::Benchmark* of) {
 }
 BENCHMARK(device_beside_live)->Apply(every_crowd);
 BENCHMARK(made_and_dropped_beside_live)->Apply(every_crowd);
+BENCHMARK(fetch_behind_pending)
+    ->ArgName("pending")
+    ->Arg(500)
+    ->Arg(1000)
+    ->Arg(2000)
+    ->Arg(4000)
+    ->Iterations(k_fetches);
 BENCHMARK(synchronize)->Apply(every_crowd)->UseManualTime()->Iterations(50);
 
 }  // namespace

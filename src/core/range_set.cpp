@@ -1,7 +1,9 @@
 #include "core/range_set.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <span>
 #include <utility>
 
 namespace isthmus {
@@ -16,6 +18,13 @@ void append(std::vector<byte_range>& to, const byte_range& range, std::size_t mo
   } else {
     to.push_back(range);
   }
+}
+
+// What of `all`, in order, begins with the first that ends behind `place`.
+template <class Ranges>
+auto first_behind(const Ranges& all, std::size_t place) noexcept {
+  return std::partition_point(all.begin(), all.end(),
+                              [&](const byte_range& each) { return each.end <= place; });
 }
 
 bool begins_before(const byte_range& one, const byte_range& other) noexcept {
@@ -40,22 +49,35 @@ void range_set::add(const byte_range& range) {
   }
 }
 
+// Those that others touch are joined with them, the rest stays as it is.
 void range_set::add(const range_set& others) {
-  std::vector<byte_range> both(ranges_.size() + others.size());
-  std::merge(begin(), end(), others.begin(), others.end(), both.begin(), begins_before);
+  if (others.empty()) {
+    return;
+  }
+  const auto [first, last] = span_of(others, 1);
+  std::vector<byte_range> both;
+  both.reserve(static_cast<std::size_t>(last - first) + others.size());
+  std::merge(first, last, others.begin(), others.end(), std::back_inserter(both), begins_before);
   std::vector<byte_range> joined;
   joined.reserve(both.size());
   for (const auto& each : both) {
     append(joined, each);
   }
-  ranges_ = std::move(joined);
+  put_in_place_of(first, last, joined);
 }
 
 void range_set::remove(const range_set& others) {
+  if (others.empty()) {
+    return;
+  }
+  const auto [first, last] = span_of(others, 0);
+  if (first == last) {
+    return;
+  }
   std::vector<byte_range> left;
-  left.reserve(ranges_.size() + others.size());
-  auto gone = others.begin();
-  for (auto each : ranges_) {
+  left.reserve(static_cast<std::size_t>(last - first) + others.size());
+  auto gone = first_behind(others, first->begin);
+  for (auto each : std::span{first, last}) {
     for (; gone != others.end() && gone->end <= each.begin; ++gone) {
     }
     for (auto next = gone; next != others.end() && next->begin < each.end; ++next) {
@@ -64,7 +86,35 @@ void range_set::remove(const range_set& others) {
     }
     append(left, each);
   }
-  ranges_ = std::move(left);
+  put_in_place_of(first, last, left);
+}
+
+// From the first to the last of these that the first to the last of `others` reach, or, with
+// `touching` 1, touch. Pre: there are others.
+std::pair<range_set::place, range_set::place> range_set::span_of(
+    const range_set& others, std::size_t touching) const noexcept {
+  const auto begin = others.begin()->begin;
+  const auto end = std::prev(others.end())->end;
+  const auto first =
+      std::partition_point(ranges_.begin(), ranges_.end(),
+                           [&](const byte_range& each) { return each.end + touching <= begin; });
+  const auto last = std::partition_point(
+      first, ranges_.end(), [&](const byte_range& each) { return each.begin < end + touching; });
+  return {first, last};
+}
+
+// Only making room may fail, and comes first.
+void range_set::put_in_place_of(place first, place last, const std::vector<byte_range>& by) {
+  const auto at = first - ranges_.cbegin();
+  const auto old = last - first;
+  const auto count = static_cast<std::ptrdiff_t>(by.size());
+  const auto common = std::min(old, count);
+  if (count > old) {
+    ranges_.insert(last, by.begin() + old, by.end());
+  } else {
+    ranges_.erase(first + count, last);
+  }
+  std::copy_n(by.begin(), common, ranges_.begin() + at);
 }
 
 std::size_t range_set::nbytes() const noexcept {
@@ -74,13 +124,12 @@ std::size_t range_set::nbytes() const noexcept {
 }
 
 bool range_set::overlaps(const byte_range& range) const noexcept {
-  const auto next = std::partition_point(
-      begin(), end(), [&](const byte_range& each) { return each.end <= range.begin; });
+  const auto next = first_behind(ranges_, range.begin);
   return range.begin < range.end && next != end() && next->overlaps(range);
 }
 
 bool range_set::covers(const range_set& others) const noexcept {
-  auto mine = begin();
+  auto mine = others.empty() ? end() : first_behind(ranges_, others.begin()->begin);
   for (const auto& each : others) {
     for (; mine != end() && mine->end < each.end; ++mine) {
     }
@@ -93,8 +142,11 @@ bool range_set::covers(const range_set& others) const noexcept {
 
 range_set range_set::common(const range_set& other) const {
   range_set found;
-  auto mine = begin();
-  auto theirs = other.begin();
+  if (empty() || other.empty()) {
+    return found;
+  }
+  auto mine = first_behind(ranges_, other.begin()->begin);
+  auto theirs = first_behind(other, begin()->begin);
   while (mine != end() && theirs != other.end()) {
     append(found.ranges_, {std::max(mine->begin, theirs->begin), std::min(mine->end, theirs->end)});
     ++(mine->end < theirs->end ? mine : theirs);

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <initializer_list>
+#include <utility>
 #include <vector>
 
 namespace isthmus {
@@ -21,8 +22,9 @@ struct byte_range {
   friend bool operator==(const byte_range&, const byte_range&) noexcept = default;
 };
 
-// Ranges that are added in order cost a constant each, a set a walk over both. What adds may throw
-// std::bad_alloc, and then the set is as it was.
+// Ranges that are added in order cost a constant each. What combines two sets searches for where
+// the smaller one begins and ends, walks over what of both lies there, and moves what lies behind.
+// What adds or removes may throw std::bad_alloc, and then the set is as it was.
 class range_set {
  public:
   range_set() noexcept = default;
@@ -50,6 +52,11 @@ class range_set {
   friend bool operator==(const range_set&, const range_set&) noexcept = default;
 
  private:
+  using place = std::vector<byte_range>::const_iterator;
+  [[nodiscard]] std::pair<place, place> span_of(const range_set& others,
+                                                std::size_t touching) const noexcept;
+  void put_in_place_of(place first, place last, const std::vector<byte_range>& by);
+
   std::vector<byte_range> ranges_;  // none is empty, none touches the next
 };
 

@@ -95,9 +95,9 @@ result<void> unified_buffer::end_host_write(const byte_range& range, bool kept) 
 // What is on its way on other queues.
 result<void> unified_buffer::stand_behind_uploads(queue& on, const byte_range& range) const {
   std::vector<ref<event>> before;
-  for (const auto& each : flights_) {
-    if (each.to_device && each.on != on.serial() && each.ranges.overlaps(range)) {
-      before.push_back(each.ended);
+  for (const auto* each : flights_.of(range, true)) {
+    if (each->on() != on.serial()) {
+      before.push_back(each->ended);
     }
   }
   return before.empty() ? result<void>{} : on.stand_behind(before);

@@ -63,9 +63,9 @@ submitted unified_buffer::arrival(const sync_request& wanted, before_arrival mod
     coming.push_back(*std::move(ended));
     std::erase_if(coming, [](const ref<event>& each) { return !each->pending(); });
   }
-  for (const auto& each : flights_) {
-    if (!each.to_device && each.ranges.overlaps(wanted.range) && each.ended->pending()) {
-      coming.push_back(each.ended);
+  for (const auto* each : flights_.of(wanted.range, false)) {
+    if (each->ended->pending()) {
+      coming.push_back(each->ended);
     }
   }
   // An event of its own: to see a failure by it must not count as a report of that failure.

@@ -191,8 +191,10 @@ result<void> unified_buffer::mark_device(const byte_range& range) {
   ISTHMUS_TRY(land_all());
   ISTHMUS_TRY(look());
   const range_set told{range};
-  for (auto& each : flights_) {
-    each.outdated.add(told);
+  for (const bool to_device : {false, true}) {
+    for (auto* each : flights_.of(range, to_device)) {
+      each->outdated.add(range);
+    }
   }
   device_has_.add(told);
   note_device_wrote(told);
@@ -248,7 +250,7 @@ result<void> unified_buffer::forget() {
   if (auto bad = refuse(all())) {
     return bad;
   }
-  let_downloads_end(all());
+  ISTHMUS_TRY(land_those(all(), false));
   ISTHMUS_TRY(land_all());  // failures of these copies are reported by their own events alone
   ISTHMUS_TRY(look());
   if (host_) {
@@ -266,8 +268,8 @@ result<void> unified_buffer::forget() {
   }
   device_holds_nothing_ = true;
   failed_.clear();
-  for (auto& each : flights_) {
-    each.outdated.add({all()});
+  for (auto& [name, each] : flights_) {
+    each.outdated = {all()};
     each.is_forgotten = true;
   }
   return {};

@@ -33,12 +33,10 @@ submitted unified_buffer::download_known(const sync_request& wanted, bool is_fir
                 "cannot fetch it: bring it up to date before the fork",
                 describe_bytes(ranges.nbytes()));
   }
-  for (const auto& each : flights_) {
-    if (!each.to_device) {
-      auto coming = each.ranges;
-      coming.remove(each.outdated);
-      ranges.remove(coming);
-    }
+  for (const auto* each : flights_.of(wanted.range, false)) {
+    auto coming = each->ranges;
+    coming.remove(each->outdated);
+    ranges.remove(coming);
   }
   if (ranges.empty()) {
     return ref<event>{};
@@ -69,13 +67,12 @@ error tell_what_is_missing(const error& failure, const range_set& ranges) {
 }  // namespace
 
 submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wanted) {
-  flights_.reserve(flights_.size() + 1);
-  flight made{{}, ranges};
+  auto made = flights_.make(one_memory_ ? 0 : chosen(wanted).serial(), false, ranges);
   if (one_memory_) {
     auto ended = device_->pending();
     ISTHMUS_TRY(ended);
-    made.ended = *ended;
-    flights_.push_back(std::move(made));
+    made->ended = *ended;
+    flights_.add(std::move(made));
     if (wanted.who == waiting::here) {
       ISTHMUS_TRY(let_land(wanted.range));
       return ref<event>{};
@@ -98,10 +95,10 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   if ((!options.blocking && !host_->is_one_memory()) || host_->by() == tracking::means::bytes) {
     auto block = block_for(ranges);
     ISTHMUS_TRY(block);
-    made.block = *std::move(block);
-    destination.pointer = made.block.get();
+    made->block = *std::move(block);
+    destination.pointer = made->block.get();
     list = into_one_block(ranges);
-    options.owners.push_back(owner_of(made.block));
+    options.owners.push_back(owner_of(made->block));
   }
   auto got =
       copy_ranges(&chosen(wanted), destination, *source, std::move(list), std::move(options));
@@ -111,12 +108,12 @@ submitted unified_buffer::fetch(const range_set& ranges, const sync_request& wan
   counts_.bytes_to_host += ranges.nbytes();
   counts_.copies += 1;
   if (*got) {
-    made.ended = *got;
-    flights_.push_back(std::move(made));
+    made->ended = *got;
+    flights_.add(std::move(made));
     return got;
   }
-  if (made.block) {
-    scatter(host_->library(), ranges, made.block.get(), ranges);
+  if (made->block) {
+    scatter(host_->library(), ranges, made->block.get(), ranges);
   }
   ISTHMUS_TRY(host_->publish(ranges, who_writes()));
   ISTHMUS_TRY(came_home(ranges));

@@ -44,16 +44,23 @@ result<void> unified_buffer::land_all() {
     return {};
   }
   for (auto each = flights_.begin(); each != flights_.end();) {
-    if (each->ended->pending()) {
-      ++each;
+    if (each->second.ended->pending()) {
+      each = flights_.next_after(each);
       continue;
     }
-    failed_.reserve(failed_.size() + 1);
-    ISTHMUS_TRY(land(*each));
-    if (!each->ended->succeeded() && !each->is_forgotten) {
-      failed_.push_back({each->ended, each->to_device});
-    }
+    ISTHMUS_TRY(land(each->second));
     each = flights_.erase(each);
+  }
+  return {};
+}
+
+result<void> unified_buffer::land(flight& done) {
+  if (failed_.size() == failed_.capacity()) {
+    failed_.reserve(2 * failed_.size() + 1);
+  }
+  ISTHMUS_TRY(count(done));
+  if (!done.ended->succeeded() && !done.is_forgotten) {
+    failed_.push_back({done.ended, done.to_device});
   }
   return {};
 }
@@ -63,9 +70,9 @@ result<void> unified_buffer::land_all() {
 void unified_buffer::give_back_upload(const flight& failed) {
   auto back = failed.ranges;
   back.remove(failed.outdated);
-  for (auto later = &failed + 1; later < flights_.data() + flights_.size(); ++later) {
-    if (later->to_device) {
-      back.remove(later->ranges);
+  for (const auto* other : flights_.of(failed.span(), true)) {
+    if (failed.is_before(*other)) {
+      back.remove(other->ranges);
     }
   }
   auto not_written_since = back;
@@ -75,9 +82,14 @@ void unified_buffer::give_back_upload(const flight& failed) {
 }
 
 // A flight that failed leaves all owed that it had.
-result<void> unified_buffer::land(flight& done) {
+result<void> unified_buffer::count(flight& done) {
   const bool went_well = done.ended->poll() == ISTHMUS_OK;
   if (done.to_device) {
+    for (auto* other : flights_.of(done.span(), true)) {
+      if (other->is_before(done)) {
+        other->outdated.add(done.ranges);
+      }
+    }
     went_well ? device_has_.add(done.ranges) : give_back_upload(done);
     return {};
   }
@@ -111,24 +123,24 @@ result<void> unified_buffer::came_home(const range_set& ranges) {
 }
 
 result<void> unified_buffer::finish_uploads(const byte_range& range) {
-  for (const auto& each : flights_) {
-    if (each.to_device && each.ranges.overlaps(range)) {
-      let_end(std::span{&each.ended, 1});
-    }
-  }
+  ISTHMUS_TRY(land_those(range, true));
   return settle();
 }
 
-void unified_buffer::let_downloads_end(const byte_range& range) {
-  for (const auto& each : flights_) {
-    if (!each.to_device && each.ranges.overlaps(range)) {
-      let_end(std::span{&each.ended, 1});
-    }
+result<void> unified_buffer::land_those(const byte_range& range, bool to_device) {
+  if (flights_.empty() || os::is_forked_child()) {
+    return {};
   }
+  for (auto* each : flights_.of(range, to_device)) {
+    let_end(std::span{&each->ended, 1});
+    ISTHMUS_TRY(land(*each));
+    flights_.erase(*each);
+  }
+  return {};
 }
 
 result<void> unified_buffer::let_land(const byte_range& range) {
-  let_downloads_end(range);
+  ISTHMUS_TRY(land_those(range, false));
   return settle();
 }
 

@@ -32,6 +32,7 @@
 #include "memory/pins.hpp"
 #include "tracking/tracked_memory.hpp"
 #include "transfer/transfer.hpp"
+#include "unified/flight_list.hpp"
 #include "unified/state.hpp"
 
 namespace isthmus {
@@ -146,18 +147,6 @@ class unified_buffer final : public ref_counted {
  private:
   friend class unified_list;
   using lock = std::unique_lock<std::recursive_mutex>;
-  struct flight {
-    ref<event> ended;
-    range_set ranges;
-    bool to_device = false;
-    std::uint64_t on = 0;  // the queue's serial number
-    // Where a download waits till it may be published, one range behind the other; null: in the
-    // host copy itself.
-    std::shared_ptr<std::byte> block{};
-    range_set outdated{};       // what the device wrote since it began
-    bool is_forgotten = false;  // its own event alone reports its failure
-  };
-
   struct failed_copy {
     ref<event> ended;
     bool to_device;
@@ -198,10 +187,13 @@ class unified_buffer final : public ref_counted {
   [[nodiscard]] result<void> report_failed();
   [[nodiscard]] result<void> finish_uploads(const byte_range& range);
   void give_back_upload(const flight& failed);
+  // Of a flight that has ended.
+  [[nodiscard]] result<void> count(flight& done);
   [[nodiscard]] result<void> land(flight& done);
   // What the device had newer is in the host copy.
   [[nodiscard]] result<void> came_home(const range_set& ranges);
-  void let_downloads_end(const byte_range& range);
+  // Waits for those of the range in one direction, and counts them.
+  [[nodiscard]] result<void> land_those(const byte_range& range, bool to_device);
   [[nodiscard]] result<void> let_land(const byte_range& range);
 
   // uploading.cpp and downloading.cpp
@@ -273,7 +265,7 @@ class unified_buffer final : public ref_counted {
   // Of what the device is owed, what it is owed again since an upload failed: the host has not
   // written it since that upload began. May have some that is not owed any more.
   range_set owed_again_;
-  std::vector<flight> flights_;
+  flight_list flights_;
   unified_counts counts_;
 };
 

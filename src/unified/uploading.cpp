@@ -215,8 +215,7 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   auto destination = device_->at(list.destination_begin, list.destination_bytes, true);
   ISTHMUS_TRY(destination);
   // What follows the copy needs no memory, so that nothing on its way is forgotten.
-  flights_.reserve(flights_.size() + 1);
-  flight made{{}, ranges, true, on.serial()};
+  auto made = flights_.make(on.serial(), true, ranges);
   auto left = owed_device_;
   left.remove(ranges);
   auto has = device_has_;
@@ -237,8 +236,8 @@ submitted unified_buffer::put_on_its_way(const range_set& ranges, const std::byt
   }
   not_awaited.dismiss();
   contents.await(std::move(filled), *sent);
-  made.ended = *sent;
-  flights_.push_back(std::move(made));
+  made->ended = *sent;
+  flights_.add(std::move(made));
   return sent;
 }
 

@@ -1,0 +1,98 @@
+// Copies on their way, of any lengths and queues, against a list that is searched from end to end.
+
+#include "unified/flight_list.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+namespace isthmus {
+namespace {
+
+constexpr std::size_t k_bytes = 10'000;
+
+class flight_list_test : public testing::Test {
+ protected:
+  std::size_t below(std::size_t end) { return random_() % end; }
+  // Of any length, short ones more often.
+  byte_range any_range() {
+    const auto begin = below(k_bytes);
+    const auto length = below(std::size_t{1} << below(14));
+    return {begin, std::min(k_bytes, begin + length)};
+  }
+  range_set some_ranges() {
+    range_set made;
+    while (made.empty()) {
+      for (auto left = 1 + below(3); left != 0; --left) {
+        made.add(any_range());
+      }
+    }
+    return made;
+  }
+  void add_any() {
+    auto made = all_.make(below(4), below(2) == 0, some_ranges());
+    made->ended = completed_event();
+    auto* const at = &*made;
+    all_.add(std::move(made));
+    model_.push_back(at);
+  }
+  void erase_any() {
+    const auto which = model_.begin() + static_cast<std::ptrdiff_t>(below(model_.size()));
+    all_.erase(**which);
+    model_.erase(which);
+  }
+
+  std::mt19937_64 random_{5};
+  flight_list all_;
+  std::vector<flight*> model_;
+};
+
+TEST_F(flight_list_test, finds_those_of_some_bytes) {
+  for (int step = 0; step < 4000; ++step) {
+    model_.empty() || below(5) < 3 ? add_any() : erase_any();
+    const auto range = any_range();
+    const bool to_device = below(2) == 0;
+    auto found = all_.of(range, to_device);
+    std::vector<flight*> want;
+    std::ranges::copy_if(model_, std::back_inserter(want), [&](const flight* each) {
+      return each->to_device == to_device && each->ranges.overlaps(range);
+    });
+    std::ranges::sort(found);
+    std::ranges::sort(want);
+    ASSERT_EQ(found, want);
+    ASSERT_EQ(all_.empty(), model_.empty());
+  }
+}
+
+// One that has not ended stands for those of its queue behind it, and for no other's.
+TEST_F(flight_list_test, asks_the_first_of_each_queue) {
+  for (int i = 0; i < 200; ++i) {
+    add_any();
+  }
+  std::vector<flight*> first;
+  for (auto* each : model_) {
+    if (each->on() == 0 || std::ranges::none_of(first, [&](const flight* other) {
+          return other->on() == each->on();
+        })) {
+      first.push_back(each);
+    }
+  }
+  std::vector<flight*> asked;
+  for (auto each = all_.begin(); each != all_.end(); each = all_.next_after(each)) {
+    asked.push_back(&each->second);
+  }
+  std::ranges::sort(first);
+  std::ranges::sort(asked);
+  EXPECT_EQ(asked, first);
+}
+
+// What was not submitted leaves nothing behind.
+TEST_F(flight_list_test, forgets_what_was_not_added) {
+  static_cast<void>(all_.make(1, true, {{0, 10}}));
+  EXPECT_TRUE(all_.empty());
+  EXPECT_TRUE(all_.of({0, k_bytes}, true).empty());
+}
+
+}  // namespace
+}  // namespace isthmus
