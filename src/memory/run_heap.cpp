@@ -256,11 +256,19 @@ void run_heap::unite_one(search& on, index wanted, queue_slots::slot whom) noexc
     join_one(on, wanted, whom);
   } else if (on.first != k_none) {
     count_one(on, wanted, whom);
-  } else if (const auto border = borders_->next(on.next); border != k_none) {
-    on.first = on.end = first_before(border);
-    on.next = border + 1;
   } else {
-    on.next = k_none;
+    begin_one(on, wanted, whom);
+  }
+}
+
+void run_heap::begin_one(search& on, index wanted, queue_slots::slot whom) const noexcept {
+  const auto border = borders_->next(on.next);
+  on.next = border == k_none ? k_none : border + 1;
+  const auto first = border == k_none ? k_none : first_before(border);
+  if (first != k_none && slots_->good(tickets_[first], whom)) {
+    on.first = first;
+    on.end = border;
+    on.joins = border - first >= wanted;
   }
 }
 

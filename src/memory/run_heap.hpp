@@ -118,6 +118,7 @@ class run_heap {
   [[nodiscard]] bool is_free(index first) const noexcept;
   [[nodiscard]] bool is_free_for(index first, queue_slots::slot whom) const noexcept;
   void unite_one(search& on, index wanted, queue_slots::slot whom) noexcept;
+  void begin_one(search& on, index wanted, queue_slots::slot whom) const noexcept;
   void count_one(search& on, index wanted, queue_slots::slot whom) const noexcept;
   void join_one(search& on, index wanted, queue_slots::slot whom) noexcept;
   void link(index first, index count) noexcept;
