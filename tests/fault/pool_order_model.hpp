@@ -1,0 +1,420 @@
+#pragma once
+// A random program of one thread over the memory of small pools, against a model: blocks change
+// owners under work that is held up, that fails, or whose predecessors do, while the driver refuses
+// a call now and then and memory is short. Every operation's end is kept and compared:
+// - it fails if an event that it names in `after` did, and for what the driver refused; what it
+//   only comes after makes no operation fail;
+// - a read sees the owner's bytes, so no operation of another owner has written there;
+// - a failure is reported by one event or call, and what failed can be done again.
+#include <algorithm>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "pool_order_faults.hpp"
+#include "pool_order_shadow.hpp"
+#include "pool_order_unified.hpp"
+#include "support/watchdog.hpp"
+
+namespace support {
+
+class pool_order_model {
+ public:
+  pool_order_model(const im::device& device, model_faults& faults, unsigned seed)
+      : faults_{&faults}, random_{seed + 1}, context_{im::context({device})} {
+    for (int i = 0; i < 3; ++i) queues_.emplace_back(context_, device);
+    const im::budget shared(k_pool_bytes * 3 / 2);
+    for (const im::kind kind : {im::kind::device, im::kind::host}) {
+      if (!device.offers(kind)) continue;
+      pools_.push_back(im::resource::pool(context_, kind,
+                                          {.growth_bytes = k_mib,
+                                           .limit_bytes = k_pool_bytes,
+                                           .share = shared,
+                                           .wait = 0s,
+                                           .device_wait = below(2) == 0},
+                                          device));
+    }
+    unified_.emplace(queues_[0], pools_[0]);
+  }
+  pool_order_model(const pool_order_model&) = delete;
+  pool_order_model& operator=(const pool_order_model&) = delete;
+
+  void run(int steps) {
+    const im::reclaimer cache_goes{
+        [this](const im::reclaim_request&) noexcept { return drop_cached(); }};
+    for (int i = 0; i < steps && !testing::Test::HasFailure(); ++i) {
+      step();
+      if (i % k_steps_until_settled == k_steps_until_settled - 1) settle();
+    }
+    settle();
+  }
+  // How often that came about which this is for.
+  struct occasions {
+    int reports = 0;              // of what the driver refused
+    int dependents = 0;           // operations that failed with what they depend on
+    int refused_allocations = 0;  // as memory was short
+    int handed_over = 0;          // memory that the last owner's work might still be using
+
+    occasions& operator+=(const occasions& more) noexcept {
+      reports += more.reports;
+      dependents += more.dependents;
+      refused_allocations += more.refused_allocations;
+      handed_over += more.handed_over;
+      return *this;
+    }
+  };
+  [[nodiscard]] const occasions& seen() const noexcept { return seen_; }
+
+ private:
+  static constexpr std::size_t k_pool_bytes = 3 * k_mib;
+  static constexpr int k_steps_until_settled = 40;
+
+  // The event of an operation of this round, or a gate of it.
+  struct predecessor {
+    bool is_gate;
+    std::size_t index;
+  };
+  struct operation {
+    std::function<void()> apply;                   // to the shadows, once it has ended well
+    std::function<void()> distort;                 // once it may have been done in part
+    std::function<isthmus_status_t()> again = {};  // blocking; empty: it is not tried
+    std::vector<predecessor> after = {};
+    im::event end = {};  // empty where the call was refused
+    isthmus_status_t outcome = ISTHMUS_PENDING;
+    bool raises = false;
+  };
+
+  std::size_t below(std::size_t limit) { return random_() % limit; }
+  std::byte some_value() { return static_cast<std::byte>(1 + below(255)); }
+  const im::queue& some_queue() { return queues_[below(queues_.size())]; }
+
+  void step() {
+    switch (below(16)) {
+      case 0:
+      case 1:
+      case 2: return allocate();
+      case 3: return drop();
+      case 4:
+      case 5: return fill();
+      case 6: return send();
+      case 7:
+      case 8: return copy();
+      case 9:
+      case 10: return read();
+      case 11: return call_function();
+      case 12: return hold_up();
+      case 13: return below(2) == 0 ? resolve_gate() : record_gate();
+      case 14: return below(3) == 0 ? (void)trim() : faults_->arm(random_);
+      default: return below(4) == 0 ? use_unified() : cache();
+    }
+  }
+
+  // ---- blocks ----
+
+  void allocate() {
+    static constexpr std::size_t k_sizes[] = {200, 4000, 70'000, 300'000, 1'000'000};
+    const std::size_t nbytes = k_sizes[below(std::size(k_sizes))];
+    const im::resource& pool = pools_[below(pools_.size())];
+    const im::queue& on = some_queue();
+    model_block made{nullptr, nullptr, pool, on, std::make_shared<shadow>(nbytes)};
+    const bool is_bare = below(4) == 0;
+    const auto status =
+        is_bare
+            ? isthmus_resource_allocate(pool.get(), nbytes, 0, on.get(), &made.pointer)
+            : isthmus_buffer_create(nbytes, kind_of(pool), 0, on.get(), pool.get(), &made.buffer);
+    if (status == ISTHMUS_OK) {
+      seen_.handed_over += std::ranges::count(dropped_, made.start()) != 0 ? 1 : 0;
+      live_.push_back(std::move(made));
+      return;
+    }
+    note_refusal(status);
+    if (status == ISTHMUS_ERROR_OUT_OF_MEMORY) ++seen_.refused_allocations;
+  }
+  void drop() {
+    if (live_.empty()) return;
+    std::swap(live_[below(live_.size())], live_.back());
+    dropped_.push_back(live_.back().start());
+    live_.pop_back();
+  }
+  // What is cached goes when memory is short.
+  void cache() {
+    if (live_.empty()) return;
+    std::swap(live_[below(live_.size())], live_.back());
+    cached_.push_back(std::move(live_.back()));
+    live_.pop_back();
+  }
+  std::uint64_t drop_cached() noexcept {
+    if (cached_.empty()) return 0;
+    const std::uint64_t nbytes = cached_.back().content->size();
+    cached_.pop_back();
+    return nbytes;
+  }
+  std::uint64_t trim() { return pools_[below(pools_.size())].trim(below(2) * k_mib); }
+
+  // ---- operations ----
+
+  // Of a bare block all is on its queue: what others are to come after is its caller's to say.
+  const im::queue& queue_for(const model_block& of) { return of.is_bare() ? of.on : some_queue(); }
+
+  std::vector<predecessor> some_predecessors() {
+    std::vector<predecessor> chosen;
+    if (below(3) != 0) return chosen;
+    if (gates_.size() != 0) chosen.push_back({true, below(gates_.size())});
+    if (!log_.empty() && below(2) == 0) {
+      const auto index = below(log_.size());
+      if (log_[index].end) chosen.push_back({false, index});
+    }
+    return chosen;
+  }
+  // `submit(operation, event)` calls the C interface.
+  template <class Submit>
+  void put(operation made, Submit submit) {
+    made.after = some_predecessors();
+    std::vector<isthmus_event_t*> after;
+    for (const auto& each : made.after) {
+      after.push_back(each.is_gate ? gates_.event(each.index) : log_[each.index].end.get());
+    }
+    isthmus_operation_t how{};
+    how.struct_size = sizeof how;
+    how.after = after.data();
+    how.after_count = after.size();
+    isthmus_event_t* end = nullptr;
+    made.outcome = submit(how, &end);
+    made.end = im::event::take(end);
+    log_.push_back(std::move(made));
+  }
+
+  void fill() {
+    if (live_.empty()) return;
+    const model_block& to = live_[below(live_.size())];
+    const part where = some_part(to);
+    const std::byte value = some_value();
+    const auto content = to.content;
+    const auto again = [this, content, where, value]() -> isthmus_status_t {
+      const model_block* it = find(content);
+      if (it == nullptr) return ISTHMUS_OK;
+      const auto place = it->at(where.begin);
+      return isthmus_fill(it->on.get(), &place, &value, 1, where.nbytes, nullptr, nullptr);
+    };
+    put({[content, where, value] { content->fill(where, value); },
+         [content, where] { content->forget(where); }, again},
+        [&, place = to.at(where.begin)](const isthmus_operation_t& how, isthmus_event_t** end) {
+          return isthmus_fill(queue_for(to).get(), &place, &value, 1, where.nbytes, &how, end);
+        });
+  }
+  void send() {
+    if (live_.empty()) return;
+    const model_block& to = live_[below(live_.size())];
+    const part where = some_part(to);
+    const auto content = to.content;
+    const auto data =
+        std::make_shared<bytes>(noise(where.nbytes, static_cast<unsigned>(random_())));
+    const isthmus_place_t source{nullptr, data->data(), 0};
+    const auto again = [this, content, where, data, source]() -> isthmus_status_t {
+      const model_block* it = find(content);
+      if (it == nullptr) return ISTHMUS_OK;
+      const auto place = it->at(where.begin);
+      return isthmus_copy(it->on.get(), &place, &source, where.nbytes, nullptr, nullptr);
+    };
+    put({[content, where, data] { content->write(where, *data); },
+         [content, where] { content->forget(where); }, again},
+        [&, place = to.at(where.begin)](const isthmus_operation_t& how, isthmus_event_t** end) {
+          return isthmus_copy(queue_for(to).get(), &place, &source, where.nbytes, &how, end);
+        });
+  }
+  void copy() {
+    if (live_.size() < 2) return;
+    const model_block& to = live_[below(live_.size())];
+    const model_block& from = live_[below(live_.size())];
+    if (&to == &from || (to.is_bare() && from.is_bare())) return;
+    const std::size_t nbytes = 1 + below(std::min(to.content->size(), from.content->size()));
+    const part there{below(to.content->size() - nbytes + 1), nbytes};
+    const part here{below(from.content->size() - nbytes + 1), nbytes};
+    put({[target = to.content, source = from.content, there, here] {
+           target->copy(there, *source, here);
+         },
+         [target = to.content, there] { target->forget(there); }},
+        [&, destination = to.at(there.begin), source = from.at(here.begin)](
+            const isthmus_operation_t& how, isthmus_event_t** end) {
+          const im::queue& on = from.is_bare() ? from.on : queue_for(to);
+          return isthmus_copy(on.get(), &destination, &source, nbytes, &how, end);
+        });
+  }
+  void read() {
+    if (live_.empty()) return;
+    const model_block& from = live_[below(live_.size())];
+    const part where = some_part(from);
+    const auto got = std::make_shared<bytes>(where.nbytes);
+    const isthmus_place_t target{nullptr, got->data(), 0};
+    put({[content = from.content, where, got] { content->expect(where, *got); },
+         [got] { got->clear(); }},
+        [&, source = from.at(where.begin)](const isthmus_operation_t& how, isthmus_event_t** end) {
+          return isthmus_copy(queue_for(from).get(), &target, &source, where.nbytes, &how, end);
+        });
+  }
+  // It writes, or raises before it does.
+  void call_function() {
+    if (live_.empty()) return;
+    const model_block& to = live_[below(live_.size())];
+    if (to.is_bare() || !to.functions_may_touch()) return;
+    struct written {
+      std::byte value;
+      bool raises;
+    };
+    const bool raises = below(2) == 0;
+    auto* const what = new written{some_value(), raises};
+    const part whole{0, to.content->size()};
+    operation made{
+        [content = to.content, whole, value = what->value] { content->fill(whole, value); },
+        [content = to.content, whole] { content->forget(whole); }};
+    made.raises = raises;
+    put(std::move(made), [&](const isthmus_operation_t& how, isthmus_event_t** end) {
+      const auto function = [](void* object, const isthmus_view_t* all, std::size_t,
+                               const char** message) -> isthmus_status_t {
+        const auto* asked = static_cast<const written*>(object);
+        *message = "the function raises";
+        if (asked->raises) return ISTHMUS_ERROR_CALLBACK;
+        std::fill_n(static_cast<std::byte*>(all->data), all->nbytes, asked->value);
+        return ISTHMUS_OK;
+      };
+      return isthmus_queue_submit(some_queue().get(), function,
+                                  {what, [](void* it) { delete static_cast<written*>(it); }},
+                                  &to.buffer, 1, how.after, how.after_count, end);
+    });
+  }
+  part some_part(const model_block& of) {
+    const std::size_t size = of.content->size();
+    if (below(2) == 0) return {0, size};
+    const std::size_t begin = below(size);
+    return {begin, 1 + below(size - begin)};
+  }
+  const model_block* find(const std::shared_ptr<shadow>& content) const {
+    for (const auto* among : {&live_, &cached_}) {
+      const auto found = std::ranges::find(*among, content, &model_block::content);
+      if (found != among->end()) return &*found;
+    }
+    return nullptr;
+  }
+
+  // ---- what is held up, and what fails ----
+
+  void hold_up() {
+    isthmus_event_t* const gate = gates_.add();
+    if (below(2) == 0) return;  // to be named in `after` alone
+    isthmus_event_t* reached = nullptr;
+    note_refusal(isthmus_queue_fence(some_queue().get(), &gate, 1, &reached));
+    isthmus_event_release(reached);
+  }
+  void record_gate() {
+    if (live_.empty() || gates_.size() == 0) return;
+    const model_block& on = live_[below(live_.size())];
+    if (on.is_bare()) return;
+    note_refusal(isthmus_buffer_record_event(on.buffer, gates_.event(below(gates_.size()))));
+  }
+  void resolve_gate() {
+    if (gates_.size() != 0) gates_.resolve(below(gates_.size()), below(2) == 0);
+  }
+  void resolve_gates() {
+    for (std::size_t i = 0; i < gates_.size(); ++i) gates_.resolve(i, below(2) == 0);
+  }
+  void use_unified() {
+    resolve_gates();  // it may wait for what they hold up
+    reports_ += unified_->use(random_);
+  }
+  // Of a call that has no event. Without memory a pool is just full.
+  void note_refusal(isthmus_status_t status) {
+    if (status == ISTHMUS_ERROR_DRIVER) ++reports_;
+    EXPECT_TRUE(status == ISTHMUS_OK || status == ISTHMUS_ERROR_DRIVER ||
+                status == ISTHMUS_ERROR_OUT_OF_MEMORY)
+        << isthmus_error_message();
+  }
+
+  // ---- what has become of all ----
+
+  void settle() {
+    resolve_gates();
+    for (operation& each : log_) {
+      if (!each.end) continue;
+      each.outcome = isthmus_event_wait(each.end.get(), 20'000'000'000);
+      EXPECT_NE(each.outcome, ISTHMUS_ERROR_TIMEOUT) << "it hangs";
+    }
+    for (const im::queue& each : queues_) each.wait();
+    reports_ += unified_->settle();
+    const bool failed = faults_->disarm();
+    for (const operation& each : log_) account_for(each);
+    EXPECT_LE(reports_, failed ? 1 : 0) << "reported more than once";
+    if (failed && faults_->is_reported()) {
+      EXPECT_EQ(reports_, 1) << "nobody reports the failure";
+    }
+    seen_.reports += reports_;
+    reports_ = 0;
+    repeat();
+    expect_all();
+    log_.clear();
+    dropped_.clear();
+    gates_ = {};
+  }
+  [[nodiscard]] bool comes_after_failure(const operation& one) const {
+    return std::ranges::any_of(one.after, [&](const predecessor& each) {
+      return each.is_gate ? gates_.failed(each.index) : log_[each.index].outcome != ISTHMUS_OK;
+    });
+  }
+  void account_for(const operation& one) {
+    switch (one.outcome) {
+      case ISTHMUS_OK:
+        EXPECT_FALSE(comes_after_failure(one)) << "it depends on what failed";
+        EXPECT_FALSE(one.raises);
+        return one.apply();
+      case ISTHMUS_ERROR_DEPENDENCY:
+        EXPECT_TRUE(comes_after_failure(one)) << "it depends on nothing that failed";
+        ++seen_.dependents;
+        return;
+      case ISTHMUS_ERROR_CALLBACK: EXPECT_TRUE(one.raises); return;
+      default:
+        EXPECT_TRUE(one.outcome == ISTHMUS_ERROR_DRIVER ||
+                    one.outcome == ISTHMUS_ERROR_OUT_OF_MEMORY)
+            << isthmus_status_name(one.outcome);
+        ++reports_;
+        if (!faults_->moves_nothing()) one.distort();
+    }
+  }
+  void repeat() {
+    for (const operation& each : log_) {
+      const bool was_refused = each.outcome == ISTHMUS_ERROR_DRIVER;
+      if (!was_refused || !each.again || each.outcome == ISTHMUS_OK) continue;
+      EXPECT_EQ(each.again(), ISTHMUS_OK) << isthmus_error_message();
+      each.apply();
+    }
+  }
+  void expect_all() {
+    for (const auto* of : {&live_, &cached_}) {
+      for (const model_block& each : *of) {
+        bytes got(each.content->size());
+        const auto source = each.at(0);
+        const isthmus_place_t target{nullptr, got.data(), 0};
+        EXPECT_EQ(isthmus_copy(each.on.get(), &target, &source, got.size(), nullptr, nullptr),
+                  ISTHMUS_OK)
+            << isthmus_error_message();
+        each.content->expect({0, got.size()}, got);
+      }
+    }
+    EXPECT_EQ(unified_->expect(), 0);
+    for (const im::resource& each : pools_) EXPECT_NO_THROW(each.verify());
+  }
+
+  model_faults* faults_;
+  std::minstd_rand random_;
+  im::context context_;
+  std::vector<im::queue> queues_;
+  std::vector<im::resource> pools_;
+  std::vector<model_block> live_;
+  std::vector<model_block> cached_;
+  std::optional<evicted_unified> unified_;
+  model_gates gates_;
+  std::vector<operation> log_;
+  std::vector<void*> dropped_;  // in this round
+  int reports_ = 0;             // of this round
+  occasions seen_;
+};
+
+}  // namespace support

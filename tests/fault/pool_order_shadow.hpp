@@ -1,0 +1,113 @@
+#pragma once
+// What the model of pool ordering knows of blocks: who they are, and which bytes they must hold.
+
+#include <memory>
+
+#include "support/backends.hpp"
+#include "support/bytes.hpp"
+#include "support/unified.hpp"
+
+namespace support {
+
+struct part {
+  std::size_t begin;
+  std::size_t nbytes;
+};
+
+// Bytes of which some are not known: nobody wrote them, or what wrote them failed half way.
+class shadow {
+ public:
+  explicit shadow(std::size_t nbytes) : value_(nbytes), known_(nbytes) {}
+  [[nodiscard]] std::size_t size() const noexcept { return value_.size(); }
+
+  void fill(const part& where, std::byte value) {
+    std::fill_n(at(value_, where), where.nbytes, value);
+    std::fill_n(at(known_, where), where.nbytes, k_known);
+  }
+  void write(const part& where, const bytes& data) {
+    std::copy(data.begin(), data.end(), at(value_, where));
+    std::fill_n(at(known_, where), where.nbytes, k_known);
+  }
+  void copy(const part& where, shadow& source, const part& from) {
+    std::copy_n(at(source.value_, from), from.nbytes, at(value_, where));
+    std::copy_n(at(source.known_, from), from.nbytes, at(known_, where));
+  }
+  void forget(const part& where) { std::fill_n(at(known_, where), where.nbytes, std::byte{0}); }
+
+  // Known bytes are equal; unknown ones are made so for the comparison.
+  void expect(const part& where, bytes got) const {
+    const auto* const known = known_.data() + where.begin;
+    const auto* const value = value_.data() + where.begin;
+    if (std::memchr(known, 0, got.size()) != nullptr) {
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        if (known[i] != k_known) got[i] = value[i];
+      }
+    }
+    EXPECT_TRUE(same(got, {value, got.size()})) << "in a block of " << size() << " bytes";
+  }
+
+ private:
+  static constexpr std::byte k_known{1};
+  static bytes::iterator at(bytes& of, const part& where) {
+    return of.begin() + static_cast<std::ptrdiff_t>(where.begin);
+  }
+
+  bytes value_;
+  bytes known_;
+};
+
+inline isthmus_kind_t kind_of(const im::resource& resource) {
+  isthmus_resource_info_t info{};
+  info.struct_size = sizeof info;
+  im::detail::check(isthmus_resource_query(resource.get(), &info));
+  return info.kind;
+}
+
+// A buffer, or a bare block of a pool; goes back with work in flight.
+struct model_block {
+  isthmus_buffer_t* buffer;
+  void* pointer;
+  im::resource from;
+  im::queue on;
+  std::shared_ptr<shadow> content;
+
+  model_block(isthmus_buffer_t* made, void* block, im::resource of, im::queue queue,
+              std::shared_ptr<shadow> bytes_of)
+      : buffer{made},
+        pointer{block},
+        from{std::move(of)},
+        on{std::move(queue)},
+        content{std::move(bytes_of)} {}
+  model_block(model_block&& other) noexcept
+      : buffer{std::exchange(other.buffer, nullptr)},
+        pointer{std::exchange(other.pointer, nullptr)},
+        from{std::move(other.from)},
+        on{std::move(other.on)},
+        content{std::move(other.content)} {}
+  model_block& operator=(model_block&& other) noexcept {
+    std::swap(buffer, other.buffer);
+    std::swap(pointer, other.pointer);
+    std::swap(from, other.from);
+    std::swap(on, other.on);
+    std::swap(content, other.content);
+    return *this;
+  }
+  // A driver that cannot tell what runs is asked again: the block is the caller's till then.
+  ~model_block() {
+    isthmus_buffer_release(buffer);
+    while (pointer != nullptr && isthmus_resource_deallocate(from.get(), pointer, content->size(),
+                                                             0, on.get()) != ISTHMUS_OK) {
+    }
+  }
+
+  [[nodiscard]] void* start() const noexcept {
+    return is_bare() ? pointer : isthmus_buffer_pointer(buffer);
+  }
+  [[nodiscard]] bool is_bare() const noexcept { return buffer == nullptr; }
+  [[nodiscard]] bool functions_may_touch() const { return kind_of(from) != ISTHMUS_KIND_DEVICE; }
+  [[nodiscard]] isthmus_place_t at(std::size_t offset) const noexcept {
+    return {buffer, pointer, offset};
+  }
+};
+
+}  // namespace support

@@ -1,0 +1,98 @@
+#pragma once
+// A unified buffer in the model of pool ordering: its device copy comes from the pool, and goes when
+// memory is short. The two sides never write without having what the other wrote.
+
+#include <algorithm>
+#include <random>
+
+#include "support/bytes.hpp"
+#include "support/unified.hpp"
+
+namespace support {
+
+// What its calls return is how many failures of the driver they reported.
+class evicted_unified {
+ public:
+  evicted_unified(const im::queue& on, const im::resource& pool) : it_{k_bytes, options(on, pool)} {
+    it_.copy_from(want_);
+  }
+
+  int use(std::minstd_rand& random) {
+    const std::size_t begin = random() % k_bytes;
+    const im::element_range range{begin, begin + 1 + random() % (k_bytes - begin)};
+    const auto value = static_cast<std::byte>(1 + random() % 255);
+    reports_ = 0;
+    switch (random() % 4) {
+      case 0: write_on_host(range, value); break;
+      case 1: write_on_device(range, value); break;
+      case 2: (void)get_through([&] { (void)it_.device(); }); break;
+      default: read();
+    }
+    return reports_;
+  }
+  // Calls that report what failed after its own call had returned.
+  int settle() {
+    reports_ = 0;
+    (void)get_through([&] { it_.mark_host({0, 0}); });
+    return reports_;
+  }
+  int expect() {
+    reports_ = 0;
+    read();
+    return reports_;
+  }
+
+ private:
+  static constexpr std::size_t k_bytes = 300'000;
+
+  static im::unified_options options(const im::queue& on, const im::resource& pool) {
+    im::unified_options how;
+    how.on = on;
+    how.separate = true;
+    how.from = pool;
+    return how;
+  }
+  void write_on_host(const im::element_range& range, std::byte value) {
+    const bool done = get_through([&] {
+      it_.host_write(range, [&](std::span<std::byte> all) { std::ranges::fill(all, value); });
+    });
+    if (done) note(range, value);
+  }
+  void write_on_device(const im::element_range& range, std::byte value) {
+    const bool done = get_through([&] {
+      it_.device_write(range, [&](const im::buffer& all) {
+        im::fill(all.slice(range.begin, range.end - range.begin), value);
+      });
+    });
+    if (done) note(range, value);
+  }
+  void note(const im::element_range& range, std::byte value) {
+    std::fill_n(want_.begin() + static_cast<std::ptrdiff_t>(range.begin), range.end - range.begin,
+                value);
+  }
+  void read() {
+    EXPECT_TRUE(get_through([&] { EXPECT_TRUE(same(it_.host_read(), want_)) << "unified"; }));
+  }
+  // The device copy may find no memory, and nothing has changed then.
+  template <class Step>
+  bool get_through(Step step) {
+    for (int tries = 0; tries < 4; ++tries) {
+      try {
+        step();
+        return true;
+      } catch (const im::error& problem) {
+        if (problem.status() == im::status::driver) ++reports_;
+        EXPECT_TRUE(problem.status() == im::status::driver ||
+                    problem.status() == im::status::out_of_memory)
+            << problem.what();
+      }
+    }
+    return false;
+  }
+
+  unified it_;
+  bytes want_ = bytes(k_bytes);
+  int reports_ = 0;
+};
+
+}  // namespace support
