@@ -70,25 +70,39 @@ def has_gpu() -> bool:
     return has_cuda() and "stand-in" not in Device("cuda").name
 
 
+def driver_library(backend: str) -> str:
+    """What Isthmus opens for "opencl" or "sycl"; empty if it is not installed."""
+    named = os.environ.get(f"ISTHMUS_{backend.upper()}_LIBRARY")
+    return named or dict(_drivers.libraries()).get(backend, "")
+
+
 def opencl_library() -> str:
     """Intel's runtime, as Isthmus finds it; empty if it is not installed."""
-    named = os.environ.get("ISTHMUS_OPENCL_LIBRARY")
-    return named or dict(_drivers.libraries()).get("opencl", "")
+    return driver_library("opencl")
 
 
-def cuda_relay() -> dict[str, str]:
-    """The environment of a program whose calls of CUDA's driver go through the relay.
+def relay(backend: str) -> dict[str, str]:
+    """The environment of a program whose calls of a back-end's driver go through the relay.
 
-    To the stand-in, or to the driver where there is a GPU. Skips where they were not built.
+    CUDA's goes on to the stand-in, or to the driver where there is a GPU. Skips without either.
     """
+    name = f"lib{backend}_relay.so"
     named = os.environ.get("ISTHMUS_CUDA_LIBRARY")
     folders = [Path(named).parent] if named else []
-    for folder in [*folders, ROOT / "build" / "dev" / "tests"]:
-        relay, stand_in = folder / "libcuda_relay.so", folder / "libcuda_stand_in.so"
-        if relay.exists() and stand_in.exists():
-            driver = "libcuda.so.1" if has_gpu() else str(stand_in)
-            return {"ISTHMUS_CUDA_LIBRARY": str(relay), "ISTHMUS_TEST_CUDA_DRIVER": driver}
-    pytest.skip("the stand-in of CUDA's driver is not built")
+    built = next(
+        (at for at in [*folders, ROOT / "build" / "dev" / "tests"] if (at / name).exists()), None
+    )
+    if built is None:
+        pytest.skip(f"{name} is not built")
+    if backend == "cuda":
+        behind = "ISTHMUS_TEST_CUDA_DRIVER"
+        driver = "libcuda.so.1" if has_gpu() else str(built / "libcuda_stand_in.so")
+    else:
+        behind = f"ISTHMUS_TEST_{backend.upper()}_LIBRARY"
+        driver = driver_library(backend)
+    if not driver or (driver.startswith("/") and not os.path.exists(driver)):
+        pytest.skip(f"no driver of {backend} for the relay to stand in front of")
+    return {f"ISTHMUS_{backend.upper()}_LIBRARY": str(built / name), behind: driver}
 
 
 def has_pocl() -> bool:

@@ -1,7 +1,8 @@
 """No call of a driver that may wait is made with the interpreter's lock held.
 
-A relay in front of the driver notes who holds the lock at such calls. It stands in front of CUDA's
-stand-in, whose frees wait for all work on the device as the driver's do, or of the driver itself.
+A relay in front of the driver notes who holds the lock at such calls. CUDA's stands in front of the
+stand-in, whose frees wait for all work on the device as the driver's do, or of the driver itself;
+those of SYCL and OpenCL in front of the drivers.
 """
 
 from __future__ import annotations
@@ -10,30 +11,40 @@ import json
 from functools import cache
 
 import pytest
-from support import cuda_relay, python
+from support import python, relay
 
+BACKENDS = ("cuda", "sycl", "opencl")
+
+# The first argument is the back-end whose relay is asked.
 COUNTS = """
-import ctypes, os
-relay = ctypes.CDLL(os.environ["ISTHMUS_CUDA_LIBRARY"])
-relay.relay_name.restype = ctypes.c_char_p
-for name in ("relay_name", "relay_may_wait", "relay_under_interpreter", "relay_succeeded"):
-    getattr(relay, name).argtypes = [ctypes.c_size_t]
-for name in ("relay_under_interpreter", "relay_succeeded"):
-    getattr(relay, name).restype = ctypes.c_long
+import ctypes, os, sys
+BACKEND = sys.argv[1]
+LIBRARY = os.environ[f"ISTHMUS_{BACKEND.upper()}_LIBRARY"]
+relay = ctypes.CDLL(LIBRARY)
+prefix = "" if BACKEND == "cuda" else f"{BACKEND}_"
+
+def of_relay(name, result):
+    function = getattr(relay, prefix + "relay_" + name)
+    function.argtypes, function.restype = [ctypes.c_size_t], result
+    return function
+
+name_of, may_wait = of_relay("name", ctypes.c_char_p), of_relay("may_wait", ctypes.c_int)
+held_by_caller = of_relay("under_interpreter", ctypes.c_long)
+came_back = of_relay("succeeded" if BACKEND == "cuda" else "made", ctypes.c_long)
 
 def calls(count):
     told, number = {}, 0
-    while name := relay.relay_name(number):
-        if relay.relay_may_wait(number) and count(number):
+    while name := name_of(number):
+        if may_wait(number) and count(number):
             told[name.decode()] = count(number)
         number += 1
     return told
 
 def under_lock():
-    return calls(relay.relay_under_interpreter)
+    return calls(held_by_caller)
 
 def made():
-    return calls(relay.relay_succeeded)
+    return calls(came_back)
 
 def more(before, now):
     return {name: n - before.get(name, 0) for name, n in now.items() if n != before.get(name, 0)}
@@ -59,16 +70,16 @@ def way(function):
     return function
 
 def driver(kind="device"):
-    return ProviderResource(kind, "cuda")
+    return ProviderResource(kind, BACKEND)
 
 def buffers(kinds=KINDS, sizes=SIZES):
     for kind in kinds:
         for size in sizes:
-            yield Buffer(size, resource=driver(kind), device="cuda")
+            yield Buffer(size, resource=driver(kind), device=BACKEND)
 
 @way
 def the_first_use():
-    Buffer(1024, device="cuda").fill(1)
+    Buffer(1024, device=BACKEND).fill(1)
 
 @way
 def dropped():
@@ -79,7 +90,7 @@ def dropped():
 def dropped_by_default():
     for kind in KINDS:
         for size in SIZES:
-            Buffer(size, kind=kind, device="cuda")
+            Buffer(size, kind=kind, device=BACKEND)
 
 @way
 def freed():
@@ -108,7 +119,8 @@ def freed_while_an_array():
 
 @way
 def freed_while_in_dlpack():
-    for each in buffers():
+    # Only CUDA's other memory can be lent to anybody.
+    for each in buffers(KINDS if BACKEND == "cuda" else HOST_KINDS):
         capsule = each.__dlpack__()
         each.free()
         del capsule
@@ -116,7 +128,7 @@ def freed_while_in_dlpack():
 @way
 def array_freed_while_exported():
     for kind in HOST_KINDS:
-        array = isthmus.empty(1 << 20, "uint8", resource=driver(kind), device="cuda")
+        array = isthmus.empty(1 << 20, "uint8", resource=driver(kind), device=BACKEND)
         buffer = array.buffer if hasattr(array, "buffer") else array.base
         view = memoryview(array)
         buffer.free()
@@ -132,7 +144,7 @@ def a_slice_last():
 @way
 def a_freed_slice():
     for each in buffers():
-        part = each[:1].on_queue(Queue("cuda"))
+        part = each[:1].on_queue(Queue(BACKEND))
         each.free()
         part.free()
 
@@ -146,7 +158,7 @@ def disowned():
 def adopted():
     for each in buffers():
         address, owner = each.disown()
-        again = Buffer.adopt(address, each.nbytes, device="cuda", owner=owner)
+        again = Buffer.adopt(address, each.nbytes, device=BACKEND, owner=owner)
         del owner, again
 
 @way
@@ -162,7 +174,7 @@ def collected():
 @way
 def memory_classes():
     for name in ("MemoryUSMDevice", "MemoryUSMShared", "MemoryUSMHost"):
-        kept = getattr(memory, name)(1 << 20, queue=Queue("cuda"))
+        kept = getattr(memory, name)(1 << 20, queue=Queue(BACKEND))
         copied = getattr(memory, name)(kept, copy=True)
         del kept, copied
 
@@ -170,7 +182,7 @@ def memory_classes():
 def a_pool_with_its_last_buffer():
     for kind in KINDS:
         for size in SIZES:
-            pool = PoolResource(kind, "cuda")
+            pool = PoolResource(kind, BACKEND)
             each = Buffer(size, resource=pool)
             del pool
             del each
@@ -178,7 +190,7 @@ def a_pool_with_its_last_buffer():
 @way
 def a_pool_last():
     for kind in KINDS:
-        pool = PoolResource(kind, "cuda")
+        pool = PoolResource(kind, BACKEND)
         Buffer(1 << 20, resource=pool)
         del pool
 
@@ -194,14 +206,14 @@ def a_pool_over_others():
 @way
 def trimmed():
     for kind in KINDS:
-        pool = PoolResource(kind, "cuda")
+        pool = PoolResource(kind, BACKEND)
         for size in SIZES:
             Buffer(size, resource=pool)
         pool.trim()
 
 @way
 def a_pool_at_its_limit():
-    pool = PoolResource("device", "cuda", limit_bytes="16MiB", soft_limit_bytes="8MiB", wait=0)
+    pool = PoolResource("device", BACKEND, limit_bytes="16MiB", soft_limit_bytes="8MiB", wait=0)
     for size in (4 << 20, 6 << 20, 8 << 20, 12 << 20):
         Buffer(size, resource=pool)
     try:
@@ -232,7 +244,7 @@ def a_resource_of_ones_own():
             return block.ptr
         def deallocate(self, pointer, nbytes, queue):
             del self.blocks[pointer]
-    stacked = memory.CustomResource(Mine(), device="cuda")
+    stacked = memory.CustomResource(Mine(), device=BACKEND)
     for size in SIZES:
         Buffer(size, resource=stacked)
 
@@ -240,17 +252,17 @@ def a_resource_of_ones_own():
 def arrays():
     for kind in KINDS:
         for resource in (None, driver(kind)):
-            made = isthmus.zeros((512, 512), kind=kind, device="cuda", resource=resource)
+            made = isthmus.zeros((512, 512), kind=kind, device=BACKEND, resource=resource)
             other = made[::2]
             made.free()
             del made, other
-            isthmus.asarray(np.arange(9), kind=kind, device="cuda", resource=resource)
+            isthmus.asarray(np.arange(9), kind=kind, device=BACKEND, resource=resource)
 
 @way
 def unified():
     for nbytes in (1024, 1 << 20):
         for options in ({}, {"pinned": True}, {"resource": driver()}):
-            buf = UnifiedBuffer(nbytes, np.uint8, device="cuda", separate=True, **options)
+            buf = UnifiedBuffer(nbytes, np.uint8, device=BACKEND, separate=True, **options)
             buf.host[:] = 1
             device = buf.device
             device.fill(2)
@@ -269,11 +281,11 @@ def unified():
 def unified_freed():
     for nbytes in (1024, 1 << 20):
         for options in ({}, {"pinned": True}, {"resource": driver()}):
-            buf = UnifiedBuffer(nbytes, np.uint8, device="cuda", separate=True, **options)
+            buf = UnifiedBuffer(nbytes, np.uint8, device=BACKEND, separate=True, **options)
             host, device = buf.host, buf.device
             buf.free()
             del host, device, buf
-            buf = UnifiedBuffer(nbytes, np.uint8, device="cuda", separate=True, **options)
+            buf = UnifiedBuffer(nbytes, np.uint8, device=BACKEND, separate=True, **options)
             host = buf.host
             buf.device
             del buf
@@ -283,7 +295,7 @@ def unified_freed():
 def unified_pool():
     pool = isthmus.BufferPool()
     for _ in range(2):
-        buf = pool.acquire((1000,), np.uint8, device="cuda")
+        buf = pool.acquire((1000,), np.uint8, device=BACKEND)
         buf.device
         pool.release(buf)
     pool.clear()
@@ -292,26 +304,26 @@ def unified_pool():
 def pinned():
     array = np.zeros(1 << 20, np.uint8)
     for end in (lambda pin: pin.release(), lambda pin: None):
-        pin = isthmus.pin(array, device="cuda")
-        Buffer(1 << 20, device="cuda").copy_from(array)
+        pin = isthmus.pin(array, device=BACKEND)
+        Buffer(1 << 20, device=BACKEND).copy_from(array)
         end(pin)
         del pin
 
 @way
 def queues_and_contexts():
-    queue = Queue("cuda")
+    queue = Queue(BACKEND)
     buf = Buffer(1024, queue=queue, resource=driver())
     del queue
     buf.fill(1, blocking=False)
     buf.wait()
     del buf
-    isthmus.Context("cuda")
-    queue = Queue("cuda")
+    isthmus.Context(BACKEND)
+    queue = Queue(BACKEND)
     queue.close()
 
 @way
 def waits():
-    queue, gate = Queue("cuda"), Event()
+    queue, gate = Queue(BACKEND), Event()
     buf = Buffer(1 << 20, queue=queue, resource=driver())
     for wait in (lambda: buf.wait(), lambda: queue.wait(), lambda: ended.wait(),
                  lambda: Event.wait_for([ended])):
@@ -333,11 +345,11 @@ def copies():
         each.copy_to(data)
         each.to_numpy()
         each.tobytes()
-        copy = Buffer(each.nbytes, device="cuda", resource=driver())
+        copy = Buffer(each.nbytes, device=BACKEND, resource=driver())
         copy.copy_from(each)
         copy.copy_from(data, blocking=False)
         copy.wait()
-        array = isthmus.asarray(data, device="cuda")
+        array = isthmus.asarray(data, device=BACKEND)
         array[::3] = 5
         array[::2].to_numpy()
         pickle.loads(pickle.dumps(each))
@@ -368,7 +380,7 @@ def compat_pydotcompute():
 @way
 def low_level():
     from isthmus.low_level import device_alloc, free, host_alloc, shared_alloc
-    device = isthmus.Device("cuda")
+    device = isthmus.Device(BACKEND)
     context = Queue(device).context
     for block in (
         device_alloc(context, device, 1 << 20),
@@ -384,7 +396,7 @@ def the_end():
 def trim():
     for kind in KINDS:
         for use in ("arrays", "buffers"):
-            isthmus.default_pool(kind, "cuda", use=use).trim()
+            isthmus.default_pool(kind, BACKEND, use=use).trim()
 
 told = {}
 for name, function in ways.items():
@@ -405,9 +417,17 @@ print(json.dumps(told))
 WITHOUT_CALLS = {"the_end"}
 
 
+# Those of CUDA alone, as what they are about is.
+ONLY_CUDA = {"compat_rmm"}
+
+# One memory of the host's serves as both copies of what they use, where the device is a CPU.
+WITHOUT_CALLS_ON_A_CPU = {"unified_pool", "compat_pydotcompute"}
+
+
 @cache
-def told() -> dict[str, tuple[dict[str, int], int, str]]:
-    names = json.loads(python(WAYS, **cuda_relay(), ISTHMUS_DEVICE="cuda").stdout)
+def told(backend: str) -> dict[str, tuple[dict[str, int], int, str]]:
+    outcome = python(WAYS, backend, **relay(backend), ISTHMUS_DEVICE=backend)
+    names = json.loads(outcome.stdout)
     assert isinstance(names, dict)
     return names
 
@@ -417,32 +437,46 @@ NAMES = [name for name in NAMES if f"@way\ndef {name}():" in WAYS]
 
 
 @pytest.mark.parametrize("way", NAMES)
-def test_no_call_that_may_wait_is_made_with_the_lock(way: str) -> None:
-    under_lock, made, problem = told()[way]
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_call_that_may_wait_is_made_with_the_lock(backend: str, way: str) -> None:
+    if way in ONLY_CUDA and backend != "cuda":
+        pytest.skip("of CUDA alone")
+    under_lock, made, problem = told(backend)[way]
     assert problem == ""
     assert under_lock == {}
-    assert made > 0 or way in WITHOUT_CALLS, "the test of this way does not see its calls"
+    silent = WITHOUT_CALLS if backend == "cuda" else WITHOUT_CALLS | WITHOUT_CALLS_ON_A_CPU
+    assert made > 0 or way in silent, "the test of this way does not see its calls"
 
 
 DETECTED = (
     COUNTS
     + """
 import isthmus
-isthmus.Device("cuda")
+isthmus.Device(BACKEND)
 assert under_lock() == {}, under_lock()
-held = ctypes.PyDLL(os.environ["ISTHMUS_CUDA_LIBRARY"])  # whose calls keep the lock
-relay.cuMemFree_v2(ctypes.c_uint64(0))
+waiting, other = {
+    "cuda": (("cuMemFree_v2", ctypes.c_uint64(0)), ("cuCtxGetCurrent", ctypes.c_void_p())),
+    "sycl": (("DPCTLQueue_Wait", None), ("DPCTLCString_Delete", None)),
+    "opencl": (("clFinish", None), ("clFlush", None)),
+}[BACKEND]
+
+def call(library, name, argument):
+    getattr(library, name)(ctypes.byref(argument) if name.startswith("cuCtx") else argument)
+
+held = ctypes.PyDLL(LIBRARY)  # whose calls keep the lock
+call(relay, *waiting)
 assert under_lock() == {}
-held.cuMemFree_v2(ctypes.c_uint64(0))
-assert under_lock() == {"cuMemFree_v2": 1}
-held.cuCtxGetCurrent(ctypes.byref(ctypes.c_void_p()))
-assert under_lock() == {"cuMemFree_v2": 1}
+call(held, *waiting)
+assert under_lock() == {waiting[0]: 1}
+call(held, *other)
+assert under_lock() == {waiting[0]: 1}
 """
 )
 
 
-def test_the_relay_sees_who_holds_the_lock() -> None:
-    python(DETECTED, **cuda_relay())
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_the_relay_sees_who_holds_the_lock(backend: str) -> None:
+    python(DETECTED, backend, **relay(backend))
 
 
 CALLBACK = """
@@ -490,5 +524,5 @@ assert ran
 @pytest.mark.parametrize("end", ["drop", "host", "free", "owner", "pool", "trim"])
 def test_a_free_waits_for_a_function_that_needs_the_lock(end: str, nbytes: int) -> None:
     """Work on the device runs a function of Python's, and the driver's free waits for that work."""
-    driver = cuda_relay()["ISTHMUS_TEST_CUDA_DRIVER"]
+    driver = relay("cuda")["ISTHMUS_TEST_CUDA_DRIVER"]
     python(CALLBACK, end, str(nbytes), timeout=20, ISTHMUS_CUDA_LIBRARY=driver)

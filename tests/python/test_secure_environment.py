@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from support import cuda_relay
+from support import relay
 
 from isthmus import _core
 
@@ -31,7 +31,7 @@ with open("/proc/self/maps") as maps:
 
 def found_by(interpreter: Path) -> str:
     """Whether the program is a secure one, and whether it opened the library that was named."""
-    names = cuda_relay()
+    names = relay("cuda")
     done = subprocess.run(
         [
             interpreter,

@@ -1,6 +1,6 @@
 // A library of OpenCL in front of another one: every call goes on to the one that
 // ISTHMUS_TEST_OPENCL_LIBRARY names (libOpenCL.so.1), but for commands that a test wants the driver
-// to refuse. ISTHMUS_OPENCL_LIBRARY names it.
+// to refuse; those that may wait for work are counted. ISTHMUS_OPENCL_LIBRARY names it.
 
 #include <dlfcn.h>
 
@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 
 #include "../../src/backend/opencl/api.hpp"
+#include "interpreter.hpp"
 
 using namespace isthmus::opencl;
 
@@ -58,6 +60,43 @@ bool is_refused() {
   return left == 0;
 }
 
+// Calls that return only when work has ended, or may do so: frees and allocations as the driver sees
+// fit, copies that say so.
+constexpr bool is_any(call number, std::initializer_list<call> of) {
+  for (const auto each : of) {
+    if (number == each) {
+      return true;
+    }
+  }
+  return false;
+}
+constexpr bool says_whether_it_waits(call number) {
+  return is_any(number, {k_clEnqueueMemcpyINTEL, k_clEnqueueSVMMemcpy});
+}
+constexpr bool may_wait(call number) {
+  return says_whether_it_waits(number) ||
+         is_any(number, {k_clFinish, k_clWaitForEvents, k_clMemFreeINTEL, k_clSVMFree,
+                         k_clHostMemAllocINTEL, k_clDeviceMemAllocINTEL, k_clSharedMemAllocINTEL,
+                         k_clSVMAlloc});
+}
+std::array<std::atomic<long>, k_calls> calls_made{};  // of those that may wait
+std::array<std::atomic<long>, k_calls> under_interpreter{};
+
+// A wait for events that have all ended is how the library reads their outcome.
+bool any_pends(number count, const event_handle* all) {
+  using question = code (*)(event_handle, number, std::size_t, void*, std::size_t*);
+  const auto ask = reinterpret_cast<question>(theirs[k_clGetEventInfo].load());
+  for (number each = 0; each < count; ++each) {
+    code reached = 1;
+    if (ask == nullptr ||
+        ask(all[each], cl::k_event_status, sizeof reached, &reached, nullptr) != cl::k_success ||
+        reached > cl::k_complete) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void* extension(void* found, std::string_view name);
 
 template <call Number, class Signature>
@@ -67,7 +106,21 @@ struct relayed<Number, Result(Parameters...)> {
   static constexpr bool k_is_command =
       k_names[Number].starts_with("clEnqueue") && std::is_same_v<Result, code>;
 
+  static bool waits(const Parameters&... arguments) {
+    if constexpr (says_whether_it_waits(Number)) {
+      return std::get<1>(std::tie(arguments...)) != cl::k_false;
+    } else if constexpr (Number == k_clWaitForEvents) {
+      return any_pends(arguments...);
+    } else {
+      return may_wait(Number);
+    }
+  }
+
   static Result put(Parameters... arguments) {
+    if (waits(arguments...)) {
+      ++calls_made[Number];
+      under_interpreter[Number] += stand_in::interpreter_is_held() ? 1 : 0;
+    }
     const auto real = reinterpret_cast<Result (*)(Parameters...)>(theirs[Number].load());
     if constexpr (k_is_command) {
       if (is_refused()) {
@@ -120,6 +173,19 @@ extern "C" {
 // Has the driver refuse the command after that many others; negative: none. Gives how many were
 // still to come of what was asked for before; negative: it came to that.
 long opencl_relay_refuse_after(long commands) { return before_refusal.exchange(commands); }
+
+// The names of all calls, and null behind the last.
+const char* opencl_relay_name(std::size_t number) {
+  return number < k_calls ? k_names[number].data() : nullptr;
+}
+// Whether a call of that number may wait for work.
+int opencl_relay_may_wait(std::size_t number) {
+  return may_wait(static_cast<call>(number)) ? 1 : 0;
+}
+// How many calls of that number were made that might wait, and by threads that held the
+// interpreter's lock.
+long opencl_relay_made(std::size_t number) { return calls_made[number]; }
+long opencl_relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
 
 // One name for each call, of which only the type is known: its address is asked for once.
 #define RELAY_ENTRY(member, name, ...)                                                     \

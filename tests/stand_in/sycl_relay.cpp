@@ -83,10 +83,12 @@ constexpr bool may_wait(call number) {
   return is_any(number, {k_finish, k_wait_for_event, k_free, k_allocate_device, k_allocate_shared,
                          k_allocate_host});
 }
+std::array<std::atomic<long>, k_calls> calls_made{};  // of those
 std::array<std::atomic<long>, k_calls> under_interpreter{};
 void note_interpreter(call number) {
-  if (may_wait(number) && stand_in::interpreter_is_held()) {
-    ++under_interpreter[number];
+  if (may_wait(number)) {
+    ++calls_made[number];
+    under_interpreter[number] += stand_in::interpreter_is_held() ? 1 : 0;
   }
 }
 
@@ -233,7 +235,9 @@ const char* sycl_relay_name(std::size_t number) {
 }
 // Whether a call of that number may wait for work.
 int sycl_relay_may_wait(std::size_t number) { return may_wait(static_cast<call>(number)) ? 1 : 0; }
-// How many calls of that number, if they may wait, a thread made that held the interpreter's lock.
+// How many calls of that number were made, if they may wait, and by threads that held the
+// interpreter's lock.
+long sycl_relay_made(std::size_t number) { return calls_made[number]; }
 long sycl_relay_under_interpreter(std::size_t number) { return under_interpreter[number]; }
 // How much of what the call of that number gave was not taken back.
 long sycl_relay_held(std::size_t number) { return held().count(static_cast<call>(number)); }
