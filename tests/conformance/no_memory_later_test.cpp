@@ -98,10 +98,9 @@ TEST_P(no_memory_later, any_allocation_of_a_call_may_fail) {
   for (const auto& other : others()) {
     for (const im::kind kind : kinds()) {
       for (const auto& what : later_forms()) {
+        const watchdog guard{what.name};
         fail_each_allocation([&](long served, shortage of) {
-          const auto told = std::string{what.name} + ", " + describe(served, of);
-          SCOPED_TRACE(told);
-          const watchdog guard{told};
+          SCOPED_TRACE(std::string{what.name} + ", " + describe(served, of));
           const auto all = make_all(other, kind);  // fresh: the first use of its memory
           const bool failed = fails_later_after(what, all, served, of);
           make_later_again(what, all);
