@@ -1,0 +1,187 @@
+// How a region heap gives memory back.
+
+#include <algorithm>
+#include <iterator>
+#include <new>
+#include <utility>
+
+#include "core/sizes.hpp"
+#include "memory/region_heap.hpp"
+
+namespace isthmus {
+
+// Grains of a free run that may hold a region, or a part of one, that can go back. Pre: under the
+// lock.
+region_heap::index region_heap::least_that_may_go() const noexcept {
+  index least = source_.divides() ? k_least_part : grain_table::k_grains;
+  for (const auto& each : regions_) {
+    least = std::min(least, each.count);
+  }
+  return least;
+}
+
+// Pre: under the lock. By number.
+std::vector<region_heap::unused> region_heap::find_unused(queue_slots::slot whom) const {
+  std::vector<unused> found;
+  found.reserve(regions_.size());
+  const bool divides = source_.divides();
+  runs_.visit_free(least_that_may_go(), [&](index first, index count, ticket until) {
+    if (!(source_.moves_in_order() ? slots_.good(until, whom) : slots_.passed(until))) {
+      return;
+    }
+    const auto end = first + count;
+    for (auto at = region_of(first); at != regions_.end() && at->first < end; ++at) {
+      const auto from = std::max(first, at->first);
+      const auto to = std::min(end, at->first + at->count);
+      if (to - from == at->count || (divides && to - from >= k_least_part)) {
+        found.push_back(
+            {static_cast<std::size_t>(at - regions_.begin()), from, to - from, first, until});
+      }
+    }
+  });
+  std::sort(found.begin(), found.end(),
+            [](const unused& a, const unused& b) { return a.first < b.first; });
+  return found;
+}
+
+// Pre: under the lock; by number. What was one free run may be several from here on.
+std::vector<region> region_heap::take_out(const std::vector<unused>& which) {
+  std::vector<region> taken;
+  if (which.empty()) {
+    return taken;
+  }
+  std::vector<region> left;
+  taken.reserve(which.size());
+  left.reserve(regions_.size() + which.size());
+  auto was = run_heap::k_none;
+  auto left_of_it = was;
+  auto next = which.begin();
+  for (std::size_t position = 0; position < regions_.size(); ++position) {
+    auto rest = regions_[position];
+    for (; next != which.end() && next->position == position; ++next) {
+      const auto run_now = next->run == was ? left_of_it : next->run;
+      was = next->run;
+      runs_.remove(run_now, next->first, next->count);
+      left_of_it = next->first + next->count;
+      if (next->first != rest.first) {
+        left.push_back(source_.cut(rest, next->first - rest.first));
+      }
+      taken.push_back(next->count == rest.count ? std::exchange(rest, {})
+                                                : source_.cut(rest, next->count));
+      process_page_map.remove(taken.back().base, taken.back().count);
+    }
+    if (rest.count != 0) {
+      left.push_back(rest);
+    }
+  }
+  regions_.swap(left);
+  return taken;
+}
+
+std::vector<region> region_heap::take_to_trim(std::size_t keep) {
+  const std::lock_guard hold{lock_};
+  std::vector<unused> which;
+  if (fresh_.load(std::memory_order_relaxed) != 0) {
+    return {};
+  }
+  auto held = source_.counts().held_bytes();
+  for (auto each : find_unused(queue_slots::k_quiet)) {
+    const auto& in = regions_[each.position];
+    if (is_elsewhere_too(in)) {
+      continue;
+    }
+    const auto room = held > keep ? held - keep : 0;
+    auto nbytes = each.count == in.count ? in.driver_bytes : each.count * k_grain_bytes;
+    if (nbytes > room && source_.divides() && room >= k_least_part * k_grain_bytes) {
+      each.count = static_cast<index>(room / k_grain_bytes);
+      nbytes = each.count * k_grain_bytes;
+    }
+    if (nbytes <= room) {
+      held -= nbytes;
+      which.push_back(each);
+    }
+  }
+  return take_out(which);
+}
+
+// The smallest region that is free as a whole and fits in `room` bytes; none: an empty one. Pre:
+// under the lock.
+region region_heap::take_whole(std::size_t room) noexcept {
+  if (fresh_.load(std::memory_order_relaxed) != 0) {
+    return {};
+  }
+  auto found = regions_.cend();
+  auto inside = run_heap::k_none;
+  runs_.visit_free(least_that_may_go(), [&](index first, index count, ticket until) {
+    for (auto at = region_of(first); at != regions_.end() && at->first < first + count; ++at) {
+      if (at->first >= first && at->first + at->count <= first + count &&
+          at->driver_bytes <= room && slots_.passed(until) && !is_elsewhere_too(*at) &&
+          (found == regions_.end() || at->count < found->count)) {
+        found = at;
+        inside = first;
+      }
+    }
+  });
+  if (found == regions_.end()) {
+    return {};
+  }
+  const auto taken = *found;
+  runs_.remove(inside, taken.first, taken.count);
+  process_page_map.remove(taken.base, taken.count);
+  regions_.erase(found);
+  return taken;
+}
+
+// Where the host has no memory for lists: slow, and whole regions alone.
+std::size_t region_heap::trim_one_by_one(std::size_t keep) noexcept {
+  std::size_t given_back = 0;
+  for (;;) {
+    const auto held = source_.counts().held_bytes();
+    region gone;
+    {
+      const std::lock_guard hold{lock_};
+      gone = take_whole(held - std::min(held, keep));
+    }
+    if (gone.count == 0) {
+      return given_back;
+    }
+    source_.give_back(gone);
+    given_back += gone.driver_bytes;
+  }
+}
+
+std::size_t region_heap::trim(std::size_t keep) noexcept {
+  const turn mine{*this};
+  try {
+    auto given_back = drop_what_ended();  // first, as chunks wait for the places that they left
+    const auto all = take_to_trim(keep);
+    for (const auto& gone : all) {
+      source_.give_back(gone);
+      given_back += gone.driver_bytes;
+    }
+    return given_back;
+  } catch (const std::bad_alloc&) {
+    return trim_one_by_one(keep);
+  }
+}
+
+void region_heap::make_way(std::size_t needed) noexcept {
+  std::size_t given_back = 0;
+  while (given_back < needed) {
+    region gone;
+    {
+      const std::lock_guard hold{lock_};
+      gone = take_whole(SIZE_MAX);
+      if (gone.nbytes() >= needed) {
+        thrift_ -= std::min(thrift_, k_swap_costs);
+      }
+    }
+    if (gone.count == 0) {
+      return;
+    }
+    source_.give_back(gone);
+    given_back += gone.driver_bytes;
+  }
+}
+
+}  // namespace isthmus
