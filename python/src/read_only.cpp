@@ -27,6 +27,15 @@ void forget_exception() {
   PyErr_Clear();
 }
 
+// Of the object itself, as NumPy looks for its protocols, not of its type.
+bool has_attribute(nb::handle object, const char* name) {
+  if (const nb::object found = nb::steal(PyObject_GetAttrString(object.ptr(), name))) {
+    return true;
+  }
+  forget_exception();
+  return false;
+}
+
 bool is_view_read_only(nb::handle object) {
   if (PyObject_CheckBuffer(object.ptr()) == 0) {
     return false;
@@ -130,12 +139,13 @@ bool is_read_only_by_any(nb::handle object) {
 }
 
 bool is_locked_elsewhere(nb::handle object) {
-  if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0) {
+  if (std::strcmp(Py_TYPE(object.ptr())->tp_name, "numpy.ndarray") == 0 ||
+      PyByteArray_CheckExact(object.ptr()) != 0 || PyMemoryView_Check(object.ptr()) != 0) {
     return false;
   }
-  const auto type = reinterpret_cast<PyObject*>(Py_TYPE(object.ptr()));
-  for (const char* each : {"__array_interface__", "__array_struct__", "__dlpack__"}) {
-    if (PyObject_HasAttrString(type, each) != 0) {
+  for (const char* each : {"__array_interface__", "__array_struct__", "__dlpack__",
+                           "__cuda_array_interface__", "__sycl_usm_array_interface__"}) {
+    if (has_attribute(object, each)) {
       return is_read_only_by_any(object);
     }
   }

@@ -151,19 +151,30 @@ def test_a_destination_is_as_strict(protocols: dict[str, bool]) -> None:
         assert memory.tolist() == [0] * 4
 
 
-def test_subclasses_of_bytearray() -> None:
+class Strict(bytearray):
+    def __dlpack__(self, **_: Any) -> Any:
+        at = np.frombuffer(self, np.uint8).ctypes.data
+        return Made(at, (4,), flags=1, dtype=(1, 8, 1)).capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+class Described(bytearray):
+    """By an attribute of the object, not of its type."""
+
+    def __init__(self, content: bytes) -> None:
+        super().__init__(content)
+        at = np.frombuffer(self, np.uint8).ctypes.data
+        told = {"version": 3, "shape": (4,), "typestr": "|u1", "data": (at, True)}
+        self.__array_interface__ = told
+
+
+@pytest.mark.parametrize("strict", [Strict, Described])
+def test_subclasses_of_bytearray(strict: Any) -> None:
     """The buffer protocol on every Python."""
-
-    class Strict(bytearray):
-        def __dlpack__(self, **_: Any) -> Any:
-            at = np.frombuffer(self, np.uint8).ctypes.data
-            return Made(at, (4,), flags=1, dtype=(1, 8, 1)).capsule
-
-        def __dlpack_device__(self) -> tuple[int, int]:
-            return (1, 0)
-
     source = Buffer(4, queue=isthmus.Queue("host"), kind="host")
-    made = Strict(b"abcd")
+    made = strict(b"abcd")
     for write in (
         source.copy_to,
         lambda to: isthmus.copyto(to, isthmus.zeros(4, "u1", **HOST)),

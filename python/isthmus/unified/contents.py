@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from isthmus._core import _dlpack_device_of, _HostMemory
 from isthmus._host_arrays import host_array
+from isthmus._numpys_interface import readable as checked
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,7 +41,7 @@ def readable(source: Any) -> Any:
     if hasattr(source, "to_numpy"):
         return source.to_numpy()
     if not _needs_a_copy(source):
-        return source
+        return checked(source)
     from isthmus._asarray import asarray  # which makes arrays of unified buffers
 
     return asarray(source).to_numpy()
