@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
-from support import cuda_relay, message_has, python, sim
+from support import message_has, python, relay, sim
 from unified_support import each_means, numbers, read_on_device, two_copies, write_on_device
 
 import isthmus
@@ -322,7 +322,7 @@ assert failed
 
 
 def test_an_array_whose_upload_failed_is_lent_to_nobody() -> None:
-    python(EXPORTS_AFTER_A_FAILED_UPLOAD, **cuda_relay(), ISTHMUS_DEVICE="cuda")
+    python(EXPORTS_AFTER_A_FAILED_UPLOAD, **relay("cuda"), ISTHMUS_DEVICE="cuda")
 
 
 @pytest.mark.parametrize("effect", ["early", "late"])
