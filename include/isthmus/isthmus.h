@@ -880,8 +880,8 @@ ISTHMUS_API isthmus_status_t isthmus_tracking_reset(isthmus_resource_t* resource
  * together: by isthmus_monotonic_release, or with the last reference. The first chunk has
  * `first_bytes` (0: 64 KiB), each further one twice those of the one before, or what the request
  * needs. A deallocation gives nothing back, but a chunk of which all was freed goes back where a
- * request of any resource would fail without it; INVALID_ARGUMENT for what did not come from here.
- * A request takes some 10 ns. */
+ * request of any resource would fail without it, if no queue used here has work or was exported;
+ * INVALID_ARGUMENT for what did not come from here. A request takes some 10 ns. */
 ISTHMUS_API isthmus_status_t
 isthmus_resource_monotonic(isthmus_resource_t* upstream, size_t first_bytes,
                            isthmus_resource_t** resource) ISTHMUS_NOEXCEPT;

@@ -78,6 +78,8 @@ def _integers(name: str, given: Any, least: int, end: int) -> list[int]:
     for each in given if isinstance(given, (tuple, list)) else ():
         try:
             number = operator.index(each)
+        except MemoryError:
+            raise
         except Exception:
             return []
         if not least <= number < end:

@@ -1,6 +1,7 @@
 // Bare memory with a Python object that ends it: what other libraries' arrays stand on.
 
 #include <cstdio>
+#include <utility>
 
 #include "arguments.hpp"
 #include "gil.hpp"
@@ -15,11 +16,9 @@ namespace {
 class bare_block {
  public:
   bare_block(const resource& from, const queue& on, std::size_t nbytes)
-      : from_{resource_handle::retained(from.raw.get())},
-        on_{queue_handle::retained(on.raw.get())},
-        nbytes_{nbytes},
-        is_pooled_{from.is_pool} {
-    const interruptible call;
+      : bare_block{resource_handle::retained(from.raw.get()), queue_handle::retained(on.raw.get()),
+                   nbytes, from.is_pool} {
+    const interruptible call;  // may raise although there is memory: the destructor frees it
     isthmus_status_t status;
     {
       const gil_release released;
@@ -30,6 +29,9 @@ class bare_block {
   bare_block(const bare_block&) = delete;
   bare_block& operator=(const bare_block&) = delete;
   ~bare_block() {
+    if (pointer_ == nullptr) {
+      return;
+    }
     const gil_release released{!is_pooled_};  // else the driver may wait for its device
     if (isthmus_resource_deallocate(from_.get(), pointer_, nbytes_, 0, on_.get()) != ISTHMUS_OK &&
         !is_forked_child()) {
@@ -42,6 +44,10 @@ class bare_block {
   }
 
  private:
+  bare_block(owned_handle<isthmus_resource_t> from, owned_handle<isthmus_queue_t> on,
+             std::size_t nbytes, bool is_pooled)
+      : from_{std::move(from)}, on_{std::move(on)}, nbytes_{nbytes}, is_pooled_{is_pooled} {}
+
   owned_handle<isthmus_resource_t> from_;
   owned_handle<isthmus_queue_t> on_;
   std::size_t nbytes_;

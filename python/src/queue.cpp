@@ -317,7 +317,11 @@ void bind_queue(nb::module_& module) {
 }
 
 void* lend_handle(const queue& of) {
-  void* const handle = isthmus_queue_native(of.raw.get());
+  void* handle = nullptr;
+  {
+    const gil_release released;  // it may try for a second
+    handle = isthmus_queue_native(of.raw.get());
+  }
   if (handle == nullptr) {
     const std::string_view backend = info_of(*device_of(of.device_object)).backend;
     check(backend == "host" || backend == "sim" ? ISTHMUS_OK : ISTHMUS_ERROR_DRIVER);

@@ -42,7 +42,7 @@ void wait_for_bytes(const buffer& of, std::size_t offset, std::size_t nbytes, ac
   auto* const wait =
       wanted == access::write ? &isthmus_buffer_wait : &isthmus_buffer_wait_for_writers;
   auto status = wait(of.raw.get(), 0);
-  if (status == ISTHMUS_ERROR_TIMEOUT) {
+  if (status == ISTHMUS_ERROR_TIMEOUT || status == ISTHMUS_ERROR_DEPENDENCY) {
     buffer_handle part;
     check(isthmus_buffer_slice(of.raw.get(), offset, nbytes, part.out()));
     status = wait_to(wanted, part.get());

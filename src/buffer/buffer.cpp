@@ -236,7 +236,8 @@ result<void> buffer::check_contents_of(const endpoint& whole) const {
     if (const auto now = each->poll(); now != ISTHMUS_OK && now != ISTHMUS_PENDING) {
       return fail(ISTHMUS_ERROR_DEPENDENCY,
                   "some of these {} were to be filled by a copy that failed: {}; use the unified "
-                  "buffer again, which copies what is still to be copied, or overwrite them",
+                  "buffer again, which copies what is still to be copied, or overwrite them by "
+                  "a copy or a fill",
                   describe_bytes(nbytes_), each->outcome().message());
     }
   }

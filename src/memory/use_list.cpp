@@ -280,7 +280,7 @@ bool use_list::have_ended() noexcept {
     ended = std::move(inherited_);
   }
   const bool all_have = !inherited_ && !uses_.any_pending();
-  if (all_have) {
+  if (all_have && !contents_.any()) {  // a copy that failed is to be reported
     may_run_.store(false, std::memory_order_release);
   }
   return all_have;

@@ -169,7 +169,14 @@ result<void> unified_buffer::need_device() {
                   ? device_of_host()
                   : buffer::create(*on_, {wanted_.nbytes, ISTHMUS_KIND_DEVICE, 0}, from_.get());
   ISTHMUS_TRY(made);
-  device_ = *std::move(made);
+  // A request that waits calls functions of the program's, which may have used this buffer or freed
+  // it: the lock is recursive.
+  if (auto bad = refuse(all())) {
+    return bad;
+  }
+  if (!device_) {
+    device_ = *std::move(made);
+  }
   return {};
 }
 

@@ -89,6 +89,7 @@ result<void*> custom_resource::allocate(std::size_t nbytes, std::size_t alignmen
 result<void> custom_resource::deallocate(void* pointer, std::size_t nbytes,
                                          queue* behind) noexcept {
   const signals_of_starter as_on_theirs;
+  const driver_serves_thread meanwhile;
   how_.deallocate(keep_.object(), pointer, nbytes, handle_of(behind));
   return {};
 }
@@ -96,12 +97,14 @@ result<void> custom_resource::deallocate(void* pointer, std::size_t nbytes,
 memory_resource::memory_usage custom_resource::usage() noexcept {
   memory_usage now;
   if (how_.usage != nullptr) {
+    const driver_serves_thread meanwhile;
     how_.usage(keep_.object(), &now.held_bytes, &now.free_bytes);
   }
   return now;
 }
 
 std::size_t custom_resource::trim(std::size_t keep) noexcept {
+  const driver_serves_thread meanwhile;
   return how_.trim != nullptr ? how_.trim(keep_.object(), keep) : 0;
 }
 
