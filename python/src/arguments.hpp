@@ -11,7 +11,7 @@ namespace isthmus::python {
 // As `isinstance(value, numbers.Integral)` has it: an array of one integer is none.
 [[nodiscard]] bool is_integral(nb::handle value);
 // As a Python integer, not valid if it is none: arrays only say that they are. What its __index__
-// raises is put into `cause`, if that is given; take_foreign_error() tells what is thrown on.
+// raises is put into `cause`, if that is given; see take_foreign_error() for the rest.
 [[nodiscard]] nb::object as_integer(nb::handle value,
                                     std::optional<nb::python_error>* cause = nullptr);
 // The same with a TypeError, whose __cause__ is what __index__ raised.

@@ -6,7 +6,7 @@
 namespace isthmus::python {
 
 // While it lives, a signal whose handler raises ends such a wait of this thread's: the call fails
-// as if it had not been made. What functions of Python's raise is carried too. Made and dropped
+// as if it had not been made. Exceptions of Python callbacks are propagated too. Made and dropped
 // with the interpreter's lock, which is released for the call.
 class interruptible {
  public:

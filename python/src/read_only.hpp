@@ -12,8 +12,8 @@ namespace isthmus::python {
 [[nodiscard]] bool says_read_only(nb::handle object);
 // The same, or by the flag of DLPack 1.0, for which memory is exported once and not waited for.
 [[nodiscard]] bool is_read_only_by_any(nb::handle object);
-// The same of an object whose buffer protocol allows writing. No cost for NumPy's own arrays,
-// bytearray and memoryview, which have no protocol that disagrees.
+// The same of an object whose buffer protocol allows writing. Skips NumPy's own arrays, bytearray
+// and memoryview, whose protocols always agree.
 [[nodiscard]] bool is_locked_elsewhere(nb::handle object);
 
 }  // namespace isthmus::python

@@ -167,8 +167,8 @@ void* isthmus_buffer_pointer(const isthmus_buffer_t* buffer) noexcept {
 
 namespace {
 
-// What a wait for the buffer gives. A copy that failed is told of even where time ran out for the
-// rest: of a lent queue nothing is known to have ended without waiting.
+// The result of a wait for the buffer. A failed copy is reported even if the wait timed out: with
+// an exported queue, every wait of no length does.
 result<void> tell_of_contents(buffer& of, result<void> waited) {
   if (waited || waited.failure().code() == ISTHMUS_ERROR_TIMEOUT) {
     ISTHMUS_TRY(of.check_contents());

@@ -1,6 +1,6 @@
 #pragma once
-// What the pools of a process have free, and what resources over others keep unused, for a request
-// that the driver refused.
+// Releases free memory of the process's pools, and unused memory of adaptors, after a driver
+// refused a request.
 //
 // A pool keeps what is freed, so a driver may have no memory while none is in use. Every request
 // that a driver refuses has all pools of that memory give back what they have free: a pool's own

@@ -1,10 +1,9 @@
 #pragma once
-// An adaptor that keeps memory of its upstream's which no caller has.
+// An adaptor that keeps upstream memory which is not allocated to any caller.
 //
-// It returns that memory for every request that the driver refuses (other_pools.hpp), whoever makes
-// it. The request may be its own, so none of its locks is held over a call of upstream's. From the
-// first memory that upstream gave it until its last reference has gone it is in one list with all
-// others of the process.
+// It returns that memory for every request that the driver refuses (other_pools.hpp), from any
+// caller. The request may be its own, so it holds no lock while it calls upstream. It is in one
+// list of the process from its first upstream memory until its last reference is dropped.
 
 #include <mutex>
 #include <vector>
@@ -19,12 +18,12 @@ class caching_adaptor : public adaptor {
     upstream.collect_bases(bases_);
   }
 
-  // Returns to upstream what no caller has and nothing uses any more; the bytes. Waits for no work.
+  // Returns to upstream what is neither allocated nor in use; the bytes. Does not wait for work.
   virtual std::size_t release_unused() noexcept = 0;
-  // The ends of work that such memory still waits for. Throws std::bad_alloc.
+  // Events of unfinished work that keeps such memory from being released. Throws std::bad_alloc.
   [[nodiscard]] virtual std::vector<ref<event>> running() = 0;
 
-  // Those at the bottom, whose memory it keeps.
+  // The base resources that its memory comes from.
   [[nodiscard]] const std::vector<memory_resource*>& bases() const noexcept { return bases_; }
   [[nodiscard]] bool is_drivers_own() const noexcept final { return upstream().is_drivers_own(); }
 
@@ -45,8 +44,8 @@ class caching_adaptor : public adaptor {
   caching_adaptor* older_ = nullptr;
 };
 
-// Those that somebody refers to and that have or had memory of upstream's. Safe for threads; needs
-// no memory. One that stands on another is newer than that: its upstream gave memory first.
+// All referenced adaptors that have or had upstream memory. Thread-safe; allocates nothing. An
+// adaptor over another one is newer in the list: its upstream provided memory first.
 class caching_adaptors {
  public:
   void join(caching_adaptor& made) noexcept;

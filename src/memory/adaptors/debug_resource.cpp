@@ -30,7 +30,7 @@ const std::byte* first_other(const std::byte* at, std::byte than, std::size_t co
   return found == end ? nullptr : found;
 }
 
-// Whether nothing on the queue uses what was freed behind it, by now. CALLBACK where the thread's
+// Whether nothing on the queue uses memory freed on it earlier. CALLBACK where the thread's
 // interrupt function ended the wait.
 result<bool> is_over(queue& on) noexcept try {
   if (on.quiet()) {

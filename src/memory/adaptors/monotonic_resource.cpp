@@ -210,7 +210,7 @@ std::size_t monotonic_resource::release_unused() noexcept try {
   return 0;
 }
 
-// Lent queues are not asked: their streams may have gone. Their work keeps the chunks.
+// Queues whose handle was exported are not queried: their streams may be destroyed.
 std::vector<ref<event>> monotonic_resource::running() {
   std::vector<ref<event>> found;
   for (const auto& each : look_at_queues().all) {
