@@ -631,7 +631,7 @@ ISTHMUS_API isthmus_status_t isthmus_resource_rung(isthmus_resource_t* resource,
 ISTHMUS_API int isthmus_no_wait_swap(int no_wait) ISTHMUS_NOEXCEPT;
 
 /* What may end a wait of the calling thread early, on a signal say. While a request for memory
- * waits, isthmus_buffer_export_to_queue for other queues, or isthmus_reclaimer_remove for calls,
+ * waits, an export or a unified buffer's device copy for other queues, or isthmus_reclaimer_remove,
  * `function(object, &message)` is called on that thread about every 50 ms. With 0 the wait goes on.
  * Else the call fails with CALLBACK and the text at `message` (copied; NULL: one of the library's),
  * and nothing was done: no memory is held, and the same call may be made again. Other waits have a

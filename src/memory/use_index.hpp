@@ -17,6 +17,8 @@
 
 namespace isthmus {
 
+class device;
+
 struct use {
   // The serial number of a queue: its address may be another queue's while an operation of it still
   // runs. 0: of no queue of ours, an event that the caller recorded.
@@ -28,6 +30,10 @@ struct use {
   // It was submitted after all that conflicts with it and was in the list when it began: its end
   // implies theirs.
   bool follows_conflicts = false;
+  // Of the queue. Operations of one device end together if it is lost, whatever they wait for;
+  // those of another device or context go on.
+  const device* where = nullptr;
+  const context* home = nullptr;
 };
 
 struct pending_use {

@@ -27,14 +27,17 @@ void use_list::give_up() noexcept {
 }
 
 // The newer one's end implies the older one's, and whoever conflicts with the older conflicts with
-// the newer: submitted later to the same queue, or ordered after it.
+// the newer: submitted later to the same queue, or ordered after it on the same device. On another
+// device the newer one may end alone, as that device is lost.
 bool use_list::superseded(const pending_use& older, const use& newer,
                           std::uint64_t began_at) noexcept {
   if (older.ended->settled()) {
     return true;
   }
-  const bool follows = newer.on != 0 && older.number < began_at &&
-                       (older.what.on == newer.on || (newer.follows_conflicts && newer.writes));
+  const bool is_ordered = newer.follows_conflicts && newer.writes && newer.where != nullptr &&
+                          older.what.where == newer.where && older.what.home == newer.home;
+  const bool follows =
+      newer.on != 0 && older.number < began_at && (older.what.on == newer.on || is_ordered);
   return follows && newer.range.covers(older.what.range) && (newer.writes || !older.what.writes);
 }
 
@@ -187,6 +190,7 @@ pending_use use_list::join_few(std::span<const pending_use> few) {
   std::vector<ref<event>> ends;
   pending_use whole{few.front().what, nullptr, 0, few.front().joins + 1};
   whole.what.on = 0;
+  whole.what.where = nullptr;
   for (const auto& each : few) {
     ends.push_back(each.ended);
   }

@@ -3,7 +3,7 @@
 //
 // An operation conflicts with another queue's where their ranges overlap and one of them writes; on
 // the same queue the queue's own order is enough. A use leaves the list once it has ended, once a
-// later use of its queue stands for it, or a write of any queue that was ordered after it. So the
+// later use of its queue stands for it, or a write of its device that was ordered after it. So the
 // list is as long as there are queues and disjoint ranges in flight, at most `k_longest` of a queue
 // before ranges are joined (which waits for more than needed, never for less). Where it grows
 // longer all the same, as each use is of another queue or an event of the caller's, the drivers are

@@ -125,8 +125,10 @@ void touched_memory::publish(const queue* on, const ref<event>& ended) noexcept 
   for (std::size_t index = 0; index < count_; ++index) {
     auto& each = touches_.at(index);
     each.is_reserved = false;
-    each.memory->uses().add({serial_of(on), each.range, each.writes, false, follows_conflicts_},
-                            ended, each.began_at);
+    each.memory->uses().add(
+        {serial_of(on), each.range, each.writes, false, follows_conflicts_,
+         on == nullptr ? nullptr : &on->where(), on == nullptr ? nullptr : &on->home()},
+        ended, each.began_at);
   }
 }
 

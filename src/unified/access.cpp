@@ -112,6 +112,9 @@ result<ref<buffer>> unified_buffer::device(const sync_request& wanted) {
   device_holds_nothing_ = false;
   auto& on = chosen(wanted);
   ISTHMUS_TRY(stand_behind_uploads(on, wanted.range));
+  if (auto bad = refuse(wanted.range)) {  // freed by a function that the wait called
+    return bad;
+  }
   return &on == on_.get() ? result<ref<buffer>>{device_} : device_->on_queue(on);
 }
 

@@ -256,20 +256,24 @@ result<void> unified_buffer::forget() {
   if (host_) {
     ISTHMUS_TRY(drop_host_writes(owed_device_));
   }
+  // All that needs memory comes before anything changes.
+  auto host_has = host_is_there_ ? range_set{all()} : host_has_;
+  auto device_has = device_is_there_ ? range_set{all()} : device_has_;
+  const auto flights = static_cast<std::size_t>(std::distance(flights_.begin(), flights_.end()));
+  std::vector<range_set> outdated(flights, range_set{all()});
+  if (device_is_there_) {
+    note_device_wrote({all()});
+  }
   owed_device_.clear();
   owed_again_.clear();
   owed_host_.clear();
-  if (host_is_there_) {
-    host_has_ = {all()};
-  }
-  if (device_is_there_) {
-    device_has_ = {all()};
-    note_device_wrote({all()});
-  }
+  host_has_ = std::move(host_has);
+  device_has_ = std::move(device_has);
   device_holds_nothing_ = true;
   failed_.clear();
   for (auto& [name, each] : flights_) {
-    each.outdated = {all()};
+    each.outdated = std::move(outdated.back());
+    outdated.pop_back();
     each.is_forgotten = true;
   }
   return {};

@@ -99,7 +99,7 @@ void operation::refresh() noexcept {
   const auto asked =
       calls.get_event_info(handle(), cl::k_event_status, sizeof reached, &reached, nullptr);
   if (asked != cl::k_success) {
-    settle(asked);
+    complete(failure(asked));  // it may run still
   } else if (reached <= cl::k_complete) {
     // Intel's runtime tells success of what it ended for a failed dependency; a wait tells the
     // truth, and costs 0.15 us here as it does not wait any more.

@@ -11,6 +11,14 @@
 namespace isthmus {
 namespace {
 
+// Of which only the addresses are used.
+const device* device_number(std::uintptr_t number) {
+  return reinterpret_cast<const device*>(64 * (number + 1));
+}
+use ordered_write(std::uint64_t on, byte_range range) {
+  return {on, range, true, false, true, device_number(0)};
+}
+
 struct modelled {
   use what;
   ref<host_event> ended;
@@ -67,8 +75,9 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history) {
   }
 }
 
-// What an operation comes after: what is earlier on its queue, what it was ordered after, and what
-// these come after.
+// What an operation comes after: what is earlier on its queue, what it was ordered after on its
+// device, and what these come after. What it waits for on another device may end after it, if its
+// own device is lost.
 class ordered_history {
  public:
   static constexpr std::size_t k_steps = 160;
@@ -85,7 +94,7 @@ class ordered_history {
     for (std::size_t each = 0; each < all_.size(); ++each) {
       const auto& before = all_[each].what;
       if ((what.on != 0 && before.on == what.on) ||
-          (what.follows_conflicts && conflicts(what, before))) {
+          (what.follows_conflicts && what.where == before.where && conflicts(what, before))) {
         made.after |= all_[each].after;
         made.after.set(each);
       }
@@ -132,11 +141,9 @@ TEST(use_list, waits_for_every_conflict_of_a_random_history_in_order) {
     for (std::size_t step = 0; step < ordered_history::k_steps; ++step) {
       const std::size_t begin = random() % 64;
       const bool is_ordered = random() % 4 != 0;
-      const use next{random() % most_queues,
-                     {begin, begin + 1 + random() % 48},
-                     random() % 2 == 0,
-                     false,
-                     is_ordered};
+      const auto on = random() % most_queues;
+      const use next{on,         {begin, begin + 1 + random() % 48},       random() % 2 == 0, false,
+                     is_ordered, on == 0 ? nullptr : device_number(on % 2)};
       const auto began_at = uses.begin();
       std::vector<ref<event>> waited;
       uses.collect(next, waited);
@@ -164,7 +171,7 @@ TEST(use_list, a_write_that_was_ordered_stands_for_all_that_it_covers) {
   use_list uses;
   std::vector<ref<host_event>> all;
   for (std::uint64_t on = 1; on <= 2000; ++on) {
-    const use next{on, {0, 8}, true, false, true};
+    const auto next = ordered_write(on, {0, 8});
     const auto began_at = uses.begin();
     std::vector<ref<event>> waited;
     uses.collect(next, waited);
@@ -192,11 +199,24 @@ TEST(use_list, a_write_does_not_stand_for_what_it_did_not_see) {
   const auto wide = make_ref<host_event>();
   const auto began_at = uses.begin();
   uses.add({1, {0, 8}, false}, other, uses.begin());
-  uses.add({2, {0, 8}, true, false, true}, write, began_at);
+  uses.add(ordered_write(2, {0, 8}), write, began_at);
   EXPECT_EQ(uses.pending({0, 8}).size(), 2U);
   const auto next = uses.begin();
-  uses.add({3, {0, 7}, true, false, true}, wide, next);
+  uses.add(ordered_write(3, {0, 7}), wide, next);
   EXPECT_EQ(uses.pending({0, 8}).size(), 3U) << "bytes that it does not cover";
+}
+
+// Its device may be lost, and then it ends although the other device's operation goes on.
+TEST(use_list, a_write_does_not_stand_for_another_devices_operation) {
+  use_list uses;
+  const auto other = make_ref<host_event>();
+  const auto write = make_ref<host_event>();
+  uses.add({1, {0, 8}, true, false, true, device_number(1)}, other, uses.begin());
+  uses.add(ordered_write(2, {0, 8}), write, uses.begin());
+  write->finish(fail(ISTHMUS_ERROR_DEVICE_LOST, "lost"));
+  EXPECT_FALSE(uses.quiet());
+  ASSERT_EQ(uses.pending({0, 8}).size(), 1U);
+  EXPECT_EQ(uses.pending({0, 8}).front().get(), other.get());
 }
 
 // Many queues, each with many ranges of its own: none is joined with what lies between.
@@ -206,7 +226,7 @@ TEST(use_list, disjoint_ranges_of_many_queues_stay_apart) {
   constexpr std::size_t k_ranges = 8;
   std::vector<ref<host_event>> all;
   for (std::size_t at = 0; at < k_queues * k_ranges; ++at) {
-    const use next{1 + at % k_queues, {at, at + 1}, true, false, true};
+    const auto next = ordered_write(1 + at % k_queues, {at, at + 1});
     const auto began_at = uses.begin();
     std::vector<ref<event>> waited;
     uses.collect(next, waited);
