@@ -417,8 +417,8 @@ print(json.dumps(told))
 WITHOUT_CALLS = {"the_end"}
 
 
-# Those of CUDA alone, as what they are about is.
-ONLY_CUDA = {"compat_rmm"}
+# Those of CUDA alone, as what they are about is: free memory of a CPU is not asked of a driver.
+ONLY_CUDA = {"compat_rmm", "memory_info"}
 
 # One memory of the host's serves as both copies of what they use, where the device is a CPU.
 WITHOUT_CALLS_ON_A_CPU = {"unified_pool", "compat_pydotcompute"}
