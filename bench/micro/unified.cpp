@@ -4,7 +4,7 @@
 // On the host, with two copies. Bounds: `host` and `device` without a view 100 ns; with one, 5 us
 // below 64 KiB, where bytes are compared, and 3 us for the look at 64 KiB; the constructor 2 us.
 // `live` is how many buffers live meanwhile: the cost must not grow with it. Nor must
-// `fetch_behind_pending` grow with the copies that are on their way. `synchronize` tells in
+// `fetch_behind_pending` grow with the copies that are on their way. `synchronize` gives in
 // `copies` how many there were in one call, and in `ratio` its time over that of one look at as
 // many pages and as many copies one by one.
 #include <benchmark/benchmark.h>

@@ -1066,7 +1066,7 @@ ISTHMUS_API isthmus_status_t isthmus_buffer_wait(isthmus_buffer_t* buffer,
 ISTHMUS_API isthmus_status_t isthmus_buffer_wait_for_writers(isthmus_buffer_t* buffer,
                                                              int64_t timeout_ns) ISTHMUS_NOEXCEPT;
 /* 1 where the buffer was not freed, nothing is pending on its memory and no copy that was to fill
- * it has failed, as far as is known without asking a driver; else 0, and isthmus_buffer_wait tells.
+ * it has failed, as far as is known without asking a driver; else 0: see isthmus_buffer_wait.
  * For inner loops that touch elements of the host's, as is the next. Nobody frees the buffer on
  * another thread meanwhile. */
 ISTHMUS_API int isthmus_buffer_idle(const isthmus_buffer_t* buffer) ISTHMUS_NOEXCEPT;

@@ -98,7 +98,7 @@ bool is_loan_read_only(nb::handle object) {
     return false;
   }
   try {
-    const auto where = dlpack::to_device(object.attr("__dlpack_device__")());
+    const auto where = dlpack::device_of_producer(object);
     nb::dict request;
     request["max_version"] = nb::make_tuple(1, 0);
     if (where.type == dlpack::k_cuda || where.type == dlpack::k_cuda_managed) {

@@ -106,7 +106,7 @@ class buffer final : public ref_counted {
   // For who looks without a call; the flags of the first two are to be looked at first, since the
   // memory's may be gone where these are true.
   [[nodiscard]] std::array<const unsigned char*, ISTHMUS_WATCHED> watch() const noexcept;
-  // Waits likewise and gives the host a pointer; the memory stays till `end_export`. Errors as
+  // Waits likewise and gives the host a pointer; the memory stays until `end_export`. Errors as
   // `check_contents`, for what has failed when the wait is over.
   [[nodiscard]] result<void*> begin_export();
   // Waits for nothing: what others put on `user` from now on comes behind what is pending. Null: in

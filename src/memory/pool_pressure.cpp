@@ -293,7 +293,7 @@ class pool::ladder {
 
   [[nodiscard]] result<region_heap::run> wait_for(wait_list running, const os::deadline& until) {
     for (const auto& each : running) {
-      ISTHMUS_TRY(each->wait_interruptibly(until));  // how it ended is told by its own event
+      ISTHMUS_TRY(each->wait_interruptibly(until));  // its own event reports how it ended
       if (auto found = settle()) {
         return found;
       }

@@ -26,7 +26,7 @@ class reclaimer final : public ref_counted {
   // What it says that it gave up, in bytes; 0 once it is closed.
   [[nodiscard]] std::uint64_t ask(const isthmus_reclaim_request_t& request) noexcept;
   // It is not called from here on. Blocks until its calls have ended, if that is wanted; not from
-  // inside any: two that waited for one another would do so for ever. The thread's interrupt
+  // inside any: two that waited for one another would never return. The thread's interrupt
   // function may end that wait.
   void close(bool waits) noexcept;
 

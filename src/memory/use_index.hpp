@@ -25,7 +25,7 @@ struct use {
   std::uint64_t on = 0;
   byte_range range;
   bool writes = false;
-  // Of whoever had the memory before: it comes first, and how it ends is not our concern.
+  // Of the memory's last owner: it comes first, and its outcome does not matter here.
   bool is_of_others = false;
   // It was submitted after all that conflicts with it and was in the list when it began: its end
   // implies theirs.

@@ -26,7 +26,7 @@ void use_list::give_up() noexcept {
   --promised_;
 }
 
-// The newer one's end implies the older one's, and whoever conflicts with the older conflicts with
+// The newer one's end implies the older one's, and what conflicts with the older conflicts with
 // the newer: submitted later to the same queue, or ordered after it on the same device. On another
 // device the newer one may end alone, as that device is lost.
 bool use_list::superseded(const pending_use& older, const use& newer,

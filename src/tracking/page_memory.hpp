@@ -32,7 +32,7 @@ class page_memory final : public tracked_memory {
   [[nodiscard]] result<void> begin(os::written_pages& kernel) const;
   // For what one step of the kernel's finds here. Throws std::bad_alloc.
   void make_room_for_notes();
-  // Pre: there is room. What is noted is not told again, so nothing may fail here.
+  // Pre: there is room. The kernel reports a page once, so nothing may fail here.
   void note(const std::byte* from, const std::byte* to) noexcept;
   void note_all() noexcept { all_found_ = true; }
   void hand_over(os::written_pages& kernel, range_set& written);

@@ -259,8 +259,7 @@ result<void> unified_buffer::forget() {
   // All that needs memory comes before anything changes.
   auto host_has = host_is_there_ ? range_set{all()} : host_has_;
   auto device_has = device_is_there_ ? range_set{all()} : device_has_;
-  const auto flights = static_cast<std::size_t>(std::distance(flights_.begin(), flights_.end()));
-  std::vector<range_set> outdated(flights, range_set{all()});
+  std::vector<range_set> outdated(flights_.size(), range_set{all()});
   if (device_is_there_) {
     note_device_wrote({all()});
   }

@@ -28,7 +28,7 @@ struct flight {
   ref<event> ended;
   range_set ranges;  // some
   bool to_device = false;
-  // Where a download waits till it may be published, one range behind the other; null: in the
+  // Where a download waits until it may be published, one range after the other; null: in the
   // host copy itself.
   std::shared_ptr<std::byte> block{};
   range_set outdated{};       // what the device wrote, or a later upload brought, since it began
@@ -74,6 +74,7 @@ class flight_list {
   void erase(const flight& gone) noexcept { erase(turns_.find(gone.name)); }
 
   [[nodiscard]] bool empty() const noexcept { return turns_.empty(); }
+  [[nodiscard]] std::size_t size() const noexcept { return turns_.size(); }
   // Queue after queue, those of one in the order in which they began.
   [[nodiscard]] iterator begin() noexcept { return turns_.begin(); }
   [[nodiscard]] iterator end() noexcept { return turns_.end(); }

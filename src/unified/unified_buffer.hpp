@@ -5,9 +5,9 @@
 // the host's is owed by the device. What the user wrote on the host is found when somebody looks
 // (tracking/), what he had a device write he tells. A range is forgotten only when its copy has
 // ended well: an upload under way takes it along, and gives it back if it fails. The same bytes in
-// both sets are a conflict: nothing moves there till it is settled. A write of the device counts as
-// later than every upload of its bytes that was begun before it was told of, however that ends: it
-// conflicts with what the host wrote since.
+// both sets are a conflict: nothing moves there until it is resolved. A write of the device counts
+// as later than every upload of its bytes that was begun before it was told of, however that ends:
+// it conflicts with what the host wrote since.
 //
 // Invariants:
 //  - No byte is copied from a side that never held it. Two more sets say what each copy has held

@@ -62,6 +62,12 @@ class pool_order_model {
       handed_over += more.handed_over;
       return *this;
     }
+    void expect_all() const {
+      EXPECT_GT(reports, 0);
+      EXPECT_GT(dependents, 0);
+      EXPECT_GT(refused_allocations, 0);
+      EXPECT_GT(handed_over, 0);
+    }
   };
   [[nodiscard]] const occasions& seen() const noexcept { return seen_; }
 

@@ -44,6 +44,10 @@ class sim_unified_failure : public leak_checked,
       (void)on.fence({gate});
       std::ranges::fill(view, std::byte{2});
     }
+    void end(const im::queue& on) const {
+      gate.complete();
+      on.wait();
+    }
 
     unified it;
     im::unified_view<std::byte> view;
@@ -152,8 +156,7 @@ TEST_P(sim_unified_failure, of_an_upload_makes_no_conflict_with_later_writes_of_
         int reported = 0;
         const auto count = [&](im::status told) { reported += told == im::status::driver ? 1 : 0; };
         if (failure != comes::later) {
-          gate.complete();
-          queue.wait();
+          upload.end(queue);
           EXPECT_EQ(it.state(), im::unified_state::host_dirty);
         }
         if (failure == comes::and_is_reported) {
@@ -187,15 +190,11 @@ TEST_P(sim_unified_failure, of_an_upload_hides_no_conflict_with_later_writes_of_
       const auto& there = upload.there;
       (void)it.device();
       fail_next(device);
-      const auto let_it_fail = [&upload, &queue] {
-        upload.gate.complete();
-        queue.wait();
-      };
-      if (fails_before) let_it_fail();
+      if (fails_before) upload.end(queue);
       std::ranges::fill(view, std::byte{3});
       const auto told = status_of([&] { it.mark_device({100, 150}); });
       EXPECT_EQ(told, fails_before ? im::status::driver : im::status::ok);
-      if (!fails_before) let_it_fail();
+      if (!fails_before) upload.end(queue);
       const auto next = status_of([&] { it.sync_to_host(); });
       EXPECT_EQ(next, fails_before ? im::status::conflict : im::status::driver);
       EXPECT_EQ(status_of([&] { it.sync_to_host(); }), im::status::conflict);
@@ -238,11 +237,9 @@ TEST_P(sim_unified_failure, of_an_upload_does_not_reach_readers_of_what_was_conv
     const held_upload upload(queue);
     const auto& it = upload.it;
     const auto& there = upload.there;
-    const auto& gate = upload.gate;
     (void)it.device();
     fail_next(device);
-    gate.complete();
-    queue.wait();
+    upload.end(queue);
     bytes got(k_failing_bytes);
     EXPECT_EQ(status_of([&] { im::copy(std::span(got), there); }), im::status::dependency);
     const std::vector<std::int16_t> values(k_failing_bytes / sizeof(std::int32_t), 0x0707);
@@ -286,17 +283,12 @@ TEST_P(sim_unified_failure, of_an_upload_that_was_forgotten_is_not_reported_late
       const held_upload upload(queue);
       const auto& it = upload.it;
       const auto& there = upload.there;
-      const auto& gate = upload.gate;
       (void)it.device();
       fail_next(device);
-      const auto let_it_fail = [&] {
-        gate.complete();
-        queue.wait();
-      };
-      if (fails_before) let_it_fail();
+      if (fails_before) upload.end(queue);
       EXPECT_EQ(isthmus_unified_forget(it.get()), ISTHMUS_OK);
       EXPECT_EQ(it.state(), im::unified_state::synchronized);
-      if (!fails_before) let_it_fail();
+      if (!fails_before) upload.end(queue);
       EXPECT_EQ(status_of([&] { it.sync_to_device(); }), im::status::ok);
       EXPECT_EQ(it.state(), im::unified_state::synchronized) << "nothing is owed";
       im::fill(there, std::byte{5});

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype = ctypes.py_object
-_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+new_capsule = ctypes.pythonapi.PyCapsule_New
+new_capsule.restype = ctypes.py_object
+new_capsule.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 _NAMES = {False: b"dltensor", True: b"dltensor_versioned"}  # capsules keep no copy
 _DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _kept: list[Made] = []  # what a consumer has taken it reads after the test, too
@@ -82,7 +82,9 @@ class Made:
             if numbers is not None:
                 pointer = ctypes.POINTER(ctypes.c_int64)
                 setattr(tensor, name, ctypes.cast(numbers, pointer))
-        self.capsule = _new(ctypes.addressof(self.managed), _NAMES[version is not None], None)
+        self.capsule = new_capsule(
+            ctypes.addressof(self.managed), _NAMES[version is not None], None
+        )
 
     def _count(self, _: int) -> None:
         self.deleted += 1

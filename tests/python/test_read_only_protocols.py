@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dlpack_support import Made
+from dlpack_support import Made, new_capsule
 
 import isthmus
 from isthmus import Array, Buffer
@@ -32,11 +32,6 @@ class Structure(ctypes.Structure):
         ("data", ctypes.c_void_p),
         ("descr", ctypes.py_object),
     )
-
-
-_new = ctypes.pythonapi.PyCapsule_New
-_new.restype = ctypes.py_object
-_new.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 
 
 class Exporter:
@@ -67,7 +62,7 @@ class Exporter:
         numbers = [(ctypes.c_ssize_t * 1)(each) for each in (4, 4)]
         flags = FLAGS["others"] | (0 if read_only else FLAGS["writeable"])
         self.struct = Structure(2, 1, b"f", 4, flags, *numbers, self.memory.ptr)
-        return _new(ctypes.addressof(self.struct), None, None)
+        return new_capsule(ctypes.addressof(self.struct), None, None)
 
 
 class Lending(Exporter):
