@@ -49,10 +49,14 @@ void range_set::add(const byte_range& range) {
   }
 }
 
+void range_set::add(const range_set& others) { apply(adding(others)); }
+
+void range_set::remove(const range_set& others) { apply(removing(others)); }
+
 // Those that others touch are joined with them, the rest stays as it is.
-void range_set::add(const range_set& others) {
+range_set::change range_set::adding(const range_set& others) {
   if (others.empty()) {
-    return;
+    return {};
   }
   const auto [first, last] = span_of(others, 1);
   std::vector<byte_range> both;
@@ -63,16 +67,16 @@ void range_set::add(const range_set& others) {
   for (const auto& each : both) {
     append(joined, each);
   }
-  put_in_place_of(first, last, joined);
+  return prepare(first, last, std::move(joined));
 }
 
-void range_set::remove(const range_set& others) {
+range_set::change range_set::removing(const range_set& others) {
   if (others.empty()) {
-    return;
+    return {};
   }
   const auto [first, last] = span_of(others, 0);
   if (first == last) {
-    return;
+    return {};
   }
   std::vector<byte_range> left;
   left.reserve(static_cast<std::size_t>(last - first) + others.size());
@@ -86,35 +90,44 @@ void range_set::remove(const range_set& others) {
     }
     append(left, each);
   }
-  put_in_place_of(first, last, left);
+  return prepare(first, last, std::move(left));
 }
 
 // From the first to the last of these that the first to the last of `others` reach, or, with
 // `touching` 1, touch. Pre: there are others.
 std::pair<range_set::place, range_set::place> range_set::span_of(
     const range_set& others, std::size_t touching) const noexcept {
-  const auto begin = others.begin()->begin;
-  const auto end = std::prev(others.end())->end;
-  const auto first =
-      std::partition_point(ranges_.begin(), ranges_.end(),
-                           [&](const byte_range& each) { return each.end + touching <= begin; });
-  const auto last = std::partition_point(
-      first, ranges_.end(), [&](const byte_range& each) { return each.begin < end + touching; });
+  const auto span = others.span();
+  const auto first = std::partition_point(
+      ranges_.begin(), ranges_.end(),
+      [&](const byte_range& each) { return each.end + touching <= span.begin; });
+  const auto last = std::partition_point(first, ranges_.end(), [&](const byte_range& each) {
+    return each.begin < span.end + touching;
+  });
   return {first, last};
 }
 
-// Only making room may fail, and comes first.
-void range_set::put_in_place_of(place first, place last, const std::vector<byte_range>& by) {
-  const auto at = first - ranges_.cbegin();
-  const auto old = last - first;
-  const auto count = static_cast<std::ptrdiff_t>(by.size());
-  const auto common = std::min(old, count);
-  if (count > old) {
-    ranges_.insert(last, by.begin() + old, by.end());
-  } else {
-    ranges_.erase(first + count, last);
+range_set::change range_set::prepare(place first, place last, std::vector<byte_range> by) {
+  change made;
+  made.first = first - ranges_.cbegin();
+  made.count = last - first;
+  made.by = std::move(by);
+  const auto size = ranges_.size() - static_cast<std::size_t>(made.count) + made.by.size();
+  if (size > ranges_.capacity()) {
+    ranges_.reserve(2 * size);
   }
-  std::copy_n(by.begin(), common, ranges_.begin() + at);
+  return made;
+}
+
+// Room was made before.
+void range_set::apply(const change& prepared) noexcept {
+  const auto& by = prepared.by;
+  const auto count = static_cast<std::ptrdiff_t>(by.size());
+  const auto common = std::min(prepared.count, count);
+  const auto at = ranges_.begin() + prepared.first;
+  std::copy_n(by.begin(), common, at);
+  ranges_.erase(at + common, at + prepared.count);
+  ranges_.insert(at + common, by.begin() + common, by.end());
 }
 
 std::size_t range_set::nbytes() const noexcept {

@@ -36,8 +36,19 @@ class range_set {
   void remove(const range_set& others);
   void clear() noexcept { ranges_.clear(); }
 
+  // A change that was prepared needs no memory to be made.
+  class change;
+  [[nodiscard]] change adding(const range_set& others);
+  [[nodiscard]] change removing(const range_set& others);
+  // Pre: of this set, which has not changed since.
+  void apply(const change& prepared) noexcept;
+
   [[nodiscard]] bool empty() const noexcept { return ranges_.empty(); }
   [[nodiscard]] std::size_t nbytes() const noexcept;
+  // From the first byte to the last. Pre: there are some.
+  [[nodiscard]] byte_range span() const noexcept {
+    return {ranges_.front().begin, ranges_.back().end};
+  }
   [[nodiscard]] bool overlaps(const byte_range& range) const noexcept;
   // Whether all of `others` is here too.
   [[nodiscard]] bool covers(const range_set& others) const noexcept;
@@ -55,9 +66,17 @@ class range_set {
   using place = std::vector<byte_range>::const_iterator;
   [[nodiscard]] std::pair<place, place> span_of(const range_set& others,
                                                 std::size_t touching) const noexcept;
-  void put_in_place_of(place first, place last, const std::vector<byte_range>& by);
+  [[nodiscard]] change prepare(place first, place last, std::vector<byte_range> by);
 
   std::vector<byte_range> ranges_;  // none is empty, none touches the next
+};
+
+class range_set::change {
+  friend class range_set;
+  // Of the ranges as they are in the set: `count` of them from `first` on are replaced.
+  std::ptrdiff_t first = 0;
+  std::ptrdiff_t count = 0;
+  std::vector<byte_range> by;
 };
 
 }  // namespace isthmus

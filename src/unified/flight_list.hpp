@@ -1,23 +1,19 @@
 #pragma once
 // The copies of a unified buffer that are on their way, found by what they move and by their queue.
 //
-// Of n of them each function takes log n, and what it finds: those of some bytes are found by where
-// they begin, apart for each power of two of their length, so that a long one makes no search for
-// short ones longer. The copies of one queue end in turn, so that only the first of each has to be
-// asked whether it has ended.
+// Of n of them each function takes log n, and what it finds. The copies of one queue end in turn:
+// only the first of each has to be asked whether it has ended.
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <limits>
 #include <map>
 #include <memory>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "backend/event.hpp"
 #include "core/range_set.hpp"
+#include "core/span_index.hpp"
 
 namespace isthmus {
 
@@ -35,10 +31,7 @@ struct flight {
   bool is_forgotten = false;  // its own event alone reports its failure
   key name{};
 
-  // From the first byte to the last.
-  [[nodiscard]] byte_range span() const noexcept {
-    return {ranges.begin()->begin, std::prev(ranges.end())->end};
-  }
+  [[nodiscard]] byte_range span() const noexcept { return ranges.span(); }
   [[nodiscard]] std::uint64_t on() const noexcept { return name.first; }
   [[nodiscard]] bool is_before(const flight& other) const noexcept {
     return name.second < other.name.second;
@@ -47,9 +40,7 @@ struct flight {
 
 class flight_list {
   using in_turn = std::map<flight::key, flight>;
-  // The binary digits of the length, the begin, and which it is.
-  using place = std::tuple<int, std::size_t, flight::key>;
-  using in_place = std::map<place, flight*>;
+  using in_place = span_index<flight::key, flight>;
 
  public:
   using iterator = in_turn::iterator;
@@ -64,7 +55,7 @@ class flight_list {
    private:
     friend class flight_list;
     in_turn::node_type turn_;
-    in_place::node_type place_;
+    in_place::seat place_;
   };
   // Throws std::bad_alloc, and then nothing has changed.
   [[nodiscard]] seat make(std::uint64_t on, bool to_device, range_set ranges);
@@ -85,8 +76,6 @@ class flight_list {
   [[nodiscard]] std::vector<flight*> of(const byte_range& range, bool to_device) const;
 
  private:
-  [[nodiscard]] static place place_of(const flight& of) noexcept;
-
   std::uint64_t made_ = 0;
   in_turn turns_;
   in_place places_;

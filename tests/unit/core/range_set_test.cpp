@@ -6,6 +6,8 @@
 
 #include <random>
 
+#include "support/without_memory.hpp"
+
 namespace isthmus {
 namespace {
 
@@ -66,6 +68,23 @@ TEST_F(range_set_test, has_what_was_added) {
       expect_in_order(all);
       EXPECT_EQ(all.nbytes(), static_cast<std::size_t>(std::count(want.begin(), want.end(), true)));
       EXPECT_EQ(all.empty(), all.nbytes() == 0);
+    }
+  }
+}
+
+TEST_F(range_set_test, makes_a_prepared_change_without_memory) {
+  for (int round = 0; round < 2000; ++round) {
+    const auto other = any_set();
+    for (const bool adds : {false, true}) {
+      auto changed = any_set();
+      auto want = changed;
+      adds ? want.add(other) : want.remove(other);
+      const auto prepared = adds ? changed.adding(other) : changed.removing(other);
+      {
+        const support::without_memory now;
+        changed.apply(prepared);
+      }
+      ASSERT_EQ(changed, want);
     }
   }
 }

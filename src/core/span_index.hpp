@@ -1,0 +1,70 @@
+#pragma once
+// Items found by the bytes that they span: of n of them a search takes log n, and what it finds.
+//
+// They are sorted by where they begin, apart for each power of two of their length, so that a long
+// one makes no search for short ones longer.
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "core/range_set.hpp"
+
+namespace isthmus {
+
+// `Key` tells items apart that span the same bytes. Items are not owned. Not safe for threads.
+template <class Key, class Item>
+class span_index {
+  // The binary digits of the length, the begin, and which it is.
+  using place = std::tuple<int, std::size_t, Key>;
+  using in_place = std::map<place, Item*>;
+
+ public:
+  // The entry of an item that is not in the index: adding it needs no memory.
+  using seat = typename in_place::node_type;
+
+  // Throws std::bad_alloc.
+  [[nodiscard]] static seat make(const byte_range& span, const Key& key, Item& item) {
+    in_place one;
+    one.emplace(place_of(span, key), &item);
+    return one.extract(one.begin());
+  }
+  // Pre: no other item has this key.
+  void add(seat made, const byte_range& span, const Key& key) noexcept {
+    made.key() = place_of(span, key);
+    places_.insert(std::move(made));
+  }
+  // Of an item that was added with these.
+  [[nodiscard]] seat extract(const byte_range& span, const Key& key) noexcept {
+    return places_.extract(place_of(span, key));
+  }
+  // visit(item) for each whose span overlaps the range. It must not change the index.
+  template <class Visit>
+  void visit_overlapping(const byte_range& range, Visit&& visit) const {
+    for (auto each = places_.begin(); each != places_.end();) {
+      const int digits = std::get<0>(each->first);
+      // Of a length one begins less than its longest before the range.
+      const auto longest = std::size_t{1} << std::min(digits, 63);
+      const auto from = range.begin - std::min(range.begin, longest);
+      each = places_.lower_bound({digits, from, {}});
+      for (; each != places_.end() && std::get<0>(each->first) == digits &&
+             std::get<1>(each->first) < range.end;
+           ++each) {
+        visit(*each->second);
+      }
+      each = places_.lower_bound({digits + 1, 0, {}});
+    }
+  }
+
+ private:
+  [[nodiscard]] static place place_of(const byte_range& span, const Key& key) noexcept {
+    return {std::bit_width(span.nbytes()), span.begin, key};
+  }
+
+  in_place places_;
+};
+
+}  // namespace isthmus
